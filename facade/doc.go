@@ -29,10 +29,10 @@
 //   - policy, insights: resource policies and contributor insights.
 //   - capacity, throttle: the capacity that operations consume, and its limits.
 //   - store: items in rows: catalog, transactions, indexes; write.go retries a write after a
-//     concurrent one. Below it, store/lanes runs calls side by side, store/marks finds rows with
-//     pending work, store/segment divides tables for parallel scans, store/history reads a table
-//     at a past time.
-//   - sizes: the times of counting tables.
+//     concurrent one. Below it, store/lanes runs calls side by side, store/marks finds rows
+//     with pending work, store/segment divides tables for parallel scans, store/history reads
+//     a table at a past time.
+//   - sizes: the item counts of tables.
 //   - changelog: the log of a table's changes; streams serves it as DynamoDB Streams, and
 //     kinesis delivers it to Kinesis.
 //   - jobs: work that outlives its request; backups, bucketjobs (exports and imports) and

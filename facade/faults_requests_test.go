@@ -222,8 +222,8 @@ func TestLegacyConditionsHaveNoLimits(t *testing.T) {
 	}
 }
 
-// Texts about parameters from before expressions never name a placeholder: each way to give
-// an invalid name.
+// Texts about parameters from before expressions never name a placeholder. The cases have an
+// invalid name in each place.
 func TestLegacyTextsNameNoPlaceholders(t *testing.T) {
 	t.Parallel()
 	const (

@@ -205,8 +205,8 @@ func crashInBubbleAt(t *testing.T, c crashed, step int, done bool) (whole bool) 
 	return whole
 }
 
-// crashEverywhereIn runs a script up to each of its calls. With all, each call is once
-// executed and once not; otherwise the calls alternate.
+// crashEverywhereIn runs a script up to each of its calls. With all, it tries each last call
+// both executed and lost; otherwise it alternates.
 func crashEverywhereIn(t *testing.T, all bool, c crashed) {
 	t.Helper()
 	const most = 1000 // limit of a script's calls

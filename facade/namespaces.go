@@ -28,7 +28,7 @@ type namespaceSet struct {
 	stores map[string]*store.Store // by id of the catalog
 }
 
-// newNamespaces returns an empty set for at most most namespaces.
+// newNamespaces returns an empty set with room for most namespaces.
 func newNamespaces(most int, open namespaceOpener) *namespaceSet {
 	return &namespaceSet{open: open, most: most, stores: map[string]*store.Store{}}
 }

@@ -7,7 +7,6 @@ import "context"
 // emptyInput is a request without members.
 type emptyInput struct{}
 
-// describeLimitsOutput is the answer of DescribeLimits.
 type describeLimitsOutput struct {
 	AccountMaxReadCapacityUnits  int64
 	AccountMaxWriteCapacityUnits int64
@@ -23,7 +22,6 @@ func (s *Server) describeLimits(context.Context, *emptyInput) (*describeLimitsOu
 	}, nil
 }
 
-// describeEndpointsOutput is the answer of DescribeEndpoints.
 type describeEndpointsOutput struct {
 	Endpoints []endpoint
 }
@@ -33,7 +31,6 @@ type endpoint struct {
 	CachePeriodInMinutes int64
 }
 
-// describeEndpointsInput is the request of DescribeEndpoints.
 type describeEndpointsInput struct {
 	Host string `json:"-"` // the host of the request
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// batchExecuteStatementInput is the request of BatchExecuteStatement.
 type batchExecuteStatementInput struct {
 	Statements             []batchStatement
 	ReturnConsumedCapacity *string

@@ -17,7 +17,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// batchGetItemInput is the request of BatchGetItem.
 type batchGetItemInput struct {
 	RequestItems           map[string]keysAndAttributes
 	ReturnConsumedCapacity *string
@@ -32,7 +31,6 @@ type keysAndAttributes struct {
 	ExpressionAttributeNames map[string]string `json:",omitzero"`
 }
 
-// batchGetItemOutput is the answer of BatchGetItem.
 type batchGetItemOutput struct {
 	Responses        map[string][]wire.Item
 	UnprocessedKeys  map[string]keysAndAttributes

@@ -19,7 +19,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// batchWriteItemInput is the request of BatchWriteItem.
 type batchWriteItemInput struct {
 	RequestItems                map[string][]writeRequest
 	ReturnConsumedCapacity      *string
@@ -36,7 +35,6 @@ type putRequest struct{ Item *wire.Item }
 
 type deleteRequest struct{ Key *wire.Item }
 
-// batchWriteItemOutput is the answer of BatchWriteItem.
 type batchWriteItemOutput struct {
 	UnprocessedItems      map[string][]writeRequest
 	ItemCollectionMetrics capacity.CollectionsOfTables `json:",omitzero"`

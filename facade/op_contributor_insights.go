@@ -16,7 +16,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// updateContributorInsightsInput is the request of UpdateContributorInsights.
 type updateContributorInsightsInput struct {
 	TableName                 *string
 	IndexName                 *string
@@ -96,13 +95,11 @@ func (s *Server) updateContributorInsights(ctx context.Context, in *updateContri
 	return new(s.insights(t, index)), nil
 }
 
-// describeContributorInsightsInput is the request of DescribeContributorInsights.
 type describeContributorInsightsInput struct {
 	TableName *string
 	IndexName *string
 }
 
-// describeContributorInsightsOutput is the answer of DescribeContributorInsights.
 type describeContributorInsightsOutput struct {
 	contributorInsights
 	ContributorInsightsRuleList []string          `json:",omitzero"`
@@ -141,14 +138,12 @@ func (s *Server) describeContributorInsights(ctx context.Context, in *describeCo
 	return out, nil
 }
 
-// listContributorInsightsInput is the request of ListContributorInsights.
 type listContributorInsightsInput struct {
 	TableName  *string
 	NextToken  *string
 	MaxResults *int32
 }
 
-// listContributorInsightsOutput is the answer of ListContributorInsights.
 type listContributorInsightsOutput struct {
 	ContributorInsightsSummaries []contributorInsights
 	NextToken                    string `json:",omitzero"`

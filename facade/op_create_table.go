@@ -19,7 +19,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// createTableInput is the request of CreateTable.
 type createTableInput struct {
 	TableName                 *string
 	AttributeDefinitions      []tablespec.AttributeDefinition

@@ -10,7 +10,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// deleteItemInput is the request of DeleteItem.
 type deleteItemInput struct {
 	TableName *string
 	Key       *wire.Item

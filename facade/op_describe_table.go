@@ -16,7 +16,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// describeTableOutput is the answer of DescribeTable.
 type describeTableOutput struct {
 	Table *tableDescription
 }

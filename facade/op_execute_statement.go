@@ -17,7 +17,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// executeStatementInput is the request of ExecuteStatement.
 type executeStatementInput struct {
 	statementInput
 	ConsistentRead         *wire.Flag
@@ -26,7 +25,6 @@ type executeStatementInput struct {
 	Limit                  *int32
 }
 
-// executeStatementOutput is the answer of ExecuteStatement.
 type executeStatementOutput struct {
 	begun            wire.Writer // with the items
 	NextToken        *string

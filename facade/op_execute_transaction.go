@@ -15,7 +15,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// executeTransactionInput is the request of ExecuteTransaction.
 type executeTransactionInput struct {
 	TransactStatements     []statementInput
 	ClientRequestToken     *string

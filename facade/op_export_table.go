@@ -11,12 +11,10 @@ func (s *Server) exportTableToPointInTime(ctx context.Context, in *bucketjobs.Ex
 	return throughBuckets(ctx, s, "ExportTableToPointInTime", in, (*bucketjobs.Service).Export)
 }
 
-// describeExport describes an export.
 func (s *Server) describeExport(ctx context.Context, in *bucketjobs.DescribeExportRequest) (*bucketjobs.ExportOutput, error) {
 	return throughBuckets(ctx, s, "DescribeExport", in, (*bucketjobs.Service).DescribeExport)
 }
 
-// listExports lists exports.
 func (s *Server) listExports(ctx context.Context, in *bucketjobs.ListExportsRequest) (*bucketjobs.ListExportsOutput, error) {
 	return throughBuckets(ctx, s, "ListExports", in, (*bucketjobs.Service).ListExports)
 }

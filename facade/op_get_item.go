@@ -12,7 +12,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// getItemInput is the request of GetItem.
 type getItemInput struct {
 	TableName                *string
 	Key                      *wire.Item
@@ -98,7 +97,7 @@ func (v *validator) attributesToGet(names []string) {
 }
 
 // projection returns the projection of a read without other expressions; nil is the whole
-// item. names are the expression's.
+// item. names are the names in the expression.
 func (v *validator) projection(text *string, attributes []string, names map[string]string) (*expr.Projection, error) {
 	listed, err := v.Legacy().Projection(attributes)
 	if err != nil {

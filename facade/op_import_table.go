@@ -70,12 +70,10 @@ func (s *Server) importInto(ctx context.Context, b *bucketjobs.Service, checks *
 	return b.Import(ctx, in, def)
 }
 
-// describeImport describes an import.
 func (s *Server) describeImport(ctx context.Context, in *bucketjobs.DescribeImportRequest) (*bucketjobs.ImportOutput, error) {
 	return throughBuckets(ctx, s, "DescribeImport", in, (*bucketjobs.Service).DescribeImport)
 }
 
-// listImports lists imports.
 func (s *Server) listImports(ctx context.Context, in *bucketjobs.ListImportsRequest) (*bucketjobs.ListImportsOutput, error) {
 	return throughBuckets(ctx, s, "ListImports", in, (*bucketjobs.Service).ListImports)
 }

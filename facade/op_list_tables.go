@@ -2,13 +2,11 @@ package facade
 
 import "context"
 
-// listTablesInput is the request of ListTables.
 type listTablesInput struct {
 	ExclusiveStartTableName *string
 	Limit                   *int32
 }
 
-// listTablesOutput is the answer of ListTables.
 type listTablesOutput struct {
 	LastEvaluatedTableName string `json:",omitzero"`
 	TableNames             []string

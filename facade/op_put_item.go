@@ -15,7 +15,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// putItemInput is the request of PutItem.
 type putItemInput struct {
 	TableName *string
 	Item      *wire.Item

@@ -14,7 +14,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// queryInput is the request of Query.
 type queryInput struct {
 	readInput
 	KeyConditionExpression *string
@@ -31,7 +30,8 @@ func (in *queryInput) legacy() []request.LegacyMember {
 }
 
 // query reads the items of one partition of a table or an index, in the order of the sort
-// key. https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html
+// key.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html
 func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error) {
 	v := s.validator("Query")
 	name := in.constraints(v)

@@ -9,7 +9,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// putResourcePolicyInput is the request of PutResourcePolicy.
 type putResourcePolicyInput struct {
 	ResourceArn        *string
 	Policy             *string
@@ -18,13 +17,11 @@ type putResourcePolicyInput struct {
 	ConfirmRemoveSelfResourceAccess bool
 }
 
-// deleteResourcePolicyInput is the request of DeleteResourcePolicy.
 type deleteResourcePolicyInput struct {
 	ResourceArn        *string
 	ExpectedRevisionID *string `json:"ExpectedRevisionId"`
 }
 
-// getResourcePolicyInput is the request of GetResourcePolicy.
 type getResourcePolicyInput struct{ ResourceArn *string }
 
 // resourcePolicyOutput is the answer of the operations on policies.

@@ -10,7 +10,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 )
 
-// scanInput is the request of Scan.
 type scanInput struct {
 	readInput
 	ScanFilter    map[string]request.Condition

@@ -13,13 +13,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// tagResourceInput is the request of TagResource.
 type tagResourceInput struct {
 	ResourceArn *string
 	Tags        []request.Tag
 }
 
-// untagResourceInput is the request of UntagResource.
 type untagResourceInput struct {
 	ResourceArn *string
 	TagKeys     []string

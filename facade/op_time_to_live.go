@@ -8,7 +8,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// updateTimeToLiveInput is the request of UpdateTimeToLive.
 type updateTimeToLiveInput struct {
 	TableName               *string
 	TimeToLiveSpecification *timeToLiveSpecification
@@ -19,7 +18,6 @@ type timeToLiveSpecification struct {
 	Enabled       *wire.Flag
 }
 
-// updateTimeToLiveOutput is the answer of UpdateTimeToLive.
 type updateTimeToLiveOutput struct {
 	TimeToLiveSpecification struct {
 		AttributeName string
@@ -80,7 +78,6 @@ func (v *validator) ttlAttribute(name *string) {
 	v.Length(member, name, 1, maxTTLAttributeChars)
 }
 
-// describeTimeToLiveOutput is the answer of DescribeTimeToLive.
 type describeTimeToLiveOutput struct {
 	TimeToLiveDescription timeToLiveDescription
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// transactGetItemsInput is the request of TransactGetItems.
 type transactGetItemsInput struct {
 	TransactItems          []transactGetItem
 	ReturnConsumedCapacity *string

@@ -20,7 +20,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// transactWriteItemsInput is the request of TransactWriteItems.
 type transactWriteItemsInput struct {
 	TransactItems               []transactWriteItem
 	ReturnConsumedCapacity      *string
@@ -49,7 +48,6 @@ type transactAction struct {
 	ReturnValuesOnConditionCheckFailure *string               `json:",omitzero"`
 }
 
-// transactWriteItemsOutput is the answer of TransactWriteItems.
 type transactWriteItemsOutput struct {
 	ItemCollectionMetrics capacity.CollectionsOfTables `json:",omitzero"`
 	ConsumedCapacity      []*capacity.Consumed         `json:",omitzero"`

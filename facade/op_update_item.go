@@ -14,7 +14,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// updateItemInput is the request of UpdateItem.
 type updateItemInput struct {
 	TableName        *string
 	Key              *wire.Item

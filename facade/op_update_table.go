@@ -19,7 +19,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// updateTableInput is the request of UpdateTable.
 type updateTableInput struct {
 	TableName                   *string
 	AttributeDefinitions        []tablespec.AttributeDefinition

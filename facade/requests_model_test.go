@@ -177,7 +177,7 @@ func (d *drawnTable) paths(t *rapid.T, most int) []ddbmodel.Path {
 	return paths
 }
 
-// likely draws a value that probably is at a path of one of the items.
+// likely draws a value that an item probably has at a path.
 func (d *drawnTable) likely(t *rapid.T, p ddbmodel.Path, kinds ...string) ddbmodel.Literal {
 	var there []ddbmodel.Value
 	for _, item := range d.Items() {

@@ -1,7 +1,7 @@
 // Package mapping converts items of a DynamoDB table to rows of a Bigtable table and back. A
 // mapping file describes the conversion: YAML with rules, each a pair of inverse functions.
 //
-// Guarantees: Items returns every item that Place accepts exactly, with the types of its
+// Guarantees: Items returns every item that Place accepts unchanged, with the types of its
 // values. Equal items give equal cells. Place rejects any other item with an [Error] that
 // names the rule, the item and the expected value. A file whose rules cannot be inverted is
 // rejected with a [SpecError] that names the line. The only losses are those that the file

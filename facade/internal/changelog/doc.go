@@ -3,12 +3,13 @@
 //
 // # Guarantees
 //
-//  1. Every acknowledged write that changed its item has exactly one record; a write that did not
-//     happen or changed nothing has none.
+//  1. Every acknowledged write that changed its item has exactly one record; a write that did
+//     not happen or changed nothing has none.
 //  2. Records of one item are in the order of its writes.
-//  3. A reader that has read a slot up to a position of Floor never finds a record below it later.
-//  4. All of this needs only single-row atomicity, and holds if a process crashes between any two
-//     calls.
+//  3. A reader that has read a slot up to a position of Floor never finds a record below it
+//     later.
+//  4. All of this needs only single-row atomicity, and holds if a process crashes between any
+//     two calls.
 //
 // # Mechanism
 //

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// Family has the only cell of a row in a log's table, the record.
+	// Family is the only family of a log's table, with one cell per row: the record.
 	Family = "r"
 
 	// maxTrail limits the remembered items whose newest record cell stays.

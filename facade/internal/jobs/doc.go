@@ -4,16 +4,16 @@
 //
 // # Guarantees
 //
-//  1. A job that Create returned is in the catalog, and will end unless it is deleted: Done, or Failed
-//     with the reason. A restart, or the end of its process, only delays that.
-//  2. A client token returns the job that it created first, for eight hours of the clock, also for
-//     concurrent requests. With another request it is rejected.
-//  3. One process at a time works on a job, except for a process that has lost the job and does not
-//     know yet. Therefore the work must have the same result when it is repeated, from its start or
-//     from the progress of Claim.Save. After Save or the end was rejected, the work has no effect on
-//     the job.
-//  4. The number of jobs of a kind, and of those that a process works on at once, is limited. Without
-//     jobs, a process makes one call at its start and one for each Tidy.
+//  1. A job that Create returned is in the catalog, and will end unless it is deleted: Done,
+//     or Failed with the reason. A restart, or the end of its process, only delays that.
+//  2. A client token returns the job that it created first, for eight hours of the clock, also
+//     for concurrent requests. With another request it is rejected.
+//  3. One process at a time works on a job, except for a process that has lost the job and
+//     does not know yet. Therefore the work must have the same result when it is repeated,
+//     from its start or from the progress of Claim.Save. After Save or the end was rejected,
+//     the work has no effect on the job.
+//  4. The number of jobs of a kind, and of those that a process works on at once, is limited.
+//     Without jobs, a process makes one call at its start and one for each Tidy.
 //
 // # Mechanism
 //

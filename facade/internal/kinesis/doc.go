@@ -8,10 +8,10 @@
 //
 // # Guarantees of a delivery
 //
-//  1. Each change committed while a destination is live is delivered at least once, if the sink
-//     accepts it within 24 hours of the clock.
-//  2. The first deliveries of the records of one item are in the order of its writes: a rejected
-//     record holds back those with the same partition key.
+//  1. Each change committed while a destination is live is delivered at least once, if the
+//     sink accepts it within 24 hours of the clock.
+//  2. The first deliveries of the records of one item are in the order of its writes: a
+//     rejected record holds back those with the same partition key.
 //  3. After a restart, and when another process takes over, records since the checkpoint are
 //     delivered again, in the same order.
 package kinesis

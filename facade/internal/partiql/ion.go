@@ -7,7 +7,8 @@ import (
 )
 
 // ionKinds are the kinds of Ion literals by their beginnings, in the order of the attempts.
-// Any other literal is a symbol. https://amazon-ion.github.io/ion-docs/docs/spec.html
+// Any other literal is a symbol.
+// https://amazon-ion.github.io/ion-docs/docs/spec.html
 var ionKinds = sync.OnceValue(func() []ionBegin {
 	return []ionBegin{
 		{"CLOB", regexp.MustCompile(`^\{\{\s*["']`)},

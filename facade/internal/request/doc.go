@@ -4,9 +4,9 @@
 //   - validation.go: a [Validator] collects the constraints of the API model, then checks the
 //     other members in order.
 //   - wording.go: the texts of failures, by operation, in the older or the newer wording.
-//   - legacy.go: the parameters from before expressions. They are checked by their own rules and
-//     then converted to expressions, so that there is one evaluator; the limits of expressions do
-//     not apply to them.
+//   - legacy.go: the parameters from before expressions. They are checked by their own rules
+//     and then converted to expressions, so that there is one evaluator; the limits of
+//     expressions do not apply to them.
 //   - tags.go: the tags of tables.
 //   - globaltables.go: the operations of global tables of 2017, for an account without global
 //     tables.

@@ -115,9 +115,8 @@ func namedIndex(t *tabledef.Table, attribute string) string {
 	return named.Name
 }
 
-// checkIndexKeys checks the index key attributes of item, which is put or updated, that
-// differ from those of old: an item that was written natively keeps invalid ones until they
-// are changed.
+// checkIndexKeys checks the index key attributes of a put or updated item that differ from
+// old. Invalid ones of a native write stay valid until they are changed.
 func checkIndexKeys(t *tabledef.Table, old, item attr.Item, updated bool) error {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]

@@ -7,12 +7,12 @@
 // time has filled that bucket again. Local indexes use the buckets of their table.
 //
 //   - Provisioned: the provisioned units per second, and up to 300 seconds of unused units.
-//   - On demand: 12,000 read and 4,000 write units per second, or the warm throughput, or twice the
-//     peak of the last 30 minutes, whichever is highest, up to the account's limit for a table; a
-//     burst of one second.
+//   - On demand: 12,000 read and 4,000 write units per second, or the warm throughput, or
+//     twice the peak of the last 30 minutes, whichever is highest, up to the account's limit
+//     for a table; a burst of one second.
 //   - On demand with a maximum: the maximum, and a burst of one second.
-//   - A partition, if enabled: 3,000 read and 1,000 write units per second for all items with the
-//     same partition key, and a burst of one second.
+//   - A partition, if enabled: 3,000 read and 1,000 write units per second for all items with
+//     the same partition key, and a burst of one second.
 //
 // A bucket is a level and a time: there are no timers, only the clock matters. An unknown
 // bucket is treated as unused since the creation of its table, so tables have their saved

@@ -205,7 +205,7 @@ func (sig signature) verify(r *http.Request, body []byte, secrets map[string]str
 	return nil
 }
 
-// Credential signs requests to another service.
+// Credential is the key, region and service for signing a request.
 type Credential struct{ AccessKey, Secret, Region, Service string }
 
 // Sign signs a request with its final headers and body.
