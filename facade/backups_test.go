@@ -536,7 +536,7 @@ func (c *countingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, met
 	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
-// A restore that one server began is ended by another.
+// Another server finishes the restore of a server that stopped.
 func TestRestore_IsTakenOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
