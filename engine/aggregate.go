@@ -7,8 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/hllpp"
 )
 
-// checkAggregate refuses an AddToCell or MergeToCell that does not fit its
-// family.
+// checkAggregate rejects an AddToCell or MergeToCell that does not fit its family.
 func checkAggregate(f *Family, m *Mutation) error {
 	if f.Aggregate == NoAggregate {
 		return fmt.Errorf("%w: family %q is not an aggregate", ErrAggregate, f.Name)
@@ -28,16 +27,15 @@ func checkAggregate(f *Family, m *Mutation) error {
 // stateBytes is the size of a state that is an int64.
 const stateBytes = 8
 
-// aggregateState is what a cell of an aggregate family has accumulated.
+// aggregateState is the state accumulated in a cell of an aggregate family.
 type aggregateState struct {
 	kind   Aggregate
-	some   bool // anything; nothing is not a state that is stored
+	some   bool // there was an input; an empty state is never stored
 	number int64
 	sketch *hllpp.Sketch
 }
 
-// apply accumulates the input or the state of m, which checkAggregate has
-// passed.
+// apply accumulates the input or the state of m. checkAggregate must have accepted m.
 func (s *aggregateState) apply(m *Mutation) error {
 	if m.Kind == MergeToCell {
 		return s.merge(m.Value)
@@ -66,8 +64,8 @@ func (s *aggregateState) apply(m *Mutation) error {
 	return nil
 }
 
-// Accumulate returns what an AddToCell or a MergeToCell makes of the state of a
-// cell, nil for none, in a family of that kind. Errors: ErrAggregate, ErrInvalid.
+// Accumulate returns the state of a cell after an AddToCell or MergeToCell in a family of that
+// kind; a nil state is an empty cell. Errors: ErrAggregate, ErrInvalid.
 func Accumulate(kind Aggregate, state []byte, m *Mutation) ([]byte, error) {
 	s := &aggregateState{kind: kind}
 	if state != nil {
@@ -81,7 +79,7 @@ func Accumulate(kind Aggregate, state []byte, m *Mutation) ([]byte, error) {
 	return s.value(), nil
 }
 
-// merge accumulates a state as it is stored.
+// merge accumulates a stored state.
 func (s *aggregateState) merge(state []byte) error {
 	if s.kind != AggregateHLL {
 		n, ok := counterValue(state)
@@ -103,8 +101,7 @@ func (s *aggregateState) merge(state []byte) error {
 	return nil
 }
 
-// addNumber accumulates n, or a state that is n: they are the same for all
-// kinds of numbers.
+// addNumber accumulates the input n or the state n: numeric kinds treat both alike.
 func (s *aggregateState) addNumber(n int64) {
 	switch {
 	case !s.some:
@@ -119,7 +116,7 @@ func (s *aggregateState) addNumber(n int64) {
 	s.some = true
 }
 
-// value returns the state as it is stored.
+// value returns the state in its stored form.
 func (s *aggregateState) value() []byte {
 	if s.kind == AggregateHLL {
 		return s.sketch.Marshal()

@@ -10,16 +10,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// backupBytes is the default of Options.BackupBytes in memory, where a backup is
-// taken from the program.
+// backupBytes is the default of Options.BackupBytes in memory, where backups take memory from
+// the program.
 const backupBytes = 4 << 30
 
-// backupBounds says what the backups may take.
+// backupBounds limits the space that backups take.
 type backupBounds struct {
-	bytes int64 // below 0 is no bound
+	bytes int64 // below 0: unlimited
 }
 
-// backupBounds settles the bound of Options.
+// backupBounds returns the limit that the Options set.
 func (o *Options) backupBounds() backupBounds {
 	if o.BackupBytes == 0 && o.Dir == "" {
 		return backupBounds{backupBytes}
@@ -27,13 +27,13 @@ func (o *Options) backupBounds() backupBounds {
 	return backupBounds{cmp.Or(o.BackupBytes, -1)}
 }
 
-// Backup is a table as it was at one moment, with its rows, kept under a name of
-// its own. It is independent of that table, is not among the tables, and never
-// changes. A returned value is shared: callers must not change it.
+// Backup is a copy of a table at one moment, with its rows, under a name of its own. It is
+// independent of that table, is not listed among the tables, and never changes. A returned
+// value is shared: callers must not change it.
 type Backup struct {
 	Name  string // full resource name; the engine only compares it
-	Table *Table // as it was, but for its ID
-	Bytes int64  // of the keys and values of its cells, as they are stored
+	Table *Table // the original definition, except for its ID
+	Bytes int64  // stored keys and values of its cells
 }
 
 // backup is a backup of the catalog.
@@ -72,17 +72,16 @@ type Backups struct{ d *DB }
 // Backups returns the backups of the store.
 func (d *DB) Backups() Backups { return Backups{d} }
 
-// Create makes a backup of a table, as it is at one moment of the call, and
-// runs fn in the change of the catalog that adds it. It takes as long as reading
-// and writing the table; other calls go on meanwhile. When it fails there is no
-// backup, and nothing that fn changed. Errors: ErrTableNotFound,
+// Create makes a backup of a table as of one moment of the call, and runs fn in the catalog
+// change that adds it. It reads and writes the whole table while other calls continue. On
+// failure there is no backup, and no change of fn remains. Errors: ErrTableNotFound,
 // ErrBackupExists, ErrBackupBytes, fn's own.
 func (k Backups) Create(ctx context.Context, from, name string, fn func(*CatalogTx, *Backup) error) error {
 	return k.keepCopy(ctx, name, func(c *catalog) (*table, error) { return c.table(from) }, fn)
 }
 
-// Copy makes a backup of another's table and rows, as Create does.
-// Errors: ErrBackupNotFound, ErrBackupExists, ErrBackupBytes, fn's own.
+// Copy makes a backup of the table and rows of another backup, as Create does. Errors:
+// ErrBackupNotFound, ErrBackupExists, ErrBackupBytes, fn's own.
 func (k Backups) Copy(ctx context.Context, from, name string, fn func(*CatalogTx, *Backup) error) error {
 	return k.keepCopy(ctx, name, func(c *catalog) (*table, error) { return c.backupTable(from) }, fn)
 }
@@ -105,7 +104,7 @@ func (k Backups) keepCopy(ctx context.Context, name string, find func(*catalog) 
 	})
 }
 
-// room refuses n bytes more than the backups may take.
+// room returns an error if n more bytes exceed the limit.
 func (x backupBounds) room(c *catalog, n int64) error {
 	if x.bytes < 0 {
 		return nil
@@ -115,16 +114,15 @@ func (x backupBounds) room(c *catalog, n int64) error {
 		kept += b.shown.Bytes
 	}
 	if n > x.bytes-kept {
-		return fmt.Errorf("%w: backups may take %d bytes together, and %d of them are taken", ErrBackupBytes, x.bytes, kept)
+		return fmt.Errorf("%w: the limit of all backups is %d bytes, and %d are in use", ErrBackupBytes, x.bytes, kept)
 	}
 	return nil
 }
 
-// Restore makes a table of that name with the definition and the rows of
-// a backup, and runs fn in the change of the catalog that adds it: fn can change
-// the table as UpdateTable does. It takes as long as reading and writing the
-// backup; other calls go on meanwhile. When it fails there is no table, and
-// nothing that fn changed. Errors: ErrBackupNotFound, ErrTableExists, fn's own.
+// Restore creates a table with the definition and the rows of a backup, and runs fn in the
+// catalog change that adds it: fn can change the table as UpdateTable does. It reads and
+// writes the whole backup while other calls continue. On failure there is no table, and no
+// change of fn remains. Errors: ErrBackupNotFound, ErrTableExists, fn's own.
 func (k Backups) Restore(ctx context.Context, from, to string, fn func(*CatalogTx) error) error {
 	if _, err := k.d.lookup(to); err == nil {
 		return fmt.Errorf("%w: %q", ErrTableExists, to)
@@ -168,8 +166,8 @@ func (tx *CatalogTx) Backup(name string) (*Backup, error) {
 	return tx.c.backup(name)
 }
 
-// Backups returns the backups whose name starts with prefix, sorted by name;
-// none when the transaction is over.
+// Backups returns the backups whose name starts with prefix, sorted by name; none after the
+// end of the transaction.
 func (tx *CatalogTx) Backups(prefix string) []*Backup {
 	if tx.check() != nil {
 		return nil
@@ -177,8 +175,8 @@ func (tx *CatalogTx) Backups(prefix string) []*Backup {
 	return tx.c.backupsUnder(prefix)
 }
 
-// DeleteBackup removes a backup with its rows, or returns ErrBackupNotFound. A
-// copy of it, or a table, that is being made of it comes to its end.
+// DeleteBackup removes a backup with its rows, or returns ErrBackupNotFound. A Copy or Restore
+// that already reads it completes.
 func (tx *CatalogTx) DeleteBackup(name string) error {
 	if _, err := tx.Backup(name); err != nil {
 		return err
@@ -195,7 +193,7 @@ func (c *catalog) backup(name string) (*Backup, error) {
 	return &b.shown, nil
 }
 
-// backupTable returns what the backup of that name holds.
+// backupTable returns the table in the backup of that name.
 func (c *catalog) backupTable(name string) (*table, error) {
 	if _, err := c.backup(name); err != nil {
 		return nil, err
@@ -207,7 +205,7 @@ func (c *catalog) backupsUnder(prefix string) []*Backup {
 	return shownUnder(c.backups, prefix, func(b *backup) *Backup { return &b.shown })
 }
 
-// backupIDs returns the ids that are those of backups or that are copied to.
+// backupIDs returns the ids of backups and of unfinished copies.
 func (c *catalog) backupIDs() map[uint32]bool {
 	ids := make(map[uint32]bool, len(c.backups)+len(c.copying))
 	for _, b := range c.backups {
@@ -219,8 +217,8 @@ func (c *catalog) backupIDs() map[uint32]bool {
 	return ids
 }
 
-// writeBackups adds to a batch what makes the stored backups of from into those
-// of c, and returns backupIDs.
+// writeBackups adds the difference between the stored backups of from and those of c to a
+// batch, and returns backupIDs.
 func (c *catalog) writeBackups(batch *pebble.Batch, from *catalog) (map[uint32]bool, error) {
 	for name, b := range c.backups {
 		if from.backups[name] != b {
@@ -257,7 +255,7 @@ func (c *catalog) writeBackups(batch *pebble.Batch, from *catalog) (map[uint32]b
 	return c.backupIDs(), nil
 }
 
-// copyKey is the key of the record of an id that is copied to.
+// copyKey returns the key of the catalog entry of an unfinished copy to id.
 func copyKey(id uint32) []byte {
 	return catalogKey(catalogCopy, string(binary.BigEndian.AppendUint32(nil, id)))
 }

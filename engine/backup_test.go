@@ -45,7 +45,7 @@ func mustDumpTable(tb testing.TB, d *DB, table string) string {
 	return text
 }
 
-// cellsUnder counts what is stored under the ids of tables, whoever has them.
+// cellsUnder counts the stored cells by table id, with or without an owner.
 func cellsUnder(tb testing.TB, d *DB) map[uint32]int {
 	tb.Helper()
 	it, err := d.pebble.NewIter(nil)
@@ -64,8 +64,8 @@ func cellsUnder(tb testing.TB, d *DB) map[uint32]int {
 	return n
 }
 
-// TestTrap84_Backup: tables that are restored from a backup have the rows of its
-// time, whatever became of the source, also after a restart, and are independent.
+// TestTrap84_Backup: restored tables have the rows of the backup's time, independently of the
+// source, also after a restart.
 func TestTrap84_Backup(t *testing.T) {
 	t.Parallel()
 	o := Options{Dir: "data", FS: vfs.NewMem()}
@@ -86,7 +86,7 @@ func TestTrap84_Backup(t *testing.T) {
 		t.Errorf("the backup is %+v of %+v", b, b.Table)
 	}
 	if n := len(d.Tables("")); n != 1 {
-		t.Errorf("%d tables, want 1: a backup is none", n)
+		t.Errorf("%d tables, want 1 without the backup", n)
 	}
 	mustMutate(t, d, "r", set("f", "q", 1000, "later"))
 	if err := d.Backups().Copy(t.Context(), "b", "copy", noChange); err != nil {
@@ -172,8 +172,8 @@ func TestBackup_Errors(t *testing.T) {
 	}
 }
 
-// TestBackup_HoldsNoLock writes, changes the catalog, scans and collects while a
-// backup, a copy or a restore stands still in the middle of its files.
+// TestBackup_HoldsNoLock writes, changes the catalog, scans and collects while a backup, a
+// copy or a restore is stopped in the middle of its files.
 func TestBackup_HoldsNoLock(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]func(context.Context, *DB) error{
@@ -233,8 +233,8 @@ func TestBackup_HoldsNoLock(t *testing.T) {
 	}
 }
 
-// TestBackup_Format: a store has the version of its first programs until it has a
-// backup, and is read by this one either way.
+// TestBackup_Format: a store has the version of its first programs until it has a backup; this
+// program reads both versions.
 func TestBackup_Format(t *testing.T) {
 	t.Parallel()
 	o := Options{Dir: "data", FS: vfs.NewMem()}
@@ -293,8 +293,8 @@ func TestBackup_Snapshot(t *testing.T) {
 	}
 }
 
-// TestBackup_Property: property (e), of backups. A restored table has the rows of its backup's time, after
-// any writes.
+// TestBackup_Property: property (e), of backups. A restored table has the rows of its backup's
+// time, after any writes.
 func TestBackup_Property(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -347,9 +347,9 @@ func TestBackup_Property(t *testing.T) {
 	})
 }
 
-// TestTrap94_Crash crashes a store before every write to its disk while backups
-// are made, copied, restored and deleted: each is there whole or not at all, and
-// nothing is left of one that was not finished.
+// TestTrap94_Crash crashes a store before every write to its disk while backups are made,
+// copied, restored and deleted: each exists completely or not at all, and unfinished ones
+// leave nothing.
 func TestTrap94_Crash(t *testing.T) {
 	t.Parallel()
 	every := 3
@@ -364,7 +364,8 @@ func TestTrap94_Crash(t *testing.T) {
 	}
 }
 
-// testTrap94 opens the store that each crash whose number every divides, and the last one, leave.
+// testTrap94 opens the store after each crash whose number is a multiple of every, and after
+// the last one.
 func testTrap94(t *testing.T, noSync bool, every int) {
 	t.Helper()
 	disk := faultdisk.NewCrashing(1)
@@ -375,7 +376,7 @@ func testTrap94(t *testing.T, noSync bool, every int) {
 		mustMutate(t, d, fmt.Sprint(i), set("f", "q", 1000, strings.Repeat("v", 4000)))
 	}
 	want := mustDump(t, d)
-	if err := d.pebble.Flush(); err != nil { // also where writes are not waited for
+	if err := d.pebble.Flush(); err != nil { // also with NoSync
 		t.Fatal(err)
 	}
 	disk.Take()
@@ -459,8 +460,8 @@ func testTrap94(t *testing.T, noSync bool, every int) {
 	}
 }
 
-// BenchmarkCompareBackup makes a backup, and restores it, in memory. Beside it,
-// the same cells are read from a bare Pebble, written to files and taken in.
+// BenchmarkCompareBackup makes a backup, and restores it, in memory. For comparison, the same
+// cells are read from a bare Pebble, written to files and ingested.
 func BenchmarkCompareBackup(b *testing.B) {
 	d, _ := fillBench(b, benchRows)
 	n := 0

@@ -12,16 +12,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/cputime"
 )
 
-// The benchmarks named after what a caller does have two parts: "engine", and
-// "pebble", which does the least that the same store could do for it: the same
-// keys and options, read and written directly. What lies between them is the
-// price of the data model. conformance/benchcompare runs those named Compare.
+// The benchmarks named after a call have two parts: "engine", and "pebble" with the least work
+// for the same result: the same keys and options, read and written directly. The difference is
+// the price of the data model. conformance/benchcompare runs the benchmarks named Compare.
 
-// benchRows is the size of the table that benchmarks read: three cells of
-// some 340 bytes a row, which is beyond what the memtable holds.
+// benchRows is the size of the table that benchmarks read: three cells of some 340 bytes per
+// row, more than the memtable holds.
 const benchRows = 30_000
 
-// benchStride visits all rows, in no order.
+// benchStride visits all rows in a scattered order.
 const benchStride = 7919
 
 func benchKeys(n int) [][]byte {
@@ -51,8 +50,7 @@ func fillBench(b *testing.B, rows int) (*DB, [][]byte) {
 			b.Fatal(err)
 		}
 	}
-	// What is still to be compacted would be done beside the benchmark that
-	// comes first.
+	// Otherwise pending compactions would run during the first benchmark.
 	if err := d.Compact(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -82,7 +80,7 @@ func readBench(b *testing.B, d *DB, span Span, latest bool) int {
 	return n
 }
 
-// readPebble visits the keys of the span in the store itself.
+// readPebble visits the keys of the span in Pebble itself.
 func readPebble(b *testing.B, d *DB, span Span) int {
 	b.Helper()
 	lower, upper := spanBounds(nil, nil, 1, span)
@@ -122,8 +120,8 @@ func wantCells(b *testing.B, got, want int) {
 	}
 }
 
-// BenchmarkCompareWrite writes rows of three cells in memory, and
-// BenchmarkWriteDisk to a disk that is not waited for.
+// BenchmarkCompareWrite writes rows of three cells in memory; BenchmarkWriteDisk writes them
+// to a disk without a sync.
 func BenchmarkCompareWrite(b *testing.B) { benchWrite(b, Options{}) }
 
 func BenchmarkWriteDisk(b *testing.B) { benchWrite(b, Options{Dir: b.TempDir(), NoSync: true}) }
@@ -169,8 +167,8 @@ func BenchmarkReplace(b *testing.B) {
 	}
 }
 
-// BenchmarkRestore goes back to a snapshot after a small change, as a test
-// suite does; BenchmarkSnapshot takes one.
+// BenchmarkRestore restores a snapshot after a small change, as a test suite does;
+// BenchmarkSnapshot takes one.
 func BenchmarkRestore(b *testing.B) {
 	for _, rows := range []int{100, benchRows} {
 		b.Run(fmt.Sprint(rows), func(b *testing.B) {
@@ -218,7 +216,8 @@ func BenchmarkCompareRowRead(b *testing.B) {
 		func(b *testing.B, i int) { b.Helper(); wantCells(b, readPebble(b, d, rowSpan(key(i))), 3) })
 }
 
-// BenchmarkCompareScan reads 10,000 rows, also as a filter for the latest cells does.
+// BenchmarkCompareScan reads 10,000 rows: all cells, and only the latest ones as a filter
+// does.
 func BenchmarkCompareScan(b *testing.B) {
 	d, keys := fillBench(b, benchRows)
 	span := Span{Start: keys[5000], End: keys[15000]}
@@ -232,8 +231,8 @@ func BenchmarkCompareScan(b *testing.B) {
 	})
 }
 
-// BenchmarkVersions reads the newest of many versions: by timestamp, and of
-// one that was overwritten in place.
+// BenchmarkVersions reads the newest of many versions: by timestamp, and of one that was
+// overwritten in place.
 func BenchmarkVersions(b *testing.B) {
 	for _, versions := range []int{100, 30_000} {
 		d := openTest(b, Options{})
@@ -257,7 +256,7 @@ func BenchmarkVersions(b *testing.B) {
 						if !it.First() || len(it.Value()) != 1 {
 							b.Fatal(it.Error())
 						}
-						// Is there another column?
+						// Look for another column.
 						column := it.Key()[:len(it.Key())-timestampLen]
 						if it.SeekGE(prefixEnd(bytes.Clone(column))) {
 							b.Fatal("more than one column")
@@ -271,8 +270,8 @@ func BenchmarkVersions(b *testing.B) {
 	}
 }
 
-// BenchmarkWideRow writes and reads a row of 100,000 columns: all of them, and
-// 100 that lie apart.
+// BenchmarkWideRow writes and reads a row of 100,000 columns: all of them, and 100 scattered
+// ones.
 func BenchmarkWideRow(b *testing.B) {
 	const columns, step = 100_000, 1000
 	d := openTest(b, Options{})
@@ -364,8 +363,8 @@ func BenchmarkWideRow(b *testing.B) {
 	})
 }
 
-// BenchmarkGC writes beside a collector that has a million old versions to
-// collect, and beside none; "p99-ns" and "worst-ns" are of single writes.
+// BenchmarkGC writes with and without a concurrent collector that has a million old versions
+// to collect; "p99-ns" and "worst-ns" are of single writes.
 func BenchmarkGC(b *testing.B) {
 	const rows, versions = 1000, 1000
 	for _, collecting := range []bool{false, true} {

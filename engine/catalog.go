@@ -16,17 +16,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// formatVersion is the version of everything the engine writes: keys, table
-// definitions. A store of a higher version is refused. A store begins with
-// plainVersion and has it until it holds what a program of that version would
-// misread; see raiseVersion.
+// formatVersion is the version of the stored format: keys and table definitions. Open rejects
+// stores of higher versions. A new store has plainVersion until it holds data that a program
+// of that version would misread; see raiseVersion.
 const (
 	formatVersion = 2
 	plainVersion  = 1
 )
 
-// raiseVersion adds to b, which is to hold what a program of plainVersion would
-// misread, that the store is of formatVersion.
+// raiseVersion adds formatVersion to b. It must precede data that a program of plainVersion
+// would misread.
 func raiseVersion(b *pebble.Batch) error {
 	return b.Set(catalogKey(catalogVersion, ""), fmt.Append(nil, formatVersion), nil)
 }
@@ -39,17 +38,16 @@ const (
 	catalogDeleted  = 'd' // followed by the id, 4 bytes: a deletedRecord
 	catalogResource = 'r' // followed by the name: a value of the layer above
 	catalogJournal  = 'j' // a journalState
-	catalogDrop     = 'p' // a dropRecord, while rows are dropped in pieces
+	catalogDrop     = 'p' // a dropRecord, while a drop in pieces is under way
 	catalogBackup   = 'b' // followed by the name: a backupRecord
-	catalogCopy     = 'c' // followed by the id, 4 bytes: nothing, while cells are copied to that id
+	catalogCopy     = 'c' // followed by the id, 4 bytes: empty, while cells are copied to that id
 )
 
 func catalogKey(kind byte, name string) []byte {
 	return append([]byte{spaceCatalog, kind}, name...)
 }
 
-// tableRecord is a table as stored, in JSON. Names are bytes so that any
-// string survives.
+// tableRecord is a stored table, in JSON. Names are bytes so that any string survives.
 type tableRecord struct {
 	Name        []byte         `json:"name"`
 	ID          uint32         `json:"id"`
@@ -71,23 +69,23 @@ type familyRecord struct {
 	Meta      []byte    `json:"meta,omitempty"`
 }
 
-// deletedRecord is a table that can be undeleted, as stored, in JSON.
+// deletedRecord is a stored table that can be undeleted, in JSON.
 type deletedRecord struct {
 	Table   tableRecord `json:"table"`
 	Deleted int64       `json:"deleted"` // microseconds
 }
 
-// table is a table of the catalog: never changed, only replaced.
+// table is a table of the catalog. It is immutable: changes replace it.
 type table struct {
 	def         Table
 	nextOrdinal int
 	dropped     []uint16
 	byName      map[string]int // index in def.Families
-	byOrdinal   []int          // index in def.Families; -1 is a family that is gone
+	byOrdinal   []int          // index in def.Families; -1 is a deleted family
 	journaled   bool           // changes are recorded
 }
 
-// newTable completes the definition def.
+// newTable builds the table of definition def.
 func newTable(def Table, nextOrdinal int, dropped []uint16) *table {
 	t := &table{def: def, nextOrdinal: nextOrdinal, dropped: dropped, byName: make(map[string]int, len(def.Families))}
 	t.byOrdinal = make([]int, nextOrdinal)
@@ -111,7 +109,7 @@ func (t *table) family(name string) (*Family, error) {
 	return &t.def.Families[i], nil
 }
 
-// familyOf returns the family of a mutation, by its ordinal if that is known.
+// familyOf returns the family of a mutation, by its ordinal if that is set.
 func (t *table) familyOf(m *Mutation) (*Family, error) {
 	if f := t.live(m.Ordinal); f != nil && f.Name == m.Family {
 		return f, nil
@@ -119,7 +117,7 @@ func (t *table) familyOf(m *Mutation) (*Family, error) {
 	return t.family(m.Family)
 }
 
-// live returns the family of an ordinal, or nil if it is gone.
+// live returns the family of an ordinal, or nil if it was deleted.
 func (t *table) live(ordinal uint16) *Family {
 	if int(ordinal) >= len(t.byOrdinal) || t.byOrdinal[ordinal] < 0 {
 		return nil
@@ -127,7 +125,7 @@ func (t *table) live(ordinal uint16) *Family {
 	return &t.def.Families[t.byOrdinal[ordinal]]
 }
 
-// nextLive returns the least ordinal after o of a family that lives.
+// nextLive returns the least ordinal after o of a family that exists.
 func (t *table) nextLive(o uint16) (uint16, bool) {
 	for i := int(o) + 1; i < len(t.byOrdinal); i++ {
 		if t.byOrdinal[i] >= 0 {
@@ -137,16 +135,16 @@ func (t *table) nextLive(o uint16) (uint16, bool) {
 	return 0, false
 }
 
-// catalog is all tables at one moment: never changed, only replaced.
+// catalog is all tables at one moment. It is immutable: changes replace it.
 type catalog struct {
 	tables  map[string]*table       // by name
 	deleted map[uint32]deletedTable // by id: names repeat
 	backups map[string]*backup      // by name
-	copying map[uint32]bool         // the ids that cells are being copied to
+	copying map[uint32]bool         // target ids of unfinished copies
 	nextID  uint32
 }
 
-// clone returns a copy to change before it is stored.
+// clone returns a copy that can be changed before it is stored.
 func (c *catalog) clone() *catalog {
 	return &catalog{
 		tables: maps.Clone(c.tables), deleted: maps.Clone(c.deleted),
@@ -154,7 +152,7 @@ func (c *catalog) clone() *catalog {
 	}
 }
 
-// with returns the catalog after t takes the place of the table of its name.
+// with returns the catalog with t in place of the table of the same name.
 func (c *catalog) with(t *table) *catalog {
 	n := c.clone()
 	n.tables[t.def.Name] = t
@@ -170,7 +168,7 @@ func (c *catalog) table(name string) (*table, error) {
 	return t, nil
 }
 
-// all are the tables, with those that can be undeleted.
+// all iterates over the tables, including those that can be undeleted.
 func (c *catalog) all() iter.Seq[*table] {
 	return func(yield func(*table) bool) {
 		for _, t := range c.tables {
@@ -191,8 +189,8 @@ func (c *catalog) under(prefix string) []*Table {
 	return shownUnder(c.tables, prefix, func(t *table) *Table { return &t.def })
 }
 
-// shownUnder returns what is shown of those whose name starts with prefix, sorted
-// by name.
+// shownUnder returns the shown form of the entries whose name starts with prefix, sorted by
+// name.
 func shownUnder[T, U any](byName map[string]T, prefix string, shown func(T) U) []U {
 	var names []string
 	for name := range byName {
@@ -236,11 +234,10 @@ func cloneRule(r GCRule) GCRule {
 	return r
 }
 
-// maxRuleDepth bounds the nesting of a rule, so that no rule is too deep to
-// walk.
+// maxRuleDepth bounds the nesting of a rule, so that recursion over it is safe.
 const maxRuleDepth = 100
 
-// checkRule refuses a rule that means nothing.
+// checkRule rejects meaningless rules.
 func checkRule(r GCRule, depth int) error {
 	if depth > maxRuleDepth {
 		return fmt.Errorf("%w: garbage-collection rule nested more than %d deep", ErrInvalid, maxRuleDepth)
@@ -267,7 +264,7 @@ func checkRule(r GCRule, depth int) error {
 	return nil
 }
 
-// checkFamily refuses a family that means nothing.
+// checkFamily rejects meaningless families.
 func checkFamily(f *Family) error {
 	if f.Aggregate > AggregateHLL {
 		return fmt.Errorf("family %q: %w: unknown aggregate %d", f.Name, ErrInvalid, f.Aggregate)
@@ -320,14 +317,14 @@ func (d *DB) loadCatalog() (*catalog, error) {
 	return c, it.Close()
 }
 
-// load takes one entry of the store into c, which no one else sees yet.
+// load adds one entry of the store to c, which is not shared yet.
 func (c *catalog) load(it *pebble.Iterator) error {
 	value, err := it.ValueAndErr()
 	if err != nil {
 		return err
 	}
 	switch k := it.Key(); k[1] {
-	case catalogVersion: // read before all else
+	case catalogVersion: // read first
 	case catalogNextID:
 		if len(value) != 4 {
 			return fmt.Errorf("catalog: next table id of %d bytes, want 4", len(value))
@@ -353,7 +350,7 @@ func (c *catalog) load(it *pebble.Iterator) error {
 			return fmt.Errorf("catalog: deleted table %x: %w", k[2:], err)
 		}
 		c.deleted[t.def.ID] = deletedTable{t: t, at: time.UnixMicro(r.Deleted)}
-	case catalogJournal, catalogDrop: // journal.load reads them
+	case catalogJournal, catalogDrop: // read by journal.load
 	case catalogBackup:
 		b, err := decodeBackup(value)
 		if err != nil {
@@ -365,14 +362,14 @@ func (c *catalog) load(it *pebble.Iterator) error {
 			return fmt.Errorf("catalog: copy %x: an id of %d bytes, want 4", k[2:], len(k)-2)
 		}
 		c.copying[binary.BigEndian.Uint32(k[2:])] = true
-	case catalogResource: // read when asked for
+	case catalogResource: // read on demand
 	default:
 		return fmt.Errorf("catalog: unknown entry %q", k[1:])
 	}
 	return nil
 }
 
-// initialize makes an empty Pebble store one of ours.
+// initialize writes the format version into an empty Pebble store.
 func (d *DB) initialize() error {
 	it, err := d.pebble.NewIter(nil)
 	if err != nil {
@@ -392,13 +389,13 @@ func (d *DB) initialize() error {
 	if err := d.commit(b); err != nil || d.options.DisableWAL {
 		return err
 	}
-	// Pebble begins a new store's log in its oldest format, whose readers take
-	// damage for the end that a crash leaves. The next log has the newest.
+	// Pebble starts the log of a new store in its oldest format. Readers of that format
+	// mistake damage for the end of a log after a crash. The next log has the newest format.
 	_, err = d.pebble.AsyncFlush()
 	return err
 }
 
-// table decodes a record, trusting nothing in it.
+// table decodes a record and validates all of it.
 func (r *tableRecord) table() (*table, error) {
 	def := Table{Name: string(r.Name), ID: r.ID, Granularity: r.Granularity, Splits: r.Splits, Meta: r.Meta}
 	if r.NextOrdinal < 0 || r.NextOrdinal > math.MaxUint16+1 {
@@ -436,7 +433,7 @@ func (t *table) record() tableRecord {
 	return r
 }
 
-// lookup returns the table of that name as it is now.
+// lookup returns the current table of that name.
 func (d *DB) lookup(name string) (*table, error) { return d.catalog.Load().table(name) }
 
 // Table returns the table of that name, or ErrTableNotFound.
@@ -462,7 +459,7 @@ func (d *DB) Tables(prefix string) []*Table {
 	return d.catalog.Load().under(prefix)
 }
 
-// createFamily returns the table with one family more.
+// createFamily returns the table with f added.
 func (t *table) createFamily(f Family) (*table, error) {
 	if _, ok := t.byName[f.Name]; ok {
 		return nil, fmt.Errorf("%w: %q in table %q", ErrFamilyExists, f.Name, t.def.Name)
@@ -471,7 +468,7 @@ func (t *table) createFamily(f Family) (*table, error) {
 		return nil, err
 	}
 	if t.nextOrdinal > math.MaxUint16 {
-		return nil, fmt.Errorf("%w: table %q has had %d families and takes no more", ErrInvalid, t.def.Name, t.nextOrdinal)
+		return nil, fmt.Errorf("%w: table %q has had %d families, which is the limit", ErrInvalid, t.def.Name, t.nextOrdinal)
 	}
 	f = cloneFamily(f)
 	f.Ordinal = uint16(t.nextOrdinal)
@@ -480,8 +477,8 @@ func (t *table) createFamily(f Family) (*table, error) {
 	return newTable(def, t.nextOrdinal+1, t.dropped), nil
 }
 
-// updateFamily returns the table with GC and Meta of the family of that name
-// replaced. Its aggregate stays.
+// updateFamily returns the table with GC and Meta of the family f.Name replaced. Its aggregate
+// stays.
 func (t *table) updateFamily(f Family) (*table, error) {
 	old, err := t.family(f.Name)
 	if err != nil {

@@ -13,11 +13,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// UpdateCatalog runs fn, which may read and change any tables and resources
-// through tx; its changes become visible and durable together if it returns
-// nil, and not at all otherwise. Updates run one after the other. fn may read
-// from the DB, which does not show the changes yet, but must not call it for
-// anything else. Errors: fn's own.
+// UpdateCatalog runs fn, which may read and change any tables and resources through tx. If fn
+// returns nil, its changes become visible and durable together; otherwise none do. Updates run
+// one at a time. fn may read from the DB, which does not show the changes yet, but must not
+// call it for anything else. Errors: fn's own.
 func (d *DB) UpdateCatalog(ctx context.Context, fn func(tx *CatalogTx) error) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -36,25 +35,24 @@ func (d *DB) UpdateCatalog(ctx context.Context, fn func(tx *CatalogTx) error) er
 	b := tx.b
 	tx.b = nil // replaceCatalog closes the batch
 	if !b.Empty() {
-		defer d.resourceVersion.Add(1) // when the changes can be read
+		defer d.resourceVersion.Add(1) // once the changes can be read
 	}
 	return d.replaceCatalog(b, tx.c, d.write)
 }
 
-// CatalogTx reads and changes tables and resources inside UpdateCatalog; it
-// sees its own changes. A method that returns an error has changed nothing. It
-// must be used only in the goroutine in which UpdateCatalog runs fn, and not
-// after fn has returned.
+// CatalogTx reads and changes tables and resources inside UpdateCatalog; it sees its own
+// changes. A method that returns an error has changed nothing. Only the goroutine that runs fn
+// may use it, and only until fn returns.
 type CatalogTx struct {
 	b     *pebble.Batch // changes of resources; nil after UpdateCatalog
 	c     *catalog      // the tables as changed so far
-	owned bool          // c is the transaction's own, to be changed in place
+	owned bool          // c is a private copy that can be changed in place
 
 	now time.Time
 	d   *DB
 }
 
-// end closes what UpdateCatalog has not committed.
+// end releases uncommitted changes.
 func (tx *CatalogTx) end() {
 	if tx.b != nil {
 		_ = tx.b.Close()
@@ -62,7 +60,7 @@ func (tx *CatalogTx) end() {
 	}
 }
 
-// check refuses the use of a transaction that is over.
+// check returns an error after the end of the transaction.
 func (tx *CatalogTx) check() error {
 	if tx.b == nil {
 		return fmt.Errorf("%w: catalog used after its UpdateCatalog", ErrInvalid)
@@ -70,7 +68,7 @@ func (tx *CatalogTx) check() error {
 	return nil
 }
 
-// change returns the catalog to change in place.
+// change returns a catalog that can be changed in place.
 func (tx *CatalogTx) change() *catalog {
 	if !tx.owned {
 		tx.c, tx.owned = tx.c.clone(), true
@@ -90,8 +88,8 @@ func (tx *CatalogTx) Table(name string) (*Table, error) {
 	return &t.def, nil
 }
 
-// Tables returns the tables whose name starts with prefix, sorted by name;
-// none when the transaction is over.
+// Tables returns the tables whose name starts with prefix, sorted by name; none after the end
+// of the transaction.
 func (tx *CatalogTx) Tables(prefix string) []*Table {
 	if tx.check() != nil {
 		return nil
@@ -99,9 +97,9 @@ func (tx *CatalogTx) Tables(prefix string) []*Table {
 	return tx.c.under(prefix)
 }
 
-// CreateTable makes the table that t describes; ID and the families' Ordinals
-// are assigned, the families keep the order given. Errors: ErrTableExists,
-// ErrFamilyExists for a name given twice, ErrInvalid.
+// CreateTable creates the table that t describes. It assigns ID and the families' Ordinals,
+// and keeps the order of the families. Errors: ErrTableExists, ErrFamilyExists for a repeated
+// name, ErrInvalid.
 func (tx *CatalogTx) CreateTable(t Table) (*Table, error) {
 	if err := tx.check(); err != nil {
 		return nil, err
@@ -137,7 +135,7 @@ func (tx *CatalogTx) CreateTable(t Table) (*Table, error) {
 	return &next.def, nil
 }
 
-// takeID returns an id that no table had, of a catalog to change.
+// takeID allocates an unused id in a private catalog.
 func (c *catalog) takeID() (uint32, error) {
 	if c.nextID == math.MaxUint32 {
 		return 0, fmt.Errorf("%w: all table ids are used up", ErrInvalid)
@@ -146,16 +144,16 @@ func (c *catalog) takeID() (uint32, error) {
 	return c.nextID - 1, nil
 }
 
-// UpdateTable lets fn change a copy of the table's Meta, Splits, Granularity and
-// Journal, and its families' GC and Meta, and stores it if fn returns nil.
-// Errors: ErrTableNotFound, ErrInvalid for a change of anything else, fn's own.
+// UpdateTable lets fn change a copy of the table's Meta, Splits, Granularity and Journal, and
+// its families' GC and Meta. It stores the copy if fn returns nil. Errors: ErrTableNotFound,
+// ErrInvalid for any other change, fn's own.
 func (tx *CatalogTx) UpdateTable(name string, fn func(*Table) error) (*Table, error) {
 	return tx.changeTable(name, func(t *table) (*table, error) {
 		def := cloneTable(t.def)
 		if err := fn(&def); err != nil {
 			return nil, err
 		}
-		def = cloneTable(def) // what fn put there stays fn's
+		def = cloneTable(def) // fn may keep its slices
 		same := def.Name == t.def.Name && def.ID == t.def.ID && slices.EqualFunc(def.Families, t.def.Families,
 			func(a, b Family) bool {
 				return a.Name == b.Name && a.Ordinal == b.Ordinal && a.Aggregate == b.Aggregate
@@ -182,10 +180,9 @@ func (tx *CatalogTx) UpdateTable(name string, fn func(*Table) error) (*Table, er
 	})
 }
 
-// ModifyFamilies applies the changes in order, all or none. A dropped
-// family's cells are gone at once, even if a family with its name is created
-// again; the next RunGC frees their space. Errors: ErrTableNotFound,
-// ErrFamilyExists, ErrFamilyNotFound, ErrInvalid.
+// ModifyFamilies applies the changes in order, all or none. The cells of a dropped family
+// disappear at once, even if a family of the same name is created again; the next RunGC frees
+// their space. Errors: ErrTableNotFound, ErrFamilyExists, ErrFamilyNotFound, ErrInvalid.
 func (tx *CatalogTx) ModifyFamilies(name string, changes []FamilyChange) (*Table, error) {
 	return tx.changeTable(name, func(t *table) (*table, error) {
 		for i, c := range changes {
@@ -208,7 +205,7 @@ func (tx *CatalogTx) ModifyFamilies(name string, changes []FamilyChange) (*Table
 	})
 }
 
-// changeTable replaces the table of that name by what fn makes of it.
+// changeTable replaces the table of that name by the result of fn.
 func (tx *CatalogTx) changeTable(name string, fn func(*table) (*table, error)) (*Table, error) {
 	if err := tx.check(); err != nil {
 		return nil, err
@@ -224,12 +221,12 @@ func (tx *CatalogTx) changeTable(name string, fn func(*table) (*table, error)) (
 	return &t.def, nil
 }
 
-// replaceCatalog makes next the catalog, on disk and then in memory, in one
-// commit with what b holds. catalogMu is held.
+// replaceCatalog installs next as the catalog, on disk and then in memory, in one commit with
+// b. The caller holds catalogMu.
 //
-// Where tables that can have rows change or go, writers and new scans are kept
-// out from before the commit until the tables are replaced in memory: none
-// works with a table that is no more, or sees a table without its cells.
+// When the commit changes or deletes tables with rows, writers and new scans wait from before
+// it until the tables are replaced in memory. So no call works with a deleted table, or sees a
+// table without its cells.
 func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog, o *pebble.WriteOptions) error {
 	changed, removed, err := next.write(b, d.catalog.Load())
 	if err != nil || b.Empty() {
@@ -265,10 +262,9 @@ func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog, o *pebble.WriteOptio
 	return nil
 }
 
-// write adds to b what makes the stored catalog from into c, and the removal
-// of the cells of tables and backups that are in from alone. It tells whether a table that
-// could be read or written in from is another one now or gone, and the ids of
-// those whose cells are removed.
+// write adds the difference between the stored catalog from and c to b, and removes the cells
+// of tables and backups that only from has. It reports whether a table of from that could be
+// read or written was changed or deleted, and returns the ids whose cells it removes.
 func (c *catalog) write(b *pebble.Batch, from *catalog) (changed bool, removed []uint32, err error) {
 	if c == from {
 		return false, nil, nil
@@ -339,7 +335,7 @@ func (c *catalog) write(b *pebble.Batch, from *catalog) (changed bool, removed [
 	return changed, removed, nil
 }
 
-// deletedKey is the key of the record of a deleted table.
+// deletedKey returns the key of the record of a deleted table.
 func deletedKey(id uint32) []byte {
 	return catalogKey(catalogDeleted, string(binary.BigEndian.AppendUint32(nil, id)))
 }

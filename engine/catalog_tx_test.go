@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestUpdateCatalog_Concurrent counts in one resource from many goroutines and
-// makes tables with it, beside collections and snapshots.
+// TestUpdateCatalog_Concurrent increments one resource from many goroutines and creates tables
+// with it, during collections and snapshots.
 func TestUpdateCatalog_Concurrent(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -55,7 +55,7 @@ func TestUpdateCatalog_Concurrent(t *testing.T) {
 	}
 }
 
-// TestCatalogTx_After uses a transaction that is over.
+// TestCatalogTx_After uses a transaction after its end.
 func TestCatalogTx_After(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -93,7 +93,7 @@ func TestCatalogTx_After(t *testing.T) {
 	}
 }
 
-// TestResourceVersion changes resources, and what is none.
+// TestResourceVersion changes resources, and the catalog without resources.
 func TestResourceVersion(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})

@@ -14,9 +14,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// TestConcurrent runs writers, counters, readers, the garbage collector and
-// catalog changes beside each other. Every row is written whole: all its
-// columns hold one value, and no reader ever sees two.
+// TestConcurrent runs writers, counters, readers, the garbage collector and catalog changes
+// concurrently. Each write sets all columns of a row to one value, and no reader sees two
+// values.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -119,9 +119,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestGC_Race deletes and writes the same cells while the collector runs: a
-// cell written after the newer ones were deleted is not garbage any more and
-// must survive.
+// TestGC_Race deletes and writes the same cells while the collector runs: a cell written after
+// the newer ones were deleted is not garbage and must survive.
 func TestGC_Race(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -160,8 +159,7 @@ func TestGC_Race(t *testing.T) {
 	wg.Wait()
 }
 
-// TestGC_Stale lets rows change between the moment a cell is found to be
-// garbage and its deletion.
+// TestGC_Stale changes rows between the moment a cell is found to be garbage and its deletion.
 func TestGC_Stale(t *testing.T) {
 	t.Parallel()
 	rule := []FamilyChange{{Update: &Family{Name: "f", GC: GCRule{Kind: MaxVersions, Versions: 1}}}}
@@ -223,7 +221,7 @@ func TestGC_Stale(t *testing.T) {
 	}
 }
 
-// TestGC_Large collects more than one batch and one view hold.
+// TestGC_Large collects more than one batch and more than one view.
 func TestGC_Large(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -258,7 +256,7 @@ func TestGC_Large(t *testing.T) {
 	}
 }
 
-// TestScan_View checks that a scan sees the table as it was when it began.
+// TestScan_View checks that a scan sees the table as of its beginning.
 func TestScan_View(t *testing.T) {
 	t.Parallel()
 	for _, reverse := range []bool{false, true} {
@@ -335,8 +333,8 @@ func TestScan_Context(t *testing.T) {
 	}
 }
 
-// TestClose checks that everything answers ErrClosed after Close, also scans
-// that were open, and that closing again does nothing.
+// TestClose checks that all calls, and open scans, return ErrClosed after Close, and that a
+// second Close does nothing.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	for _, dir := range []string{"", t.TempDir()} {
@@ -375,7 +373,7 @@ func TestClose(t *testing.T) {
 				t.Errorf("second close: %v", err)
 			}
 		}
-		reclaim(d, []byte("a"), []byte("b")) // of rows that were dropped before: nothing is left to do
+		reclaim(d, []byte("a"), []byte("b")) // of earlier drops: nothing is left to do
 		s.SkipColumn()
 		s.SkipFamily()
 		s.SeekColumn("f", nil)
@@ -451,7 +449,7 @@ func TestClose_Concurrent(t *testing.T) {
 		for range cap(started) {
 			<-started
 		}
-		_ = d.Close() // may tell of open scans
+		_ = d.Close() // may report open scans
 		wg.Wait()
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -462,7 +460,7 @@ func TestClose_Concurrent(t *testing.T) {
 	}
 }
 
-// TestUpdate checks what a row transaction may do, and may not.
+// TestUpdate checks what a row transaction can and cannot do.
 func TestUpdate(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -485,7 +483,7 @@ func TestUpdate(t *testing.T) {
 		if err := tx.Mutate([]Mutation{{Kind: SetCell, Family: "f", Qualifier: value, Value: value}}); err != nil {
 			t.Error(err)
 		}
-		copy(value, "xxx") // ours again
+		copy(value, "xxx") // the caller may reuse it
 		if err := tx.Mutate(nil); !errors.Is(err, ErrInvalid) {
 			t.Errorf("second mutate: %v", err)
 		}
@@ -507,7 +505,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("tx.Mutate after the update: %v", err)
 	}
 
-	// What fn mutated is dropped with its error, and so it is with its panic.
+	// An error or a panic of fn discards its mutations.
 	fail := errors.New("fail")
 	before := mustDump(t, d)
 	if err := d.Update(ctx, "t", []byte("r"), func(tx *RowTx) error {
@@ -536,7 +534,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestMutate_Large deletes rows beyond what is deleted cell by cell.
+// TestMutate_Large deletes rows with too many cells for single deletes.
 func TestMutate_Large(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -585,8 +583,8 @@ func TestMutate_Large(t *testing.T) {
 	}
 }
 
-// TestWalk reads and deletes a row whose cells have been overwritten many
-// times: seeking past old values must find the same cells as stepping.
+// TestWalk reads and deletes a row with repeatedly overwritten cells: seeks past old values
+// must find the same cells as steps.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -617,8 +615,8 @@ func TestWalk(t *testing.T) {
 	}
 }
 
-// TestWalk_Wide reads a row of many columns that have been overwritten a few
-// times each: stepping is cheaper there, and the row is not noted.
+// TestWalk_Wide reads a row of many columns, each overwritten a few times: steps are cheaper
+// there, and the row gets no note.
 func TestWalk_Wide(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -635,8 +633,8 @@ func TestWalk_Wide(t *testing.T) {
 	}
 }
 
-// TestSampleRowKeys_Size checks that a table that has reached files is cut by
-// size, without a row being read for it.
+// TestSampleRowKeys_Size checks that a table in files is cut by size without a read of its
+// rows.
 func TestSampleRowKeys_Size(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()

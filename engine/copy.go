@@ -10,22 +10,20 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A copy of a table is made in three steps. First an id is taken, and written
-// down as one that is being copied to. Then the cells, of one moment, are written
-// to files under that id, which the store takes in at once. Last, the id is given
-// to a backup or a table, in one change of the catalog. What a crash leaves of it
-// is an id that is being copied to: its cells are dropped when the store is opened.
+// Copying a table has three steps. First, it takes an id and stores it as the target of a
+// copy. Second, it writes the cells of one moment under that id to files, which the store
+// ingests. Third, one catalog change gives the id to a backup or a table. A crash leaves an id
+// that is the target of a copy; the next Open drops its cells.
 
-// copied is cells under an id that no one has yet.
+// copied is a copy of cells under an id that has no owner yet.
 type copied struct {
-	t     *table // the definition of that moment, with the new id
+	t     *table // the definition at that moment, with the new id
 	bytes int64  // of keys and values
 }
 
-// copyTable copies a table that find returns, as it is at one moment, and runs
-// place, which gives what was copied its name, in a change of the catalog. No
-// lock that others need is held while cells are copied. room is asked with the
-// number of bytes of keys and values so far, as they become more.
+// copyTable copies the table that find returns as of one moment, and runs place in a catalog
+// change to give the copy a name. It holds no lock that other calls need while it copies. It
+// calls room with the growing number of bytes of keys and values.
 func (k Backups) copyTable(
 	ctx context.Context, find func(*catalog) (*table, error), room func(int64) error, place func(*CatalogTx, *copied) error,
 ) (err error) {
@@ -61,9 +59,8 @@ func (k Backups) copyTable(
 	return err
 }
 
-// takeCopyID takes an id to copy to. It is on the disk before a cell is under it,
-// also where writes are not waited for: else a crash could give the id to another
-// table.
+// takeCopyID allocates the target id of a copy. It is on disk before the first cell, even with
+// NoSync: otherwise a crash could give the id to another table.
 func (k Backups) takeCopyID(ctx context.Context) (uint32, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -84,7 +81,7 @@ func (k Backups) takeCopyID(ctx context.Context) (uint32, error) {
 	return id, d.replaceCatalog(d.pebble.NewBatch(), next, o)
 }
 
-// dropCopies drops what was copied to ids that nobody got.
+// dropCopies drops the cells of ids that got no owner.
 func (k Backups) dropCopies(ids ...uint32) error {
 	d := k.d
 	d.catalogMu.Lock()
@@ -96,7 +93,7 @@ func (k Backups) dropCopies(ids ...uint32) error {
 	return d.replaceCatalog(d.pebble.NewBatch(), next, pebble.NoSync)
 }
 
-// dropUnfinished drops what copies left that did not come to their end.
+// dropUnfinished drops the cells of unfinished copies.
 func (k Backups) dropUnfinished() error {
 	var ids []uint32
 	for id := range k.d.catalog.Load().copying {
@@ -108,7 +105,7 @@ func (k Backups) dropUnfinished() error {
 	return k.dropCopies(ids...)
 }
 
-// copyCells puts the cells of the table that find returns under id.
+// copyCells copies the cells of the table that find returns to id.
 func (k Backups) copyCells(ctx context.Context, id uint32, find func(*catalog) (*table, error), room func(int64) error) (*copied, error) {
 	d := k.d
 	d.viewMu.RLock()
@@ -123,7 +120,7 @@ func (k Backups) copyCells(ctx context.Context, id uint32, find func(*catalog) (
 	if err != nil {
 		return nil, fmt.Errorf("engine: copy table %q: %w", from.def.Name, err)
 	}
-	// What is to be swept of families that are gone is left out.
+	// The copy excludes dropped families that a sweep has yet to remove.
 	def := cloneTable(from.def)
 	def.ID, def.Journal = id, Journal{}
 	c := &copied{t: newTable(def, from.nextOrdinal, nil)}
@@ -135,14 +132,14 @@ func (k Backups) copyCells(ctx context.Context, id uint32, find func(*catalog) (
 	if err = errors.Join(err, it.Close(), w.close()); err == nil && len(w.files) > 0 {
 		err = d.pebble.Ingest(ctx, w.files)
 	}
-	// What has been taken in is linked from the store.
+	// The store has links to ingested files.
 	if err = errors.Join(err, d.fs.RemoveAll(w.dir), d.failed()); err != nil {
 		return nil, fmt.Errorf("engine: copy table %q: %w", from.def.Name, damage(err))
 	}
 	return c, nil
 }
 
-// copyCheckCells is after how many cells a copy looks whether it is to go on.
+// copyCheckCells is the number of cells between two checks of room and context.
 const copyCheckCells = 1024
 
 // write writes the cells of from that it reads, under the new id.
@@ -159,7 +156,7 @@ func (c *copied) write(ctx context.Context, w *sortedFiles, it *pebble.Iterator,
 		if len(from.dropped) > 0 {
 			rowEnd, _, ok := splitCellKey(it.Key())
 			if !ok {
-				return fmt.Errorf("key %x is not a cell's", it.Key())
+				return fmt.Errorf("key %x is not the key of a cell", it.Key())
 			}
 			if from.live(binary.BigEndian.Uint16(it.Key()[rowEnd:])) == nil {
 				continue

@@ -17,8 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// rowsOf fills a fresh table with rows of three small cells and writes them to
-// files.
+// rowsOf fills a new table with rows of three small cells and writes them to files.
 func rowsOf(tb testing.TB, rows int) *DB {
 	tb.Helper()
 	d := openTest(tb, Options{MemTableBytes: 1 << 20})
@@ -33,10 +32,10 @@ func rowsOf(tb testing.TB, rows int) *DB {
 	return d
 }
 
-// work is what a read did in the store.
+// work is the cost of a read in the store.
 type work struct{ steps, bytes int }
 
-// readWork reads rows of the span, at most limit, and says what it took.
+// readWork reads at most limit rows of the span and returns the cost.
 func readWork(tb testing.TB, d *DB, o ScanOptions, limit int) work {
 	tb.Helper()
 	s, err := d.Scan(tb.Context(), "t", o)
@@ -64,8 +63,8 @@ func readWork(tb testing.TB, d *DB, o ScanOptions, limit int) work {
 	return w
 }
 
-// TestReadCostFollowsWhatIsReturned: a table ten times as large makes neither
-// the first row, nor one row, nor a hundred rows out of its middle dearer.
+// TestReadCostFollowsWhatIsReturned: in a table ten times as large, the first row, one row,
+// and a hundred rows from the middle cost the same.
 func TestReadCostFollowsWhatIsReturned(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -96,9 +95,9 @@ func TestReadCostFollowsWhatIsReturned(t *testing.T) {
 	}
 }
 
-// TestHotCounterCost: an increment of counters that were written ten times as
-// often makes as few steps in the store, be the values before them versions or
-// overwritten in place.
+// TestHotCounterCost: an increment of counters with ten times as many writes takes the same
+// number of steps in the store, whether the earlier values are versions or were overwritten in
+// place.
 func TestHotCounterCost(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -111,7 +110,7 @@ func TestHotCounterCost(t *testing.T) {
 			now := clock.NewFrozen(epoch)
 			d := openTest(t, Options{Now: now.Now})
 			createTest(t, d, "f")
-			// most are the steps of the dearest of the last increments.
+			// most has the largest number of steps of the last increments.
 			most := map[int]int{}
 			for i := range many {
 				now.Advance(apart)
@@ -137,8 +136,8 @@ func TestHotCounterCost(t *testing.T) {
 	}
 }
 
-// TestUpdate_OpensTheStoreOnce: what read a row's predicate finds what its deletes
-// remove, with a seek for each range of keys and none in a row that is not there.
+// TestUpdate_OpensTheStoreOnce: deletes reuse the iterator that read a row's predicate, with
+// one seek per range of keys and none in an absent row.
 func TestUpdate_OpensTheStoreOnce(t *testing.T) {
 	t.Parallel()
 	d := rowsOf(t, 100)
@@ -170,8 +169,8 @@ func TestUpdate_OpensTheStoreOnce(t *testing.T) {
 	}
 }
 
-// TestReverseCost: a reversed scan of small rows steps back through them, with a
-// seek at its begin, and reads each cell once.
+// TestReverseCost: a reverse scan of small rows steps back through them with one seek at its
+// beginning, and reads each cell once.
 func TestReverseCost(t *testing.T) {
 	t.Parallel()
 	const rows = 1000
@@ -192,7 +191,7 @@ func TestReverseCost(t *testing.T) {
 	}
 }
 
-// syncCounter counts the times that logs are synced.
+// syncCounter counts the syncs of logs.
 type syncCounter struct {
 	vfs.FS
 	logs *atomic.Int64
@@ -244,8 +243,8 @@ func TestUpdateRows_Syncs(t *testing.T) {
 	}
 }
 
-// TestAllocations bounds the allocations of the calls that are made most. It is
-// not parallel: they are counted in the whole process.
+// TestAllocations bounds the allocations of frequent calls. It is not parallel: it counts the
+// allocations of the whole process.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 	if race.Enabled {
 		t.Skip("the race detector allocates too")

@@ -16,8 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// recordedText is storeText with the records that can be read of table t, and with
-// the backups and their cells.
+// recordedText is storeText with the readable records of table t, and with the backups and
+// their cells.
 func recordedText(t *testing.T, d *DB) string {
 	t.Helper()
 	var b strings.Builder
@@ -56,11 +56,11 @@ func recordedText(t *testing.T, d *DB) string {
 	return b.String()
 }
 
-// TestCrash_Journal crashes a store before every write to its disk while rows are
-// written, dropped and collected, and backups made and restored, beside a journal:
-// each acknowledged write has its one record, with its number, and none has half of
-// one; a journal or a backup is there whole or not at all. What a reader was told is
-// the end is one behind the crash too, and what is written then comes after it.
+// TestCrash_Journal crashes a store before every write to its disk. Rows are written, dropped
+// and collected, and backups made and restored, with a journal. Each acknowledged write has
+// its one record, with its number, and none has half of one; a journal or a backup exists
+// completely or not at all. The end that a reader saw is still a valid end after the crash,
+// and later writes come after it.
 func TestCrash_Journal(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1)
@@ -130,7 +130,7 @@ func testCrashJournal(t *testing.T, seed uint64) {
 		{do: advance(40 * time.Minute), unseen: true},
 		{do: write("d", set("g", "q", 1000, large))},
 		{do: func(d *DB) error { return d.Compact(ctx) }, unseen: true},
-		{do: advance(30 * time.Minute)},                                            // the first records are too old
+		{do: advance(30 * time.Minute)},                                            // the first records expire
 		{do: collect, unseen: true},                                                // trims them
 		{do: func(d *DB) error { return d.DropRows(ctx, "t", Span{}) }},            // in pieces
 		{do: change(func(tx *CatalogTx) error { return tx.SoftDeleteTable("t") })}, // with its journal
@@ -149,7 +149,7 @@ func testCrashJournal(t *testing.T, seed uint64) {
 	d := openTest(t, o)
 	d.dropPieceRows = 1
 	run := faultdisk.Script{Disk: disk, Text: func() string { return recordedText(t, d) }}
-	times := []time.Time{c.Now()} // after each number of steps
+	times := []time.Time{c.Now()} // by number of steps
 	ends := []uint64{0}
 	for i, step := range script {
 		run.Steps = append(run.Steps, faultdisk.Step{Name: fmt.Sprint("step ", i), Unseen: step.unseen, Do: func() error {

@@ -22,8 +22,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// TestCrash crashes a store at every step of a sequence of calls and checks
-// that it comes back with every acknowledged change and no half of one.
+// TestCrash crashes a store at every step of a sequence of calls and checks that it reopens
+// with all acknowledged changes and no partial one.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -93,8 +93,8 @@ func tableText(t *testing.T, d *DB) string {
 	return describe(tab)
 }
 
-// TestCrash_Writing crashes while writers are at work: what was acknowledged
-// before is there, and every row is whole.
+// TestCrash_Writing crashes during concurrent writes: acknowledged writes survive, and every
+// row is complete.
 func TestCrash_Writing(t *testing.T) {
 	t.Parallel()
 	fs := faultdisk.NewMemory()
@@ -180,13 +180,13 @@ func TestCrash_Writing(t *testing.T) {
 	}
 }
 
-// TestFaults lets every write to the disk fail from the n-th on: calls return
-// errors, nothing panics, and a store on what was written until then has
-// everything that was acknowledged, each with its record, which all that is there
-// has; the records that a reader had; and a backup whole or not at all.
+// TestFaults makes every write to the disk fail from the n-th on. Calls return errors, and
+// nothing panics. A store on the data written so far has all acknowledged changes, each with
+// its record; all its changes have records; it has the records that a reader had seen, and a
+// backup completely or not at all.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	const most = 300 // more writes than there are
+	const most = 300 // more than the actual number of writes
 	every := int32(4)
 	if long.Enabled() {
 		every = 1
@@ -249,7 +249,7 @@ func TestFaults(t *testing.T) {
 			}
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
 			failing.Store(false)
-			_ = d.Close() // may tell of the failure
+			_ = d.Close() // may report the failure
 			if n == 0 && !failed || n == most-1 && failed {
 				t.Fatalf("from write %d on: failed: %v", n, failed)
 			}
@@ -301,8 +301,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestCrash_Open crashes a store before every write to its disk while it is made,
-// and again while it is opened: it can be opened, and has what it had.
+// TestCrash_Open crashes a store before every write to its disk during its creation, and again
+// during Open: it can be opened, and keeps its data.
 func TestCrash_Open(t *testing.T) {
 	t.Parallel()
 	seeds := 1
@@ -371,8 +371,8 @@ func TestOpen_Locked(t *testing.T) {
 	openTest(t, o)
 }
 
-// TestOpen_LockedByProcess opens the directory from another process: this test
-// binary, which finds the directory's name in its environment.
+// TestOpen_LockedByProcess opens the directory from another process: this test binary, which
+// gets the directory's name in its environment.
 func TestOpen_LockedByProcess(t *testing.T) {
 	t.Parallel()
 	const variable = "TABLETOP_TEST_LOCKED_DIR"
@@ -470,9 +470,8 @@ func TestOpen_FormatVersion(t *testing.T) {
 	}
 }
 
-// TestOpen_ForeignFolder checks that a store is not made among other files,
-// and that what a crash leaves of a store that was never opened to the end is
-// no obstacle.
+// TestOpen_ForeignFolder checks that Open rejects a folder with foreign files, and accepts the
+// remains of a store whose creation crashed.
 func TestOpen_ForeignFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -504,7 +503,7 @@ func TestOpen_ForeignFolder(t *testing.T) {
 	}
 }
 
-// storeText is everything that callers see of a store.
+// storeText returns all data of a store that callers can see.
 func storeText(t *testing.T, d *DB) string {
 	t.Helper()
 	var b strings.Builder
@@ -525,10 +524,9 @@ func storeText(t *testing.T, d *DB) string {
 	return b.String() + text
 }
 
-// TestCrash_Catalog crashes a store before every write to its disk during a
-// script: each change of tables and resources is found whole or not at all, and
-// what was acknowledged is found. Collections and compactions change nothing
-// that can be seen.
+// TestCrash_Catalog crashes a store before every write to its disk during a script. Each
+// change of tables and resources exists completely or not at all, and acknowledged changes
+// exist. Collections and compactions change no visible data.
 func TestCrash_Catalog(t *testing.T) {
 	t.Parallel()
 	change := func(fn func(tx *CatalogTx) error) func(*DB) error {
@@ -588,12 +586,12 @@ func TestCrash_Catalog(t *testing.T) {
 		}),
 		compact,
 	}
-	// Of memtables so small, every few writes reach files.
+	// With such small memtables, every few writes reach files.
 	disk := faultdisk.NewCrashing(1)
 	o := Options{Dir: "data", FS: disk.FS(), Now: c.Now, MemTableBytes: 32 << 10}
 	d := openTest(t, o)
 	run := faultdisk.Script{Disk: disk, Text: func() string { return storeText(t, d) }}
-	times := []time.Time{c.Now()} // after each number of steps
+	times := []time.Time{c.Now()} // by number of steps
 	for i, step := range script {
 		run.Steps = append(run.Steps, faultdisk.Step{Name: fmt.Sprint("step ", i), Unseen: true, Do: func() error {
 			err := step(d)

@@ -66,15 +66,14 @@ func fileSize(t *testing.T, fs vfs.FS, name string) int64 {
 	return info.Size()
 }
 
-// logBlock is the unit of a write-ahead log. Each block tells how much of those
-// before it is on the disk.
+// logBlock is the unit of a write-ahead log. Each block records how much of the earlier blocks
+// is on disk.
 const logBlock = 32 << 10
 
-// TestDamage flips a byte here and there in the files of a store, one at a
-// time. What is read then is what was written, or an error that names the file
-// and says what can be done: no row goes missing unsaid, and nothing panics. The one
-// exception is the last block of the log, whose damage looks like the end that
-// a crash leaves: what was written before it is there.
+// TestDamage flips single bytes in the files of a store. A read returns either the written
+// data, or an error with the name of the file and advice: no row is lost silently, and nothing
+// panics. The one exception is the last block of the log, whose damage looks like the end of a
+// log after a crash: earlier data must exist.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{".sst", ".log"} {
@@ -93,7 +92,7 @@ func TestDamage(t *testing.T) {
 				}
 			}
 			want := mustDump(t, d)
-			whole := mem.CrashClone(vfs.CrashCloneCfg{}) // all is synced; nothing was closed
+			whole := mem.CrashClone(vfs.CrashCloneCfg{}) // all data is synced; nothing was closed
 			told := 0
 			for _, name := range storeFiles(t, whole, suffix) {
 				size := fileSize(t, whole, name)
@@ -106,8 +105,7 @@ func TestDamage(t *testing.T) {
 					got, err := reread(t, damaged)
 					switch {
 					case err == nil && suffix == ".log" && at >= size/logBlock*logBlock && strings.HasPrefix(want, got):
-						// Nothing comes after that could tell it from the end that
-						// a crash leaves.
+						// No later block distinguishes it from the end of a log after a crash.
 					case err == nil && got != want:
 						t.Errorf("%s, byte %d of %d: %d bytes are read of %d, without an error", name, at, size, len(got), len(want))
 					case err != nil && (!strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "load the data again")):
@@ -138,9 +136,9 @@ func reread(t *testing.T, o Options) (string, error) {
 	return text, err
 }
 
-// TestFaults_Named lets the disk be full, or a sync fail, under the write-ahead
-// log: the write that meets it says what happened and to which file, later ones are refused, and what was acknowledged is there
-// when the store is opened with room again.
+// TestFaults_Named injects a full disk, or a failed sync, into the write-ahead log. The
+// affected write returns an error with the cause and the file, later ones are rejected, and
+// acknowledged data exists once the store is opened with free space.
 func TestFaults_Named(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -161,7 +159,7 @@ func TestFaults_Named(t *testing.T) {
 				if !failing.Load() || !strings.HasSuffix(op.Path, ".log") || !c.strike(op.Kind) {
 					return nil
 				}
-				return &os.PathError{Op: "write", Path: op.Path, Err: c.errno} // as os does
+				return &os.PathError{Op: "write", Path: op.Path, Err: c.errno} // like package os
 			}))
 			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now}
 			d := openTest(t, o)
@@ -178,7 +176,7 @@ func TestFaults_Named(t *testing.T) {
 			}
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
 			failing.Store(false)
-			_ = d.Close() // may tell of the failure
+			_ = d.Close() // may report the failure
 			o.FS = crash
 			if got := mustDump(t, openTest(t, o)); !strings.Contains(got, strings.TrimSuffix(want, "\n")) {
 				t.Errorf("after the failure:\n%swant:\n%s", got, want)
@@ -187,18 +185,17 @@ func TestFaults_Named(t *testing.T) {
 	}
 }
 
-// TestFaults_Files lets the disk be full, or a sync fail, under the files that
-// memory buffers are written to, and under the list of those files: the writers
-// that wait for room get an error that says what happened and to which file,
-// nothing is tried again and again, and what was acknowledged is there when the
-// store is opened with room again, whether it was closed or crashed.
+// TestFaults_Files injects a full disk, or a failed sync, into the files of flushed memory
+// buffers, and into the list of those files. Waiting writers get an error with the cause and
+// the file, there are no endless retries, and acknowledged data exists once the store is
+// opened with free space, after Close or after a crash.
 func TestFaults_Files(t *testing.T) {
 	t.Parallel()
 	syncs := []errorfs.OpKind{errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo}
 	for _, c := range []struct {
 		name  string
 		errno syscall.Errno
-		file  string // in its name
+		file  string // part of its name
 		kinds []errorfs.OpKind
 	}{
 		{"table, created on a full disk", syscall.ENOSPC, ".sst", []errorfs.OpKind{errorfs.OpCreate}},
@@ -218,13 +215,13 @@ func TestFaults_Files(t *testing.T) {
 					return nil
 				}
 				struck.Add(1)
-				return &os.PathError{Op: "write", Path: op.Path, Err: c.errno} // as os does
+				return &os.PathError{Op: "write", Path: op.Path, Err: c.errno} // like package os
 			}))
 			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 64 << 10}
 			d := openTest(t, o)
 			createTest(t, d, "f")
 			failing.Store(true)
-			const writers, rows = 4, 500 // eight times what two buffers hold
+			const writers, rows = 4, 500 // eight times the size of two buffers
 			var acknowledged [writers]int
 			var errs [writers]error
 			var wg sync.WaitGroup
@@ -251,7 +248,7 @@ func TestFaults_Files(t *testing.T) {
 			}
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
 			failing.Store(false)
-			_ = d.Close() // may tell of the failure
+			_ = d.Close() // may report the failure
 			for name, fs := range map[string]vfs.FS{"crash": crash, "close": mem} {
 				again := o
 				again.FS = fs
@@ -271,8 +268,8 @@ func TestFaults_Files(t *testing.T) {
 	}
 }
 
-// TestClose_Log damages and truncates the log of a store that was closed: all
-// is in table files by then, whose damage is always found.
+// TestClose_Log damages and truncates the log of a closed store: by then all data is in table
+// files, whose damage is always found.
 func TestClose_Log(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()

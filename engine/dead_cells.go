@@ -6,29 +6,26 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// A cell that was deleted is stepped over by every walk that comes past, until
-// a compaction has dropped it: in a row that is written all the time, with new
-// timestamps, these are soon thousands. So a delete that met many has the gaps
-// between the row's cells covered by range tombstones, with which a flush drops
-// what they cover.
+// Every walk steps over deleted cells until a compaction drops them. A row with constant
+// writes at new timestamps soon has thousands. When a delete meets many, range tombstones
+// cover the gaps between the row's cells; a flush then drops the covered cells.
 const (
-	// deadSteps is how many dead cells a delete steps over before they
-	// are covered.
+	// deadSteps is the number of dead cells that a delete steps over before they are covered.
 	deadSteps = 1024
-	// coverDeletes is how many deletes under a latch lie between two times: a
-	// flush takes a while, and an open snapshot keeps the dead cells.
+	// coverDeletes is the minimal number of deletes under a latch between two covers: a flush
+	// takes a while, and an open snapshot retains the dead cells.
 	coverDeletes = 128
-	// gapSteps is how many dead cells are worth a range tombstone, and maxGaps
-	// how many of these are made at once.
+	// gapSteps is the number of dead cells worth a range tombstone; maxGaps is the largest
+	// number of tombstones per cover.
 	gapSteps = 64
 	maxGaps  = 16
-	// maxCoverCells bounds the cells that are looked at for it.
+	// maxCoverCells bounds the cells that a cover reads.
 	maxCoverCells = 1000
 )
 
-// coverDead covers the gaps of a row that hold many dead cells. The caller has
-// the row's latch, so that nothing comes to be in them meanwhile. It changes
-// nothing that can be read; if it fails the next one does its work.
+// coverDead covers the gaps of a row that hold many dead cells. The caller holds the row's
+// latch, so the gaps stay empty. Visible data does not change; after a failure the next call
+// covers them.
 func (d *DB) coverDead(t *table, row []byte) {
 	lower := appendRowPrefix(nil, t.def.ID, row)
 	if err := coverGaps(d, lower, prefixEnd(bytes.Clone(lower))); err != nil && d.logger != nil {
@@ -36,7 +33,7 @@ func (d *DB) coverDead(t *table, row []byte) {
 	}
 }
 
-// coverGaps is coverDead of the row whose keys lie between the bounds.
+// coverGaps covers the gaps of the row whose keys lie between the bounds.
 func coverGaps(d *DB, lower, upper []byte) error {
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
 	if err != nil {
@@ -74,7 +71,7 @@ func coverGaps(d *DB, lower, upper []byte) error {
 			return err
 		}
 	}
-	// A crash may take it: nothing depends on it.
+	// A crash may lose it: only speed depends on it.
 	if err := d.apply(b, pebble.NoSync); err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// TestDeadCellsOfARowThatIsWrittenAllTheTime: replacing a cell under a new
-// timestamp does not get dearer with each time, and nothing beside it goes.
+// TestDeadCellsOfARowThatIsWrittenAllTheTime: the cost of replacing a cell under a new
+// timestamp does not grow, and other cells stay.
 func TestDeadCellsOfARowThatIsWrittenAllTheTime(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -27,7 +27,7 @@ func TestDeadCellsOfARowThatIsWrittenAllTheTime(t *testing.T) {
 		mustMutate(t, d, "r",
 			Mutation{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("k")},
 			set("f", "k", ts, value),
-			// A cell that comes and goes between the others.
+			// A cell between the others that is set and deleted.
 			set("f", "m", ts, value), Mutation{Kind: DeleteFromColumn, Family: "f", Qualifier: []byte("m"), Start: ts - 1000, End: ts - 999},
 		)
 		if i%500 != 0 {
@@ -64,8 +64,8 @@ func TestDeadCellsOfARowThatIsWrittenAllTheTime(t *testing.T) {
 	}
 }
 
-// TestDeadCellsOfARowThatComesAndGoes: nor does a row that is made, by a delete and a
-// set where a read found none, and ends with a cell that is deleted unseen.
+// TestDeadCellsOfARowThatComesAndGoes: the cost does not grow either if a delete and a set
+// create the row after a read has found it absent, and a blind delete of its cell removes it.
 func TestDeadCellsOfARowThatComesAndGoes(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()

@@ -12,24 +12,24 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// keepDeleted is how long the service lets a deleted table be undeleted.
+// keepDeleted is the time for which the service can undelete a table.
 const keepDeleted = 7 * 24 * time.Hour
 
-// The bounds of a store in memory, where what is kept is taken from the program:
-// a test suite that creates and deletes tables for hours must not grow.
+// Limits of a store in memory, where deleted tables take memory from the program: a test suite
+// that creates and deletes tables for hours must not grow.
 const (
 	keepDeletedBytes  = 128 << 20
 	keepDeletedTables = 100
 )
 
-// keepDeletedBounds says which of the tables that were deleted are kept.
+// keepDeletedBounds limits the deleted tables that are kept.
 type keepDeletedBounds struct {
 	age    time.Duration
-	bytes  int64 // below 0 is no bound
-	tables int   // below 0 is no bound
+	bytes  int64 // below 0: unlimited
+	tables int   // below 0: unlimited
 }
 
-// keepDeleted settles the bounds of Options.
+// keepDeleted returns the limits that the Options set.
 func (o *Options) keepDeleted() keepDeletedBounds {
 	k := keepDeletedBounds{age: keepDeleted, bytes: keepDeletedBytes, tables: keepDeletedTables}
 	if o.Dir != "" {
@@ -48,11 +48,10 @@ func (tx *CatalogTx) DeleteTable(name string) error {
 	return nil
 }
 
-// SoftDeleteTable removes the table, or returns ErrTableNotFound. Until
-// Options.KeepDeleted has passed, or a bound of Options.KeepDeletedBytes and
-// KeepDeletedTables is met, UndeleteTable brings it back as it was. The first RunGC
-// after that time frees its space, those bounds free it at once. A table created
-// later under its name is a new, empty table.
+// SoftDeleteTable removes the table, or returns ErrTableNotFound. UndeleteTable can bring it
+// back until Options.KeepDeleted has passed, or a limit of Options.KeepDeletedBytes or
+// KeepDeletedTables is reached. The first RunGC after that time frees its space; those limits
+// free it at once. A table created later under its name is a new, empty table.
 func (tx *CatalogTx) SoftDeleteTable(name string) error {
 	if err := tx.check(); err != nil {
 		return err
@@ -68,8 +67,7 @@ func (tx *CatalogTx) SoftDeleteTable(name string) error {
 	return nil
 }
 
-// dropOldest removes from c the tables that were deleted first, until the bounds
-// hold for the others.
+// dropOldest removes the earliest deleted tables from c until the limits hold for the others.
 func (d *DB) dropOldest(c *catalog) {
 	ids := slices.SortedFunc(maps.Keys(c.deleted), func(a, b uint32) int {
 		return cmp.Or(c.deleted[b].at.Compare(c.deleted[a].at), cmp.Compare(b, a)) // newest first
@@ -85,13 +83,13 @@ func (d *DB) dropOldest(c *catalog) {
 	}
 }
 
-// cutOut gives back the memory of tables that are gone, which Pebble would keep
-// in its first files until others come: their cells are cut out of the files.
-// Small ones can wait for that. Nothing can be under an id that is in no
-// catalog; Restore can bring one back, but not meanwhile.
+// cutOut frees the memory of removed tables by excising their cells from Pebble's files, which
+// would otherwise keep them until the next compaction. Small tables wait for that compaction.
+// Ids outside the catalog hold no data; Restore could bring one back, but cannot run
+// meanwhile.
 func (d *DB) cutOut(ids []uint32) {
 	if d.enter() != nil {
-		return // what is closed is given back whole
+		return // closing releases all memory
 	}
 	defer d.leave()
 	flushed, err := d.pebble.AsyncFlush()
@@ -124,8 +122,7 @@ func cutOutFlushed(d *DB, ids []uint32) error {
 	return nil
 }
 
-// tableBytes estimates what the files hold of a table: nothing where they do not
-// tell.
+// tableBytes estimates the size of a table in files; 0 if the estimate fails.
 func (d *DB) tableBytes(id uint32) int64 {
 	lower := appendTablePrefix(nil, id)
 	n, err := d.pebble.EstimateDiskUsage(lower, prefixEnd(slices.Clone(lower)))
@@ -135,10 +132,9 @@ func (d *DB) tableBytes(id uint32) int64 {
 	return int64(min(n, math.MaxInt64/2))
 }
 
-// UndeleteTable brings back the table with that name that SoftDeleteTable
-// removed last, with its rows. Errors: ErrTableExists when there is a table
-// with the name, ErrTableNotFound when no table with the name can be
-// undeleted.
+// UndeleteTable brings back the most recently deleted table of that name, with its rows.
+// Errors: ErrTableExists when there is a table with the name, ErrTableNotFound when no table
+// with the name can be undeleted.
 func (tx *CatalogTx) UndeleteTable(name string) (*Table, error) {
 	if err := tx.check(); err != nil {
 		return nil, err
@@ -148,7 +144,7 @@ func (tx *CatalogTx) UndeleteTable(name string) (*Table, error) {
 	}
 	var last *table
 	for id, x := range tx.c.deleted {
-		// The later of two has the higher id, whatever the clock did.
+		// The later of two deletions has the higher id, even if the clock went back.
 		if x.t.def.Name == name && x.expires(tx.d.keepDeleted.age).After(tx.now) && (last == nil || id > last.def.ID) {
 			last = x.t
 		}
@@ -162,8 +158,8 @@ func (tx *CatalogTx) UndeleteTable(name string) (*Table, error) {
 	return &last.def, nil
 }
 
-// PurgeTables permanently removes the tables whose name starts with prefix and
-// that SoftDeleteTable removed: they can no longer be undeleted.
+// PurgeTables permanently removes the soft-deleted tables whose name starts with prefix: they
+// can no longer be undeleted.
 func (tx *CatalogTx) PurgeTables(prefix string) error {
 	if err := tx.check(); err != nil {
 		return err
@@ -183,20 +179,19 @@ type deletedTable struct {
 	at time.Time
 }
 
-// expires returns the time from which it can be undeleted no more.
+// expires returns the time after which the table can no longer be undeleted.
 func (x deletedTable) expires(keep time.Duration) time.Time { return x.at.Add(keep) }
 
 // DeletedTable is a table that can be undeleted.
 type DeletedTable struct {
-	Table   *Table // as it was
+	Table   *Table // its last state
 	Deleted time.Time
-	Expires time.Time // it can be undeleted before this time
+	Expires time.Time // the end of the time in which it can be undeleted
 }
 
-// DeletedTables returns the tables whose name starts with prefix and that can
-// be undeleted, sorted by name, and for each name the latest first; none from
-// a closed store. Of several tables with one name, UndeleteTable takes the
-// first.
+// DeletedTables returns the tables whose name starts with prefix and that can be undeleted,
+// sorted by name, and by name the most recent first; none from a closed store. Of several
+// tables with one name, UndeleteTable takes the first.
 func (d *DB) DeletedTables(prefix string) []DeletedTable {
 	if d.enter() != nil {
 		return nil
@@ -215,8 +210,8 @@ func (d *DB) DeletedTables(prefix string) []DeletedTable {
 	return out
 }
 
-// NextPurge returns the first time from which a deleted table can be undeleted no
-// more, which may have passed; false if none is kept.
+// NextPurge returns the earliest expiry of a deleted table, which may have passed; false if
+// there are no deleted tables.
 func (d *DB) NextPurge() (next time.Time, ok bool) {
 	if d.enter() != nil {
 		return next, false
@@ -244,8 +239,7 @@ func (c *catalog) purge(keep time.Duration, now time.Time) {
 	maps.DeleteFunc(c.deleted, func(_ uint32, x deletedTable) bool { return !now.Before(x.expires(keep)) })
 }
 
-// purge gives back the space of the tables that can no longer be undeleted. It
-// serves RunGC.
+// purge frees the space of the tables that can no longer be undeleted. It serves RunGC.
 func (d *DB) purge(now time.Time) error {
 	d.catalogMu.Lock()
 	defer d.catalogMu.Unlock()

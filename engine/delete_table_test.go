@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// fillAndDelete makes a table with so many bytes of rows, and deletes it. The
-// files have them all.
+// fillAndDelete creates a table with rows of size bytes in total, all in files, and deletes
+// it.
 func fillAndDelete(t *testing.T, d *DB, name string, size int) {
 	t.Helper()
 	update := func(fn func(*CatalogTx) error) {
@@ -45,7 +45,7 @@ func fillAndDelete(t *testing.T, d *DB, name string, size int) {
 	update(func(tx *CatalogTx) error { return tx.SoftDeleteTable(name) })
 }
 
-// deletedNames are the tables that can be undeleted.
+// deletedNames returns the names of the tables that can be undeleted.
 func deletedNames(d *DB) string {
 	names := []string{}
 	for _, x := range d.DeletedTables("") {
@@ -54,8 +54,7 @@ func deletedNames(d *DB) string {
 	return fmt.Sprint(names)
 }
 
-// Tables that were deleted take memory up to a bound: those that were deleted
-// first go, for good.
+// The memory of deleted tables is bounded: the earliest deleted ones are removed permanently.
 func TestMemory_DeletedTablesAreBounded(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -101,8 +100,8 @@ func TestMemory_DeletedTablesAreBounded(t *testing.T) {
 		}
 	}
 
-	// However small they are, there are at most a hundred in memory, or as many as
-	// is said, whatever they may take.
+	// At most a hundred small tables are kept in memory, or the configured number, whatever
+	// their size.
 	const deleted = keepDeletedTables + 20
 	for _, tc := range []struct {
 		options Options
@@ -127,9 +126,8 @@ func TestMemory_DeletedTablesAreBounded(t *testing.T) {
 	}
 }
 
-// The memory of tables that were filled and deleted comes back: the files of a
-// store in memory do not grow with their number. A file that holds something else
-// still is kept whole.
+// The memory of deleted tables is freed: the files of a store in memory do not grow with their
+// number. A file that also holds other data is kept whole.
 func TestMemoryComesBack(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -146,8 +144,8 @@ func TestMemoryComesBack(t *testing.T) {
 	}
 }
 
-// A table of few large rows is written to files that nothing merges: their memory
-// comes back too, but for that of one which holds something else.
+// A table of few large rows is in files that no compaction touches. Their memory is freed too,
+// except for a file that also holds other data.
 func TestMemoryOfLargeRows(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(context.Context, *DB) error{
@@ -186,18 +184,18 @@ func testMemoryOfLargeRows(t *testing.T, remove func(context.Context, *DB) error
 	}
 }
 
-// waitForMemory waits for what is gone to be out of the files, for merges that are under
-// way, and for files that nothing is in to be removed.
+// waitForMemory waits until the files exclude deleted data, compactions have ended, and empty
+// files are removed.
 func (d *DB) waitForMemory() {
 	d.background.Wait()
-	for d.pebble.Metrics().Compact.NumInProgress > 0 { // a merge that Pebble began keeps what it reads
+	for d.pebble.Metrics().Compact.NumInProgress > 0 { // a running compaction of Pebble retains its input
 		runtime.Gosched()
 	}
 	d.pebble.TestOnlyWaitForCleaning()
 }
 
-// When a table can be undeleted no more is known before, also while nothing
-// collects, and then its cells go.
+// The expiry of a deleted table is known in advance, also without a collector; afterwards its
+// cells are removed.
 func TestPurgeExpired(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFrozen(epoch)

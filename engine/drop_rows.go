@@ -29,8 +29,8 @@ func (d *DB) DropRows(ctx context.Context, table string, span Span) error {
 	}
 }
 
-// dropUnrecorded is DropRows of a table without a journal; recorded tells that the
-// table has one, and nothing was done.
+// dropUnrecorded is DropRows for a table without a journal. If the table has a journal it does
+// nothing and returns recorded.
 func dropUnrecorded(d *DB, table string, span Span) (recorded bool, err error) {
 	if t, err := d.lookup(table); err != nil || t.journaled {
 		return err == nil, err
@@ -47,7 +47,7 @@ func dropUnrecorded(d *DB, table string, span Span) (recorded bool, err error) {
 	return false, commitDrop(d, d.pebble.NewBatch(), lower, upper)
 }
 
-// commitDrop removes the rows between two keys, in one commit with what b holds.
+// commitDrop removes the rows between two keys, in one commit with b.
 func commitDrop(d *DB, b *pebble.Batch, lower, upper []byte) error {
 	if err := b.DeleteRange(lower, upper, nil); err != nil {
 		return errors.Join(err, b.Close())
@@ -55,17 +55,16 @@ func commitDrop(d *DB, b *pebble.Batch, lower, upper []byte) error {
 	if err := d.commit(b); err != nil {
 		return err
 	}
-	d.background.Go(func() { reclaim(d, lower, upper) }) // who drops need not wait for it
+	d.background.Go(func() { reclaim(d, lower, upper) }) // DropRows does not wait for it
 	return nil
 }
 
-// reclaim sees to it that the space of keys that were dropped comes back. A
-// flush costs as much as all that is in the memtable. Small drops share one;
-// what cannot be estimated is taken for large. It is a call of its own: the last
-// scan of a store that is being closed would release it meanwhile.
+// reclaim frees the space of dropped keys. A flush writes the whole memtable, so small drops
+// share one; a drop of unknown size counts as large. It runs as a call of its own: otherwise
+// the last scan of a store that is closing could release the store during it.
 func reclaim(d *DB, lower, upper []byte) {
 	if d.enter() != nil {
-		return // what is closed is flushed
+		return // closing flushes
 	}
 	defer d.leave()
 	size, err := d.pebble.EstimateDiskUsage(lower, upper)
@@ -78,9 +77,8 @@ func reclaim(d *DB, lower, upper []byte) {
 	}
 }
 
-// mergeDropped gives back the memory of many rows that were dropped, which Pebble
-// would keep in its first files until others come: the files are merged with
-// what drops them. Rows that were written since stay.
+// mergeDropped frees the memory of many dropped rows by compacting their files, which Pebble
+// would otherwise keep until the next compaction. Rows written since then stay.
 func mergeDropped(d *DB, lower, upper []byte) {
 	flushed, err := d.pebble.AsyncFlush()
 	if err == nil {
@@ -93,20 +91,18 @@ func mergeDropped(d *DB, lower, upper []byte) {
 }
 
 const (
-	// smallDropBytes is the size on disk of rows whose space can wait.
+	// smallDropBytes is the size on disk up to which dropped rows can wait for a shared flush.
 	smallDropBytes = 4 << 20
-	// largeDropBytes is the size of rows whose space in memory is not left to
-	// when files are merged anyway.
+	// largeDropBytes is the size from which dropped rows in memory are compacted at once.
 	largeDropBytes = 32 << 20
-	// maxSmallDrops bounds the range tombstones in the memtable: a read after a
-	// write pays some 0.1 µs for each.
+	// maxSmallDrops bounds the range tombstones in the memtable: each costs about 0.1 µs in a
+	// read after a write.
 	maxSmallDrops = 16
 )
 
-// flushTombstones starts a flush, without waiting for it: a range tombstone in
-// the memtable makes every read after a write rebuild what all of them cover,
-// and only a flushed one gives space back.
-// A flush that does not begin undoes nothing: the next one does its work.
+// flushTombstones starts a flush and does not wait for it. A range tombstone in the memtable
+// makes every read after a write rebuild the set of tombstones, and only a flushed tombstone
+// frees space. If the flush does not start, the next one does the work.
 func (d *DB) flushTombstones() {
 	if _, err := d.pebble.AsyncFlush(); err != nil && d.logger != nil {
 		d.logger.Warn("store: flush: " + err.Error())

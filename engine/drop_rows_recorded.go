@@ -11,24 +11,24 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Rows of a table with a journal are dropped with a record for each of them. Few
-// rows are one commit. Many rows are recorded first, in pieces, while others write;
-// what those write is found in the journal afterwards, and recorded again. The last
-// piece, under all latches, is committed with the removal of the rows. Nothing of
-// it is read before that: the numbers are in flight. While it goes on the catalog
-// says so, and what a crash leaves of it is removed when the store is opened.
+// Dropping rows of a table with a journal records each row. Few rows are one commit. Many rows
+// are first recorded in pieces while others write; rows written meanwhile are found in the
+// journal and recorded again. The last piece, under all latches, is committed with the removal
+// of the rows. Until then the numbers are in flight, so no reader sees the records. The
+// catalog notes the drop, and the next Open removes the records of a drop that a crash
+// interrupted.
 
 const (
-	// dropPieceRows and dropPieceBytes bound a piece, and what all writers wait for.
+	// dropPieceRows and dropPieceBytes bound a piece, and so the wait of other writers.
 	dropPieceRows  = 10_000
 	dropPieceBytes = 1 << 20
-	// dropRounds is how often what others wrote meanwhile is recorded before the
-	// rest of it, if there always is some, is recorded while they wait.
+	// dropRounds is the largest number of rounds that record concurrent writes; after them the
+	// rest is recorded while writers wait.
 	dropRounds = 8
 )
 
-// dropRecord says, in the catalog, that rows are being dropped in pieces: its
-// records, with First as the id, are in the journal of the table.
+// dropRecord is the catalog entry of a drop in pieces. Its records, whose drop id is First,
+// are in the journal of the table.
 type dropRecord struct {
 	Table uint32 `json:"table"`
 	First uint64 `json:"first"`
@@ -42,16 +42,16 @@ type rowDrop struct {
 	span Span
 	// pieceRows is dropPieceRows, or less for tests.
 	pieceRows int
-	first     uint64 // its id, if it is done in pieces
+	first     uint64 // its id, for a drop in pieces
 	numbers   []uint64
-	next      []byte // the prefix from which rows are still to be recorded; nil at the end
+	next      []byte // the prefix of the next row to record; nil at the end
 	key       []byte
 }
 
-// dropRows is DropRows of a table with a journal. again tells that it is
-// another table now, or that it has no journal any more, and nothing was done.
+// dropRows is DropRows for a table with a journal. If the table was replaced, or has lost its
+// journal, it does nothing and returns again.
 func (j *journal) dropRows(ctx context.Context, name string, span Span) (again bool, err error) {
-	// There is one at a time, and neither a sweep nor a Restore.
+	// One drop runs at a time, without a sweep or a Restore.
 	j.d.gcMu.Lock()
 	defer j.d.gcMu.Unlock()
 	t, err := j.d.lookup(name)
@@ -80,11 +80,10 @@ func (j *journal) dropRows(ctx context.Context, name string, span Span) (again b
 	return again, err
 }
 
-// errDropAgain is that of a drop whose table is another one now.
+// errDropAgain is returned when the table of a drop was replaced.
 var errDropAgain = errors.New("the table has changed")
 
-// current tells whether the table is still there, with its journal. The caller
-// has latches.
+// current reports whether the table still exists with its journal. The caller holds latches.
 func (x *rowDrop) current() bool {
 	t, err := x.d.lookup(x.t.def.Name)
 	if err != nil || t.def.ID != x.t.def.ID || !t.journaled {
@@ -117,7 +116,7 @@ func (x *rowDrop) begin(upper []byte) (done bool, err error) {
 	return false, d.commit(b)
 }
 
-// rest drops the rows, of which begin has recorded the first.
+// rest drops the rows after begin has recorded the first of them.
 func (x *rowDrop) rest(upper []byte) error {
 	d := x.d
 	err := x.recordRest(upper)
@@ -125,7 +124,7 @@ func (x *rowDrop) rest(upper []byte) error {
 		return nil
 	}
 	if undo := d.journal.undoDrop(); undo != nil {
-		d.fail(undo) // the journal tells of what was not done
+		d.fail(undo) // the journal has records of a drop that failed
 	}
 	return err
 }
@@ -163,7 +162,7 @@ func (x *rowDrop) recordRest(upper []byte) error {
 	return x.commit(b, lower, upper)
 }
 
-// commit is commitDrop, of which the recorder is told.
+// commit is commitDrop with a call of the recorder.
 func (x *rowDrop) commit(b *pebble.Batch, lower, upper []byte) error {
 	r := originOf(x.ctx).recorder
 	if r == nil {
@@ -175,22 +174,21 @@ func (x *rowDrop) commit(b *pebble.Batch, lower, upper []byte) error {
 	return err
 }
 
-// barrier returns the last number, all up to which are in the store or will never
-// be.
+// barrier returns the last number such that all numbers up to it are stored or discarded.
 func (j *journal) barrier() uint64 {
 	defer j.d.lockAll(false)()
 	return j.last()
 }
 
-// last returns the last number that was taken.
+// last returns the last allocated number.
 func (j *journal) last() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.number
 }
 
-// commitPiece commits what fn adds to a batch. A crash takes it, with all that
-// comes after.
+// commitPiece commits the additions of fn to a batch. A crash may lose it, with all later
+// commits.
 func (x *rowDrop) commitPiece(fn func(b *pebble.Batch) error) error {
 	if err := x.ctx.Err(); err != nil {
 		return err
@@ -202,7 +200,7 @@ func (x *rowDrop) commitPiece(fn func(b *pebble.Batch) error) error {
 	return x.d.apply(b, pebble.NoSync)
 }
 
-// piece adds to b the records of rows from x.next on, and moves that.
+// piece adds the records of rows from x.next on to b, and advances x.next.
 func (x *rowDrop) piece(b *pebble.Batch, upper []byte) error {
 	it, err := x.d.pebble.NewIter(&pebble.IterOptions{LowerBound: x.next, UpperBound: upper})
 	if err != nil {
@@ -224,8 +222,8 @@ func (x *rowDrop) piece(b *pebble.Batch, upper []byte) error {
 	return errors.Join(it.Error(), it.Close())
 }
 
-// skipRow moves an iterator, which is on the first key of a row, to the next row,
-// and returns the key of the row if it has a cell of a family that is not dropped.
+// skipRow moves an iterator from the first key of a row to the next row. It returns the key of
+// the skipped row if it has a cell of a family that exists.
 func (x *rowDrop) skipRow(it *pebble.Iterator) (row []byte, valid bool) {
 	k := it.Key()
 	end, _, ok := splitCellKey(k)
@@ -252,7 +250,7 @@ func (x *rowDrop) skipRow(it *pebble.Iterator) (row []byte, valid bool) {
 	return row, valid
 }
 
-// record adds to b the record of a row that is dropped.
+// record adds the record of a dropped row to b.
 func (x *rowDrop) record(b *pebble.Batch, row []byte) error {
 	p := pendingRecord{kind: JournalUser, drop: x.first, row: row, muts: x.t.deletedWhole(), t: x.t}
 	p.origin = originOf(x.ctx).name
@@ -264,9 +262,8 @@ func (x *rowDrop) record(b *pebble.Batch, row []byte) error {
 	return p.add(b, number, micros)
 }
 
-// recordWritten records again the rows that others wrote, by the records after
-// after up to to, all of which are in the store or will never be. It returns how
-// many records it looked at that were not its own.
+// recordWritten records again the rows that others wrote in records after `after` up to `to`,
+// all of which are stored or discarded. It returns the number of foreign records that it read.
 func (x *rowDrop) recordWritten(after, to uint64) (seen int, err error) {
 	it, err := x.d.pebble.NewIter(&pebble.IterOptions{
 		LowerBound: appendJournalKey(nil, x.t.def.ID, after+1), UpperBound: appendJournalKey(nil, x.t.def.ID, to+1),
@@ -319,7 +316,7 @@ func (x *rowDrop) recordWritten(after, to uint64) (seen int, err error) {
 	return seen, record()
 }
 
-// exists tells whether there is a row.
+// exists reports whether the row exists.
 func (x *rowDrop) exists(row []byte) (bool, error) {
 	lower := appendRowPrefix(nil, x.t.def.ID, row)
 	it, err := x.d.pebble.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: prefixEnd(bytes.Clone(lower))})
@@ -333,8 +330,7 @@ func (x *rowDrop) exists(row []byte) (bool, error) {
 	return found != nil, errors.Join(it.Error(), it.Close())
 }
 
-// undoDrop removes the records of a drop in pieces that has not been done, if the
-// catalog says that there is one.
+// undoDrop removes the records of an unfinished drop in pieces, if the catalog has one.
 func (j *journal) undoDrop() error {
 	value, closer, err := j.d.pebble.Get(catalogKey(catalogDrop, ""))
 	if errors.Is(err, pebble.ErrNotFound) {

@@ -28,9 +28,9 @@ import (
 // its own time, truncated to the table's granularity.
 const ServerTimestamp int64 = -1
 
-// NewMemFS returns a file system in memory for Options.FS, to be used with a Dir:
-// its files outlive the store, which may be closed and opened again. They are on
-// the heap and are freed with it.
+// NewMemFS returns a file system in memory for Options.FS, for use with a Dir: its files
+// outlive the store, which may be closed and opened again. They are on the heap and are freed
+// with it.
 func NewMemFS() vfs.FS { return vfs.NewMem() }
 
 // Options configure Open. The zero value is a private in-memory store.
@@ -44,31 +44,30 @@ type Options struct {
 	// NoSync acknowledges writes before they reach the disk. Default: every write
 	// is synced when Dir is set. It has no effect in memory.
 	NoSync bool
-	// EagerGC hides cells from all reads, in scans and in transactions, as soon as
-	// the rules of their family no longer keep them; a row with no other cells
-	// does not exist. Hidden cells still take space until a run of RunGC. They may
-	// become visible again: a version beyond the newest n does, if a newer version
-	// is deleted before it is collected. Default: cells are read until they are
-	// collected, as in the service.
+	// EagerGC hides cells from all reads, in scans and in transactions, as soon as the rules
+	// of their family collect them; a row without other cells does not exist. Hidden cells
+	// still take space until RunGC. They may become visible again: a version beyond the newest
+	// n does if a newer version is deleted before RunGC collects it. Default: cells are
+	// visible until RunGC collects them, as in the service.
 	EagerGC bool
-	// KeepDeleted is how long a table that SoftDeleteTable removed can be
-	// undeleted. Default: 7 days, as in the service.
+	// KeepDeleted is the time for which UndeleteTable can bring back a soft-deleted table.
+	// Default: 7 days, as in the service.
 	KeepDeleted time.Duration
-	// KeepDeletedBytes is the most bytes that the tables that can be undeleted
-	// take together. Deleting a table removes the oldest of them for good until
-	// the rest fits, and the table itself if it alone is larger. Cells that are not in files yet do not count. Default: in
-	// memory 128 MiB; unlimited with a Dir. Below 0: unlimited.
+	// KeepDeletedBytes limits the total bytes of soft-deleted tables. Deleting a table
+	// permanently removes the oldest of them until the rest fits, and the table itself if it
+	// alone is larger. Cells that are not in files yet do not count. Default: in memory 128
+	// MiB; unlimited with a Dir. Below 0: unlimited.
 	KeepDeletedBytes int64
-	// KeepDeletedTables is the number of tables that can be undeleted, the newest. Default: in
-	// memory 100; unlimited with a Dir. Below 0: unlimited.
+	// KeepDeletedTables limits the number of soft-deleted tables; the newest are kept.
+	// Default: in memory 100; unlimited with a Dir. Below 0: unlimited.
 	KeepDeletedTables int
-	// BackupBytes is the most bytes of keys and values that the backups take together:
-	// a backup that would exceed it is refused. Default: in memory 4 GiB; unlimited
-	// with a Dir. Below 0: unlimited.
+	// BackupBytes limits the total bytes of keys and values of all backups: a backup that
+	// would exceed it fails. Default: in memory 4 GiB; unlimited with a Dir. Below 0:
+	// unlimited.
 	BackupBytes int64
-	// MemTableBytes is the size of the buffer for data that has not been written
-	// to files yet; there are up to two such buffers. Default: 4 MiB in memory, 2 MiB
-	// with a Dir; tests choose less to get more files.
+	// MemTableBytes is the size of a buffer for data that has not been written to files yet;
+	// there are up to two such buffers. Default: 4 MiB in memory, 2 MiB with a Dir; tests use
+	// less to get more files.
 	MemTableBytes int
 	// Now is the time source. Default: the wall clock.
 	Now func() time.Time
@@ -79,8 +78,8 @@ type Options struct {
 // Granularity is the unit of a table's timestamps.
 type Granularity uint8
 
-// Timestamps are always microseconds; those that the engine assigns in a
-// Millis table are multiples of 1000.
+// Timestamps are always microseconds; those that the engine assigns in a Millis table are
+// multiples of 1000.
 const (
 	Millis Granularity = iota
 	Micros
@@ -110,15 +109,15 @@ type Family struct {
 	Meta      []byte // opaque to the engine
 }
 
-// Table is the definition of a table. The values that the engine returns are
-// shared and never change: neither the engine nor its callers write to them.
+// Table is the definition of a table. The engine's return values are shared and immutable:
+// neither the engine nor its callers write to them.
 type Table struct {
 	Name        string   // full resource name; the engine only compares it
 	ID          uint32   // never reused
 	Families    []Family // in order of creation
 	Granularity Granularity
 	Splits      [][]byte // initial split points, sorted
-	Journal     Journal  // what its changes are recorded for
+	Journal     Journal  // the purposes for which its changes are recorded
 	Meta        []byte   // opaque to the engine
 }
 
@@ -159,7 +158,7 @@ type Mutation struct {
 	// for none, which changes nothing; the input of an AddToCell to an
 	// AggregateHLL, nil to add Input.
 	Value      []byte
-	Input      int64 // AddToCell: the input, unless Value is one
+	Input      int64 // AddToCell: the input if Value is nil
 	Start, End int64 // DeleteFromColumn: [Start, End) in microseconds; 0 is unbounded
 }
 
@@ -170,7 +169,7 @@ type RuleReadModifyWrite struct {
 	Qualifier []byte
 	Append    []byte
 	Increment int64
-	MaxBytes  int // Append: the largest value it may make; 0 means unlimited
+	MaxBytes  int // Append: the largest allowed result; 0 means unlimited
 }
 
 // Cell is one version of one column. Its slices belong to the engine and are
@@ -191,8 +190,8 @@ type Span struct {
 
 // ScanOptions select the rows that a Scan visits.
 type ScanOptions struct {
-	// Spans are sorted, disjoint, and not empty; nil is the whole table. They are
-	// read until the scan is closed and must not change before.
+	// Spans are sorted, disjoint, and not empty; nil is the whole table. The scan reads them
+	// until it is closed; they must not change before.
 	Spans []Span
 	// Reverse visits rows in descending order; cells inside a row keep their
 	// order.
@@ -212,12 +211,11 @@ const latches = 256
 // latch serializes the writers of the rows that hash to it.
 type latch struct {
 	mu sync.Mutex
-	// deletes counts the commits under this latch that removed cells: what the
-	// garbage collector found stays garbage as long as it has not moved.
-	// Guarded by mu.
+	// deletes counts the commits under this latch that removed cells: garbage found by the
+	// collector stays garbage while the count is the same. Guarded by mu.
 	deletes uint64
-	covered uint64   // deletes when dead cells were last covered; guarded by mu
-	_       [40]byte // keeps neighbors off each other's cache line
+	covered uint64   // value of deletes when dead cells were last covered; guarded by mu
+	_       [40]byte // separates neighbors into cache lines of their own
 }
 
 // DB is an open store. It is safe for concurrent use.
@@ -225,7 +223,7 @@ type DB struct {
 	pebble  *pebble.DB
 	options *pebble.Options // of pebble
 	fs      vfs.FS          // the store's
-	mem     *memfs.FS       // what a private in-memory store lives in, else nil
+	mem     *memfs.FS       // storage of a private in-memory store, else nil
 	write   *pebble.WriteOptions
 	now     func() time.Time
 	logger  *slog.Logger // may be nil
@@ -236,60 +234,60 @@ type DB struct {
 
 	// snapshotDir holds the snapshots of this DB and nothing that outlives it.
 	snapshotDir string
-	snapshots   atomic.Int64 // names made in snapshotDir
+	snapshots   atomic.Int64 // number of names created in snapshotDir
 
 	seed    maphash.Seed
 	latches [latches]latch
 
-	// overwritten says, by latch, how many more walks through a row are to
-	// seek instead of stepping; see walk.
+	// overwritten has, by latch, the number of further walks through a row that seek instead
+	// of stepping; see walk.
 	overwritten [latches]atomic.Int32
-	notes       atomic.Int32 // how many of overwritten are above 0
+	notes       atomic.Int32 // number of elements of overwritten above 0
 
-	// copyMu is held for reading while a table is copied: Restore, which takes back
-	// the ids of tables, waits for that.
+	// copyMu is held for reading while a table is copied. Restore, which reuses the ids of
+	// tables, waits for it.
 	copyMu sync.RWMutex
-	// catalogMu serializes changes of the catalog, of resources too but those
-	// of rows.
+	// catalogMu serializes changes of the catalog and of resources, except for resources of
+	// rows.
 	catalogMu sync.Mutex
-	// catalog is replaced, never changed: by holders of catalogMu, and where a
-	// table goes or is changed, of all latches and viewMu too.
+	// catalog is immutable and replaced as a whole, under catalogMu. Changing or deleting a
+	// table also needs all latches and viewMu.
 	catalog atomic.Pointer[catalog]
 	// resourceVersion counts the changes of resources; see ResourceVersion.
 	resourceVersion atomic.Uint64
-	// viewMu is held for reading from the look at the catalog until a view of
-	// the store is taken, so that both are of one moment.
+	// viewMu is held for reading from the read of the catalog until a view of the store is
+	// taken, so that both are of one moment.
 	viewMu sync.RWMutex
 
 	journal       journal
-	dropPieceRows int // of rows that are dropped in pieces; 0 is the usual, for tests
+	dropPieceRows int // rows in a piece of a drop; 0 is the default, for tests
 
-	smallDrops atomic.Int32 // of DropRows since its last flush
+	smallDrops atomic.Int32 // number of small drops since the last flush
 
 	gcMu sync.Mutex // serializes RunGC
 
-	// failure is the first error after which the store cannot be trusted to
-	// write: it refuses everything from then on.
+	// failure is the first error after which writes cannot be trusted: the store rejects every
+	// later call.
 	failure atomic.Pointer[error]
 
-	// closed is set once; afterwards no call begins and open scans stop. The
-	// Pebble store goes when the calls under way and the open scans are done.
+	// closed is set once; afterwards no call begins and open scans stop. The Pebble store is
+	// released after running calls and open scans have ended.
 	closed   atomic.Bool
 	calls    atomic.Int64
 	scans    atomic.Int64
 	idleOnce sync.Once
-	idle     chan struct{} // closed when DB is closed and no call is under way
-	// life ends when Close begins; background is what runs until then.
+	idle     chan struct{} // closed when DB is closed and no call is running
+	// life ends when Close begins; background has the goroutines that run until then.
 	life        context.Context
 	end         context.CancelFunc
 	background  sync.WaitGroup
 	releaseOnce sync.Once
-	releaseErr  error // of the release; written inside releaseOnce
+	releaseErr  error // error of the release; written inside releaseOnce
 }
 
-// Open opens the store that o describes, and creates a missing one. Errors:
-// ErrLocked when another store has the directory open, ErrFormatVersion when
-// it was written by a newer version of the program or by something else.
+// Open opens the store that o describes, or creates a missing one. Errors: ErrLocked when
+// another store has the directory open, ErrFormatVersion when a newer version of the program
+// or another program wrote it.
 func Open(o Options) (*DB, error) {
 	now := o.Now
 	if now == nil {
@@ -363,7 +361,7 @@ func Open(o Options) (*DB, error) {
 		err = d.journal.load(c)
 	}
 	if err == nil {
-		// Those of a DB that was not closed.
+		// Snapshots of a DB that was not closed.
 		err = errors.Join(d.failed(), d.fs.RemoveAll(d.snapshotDir))
 	}
 	if err != nil {
@@ -378,15 +376,14 @@ func Open(o Options) (*DB, error) {
 	return d, nil
 }
 
-// storeFile matches what a store keeps in its folder, also one that was never
-// opened to the end, and how far ahead a server's clock is that was moved.
+// storeFile matches the files in the folder of a store, even one whose first Open failed, and
+// the file with the offset of a server's clock.
 var storeFile = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(LOCK|CURRENT.*|(OPTIONS|MANIFEST|marker)[-.].*|\d+\.(log|sst|blob|dbtmp)|temporary\..*|snapshots|clock-lead(\.new)?|lost\+found)$`)
 })
 
-// checkDir refuses a folder that is somebody else's: a store among a project's
-// sources would be in the way of both. A folder that is not there is made
-// later.
+// checkDir rejects a folder with foreign files: a store among a project's sources would
+// disturb both. A missing folder is created later.
 func checkDir(dir string, fs vfs.FS) error {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -394,35 +391,33 @@ func checkDir(dir string, fs vfs.FS) error {
 	}
 	for _, name := range names {
 		if !storeFile().MatchString(name) {
-			return fmt.Errorf("%w: the folder holds %q, which is not a store's; expected an empty folder or a store", ErrInvalid, name)
+			return fmt.Errorf("%w: the folder contains %q, which is not a file of a store; expected an empty folder or a store", ErrInvalid, name)
 		}
 	}
 	return nil
 }
 
-// The sizes below were measured together. The cache is charged for two
-// memtables, so that a cache no larger than them caches nothing. What is beyond
-// them holds a table of 5,000 items with an index, and nearly half of the blocks
-// of 100,000 rows of 1 KB: a block that it does not hold is copied from a file
-// for each read, in memory too, which costs more than the rest of the read. It
-// fills with what is read and not with what is written. With 64 MiB reads were no
-// cheaper on the whole: they take most of the blocks in for the first time. Memtables
-// come to be as large as this step by step, and the last one that was written to a
-// file is kept for the next: a store that is written for long holds two. In memory
-// writes are no dearer with 4 MiB than with 8, and the load of a large table is with
-// 2; on disk, where a write waits for its sync, nothing is.
+// The sizes below were measured together. The cache is charged for two memtables, so a cache
+// of at most their size caches nothing. The rest holds a table of 5,000 items with an index,
+// and nearly half of the blocks of 100,000 rows of 1 KB. A block outside the cache is copied
+// from a file for each read, in memory too; that costs more than the rest of the read. The
+// cache fills with blocks that are read, not with those that are written. With 64 MiB reads
+// were no cheaper overall: most of their blocks are read for the first time. Memtables grow to
+// this size step by step, and the last flushed memtable is reused for the next: a store with
+// constant writes holds two. In memory, writes cost the same with 4 MiB as with 8, and the
+// load of a large table the same as with 2; on disk, where a write waits for its sync, all
+// sizes cost the same.
 //
-// What is written over takes space until files are merged, which compactAt says: at 4
-// files over each other a store in memory whose items are written over and over holds
-// 10 MB less than at 8. The curves are in docs/notes/performance.md.
+// Overwritten data takes space until a compaction, which compactAt starts. At 4 overlapping
+// files a store in memory whose items are overwritten repeatedly holds 10 MB less than at 8.
+// The curves are in docs/notes/performance.md.
 //
-// A block, which is on the heap when it is in the cache, fills one of the runtime's
-// size classes together with the 341 bytes that Pebble puts beside it: one of 8 KiB
-// would leave an eighth of the class empty.
+// A cached block is on the heap and, with the 341 bytes that Pebble adds to it, fills one of
+// the runtime's size classes. A block of 8 KiB would waste an eighth of its class.
 const (
 	memTableBytes     = 4 << 20
 	memTableDiskBytes = 2 << 20
-	cacheBytes        = 48 << 20 // beyond the memtables
+	cacheBytes        = 48 << 20 // in addition to the memtables
 	compactAt         = 4
 	blockBytes        = 9472 - 344
 )
@@ -434,8 +429,8 @@ func storeName(dir string) string {
 	return dir
 }
 
-// diskDir makes the directory and returns its one true name, so that two ways
-// of writing it meet the same lock.
+// diskDir creates the directory and returns its canonical path, so that two spellings of it
+// meet the same lock.
 func diskDir(dir string) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
@@ -447,7 +442,7 @@ func diskDir(dir string) (string, error) {
 	return filepath.EvalSymlinks(dir)
 }
 
-// openError finds out what kept Pebble from opening dir.
+// openError explains the failure of Pebble to open dir.
 func openError(err error, dir string, fs vfs.FS) error {
 	if errors.Is(err, ErrLocked) {
 		return err
@@ -475,7 +470,7 @@ func openError(err error, dir string, fs vfs.FS) error {
 	return damage(err)
 }
 
-// abandon frees what a failed Open holds and returns err.
+// abandon frees the resources of a failed Open and returns err.
 func (d *DB) abandon(err error) error {
 	d.end()
 	if d.mem != nil {
@@ -484,9 +479,8 @@ func (d *DB) abandon(err error) error {
 	return err
 }
 
-// Compact writes everything in memory buffers to files, and rewrites the
-// files, so that deleted data takes no more space. It takes as long as reading
-// everything; other calls can go on meanwhile.
+// Compact writes memory buffers to files and rewrites the files, which frees the space of
+// deleted data. It reads everything once while other calls continue.
 func (d *DB) Compact(ctx context.Context) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -506,7 +500,7 @@ func (d *DB) Compact(ctx context.Context) error {
 	return d.failed()
 }
 
-// enter begins a call; leave ends it if it returned nil.
+// enter begins a call; if it returns nil, leave must end the call.
 func (d *DB) enter() error {
 	d.calls.Add(1)
 	if d.closed.Load() {
@@ -523,15 +517,14 @@ func (d *DB) enter() error {
 // leave ends a call.
 func (d *DB) leave() {
 	if d.calls.Add(-1) == 0 && d.closed.Load() && d.calls.Load() == 0 {
-		// A call that counted itself before closed was set would be seen here.
+		// A call that entered before closed was set would be counted here.
 		d.idleOnce.Do(func() { close(d.idle) })
 	}
 }
 
-// Close ends background garbage collection, waits for the calls under way,
-// stops open scans with ErrClosed, and releases the store with its snapshots.
-// Scans that are still open are reported as an error: the store is then
-// released with the last of them. Later calls do nothing and return nil. It
+// Close ends background garbage collection, waits for running calls, stops open scans with
+// ErrClosed, and releases the store with its snapshots. It returns an error if scans are still
+// open: the last of them then releases the store. Later calls do nothing and return nil. It
 // must not be called from inside Update or UpdateCatalog.
 func (d *DB) Close() error {
 	d.end()
@@ -543,9 +536,9 @@ func (d *DB) Close() error {
 	d.calls.Add(1)
 	d.leave()
 	<-d.idle
-	d.background.Wait() // no call is left that could begin more
+	d.background.Wait() // no remaining call could add to it
 	if n := d.scans.Load(); n > 0 {
-		// The last of them may be gone by now; releasing is done once.
+		// The last scan may have ended by now; the release runs once.
 		if d.scansDone() {
 			return d.releaseErr
 		}
@@ -555,8 +548,8 @@ func (d *DB) Close() error {
 	return d.releaseErr
 }
 
-// scansDone releases the store if it is closed, no call is under way and no
-// scan is open; it tells whether the store is released.
+// scansDone releases the store if it is closed, no call is running and no scan is open. It
+// reports whether the store is released.
 func (d *DB) scansDone() bool {
 	if !d.closed.Load() {
 		return false
@@ -564,7 +557,7 @@ func (d *DB) scansDone() bool {
 	select {
 	case <-d.idle:
 	default:
-		return false // Close is still waiting and will look again
+		return false // Close is still waiting and will check again
 	}
 	if d.scans.Load() != 0 {
 		return false
@@ -572,8 +565,8 @@ func (d *DB) scansDone() bool {
 	d.releaseOnce.Do(func() {
 		err := d.fs.RemoveAll(d.snapshotDir)
 		if !d.options.DisableWAL && d.failed() == nil {
-			// Table files have checksums throughout; the end of a log has none
-			// that could tell damage from what a crash leaves.
+			// Table files have checksums throughout. The end of a log has no checksum that
+			// tells damage from the effect of a crash.
 			err = errors.Join(err, d.pebble.Flush(), d.failed())
 		}
 		if err = errors.Join(err, d.pebble.Close()); err != nil {
@@ -591,8 +584,8 @@ func (d *DB) latchOf(id uint32, row []byte) int {
 	return int((maphash.Bytes(d.seed, row) + uint64(id)*0x9E3779B97F4A7C15) % latches)
 }
 
-// lockAll takes all row latches and returns what gives them back. deletes
-// tells that the caller is going to remove cells of any row.
+// lockAll takes all row latches and returns their release. deletes must be set if the caller
+// is going to remove cells.
 func (d *DB) lockAll(deletes bool) (unlock func()) {
 	for i := range d.latches {
 		d.latches[i].mu.Lock()
@@ -607,12 +600,11 @@ func (d *DB) lockAll(deletes bool) (unlock func()) {
 	}
 }
 
-// commit applies b, which is acknowledged then, and closes it.
+// commit applies and acknowledges b, and closes it.
 func (d *DB) commit(b *pebble.Batch) error { return d.apply(b, d.write) }
 
-// apply applies b and closes it. With pebble.NoSync it does not wait for the
-// disk: a crash takes b, or nothing of it, with all that came later, until
-// syncLog.
+// apply applies b and closes it. With pebble.NoSync it does not wait for the disk: until
+// syncLog, a crash may lose all of b together with all later batches.
 func (d *DB) apply(b *pebble.Batch, o *pebble.WriteOptions) error {
 	if err := d.failed(); err != nil {
 		_ = b.Close()
@@ -621,14 +613,14 @@ func (d *DB) apply(b *pebble.Batch, o *pebble.WriteOptions) error {
 	if err := b.Commit(o); err != nil {
 		return fmt.Errorf("engine: commit: %w", err)
 	}
-	// Pebble reports a commit that failed for good to its logger alone.
+	// Pebble reports a permanently failed commit only to its logger.
 	if err := d.failed(); err != nil {
 		return err
 	}
 	return b.Close()
 }
 
-// syncLog makes everything applied so far as durable as what was committed.
+// syncLog makes all applied batches as durable as committed ones.
 func (d *DB) syncLog() error {
 	b := d.pebble.NewBatch()
 	if err := b.LogData(nil, nil); err != nil {

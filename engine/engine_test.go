@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// epoch is the time at which the clocks of tests stand still.
+// epoch is the time of the tests' stopped clocks.
 var epoch = time.UnixMicro(1_700_000_000_123_456)
 
 // openTest opens a store that the test closes.
@@ -45,7 +45,7 @@ func openTest(tb testing.TB, o Options) *DB {
 	return d
 }
 
-// createTest makes table "t" with the families.
+// createTest creates table "t" with the families.
 func createTest(tb testing.TB, d *DB, families ...string) {
 	tb.Helper()
 	def := Table{Name: "t"}
@@ -57,7 +57,7 @@ func createTest(tb testing.TB, d *DB, families ...string) {
 	}
 }
 
-// createTable makes one table, as the one change of the catalog.
+// createTable creates one table in a catalog change of its own.
 func createTable(ctx context.Context, d *DB, def Table) (t *Table, err error) {
 	err = d.UpdateCatalog(ctx, func(tx *CatalogTx) error { t, err = tx.CreateTable(def); return err })
 	return t, err
@@ -69,7 +69,7 @@ func modifyFamilies(ctx context.Context, d *DB, name string, changes []FamilyCha
 	return t, err
 }
 
-// deleteTable deletes one table for good.
+// deleteTable permanently deletes one table.
 func deleteTable(ctx context.Context, d *DB, name string) error {
 	return d.UpdateCatalog(ctx, func(tx *CatalogTx) error { return tx.DeleteTable(name) })
 }
@@ -85,7 +85,7 @@ func mustMutate(tb testing.TB, d *DB, row string, muts ...Mutation) {
 	}
 }
 
-// dump returns the cells that the scan visits, one a line.
+// dump returns the cells that the scan visits, one per line.
 func dump(d *DB, table string, o ScanOptions) (string, error) {
 	s, err := d.Scan(context.Background(), table, o)
 	if err != nil {
@@ -113,7 +113,7 @@ func writeCell(b *strings.Builder, row []byte, c Cell) {
 	fmt.Fprintf(b, "%q %s:%q @%d %q\n", row, c.Family, c.Qualifier, c.Timestamp, c.Value)
 }
 
-// field reads a word of a test file: quoted, or as it stands.
+// field reads a word of a test file, quoted or plain.
 func field(tb testing.TB, s string) string {
 	tb.Helper()
 	if !strings.HasPrefix(s, `"`) {
@@ -263,9 +263,9 @@ func describe(t *Table) string {
 	return b.String()
 }
 
-// TestEngine runs the cases of testdata/engine on a store in memory and on one
-// that lies on a file system and is opened again by "reopen". Files whose name
-// begins with eager are for stores with EagerGC.
+// TestEngine runs the cases of testdata/engine on a store in memory and on one in a file
+// system, which "reopen" closes and opens again. Files whose names begin with eager are for
+// stores with EagerGC.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	for _, store := range []string{"memory", "files"} {
@@ -288,7 +288,7 @@ func TestEngine(t *testing.T) {
 					t.Helper()
 					if td.Cmd == "reopen" {
 						if store == "memory" {
-							return "" // memory is gone with its store
+							return "" // a store in memory loses its data
 						}
 						if err := d.Close(); err != nil {
 							return err.Error() + "\n"
@@ -545,7 +545,7 @@ func resourcesText(rs []Resource, err error) (string, error) {
 	return b.String(), err
 }
 
-// walkRow runs one call of a Scan a line and prints where it is after each.
+// walkRow runs one call of a Scan per line and prints its position after each.
 func walkRow(t *testing.T, d *DB, table, script string) (string, error) {
 	t.Helper()
 	s, err := d.Scan(t.Context(), table, ScanOptions{})

@@ -6,10 +6,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// storeLogger passes Pebble's messages on.
+// storeLogger forwards Pebble's messages.
 type storeLogger struct{ d *DB }
 
-// Infof implements pebble.Logger; what Pebble does all day is not of interest.
+// Infof implements pebble.Logger and drops routine messages.
 func (storeLogger) Infof(string, ...any) {}
 
 // Errorf implements pebble.Logger.
@@ -19,19 +19,19 @@ func (l storeLogger) Errorf(format string, args ...any) {
 	}
 }
 
-// Fatalf implements pebble.Logger. Where Pebble would end the process, the
-// store stops taking calls instead.
+// Fatalf implements pebble.Logger. Pebble would end the process; the store rejects all later
+// calls instead.
 func (l storeLogger) Fatalf(format string, args ...any) { l.d.fail(fmt.Errorf(format, args...)) }
 
-// fail makes the store refuse all calls from now on.
+// fail makes the store reject all later calls.
 func (d *DB) fail(err error) {
-	err = fmt.Errorf("engine: the store has failed and takes no more calls: %w", err)
+	err = fmt.Errorf("engine: the store has failed and rejects all calls: %w", err)
 	if d.failure.CompareAndSwap(nil, &err) && d.logger != nil {
 		d.logger.Error(err.Error())
 	}
 }
 
-// damage is err, or what is to be known if it is that of a damaged table file.
+// damage adds advice to the error of a damaged table file, and returns other errors unchanged.
 func damage(err error) error {
 	if info := pebble.ExtractDataCorruptionInfo(err); info != nil {
 		return damaged(*info)
@@ -43,10 +43,10 @@ func damaged(info pebble.DataCorruptionInfo) error {
 	return fmt.Errorf("table file %s is damaged; %s: %w", info.Path, cure, info.Details)
 }
 
-// cure says what can be done about damage.
+// cure is the advice for a damaged store.
 const cure = "put the directory back from a copy, or remove it and load the data again"
 
-// failed returns the error of a store that can no longer be trusted.
+// failed returns the error after which the store cannot be trusted, or nil.
 func (d *DB) failed() error {
 	if p := d.failure.Load(); p != nil {
 		return *p

@@ -20,14 +20,14 @@ const (
 	NoGC RuleKind = iota
 	MaxVersions
 	MaxAge
-	Union        // collect what any of Rules collects
-	Intersection // collect what all of Rules collect
+	Union        // collects the cells that any of Rules collects
+	Intersection // collects the cells that all of Rules collect
 )
 
 // GCRule selects the cells of a family that may be collected.
 type GCRule struct {
 	Kind     RuleKind
-	Versions int           // MaxVersions: the newest cells of a column to keep
+	Versions int           // MaxVersions: the number of newest cells that a column keeps
 	Age      time.Duration // MaxAge: cells older than this are collected
 	Rules    []GCRule      // Union, Intersection
 }
@@ -66,11 +66,10 @@ func (r *GCRule) Collects(version int, micros int64, now time.Time) bool {
 	return false
 }
 
-// RunGC applies every family's rule once, at the clock's time, and removes
-// the remaining data of dropped families and of tables that can no longer be
-// undeleted. Cells that the rules no longer keep are deleted in small batches,
-// concurrently with other calls; each deleted cell was garbage, by the rules and
-// the cells of its row, at the moment of its deletion.
+// RunGC applies every family's rule once, at the clock's time, and removes the remaining data
+// of dropped families and of tables that can no longer be undeleted. It deletes garbage in
+// small batches, concurrently with other calls. Each cell is still garbage, by the rules and
+// the current cells of its row, at the moment of its deletion.
 func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
 	var stats GCStats
 	if err := d.enter(); err != nil {
@@ -94,8 +93,8 @@ func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
 	return stats, d.syncLog()
 }
 
-// sweep collects the garbage of one table, from the beginning again whenever
-// the table is changed meanwhile.
+// sweep collects the garbage of one table. It starts again whenever the table changes
+// meanwhile.
 func (d *DB) sweep(ctx context.Context, name string, now time.Time, stats *GCStats) error {
 	for {
 		t, ok := d.catalog.Load().tables[name]
@@ -121,18 +120,18 @@ func (d *DB) sweep(ctx context.Context, name string, now time.Time, stats *GCSta
 	}
 }
 
-// needsGC tells whether a sweep could find anything.
+// needsGC reports whether a sweep could find garbage.
 func (t *table) needsGC() bool {
 	return len(t.dropped) > 0 || t.hasRules()
 }
 
-// hasRules tells whether a family has a rule that could let a cell go.
+// hasRules reports whether a family has a rule that can collect cells.
 func (t *table) hasRules() bool {
 	return slices.ContainsFunc(t.def.Families, func(f Family) bool { return f.GC.Kind != NoGC })
 }
 
-// forgetDropped notes that no cells are left of the dropped families of t; it
-// returns false if t is no longer the table.
+// forgetDropped records that the dropped families of t have no cells left. It returns false if
+// t is no longer current.
 func (d *DB) forgetDropped(t *table) (bool, error) {
 	d.catalogMu.Lock()
 	defer d.catalogMu.Unlock()
@@ -146,28 +145,27 @@ func (d *DB) forgetDropped(t *table) (bool, error) {
 // sweeper is one pass over a table.
 type sweeper struct {
 	d     *DB
-	ctx   context.Context // that of the RunGC it serves
+	ctx   context.Context // of the RunGC
 	t     *table
 	now   time.Time
 	stats *GCStats
 
-	// seen are the delete counts of all latches when the view was taken. A
-	// cell found to be garbage stays so while its row only gains cells: newer
-	// ones push it further back, and it gets no younger.
+	// seen has the delete counts of all latches when the view was taken. Garbage stays garbage
+	// while its row only gains cells: newer cells push it further back, and its age only
+	// grows.
 	seen    [latches]uint64
 	garbage []garbageCell
-	numbers []uint64 // of what was recorded, in flight
+	numbers []uint64 // of the records in flight
 }
 
-// garbageCell is a key to delete and the length of its row's prefix.
+// garbageCell is the key of a cell and the length of its row's prefix.
 type garbageCell struct {
 	key    []byte
 	rowLen int
 	latch  int
 }
 
-// run sweeps the table; it returns false if the table has changed and the
-// sweep is to begin again.
+// run sweeps the table. It returns false if the table has changed and the sweep must restart.
 func (s *sweeper) run() (bool, error) {
 	from := appendTablePrefix(nil, s.t.def.ID)
 	end := prefixEnd(bytes.Clone(from))
@@ -194,8 +192,8 @@ func (s *sweeper) run() (bool, error) {
 	return true, nil
 }
 
-// view sweeps with one view of the store; it returns the row to go on with in
-// a newer one, nil at the end. same is false when the table has changed.
+// view sweeps with one view of the store. It returns the row from which a newer view
+// continues, nil at the end; same is false if the table has changed.
 func (s *sweeper) view(it *pebble.Iterator) (next []byte, same bool, err error) {
 	col := columnRule{t: s.t, now: s.now}
 	batches := 0
@@ -206,7 +204,7 @@ func (s *sweeper) view(it *pebble.Iterator) (next []byte, same bool, err error) 
 		if row == nil || !bytes.HasPrefix(k, row) {
 			n, _, ok := splitCellKey(k)
 			if !ok {
-				return nil, false, fmt.Errorf("key %x is not a cell's", k)
+				return nil, false, fmt.Errorf("key %x is not the key of a cell", k)
 			}
 			if batches >= gcViewBatches {
 				same, err := s.collect()
@@ -242,7 +240,7 @@ func (s *sweeper) view(it *pebble.Iterator) (next []byte, same bool, err error) 
 	return nil, same, err
 }
 
-// pause gives way to other calls.
+// pause lets other calls run.
 func (s *sweeper) pause() error {
 	timer := time.NewTimer(gcPause)
 	defer timer.Stop()
@@ -254,19 +252,18 @@ func (s *sweeper) pause() error {
 	}
 }
 
-// columnRule walks the cells of a row in storage order and tells which are
-// garbage.
+// columnRule visits the cells of a row in storage order and reports the garbage among them.
 type columnRule struct {
 	t       *table
 	now     time.Time
-	column  []byte // ordinal and escaped qualifier of the cell before
+	column  []byte // ordinal and escaped qualifier of the previous cell
 	version int
 }
 
 // begin starts a new row.
 func (c *columnRule) begin() { c.column, c.version = c.column[:0], 0 }
 
-// collects takes the part of the next cell's key behind the row's prefix.
+// collects reports whether the next cell is garbage. rest is its key after the row's prefix.
 func (c *columnRule) collects(rest []byte) bool {
 	column := rest[:len(rest)-timestampLen]
 	if len(c.column) > 0 && bytes.Equal(column, c.column) {
@@ -278,15 +275,15 @@ func (c *columnRule) collects(rest []byte) bool {
 	return f == nil || f.GC.Collects(c.version, keyTimestamp(rest), c.now)
 }
 
-// collect deletes the garbage found so far. It returns false, having deleted
-// nothing, if the table has changed.
+// collect deletes the garbage found so far. If the table has changed it deletes nothing and
+// returns false.
 func (s *sweeper) collect() (bool, error) {
 	same, err := s.delete()
 	if len(s.numbers) == 0 {
 		return same, err
 	}
 	if err == nil && s.d.write.Sync {
-		err = s.d.syncLog() // readers wait for it, not for the whole sweep's end
+		err = s.d.syncLog() // so that readers wait for this batch only, not for the sweep
 	}
 	if err == nil || s.d.failed() == nil {
 		s.d.journal.settle(err == nil && same, s.numbers...)
@@ -295,9 +292,9 @@ func (s *sweeper) collect() (bool, error) {
 	return same, err
 }
 
-// delete deletes the garbage found so far, under the latches of its rows. A row
-// that has lost cells since the view was taken is looked at again. It returns
-// false, having deleted nothing, if the table has changed.
+// delete deletes the garbage found so far, under the latches of its rows. It checks again the
+// rows that have lost cells since the view was taken. If the table has changed it deletes
+// nothing and returns false.
 func (s *sweeper) delete() (bool, error) {
 	if len(s.garbage) == 0 {
 		return s.d.catalog.Load().tables[s.t.def.Name] == s.t, nil
@@ -365,8 +362,8 @@ func (s *sweeper) delete() (bool, error) {
 	return true, nil
 }
 
-// garbageNow returns which of keys, cells of one row in order, are garbage as
-// the row is now. Its latch is held.
+// garbageNow returns the subset of keys, which are cells of one row in order, that is garbage
+// in the current row. The caller holds the row's latch.
 func (s *sweeper) garbageNow(keys []garbageCell) (map[string]bool, error) {
 	first, last := keys[0], keys[len(keys)-1].key
 	col := columnRule{t: s.t, now: s.now}

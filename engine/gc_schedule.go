@@ -18,11 +18,11 @@ type GCSchedule struct {
 	// process: Options.Now decides only which cells are garbage. Default:
 	// one minute.
 	Interval time.Duration
-	// Ticks replaces the timer: a run begins with each value received, and no more
-	// once it is closed.
+	// Ticks replaces the timer: each received value starts a run. After Ticks is closed no run
+	// starts.
 	Ticks <-chan time.Time
-	// Done is called after each run with what RunGC returned, except for a run
-	// that was stopped. It must not call stop or Close.
+	// Done is called with the result of RunGC after each run that was not stopped. It must not
+	// call stop or Close.
 	Done func(GCStats, error)
 }
 
@@ -47,7 +47,7 @@ func (d *DB) StartGC(o GCSchedule) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(d.life)
 	var running sync.WaitGroup
 	running.Add(1)
-	d.background.Add(1) // within the call, so that Close sees it
+	d.background.Add(1) // inside the call, so that Close waits for it
 	go func() {
 		defer d.background.Done()
 		defer running.Done()
@@ -60,7 +60,7 @@ func (d *DB) StartGC(o GCSchedule) (stop func(), err error) {
 	}, nil
 }
 
-// collectOn runs RunGC with each tick until ctx is done.
+// collectOn runs RunGC on each tick until ctx is done.
 func (d *DB) collectOn(ctx context.Context, ticks <-chan time.Time, done func(GCStats, error)) {
 	for {
 		select {

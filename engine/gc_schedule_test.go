@@ -10,8 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// TestStartGC runs the collector by hand-made ticks: the clock says what is
-// garbage.
+// TestStartGC runs the collector by manual ticks: the clock decides what is garbage.
 func TestStartGC(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFrozen(epoch)
@@ -49,8 +48,8 @@ func TestStartGC(t *testing.T) {
 	}
 }
 
-// TestStartGC_Timer checks the timer, the default interval, and that Close ends
-// what stop has not.
+// TestStartGC_Timer checks the timer, the default interval, and that Close ends a run that was
+// not stopped.
 func TestStartGC_Timer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +65,7 @@ func TestStartGC_Timer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10*time.Minute + time.Millisecond) // the bubble's time
+		time.Sleep(10*time.Minute + time.Millisecond) // virtual time
 		synctest.Wait()
 		stop()
 		time.Sleep(time.Minute)

@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
 )
 
-// TestRunGC_Disk looks at the collector whenever the disk is waited for: no row
-// is locked then. What RunGC has returned is on disk all the same.
+// TestRunGC_Disk observes the collector at every sync: no row is locked then. After RunGC its
+// deletes are on disk.
 func TestRunGC_Disk(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
@@ -68,10 +68,9 @@ func TestRunGC_Disk(t *testing.T) {
 	}
 }
 
-// TestRunGC_Pauses stops the collector between any two of its batches, by time
-// that does not go on, and writes to every row of the table that it sweeps, to
-// another table, and to the catalog. Nothing may wait for it: the bubble's time
-// stands still until all of that is done.
+// TestRunGC_Pauses stops the collector between any two of its batches, in virtual time, and
+// writes to every row of the table that it sweeps, to another table, and to the catalog. None
+// of these may wait for it: the bubble's time stands still until all are done.
 func TestRunGC_Pauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +88,7 @@ func TestRunGC_Pauses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// More rows than latches, so that every latch is of some row.
+		// More rows than latches, so that every latch has a row.
 		const rows, versions = 4 * latches, 5
 		for r := range rows {
 			var muts []Mutation
@@ -110,7 +109,7 @@ func TestRunGC_Pauses(t *testing.T) {
 		pauses := 0
 		var stats GCStats
 		for running := true; running; {
-			synctest.Wait() // the collector waits for time to pass, or is done
+			synctest.Wait() // the collector pauses, or is done
 			select {
 			case stats = <-done:
 				running = false
@@ -142,7 +141,7 @@ func TestRunGC_Pauses(t *testing.T) {
 			if passed := time.Since(began); passed != 0 {
 				t.Errorf("pause %d: writers waited %v", pauses, passed)
 			}
-			time.Sleep(gcPause) // the bubble's time: the next batch
+			time.Sleep(gcPause) // virtual time: the next batch
 		}
 		if want := int64(rows * (versions - 1)); stats.CellsDeleted != want {
 			t.Errorf("%d cells deleted, want %d", stats.CellsDeleted, want)

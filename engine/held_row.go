@@ -7,28 +7,27 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// heldRow is a copy of a row that a reversed scan has walked through from its
-// last cell to its first. The cells of a row are visited forward also there,
-// and an iterator that turns around seeks twice for each row.
+// heldRow is a copy of a row that a reverse scan has read from its last cell to its first.
+// Reverse scans also visit the cells of a row forward, and an iterator that changes direction
+// seeks twice per row.
 type heldRow struct {
 	data  []byte
-	cells []heldCell // the last of the row comes first
-	at    int        // the current one, in cells; -1 is past the last of the row
+	cells []heldCell // the last cell of the row is first
+	at    int        // index of the current cell in cells; -1 is after the last cell of the row
 }
 
-// heldCell says where in data a cell is.
+// heldCell locates a cell in data.
 type heldCell struct{ key, value, end int }
 
-// A row beyond these bounds is not held: it has more to read than two seeks
-// cost.
+// Larger rows are not copied: two seeks are cheaper than the copy.
 const (
 	heldRowBytes = 32 << 10
 	heldRowCells = 256
 )
 
-// hold copies the row with the prefix, on whose last cell it is, and leaves it
-// on the last cell before the row. It returns false for a row that is too large,
-// with it anywhere in the row, or on an error.
+// hold copies the row with the prefix. The iterator is on the row's last cell, and hold leaves
+// it on the cell before the row. On an error or for a row that is too large, it returns false
+// with the iterator anywhere in the row.
 func (h *heldRow) hold(it *pebble.Iterator, prefix []byte) (bool, error) {
 	h.data, h.cells = h.data[:0], h.cells[:0]
 	for valid := true; valid && bytes.HasPrefix(it.Key(), prefix); valid = it.Prev() {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestReverse_Sizes scans rows backwards that are small, just within and just
-// beyond what a reversed scan holds, in files and in memory: each has the cells
-// that it has forward, however they are read.
+// TestReverse_Sizes scans rows in reverse that are small, just within, and just beyond the
+// limits of a held row, in files and in memory: each has the same cells as in a forward scan,
+// however they are read.
 func TestReverse_Sizes(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{MemTableBytes: 1 << 20})
@@ -33,7 +33,7 @@ func TestReverse_Sizes(t *testing.T) {
 	if err := d.Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []string{"b", "c", "m"} { // some have cells in memory too
+	for _, row := range []string{"b", "c", "m"} { // some also have cells in memory
 		mustMutate(t, d, row, set("f", "q000", 500, "new"), Mutation{Kind: DeleteFromColumn, Family: "g", Qualifier: []byte("q000")})
 	}
 	if _, err := modifyFamilies(t.Context(), d, "t", []FamilyChange{{Drop: "dropped"}}); err != nil {

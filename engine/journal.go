@@ -7,16 +7,15 @@ import (
 	"time"
 )
 
-// A table may have a journal: each change of a row is recorded in the batch that
-// makes it, so that neither is ever without the other. Records are numbered in
-// one sequence for the whole store, and have commit times that increase with the
-// numbers. Number and time are taken under the row's latch: the records of a row
-// are in the order of its commits.
+// A table may have a journal: each change of a row is recorded in the same batch as the
+// change, so neither exists without the other. Records are numbered in one sequence for the
+// whole store, and their commit times increase with the numbers. Number and time are assigned
+// under the row's latch: the records of a row are in the order of its commits.
 //
-// Commits finish out of order, and what is in the store is not on the disk yet. So
-// a number is in flight until its record is as durable as what is acknowledged, or
-// will never be, and readers stop before the first that is: the frontier. What a
-// reader was given cannot be taken back by a crash.
+// Commits finish out of order, and stored data is not yet on disk. So a number is in flight
+// until its record is as durable as acknowledged data, or is discarded. Readers stop before
+// the first number in flight: the frontier. So a crash cannot take back a record that a reader
+// has seen.
 
 // JournalReason is a purpose for which a table's changes are recorded.
 type JournalReason uint8
@@ -32,12 +31,12 @@ const (
 // JournalTerm is the period for which records are kept for a reason, with its beginning.
 type JournalTerm struct {
 	Keep time.Duration // 0: nothing is recorded for this reason
-	// Since is the number after which the records begin that are for this reason.
-	// It is assigned when Keep becomes more than 0 and never assigned again, so that
-	// it tells this term from earlier ones.
+	// Since is the number before the first record of the term. It is assigned when Keep
+	// becomes greater than 0 and never assigned again, so it distinguishes this term from
+	// earlier ones.
 	Since uint64
-	// Began is the time at which the term was assigned, in microseconds: no record of the
-	// term was committed earlier. It is 0 in stores of versions that did not store it.
+	// Began is the time at which the term was assigned, in microseconds: no record of the term
+	// was committed earlier. It is 0 in stores of versions that did not store it.
 	Began int64
 }
 
@@ -45,7 +44,7 @@ type JournalTerm struct {
 // Records that no reason keeps are removed; without any reason, all records are.
 type Journal [journalReasons]JournalTerm
 
-// keep returns how long records are kept; 0 is for no journal.
+// keep returns the retention of records; 0 means no journal.
 func (j *Journal) keep() time.Duration {
 	var keep time.Duration
 	for _, term := range j {
@@ -54,13 +53,13 @@ func (j *Journal) keep() time.Duration {
 	return keep
 }
 
-// settleTerms returns what becomes of a journal that an update asks to be to.
+// settleTerms returns the journal that results from an update of from to to.
 func (j *journal) settleTerms(table string, from, to Journal) (Journal, error) {
 	for reason := range to {
 		term := &to[reason]
 		switch {
 		case term.Keep < 0:
-			return from, fmt.Errorf("%w: table %q: a journal kept for %v", ErrInvalid, table, term.Keep)
+			return from, fmt.Errorf("%w: table %q: negative retention %v of a journal", ErrInvalid, table, term.Keep)
 		case term.Keep == 0:
 			term.Since, term.Began = 0, 0
 		case from[reason].Keep > 0:
@@ -73,29 +72,28 @@ func (j *journal) settleTerms(table string, from, to Journal) (Journal, error) {
 	return to, nil
 }
 
-// journal is what a DB knows of its tables' journals.
+// journal is the state of the journals of all tables of a DB.
 type journal struct {
 	d *DB
 
-	mu     sync.Mutex // innermost; guards what follows
-	number uint64     // the last that was taken
+	mu     sync.Mutex // innermost; guards the fields below
+	number uint64     // the last allocated number
 	micros int64      // its commit time
-	told   int64      // no commit time to come is before it
-	// frontier is the last number before which, and at which, nothing is in
-	// flight; those after it are flight, from head on.
+	told   int64      // lower bound of future commit times
+	// frontier is the last number such that neither it nor any number before it is in flight;
+	// the numbers after it are in flight, from head on.
 	frontier uint64
-	// kept is the last number up to frontier that is in the store. Those after it
-	// were for nothing: once the store is opened again others get them, so they are
-	// no position.
+	// kept is the last stored number up to frontier. The numbers after it were discarded: they
+	// are assigned again once the store is reopened, so they are not positions.
 	kept uint64
-	// keptMicros is a commit time that no number up to kept is after, and that a
-	// store which is opened again knows too: none to come is at it.
+	// keptMicros is an upper bound of the commit times up to kept that a reopened store also
+	// knows: future commit times are later.
 	keptMicros int64
 	flight     []flight
 	head       int
-	trimmed    map[uint32]uint64 // by table id: the last number that was trimmed
+	trimmed    map[uint32]uint64 // by table id: the last trimmed number
 	gaps       []journalGap
-	// restores counts what Restore did: readers end with it.
+	// restores counts the calls of Restore, which end readers.
 	restores uint64
 	watchers map[uint32]*watchers // by table id
 }
@@ -104,7 +102,7 @@ type journal struct {
 type flight struct {
 	done   bool
 	kept   bool
-	table  uint32 // 0: it has no record
+	table  uint32 // 0: without a record
 	micros int64
 	row    []byte
 }
@@ -115,8 +113,8 @@ type journalGap struct {
 	To   uint64 `json:"to"`
 }
 
-// take returns the number and the commit time of a record of a row, whose latch
-// is held. The number is in flight until it is settled.
+// take allocates the number and the commit time of a record of a row whose latch is held. The
+// number is in flight until it is settled.
 func (j *journal) take(table uint32, row []byte, now func() time.Time) (number uint64, micros int64) {
 	key := bytes.Clone(row)
 	j.mu.Lock()
@@ -135,9 +133,8 @@ func (d *DB) JournalLast() (number uint64, micros int64) {
 	return d.journal.number, d.journal.micros
 }
 
-// settle tells that the numbers are durable, with what they were taken for, or,
-// if they are not kept, that this will never be there. What is to be kept can be
-// told again.
+// settle ends the flight of the numbers: their records are durable, or, if not kept,
+// discarded. Kept numbers may be settled again.
 func (j *journal) settle(kept bool, numbers ...uint64) {
 	if len(numbers) == 0 {
 		return
@@ -174,11 +171,10 @@ func (j *journal) settle(kept bool, numbers ...uint64) {
 	}
 }
 
-// flightRoom is how many numbers in flight there is always room for.
+// flightRoom is the spare capacity for numbers in flight.
 const flightRoom = 256
 
-// end returns the position behind all that can be read now, and how often the
-// store was restored.
+// end returns the position after all readable records, and the number of restores.
 func (j *journal) end(now func() time.Time) (end JournalPosition, restores uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -190,8 +186,8 @@ func (j *journal) end(now func() time.Time) (end JournalPosition, restores uint6
 	return end, j.restores
 }
 
-// checkPosition refuses a position that is none in the store, or whose records
-// are no longer all there.
+// checkPosition rejects a position that does not exist in the store, or whose later records
+// are incomplete.
 func (j *journal) checkPosition(table uint32, number uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -209,10 +205,10 @@ func (j *journal) checkPosition(table uint32, number uint64) error {
 	return nil
 }
 
-// before tells whether a key lies before the end of a span.
+// before reports whether a key lies before the end of a span.
 func before(key, end []byte) bool { return len(end) == 0 || bytes.Compare(key, end) < 0 }
 
-// watch begins to tell w of a table's records.
+// watch makes new records of a table wake w.
 func (j *journal) watch(table uint32, w *watcher) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -234,8 +230,7 @@ func (j *journal) unwatch(table uint32, w *watcher) {
 	}
 }
 
-// wakeAll lets all readers look: at the catalog, which is another one, or at a
-// store that is closed.
+// wakeAll wakes all readers, which then check the catalog and whether the store is closed.
 func (j *journal) wakeAll() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -14,26 +14,26 @@ type JournalPosition struct {
 	// Number is at least the number of the last record before the position; it may be the
 	// number of a record of another table.
 	Number uint64
-	// Micros is a time that no record after it was committed before.
+	// Micros is a lower bound of the commit times of all later records.
 	Micros int64
 }
 
-// JournalOptions say what ReadJournal reads.
+// JournalOptions select the records that ReadJournal reads.
 type JournalOptions struct {
-	// Reason selects the records: those in its term that it still keeps.
+	// Reason selects the records: those of its term that are still retained.
 	Reason JournalReason
 	// Since is the Since of the term to read; 0 reads the present term.
 	Since uint64
-	// Span is the rows whose records are read. Records without a row are read too.
+	// Span selects the rows whose records are read. Records without a row are read too.
 	Span Span
-	// After is the number after which reading begins. A number before the beginning
-	// of the term means its beginning.
+	// After is the number after which reading begins. A number before the beginning of the
+	// term means its beginning.
 	After uint64
 }
 
 const (
-	// What a JournalReader holds at most beyond one record, and looks at with one
-	// view of the store.
+	// Limits of a JournalReader for the data it holds, except for one larger record, and for
+	// the records it reads with one view of the store.
 	journalBatchBytes   = 256 << 10
 	journalBatchRecords = 512
 	journalBatchScanned = 64 << 10
@@ -51,24 +51,23 @@ type JournalReader struct {
 	watcher  *watcher
 	at       JournalPosition
 
-	batch []storedRecord // what was read and not returned yet
+	batch []storedRecord // read records that Next has not returned
 	end   JournalPosition
-	more  bool // after end
+	more  bool // there are records after end
 	rec   JournalRecord
 	err   error
 }
 
-// storedRecord is a record that was not decoded yet.
+// storedRecord is a record that is not decoded yet.
 type storedRecord struct {
 	number uint64
 	value  []byte
 }
 
-// ReadJournal returns a reader of a table's journal; close it. Errors, here or
-// later from the reader: ErrTableNotFound; ErrNoJournal when the table has none
-// for the reason, or not of that term; ErrJournalPosition for a number that was
-// not given out; ErrJournalTrimmed when records after the position are gone, or
-// were before they were read.
+// ReadJournal returns a reader of a table's journal; close it. Errors, here or later from the
+// reader: ErrTableNotFound; ErrNoJournal when the table has no journal for the reason or of
+// that term; ErrJournalPosition for a number that was not assigned yet; ErrJournalTrimmed when
+// records after the position are deleted, also during reading.
 func (d *DB) ReadJournal(table string, o JournalOptions) (*JournalReader, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -95,8 +94,7 @@ func (d *DB) ReadJournal(table string, o JournalOptions) (*JournalReader, error)
 	return r, nil
 }
 
-// of returns a table that has a journal for the reason, of the term unless
-// since is 0.
+// of returns the table if it has a journal for the reason, and of the term unless since is 0.
 func (j *journal) of(table string, reason JournalReason, since uint64) (*table, error) {
 	t, err := j.d.lookup(table)
 	switch {
@@ -107,13 +105,13 @@ func (j *journal) of(table string, reason JournalReason, since uint64) (*table, 
 	case t.def.Journal[reason].Keep == 0:
 		return nil, fmt.Errorf("%w: table %q", ErrNoJournal, table)
 	case since != 0 && since != t.def.Journal[reason].Since:
-		return nil, fmt.Errorf("%w: table %q: the one that was read has ended", ErrNoJournal, table)
+		return nil, fmt.Errorf("%w: table %q: the term that was read has ended", ErrNoJournal, table)
 	}
 	return t, nil
 }
 
-// Next goes to the next record that can be read now. It returns false when no
-// further record is readable yet, or on an error.
+// Next advances to the next readable record. It returns false if no record is
+// readable yet, or on an error.
 func (r *JournalReader) Next() bool {
 	for r.err == nil {
 		if len(r.batch) > 0 {
@@ -129,7 +127,7 @@ func (r *JournalReader) Next() bool {
 		r.batch = nil
 		r.advance(r.end)
 		select {
-		case <-r.watcher.Signal: // what it tells of is seen now
+		case <-r.watcher.Signal: // fill sees the changes that it signals
 		default:
 		}
 		if r.fill(); r.err == nil && len(r.batch) == 0 && !r.more {
@@ -140,21 +138,21 @@ func (r *JournalReader) Next() bool {
 	return false
 }
 
-// advance moves the position, whose time never goes back.
+// advance moves the position; its time never decreases.
 func (r *JournalReader) advance(to JournalPosition) {
 	r.at.Number, r.at.Micros = max(r.at.Number, to.Number), max(r.at.Micros, to.Micros)
 }
 
-// Record returns the record that Next went to.
+// Record returns the current record, after Next has returned true.
 func (r *JournalReader) Record() *JournalRecord { return &r.rec }
 
-// Position returns the place behind the record that Next went to, or, when it
-// returned false, behind all that can be read.
+// Position returns the place after the current record, or, when Next returned false, after all
+// readable records.
 func (r *JournalReader) Position() JournalPosition { return r.at }
 
-// Signal returns a channel that receives a value when, after Next returned false,
-// it may have another answer: there are records in the span, the catalog has
-// changed, the store was restored or closed.
+// Signal returns a channel that receives a value when, after Next returned false, its result
+// may change: there are records in the span, the catalog has changed, the store was restored
+// or closed.
 func (r *JournalReader) Signal() <-chan struct{} { return r.watcher.Signal }
 
 // Err returns the error for which Next returned false, nil if no record is readable
@@ -164,7 +162,7 @@ func (r *JournalReader) Err() error { return r.err }
 // Close ends the reader.
 func (r *JournalReader) Close() { r.d.journal.unwatch(r.table, r.watcher) }
 
-// fill reads a batch, from the position to the frontier.
+// fill reads a batch of records from the position up to the frontier.
 func (r *JournalReader) fill() {
 	if r.err = r.d.enter(); r.err != nil {
 		return
@@ -175,7 +173,7 @@ func (r *JournalReader) fill() {
 		r.err = err
 		return
 	}
-	// The time first: what is hidden by then is hidden.
+	// Read the clock first: records expired at that time stay hidden.
 	oldest := r.d.now().Add(-t.def.Journal[r.o.Reason].Keep).UnixMicro()
 	end, restores := r.d.journal.end(r.d.now)
 	if restores != r.restores {
@@ -191,8 +189,7 @@ func (r *JournalReader) fill() {
 	}
 }
 
-// read reads a batch with one view of the store. Records committed before oldest
-// are not to be read.
+// read reads a batch with one view of the store. It skips records committed before oldest.
 func (r *JournalReader) read(id uint32, oldest int64) error {
 	it, err := r.d.pebble.NewIter(&pebble.IterOptions{
 		LowerBound: appendJournalKey(nil, id, r.at.Number+1),
@@ -205,7 +202,7 @@ func (r *JournalReader) read(id uint32, oldest int64) error {
 }
 
 func (r *JournalReader) readFrom(it *pebble.Iterator, id uint32, oldest int64) error {
-	// A record that is trimmed when the view is taken is known to be.
+	// A record trimmed before the view was taken is already marked as trimmed.
 	if err := r.d.journal.checkPosition(id, r.at.Number); err != nil {
 		return err
 	}
@@ -227,7 +224,7 @@ func (r *JournalReader) readFrom(it *pebble.Iterator, id uint32, oldest int64) e
 		}
 		last = JournalPosition{Number: journalNumber(it.Key()), Micros: micros}
 		if scanned == 0 && micros < oldest {
-			return fmt.Errorf("%w: record %d of %v is older than what is kept, from %v on",
+			return fmt.Errorf("%w: record %d of %v is older than the retained records, which begin at %v",
 				ErrJournalTrimmed, last.Number, time.UnixMicro(micros).UTC(), time.UnixMicro(oldest).UTC())
 		}
 		scanned++
@@ -243,13 +240,13 @@ func (r *JournalReader) readFrom(it *pebble.Iterator, id uint32, oldest int64) e
 type JournalEnd struct {
 	JournalPosition
 	Since uint64 // of the term
-	// Latest is the time of the moment, or the last commit time if that is later, as
-	// it is where the clock stands still.
+	// Latest is the time of the moment, or the last commit time if that is later, as with a
+	// stopped clock.
 	Latest int64
 }
 
-// JournalEnd returns the place behind all that can be read now of a table's
-// journal. Errors: ErrTableNotFound, ErrNoJournal.
+// JournalEnd returns the position after all readable records of a table's journal. Errors:
+// ErrTableNotFound, ErrNoJournal.
 func (d *DB) JournalEnd(table string, reason JournalReason) (JournalEnd, error) {
 	if err := d.enter(); err != nil {
 		return JournalEnd{}, err
@@ -265,10 +262,10 @@ func (d *DB) JournalEnd(table string, reason JournalReason) (JournalEnd, error) 
 	return JournalEnd{JournalPosition: end, Since: t.def.Journal[reason].Since, Latest: max(end.Micros, d.journal.micros, d.journal.told)}, nil
 }
 
-// JournalAt returns the After of JournalOptions with which reading begins at the
-// first record that was committed at micros or later; at the beginning of the
-// term if that is later. It finds the record by seeks. Errors: ErrTableNotFound,
-// ErrNoJournal, ErrJournalTrimmed when micros is before the retained records.
+// JournalAt returns the JournalOptions.After with which reading begins at the first record
+// committed at micros or later, or at the beginning of the term if that is later. It finds the
+// record by seeks. Errors: ErrTableNotFound, ErrNoJournal, ErrJournalTrimmed when micros is
+// before the retained records.
 func (d *DB) JournalAt(table string, reason JournalReason, micros int64) (uint64, error) {
 	if err := d.enter(); err != nil {
 		return 0, err
@@ -280,7 +277,7 @@ func (d *DB) JournalAt(table string, reason JournalReason, micros int64) (uint64
 	}
 	term := t.def.Journal[reason]
 	if oldest := d.now().Add(-term.Keep).UnixMicro(); micros < oldest {
-		return 0, fmt.Errorf("%w: %v is before what is kept, from %v on", ErrJournalTrimmed, time.UnixMicro(micros).UTC(), time.UnixMicro(oldest).UTC())
+		return 0, fmt.Errorf("%w: %v is before the retained records, which begin at %v", ErrJournalTrimmed, time.UnixMicro(micros).UTC(), time.UnixMicro(oldest).UTC())
 	}
 	end, _ := d.journal.end(d.now)
 	d.journal.mu.Lock()
@@ -293,9 +290,8 @@ func (d *DB) JournalAt(table string, reason JournalReason, micros int64) (uint64
 	return after, nil
 }
 
-// seek returns a number from after to last so that of the records with
-// numbers in between, those up to it were committed before micros and the others
-// were not.
+// seek returns a number from after to last that splits the records in between: those up to it
+// were committed before micros, the others were not.
 func (j *journal) seek(id uint32, after, last uint64, micros int64) (uint64, error) {
 	it, err := j.d.pebble.NewIter(&pebble.IterOptions{
 		LowerBound: appendJournalKey(nil, id, after+1), UpperBound: appendJournalKey(nil, id, last+1),
@@ -303,7 +299,7 @@ func (j *journal) seek(id uint32, after, last uint64, micros int64) (uint64, err
 	if err != nil {
 		return 0, err
 	}
-	// Most often nothing is too early.
+	// Usually all records are late enough.
 	if it.First() {
 		value, err := it.ValueAndErr()
 		if err != nil {
@@ -315,7 +311,7 @@ func (j *journal) seek(id uint32, after, last uint64, micros int64) (uint64, err
 	} else {
 		last = after
 	}
-	// The records up to after are too early, those behind last are not.
+	// Invariant: records up to after are too early, records behind last are not.
 	for after < last {
 		middle := after + (last-after+1)/2
 		if !it.SeekGE(appendJournalKey(nil, id, middle)) {

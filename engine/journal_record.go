@@ -14,9 +14,9 @@ import (
 //	space | table id, 4 bytes | number, 8 bytes
 //	kind | commit time, 8 bytes | id of the drop it belongs to | row | origin | mutations
 //
-// Numbers but for the time are varints, texts have their length before them. A
-// mutation is its kind, its family, and what that kind has. The key with the number
-// 0 holds the number up to which records were trimmed.
+// Numbers except the time are varints; strings follow their length. A mutation is its kind,
+// its family, and the fields of that kind. The key with the number 0 holds the last trimmed
+// number.
 const (
 	journalKeyLen    = 1 + 4 + 8
 	journalHeaderLen = 1 + 8
@@ -27,17 +27,17 @@ type JournalKind uint8
 
 // The kinds of records.
 const (
-	// JournalUser is a change that a caller made.
+	// JournalUser is a change made by a caller.
 	JournalUser JournalKind = iota + 1
 	// JournalGC is a collection of garbage: Mutations delete the collected cells.
 	JournalGC
-	// JournalFamilyDropped is the removal of a family with its cells in all rows: its
-	// one mutation is a DeleteFromFamily of that family. It has no row.
+	// JournalFamilyDropped is the removal of a family with its cells in all rows: its only
+	// mutation is a DeleteFromFamily of that family. It has no row.
 	JournalFamilyDropped
 )
 
-// JournalRecord is a change of a row, as it was made. Its slices are its reader's
-// own and are never written to again.
+// JournalRecord is a recorded change of a row. Its slices belong to its reader and are never
+// written again.
 type JournalRecord struct {
 	Number uint64
 	Kind   JournalKind
@@ -45,10 +45,10 @@ type JournalRecord struct {
 	Micros int64 // commit time: increases with the number
 	// Origin is the name that WithOrigin set.
 	Origin string
-	// Mutations are the mutations of the call, in its order, with their final timestamps.
-	// A DeleteFromRow is a DeleteFromFamily for each family that the table had, in
-	// order of creation; the results of a read-modify-write are SetCells. There is at
-	// least one mutation.
+	// Mutations are the mutations of the call, in its order, with their final timestamps. A
+	// DeleteFromRow is recorded as a DeleteFromFamily for each family of the table, in order
+	// of creation; the results of a read-modify-write are SetCells. There is at least one
+	// mutation.
 	Mutations []Mutation
 }
 
@@ -71,18 +71,18 @@ func journalMicros(value []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(value[1:])), nil
 }
 
-// errJournalRecord is that of a record that this package did not write.
+// errJournalRecord is returned for a record that this package did not write.
 var errJournalRecord = errors.New("a journal's record is damaged")
 
-// pendingRecord is a record to be added to a batch.
+// pendingRecord is a record that is not in a batch yet.
 type pendingRecord struct {
 	kind   JournalKind
-	drop   uint64 // the drop of rows that it belongs to, which may not be done; 0 for none
+	drop   uint64 // the id of the drop of rows that it belongs to and that may fail; 0 for none
 	row    []byte
 	origin string
-	muts   []Mutation // none is a DeleteFromRow
+	muts   []Mutation // empty for a DeleteFromRow
 	t      *table
-	server int64 // what ServerTimestamp stands for
+	server int64 // the value of ServerTimestamp
 }
 
 func uvarintLen(n uint64) int {
@@ -95,7 +95,7 @@ func uvarintLen(n uint64) int {
 
 func textLen(n int) int { return uvarintLen(uint64(n)) + n }
 
-// timestamp settles that of a mutation.
+// timestamp returns the final timestamp of a mutation.
 func (p *pendingRecord) timestamp(m *Mutation) uint64 {
 	if m.Timestamp == ServerTimestamp {
 		return uint64(p.server)
@@ -126,7 +126,7 @@ func (p *pendingRecord) size() int {
 	return n
 }
 
-// addsNumber tells whether a mutation has a number for input.
+// addsNumber reports whether the input of a mutation is a number.
 func (m *Mutation) addsNumber() bool { return m.Kind == AddToCell && m.Value == nil }
 
 // add adds the record, with its number and commit time, to b.
@@ -203,7 +203,7 @@ func (r *recordReader) text() []byte {
 	return s
 }
 
-// header reads what comes before the origin.
+// header reads the fields before the origin.
 func (r *recordReader) header() (kind JournalKind, micros int64, drop uint64, row []byte) {
 	if len(r.rest) < journalHeaderLen {
 		r.rest, r.err = nil, errJournalRecord
@@ -215,7 +215,7 @@ func (r *recordReader) header() (kind JournalKind, micros int64, drop uint64, ro
 	return kind, micros, drop, r.text()
 }
 
-// decodeRecord reads a record; what it returns shares value.
+// decodeRecord decodes a record; the result shares value.
 func decodeRecord(number uint64, value []byte) (JournalRecord, error) {
 	r := recordReader{rest: value}
 	rec := JournalRecord{Number: number}
@@ -234,7 +234,7 @@ func decodeRecord(number uint64, value []byte) (JournalRecord, error) {
 			} else {
 				m.Value = r.text()
 			}
-		case DeleteFromRow: // is recorded by family
+		case DeleteFromRow: // recorded by family instead
 			fallthrough
 		default:
 			r.err = errJournalRecord
@@ -247,8 +247,8 @@ func decodeRecord(number uint64, value []byte) (JournalRecord, error) {
 	return rec, nil
 }
 
-// record adds to w the record of muts, where the table has a journal. Its number
-// is w's until it is settled.
+// record adds the record of muts to w if the table has a journal. w holds its number until it
+// is settled.
 func (w *rowBatch) record(muts []Mutation) error {
 	muts = w.tx.t.recorded(muts)
 	if len(muts) == 0 {
@@ -262,7 +262,7 @@ func (w *rowBatch) record(muts []Mutation) error {
 	return p.add(w.b, w.number, w.micros)
 }
 
-// recordCells adds to w the record of cells that it sets.
+// recordCells adds the record of the cells that w sets.
 func (w *rowBatch) recordCells(cells []Cell) error {
 	muts := make([]Mutation, len(cells))
 	for i := range cells {
@@ -272,7 +272,7 @@ func (w *rowBatch) recordCells(cells []Cell) error {
 	return w.record(muts)
 }
 
-// settle tells the journal that what w recorded is durable, or will never be.
+// settle marks the record of w in the journal as durable or discarded.
 func (w *rowBatch) settle(kept bool) {
 	if w.number == 0 {
 		return
@@ -284,15 +284,15 @@ func (w *rowBatch) settle(kept bool) {
 	w.number = 0
 }
 
-// keepInFlight is for a commit that failed. If it may be in the store, who knows
-// for how long, nobody is to read what w recorded.
+// keepInFlight handles a failed commit. Its batch may still be in the store for a time, so no
+// reader may see the record of w.
 func (j *journal) keepInFlight(w *rowBatch) {
 	if j.d.failed() != nil {
 		w.number = 0
 	}
 }
 
-// recorded returns muts as they are recorded: the usual ones as they are.
+// recorded returns the recorded form of muts, which usually is muts itself.
 func (t *table) recorded(muts []Mutation) []Mutation {
 	odd := func(m *Mutation) bool {
 		return m.Kind == DeleteFromRow || m.Kind == MergeToCell && m.Value == nil
@@ -316,7 +316,7 @@ func (t *table) recorded(muts []Mutation) []Mutation {
 	return out
 }
 
-// deletedWhole is what the deletion of a row is recorded as.
+// deletedWhole returns the recorded form of the deletion of a row.
 func (t *table) deletedWhole() []Mutation {
 	muts := make([]Mutation, len(t.def.Families))
 	for i := range t.def.Families {
@@ -325,8 +325,8 @@ func (t *table) deletedWhole() []Mutation {
 	return muts
 }
 
-// record adds to b the record of the collection of cells, which are of one row and
-// in order. What is collected of a dropped family was gone before.
+// record adds the record of the collection of cells, which are of one row and in order. It
+// omits cells of dropped families, which were deleted before.
 func (s *sweeper) record(b *pebble.Batch, cells []garbageCell) error {
 	unit := int64(1)
 	if s.t.def.Granularity == Millis {
@@ -345,7 +345,7 @@ func (s *sweeper) record(b *pebble.Batch, cells []garbageCell) error {
 		}
 		m.End = m.Start + unit
 		if n := len(p.muts) - 1; n >= 0 && p.muts[n].Family == m.Family && p.muts[n].Start == m.End && bytes.Equal(p.muts[n].Qualifier, m.Qualifier) {
-			p.muts[n].Start = m.Start // older ones come later
+			p.muts[n].Start = m.Start // older cells follow
 			continue
 		}
 		p.muts = append(p.muts, m)

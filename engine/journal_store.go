@@ -12,15 +12,15 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// journalState is what the catalog keeps of all journals, in JSON, since their
-// records alone would not tell: they may be removed.
+// journalState is the catalog's state of all journals, in JSON. The records alone do not
+// suffice, since they may be removed.
 type journalState struct {
 	Number uint64       `json:"number"`
 	Micros int64        `json:"micros"`
 	Gaps   []journalGap `json:"gaps,omitempty"`
 }
 
-// journalTermRecord is a term as stored, in JSON.
+// journalTermRecord is a stored term, in JSON.
 type journalTermRecord struct {
 	Reason JournalReason `json:"reason"`
 	Keep   time.Duration `json:"keep"`
@@ -28,7 +28,7 @@ type journalTermRecord struct {
 	Began  int64         `json:"began,omitempty"`
 }
 
-// journalRecords returns a journal as stored.
+// journalRecords returns the stored form of a journal.
 func journalRecords(j Journal) []journalTermRecord {
 	var out []journalTermRecord
 	for reason, term := range j {
@@ -39,20 +39,20 @@ func journalRecords(j Journal) []journalTermRecord {
 	return out
 }
 
-// journalOfRecords is the inverse of journalRecords, trusting nothing.
+// journalOfRecords is the inverse of journalRecords. It validates its input.
 func journalOfRecords(records []journalTermRecord) (Journal, error) {
 	var j Journal
 	for _, r := range records {
 		if r.Reason >= journalReasons || r.Keep <= 0 {
-			return j, fmt.Errorf("a journal for reason %d kept for %v", r.Reason, r.Keep)
+			return j, fmt.Errorf("the journal for reason %d has the retention %v", r.Reason, r.Keep)
 		}
 		j[r.Reason] = JournalTerm{Keep: r.Keep, Since: r.Since, Began: r.Began}
 	}
 	return j, nil
 }
 
-// save adds to b what the catalog keeps of all journals. Whoever removes
-// records does so: numbers are never given out again.
+// save adds the catalog's state of all journals to b. Every removal of records must call it,
+// so that numbers are never assigned again.
 func (j *journal) save(b *pebble.Batch) error {
 	j.mu.Lock()
 	state := journalState{Number: j.number, Micros: j.micros, Gaps: slices.Clone(j.gaps)}
@@ -60,9 +60,8 @@ func (j *journal) save(b *pebble.Batch) error {
 	return setJSON(b, catalogKey(catalogJournal, ""), state)
 }
 
-// load brings what is known of journals in line with the store, whose
-// catalog is c: at Open, and when Restore has put another one in its place. Nobody
-// writes meanwhile.
+// load reads the journals' state from the store whose catalog is c: at Open, and after Restore
+// has replaced it. There are no concurrent writes.
 func (j *journal) load(c *catalog) error {
 	if err := j.undoDrop(); err != nil {
 		return err
@@ -105,8 +104,8 @@ func (j *journal) load(c *catalog) error {
 	return j.d.commit(b)
 }
 
-// loadOf raises state to what the journal of t has come to, and returns the
-// number up to which it was trimmed.
+// loadOf raises state to the last record in the journal of t, and returns the last trimmed
+// number.
 func (j *journal) loadOf(t *table, state *journalState) (trimmed uint64, err error) {
 	for _, term := range t.def.Journal {
 		state.Number = max(state.Number, term.Since)
@@ -145,9 +144,8 @@ func (j *journal) loadOf(t *table, state *journalState) (trimmed uint64, err err
 	return trimmed, errors.Join(it.Error(), it.Close())
 }
 
-// change adds to b, which makes the catalog from into next, what journals
-// come to by that. Rows that it concerns are latched. settle is to be called when b
-// was applied, or will not be.
+// change adds the effects on journals of replacing the catalog from by next to b. The caller
+// holds the latches of affected rows. It must call settle after b was applied or discarded.
 func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, settle func(applied bool), err error) {
 	if !from.journaled() && !next.journaled() {
 		return false, func(bool) {}, nil
@@ -162,7 +160,7 @@ func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, sett
 		}
 	}
 	begun := false
-	gone := false // a term, and with it what tells of its number
+	gone := false // a term ended, and with it the source of its number
 	was := map[uint32]bool{}
 	for t := range from.all() {
 		id := t.def.ID
@@ -205,7 +203,7 @@ func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, sett
 	return ended, settle, nil
 }
 
-// journaled tells whether a table has a journal.
+// journaled reports whether a table has a journal.
 func (c *catalog) journaled() bool {
 	for t := range c.all() {
 		if t.journaled {
@@ -215,8 +213,7 @@ func (c *catalog) journaled() bool {
 	return false
 }
 
-// trim removes the records that are kept for no reason any more. It serves
-// RunGC.
+// trim removes the records that no reason retains. It serves RunGC.
 func (j *journal) trim(now time.Time) error {
 	end, _ := j.end(j.d.now)
 	b := j.d.pebble.NewBatch()
@@ -234,7 +231,7 @@ func (j *journal) trim(now time.Time) error {
 	if err := j.save(b); err != nil {
 		return errors.Join(err, b.Close())
 	}
-	// A crash may take it: what it removes is not read any more.
+	// A crash may lose it: the removed records are hidden anyway.
 	if err := j.d.apply(b, pebble.NoSync); err != nil {
 		return err
 	}
@@ -242,7 +239,7 @@ func (j *journal) trim(now time.Time) error {
 	return nil
 }
 
-// trimOf adds to b what trims the journal of a table.
+// trimOf trims the journal of a table in b.
 func (j *journal) trimOf(b *pebble.Batch, t *table, last uint64, now time.Time) error {
 	j.mu.Lock()
 	from := j.trimmed[t.def.ID]
@@ -255,7 +252,7 @@ func (j *journal) trimOf(b *pebble.Batch, t *table, last uint64, now time.Time) 
 		return err
 	}
 	j.mu.Lock()
-	j.trimmed[t.def.ID] = to // before it is: see JournalReader
+	j.trimmed[t.def.ID] = to // set before the removal: see JournalReader
 	j.mu.Unlock()
 	mark := appendJournalKey(nil, t.def.ID, 0)
 	return errors.Join(

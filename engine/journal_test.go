@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// setJournal gives table t a journal for a reason, or takes it.
+// setJournal starts or ends the journal of table t for a reason.
 func setJournal(tb testing.TB, d *DB, reason JournalReason, keep time.Duration) *Table {
 	tb.Helper()
 	var t *Table
@@ -29,7 +29,7 @@ func setJournal(tb testing.TB, d *DB, reason JournalReason, keep time.Duration) 
 	return t
 }
 
-// records returns what a journal holds.
+// records returns the records in a journal.
 func records(tb testing.TB, d *DB, o JournalOptions) []JournalRecord {
 	tb.Helper()
 	r, err := d.ReadJournal("t", o)
@@ -52,7 +52,7 @@ func records(tb testing.TB, d *DB, o JournalOptions) []JournalRecord {
 	return out
 }
 
-// recordText is a record for a reader, without its number and time.
+// recordText formats a record without its number and time.
 func recordText(r *JournalRecord) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %q", r.Kind, r.Row)
@@ -77,7 +77,7 @@ func TestJournal_WhatIsRecorded(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	mustMutate(t, d, "d") // nothing
+	mustMutate(t, d, "d") // no mutation
 	if err := d.Mutate(t.Context(), "t", []byte("e"), []Mutation{set("nope", "q", 0, "")}); !errors.Is(err, ErrFamilyNotFound) {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func fold(tb testing.TB, to *DB, recs []JournalRecord) {
 	for i := range recs {
 		r := &recs[i]
 		if r.Kind == JournalFamilyDropped {
-			continue // rows of a family that is gone are not read
+			continue // the rows of a dropped family are not read
 		}
 		if err := to.Mutate(tb.Context(), "t", r.Row, r.Mutations); err != nil {
 			tb.Fatal(err)
@@ -124,9 +124,8 @@ func fold(tb testing.TB, to *DB, recs []JournalRecord) {
 	}
 }
 
-// TestJournal_History: property (a) of change streams, in the engine. Whatever is
-// done, with crashes in between, the records from the first one on come to what
-// the table holds.
+// TestJournal_History: property (a) of change streams, in the engine. After any calls, with
+// crashes in between, the records from the first one on reproduce the table.
 func TestJournal_History(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -151,7 +150,7 @@ func TestJournal_History(t *testing.T) {
 				t.Fatal(err)
 			}
 			for step := range 150 {
-				d.dropPieceRows = rng.IntN(3) // 0 is the usual
+				d.dropPieceRows = rng.IntN(3) // 0 is the default
 				row := fmt.Appendf(nil, "r%d", rng.IntN(6))
 				var err error
 				switch rng.IntN(12) {
@@ -204,8 +203,8 @@ func TestJournal_History(t *testing.T) {
 	}
 }
 
-// TestJournal_DropInPieces crashes at every commit of a drop of many rows: all of
-// the rows are there and no record of it, or none of them and one for each.
+// TestJournal_DropInPieces crashes at every commit of a drop of many rows: either all rows
+// exist without a record, or none exists and each has one.
 func TestJournal_DropInPieces(t *testing.T) {
 	t.Parallel()
 	const rows = 9
@@ -244,7 +243,7 @@ func TestJournal_DropInPieces(t *testing.T) {
 		t.Fatal(done, err)
 	}
 	seen := records(t, d, JournalOptions{})
-	mustMutate(t, d, "r0", set("f", "late", 0, "v")) // behind what was recorded
+	mustMutate(t, d, "r0", set("f", "late", 0, "v")) // after its record
 	mustMutate(t, d, "r00", set("f", "late", 0, "v"))
 	for x.next != nil {
 		if left, dropped := crashed(); left != rows+2 || dropped != 0 {
@@ -261,7 +260,7 @@ func TestJournal_DropInPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.journal.settle(true, x.numbers...)
-	// r0 was written after it was recorded: it is again.
+	// r0 was written after its record, so it has a second one.
 	if left, dropped := crashed(); left != 0 || dropped < rows+1 {
 		t.Errorf("at last %d cells are left, and %d rows recorded as dropped", left, dropped)
 	}
@@ -276,8 +275,8 @@ func TestJournal_DropInPieces(t *testing.T) {
 	}
 }
 
-// TestJournal_Frontier: a number that is in flight hides what comes after it, and
-// what has not been synced is not read.
+// TestJournal_Frontier: a number in flight hides the later ones, and records that are not
+// synced are not read.
 func TestJournal_Frontier(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -310,8 +309,8 @@ func TestJournal_Frontier(t *testing.T) {
 	}
 }
 
-// TestJournal_UnsyncedIsNotRead: rows that are updated together can be seen before
-// they are on the disk; their records cannot.
+// TestJournal_UnsyncedIsNotRead: rows that are updated together are visible before they are on
+// disk; their records are not.
 func TestJournal_UnsyncedIsNotRead(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{Dir: "data", FS: vfs.NewMem()})
@@ -322,7 +321,7 @@ func TestJournal_UnsyncedIsNotRead(t *testing.T) {
 		rows = append(rows, fmt.Appendf(nil, "%03d", i))
 	}
 	for _, err := range d.UpdateRows(t.Context(), "t", rows, func(i int, tx *RowTx) error {
-		if i == groupRows { // the first group is in the store
+		if i == groupRows { // the first group is stored
 			if got := strings.Count(mustDump(t, d), "\n"); got != groupRows {
 				t.Errorf("%d rows, want %d", got, groupRows)
 			}
@@ -341,9 +340,8 @@ func TestJournal_UnsyncedIsNotRead(t *testing.T) {
 	}
 }
 
-// TestJournal_Refused: a number that was taken for a change that is refused is no
-// position. Behind a restart it is given to another record, which whoever goes on
-// from it would miss.
+// TestJournal_Refused: the number of a rejected change is not a position. After a restart
+// another record gets it, which a reader continuing from it would miss.
 func TestJournal_Refused(t *testing.T) {
 	t.Parallel()
 	wrong := []Mutation{
@@ -435,7 +433,7 @@ func TestJournal_Retention(t *testing.T) {
 		numbers = append(numbers, all[len(all)-1].Number)
 		now.Advance(time.Hour)
 	}
-	// Two are hidden, trimmed or not.
+	// Two are hidden, whether trimmed or not.
 	for range 2 {
 		if _, err := d.ReadJournal("t", JournalOptions{}); !errors.Is(err, ErrJournalTrimmed) {
 			t.Errorf("from the beginning: %v", err)
@@ -450,7 +448,7 @@ func TestJournal_Retention(t *testing.T) {
 		if err != nil || len(records(t, d, JournalOptions{After: at})) != 2 {
 			t.Errorf("after %d, %v", at, err)
 		}
-		// Kept, and before the first record that is.
+		// Retained, and before the first retained record.
 		at, err = d.JournalAt("t", JournalStream, epoch.Add(2*time.Hour).UnixMicro())
 		if err != nil || len(records(t, d, JournalOptions{After: at})) != 3 {
 			t.Errorf("before the first record that is kept: after %d, %v", at, err)
@@ -476,7 +474,7 @@ func TestJournal_Retention(t *testing.T) {
 	}
 }
 
-// TestJournal_Reasons: a journal begins for a reason and ends with the last.
+// TestJournal_Reasons: a journal begins for a reason and ends with the last one.
 func TestJournal_Reasons(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -507,8 +505,8 @@ func TestJournal_Reasons(t *testing.T) {
 	}
 }
 
-// TestTrap124_JournalRestore: readers end with a Restore, positions from after the
-// snapshot are refused, however much is written, and those from before are good.
+// TestTrap124_JournalRestore: readers end with a Restore. Positions from after the snapshot
+// are rejected, even after many more writes; earlier ones are valid.
 func TestTrap124_JournalRestore(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
@@ -559,8 +557,8 @@ func TestTrap124_JournalRestore(t *testing.T) {
 	}
 }
 
-// TestJournal_FormatVersion: a store is of the version that older programs read
-// until a table has a journal.
+// TestJournal_FormatVersion: a store has the version that older programs read until a table
+// has a journal.
 func TestJournal_FormatVersion(t *testing.T) {
 	t.Parallel()
 	version := func(d *DB) string {
@@ -585,8 +583,8 @@ func TestJournal_FormatVersion(t *testing.T) {
 	}
 }
 
-// TestJournal_Watchers: a record wakes the readers of its row, one signal for any
-// number, and no other.
+// TestJournal_Watchers: a record wakes the readers of its row, with one signal for any number
+// of records, and no others.
 func TestJournal_Watchers(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -616,8 +614,8 @@ func TestJournal_Watchers(t *testing.T) {
 	}
 }
 
-// TestTrap114_JournalConcurrent: every acknowledged write comes once, in the order
-// of its row, to a reader that began before.
+// TestTrap114_JournalConcurrent: a reader that began earlier gets every acknowledged write
+// once, in the order of its row.
 func TestTrap114_JournalConcurrent(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{Dir: "data", FS: vfs.NewMem(), Now: clock.New().Now})
@@ -680,12 +678,12 @@ func TestTrap114_JournalConcurrent(t *testing.T) {
 func FuzzJournalRecord(f *testing.F) {
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'r', 0, 1, 1, 'f', 1, 'q', 0, 1, 1, 'v'})
 	f.Fuzz(func(_ *testing.T, value []byte) {
-		_, _ = decodeRecord(1, value) // it does not panic
+		_, _ = decodeRecord(1, value) // it must not panic
 	})
 }
 
-// What has no journal takes no number and writes no record, whatever is done to it, also
-// beside a table that has one.
+// A table without a journal takes no number and writes no record, whatever its changes, also
+// beside a table that has a journal.
 func TestJournal_NoneCostsNothing(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})

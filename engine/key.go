@@ -5,21 +5,21 @@ import (
 	"encoding/binary"
 )
 
-// The first byte of a key says which space it belongs to.
+// The first byte of a key is its space.
 const (
 	spaceCatalog byte = 0x00 // format version, next ids, table definitions
-	spaceCells   byte = 0x01 // one key a cell
-	spaceJournal byte = 0x02 // one key a recorded change, and one for each journal that was trimmed
+	spaceCells   byte = 0x01 // one key per cell
+	spaceJournal byte = 0x02 // one key per recorded change, and one per trimmed journal
 )
 
-// Layout of a cell's key. Bytewise order of keys is the storage order of
-// cells, and no two cells share a key:
+// Layout of a cell's key. Bytewise order of keys is the storage order of cells, and keys of
+// cells are unique:
 //
 //	space | table id, 4 bytes | esc(row) 00 01 | family ordinal, 2 bytes | esc(qualifier) 00 01 | timestamp, 8 bytes
 //
-// esc writes 00 as 00 FF, so that the terminator 00 01 sorts before every
-// continuation and is found without a length. The timestamp has its sign
-// flipped and is inverted: newest first, negative ones last.
+// esc writes 00 as 00 FF, so the terminator 00 01 sorts before every continuation and is found
+// without a length. The sign of the timestamp is flipped and its bits are inverted: newest
+// first, negative ones last.
 const (
 	tablePrefixLen = 1 + 4
 	ordinalLen     = 2
@@ -48,9 +48,9 @@ func appendEscaped(dst, s []byte) []byte {
 	return append(dst, escapeByte, terminatorByte)
 }
 
-// escapedLen returns the length of the escaped string at the start of k,
-// terminator included, or -1 if k does not start with one. plain tells that
-// what stands before the terminator is the string itself.
+// escapedLen returns the length of the escaped string at the start of k, including the
+// terminator, or -1 without one. plain reports that the bytes before the terminator need
+// no unescaping.
 func escapedLen(k []byte) (n int, plain bool) {
 	for plain = true; ; plain = false {
 		i := bytes.IndexByte(k[n:], escapeByte)
@@ -68,8 +68,8 @@ func escapedLen(k []byte) (n int, plain bool) {
 	}
 }
 
-// appendUnescaped appends the string that e, escaped and terminated, stands
-// for. e is what escapedLen found.
+// appendUnescaped appends the string for e, which is escaped and terminated: a prefix whose
+// length escapedLen returned.
 func appendUnescaped(dst, e []byte) []byte {
 	e = e[:len(e)-terminatorLen]
 	for {
@@ -82,13 +82,13 @@ func appendUnescaped(dst, e []byte) []byte {
 	}
 }
 
-// appendTablePrefix appends what all cells of a table start with.
+// appendTablePrefix appends the common prefix of all cells of a table.
 func appendTablePrefix(dst []byte, id uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, spaceCells), id)
 }
 
-// appendRowPrefix appends what all cells of a row start with. It is also the
-// bound below which lie all rows that sort before it.
+// appendRowPrefix appends the common prefix of all cells of a row. It is also an upper bound
+// of all rows that sort before it.
 func appendRowPrefix(dst []byte, id uint32, row []byte) []byte {
 	return appendEscaped(appendTablePrefix(dst, id), row)
 }
@@ -123,9 +123,8 @@ type cellKey struct {
 	micros    int64
 }
 
-// splitRow returns where the row prefix of a cell's key ends, and as escapedLen
-// whether the row's key stands there as it is; ok tells whether k begins as the
-// key of a cell and is long enough for one.
+// splitRow returns the end of the row prefix of a cell's key, and plain as escapedLen does. ok
+// reports whether k begins like the key of a cell and is long enough for one.
 func splitRow(k []byte) (end int, plain, ok bool) {
 	if len(k) < tablePrefixLen || k[0] != spaceCells {
 		return 0, false, false
@@ -135,8 +134,8 @@ func splitRow(k []byte) (end int, plain, ok bool) {
 	return end, plain, n >= 0 && len(k) >= end+ordinalLen+terminatorLen+timestampLen
 }
 
-// splitCellKey returns where the row prefix and the column prefix of a cell's
-// key end; ok tells whether k is one.
+// splitCellKey returns the ends of the row prefix and the column prefix of a cell's key; ok
+// reports whether k is such a key.
 func splitCellKey(k []byte) (rowEnd, columnEnd int, ok bool) {
 	rowEnd, _, ok = splitRow(k)
 	if !ok {
@@ -147,8 +146,8 @@ func splitCellKey(k []byte) (rowEnd, columnEnd int, ok bool) {
 	return rowEnd, columnEnd, n == columnEnd-rowEnd-ordinalLen
 }
 
-// decodeCellKey is the inverse of appendCellKey; the slices are copies. ok
-// tells whether k is the key of a cell.
+// decodeCellKey is the inverse of appendCellKey; the slices are copies. ok reports whether k
+// is the key of a cell.
 func decodeCellKey(k []byte) (c cellKey, ok bool) {
 	rowEnd, columnEnd, ok := splitCellKey(k)
 	if !ok {
@@ -163,9 +162,8 @@ func decodeCellKey(k []byte) (c cellKey, ok bool) {
 	}, true
 }
 
-// prefixEnd turns the prefix that k holds into the end of the range of keys
-// with that prefix, in place: the least key greater than all of them. Every
-// prefix of this package starts with a space byte below FF.
+// prefixEnd converts the prefix k, in place, to the exclusive end of the range of keys with
+// that prefix. All prefixes of this package start with a space byte below FF.
 func prefixEnd(k []byte) []byte {
 	for i := len(k) - 1; i >= 0; i-- {
 		if k[i]++; k[i] != 0 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzKeyPair checks of any two cells that their keys sort as they do, that
-// only the same cell has the same key, and that a key gives its cell back.
+// FuzzKeyPair checks for any two cells that their keys sort as they do, that only equal cells
+// have equal keys, and that a key decodes to its cell.
 func FuzzKeyPair(f *testing.F) {
 	zero, one := []byte{}, []byte{0}
 	f.Add(uint32(0), zero, uint16(0), zero, int64(0), uint32(0), one, uint16(0), zero, int64(0))
@@ -18,8 +18,8 @@ func FuzzKeyPair(f *testing.F) {
 	) {
 		a := cellKey{table: aTable, row: aRow, ordinal: aOrdinal, qualifier: aQualifier, micros: aMicros}
 		b := cellKey{table: bTable, row: bRow, ordinal: bOrdinal, qualifier: bQualifier, micros: bMicros}
-		// As drawn, in one table, in one row, and in one column: most pairs
-		// would differ in the first field.
+		// As drawn, in one table, in one row, and in one column: otherwise most pairs differ
+		// in the first field.
 		pairs := [][2]cellKey{{a, b}}
 		b.table = a.table
 		pairs = append(pairs, [2]cellKey{a, b})

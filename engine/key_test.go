@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compareCells is the storage order that keys must reproduce.
+// compareCells implements the storage order that keys must reproduce.
 func compareCells(a, b cellKey) int {
 	return cmp.Or(
 		cmp.Compare(a.table, b.table),
@@ -23,8 +23,8 @@ func (c cellKey) encode() []byte {
 	return appendCellKey(nil, c.table, c.row, c.ordinal, c.qualifier, c.micros)
 }
 
-// keyBytes draws strings made of the bytes that codecs get wrong, so that
-// prefixes and near misses are common.
+// keyBytes draws strings of the bytes that codecs get wrong, so that prefixes and near misses
+// are common.
 func keyBytes() *rapid.Generator[[]byte] {
 	return rapid.SliceOfN(rapid.SampledFrom([]byte{0, 0, 1, 2, 'a', 0xFE, 0xFF}), 0, 5)
 }
@@ -77,8 +77,7 @@ func TestKey_Inverse(t *testing.T) {
 	})
 }
 
-// TestKey_Bounds checks that the bounds of spans and prefixes hold exactly
-// what they should.
+// TestKey_Bounds checks that the bounds of spans and prefixes hold exactly the intended keys.
 func TestKey_Bounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,12 +13,11 @@ type keyRange struct{ Lower, Upper []byte }
 
 // keySet is a set of keys. The zero value is empty.
 type keySet struct {
-	ranges *btree.BTreeG[keyRange] // disjoint, not adjacent; nil is none
-	Work   int                     // ranges looked at, for tests
+	ranges *btree.BTreeG[keyRange] // disjoint, not adjacent; nil if empty
+	Work   int                     // visited ranges, for tests
 }
 
-// Add adds r to the set and returns the parts of it that were not in there,
-// in order.
+// Add adds r to the set and returns the parts of it that were new, in order.
 func (s *keySet) Add(r keyRange) []keyRange {
 	if s.ranges == nil {
 		s.ranges = btree.NewG(keySetDegree, func(a, b keyRange) bool { return bytes.Compare(a.Lower, b.Lower) < 0 })

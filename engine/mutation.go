@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// checkMutations refuses what cannot be applied, before anything is.
+// checkMutations rejects invalid mutations before any is applied.
 func checkMutations(t *table, muts []Mutation) error {
 	for i := range muts {
 		if err := checkMutation(t, &muts[i]); err != nil {
@@ -43,7 +43,7 @@ func checkMutation(t *table, m *Mutation) error {
 	return nil
 }
 
-// serverMicros returns the time that the engine assigns in t.
+// serverMicros returns the value of ServerTimestamp in t.
 func serverMicros(t *table, now time.Time) int64 {
 	micros := now.UnixMicro()
 	if t.def.Granularity == Millis {
@@ -52,28 +52,27 @@ func serverMicros(t *table, now time.Time) int64 {
 	return micros
 }
 
-// rowBatch collects the changes of one row. The row's latch is held.
+// rowBatch collects the changes of one row whose latch is held.
 type rowBatch struct {
 	tx     *RowTx        // of the row
 	b      *pebble.Batch // nil before begin
 	prefix []byte        // of the row
 	key    []byte        // scratch
-	// What short keys need, in one allocation with the rest.
+	// Space for short keys, allocated with the rest.
 	buffers [2][keyBufferBytes]byte
 
-	deletes bool // something was deleted
-	flush   bool // a range was
-	dead    int  // deleted cells that deletes stepped over, or who found that there is no row
-	work    int  // keys looked at, for tests
+	deletes bool // a cell was deleted
+	flush   bool // a range was deleted
+	dead    int  // number of deleted cells that were stepped over by deletes or to find the row absent
+	work    int  // visited keys, for tests
 
-	number   uint64 // of the record of what was collected, in flight; 0 is none
+	number   uint64 // of the record of the changes, in flight; 0 without a record
 	micros   int64  // its commit time
 	recorded []Mutation
-	told     Recorder // was told of it
+	told     Recorder // recorder that was called
 }
 
-// begin makes w, which may have collected changes of another row, collect those
-// of the row of tx.
+// begin starts the collection of changes for the row of tx. w may have served another row.
 func (w *rowBatch) begin(tx *RowTx) {
 	if w.b == nil {
 		w.b = tx.d.pebble.NewBatch()
@@ -86,22 +85,22 @@ func (w *rowBatch) begin(tx *RowTx) {
 	w.recorded, w.told = nil, nil
 }
 
-// take returns the batch of what w collected; the caller closes it.
+// take returns the batch of collected changes; the caller closes it.
 func (w *rowBatch) take() *pebble.Batch {
 	b := w.b
 	w.b = nil
 	return b
 }
 
-// close frees what w collected, unless it was taken.
+// close frees the batch unless it was taken.
 func (w *rowBatch) close() {
-	w.settle(false) // what was not committed by now will not be
+	w.settle(false) // uncommitted changes are discarded
 	if w.b != nil {
 		_ = w.take().Close()
 	}
 }
 
-// add collects muts, which checkMutations has passed.
+// add collects muts, which checkMutations has accepted.
 func (w *rowBatch) add(muts []Mutation) error {
 	if w.tx.t.journaled {
 		if err := w.record(muts); err != nil {
@@ -113,7 +112,7 @@ func (w *rowBatch) add(muts []Mutation) error {
 			return w.addOrdered(muts)
 		}
 	}
-	// Each is of one cell, and in a batch the last one of a key decides.
+	// Each is about one cell; the last entry of a key in a batch wins.
 	for i := range muts {
 		m := &muts[i]
 		var err error
@@ -130,14 +129,14 @@ func (w *rowBatch) add(muts []Mutation) error {
 	return nil
 }
 
-// deletesOneVersion reports whether m deletes at most one cell of a column.
-// Deleting it blindly costs less than looking.
+// deletesOneVersion reports whether m deletes at most one cell of a column. A blind delete is
+// cheaper than a read.
 func (m *Mutation) deletesOneVersion() bool {
 	return m.Kind == DeleteFromColumn && m.End != 0 && m.End-1 == m.Start
 }
 
-// versionKey returns the key of the cell that m deletes if deletesOneVersion; it
-// is valid until the next use of w.
+// versionKey returns the key of the cell that m deletes, where deletesOneVersion holds. It is
+// valid until the next use of w.
 func (w *rowBatch) versionKey(m *Mutation) []byte {
 	w.key = appendTimestamp(w.columnPrefix(w.ordinal(m), m.Qualifier), m.Start)
 	return w.key
@@ -155,7 +154,7 @@ func (w *rowBatch) cellKey(m *Mutation) []byte {
 	return w.key
 }
 
-// ordinal returns that of the family of m, which checkMutations has found.
+// ordinal returns the ordinal of the family of m, which checkMutations has found.
 func (w *rowBatch) ordinal(m *Mutation) uint16 {
 	f, _ := w.tx.t.familyOf(m)
 	return f.Ordinal
@@ -166,9 +165,9 @@ func (w *rowBatch) columnPrefix(ordinal uint16, qualifier []byte) []byte {
 	return appendEscaped(appendOrdinal(append(w.key[:0], w.prefix...), ordinal), qualifier)
 }
 
-// addOrdered collects mutations that depend on their order.
+// addOrdered collects mutations whose order matters.
 func (w *rowBatch) addOrdered(muts []Mutation) error {
-	// Most replace what they delete: there are about as many cells of each kind.
+	// Most replace the cells that they delete, so there are about as many cells of each kind.
 	n := min(2*len(muts), maxPointDeletes)
 	o := outcomes{w: w, cells: make(map[string]*outcome, n), order: make([]*outcome, 0, n)}
 	defer o.close()
@@ -207,8 +206,8 @@ func (w *rowBatch) deleted(m *Mutation) (lower, upper []byte) {
 	switch m.Kind {
 	case DeleteFromColumn:
 		column := bytes.Clone(w.columnPrefix(w.ordinal(m), m.Qualifier))
-		// Newest first: the end of the time range is the lower bound, just
-		// after the key of End itself.
+		// Newest first: the lower bound is the end of the time range, just after the key of
+		// End itself.
 		lower, upper = column, prefixEnd(bytes.Clone(column))
 		if m.End != 0 {
 			lower = append(appendTimestamp(bytes.Clone(column), m.End), 0)

@@ -9,57 +9,54 @@ import (
 	"github.com/google/btree"
 )
 
-// Deletes read the keys they remove and delete each of them: a range
-// tombstone makes every later read of the memtable dearer. Beyond these bounds
-// range tombstones and a flush are the lesser evil, and they bound what a call
-// holds in memory.
+// Deletes read the keys that they remove and delete each of them: a range tombstone slows down
+// every later read of the memtable. Beyond these bounds range tombstones with a flush are
+// cheaper; the bounds also limit the memory of a call.
 const (
 	maxPointDeletes     = 10_000
 	maxPointDeleteBytes = 1 << 20
-	// fewPointDeletes is what a delete still removes key by key when its call
-	// is beyond the bounds.
+	// fewPointDeletes is the number of keys that a delete still removes one by one after its
+	// call has exceeded the bounds.
 	fewPointDeletes = 16
 )
 
-// outcomes works out, cell by cell, what the mutations of a call come to. A
-// mutation acts on the cells of the store and on what earlier ones did: the
-// last one of a cell decides, and a cell that is deleted and set again is only
-// set. Its cost grows with the mutations and with the cells that they remove,
-// each of which is looked at once.
+// outcomes computes, cell by cell, the result of a call's mutations. A mutation acts on stored
+// cells and on the results of earlier mutations. The last mutation of a cell wins; a cell that
+// is deleted and then set is only set. The cost grows with the mutations and with the removed
+// cells, each of which is read once.
 type outcomes struct {
 	w     *rowBatch
 	cells map[string]*outcome // by key
-	order []*outcome          // as they came to be
-	// toDelete is how many deletes are still to come: while there are any, the
-	// cells that are set are held in sets, by key.
+	order []*outcome          // in order of creation
+	// toDelete is the number of pending deletes. While it is above 0, sets indexes the set
+	// cells by key.
 	toDelete int
 	sets     *btree.BTreeG[*outcome]
-	// toAccumulate is how many mutations are still to come that read the store.
+	// toAccumulate is the number of pending mutations that read the store.
 	toAccumulate int
-	deleted      keySet // where no cell of the store is left
+	deleted      keySet // ranges without remaining stored cells
 
-	slab []outcome // to take new ones from
+	slab []outcome // allocates new outcomes
 
-	it            *pebble.Iterator // of the row; nil before a delete needs it
-	inside, asked int              // its steps before
-	keys, size    int              // of what deletes found in the store
+	it            *pebble.Iterator // reads the row; nil until a delete needs it
+	inside, asked int              // its earlier steps
+	keys, size    int              // stored keys that deletes found
 }
 
-// outcome is what becomes of one cell.
+// outcome is the result for one cell.
 type outcome struct {
 	key   string
-	isSet bool // else it is deleted
+	isSet bool // otherwise deleted
 	value []byte
-	state *aggregateState // what value will be, if it is an aggregate
+	state *aggregateState // the pending value of an aggregate
 }
 
 const (
-	outcomeDegree = 16 // of trees
+	outcomeDegree = 16 // of the trees
 	outcomeSlab   = 16
 )
 
-// cell returns the outcome of a cell, which it makes if the key, the caller's,
-// is new.
+// cell returns the outcome of a cell, and creates it for a new key. It copies the key.
 func (o *outcomes) cell(key []byte) *outcome {
 	c, ok := o.cells[string(key)]
 	if !ok {
@@ -74,7 +71,7 @@ func (o *outcomes) cell(key []byte) *outcome {
 	return c
 }
 
-// set makes the outcome of a cell be set, and empty.
+// set changes the outcome of a cell to an empty set cell.
 func (o *outcomes) set(key []byte) *outcome {
 	c := o.cell(key)
 	if !c.isSet && o.toDelete > 0 {
@@ -88,13 +85,13 @@ func (o *outcomes) set(key []byte) *outcome {
 	return c
 }
 
-// unset makes the outcome of a cell be deleted.
+// unset changes the outcome of a cell to deleted.
 func (o *outcomes) unset(c *outcome) {
 	c.isSet, c.value, c.state = false, nil, nil
 	o.w.work++
 }
 
-// delete applies a mutation that deletes.
+// delete applies a deletion.
 func (o *outcomes) delete(m *Mutation) error {
 	w := o.w
 	lower, upper := w.deleted(m)
@@ -122,8 +119,8 @@ func (o *outcomes) delete(m *Mutation) error {
 		all = o.deleted.Add(all[0])
 	}
 	for _, r := range all {
-		// Ranges enter the batch now and everything else after them, so that a
-		// range never covers what a later mutation sets.
+		// Ranges enter the batch now and all else later, so a range never covers a cell set by
+		// a later mutation.
 		ranged, err := o.deleteStored(r)
 		if err != nil {
 			return err
@@ -138,8 +135,8 @@ func (o *outcomes) delete(m *Mutation) error {
 	return nil
 }
 
-// deleteStored deletes the keys that the store holds in a range. If they are
-// too many it stops and returns true: the caller deletes the range.
+// deleteStored deletes the stored keys in a range. If there are too many it stops and returns
+// true: the caller then deletes the range.
 func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 	if o.w.tx.absent {
 		o.w.dead = o.w.tx.absentSteps
@@ -155,7 +152,7 @@ func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 	n := 0
 	for valid := it.SeekGEWithLimit(r.Lower, r.Upper) == pebble.IterValid; valid; valid = steps.next(it, r.Upper) {
 		if bytes.Compare(it.Key(), r.Upper) >= 0 {
-			break // an iterator may overlook its limit
+			break // iterators may exceed their limit
 		}
 		n++
 		o.keys++
@@ -164,8 +161,8 @@ func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 			tooMany = true
 			break
 		}
-		// What was set in the range is gone from o.sets; what is still set here
-		// cannot be.
+		// Cells set in the range have left o.sets; a cell that is still set there is not in
+		// the range.
 		o.unset(o.cell(it.Key()))
 	}
 	if steps.end(it) {
@@ -174,7 +171,7 @@ func (o *outcomes) deleteStored(r keyRange) (tooMany bool, err error) {
 	return tooMany, it.Error()
 }
 
-// iterator returns what reads the row for the call.
+// iterator returns the call's iterator over the row.
 func (o *outcomes) iterator() (it *pebble.Iterator, err error) {
 	if o.it == nil {
 		w := o.w
@@ -186,14 +183,14 @@ func (o *outcomes) iterator() (it *pebble.Iterator, err error) {
 	return o.it, err
 }
 
-// close gives back what read the row.
+// close returns the iterator.
 func (o *outcomes) close() {
 	if o.it == nil {
 		return
 	}
 	inside, asked := stepsOf(o.it)
 	o.w.dead = inside - o.inside - (asked - o.asked)
-	_ = o.w.tx.give(o.it) // who read with it had its error
+	_ = o.w.tx.give(o.it) // its user has returned its error
 }
 
 // accumulate applies an AddToCell or a MergeToCell.
@@ -230,7 +227,7 @@ func (o *outcomes) accumulate(m *Mutation) error {
 	return nil
 }
 
-// storedState reads the state of an aggregate, nil if there is none.
+// storedState reads the state of an aggregate; nil if it has none.
 func (d *DB) storedState(kind Aggregate, key []byte) (*aggregateState, error) {
 	value, closer, err := d.pebble.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {

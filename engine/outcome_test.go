@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestMutate_WorkIsLinear checks by the keys and ranges looked at, whatever
-// the mutations of a call are, that a call twice as long does about twice the
-// work.
+// TestMutate_WorkIsLinear checks that a call with twice as many mutations of any kind visits
+// about twice as many keys and ranges.
 func TestMutate_WorkIsLinear(t *testing.T) {
 	t.Parallel()
 	key := func(i int) []byte { return fmt.Appendf(nil, "%06d", i) }
@@ -71,8 +70,8 @@ func TestMutate_WorkIsLinear(t *testing.T) {
 	}
 }
 
-// TestMutate_AccumulateAfterRange deletes so many cells that a range tombstone
-// takes them, and accumulates in one of them in the same call.
+// TestMutate_AccumulateAfterRange deletes enough cells for a range tombstone, and accumulates
+// in one of them in the same call.
 func TestMutate_AccumulateAfterRange(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})

@@ -7,14 +7,13 @@ import (
 	"slices"
 )
 
-// Recorder observes the changes of rows that are recorded in a journal, and sets
-// the cells that transactions see: for a layer above in which not all readers see the
-// same. Its methods are called with locks of the store held: they use the store only
-// through tx.
+// Recorder observes recorded changes of rows, and supplies the cells that transactions see,
+// for a layer above whose readers see different states. Its methods are called with locks of
+// the store held: they may use the store only through tx.
 type Recorder interface {
-	// Recorded is called with a change of the row of tx before the commit; resources
-	// that it adds with PutResource are committed too. It must not keep the record or
-	// change it. An error cancels the commit.
+	// Recorded is called with a change of the row of tx before the commit, which includes
+	// resources that it adds with PutResource. It must not keep the record or change it. An
+	// error cancels the commit.
 	Recorded(tx *RowTx, r *JournalRecord) error
 	// Undone is called when a change that was passed to Recorded is not committed.
 	Undone(row []byte, number uint64)
@@ -36,7 +35,7 @@ type RowCells interface {
 	Err() error
 }
 
-// origin is who changes rows in a context.
+// origin identifies the source of changes in a context.
 type origin struct {
 	name     string
 	recorder Recorder // nil if unset
@@ -45,19 +44,19 @@ type origin struct {
 // originKey is the key of WithOrigin.
 type originKey struct{}
 
-// WithOrigin returns a context in which the journal records changes of rows with an origin:
-// for the layer above, the id of the cluster that took them.
+// WithOrigin returns a context whose changes are recorded with an origin in the journal: for
+// the layer above, the id of the cluster that received them.
 func WithOrigin(ctx context.Context, name string) context.Context {
 	return WithRecorder(ctx, name, nil)
 }
 
-// WithRecorder is like WithOrigin, and sets the recorder for the changes of tables
-// with a journal.
+// WithRecorder is like WithOrigin, and also sets the recorder for changes of tables with a
+// journal.
 func WithRecorder(ctx context.Context, name string, r Recorder) context.Context {
 	return context.WithValue(ctx, originKey{}, origin{name, r})
 }
 
-// originOf returns who changes rows in a context.
+// originOf returns the source of changes in a context.
 func originOf(ctx context.Context) origin {
 	o, _ := ctx.Value(originKey{}).(origin)
 	return o
@@ -71,7 +70,7 @@ func (tx *RowTx) Recorder() Recorder {
 	return originOf(tx.ctx).recorder
 }
 
-// tell tells the recorder of what was collected, if that was recorded.
+// tell passes the recorded change to the recorder, if there is one.
 func (tx *RowTx) tell() error {
 	w, r := tx.w, tx.Recorder()
 	if r == nil || w.number == 0 {
@@ -91,12 +90,12 @@ func (tx *RowTx) tell() error {
 	return nil
 }
 
-// Replace collects cells, in place of all of the row, and takes records of it out
-// of the journal, without recording that: they never were. It is instead of Mutate.
-// Cells of families that the table does not have are left out.
+// Replace replaces all cells of the row by cells and deletes records of the row from the
+// journal. It records nothing, as if the deleted records had never existed. Call it instead of
+// Mutate. It omits cells of unknown families.
 func (tx *RowTx) Replace(cells []Cell, records ...uint64) error {
 	if tx.done || tx.w != nil {
-		return fmt.Errorf("%w: a row is mutated once in its Update", ErrInvalid)
+		return fmt.Errorf("%w: Mutate or Replace was already called in this Update", ErrInvalid)
 	}
 	w := tx.batch
 	w.begin(tx)
@@ -119,8 +118,8 @@ func (tx *RowTx) Replace(cells []Cell, records ...uint64) error {
 	return err
 }
 
-// DeleteResource removes a resource that PutResource has stored with the row, if it
-// is there. It is instead of Mutate, or after it.
+// DeleteResource removes a resource that PutResource has stored with the row, if it exists.
+// Call it instead of Mutate, or after it.
 func (tx *RowTx) DeleteResource(name string) error {
 	if tx.done {
 		return fmt.Errorf("%w: row used after its Update", ErrInvalid)
@@ -132,7 +131,7 @@ func (tx *RowTx) DeleteResource(name string) error {
 	return tx.w.b.Delete(catalogKey(catalogResource, name), nil)
 }
 
-// Restores returns the number of times that the store was restored since it was opened.
+// Restores returns the number of Restore calls since the store was opened.
 func (d *DB) Restores() uint64 {
 	d.journal.mu.Lock()
 	defer d.journal.mu.Unlock()

@@ -14,13 +14,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// listener is a Recorder that writes down what it is told.
+// listener is a Recorder that writes down its calls.
 type listener struct {
 	told []string
 	last JournalRecord
-	// row are the cells that transactions see; nil: those that are stored.
+	// row has the cells that transactions see; nil means the stored ones.
 	row RowCells
-	err error // of Recorded
+	err error // returned by Recorded
 }
 
 func (l *listener) Recorded(tx *RowTx, r *JournalRecord) error {
@@ -44,7 +44,7 @@ func (l *listener) Dropping(span Span) (done func(dropped bool)) {
 	return func(dropped bool) { l.told = append(l.told, fmt.Sprint("dropped ", dropped)) }
 }
 
-// want compares what was told since the last time.
+// want compares the calls since the last time.
 func (l *listener) want(t *testing.T, want ...string) {
 	t.Helper()
 	if got := strings.Join(l.told, "\n"); got != strings.Join(want, "\n") {
@@ -53,8 +53,7 @@ func (l *listener) want(t *testing.T, want ...string) {
 	l.told = nil
 }
 
-// recording returns a store with table t, whose changes are recorded, a recorder,
-// and a context of it.
+// recording returns a store with a table t that has a journal, a recorder, and its context.
 func recording(t *testing.T) (*DB, *listener, context.Context) {
 	t.Helper()
 	d := openTest(t, Options{})
@@ -64,8 +63,8 @@ func recording(t *testing.T) (*DB, *listener, context.Context) {
 	return d, l, WithRecorder(t.Context(), "here", l)
 }
 
-// A recorder is told of a change as the journal has it, with the times that were
-// stored, and what it stores beside it is committed with it.
+// A recorder gets a change as the journal has it, with the stored times. Resources that it
+// stores are committed with the change.
 func TestRecorder_Recorded(t *testing.T) {
 	t.Parallel()
 	d, l, ctx := recording(t)
@@ -92,7 +91,8 @@ func TestRecorder_Recorded(t *testing.T) {
 	}
 	l.told = nil
 
-	// What is not recorded is not told of: nothing, and tables without a journal.
+	// It gets no call for changes that are not recorded: empty ones, and those of tables
+	// without a journal.
 	if err := d.Mutate(ctx, "t", []byte("r"), nil); err != nil && !errors.Is(err, ErrInvalid) {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestRecorder_Recorded(t *testing.T) {
 	l.want(t)
 }
 
-// What a recorder refuses is not done, and it is told of what is not done for another
+// An error of the recorder cancels a change; Undone reports changes that fail for another
 // reason.
 func TestRecorder_Undone(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestRecorder_Undone(t *testing.T) {
 	if got, _ := d.Resource("told/r"); mustDump(t, d) != "" || len(records(t, d, JournalOptions{Reason: JournalReplication})) != 0 || got != nil {
 		t.Errorf("undone, and there are %q, %q and %v", mustDump(t, d), got, records(t, d, JournalOptions{Reason: JournalReplication}))
 	}
-	// Of several rows only those that fail.
+	// Of several rows, only those that fail.
 	errs := d.UpdateRows(ctx, "t", [][]byte{[]byte("r"), []byte("s")}, func(i int, tx *RowTx) error {
 		if err := tx.Mutate(set); err != nil || i == 0 {
 			return errors.Join(err, refused)
@@ -165,7 +165,7 @@ func (c *fixedCells) SeekColumn(family string, qualifier []byte) {
 	}
 }
 
-// A read-modify-write is of what the recorder says that is there.
+// A read-modify-write uses the cells that the recorder supplies.
 func TestRecorder_Row(t *testing.T) {
 	t.Parallel()
 	d, l, ctx := recording(t)
@@ -192,7 +192,7 @@ func TestRecorder_Row(t *testing.T) {
 	}
 }
 
-// Replace sets a row, takes records away and makes none; DeleteResource goes with it.
+// Replace sets a row, removes records and adds none; DeleteResource works with it.
 func TestRecorder_Replace(t *testing.T) {
 	t.Parallel()
 	d, l, ctx := recording(t)
@@ -242,14 +242,14 @@ func TestRecorder_Replace(t *testing.T) {
 	if _, err := d.Resource("told/r"); !errors.Is(err, ErrResourceNotFound) {
 		t.Errorf("the resource: %v", err)
 	}
-	// Alone, it changes nothing of the row.
+	// Alone, it does not change the row.
 	if err := d.Update(ctx, "t", []byte("s"), func(tx *RowTx) error { return tx.DeleteResource("none") }); err != nil {
 		t.Error(err)
 	}
 	l.want(t)
 }
 
-// A recorder hears of a drop before it is committed and after.
+// A recorder is called before and after the commit of a drop.
 func TestRecorder_Dropping(t *testing.T) {
 	t.Parallel()
 	d, l, ctx := recording(t)
@@ -264,7 +264,7 @@ func TestRecorder_Dropping(t *testing.T) {
 	}
 }
 
-// A context that says nothing has no recorder, and one of an origin alone neither.
+// A plain context has no recorder, nor has one with only an origin.
 func TestRecorder_None(t *testing.T) {
 	t.Parallel()
 	d, l, ctx := recording(t)
@@ -290,7 +290,7 @@ func TestRecorder_None(t *testing.T) {
 	}
 }
 
-// Restores counts those of an open store.
+// Restores counts the restores of an open store.
 func TestDB_Restores(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{Dir: "data", FS: vfs.NewMem(), Now: clock.NewFrozen(epoch).Now})

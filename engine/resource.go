@@ -8,19 +8,17 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Resource is a named value of the layer above, opaque to the engine: an
-// instance, an operation, a policy. Resources are stored next to the tables
-// and change together with them in one commit, by UpdateCatalog, or with a
-// row, by Update.
+// Resource is a named value of the layer above, opaque to the engine: an instance, an
+// operation, a policy. Resources are stored next to the tables and change together with them
+// in one commit, by UpdateCatalog, or with a row, by Update.
 type Resource struct {
 	Name  string // not empty
 	Value []byte // the caller's own copy
 }
 
-// ResourceVersion returns a number that grows whenever UpdateCatalog changes
-// resources, and with Restore. Resources that were read after it are current
-// for as long as it stays the same. Resources that Update changes, with a row,
-// do not count.
+// ResourceVersion returns a number that grows with each Restore and whenever UpdateCatalog
+// changes resources. Resources that were read after it are current while it stays the same.
+// Changes by Update, with a row, do not count.
 func (d *DB) ResourceVersion() uint64 { return d.resourceVersion.Load() }
 
 // Resource returns the value of the resource of that name, or
@@ -68,7 +66,7 @@ func (tx *CatalogTx) PutResource(name string, value []byte) error {
 		return err
 	}
 	if name == "" {
-		return fmt.Errorf("%w: a resource without a name", ErrInvalid)
+		return fmt.Errorf("%w: the name of a resource is empty", ErrInvalid)
 	}
 	return tx.b.Set(catalogKey(catalogResource, name), value, nil)
 }
@@ -81,8 +79,7 @@ func (tx *CatalogTx) DeleteResource(name string) error {
 	return tx.b.Delete(catalogKey(catalogResource, name), nil)
 }
 
-// DeleteResources removes the resources whose names are in [start, end),
-// bytewise, however many there are.
+// DeleteResources removes all resources whose names are in [start, end), bytewise.
 func (tx *CatalogTx) DeleteResources(start, end string) error {
 	if err := tx.check(); err != nil {
 		return err

@@ -24,28 +24,27 @@ func (d *DB) Mutate(ctx context.Context, table string, row []byte, muts []Mutati
 // in which Update runs fn, and not after fn has returned.
 type RowTx struct {
 	d     *DB
-	ctx   context.Context // that of the Update it serves
+	ctx   context.Context // context of the Update
 	t     *table
 	row   []byte
-	latch int // the index of the one that locks it
+	latch int // index of the latch that locks it
 	now   time.Time
 	scans []*Scan
-	// it reads the row: what was opened first serves all who read it, one after
-	// the other. It is nil before that, and while one of them has it.
+	// it reads the row. The first iterator is reused by later readers, one at a time. It is
+	// nil before the first reader, and while a reader has it.
 	it *pebble.Iterator
-	// absent tells that the store has nothing of the row, hidden or not, and
-	// absentSteps how many dead cells were stepped over to learn it.
+	// absent reports that the store has no cells of the row, hidden or visible; absentSteps is
+	// the number of dead cells that the search stepped over.
 	absent      bool
 	absentSteps int
-	batch       *rowBatch // what to collect changes in
-	w           *rowBatch // batch, once it holds what is to be committed
+	batch       *rowBatch // collects changes
+	w           *rowBatch // batch, once it has changes to commit
 	done        bool
 }
 
-// Update locks the row and runs fn, which may read it with tx.Scan and call
-// tx.Mutate once; what fn mutated is committed if fn returns nil. fn must not
-// call the DB: it holds the row's lock, which other rows share. Errors:
-// ErrTableNotFound, ErrInvalid, fn's own.
+// Update locks the row and runs fn, which may read it with tx.Scan and call tx.Mutate once. If
+// fn returns nil its mutations are committed. fn must not call the DB: it holds the row's
+// lock, which other rows share. Errors: ErrTableNotFound, ErrInvalid, fn's own.
 func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *RowTx) error) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -93,8 +92,7 @@ func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *R
 	return nil
 }
 
-// lookupAgain returns the table as it is now that a row of it is locked, whose
-// latch was chosen by the id of t.
+// lookupAgain returns the current version of t while the latch of one of its rows is held.
 func (d *DB) lookupAgain(t *table) (*table, error) {
 	now, err := d.lookup(t.def.Name)
 	if err != nil {
@@ -106,8 +104,8 @@ func (d *DB) lookupAgain(t *table) (*table, error) {
 	return now, nil
 }
 
-// changed takes notice of what w is about to change in a row of the latch,
-// which the caller holds, and tells whether dead cells are to be covered then.
+// changed counts the changes of w in a row of the latch, which the caller holds. It reports
+// whether the commit should cover dead cells.
 func (l *latch) changed(w *rowBatch) (dead bool) {
 	if w.deletes {
 		l.deletes++
@@ -119,7 +117,7 @@ func (l *latch) changed(w *rowBatch) (dead bool) {
 	return true
 }
 
-// run calls fn and closes what it left open.
+// run calls fn and closes the resources that it left open.
 func (tx *RowTx) run(fn func(tx *RowTx) error) error {
 	defer tx.end()
 	return fn(tx)
@@ -140,21 +138,20 @@ func (tx *RowTx) end() {
 // errScanEnded is the error of a scan that outlived its Update.
 var errScanEnded = fmt.Errorf("%w: scan of a row used after its Update", ErrInvalid)
 
-// Now returns the time of the transaction: what ServerTimestamp stands for,
-// before it is truncated to the table's granularity.
+// Now returns the time of the transaction: the value of ServerTimestamp before truncation to
+// the table's granularity.
 func (tx *RowTx) Now() time.Time { return tx.now }
 
 // Key returns the key of the row, the caller's.
 func (tx *RowTx) Key() []byte { return tx.row }
 
-// Table returns the table as it is while the row is locked.
+// Table returns the table, which cannot change while the row is locked.
 func (tx *RowTx) Table() *Table { return &tx.t.def }
 
-// Scan returns a view of the row as it was when it was locked, already
-// positioned on the row if it exists: NextCell goes to its first cell, and Row
-// returns nil if it does not exist. Update closes it; closing it sooner is
-// allowed, and saves the next reader of the row, such as Mutate, from opening
-// the store again.
+// Scan returns a view of the row at the time of its lock. It is already positioned on the row
+// if that exists: NextCell then moves to its first cell. Otherwise Row returns nil. Update
+// closes it. Closing it sooner lets the next reader of the row, such as Mutate, reuse its
+// iterator.
 func (tx *RowTx) Scan() *Scan {
 	if tx.done {
 		return &Scan{d: tx.d, t: tx.t, err: fmt.Errorf("%w: row used after its Update", ErrInvalid)}
@@ -166,9 +163,9 @@ func (tx *RowTx) Scan() *Scan {
 	return s
 }
 
-// open returns a scan of the row, on that row if it exists, or of the part of it
-// whose keys go on with part, after the row's prefix: a scan of a column seeks
-// its newest cell at once.
+// open returns a scan of the row, positioned on it if it exists. With part it scans only the
+// keys that continue with part after the row's prefix: a scan of a column seeks its newest
+// cell at once.
 func (tx *RowTx) open(part []byte) (*Scan, error) {
 	s := &Scan{d: tx.d, ctx: tx.ctx, t: tx.t, tx: tx, rules: tx.d.eagerRules(tx.t, tx.Now)}
 	s.useBuffers()
@@ -198,8 +195,7 @@ func (tx *RowTx) open(part []byte) (*Scan, error) {
 	return s, nil
 }
 
-// take returns an iterator between bounds in the row, which belongs to the
-// caller until it gives it back.
+// take returns an iterator between bounds in the row. The caller must return it with give.
 func (tx *RowTx) take(lower, upper []byte) (*pebble.Iterator, error) {
 	it := tx.it
 	if it == nil {
@@ -210,7 +206,7 @@ func (tx *RowTx) take(lower, upper []byte) (*pebble.Iterator, error) {
 	return it, nil
 }
 
-// give takes an iterator back, and returns its error if it has one.
+// give returns an iterator to tx, and returns the iterator's error.
 func (tx *RowTx) give(it *pebble.Iterator) error {
 	if tx.done || tx.it != nil || it.Error() != nil {
 		return it.Close()
@@ -219,12 +215,12 @@ func (tx *RowTx) give(it *pebble.Iterator) error {
 	return nil
 }
 
-// Mutate collects muts, to be applied in order when fn returns nil. Slices in
-// muts may be reused when it returns. It may be called once. Errors:
-// ErrFamilyNotFound, ErrAggregate, ErrInvalid; then nothing is collected.
+// Mutate collects muts, which are applied in order when fn returns nil. The caller may reuse
+// slices in muts after it returns. It may be called once. Errors: ErrFamilyNotFound,
+// ErrAggregate, ErrInvalid; then nothing is collected.
 func (tx *RowTx) Mutate(muts []Mutation) error {
 	if tx.done || tx.w != nil {
-		return fmt.Errorf("%w: a row is mutated once in its Update", ErrInvalid)
+		return fmt.Errorf("%w: Mutate or Replace was already called in this Update", ErrInvalid)
 	}
 	if err := checkMutations(tx.t, muts); err != nil {
 		return err
@@ -237,14 +233,12 @@ func (tx *RowTx) Mutate(muts []Mutation) error {
 	return tx.tell()
 }
 
-// ReadModifyWrite applies rules to the newest cells of their columns, in
-// order, all or none; a rule sees what earlier ones did. A missing cell counts
-// as empty, or 0. An increment takes eight bytes, big-endian, and wraps at
-// overflow. The new cell's timestamp is the time at the table's granularity,
-// or that of the newest cell if that is later. It returns the columns' new
-// cells in storage order; they belong to the caller. Errors, with nothing
-// applied: ErrTableNotFound, ErrFamilyNotFound, ErrAggregate, ErrNotCounter,
-// ErrValueTooLarge.
+// ReadModifyWrite applies rules to the newest cells of their columns, in order, all or none; a
+// rule sees the results of earlier ones. A missing cell counts as empty, or 0. An increment
+// takes eight bytes, big-endian, and wraps at overflow. The new cell's timestamp is the time
+// at the table's granularity, or that of the newest cell if that is later. It returns the
+// columns' new cells in storage order; they belong to the caller. Errors, with nothing
+// applied: ErrTableNotFound, ErrFamilyNotFound, ErrAggregate, ErrNotCounter, ErrValueTooLarge.
 func (d *DB) ReadModifyWrite(ctx context.Context, table string, row []byte, rules []RuleReadModifyWrite) ([]Cell, error) {
 	var cells []Cell
 	err := d.Update(ctx, table, row, func(tx *RowTx) error {
@@ -258,8 +252,8 @@ func (d *DB) ReadModifyWrite(ctx context.Context, table string, row []byte, rule
 	return cells, nil
 }
 
-// onlyColumn returns the column that rules are about, as keys of a row have it,
-// or nil if they are about several, or about none that there is.
+// onlyColumn returns the key suffix of the single column of rules, or nil if they have several
+// columns, or an unknown one.
 func (tx *RowTx) onlyColumn(rules []RuleReadModifyWrite) []byte {
 	for i := range rules {
 		if rules[i].Family != rules[0].Family || !bytes.Equal(rules[i].Qualifier, rules[0].Qualifier) {
@@ -271,13 +265,13 @@ func (tx *RowTx) onlyColumn(rules []RuleReadModifyWrite) []byte {
 	}
 	f, err := tx.t.family(rules[0].Family)
 	if err != nil {
-		return nil // the rule tells
+		return nil // modify returns the error
 	}
 	part := make([]byte, 0, ordinalLen+len(rules[0].Qualifier)+terminatorLen)
 	return appendEscaped(appendOrdinal(part, f.Ordinal), rules[0].Qualifier)
 }
 
-// modify works out what rules do, and collects it.
+// modify computes the results of rules, and collects them.
 func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 	var s RowCells
 	if r := tx.Recorder(); r != nil {
@@ -295,7 +289,7 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 		ordinal   uint16
 		qualifier string
 	}
-	index := make(map[column]int, min(len(rules), 1024)) // into cells
+	index := make(map[column]int, min(len(rules), 1024)) // index of a column in cells
 	for i, r := range rules {
 		f, err := tx.t.family(r.Family)
 		if err != nil {
@@ -329,7 +323,7 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 		c := &cells[at]
 		if r.Append != nil {
 			if n := len(c.Value) + len(r.Append); r.MaxBytes > 0 && n > r.MaxBytes {
-				return nil, fmt.Errorf("rule %d: %w: %d bytes in column %q of family %q of row %q, of at most %d",
+				return nil, fmt.Errorf("rule %d: %w: %d bytes in column %q of family %q of row %q, want at most %d",
 					i, ErrValueTooLarge, n, r.Qualifier, r.Family, tx.row, r.MaxBytes)
 			}
 			c.Value = append(c.Value, r.Append...)

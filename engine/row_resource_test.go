@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestRowTx_PutResource commits a resource with a row, or neither.
+// TestRowTx_PutResource commits a resource and a row together, or neither.
 func TestRowTx_PutResource(t *testing.T) {
 	t.Parallel()
 	d, err := Open(Options{})

@@ -50,8 +50,8 @@ func TestReadModifyWrite_MaxBytes(t *testing.T) {
 	}
 }
 
-// TestUpdate_ScanOfACanceledCall: a scan that ended with an error is closed like
-// any other, so that the store can be.
+// TestUpdate_ScanOfACanceledCall: a scan that ended with an error is closed like any other, so
+// that the store can be closed.
 func TestUpdate_ScanOfACanceledCall(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -73,7 +73,7 @@ func TestUpdate_ScanOfACanceledCall(t *testing.T) {
 	}
 }
 
-// stored returns what the store holds of all rows, hidden or not.
+// stored returns all stored rows, hidden or visible.
 func stored(d *DB) (string, error) {
 	it, err := d.pebble.NewIter(&pebble.IterOptions{LowerBound: []byte{spaceCells}, UpperBound: []byte{spaceCells + 1}})
 	if err != nil {
@@ -87,8 +87,8 @@ func stored(d *DB) (string, error) {
 	return b.String(), it.Close()
 }
 
-// hidingTable is a table in which scans do not see all that is stored: older
-// versions in f, and all of dropped.
+// hidingTable returns a table whose scans hide stored cells: older versions in f, and all of
+// dropped.
 func hidingTable(ctx context.Context) (*DB, error) {
 	d, err := Open(Options{EagerGC: true})
 	if err != nil {
@@ -100,8 +100,7 @@ func hidingTable(ctx context.Context) (*DB, error) {
 	return d, err
 }
 
-// readSome reads what a predicate may have read of the row when it is mutated,
-// and leaves some of the scans open.
+// readSome reads like the predicate of a mutation, and leaves some of the scans open.
 func readSome(tx *RowTx, seed int) error {
 	for ; seed > 0; seed /= 8 {
 		s := tx.Scan()
@@ -126,8 +125,8 @@ func readSome(tx *RowTx, seed int) error {
 	return nil
 }
 
-// TestUpdate_MutateAfterScan: whatever was read of a row before, mutations come
-// to what they come to one by one without. Deletes remove what scans hide.
+// TestUpdate_MutateAfterScan: whatever was read of a row before, mutations have the same
+// result as one by one without reads. Deletes remove cells that scans hide.
 func TestUpdate_MutateAfterScan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -205,8 +204,8 @@ func TestUpdate_MutateAfterScan(t *testing.T) {
 	})
 }
 
-// TestUpdate_DeleteWideRowAfterScan deletes more than what is deleted cell by
-// cell, half of which the scan before did not see.
+// TestUpdate_DeleteWideRowAfterScan deletes too many cells for single deletes, half of which
+// the earlier scan did not see.
 func TestUpdate_DeleteWideRowAfterScan(t *testing.T) {
 	t.Parallel()
 	for _, open := range []bool{false, true} {
@@ -258,7 +257,7 @@ func TestUpdate_DeleteWideRowAfterScan(t *testing.T) {
 	}
 }
 
-// TestMutate_Ordinal: a mutation is of the family that it names, whatever its ordinal.
+// TestMutate_Ordinal: the name of the family in a mutation counts, whatever its ordinal.
 func TestMutate_Ordinal(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})

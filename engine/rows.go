@@ -9,11 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// UpdateRows is Update for many rows: it locks them and calls fn with the place
-// of each in rows, in order, and returns the error of each. The changes of a
-// row apply all or none, whatever happens to other rows; a row that occurs
-// twice is changed twice. It costs less than as many calls of Update: rows are
-// locked and committed in groups, and wait for the disk together.
+// UpdateRows is Update for many rows: it locks them, calls fn with the index of each in rows,
+// in order, and returns the error of each. The changes of a row apply all or none,
+// independently of other rows; a row that occurs twice is changed twice. It is cheaper than n
+// calls of Update: rows are locked and committed in groups, and wait for the disk together.
 func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn func(i int, tx *RowTx) error) []error {
 	errs := make([]error, len(rows))
 	fail := func(from int, err error) []error {
@@ -47,30 +46,30 @@ func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn fun
 }
 
 const (
-	// groupRows and groupBytes bound what UpdateRows commits at once, and so
-	// how long others wait for a row.
+	// groupRows and groupBytes bound a commit of UpdateRows, and so the wait of other writers
+	// for a row.
 	groupRows  = 128
 	groupBytes = 256 << 10
 )
 
-// rowGroup is rows that are locked and committed together. It serves one group
-// after the other.
+// rowGroup is a group of rows that are locked and committed together. It is reused for the
+// next group.
 type rowGroup struct {
 	d       *DB
-	batch   rowBatch // of one row after the other
-	applied bool     // something was, without waiting for the disk
-	// numbers are those of records in flight; they are until it was waited for.
+	batch   rowBatch // reused for one row after the other
+	applied bool     // a change was applied without waiting for the disk
+	// numbers are the records in flight until the group's sync.
 	numbers []uint64
 
 	rows  [][]byte
-	latch [groupRows]uint8 // the index of each row's
-	// The rows of a latch form a list: last is 1 + the place of its last row,
-	// and before that of the row before each, 0 for none.
+	latch [groupRows]uint8 // index of each row's latch
+	// The rows of a latch form a list: last is 1 + the index of its last row, and prev links
+	// each row to the one before, 0 for none.
 	last   [latches]uint8
 	before [groupRows]uint8
 }
 
-// close frees what was not committed, and settles what was recorded.
+// close frees uncommitted changes, and settles the records.
 func (g *rowGroup) close() {
 	if g.d.failed() == nil {
 		g.d.journal.settle(true, g.numbers...)
@@ -80,8 +79,8 @@ func (g *rowGroup) close() {
 	}
 }
 
-// gather takes the first of rows as the group. They are all different: the
-// changes of a row are worked out from what the store holds.
+// gather takes distinct rows from the start of rows as the group. Duplicates wait for the next
+// group, since changes are computed from stored rows.
 func (g *rowGroup) gather(id uint32, rows [][]byte) {
 	g.last = [latches]uint8{}
 	n := 0
@@ -98,7 +97,7 @@ func (g *rowGroup) gather(id uint32, rows [][]byte) {
 	g.rows = rows[:n]
 }
 
-// lock takes the latches of the group and returns what gives them back.
+// lock takes the latches of the group and returns their release.
 func (g *rowGroup) lock() (unlock func()) {
 	var held [latches / 64]uint64
 	for i := range g.rows {
@@ -115,8 +114,8 @@ func (g *rowGroup) lock() (unlock func()) {
 	return func() { each(func(l *latch) { l.mu.Unlock() }) }
 }
 
-// update changes the first n of rows and puts the error of each into errs. An
-// error of its own is that of all rows that have none.
+// update changes the first n of rows and puts the error of each into errs. If update itself
+// fails, its error applies to all rows without one.
 func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs []error, fn func(i int, tx *RowTx) error) (n int, err error) {
 	d := g.d
 	if err := ctx.Err(); err != nil {
@@ -143,13 +142,13 @@ func (g *rowGroup) update(ctx context.Context, table string, rows [][]byte, errs
 		}
 	}()
 	var flush bool
-	var dead []int // rows whose dead cells are to be covered
+	var dead []int // indexes of rows whose dead cells must be covered
 	txs, now := make([]RowTx, len(g.rows)), d.now()
 	for ; n < len(g.rows) && all.Len() < groupBytes; n++ {
 		tx := &txs[n]
 		*tx = RowTx{d: d, ctx: ctx, t: t, row: g.rows[n], latch: int(g.latch[n]), now: now, batch: &g.batch}
 		if errs[n] = tx.run(func(tx *RowTx) error { return fn(n, tx) }); errs[n] != nil || tx.w == nil {
-			g.batch.settle(false) // if it was recorded, it is not done
+			g.batch.settle(false) // its record is discarded
 			continue
 		}
 		if g.batch.number != 0 {

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// TestUpdateRows changes rows together as one after the other: rows that are
-// there more than once, that fail, that are read, and more than one group.
+// TestUpdateRows: rows changed together have the same result as one by one. Rows repeat, fail,
+// are read, and fill more than one group.
 func TestUpdateRows(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
 	type change struct {
 		row  string
 		muts []Mutation
-		err  error // that the change itself returns, after its mutations
+		err  error // returned by the change itself, after its mutations
 	}
 	var changes []change
 	for i := range 3 * groupRows {
@@ -70,7 +70,7 @@ func TestUpdateRows(t *testing.T) {
 	}
 }
 
-// TestUpdateRows_Errors: what concerns all rows is the error of each.
+// TestUpdateRows_Errors: an error that concerns all rows is the error of each.
 func TestUpdateRows_Errors(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})
@@ -98,8 +98,8 @@ func TestUpdateRows_Errors(t *testing.T) {
 	}
 }
 
-// TestUpdateRows_Concurrent adds to the same rows from many sides, in different
-// orders: no sum is lost, and nobody waits for ever.
+// TestUpdateRows_Concurrent adds to the same rows from many goroutines, in different orders:
+// no sum is lost, and there is no deadlock.
 func TestUpdateRows_Concurrent(t *testing.T) {
 	t.Parallel()
 	const writers, rounds, n = 8, 20, 2 * groupRows

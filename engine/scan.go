@@ -11,10 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Scan is a consistent view of the rows of one table, visited row by row and
-// cell by cell in storage order: family by creation, qualifier bytewise,
-// timestamp descending. It is for use by one goroutine, and must be closed.
-// Its memory is bounded by the largest cell.
+// Scan is a consistent view of the rows of one table, visited row by row and cell by cell in
+// storage order: family by creation, qualifier bytewise, timestamp descending. It is for use
+// by one goroutine, and must be closed. Its memory is bounded by the largest cell.
 //
 //	for s.NextRow() {
 //		for s.NextCell() {
@@ -24,64 +23,64 @@ import (
 //	err := s.Close()
 type Scan struct {
 	d        *DB
-	ctx      context.Context // a scan lives as long as the call it serves
+	ctx      context.Context // context of the call that the scan serves
 	t        *table
 	it       *pebble.Iterator // nil once closed
-	tx       *RowTx           // that it goes back to then, of a scan of a locked row
+	tx       *RowTx           // owner of the iterator, for a scan of a locked row
 	owned    bool             // counted in d.scans
 	spans    []Span           // nil is the whole table
-	nextSpan int              // how many spans have been begun
+	nextSpan int              // number of spans begun so far
 	reverse  bool
 	err      error
-	work     int // moves since the context was last asked
+	work     int // moves since the last check of the context
 
 	at     scanAt
 	lower  []byte // bounds of the current span
 	upper  []byte
 	prefix []byte // encoded prefix of the current row
-	row    []byte // a part of prefix, or escaped
-	target []byte // atSkip: the column to be left; atSeek: where the next cell is to be looked for
+	row    []byte // a slice of prefix, or of escaped
+	target []byte // atSkip: the column to leave; atSeek: where the search for the next cell starts
 	seek   []byte // scratch
 
-	// What holds a row key or a qualifier that is not written as it is.
+	// Space for unescaped row keys and qualifiers.
 	escaped, escapedQualifier []byte
 
-	// What short keys need, in one allocation with the rest.
+	// Space for short keys, allocated with the rest.
 	buffers [5][keyBufferBytes]byte
 
 	walk  walk
 	held  heldRow
-	holds bool        // the current row is in held, and the iterator before it
-	rules *columnRule // hides what they let go; nil hides nothing
+	holds bool        // the current row is in held, and the iterator is before it
+	rules *columnRule // hides the cells that the rules collect; nil hides nothing
 	has   bool        // cell is a cell of the current row
 	cell  Cell
 }
 
-// keyBufferBytes is the length of the keys of a row up to which a scan, or a
-// change of the row, takes no memory for each.
+// keyBufferBytes is the key length up to which a scan, or a change of a row, allocates no
+// memory per key.
 const keyBufferBytes = 48
 
-// useBuffers makes the scan keep keys in itself while they are short.
+// useBuffers makes the scan use its own space for short keys.
 func (s *Scan) useBuffers() {
 	for i, b := range []*[]byte{&s.lower, &s.upper, &s.prefix, &s.target, &s.seek} {
 		*b = s.buffers[i][:0]
 	}
 }
 
-// scanAt says where a Scan's iterator is.
+// scanAt is the place of a Scan's iterator.
 type scanAt uint8
 
 const (
-	atNone  scanAt = iota // no current row; the iterator is to be moved to one
+	atNone  scanAt = iota // no current row; the iterator must be moved to one
 	atFresh               // on a live cell of the current row that NextCell has not returned
 	atCell                // on the cell that NextCell returned
-	atSkip                // on a cell of the column target, behind which NextCell goes
-	atSeek                // anywhere: NextCell looks for target first
+	atSkip                // on a cell of the column target; NextCell moves behind that column
+	atSeek                // anywhere: NextCell seeks target first
 	atEnd                 // past the last cell of the current row; forward, on the next row if valid
 )
 
-// Scan begins a scan of the table as it is now. Errors: ErrTableNotFound, or
-// the context's, which also ends a scan under way.
+// Scan begins a scan of the present table. Errors: ErrTableNotFound, or the context's, which
+// also ends a running scan.
 func (d *DB) Scan(ctx context.Context, table string, o ScanOptions) (*Scan, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -96,12 +95,12 @@ func (d *DB) Scan(ctx context.Context, table string, o ScanOptions) (*Scan, erro
 		return nil, err
 	}
 	s.rules = d.eagerRules(s.t, d.now)
-	d.scans.Add(1) // within the call, so that Close sees one or the other
+	d.scans.Add(1) // inside the call, so that Close sees either the call or the scan
 	return s, nil
 }
 
-// eagerRules returns the rules that reads of t obey at once, nil if there are
-// none. All cells of a scan are judged at one time.
+// eagerRules returns the rules that hide garbage from reads of t, nil without any. All
+// cells of a scan are judged at one time.
 func (d *DB) eagerRules(t *table, now func() time.Time) *columnRule {
 	if !d.eagerGC || !t.hasRules() {
 		return nil
@@ -125,7 +124,7 @@ func (s *Scan) open(table string) (err error) {
 	return nil
 }
 
-// begin sets the bounds to those of the next span, or returns false.
+// begin sets the bounds to those of the next span; false after the last.
 func (s *Scan) begin() bool {
 	n := max(1, len(s.spans))
 	if s.nextSpan >= n {
@@ -142,12 +141,12 @@ func (s *Scan) begin() bool {
 	s.nextSpan++
 	s.lower, s.upper = spanBounds(s.lower[:0], s.upper[:0], s.t.def.ID, span)
 	if bytes.Compare(s.lower, s.upper) > 0 {
-		s.upper = append(s.upper[:0], s.lower...) // an inverted span is an empty one
+		s.upper = append(s.upper[:0], s.lower...) // an inverted span is empty
 	}
 	return true
 }
 
-// spanBounds appends the keys between which the cells of span lie.
+// spanBounds appends the key bounds of the cells of span.
 func spanBounds(lower, upper []byte, id uint32, span Span) (l, u []byte) {
 	l = appendRowPrefix(lower, id, span.Start)
 	if len(span.End) == 0 {
@@ -163,7 +162,7 @@ func iterError(err error) error {
 	return fmt.Errorf("engine: read: %w", damage(err))
 }
 
-// alive tells whether the scan may move on, and otherwise why not in s.err.
+// alive reports whether the scan may continue, and otherwise sets s.err.
 func (s *Scan) alive() bool {
 	if s.it == nil || s.err != nil {
 		return false
@@ -183,11 +182,11 @@ func (s *Scan) alive() bool {
 	return true
 }
 
-// NextRow moves to the next row that has a cell, past the rest of the current row.
-// It returns false at the end or on an error.
+// NextRow skips the rest of the current row and moves to the next row that has a cell. It
+// returns false at the end or on an error.
 func (s *Scan) NextRow() bool {
 	if s.at == atNone && s.nextSpan == 1 {
-		s.work = 64 // ask the context before anything is read
+		s.work = 64 // so that the context is checked before the first read
 	}
 	if !s.alive() {
 		s.at, s.has = atNone, false
@@ -208,7 +207,7 @@ func (s *Scan) advanceRow() bool {
 	var valid bool
 	switch {
 	case s.at == atNone && len(s.prefix) > 0:
-		return false // the scan, or the one row it is of, is done
+		return false // the scan, or its single row, is done
 	case s.at == atNone:
 		valid = s.first()
 	case s.reverse:
@@ -232,7 +231,7 @@ func (s *Scan) advanceRow() bool {
 		if s.err != nil || !s.alive() {
 			return false
 		}
-		// A row with cells of dropped families alone.
+		// A row that only has cells of dropped families.
 		if s.reverse {
 			valid = s.rowBefore()
 		} else {
@@ -250,9 +249,9 @@ func (s *Scan) rowBefore() bool {
 	return s.it.SeekLT(s.prefix)
 }
 
-// first moves to the end of the span where the scan begins. It seeks the bound instead
-// of asking for the first key: a seek further on in the row, to a column, then goes on
-// from there in each level of the store, where it would begin anew.
+// first moves to the end of the span where the scan begins. It seeks the bound instead of the
+// first key: a later seek in the row, to a column, then continues from there in each level of
+// the store instead of starting again.
 func (s *Scan) first() bool {
 	if s.reverse {
 		return s.it.Last()
@@ -266,13 +265,13 @@ func (s *Scan) rowEnd() []byte {
 	return s.seek
 }
 
-// startRow makes the row of the iterator's key the current one and moves to
-// its first live cell; it returns false if there is none.
+// startRow makes the row of the iterator's key the current one and moves to its first live
+// cell. It returns false if the row has no live cell.
 func (s *Scan) startRow() bool {
 	k := s.it.Key()
 	n, plain, ok := splitRow(k)
 	if !ok {
-		s.err = fmt.Errorf("engine: table %q: key %x is not a cell's", s.t.def.Name, k)
+		s.err = fmt.Errorf("engine: table %q: key %x is not the key of a cell", s.t.def.Name, k)
 		return false
 	}
 	s.prefix = append(s.prefix[:0], k[:n]...)
@@ -290,7 +289,7 @@ func (s *Scan) startRow() bool {
 	if s.reverse && !s.turn() {
 		return false
 	}
-	// Most rows begin with a live cell, of which all is known by now.
+	// Most rows begin with a live cell, which is fully known by now.
 	first := !s.reverse && s.rules == nil && s.t.live(binary.BigEndian.Uint16(k[n:])) != nil
 	if !first && s.findLive() == nil {
 		return false
@@ -299,8 +298,7 @@ func (s *Scan) startRow() bool {
 	return true
 }
 
-// turn makes the first cell of the row of which the iterator is on the last one
-// the next to be read.
+// turn moves from the last cell of a row to the first, which is read next.
 func (s *Scan) turn() bool {
 	s.holds = false
 	if !s.walk.hot {
@@ -313,7 +311,7 @@ func (s *Scan) turn() bool {
 	return s.holds || s.it.SeekGE(s.prefix)
 }
 
-// valid tells whether there is a cell to be read.
+// valid reports whether there is a cell to read.
 func (s *Scan) valid() bool {
 	if s.holds {
 		return s.held.at >= 0
@@ -321,7 +319,7 @@ func (s *Scan) valid() bool {
 	return s.it.Valid()
 }
 
-// key returns the key of the cell to be read.
+// key returns the key of the cell to read.
 func (s *Scan) key() []byte {
 	if s.holds {
 		return s.held.key()
@@ -329,7 +327,7 @@ func (s *Scan) key() []byte {
 	return s.it.Key()
 }
 
-// next moves on to the next cell.
+// next moves to the next cell.
 func (s *Scan) next() bool {
 	if s.holds {
 		s.held.at--
@@ -347,11 +345,10 @@ func (s *Scan) seekGE(key []byte) {
 	}
 }
 
-// findLive moves the iterator, which is valid or at the end, on to the first
-// cell of the current row whose family lives and which no rule hides, and
-// returns its key; nil at the row's end. It is called once for each cell that
-// the iterator comes to, which is the first of its column or follows the one
-// before: so versions can be counted.
+// findLive moves the iterator, which is valid or at the end, to the first cell of the current
+// row that has a live family and is not hidden by a rule. It returns the key, or nil at the
+// row's end. It is called once per cell that the iterator reaches: the first of a column or
+// the successor of the previous one. So it can count versions.
 func (s *Scan) findLive() []byte {
 	for s.valid() {
 		k := s.key()
@@ -359,7 +356,7 @@ func (s *Scan) findLive() []byte {
 			return nil
 		}
 		if len(k) < len(s.prefix)+ordinalLen+terminatorLen+timestampLen {
-			s.err = fmt.Errorf("engine: row %q: key %x is not a cell's", s.row, k)
+			s.err = fmt.Errorf("engine: row %q: key %x is not the key of a cell", s.row, k)
 			return nil
 		}
 		ordinal := binary.BigEndian.Uint16(k[len(s.prefix):])
@@ -367,7 +364,7 @@ func (s *Scan) findLive() []byte {
 			if s.rules == nil || !s.rules.collects(k[len(s.prefix):]) {
 				return k
 			}
-			// What a rule lets go it also lets go of the column's older cells.
+			// A rule that collects a cell also collects the older cells of its column.
 			s.seek = prefixEnd(append(s.seek[:0], k[:len(k)-timestampLen]...))
 			s.seekGE(s.seek)
 			continue
@@ -409,7 +406,7 @@ func (s *Scan) NextCell() bool {
 			s.walk.next(s.it, nil)
 		}
 	case atSkip:
-		// Most columns have one version, and stepping past it is cheaper.
+		// Most columns have one version, and one step is cheaper than a seek.
 		if s.walk.hot || s.next() && bytes.HasPrefix(s.key(), s.target) {
 			s.target = prefixEnd(s.target)
 			s.seekGE(s.target)
@@ -431,8 +428,7 @@ func (s *Scan) NextCell() bool {
 	return true
 }
 
-// endRow notes that the current row has no more cells, or that reading them
-// failed.
+// endRow notes the end of the current row, or a read error.
 func (s *Scan) endRow() {
 	if s.err == nil && !s.it.Valid() {
 		s.err = iterError(s.it.Error())
@@ -443,13 +439,13 @@ func (s *Scan) endRow() {
 	}
 }
 
-// load reads the cell under the iterator, whose key is k.
+// load reads the current cell, whose key is k.
 func (s *Scan) load(k []byte) bool {
 	column := k[len(s.prefix) : len(k)-timestampLen]
 	qualifier := column[ordinalLen:]
 	n, plain := escapedLen(qualifier)
 	if n != len(qualifier) {
-		s.err = fmt.Errorf("engine: row %q: key %x is not a cell's", s.row, k)
+		s.err = fmt.Errorf("engine: row %q: key %x is not the key of a cell", s.row, k)
 		return false
 	}
 	if ordinal := binary.BigEndian.Uint16(column); ordinal != s.cell.Ordinal || s.cell.Family == "" {
@@ -484,8 +480,8 @@ func (s *Scan) Cell() *Cell {
 	return &s.cell
 }
 
-// SkipColumn skips the older versions of the current column: NextCell goes to
-// the next one. Without a current cell it does nothing.
+// SkipColumn skips the older versions of the current column: NextCell moves to the next one.
+// Without a current cell it does nothing.
 func (s *Scan) SkipColumn() {
 	if s.at != atCell {
 		return
@@ -495,8 +491,8 @@ func (s *Scan) SkipColumn() {
 	s.at = atSkip
 }
 
-// SkipFamily skips the rest of the current cell's family: NextCell goes to the
-// next one. Without a current cell it does nothing.
+// SkipFamily skips the rest of the current cell's family: NextCell moves to the next one.
+// Without a current cell it does nothing.
 func (s *Scan) SkipFamily() {
 	if !s.has {
 		return
@@ -504,10 +500,9 @@ func (s *Scan) SkipFamily() {
 	s.seekTo(prefixEnd(appendOrdinal(append(s.seek[:0], s.prefix...), s.cell.Ordinal)))
 }
 
-// SeekColumn skips all cells of the row before the column: NextCell goes to
-// the first cell in it or after it. It never goes back: a column that has been
-// reached or passed changes nothing. A family that the table does not have
-// sorts after all others.
+// SeekColumn skips all cells of the row before the column: NextCell moves to the first cell in
+// it or after it. It never moves backward: for a column that has been reached or passed it
+// does nothing. An unknown family sorts after all others.
 func (s *Scan) SeekColumn(family string, qualifier []byte) {
 	s.seek = append(s.seek[:0], s.prefix...)
 	i, ok := s.t.byName[family]
@@ -518,8 +513,8 @@ func (s *Scan) SeekColumn(family string, qualifier []byte) {
 	s.seekTo(appendEscaped(appendOrdinal(s.seek, s.t.def.Families[i].Ordinal), qualifier))
 }
 
-// seekTo makes key the place to look for the next cell, unless the scan is at
-// it or past it. key is s.seek, or a part of it.
+// seekTo makes NextCell search from key, unless the scan is at it or past it. key is s.seek,
+// or a slice of it.
 func (s *Scan) seekTo(key []byte) {
 	s.seek = key
 	switch s.at {
@@ -538,7 +533,7 @@ func (s *Scan) seekTo(key []byte) {
 	s.at = atSeek
 }
 
-// Rewind goes back to before the first cell of the current row.
+// Rewind moves before the first cell of the current row.
 func (s *Scan) Rewind() {
 	if s.at == atNone || s.it == nil {
 		return
@@ -577,27 +572,25 @@ func (s *Scan) Close() error {
 	return s.err
 }
 
-// walk steps through the cells of a row. Next of a Pebble iterator visits
-// every overwritten value of a key that the memtable still holds: thousands
-// for a counter. A walk that met many notes it at the row's latch, and those
-// that follow seek past them instead, which costs more for cells that were
-// written once. Nothing but speed depends on it.
+// walk steps through the cells of a row. Next of a Pebble iterator visits every overwritten
+// value of a key that the memtable still holds: thousands for a counter. A walk that meets
+// many notes it at the row's latch, and the following walks seek past them. For cells without
+// overwritten values a seek costs more. Only speed depends on the notes.
 type walk struct {
 	hot     bool
-	counted bool   // steps and calls are up to date: nothing moved since the row before was walked to its end
+	counted bool   // steps and calls are current: the iterator has not moved since the end of the previous row
 	steps   int    // internal steps of the iterator when the row began
-	calls   int    // and calls that caused them
+	calls   int    // and the calls that caused them
 	seek    []byte // scratch
 }
 
 const (
-	// manySteps is the number of overwritten values met in one row that is
-	// worth noting, if there are also more than seekSteps for each cell: a seek
-	// costs about as much as that many steps.
+	// manySteps is the number of overwritten values in one row that is worth a note, if there
+	// are also more than seekSteps per cell: a seek costs about that many steps.
 	manySteps = 64
 	seekSteps = 16
-	// hotWalks is how many walks a note lasts; then one steps again, to see
-	// whether the values are still there.
+	// hotWalks is the number of walks that a note lasts. The next walk steps again, to check
+	// whether the values still exist.
 	hotWalks = 1024
 )
 
@@ -610,8 +603,8 @@ func (w *walk) begin(it *pebble.Iterator, hot bool) {
 	w.counted = false
 }
 
-// next moves the iterator, which is valid, to the next cell, if there is one
-// before limit; nil is none.
+// next moves the iterator, which is valid, to the next cell before limit and reports whether
+// there is one. A nil limit is unbounded.
 func (w *walk) next(it *pebble.Iterator, limit []byte) bool {
 	if !w.hot {
 		return it.NextWithLimit(limit) == pebble.IterValid
@@ -620,7 +613,7 @@ func (w *walk) next(it *pebble.Iterator, limit []byte) bool {
 	return it.SeekGEWithLimit(w.seek, limit) == pebble.IterValid
 }
 
-// end tells whether the walk met what is worth a note at the row's latch.
+// end reports whether the walk should leave a note at the row's latch.
 func (w *walk) end(it *pebble.Iterator) bool {
 	if w.hot {
 		return false
@@ -631,7 +624,7 @@ func (w *walk) end(it *pebble.Iterator) bool {
 	return inRow-inCalls > manySteps+inCalls*seekSteps
 }
 
-// takeNote tells whether a latch has a note, and uses a walk of it up.
+// takeNote reports whether a latch has a note, and consumes one walk of it.
 func (d *DB) takeNote(latch int) bool {
 	hint := &d.overwritten[latch]
 	if hint.Load() <= 0 {
@@ -651,8 +644,7 @@ func (d *DB) note(latch int) {
 	}
 }
 
-// stepsOf returns how many steps the iterator has made inside, and how many it
-// was asked for.
+// stepsOf returns the number of internal steps of the iterator, and of the requested ones.
 func stepsOf(it *pebble.Iterator) (inside, asked int) {
 	s := it.Stats()
 	return s.ForwardStepCount[pebble.InternalIterCall] + s.ReverseStepCount[pebble.InternalIterCall],

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestScan_Moment scans a table that goes and comes back: a scan sees all of
-// its rows or finds no table, and never the table without its rows or rows that
-// are not the table's.
+// TestScan_Moment scans a table that is deleted and undeleted repeatedly: a scan sees all of
+// its rows or finds no table, and never the table without its rows or rows of another table.
 func TestScan_Moment(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{})

@@ -11,15 +11,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Snapshot is everything that a store held at one moment: tables, deleted
-// tables, rows, resources. It is kept in the file system of the store that
-// made it, as sorted files that Restore links and does not copy, and is gone
-// when that store is closed. It is safe for concurrent use.
+// Snapshot is the state of a store at one moment: tables, deleted tables, rows, resources. It
+// consists of sorted files in the file system of that store, which Restore links and does not
+// copy. Closing the store deletes it. It is safe for concurrent use.
 type Snapshot struct {
 	d   *DB
 	dir string
 
-	mu     sync.RWMutex // guards what follows
+	mu     sync.RWMutex // guards the fields below
 	files  []string
 	closed bool
 }
@@ -41,7 +40,7 @@ func (d *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return s, nil
 }
 
-// storeBounds are the bounds of all keys.
+// storeBounds returns the bounds of all keys.
 func storeBounds() (lower, upper []byte) { return []byte{spaceCatalog}, []byte{spaceJournal + 1} }
 
 // write fills the snapshot's files.
@@ -70,11 +69,11 @@ func (s *Snapshot) write(ctx context.Context) error {
 	return err
 }
 
-// Close frees the snapshot's space, except what stores restored from it use.
-// It may be called more than once, and after its store was closed.
+// Close frees the snapshot's space, except for files in use by stores restored from it. It may
+// be called more than once, and after its store was closed.
 func (s *Snapshot) Close() error {
 	if err := s.d.enter(); err != nil {
-		return nil // a store takes its snapshots with it
+		return nil // a closed store has deleted its snapshots
 	}
 	defer s.d.leave()
 	s.mu.Lock()
@@ -103,11 +102,10 @@ func (s *Snapshot) Bytes() (total int64, err error) {
 	return total, nil
 }
 
-// Restore makes the store hold what s does, in one step that even a crash
-// cannot split: calls are answered as if they came before it or after it, and
-// scans under way keep the view that they have; it waits for backups that are
-// being made or restored. The clock is not touched. s
-// may be restored any number of times, and, copied, into other stores. Errors:
+// Restore replaces the contents of the store by those of s, in one step that even a crash
+// cannot split. Each call sees the state before it or after it, running scans keep their view,
+// and Restore waits for running backups and their restores. The clock does not change. s may
+// be restored any number of times, and, by copying, into other stores. Errors:
 // ErrSnapshotClosed.
 func (d *DB) Restore(ctx context.Context, s *Snapshot) error {
 	if err := d.enter(); err != nil {
@@ -128,14 +126,14 @@ func (d *DB) Restore(ctx context.Context, s *Snapshot) error {
 	if err == nil {
 		err = d.replaceAll(ctx, paths)
 	}
-	// What has been taken in is linked from the store.
+	// The store has links to ingested files.
 	if err := errors.Join(err, d.fs.RemoveAll(dir)); err != nil {
 		return fmt.Errorf("engine: restore: %w", err)
 	}
 	return nil
 }
 
-// export makes the snapshot's files appear in a new directory of fs.
+// export makes the snapshot's files available in a new directory of fs.
 func (s *Snapshot) export(fs vfs.FS, dir string) ([]string, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -179,15 +177,14 @@ func copyFile(fromFS vfs.FS, from string, toFS vfs.FS, to string) error {
 	return errors.Join(w.Sync(), w.Close())
 }
 
-// replaceAll puts the contents of the files in place of all that the store
-// holds.
+// replaceAll replaces the contents of the store by those of the files.
 func (d *DB) replaceAll(ctx context.Context, paths []string) error {
-	d.copyMu.Lock() // what is copied would go to ids that others may get now
+	d.copyMu.Lock() // otherwise copies would use ids that may be assigned again
 	defer d.copyMu.Unlock()
 	if err := replaceStore(ctx, d, paths); err != nil {
 		return err
 	}
-	return d.Backups().dropUnfinished() // of the store that the snapshot was made of
+	return d.Backups().dropUnfinished() // unfinished copies of the snapshot's store
 }
 
 // replaceStore serves replaceAll.
@@ -212,7 +209,7 @@ func replaceStore(ctx context.Context, d *DB, paths []string) error {
 		err = d.journal.load(c)
 	}
 	if err != nil {
-		d.fail(err) // the catalog in memory is no longer that of the store
+		d.fail(err) // the catalog in memory differs from the stored one
 		return err
 	}
 	d.catalog.Store(c)

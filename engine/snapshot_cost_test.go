@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// TestRestore_Cost: to restore is to link files and to read where they begin and end, however many rows
-// are in them: nothing is copied.
+// TestRestore_Cost: a restore links files and reads their bounds, however many rows are in
+// them: it copies nothing.
 func TestRestore_Cost(t *testing.T) {
 	t.Parallel()
 	calls := func(rows int) (links, others int) {

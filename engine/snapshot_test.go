@@ -31,8 +31,8 @@ func mustRestore(t *testing.T, d *DB, s *Snapshot) {
 	}
 }
 
-// TestRestore_Scans checks that scans keep the view that they have, and that a
-// row transaction sees the row before or after.
+// TestRestore_Scans checks that scans keep their view, and that a row transaction sees the row
+// before or after the restore.
 func TestRestore_Scans(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{MemTableBytes: 64 << 10})
@@ -69,8 +69,8 @@ func TestRestore_Scans(t *testing.T) {
 	}
 }
 
-// TestRestore_Concurrent restores and takes snapshots beside writers whose
-// rows hold the same value twice: no one may see them differ.
+// TestRestore_Concurrent restores and takes snapshots during writes of rows that hold the same
+// value twice: no reader may see them differ.
 func TestRestore_Concurrent(t *testing.T) {
 	t.Parallel()
 	d := openTest(t, Options{MemTableBytes: 64 << 10})
@@ -209,8 +209,8 @@ func TestSnapshot_Closed(t *testing.T) {
 	}
 }
 
-// TestRestore_Crash crashes a store around restores: it holds all of one state
-// or all of the other.
+// TestRestore_Crash crashes a store around restores: it holds all of one state or all of the
+// other.
 func TestRestore_Crash(t *testing.T) {
 	t.Parallel()
 	fs := faultdisk.NewMemory()
@@ -249,7 +249,7 @@ func TestRestore_Crash(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// At any moment of a restore, with any part of what was not synced.
+	// At any moment of a restore, with any part of the unsynced data.
 	mustMutate(t, d, "0", set("f", "q", 1000, "third"))
 	third := mustDump(t, d)
 	done := make(chan error)

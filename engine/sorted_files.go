@@ -9,20 +9,20 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// sortedFileBytes is the size, about, of a file of sortedFiles.
+// sortedFileBytes is the approximate size of a file of sortedFiles.
 const sortedFileBytes = 64 << 20
 
-// sortedFiles writes ascending keys to files that a store can take in.
+// sortedFiles writes ascending keys to files that a store can ingest.
 type sortedFiles struct {
 	d     *DB
-	dir   string // exists
+	dir   string // must exist
 	files []string
 
-	w    *sstable.Writer // of the last file, nil if that is complete
+	w    *sstable.Writer // of the last file; nil if that is complete
 	keys int             // in it
 }
 
-// set adds a key. Both arguments are read during the call alone.
+// set adds a key. It does not retain its arguments.
 func (f *sortedFiles) set(key, value []byte) error {
 	if f.w == nil {
 		name := f.d.fs.PathJoin(f.dir, fmt.Sprintf("%d.sst", len(f.files)))

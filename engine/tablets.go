@@ -11,21 +11,19 @@ import (
 )
 
 const (
-	// sampleBytes is how much data lies, about, between two split points that
-	// follow from size.
+	// sampleBytes is the approximate amount of data between two split points derived from
+	// size.
 	sampleBytes = 8 << 20
-	// What SampleRowKeys reads at most of a table to weigh what has not been
-	// written to files yet.
+	// Limits of the reads of SampleRowKeys that weigh data which is not in files yet.
 	sampleReadCells = 4096
 	sampleReadBytes = 1 << 20
 )
 
-// SampleRowKeys returns the table's initial split points and, if it is large,
-// row keys that cut it into pieces of about 8 MiB, in ascending order and with
-// the approximate number of bytes before each; the last sample is the end of
-// the table. The table is cut at the keys of at, too. The keys need not be
-// rows. Its cost does not grow with the number of rows: it adds up the sizes
-// of files and reads a bounded piece of the table.
+// SampleRowKeys returns the table's initial split points, the keys of at, and row keys that
+// cut a large table into pieces of about 8 MiB, in ascending order and with the approximate
+// number of bytes before each. The last sample is the end of the table. The keys need not be
+// rows. Its cost does not grow with the number of rows: it adds up the sizes of files and
+// reads a bounded part of the table.
 func (d *DB) SampleRowKeys(ctx context.Context, table string, at ...[]byte) ([]Sample, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -51,15 +49,14 @@ type cut struct {
 	initial bool
 }
 
-// sample works out the samples, with a split about every `every` bytes and at
-// the keys of at.
+// sample computes the samples, with a split about every `every` bytes and at the keys of at.
 func (d *DB) sample(t *table, every uint64, at [][]byte) ([]Sample, error) {
 	cuts, err := d.fileCuts(t)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range slices.Concat(t.def.Splits, at) {
-		if len(s) > 0 { // "" is the beginning of the table, which splits nothing
+		if len(s) > 0 { // "" is the beginning of the table, which is not a split
 			cuts = append(cuts, cut{prefix: appendRowPrefix(nil, t.def.ID, s), initial: true})
 		}
 	}
@@ -144,7 +141,7 @@ func (d *DB) weigh(lower, upper []byte) (*weighing, error) {
 	return &weighing{it: it, valid: it.First()}, nil
 }
 
-// before returns the size of the cells before key, as far as reading goes.
+// before returns the size of the cells before key that were read.
 func (w *weighing) before(key []byte) (uint64, error) {
 	for w.valid && w.cells < sampleReadCells && w.bytes < sampleReadBytes && bytes.Compare(w.it.Key(), key) < 0 {
 		value, err := w.it.ValueAndErr()

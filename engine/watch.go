@@ -8,13 +8,11 @@ import (
 // watcher waits for keys of a range.
 type watcher struct {
 	start, end []byte // an empty end has no bound
-	// Signal receives a value when there was a key: one for any number of them until
-	// it is taken out.
+	// Signal receives one value for any number of keys since the last receive.
 	Signal chan struct{}
 }
 
-// newWatcher returns a watcher of the keys from start up to but not including end, which
-// has no bound if it is empty.
+// newWatcher returns a watcher of the keys in [start, end); an empty end has no bound.
 func newWatcher(start, end []byte) *watcher {
 	return &watcher{start: start, end: end, Signal: make(chan struct{}, 1)}
 }
@@ -26,16 +24,15 @@ func (w *watcher) wake() {
 	}
 }
 
-// watchers is a set of watchers. The zero value is empty. It is for one goroutine at a
-// time.
+// watchers is a set of watchers. The zero value is empty. It is not safe for concurrent use.
 type watchers struct {
 	list []*watcher // by start
-	// reach has the greatest end among the watchers up to each place.
+	// reach has the greatest end among the watchers up to each index.
 	reach [][]byte
 }
 
-// Wake wakes the watchers whose range holds the key. Where ranges do not overlap it
-// checks only one of them.
+// Wake wakes the watchers whose range holds the key. If ranges do not overlap it checks only
+// one of them.
 func (s *watchers) Wake(key []byte) {
 	n, _ := slices.BinarySearchFunc(s.list, key, func(w *watcher, key []byte) int {
 		if bytes.Compare(w.start, key) <= 0 {
@@ -64,14 +61,14 @@ func (s *watchers) Add(w *watcher) {
 	s.settle()
 }
 
-// Remove removes a watcher; last tells that it was the last.
+// Remove removes a watcher; last reports that none remain.
 func (s *watchers) Remove(w *watcher) (last bool) {
 	s.list = slices.DeleteFunc(s.list, func(x *watcher) bool { return x == w })
 	s.settle()
 	return len(s.list) == 0
 }
 
-// settle works out reach.
+// settle recomputes reach.
 func (s *watchers) settle() {
 	s.reach = s.reach[:0]
 	for i, w := range s.list {
@@ -83,5 +80,5 @@ func (s *watchers) settle() {
 	}
 }
 
-// before tells whether a key lies before an end.
+// endsBefore reports whether a key lies before an end.
 func endsBefore(key, end []byte) bool { return len(end) == 0 || bytes.Compare(key, end) < 0 }

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSet: whatever ranges there are, a key wakes those that hold it.
+// TestWatch_Set: a key wakes exactly the watchers whose range holds it.
 func TestWatch_Set(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,48 +16,45 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ErrNoSpace is wrapped in what a store fails with when the disk is full.
+// ErrNoSpace is wrapped in the failure of a store whose disk is full.
 var ErrNoSpace = errors.New("the disk is full")
 
-// ErrLocked is returned by Lock for a lock that is taken.
+// ErrLocked is returned by Lock for a name that is locked.
 var ErrLocked = errors.New("data directory is in use")
 
-// Store is whose files are guarded.
+// Store describes the store that owns the guarded files.
 type Store struct {
-	// Failed returns why the store has failed, nil while it has not.
+	// Failed returns the failure of the store, or nil.
 	Failed func() error
 	// Fail makes the store fail.
 	Fail func(error)
-	// Closing is closed when nobody waits for the store any more.
+	// Closing is closed when no call waits for the store any longer.
 	Closing <-chan struct{}
-	// Apart is the directory of files whose errors are not the store's: who made
-	// them returns those.
+	// Apart is a directory whose file errors do not fail the store; the callers that make the
+	// files return them.
 	Apart string
 }
 
-// FS names the error of a lock that is taken, and keeps errors of the disk
-// from Pebble, which answers those of the log by ending the process and those
-// of table files by trying again without a pause. The first one fails the store, so
-// that nothing is acknowledged any more. From then on the directory stays what
-// a crash at that moment would have left: no file is removed, and what is
-// written goes nowhere, or into memory where it may be read again, which lets
-// the calls that wait for it come to their end.
+// FS names the error of a lock that is taken, and hides disk errors from Pebble. Pebble ends
+// the process on an error of the log, and retries without a pause on an error of a table file.
+// The first error fails the store, so that it acknowledges nothing more. From then on the
+// directory stays as a crash at that moment would have left it: no file is removed, and writes
+// are discarded, or kept in memory if they may be read again. That lets waiting calls finish.
 type FS struct {
 	vfs.FS
 	store Store
-	// opened tells that Pebble has the store: from then on errors of its files
-	// are failures.
+	// opened is set once Pebble has opened the store: from then on errors of its files are
+	// failures.
 	opened atomic.Bool
-	// after holds the table files made since the store failed: what was in memory
-	// buffers.
+	// after holds the table files made after the failure: the former memory buffers.
 	after *vfs.MemFS
 }
 
 // New returns a file system that guards the files of s, on fs.
 func New(fs vfs.FS, s Store) *FS { return &FS{FS: fs, store: s, after: vfs.NewMem()} }
 
-// Opened tells that Pebble has the store: from now on errors of all its files fail
-// it. Before, those of the log alone do; the others are returned to who opens it.
+// Opened notes that Pebble has opened the store: from now on errors of all its files fail it.
+// Earlier, only errors of the log do; Open returns the others.
 func (f *FS) Opened() { f.opened.Store(true) }
 
 // Lock implements vfs.FS.
@@ -66,8 +63,8 @@ func (f *FS) Lock(name string) (io.Closer, error) {
 	if err == nil || errors.Is(err, ErrLocked) {
 		return l, err
 	}
-	// A file that cannot be created is a *PathError; what is left is the lock
-	// itself, which says so by an errno (another process) or a text (this one).
+	// A file that cannot be created is a *PathError. The remaining errors come from the lock
+	// itself: an errno (another process) or a text (this process).
 	var path *os.PathError
 	var errno syscall.Errno
 	if !errors.As(err, &path) && (errors.As(err, &errno) || err.Error() == "lock held by current process") {
@@ -76,12 +73,12 @@ func (f *FS) Lock(name string) (io.Closer, error) {
 	return nil, err
 }
 
-// IsLog tells whether a file is a write-ahead log, by its name.
+// IsLog reports whether name is the name of a write-ahead log.
 func IsLog(name string) bool { return strings.HasSuffix(name, ".log") }
 
 func isTable(name string) bool { return strings.HasSuffix(name, ".sst") }
 
-// guards tells whether an error of a file is one of the store.
+// guards reports whether an error of a file fails the store.
 func (f *FS) guards(name string) bool {
 	return IsLog(name) || f.opened.Load() && !strings.HasPrefix(name, f.store.Apart)
 }
@@ -93,8 +90,8 @@ func (f *FS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	}
 	return f.guard(name, func() (vfs.File, error) {
 		if strings.HasPrefix(f.PathBase(name), "marker.manifest.") {
-			// It names the list of files. Pebble makes both before it syncs their
-			// directory, so that a crash could leave this one alone.
+			// The marker names the list of files. Pebble creates both before it syncs their
+			// directory, so a crash could leave the marker alone.
 			if err := syncDir(f.FS, f.PathDir(name)); err != nil {
 				return nil, err
 			}
@@ -117,7 +114,7 @@ func (f *FS) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory) (vf
 	return f.guard(newname, func() (vfs.File, error) { return f.FS.ReuseForWrite(oldname, newname, c) })
 }
 
-// guard makes a file, or one that is not on the disk if that fails.
+// guard creates a file, or one outside the disk if the store has failed.
 func (f *FS) guard(name string, create func() (vfs.File, error)) (vfs.File, error) {
 	if f.store.Failed() == nil || !f.guards(name) {
 		file, err := create()
@@ -138,11 +135,11 @@ func (f *FS) guard(name string, create func() (vfs.File, error)) (vfs.File, erro
 	return f.after.Create(name, vfs.WriteCategoryUnspecified)
 }
 
-// compaction is how Pebble calls what it writes to sort its files anew: it
-// changes nothing, and nobody needs it in a store that has failed.
+// compaction is Pebble's category for the output of compactions. They change no data, so a
+// failed store does not need them.
 const compaction vfs.DiskWriteCategory = "pebble-compaction"
 
-// pause refuses a compaction after a while, since Pebble tries at once again.
+// pause rejects a compaction after a delay, since Pebble retries at once.
 func (f *FS) pause() error {
 	t := time.NewTimer(time.Second)
 	defer t.Stop()
@@ -178,7 +175,7 @@ func (f *FS) Remove(name string) error {
 	if !f.guards(name) || f.store.Failed() == nil {
 		return f.FS.Remove(name)
 	}
-	_ = f.after.Remove(name) // it need not be there
+	_ = f.after.Remove(name) // it may not exist
 	return nil
 }
 
@@ -212,17 +209,16 @@ func (f *FS) fail(name string, err error) {
 	f.store.Fail(fmt.Errorf("%s: %w", kind, err))
 }
 
-// guarded is a file that is written, or a directory, which the creation of
-// one syncs.
+// guarded is a file open for writing, or a directory whose new names it syncs.
 type guarded struct {
 	vfs.File
 	name string
 	fs   *FS
 }
 
-// guard runs call, unless the store has failed. The error is that of a table file:
-// Pebble makes another, which is complete. What is appended to others is never
-// read again by a store that has failed.
+// guard runs call unless the store has failed. It returns errors of table files, which Pebble
+// then writes again completely. Errors of appended files are hidden: a failed store never
+// reads them again.
 func (f *guarded) guard(call func() error) error {
 	if f.fs.store.Failed() == nil || !f.fs.guards(f.name) {
 		err := call()

@@ -14,9 +14,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine/internal/guardfs"
 )
 
-// TestFS: errors are the opener's until the store is open, those of files apart
-// always; the first other one fails the store, and from then on the directory stays
-// as it is while the store can go on to its end.
+// TestFS: Open returns errors until the store is open, and files apart always return theirs.
+// The first other error fails the store. From then on the directory stays the same, while the
+// calls of the store can finish.
 func TestFS(t *testing.T) {
 	t.Parallel()
 	disk := vfs.NewMem()
@@ -79,7 +79,7 @@ func TestFS(t *testing.T) {
 	}
 }
 
-// TestFS_Lock: a lock that is taken is told from one that cannot be made.
+// TestFS_Lock distinguishes a lock that is taken from one that cannot be created.
 func TestFS_Lock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,24 +15,23 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// smallFileBytes is the size up to which a file lives in one slice of the Go
-// heap; beyond it, all of it lives in chunks.
+// smallFileBytes is the size up to which a file is one slice of the Go heap; larger files are
+// entirely in chunks.
 const smallFileBytes = 64 << 10
 
-// ErrLocked is the error of Lock for a name that is locked.
+// ErrLocked is returned by Lock for a name that is locked.
 var ErrLocked = errors.New("in use")
 
-// FS is a file system in memory that wastes none: file contents live in
-// chunks outside the Go heap, so that growing copies nothing and the garbage
-// collector's headroom does not double them. A file's memory is given back
-// when its last link and its last handle are gone, and all of it by Release.
+// FS is a file system in memory without overhead. File contents are chunks outside the Go
+// heap, so growing copies nothing and the garbage collector's headroom does not double them. A
+// file's memory is freed with its last link and its last handle; Release frees all.
 //
 // Names are slash-separated; the root and "." are the same directory.
 type FS struct {
 	now func() time.Time
 
-	// mu guards nodes and locks, and the links and handles of every node. It
-	// is taken before a node's own mutex, never after.
+	// mu guards nodes and locks, and the links and handles of every node. It is taken before
+	// the mutex of a node, never after.
 	mu    sync.Mutex
 	nodes map[string]*memNode // by clean path; "/" is the root
 	locks map[string]bool
@@ -45,7 +44,7 @@ type memNode struct {
 	dir            bool
 	links, handles int // guarded by FS.mu
 
-	mu       sync.RWMutex // guards what follows
+	mu       sync.RWMutex // guards the fields below
 	size     int64
 	small    []byte   // the contents while chunks is empty
 	chunks   [][]byte // the contents, chunkBytes each
@@ -53,14 +52,14 @@ type memNode struct {
 	freed    bool
 }
 
-// New returns an empty file system, whose files have the times of now.
+// New returns an empty file system. now returns the modification times of files.
 func New(now func() time.Time) *FS {
 	f := &FS{now: now, nodes: map[string]*memNode{}, locks: map[string]bool{}}
 	f.nodes["/"] = &memNode{dir: true, links: 1, modified: now()}
 	return f
 }
 
-// Held is how much memory the files take.
+// Held returns the memory that the files take, in bytes.
 func (f *FS) Held() (n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,8 +71,8 @@ func (f *FS) Held() (n int64) {
 	return n
 }
 
-// Release frees the contents of all files. The file system is not used after
-// it; handles that are still open answer os.ErrClosed.
+// Release frees the contents of all files. The file system must not be used afterwards;
+// handles that are still open return os.ErrClosed.
 func (f *FS) Release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -220,8 +219,8 @@ func (f *FS) OpenDir(name string) (vfs.File, error) {
 	return file, nil
 }
 
-// childrenLocked returns the full names below the directory name, sorted; all
-// of them if deep, else those directly in it.
+// childrenLocked returns the full names below the directory name, sorted: all of them if deep,
+// otherwise only the direct ones.
 func (f *FS) childrenLocked(name string, deep bool) []string {
 	prefix := strings.TrimSuffix(name, "/") + "/"
 	var names []string
@@ -265,7 +264,7 @@ func (f *FS) RemoveAll(name string) error {
 	return nil
 }
 
-// Rename implements vfs.FS, for files only: nothing renames a directory.
+// Rename implements vfs.FS, for files only: no caller renames directories.
 func (f *FS) Rename(oldname, newname string) error {
 	oldname, newname = cleanName(oldname), cleanName(newname)
 	f.mu.Lock()
@@ -332,7 +331,7 @@ type memLock struct {
 	free bool // guarded by fs.mu
 }
 
-// Close gives the lock back; the second call does nothing.
+// Close releases the lock; a second call does nothing.
 func (l *memLock) Close() error {
 	l.fs.mu.Lock()
 	defer l.fs.mu.Unlock()
@@ -406,8 +405,7 @@ func (*FS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 // Unwrap implements vfs.FS.
 func (*FS) Unwrap() vfs.FS { return nil }
 
-// free gives the node's memory back. Reads and writes that come later answer
-// os.ErrClosed.
+// free frees the node's memory. Later reads and writes return os.ErrClosed.
 func (n *memNode) free() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -417,7 +415,7 @@ func (n *memNode) free() {
 	n.chunks, n.small, n.size, n.freed = nil, nil, 0, true
 }
 
-// readAt copies from the contents at off.
+// readAt copies contents from off to p.
 func (n *memNode) readAt(p []byte, off int64) (int, error) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -474,7 +472,7 @@ func (n *memNode) writeAt(p []byte, off int64, now time.Time) (int, error) {
 	return len(p), nil
 }
 
-// growLocked makes room for size bytes.
+// growLocked allocates room for size bytes.
 func (n *memNode) growLocked(size int64) error {
 	if len(n.chunks) == 0 && size <= smallFileBytes {
 		if more := int(size) - len(n.small); more > 0 {
@@ -496,8 +494,8 @@ func (n *memNode) growLocked(size int64) error {
 	return nil
 }
 
-// memFile is an open file or directory. As vfs.File asks, writes to one file
-// do not overlap; reads may run beside them.
+// memFile is an open file or directory. As vfs.File requires, writes to one file do not
+// overlap; reads may run concurrently with them.
 type memFile struct {
 	fs     *FS
 	n      *memNode
@@ -505,7 +503,7 @@ type memFile struct {
 	write  bool
 	closed bool // guarded by fs.mu
 
-	rpos, wpos int64 // of the one reader and the one writer
+	rpos, wpos int64 // of the single reader and the single writer
 }
 
 // Close implements vfs.File.
@@ -545,7 +543,7 @@ func (f *memFile) ReadAt(p []byte, off int64) (int, error) {
 	return f.n.readAt(p, off)
 }
 
-// Write implements vfs.File: at the position after the last Write.
+// Write implements vfs.File. It writes after the previous Write.
 func (f *memFile) Write(p []byte) (int, error) {
 	n, err := f.WriteAt(p, f.wpos)
 	f.wpos += int64(n)
@@ -560,7 +558,7 @@ func (f *memFile) WriteAt(p []byte, off int64) (int, error) {
 	return f.n.writeAt(p, off, f.fs.now())
 }
 
-// Preallocate implements vfs.File: chunks come as they are needed.
+// Preallocate implements vfs.File. Chunks are allocated on demand.
 func (f *memFile) Preallocate(int64, int64) error { return nil }
 
 // Stat implements vfs.File.
@@ -570,7 +568,7 @@ func (f *memFile) Stat() (vfs.FileInfo, error) {
 	return memFileInfo{name: f.name, size: f.n.size, modified: f.n.modified, dir: f.n.dir}, nil
 }
 
-// Sync implements vfs.File: memory is all there is.
+// Sync implements vfs.File. Memory needs no sync.
 func (f *memFile) Sync() error { return nil }
 
 // SyncTo implements vfs.File.

@@ -2,7 +2,7 @@
 
 package memfs
 
-// chunkBytes is the size of a chunk: small, since all of it is paid for.
+// chunkBytes is the size of a chunk: small, since the heap backs all of it.
 const chunkBytes = 256 << 10
 
 // allocChunk returns chunkBytes of zeroed memory.

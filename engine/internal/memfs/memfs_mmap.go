@@ -4,8 +4,7 @@ package memfs
 
 import "syscall"
 
-// chunkBytes is the size of a chunk. Pages that are not touched cost nothing,
-// so that it may be generous.
+// chunkBytes is the size of a chunk: large, since untouched pages cost nothing.
 const chunkBytes = 1 << 20
 
 // allocChunk returns chunkBytes of zeroed memory outside the Go heap, where
@@ -14,5 +13,5 @@ func allocChunk() ([]byte, error) {
 	return syscall.Mmap(-1, 0, chunkBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 }
 
-// freeChunk gives back what allocChunk returned.
+// freeChunk unmaps a chunk of allocChunk.
 func freeChunk(c []byte) { _ = syscall.Munmap(c) }

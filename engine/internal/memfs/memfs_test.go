@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// epoch is the time of files.
+// epoch is the modification time of files.
 var epoch = time.Unix(1_700_000_000, 0)
 
 func testMemFS(tb testing.TB) *FS {
@@ -46,8 +46,8 @@ func readFile(fs vfs.FS, name string, piece int) ([]byte, error) {
 	}
 }
 
-// TestMemFS_Model runs the same random calls on FS and on Pebble's own
-// memory file system, and compares what can be seen.
+// TestMemFS_Model runs the same random calls on FS and on Pebble's own memory file system, and
+// compares the visible results.
 func TestMemFS_Model(t *testing.T) {
 	t.Parallel()
 	names := []string{"d/a", "d/b", "d/e/c", "x/missing"}
@@ -60,7 +60,7 @@ func TestMemFS_Model(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		open := map[string][2]vfs.File{} // being written
+		open := map[string][2]vfs.File{} // open for writing
 		name := rapid.SampledFrom(names)
 		agree := func(what string, call func(fs vfs.FS) error) bool {
 			errs := [2]error{call(both[0]), call(both[1])}
@@ -202,7 +202,7 @@ func TestMemFS_Model(t *testing.T) {
 	})
 }
 
-// TestMemFS_Lifetime checks when memory is given back.
+// TestMemFS_Lifetime checks when memory is freed.
 func TestMemFS_Lifetime(t *testing.T) {
 	t.Parallel()
 	fs := testMemFS(t)
@@ -260,7 +260,7 @@ func TestMemFS_Lock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Close(); err != nil { // must not free the other's lock
+	if err := l.Close(); err != nil { // must not free the lock of another owner
 		t.Fatal(err)
 	}
 	if _, err := fs.Lock("LOCK"); !errors.Is(err, ErrLocked) {
