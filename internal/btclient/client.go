@@ -76,9 +76,9 @@ type Client struct {
 	features string    // value of featuresHeader
 
 	targets     sync.Map     // *target by table id
-	targetCount atomic.Int64 // about the number of targets
+	targetCount atomic.Int64 // about the number of entries in targets
 
-	answered atomic.Bool // whether any call was
+	answered atomic.Bool // set by the first answer to any call
 }
 
 // New returns a client of an instance.
@@ -152,7 +152,7 @@ const featuresHeader = "bigtable-features"
 // Source: AIP-4222, routing headers.
 const routingHeader = "x-goog-request-params"
 
-// route is the value of the routing header.
+// route returns the value of the routing header.
 func route(field, name string) string { return field + "=" + url.QueryEscape(name) }
 
 // The features of the client. Marshaling fields without a use is slow.

@@ -17,14 +17,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// TestDeadline: a server that hangs ends each call with an error that names it, and the
-// call is not sent again.
+// TestDeadline: a call to a server that hangs ends with an error that names the server,
+// without a retry.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	patient := btclient.Retry{Reads: 3, Writes: 3, First: time.Millisecond}
 	for _, c := range []struct {
 		call string
-		want string // of the error, before the deadline's own text
+		want string // of the error, before the text of the deadline
 		do   func(context.Context, *btclient.Client) error
 	}{
 		{"ReadRows", "reading table t: ", func(ctx context.Context, c *btclient.Client) error {
@@ -69,7 +69,7 @@ func TestDeadline(t *testing.T) {
 				if after := time.Since(begun); after != time.Minute || f.calls() != 1 {
 					t.Errorf("after %v and %d calls", after, f.calls())
 				}
-				// Without one, the caller's own context ends it, and is what is told.
+				// Without a deadline, the caller's own context ends the call with its error.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				if err := c.do(ctx, f.client(btclient.Options{})); errors.As(err, &late) || status.Code(err) != codes.DeadlineExceeded {
@@ -83,8 +83,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestDeadline_Stream: the deadline is that between two messages, and what the caller
-// does meanwhile does not count.
+// TestDeadline_Stream: the deadline applies between two messages; the caller's own work does
+// not count.
 func TestDeadline_Stream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestDeadline_Stream(t *testing.T) {
 	})
 }
 
-// TestDeadline_Late: a call that may be sent twice is sent again after its deadline, as
-// often in a row as Retry.Late says; no other is.
+// TestDeadline_Late: an idempotent call is retried after its deadline, up to Retry.Late times
+// in a row; other calls are not.
 func TestDeadline_Late(t *testing.T) {
 	t.Parallel()
 	patient := btclient.Retry{Reads: 5, Writes: 5, Late: 2, First: time.Millisecond}
@@ -127,7 +127,7 @@ func TestDeadline_Late(t *testing.T) {
 		}}
 	}
 	for name, c := range map[string]struct {
-		most   int // calls that may be lost
+		most   int // lost calls
 		answer proto.Message
 		do     func(context.Context, *btclient.Client) error
 	}{
@@ -152,7 +152,7 @@ func TestDeadline_Late(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for n := range 4 {
 					bt := lost(n, c.answer).client(btclient.Options{Retry: patient, Deadline: time.Minute})
-					if err := c.do(t.Context(), bt); err != nil { // somebody is there
+					if err := c.do(t.Context(), bt); err != nil { // a first answer, so that the server is known
 						t.Fatal(err)
 					}
 					begun := time.Now()
@@ -170,7 +170,8 @@ func TestDeadline_Late(t *testing.T) {
 	}
 }
 
-// TestDeadline_LateAtFirst: where nobody has answered yet, a call that gets no answer is not sent again.
+// TestDeadline_LateAtFirst: before the first answer of the server, a call without an answer is
+// not retried.
 func TestDeadline_LateAtFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +183,7 @@ func TestDeadline_LateAtFirst(t *testing.T) {
 	})
 }
 
-// TestDeadline_LateAnew: what comes between makes a read as patient as at first.
+// TestDeadline_LateAnew: after progress a read is as patient as at first.
 func TestDeadline_LateAnew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -27,13 +27,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errBroken = status.Error(codes.Unavailable, "broken by the test")
 
-// fake is a connection whose calls a test answers: a call with the messages that it
-// returns, and the error behind them; io.EOF is a proper end, nil none at all: the call
-// hangs.
+// fake is a connection whose calls a test answers. An answer has the returned messages and the
+// error after them: io.EOF is a regular end; with nil the call hangs.
 type fake struct {
 	answer func(call int, req proto.Message) ([]proto.Message, error)
-	share  bool          // the memory of messages
-	every  time.Duration // a message of a stream comes
+	share  bool          // rows share the memory of messages
+	every  time.Duration // interval between the messages of a stream
 
 	mu       sync.Mutex
 	reqs     []proto.Message
@@ -85,7 +84,7 @@ func (s *fakeStream) RecvMsg(m any) error {
 	case s.ctx.Err() != nil:
 		return status.FromContextError(s.ctx.Err()).Err()
 	case len(s.msgs) > 0:
-		time.Sleep(s.f.every) // in a bubble of synctest
+		time.Sleep(s.f.every) // in a synctest bubble
 		if s.f.share {
 			m.(*btpb.ReadRowsResponse).Chunks = s.msgs[0].(*btpb.ReadRowsResponse).GetChunks()
 		} else {
@@ -110,7 +109,7 @@ func (f *fake) client(o btclient.Options) *btclient.Client {
 	return btclient.New(f, "p", "i", o)
 }
 
-// text is the keys and ranges that a ReadRows call asked for; + is a zero byte.
+// text returns the keys and ranges that a ReadRows call requested; + is a zero byte.
 func (f *fake) text(call int) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,7 +130,7 @@ func (f *fake) calls() int {
 	return len(f.reqs)
 }
 
-// selected returns the rows that a request asks for, in its order; rows are sorted.
+// selected returns the rows of a request, in its order; rows are sorted.
 func selected(rows []btclient.Row, req *btpb.ReadRowsRequest) []btclient.Row {
 	var out []btclient.Row
 	for _, row := range rows {
@@ -153,7 +152,7 @@ func selected(rows []btclient.Row, req *btpb.ReadRowsRequest) []btclient.Row {
 	return out
 }
 
-// chunks returns the chunks of a row: a cell each, or a piece of one.
+// chunks returns the chunks of a row: one per cell, or per piece of a cell.
 func chunks(row btclient.Row, piece int) []*btpb.ReadRowsResponse_CellChunk {
 	var out []*btpb.ReadRowsResponse_CellChunk
 	for i, c := range row.Cells {
@@ -185,7 +184,7 @@ func row(key string, values ...string) btclient.Row {
 	return r
 }
 
-// messages returns a message a chunk of the rows.
+// messages returns one message per chunk of the rows.
 func messages(rows ...btclient.Row) []proto.Message {
 	var out []proto.Message
 	for _, r := range rows {
@@ -196,10 +195,10 @@ func messages(rows ...btclient.Row) []proto.Message {
 	return out
 }
 
-// joined puts the parts of rows together, without those that are void.
+// joined joins the parts of rows, without void parts.
 func joined(parts []btclient.Part) []btclient.Row {
 	var rows []btclient.Row
-	var open *btclient.Row // more of it follows
+	var open *btclient.Row // incomplete
 	for _, p := range parts {
 		if !p.Continues || open == nil {
 			open = &btclient.Row{Key: p.Key}

@@ -7,18 +7,19 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// Guard is the column with the version of a row, and the value that was read.
+// Guard is the column with the version of a row, and the version's value when the row was
+// read.
 type Guard struct {
 	Family    string
 	Qualifier []byte
 	Was       []byte // of the newest cell; nil: the column is empty
 }
 
-// Replace replaces a row if the newest cell of the guard's column still has the value that
-// was read. The row then has next in that column and the cells of set, all with the given
-// time; if next is nil, it is deleted. No two calls may have the same next: a write that
-// arrives twice is refused the second time, and next in the row shows that it was done.
-// Replace reports whether it was done.
+// Replace replaces a row if the newest cell of the guard's column still has the value of the
+// guard. The row then has next in that column and the cells of set, all with the given time;
+// if next is nil, it is deleted. Each call needs a unique next: a write that arrives twice is
+// refused the second time, and next in the row shows that it was done. Replace reports whether
+// it was done.
 func (c *Client) Replace(ctx context.Context, table string, row []byte, g Guard, next []byte, micros int64, set ...*btpb.Mutation) (done bool, err error) {
 	muts := append([]*btpb.Mutation{DeleteRow()}, set...)
 	if next != nil {
@@ -28,9 +29,9 @@ func (c *Client) Replace(ctx context.Context, table string, row []byte, g Guard,
 }
 
 // ChangeGuarded applies mutations to a row if the newest cell of the guard's column still has
-// the value that was read. next is the value that the mutations leave there, by which a write
-// that arrived twice is known to be done; nil if they leave none. ChangeGuarded reports
-// whether it was done.
+// the value of the guard. next is the value that the mutations leave there, which identifies a
+// write that arrived twice; nil if they leave none. ChangeGuarded reports whether the row was
+// changed.
 func (c *Client) ChangeGuarded(ctx context.Context, table string, row []byte, g Guard, next []byte, muts []*btpb.Mutation) (done bool, err error) {
 	column := Chain(OfColumn(g.Family, g.Qualifier), Newest(1))
 	if g.Was == nil {

@@ -18,7 +18,7 @@ import (
 // Read is a read of some rows of a table, through a filter.
 type Read struct {
 	Table string // id
-	// Keys and Spans are the rows. Without either nothing is read; Span{} is all rows.
+	// Keys and Spans are the rows. If both are empty, nothing is read; Span{} is all rows.
 	Keys    [][]byte
 	Spans   []Span
 	Filter  *btpb.RowFilter // nil: whole rows
@@ -112,7 +112,8 @@ func (c *Client) read(ctx context.Context, r Read, most int, hand func(Part) boo
 // done reports whether the read is complete.
 func (r *Read) done() bool { return len(r.Keys)+len(r.Spans) == 0 }
 
-// goOn reduces the read to the rows after the key last, up to which it had some rows.
+// goOn reduces the read to the rows after the key last; rows is the number of rows read so
+// far.
 func (r *Read) goOn(last []byte, rows int64) {
 	if r.Limit > 0 && rows >= r.Limit {
 		r.Keys, r.Spans = nil, nil
@@ -144,7 +145,7 @@ func (r *Read) goOn(last []byte, rows int64) {
 // number of whole rows; the error is nil if hand returned false.
 func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part) bool) (last []byte, rows int64, err error) {
 	w := c.watch(ctx, "ReadRows", c.o.Deadline)
-	defer w.end() // also of a stream that is not read to its end
+	defer w.end() // also for a stream that is not read to its end
 	target := c.target(r.Table)
 	req := &btpb.ReadRowsRequest{
 		TableName: target.path, AppProfileId: c.o.AppProfile,
@@ -199,8 +200,8 @@ func (c *Client) readOnce(ctx context.Context, r *Read, most int, hand func(Part
 	}
 }
 
-// cells returns the constructor of the cells of a read, and the size of those that were
-// made, if most limits it.
+// cells returns the constructor of the cells of a read, and, if most limits it, a counter of
+// their bytes.
 func (r *Read) cells(most int) (made func(rowmerge.Cell) Cell, size *int) {
 	made = sharedCell
 	if r.Clone {
@@ -212,7 +213,7 @@ func (r *Read) cells(most int) (made func(rowmerge.Cell) Cell, size *int) {
 	return sized(made)
 }
 
-// sized counts the bytes of the cells of made.
+// sized returns made with a counter of the bytes of its cells.
 func sized(made func(rowmerge.Cell) Cell) (counted func(rowmerge.Cell) Cell, size *int) {
 	n := new(int)
 	return func(c rowmerge.Cell) Cell {

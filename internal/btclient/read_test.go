@@ -37,8 +37,8 @@ func keysOf(ctx context.Context, c *btclient.Client, r btclient.Read) (string, e
 
 var everything = []btclient.Span{{}}
 
-// TestRead_Property: a read that breaks anywhere, again and again, yields the rows of
-// one that does not, whatever it asks for and however its answers are cut.
+// TestRead_Property: a read that is interrupted anywhere and repeatedly yields the same rows
+// as one without interruptions, for any request and any division of its answers.
 func TestRead_Property(t *testing.T) {
 	t.Parallel()
 	key := rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 1, 3, -1)
@@ -59,7 +59,7 @@ func TestRead_Property(t *testing.T) {
 		for _, k := range rapid.SliceOfN(key, 0, 4).Draw(t, "keys") {
 			read.Keys = append(read.Keys, []byte(k))
 		}
-		for range rapid.IntRange(0, 3).Draw(t, "spans") { // in any order, and they may meet
+		for range rapid.IntRange(0, 3).Draw(t, "spans") { // in any order, possibly adjacent
 			s := btclient.Span{Start: []byte(bound.Draw(t, "start")), End: []byte(bound.Draw(t, "end"))}
 			if len(s.End) == 0 || string(s.Start) < string(s.End) {
 				read.Spans = append(read.Spans, s)
@@ -109,8 +109,8 @@ func TestRead_Property(t *testing.T) {
 	})
 }
 
-// cut lays rows out in messages of any size, with values in pieces, rows that are reset
-// and begin again, and keys that are told as scanned.
+// cut divides rows into messages of any size, with values in pieces, rows that are reset and
+// repeated, and keys reported as scanned.
 func cut(t *rapid.T, rows []btclient.Row) []proto.Message {
 	var out []proto.Message
 	msg := &btpb.ReadRowsResponse{}
@@ -120,7 +120,7 @@ func cut(t *rapid.T, rows []btclient.Row) []proto.Message {
 		}
 	}
 	for i, r := range rows {
-		if i > 0 && rapid.Bool().Draw(t, "scanned") { // the key behind the lesser of two rows, if it is between them
+		if i > 0 && rapid.Bool().Draw(t, "scanned") { // the key after the lesser of two rows, if it is between them
 			lesser, greater := rows[i-1].Key, r.Key
 			if bytes.Compare(lesser, greater) > 0 {
 				lesser, greater = greater, lesser
@@ -149,8 +149,8 @@ func cut(t *rapid.T, rows []btclient.Row) []proto.Message {
 	return out
 }
 
-// TestRead_Scanned goes on behind a key that was told as scanned, which counts as
-// something that came.
+// TestRead_Scanned continues after a key that was reported as scanned, which counts as
+// progress.
 func TestRead_Scanned(t *testing.T) {
 	t.Parallel()
 	for _, reverse := range []bool{false, true} {
@@ -184,8 +184,7 @@ func TestRead_Scanned(t *testing.T) {
 	}
 }
 
-// TestRead_Complete: a read of which nothing is left is complete, though its stream
-// broke.
+// TestRead_Complete: a read without remaining rows is complete although its stream broke.
 func TestRead_Complete(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]btclient.Read{
@@ -201,7 +200,7 @@ func TestRead_Complete(t *testing.T) {
 			t.Errorf("%s: rows %q, %v, in %d calls", name, got, err, f.calls())
 		}
 	}
-	// What is no break of the connection is told all the same.
+	// Other errors than a broken connection are still returned.
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) {
 		return messages(row("a", "1"), row("a", "2")), io.EOF
 	}}
@@ -215,7 +214,7 @@ func TestRead_Complete(t *testing.T) {
 	}
 }
 
-// TestRead_GivesUp: only what may pass is read again, and not for ever.
+// TestRead_GivesUp: only transient errors are retried, and not forever.
 func TestRead_GivesUp(t *testing.T) {
 	t.Parallel()
 	patient := btclient.Retry{Reads: 3, First: time.Millisecond}
@@ -242,8 +241,7 @@ func TestRead_GivesUp(t *testing.T) {
 			t.Errorf("%v: %d calls, want %d; then %v", c.err, f.calls(), c.calls, err)
 		}
 	}
-	// A part of a row is not something that came: a row that never comes to its end
-	// ends the read.
+	// A part of a row is not progress: a row that never completes ends the read.
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return messages(row("a", "1", "2"))[:1], errBroken }}
 	parts := 0
 	for p, err := range f.client(btclient.Options{Retry: btclient.Retry{Reads: 3}}).ReadParts(t.Context(), btclient.Read{Spans: everything}, 1) {
@@ -256,8 +254,7 @@ func TestRead_GivesUp(t *testing.T) {
 	}
 }
 
-// TestRead_Waits: waits double while nothing comes, begin anew when something does, and
-// are told.
+// TestRead_Waits: waits double without progress, start again after progress, and are reported.
 func TestRead_Waits(t *testing.T) {
 	t.Parallel()
 	var told []btclient.Wait
@@ -296,15 +293,15 @@ func TestRead_Waits(t *testing.T) {
 	}
 }
 
-// TestReadParts_Void: a row that breaks off in the middle begins anew, as does one that
-// the server resets; it may also be gone.
+// TestReadParts_Void: a row that breaks off in the middle is repeated, as is one that the
+// server resets; it may also have been deleted.
 func TestReadParts_Void(t *testing.T) {
 	t.Parallel()
 	wide, changed := row("b", "1", "2", "3"), row("b", "4", "5")
 	f := &fake{answer: func(call int, _ proto.Message) ([]proto.Message, error) {
 		switch call {
 		case 0:
-			return messages(row("a", "0"), wide)[:3], errBroken // behind the second cell of b
+			return messages(row("a", "0"), wide)[:3], errBroken // after the second cell of b
 		case 1:
 			return messages(changed)[:1], errBroken
 		}
@@ -331,7 +328,7 @@ func TestReadParts_Void(t *testing.T) {
 	}
 }
 
-// TestRead_Stops: who has enough ends the stream, and is not handed anything more.
+// TestRead_Stops: a caller that stops ends the stream, and gets no further rows.
 func TestRead_Stops(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return messages(row("a", "1"), row("b", "2")), nil }}
@@ -358,15 +355,14 @@ func TestRead_Stops(t *testing.T) {
 	}
 }
 
-// TestReadParts_Size: parts have about the size that was asked for, and small rows come
-// whole.
+// TestReadParts_Size: parts have about the requested size, and small rows are whole.
 func TestReadParts_Size(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) {
 		return messages(row("a", "1", "2"), row("b", strings.Split("1 2 3 4 5 6 7", " ")...), row("c", "1", "2")), io.EOF
 	}}
 	var got []string
-	for p, err := range f.client(btclient.Options{}).ReadParts(t.Context(), btclient.Read{Table: "t", Spans: everything}, 150) { // a cell takes some 67
+	for p, err := range f.client(btclient.Options{}).ReadParts(t.Context(), btclient.Read{Table: "t", Spans: everything}, 150) { // a cell takes about 67 bytes
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -377,8 +373,8 @@ func TestReadParts_Size(t *testing.T) {
 	}
 }
 
-// TestReadRow: a row that has come is not kept waiting for the end of its stream, which
-// a dead connection may never bring.
+// TestReadRow: a complete row is returned without waiting for the end of its stream, which a
+// dead connection may never send.
 func TestReadRow(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return messages(row("a", "1")), nil }}
@@ -400,7 +396,7 @@ func TestReadRow(t *testing.T) {
 	}
 }
 
-// TestRead_Stats asks for what a read cost where somebody wants it.
+// TestRead_Stats requests the cost of a read only for a caller that wants it.
 func TestRead_Stats(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(_ int, req proto.Message) ([]proto.Message, error) {
@@ -418,7 +414,7 @@ func TestRead_Stats(t *testing.T) {
 	}
 }
 
-// TestRead_Clone: rows share the memory of messages, or do not.
+// TestRead_Clone: rows share the memory of messages, or have their own.
 func TestRead_Clone(t *testing.T) {
 	t.Parallel()
 	for _, clone := range []bool{false, true} {

@@ -69,33 +69,33 @@ func (r *Retry) passes(err error) bool {
 // tries counts the tries of a call.
 type tries struct {
 	r           *Retry
-	once        bool // it is not idempotent
-	most        int  // after the first
+	once        bool // the call is not idempotent
+	most        int  // retries after the first try
 	table, call string
 	deadline    time.Duration // of a call with one answer; 0: none
-	throttle    *throttle     // of the rows that are written; nil: none
-	n           int           // after the first, in a row
-	late        int           // of these, those after a *DeadlineError
+	throttle    *throttle     // of the written rows; nil: none
+	n           int           // consecutive retries so far
+	late        int           // number of these after a *DeadlineError
 	answered    *atomic.Bool  // of the Client
 }
 
-// reading are the tries of a call that only reads.
+// reading returns the tries of a call that only reads.
 func (c *Client) reading(table, call string) tries {
 	return tries{r: &c.o.Retry, most: c.o.Retry.Reads, table: table, call: call, deadline: c.o.Deadline, answered: &c.answered}
 }
 
-// writing are the tries of an idempotent write.
+// writing returns the tries of an idempotent write.
 func (c *Client) writing(table, call string) tries {
 	return tries{r: &c.o.Retry, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline, answered: &c.answered}
 }
 
-// ofRow are tries of a write of one row.
+// ofRow returns the tries of a write of one row.
 func (t tries) ofRow(c *Client) tries {
 	t.throttle = c.throttle
 	return t
 }
 
-// once are the tries of a call that is not idempotent.
+// once returns the tries of a call that is not idempotent.
 func (c *Client) once(table, call string) tries {
 	return tries{r: &c.o.Retry, once: true, most: c.o.Retry.Writes, table: table, call: call, deadline: c.o.Deadline, answered: &c.answered}
 }
@@ -115,8 +115,8 @@ func (t *tries) passes(err error) bool {
 }
 
 // hopeless reports whether the server speaks another protocol, or is not trusted. That is
-// permanent, unless there was an answer before: then a proxy in between may cause it. A
-// proxy that starts before its Bigtable may also cause it at first.
+// permanent, unless there was an answer before: then a proxy in between may cause it. A proxy
+// that starts before its Bigtable may also cause it at first.
 func hopeless(err error) bool {
 	if status.Code(err) != codes.Unavailable {
 		return false

@@ -21,14 +21,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// TestRetry_Unsent: a call that may not be sent twice is, if it never was, and not
-// after any other error; what only reads and what comes to the same is after those too.
+// TestRetry_Unsent: a call that is not idempotent is retried only if it was never sent; reads
+// and idempotent calls are also retried after other errors.
 func TestRetry_Unsent(t *testing.T) {
 	t.Parallel()
 	unsent := &btclient.UnsentError{Err: errBroken}
 	for _, c := range []struct {
 		call string
-		may  bool // be sent twice
+		may  bool // the call may be sent twice
 		do   func(context.Context, *btclient.Client) error
 	}{
 		{"CheckAndMutateRow", false, func(ctx context.Context, c *btclient.Client) error {
@@ -78,8 +78,8 @@ func TestRetry_Unsent(t *testing.T) {
 	}
 }
 
-// TestRetry_Hopeless: a server that is none of Bigtable's, or not trusted, is not asked again,
-// unless something was answered before.
+// TestRetry_Hopeless: a server that is not a Bigtable, or not trusted, gets no retry, unless
+// there was an answer before.
 func TestRetry_Hopeless(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -118,7 +118,7 @@ func TestRetry_Hopeless(t *testing.T) {
 	}
 }
 
-// TestRetry_Token: what the server of tokens is like says nothing of the Bigtable.
+// TestRetry_Token: errors of the token server do not count as errors of the Bigtable.
 func TestRetry_Token(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) {
@@ -130,7 +130,7 @@ func TestRetry_Token(t *testing.T) {
 	}
 }
 
-// TestRetry_Jitter: waits double, and each is shorter by up to a half.
+// TestRetry_Jitter: waits double, and each is shortened by up to a half.
 func TestRetry_Jitter(t *testing.T) {
 	t.Parallel()
 	for jitter, want := range map[float64][]time.Duration{0: {100, 200, 400}, 0.5: {75, 150, 300}, 1: {50, 100, 200}} {
@@ -146,8 +146,8 @@ func TestRetry_Jitter(t *testing.T) {
 	}
 }
 
-// TestTellUnsent: what a connection tells is so. A call for which there is no connection
-// is unsent; one that the server took, and whose answer is lost with the connection, is
+// TestTellUnsent: the reports of a connection are correct. A call without a connection is
+// unsent; a call that the server received, and whose answer is lost with the connection, is
 // not.
 func TestTellUnsent(t *testing.T) {
 	t.Parallel()
@@ -204,7 +204,7 @@ func (c *cutting) CheckAndMutateRow(ctx context.Context, _ *btpb.CheckAndMutateR
 	return nil, ctx.Err()
 }
 
-// TestDropRows_Deadline: to drop rows may take an hour, and no longer.
+// TestDropRows_Deadline: dropping rows may take an hour, and no longer.
 func TestDropRows_Deadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,8 +217,8 @@ func TestDropRows_Deadline(t *testing.T) {
 	})
 }
 
-// TestRetry_Cost: where nothing is retried and there is no deadline, as within a process,
-// a call costs what its generated stub does.
+// TestRetry_Cost: without retries and a deadline, as inside a process, a call costs the same
+// as its generated stub.
 func TestRetry_Cost(t *testing.T) {
 	conn := constant{}
 	c, stub, ctx := btclient.New(conn, "p", "i", btclient.Options{Retry: btclient.Retry{Reads: 3}}), btpb.NewBigtableClient(conn), t.Context()
@@ -233,7 +233,7 @@ func TestRetry_Cost(t *testing.T) {
 	}
 }
 
-// constant is a connection whose calls are answered with nothing.
+// constant is a connection with empty answers.
 type constant struct{}
 
 func (constant) Invoke(context.Context, string, any, any, ...grpc.CallOption) error { return nil }

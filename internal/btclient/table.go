@@ -205,7 +205,7 @@ func (c *Client) sampleOnce(ctx context.Context, table string) (keys [][]byte, s
 	return keys, sizeBytes, nil
 }
 
-// GCRule is the wire form of a rule, nil for none.
+// GCRule returns the wire form of a rule, nil for no rule.
 func GCRule(gc GC) *btapb.GcRule {
 	var rules []*btapb.GcRule
 	if gc.Versions > 0 {

@@ -44,7 +44,7 @@ func newServer(t *testing.T) *btclient.Client {
 	return c
 }
 
-// text is the cells of a row, each as "family:qualifier@timestamp=value".
+// text returns the cells of a row, each as "family:qualifier@timestamp=value".
 func text(r btclient.Row) string {
 	var out []string
 	for _, c := range r.Cells {
@@ -80,7 +80,7 @@ func TestEnsureTable(t *testing.T) {
 		}
 	}
 
-	// What differs is told before anything is changed.
+	// Differences are reported before any change.
 	refusal := errors.New("refused by the test")
 	other := []btclient.Family{families[0], {Name: "more"}, {Name: "versions"}, {Name: "age", GC: btclient.GC{Versions: 1}}, families[3]}
 	var told []string
@@ -106,7 +106,7 @@ func TestEnsureTable(t *testing.T) {
 	if ids, err := c.Tables(ctx); err != nil || !slices.Equal(ids, []string{"t", "u"}) {
 		t.Errorf("tables %q, %v", ids, err)
 	}
-	for range 2 { // it may be gone already
+	for range 2 { // it may already be deleted
 		if err := c.DropTable(ctx, "u"); err != nil {
 			t.Error(err)
 		}
@@ -119,7 +119,7 @@ func TestEnsureTable(t *testing.T) {
 	}
 }
 
-// TestTables_Pages reads them all.
+// TestTables_Pages reads all pages.
 func TestTables_Pages(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(_ int, req proto.Message) ([]proto.Message, error) {

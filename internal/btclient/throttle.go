@@ -30,7 +30,7 @@ type throttle struct {
 	mu      sync.Mutex
 	before  int64 // rows in flight when the limit was set
 	written int64 // since it was raised
-	halved  int64 // number of times it was lowered
+	halved  int64 // number of times the limit was lowered
 	calm    bool  // within the period of a RateLimitInfo
 	freed   chan struct{}
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// TestRetry_Pushback: where the server tells how long to wait it is as long, and not
-// longer than for an answer; also where it tells that of one row of many.
+// TestRetry_Pushback: the wait that the server requests is used, up to the deadline of an
+// answer, also if it is for one row of many.
 func TestRetry_Pushback(t *testing.T) {
 	t.Parallel()
 	st, err := status.New(codes.ResourceExhausted, "no room").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(3 * time.Second)})
@@ -85,9 +85,10 @@ func TestRetry_Pushback(t *testing.T) {
 	}
 }
 
-// quota is a Bigtable that takes so many rows at a time, and a millisecond for each call.
+// quota is a Bigtable that accepts a limited number of rows at a time, and takes a millisecond
+// for each call.
 type quota struct {
-	grpc.ClientConnInterface // streams are the fake's
+	grpc.ClientConnInterface // the fake's streams
 
 	mu             sync.Mutex
 	most           int
@@ -95,7 +96,7 @@ type quota struct {
 	taken, refused int
 }
 
-// take is a call that writes so many rows.
+// take is a call that writes the given number of rows.
 func (q *quota) take(rows int) error {
 	q.mu.Lock()
 	q.under += rows
@@ -107,7 +108,7 @@ func (q *quota) take(rows int) error {
 		q.taken++
 	}
 	q.mu.Unlock()
-	time.Sleep(time.Millisecond) // of the bubble
+	time.Sleep(time.Millisecond) // virtual time
 	q.mu.Lock()
 	q.under -= rows
 	q.mu.Unlock()
@@ -117,7 +118,7 @@ func (q *quota) take(rows int) error {
 	return nil
 }
 
-// let sets how many rows are taken, and counts anew.
+// let sets the number of accepted rows, and resets the counters.
 func (q *quota) let(most int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,7 +127,7 @@ func (q *quota) let(most int) {
 
 func (q *quota) Invoke(context.Context, string, any, any, ...grpc.CallOption) error { return q.take(1) }
 
-// patient is a client with waits that pass in a bubble.
+// patient returns a client with waits in virtual time.
 func patient(conn grpc.ClientConnInterface) *btclient.Client {
 	return btclient.New(conn, "p", "i", btclient.Options{Deadline: 10 * time.Second, Retry: btclient.Retry{
 		Writes: 8, First: 10 * time.Millisecond,
@@ -134,9 +135,8 @@ func patient(conn grpc.ClientConnInterface) *btclient.Client {
 	}})
 }
 
-// TestThrottle_Calls: of the calls of many lanes at a Bigtable that takes ten at a time
-// few are refused, and all are done; once it takes all again they go together, as they
-// did before.
+// TestThrottle_Calls: of the calls of many lanes to a Bigtable that accepts ten at a time, few
+// are refused and all complete. Once it accepts all again, they run concurrently as before.
 func TestThrottle_Calls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,12 +166,12 @@ func TestThrottle_Calls(t *testing.T) {
 		q.let(10)
 		begin = time.Now()
 		write()
-		// Ten at a time are 640 rounds; what goes up to more is refused, and again.
+		// Ten at a time take 640 rounds; attempts at more are refused and repeated.
 		if took := time.Since(begin); q.taken != lanes*rounds || q.refused > q.taken/4 || took > 20*free {
 			t.Errorf("with room for ten: %d taken, %d refused, in %v", q.taken, q.refused, took)
 		}
 		q.let(lanes)
-		write() // the bound goes up
+		write() // the limit grows
 		q.let(lanes)
 		begin = time.Now()
 		write()
@@ -181,8 +181,8 @@ func TestThrottle_Calls(t *testing.T) {
 	})
 }
 
-// TestThrottle_Rows: a call of many rows is cut where the Bigtable takes fewer, all are
-// written once, in their order, and refusals are for the rows they are of.
+// TestThrottle_Rows: a call of many rows is divided when the Bigtable accepts fewer. All are
+// written once, in order, and refusals belong to their rows.
 func TestThrottle_Rows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -235,8 +235,8 @@ func TestThrottle_Rows(t *testing.T) {
 	})
 }
 
-// TestThrottle_Bounded: a call for which there is no room ends within the deadline, with
-// what it is; and with its context.
+// TestThrottle_Bounded: a call without room ends within the deadline and describes the cause;
+// its context also ends it.
 func TestThrottle_Bounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestThrottle_Bounded(t *testing.T) {
 	})
 }
 
-// TestThrottle_Off: while nothing is refused it costs a call no memory.
+// TestThrottle_Off: without refusals it costs a call no memory.
 func TestThrottle_Off(t *testing.T) { //nolint:paralleltest // it counts what the process allocates
 	allocations := func(first time.Duration) float64 {
 		bt := btclient.New(&quota{most: 1, under: -1 << 40}, "p", "i", btclient.Options{Retry: btclient.Retry{First: first}})
@@ -284,8 +284,8 @@ func TestThrottle_Off(t *testing.T) { //nolint:paralleltest // it counts what th
 	}
 }
 
-// TestThrottle_RateLimitInfo: where the Bigtable asks for less, fewer rows are written at
-// a time, once in the period that it names; then as many as before, little by little.
+// TestThrottle_RateLimitInfo: when the Bigtable requests a lower rate, fewer rows are written
+// at a time, once in the period that it names; later the number grows back step by step.
 func TestThrottle_RateLimitInfo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -321,16 +321,16 @@ func TestThrottle_RateLimitInfo(t *testing.T) {
 		}
 		asks(1.3)
 		write(100)
-		asks(0) // which is none
+		asks(0) // not a factor
 		write(100)
 		asks(0.8)
 		write(100)
-		for range 10 { // the period goes on
+		for range 10 { // the period continues
 			write(80, 20)
 		}
 		time.Sleep(period)
-		synctest.Wait() // it is over at that very moment
-		asks(0.1)       // no more than 0.7 at once
+		synctest.Wait() // it ends at exactly that moment
+		asks(0.1)       // at most by 0.7 at once
 		write(80, 20)
 		write(56, 44)
 		time.Sleep(period)
@@ -345,7 +345,7 @@ func TestThrottle_RateLimitInfo(t *testing.T) {
 		if n < 20 {
 			t.Errorf("all rows at once after %d writes", n)
 		}
-		// Who would not heed it does not ask.
+		// A client that would ignore the requests does not ask for them.
 		for i, c := range []*btclient.Client{c, f.client(btclient.Options{})} {
 			if _, err := c.MutateRows(t.Context(), "t", entries("a")); err != nil {
 				t.Fatal(err)

@@ -72,7 +72,7 @@ type Refusal struct {
 // are sent in several calls, and each that writes some resets the count of retries.
 func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]Refusal, error) {
 	again := c.writing(table, "MutateRows")
-	at := make([]int, len(entries)) // the positions of the rows to send among all
+	at := make([]int, len(entries)) // indexes in entries of the rows to send
 	for i := range at {
 		at[i] = i
 	}
@@ -86,7 +86,7 @@ func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.M
 		c.throttle.leave(p, noRoom(err) || slices.ContainsFunc(answers, func(a answer) bool { return noRoom(a.err) }))
 		var left []*btpb.MutateRowsRequest_Entry
 		var leftAt []int
-		why := err // of the rows to retry
+		why := err // error of the rows to retry
 		if p.rows < len(entries) && slices.ContainsFunc(answers, answer.written) {
 			again.reset() // otherwise the pieces of a large call would share the retries of one
 		}

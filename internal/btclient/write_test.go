@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// entries are writes of rows of these keys.
+// entries returns writes of rows with these keys.
 func entries(keys ...string) []*btpb.MutateRowsRequest_Entry {
 	var out []*btpb.MutateRowsRequest_Entry
 	for _, k := range keys {
@@ -29,7 +29,7 @@ func entries(keys ...string) []*btpb.MutateRowsRequest_Entry {
 	return out
 }
 
-// answers is a message a word "index" or "index:code".
+// answers returns one message per word "index" or "index:code".
 func answers(words ...string) []proto.Message {
 	var out []proto.Message
 	for _, w := range words {
@@ -50,7 +50,7 @@ func answers(words ...string) []proto.Message {
 	return out
 }
 
-// TestMutateRows: what may pass is sent again, alone, with what was not answered.
+// TestMutateRows: only transient failures are sent again, with the unanswered entries.
 func TestMutateRows(t *testing.T) {
 	t.Parallel()
 	type call struct {
@@ -62,7 +62,7 @@ func TestMutateRows(t *testing.T) {
 		keys    string
 		writes  int
 		calls   []call
-		sent    string // the keys of each call
+		sent    string // keys of each call
 		refused string // entry and code of each
 		err     string
 	}{
@@ -93,7 +93,7 @@ func TestMutateRows(t *testing.T) {
 				}
 				return answers(strings.Fields(c.calls[n].words)...), c.calls[n].err
 			}}
-			bt := f.client(btclient.Options{Retry: btclient.Retry{Writes: c.writes, First: time.Hour}}) // nobody sleeps
+			bt := f.client(btclient.Options{Retry: btclient.Retry{Writes: c.writes, First: time.Hour}}) // without waits
 			refused, err := bt.MutateRows(t.Context(), "t", entries(strings.Fields(c.keys)...))
 			if err == nil && c.err != "" || err != nil && err.Error() != c.err {
 				t.Errorf("error %v, want %s", err, c.err)
@@ -120,7 +120,7 @@ func TestMutateRows(t *testing.T) {
 	}
 }
 
-// TestMutateRows_Waits tells of each wait, and is ended by one that fails.
+// TestMutateRows_Waits reports each wait, and an error of a wait ends it.
 func TestMutateRows_Waits(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return answers("0:ABORTED"), io.EOF }}
@@ -146,8 +146,7 @@ func TestMutateRows_Waits(t *testing.T) {
 	}
 }
 
-// TestMutateRow: a write of one row is sent again, one that depends on what is there is
-// not.
+// TestMutateRow: a write of one row is retried; one that depends on stored data is not.
 func TestMutateRow(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return nil, errBroken }}
@@ -174,8 +173,8 @@ func TestMutateRow(t *testing.T) {
 	}
 }
 
-// TestHeaders: Cloud Bigtable finds a table by a header, and takes reversed reads only
-// from who says that it understands them.
+// TestHeaders: Cloud Bigtable finds a table by a header, and accepts reversed reads only from
+// clients that declare support for them.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return nil, io.EOF }}

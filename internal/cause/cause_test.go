@@ -29,7 +29,8 @@ type here struct{ *wire }
 
 func (here) CarriesCause() {}
 
-// TestCarry: over a connection the cause is in the metadata, within the process a value, and the first stays.
+// TestCarry: over a connection the cause is in the metadata, inside the process it is a value,
+// and the first cause stays.
 func TestCarry(t *testing.T) {
 	t.Parallel()
 	ctx := cause.With(cause.With(t.Context(), "one"), "two")

@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// keys draws short texts of few bytes, among them the greatest, so that they meet. A
-// generator names itself when it is first used: each test has its own.
+// keys draws short texts of few bytes, including the greatest, so that they meet. A generator
+// gets its name at its first use, so each test has its own.
 func keys() *rapid.Generator[[]byte] {
 	return rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 'a', 0xfe, 0xff}), 0, 3)
 }
@@ -23,7 +23,7 @@ func holds(spans []cells.Span, key []byte) bool {
 	})
 }
 
-// spans are sorted and disjoint: each second stretch between some keys.
+// spans draws sorted, disjoint spans: every second gap between some keys.
 func spans(t *rapid.T, name string) []cells.Span {
 	bounds := rapid.SliceOfDistinct(keys(), func(k []byte) string { return string(k) }).Draw(t, name)
 	slices.SortFunc(bounds, bytes.Compare)

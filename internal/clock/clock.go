@@ -135,7 +135,7 @@ func (c *Clock) Wait(ctx context.Context, d time.Duration) error {
 type wait struct {
 	at      time.Time
 	reached chan struct{}
-	place   int // in Clock.waits; -1 once it is no longer there
+	place   int // index in Clock.waits; -1 after its removal
 }
 
 // end removes a wait, if it is still pending.
@@ -152,7 +152,8 @@ func (c *Clock) end(w *wait) {
 	}
 }
 
-// wake ends the waits for past times and sets the timer to the next one. c.mu is held.
+// wake ends the waits for past times and sets the timer to the next one. The caller holds
+// c.mu.
 func (c *Clock) wake() {
 	now := c.nowLocked()
 	for len(c.waits) > 0 && !c.waits[0].at.After(now) {
@@ -184,7 +185,7 @@ func (c *Clock) nowLocked() time.Time {
 	if c.frozen {
 		return c.last
 	}
-	// Only this and Run read the time of the wall clock in this module.
+	// Only this and Run read the wall clock in this module.
 	if now := time.Now().Add(c.offset); now.After(c.last) { //nolint:forbidigo // this is the injected clock itself
 		c.last = now
 	}

@@ -12,7 +12,7 @@ import (
 
 var begin = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// has tells whether a wait has ended.
+// has reports whether a wait has ended.
 func has(reached <-chan struct{}) bool {
 	select {
 	case <-reached:
@@ -22,9 +22,8 @@ func has(reached <-chan struct{}) bool {
 	}
 }
 
-// TestAt_Property: waits that come and go, on a clock that stands still until it
-// is moved, against a list of them: none ends early, none is lost, and what is
-// over leaves nothing.
+// TestAt_Property: random waits on a frozen clock that is advanced, compared with a list: none
+// ends early, none is lost, and ended ones leave nothing.
 func TestAt_Property(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -86,8 +85,7 @@ func TestAt_Property(t *testing.T) {
 	})
 }
 
-// A clock that follows the wall ends waits by itself, on time, and has one timer
-// for all.
+// A clock that follows the wall ends waits on time, with one timer for all.
 func TestAt_FollowsTheWall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,8 +110,8 @@ func TestAt_FollowsTheWall(t *testing.T) {
 	})
 }
 
-// A clock that is moved, or stopped, while waits are on the timer: what it
-// reaches ends at once, the rest by the wall, and once stopped, not at all.
+// A clock is advanced or frozen during waits on the timer: waits for a reached time end at
+// once, and the rest by the wall clock, or not at all once it is frozen.
 func TestAt_MovedAndFrozen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +147,7 @@ func TestAt_MovedAndFrozen(t *testing.T) {
 	})
 }
 
-// Waits that are stopped leave no timer that could still ring.
+// Canceled waits leave no timer that could still fire.
 func TestAt_StoppedLeavesNothing(t *testing.T) {
 	t.Parallel()
 	c := New()
@@ -167,7 +165,7 @@ func TestAt_StoppedLeavesNothing(t *testing.T) {
 	}
 }
 
-// Waiters, movers and who stops waiting, all at once: everyone gets away.
+// Concurrent waits, cancellations and advances: no goroutine hangs.
 func TestAt_Concurrent(t *testing.T) {
 	t.Parallel()
 	c := NewFrozen(begin)
@@ -210,7 +208,7 @@ func BenchmarkAt(b *testing.B) {
 	}
 }
 
-// TestRun: a clock that stood still goes on from where it was, also in the past.
+// TestRun: a frozen clock continues from its time, also in the past.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_000_000, 0)
@@ -222,7 +220,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("it goes on at %v", got)
 	}
 	reached, _ := c.At(c.Now().Add(time.Millisecond))
-	<-reached // nobody advances it
+	<-reached // without an advance
 	if before := c.Now(); c.Run().Before(before) {
 		t.Error("a clock that goes went back")
 	}

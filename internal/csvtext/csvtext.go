@@ -34,7 +34,7 @@ type Reader struct {
 	Text      *bufio.Reader
 	Delimiter byte // of cells
 	MaxBytes  int  // of a record
-	line      int  // of the next character, less one
+	line      int  // one less than the line of the next character
 }
 
 // Line returns the line of the next character, from 1.

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/days"
 )
 
-// What time.ParseDuration takes is as it takes it; days stand before it.
+// Texts of time.ParseDuration have the same result; days may precede them.
 func TestMapping_DurationsInDays(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour

@@ -44,8 +44,8 @@ func (v Value) size() int {
 	}
 }
 
-// numberSize counts a byte for two digits, from the first that is not zero to the last, one
-// more, and one for a minus.
+// numberSize counts one byte per two digits, from the first to the last digit that is not
+// zero, plus one, and one more for a minus.
 func numberSize(text string) int {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, fraction, _ := strings.Cut(digits, ".")

@@ -50,8 +50,8 @@ func (o Size) value(item Item) Value {
 	return Value{}
 }
 
-// utf16Units counts what Java calls the length of a string: one for each character, and one
-// more where UTF-8 takes four bytes.
+// utf16Units returns the length of a string in Java: one for each character, and one more for
+// each that takes four bytes in UTF-8.
 func utf16Units(s string) int {
 	n := 0
 	for i := range len(s) {
@@ -202,7 +202,7 @@ func (c And) text(p *Placeholders) string { return part(c.A, p) + " AND " + part
 func (c Or) text(p *Placeholders) string  { return part(c.A, p) + " OR " + part(c.B, p) }
 func (c Not) text(p *Placeholders) string { return "NOT " + part(c.A, p) }
 
-// part is a condition inside of another.
+// part returns the text of a condition inside another.
 func part(c Condition, p *Placeholders) string {
 	switch c.(type) {
 	case And, Or, Not:

@@ -547,7 +547,7 @@ func (x TransactGet) run(db *DB) (map[string]any, *Error) {
 		seen[g.Table+Text(g.Key)] = true
 		response := g.read(t)
 		if item, _ := response["Item"].(Item); len(item) == 0 {
-			delete(response, "Item") // GetItem shows an item of nothing
+			delete(response, "Item") // GetItem shows an empty item
 		}
 		responses[i] = response
 	}

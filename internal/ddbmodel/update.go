@@ -12,8 +12,8 @@ type Clause interface {
 	target() Path
 	section() string
 	text(p *Placeholders) string
-	// known is the type of the value that the clause writes, adds or deletes, if it is known
-	// without the item.
+	// known returns the type of the value that the clause writes, adds or deletes, if it does
+	// not depend on the item.
 	known() string
 	// result returns the resulting value, which may be absent, or an error.
 	result(item Item) (Value, string)
@@ -203,7 +203,7 @@ func (c Delete) result(item Item) (Value, string) {
 	return SetOf(old.Type, rest...), ""
 }
 
-// updateText is an update expression.
+// updateText returns the text of an update expression.
 func updateText(clauses []Clause, p *Placeholders) string {
 	var sections []string
 	for _, section := range []string{"SET", "REMOVE", "ADD", "DELETE"} {

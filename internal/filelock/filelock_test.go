@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/filelock"
 )
 
-// TestLock: one has a file until it is closed, and then another.
+// TestLock: one owner has a file until it is closed, and then another.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -39,8 +39,8 @@ func pack(start int64, width int32, buckets []Bucket) column {
 	return c
 }
 
-// packIn is pack in the memory of raw, which it returns after growth. The column does not share
-// it.
+// packIn is pack in the memory of raw, which it returns after growth. The column does not
+// share it.
 func packIn(raw []byte, start int64, width int32, buckets []Bucket) (column, []byte) {
 	c := column{start: start, width: width, n: int32(len(buckets))}
 	var previous []byte

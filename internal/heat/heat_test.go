@@ -29,7 +29,7 @@ func newStore(bytes int) (*Store, *clock.Clock) {
 
 func (s *Store) add(p Place, key string, c Counts) { s.Table(p.Cluster, p.Table).Add([]byte(key), c) }
 
-// sum adds up what is kept of a place.
+// sum returns the total of a place's stored counts.
 func sum(s *Store, p Place) (total Counts) {
 	s.Columns(p, time.Time{}, start.Add(1000*time.Hour), func(c Column) bool {
 		for _, b := range c.Buckets {
@@ -40,7 +40,7 @@ func sum(s *Store, p Place) (total Counts) {
 	return total
 }
 
-// TestSums: what is counted is what was added, whatever is grouped on the way.
+// TestSums: sums equal the added counts under any grouping.
 func TestSums(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]func(r *rand.Rand, i int) string{
@@ -97,8 +97,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// checkBytes holds a store to its bound: what it says it takes, and that this is
-// what it holds.
+// checkBytes checks that a store stays within its bound, and reports its actual size.
 func checkBytes(t *testing.T, s *Store, bound int) {
 	t.Helper()
 	if bound == 0 {
@@ -121,8 +120,8 @@ func checkBytes(t *testing.T, s *Store, bound int) {
 	}
 }
 
-// TestMap: where load is can be seen on the axis: ascending writes are a diagonal,
-// a hot row is a bucket of its own, and even load is even.
+// TestMap: the axis shows the load: ascending writes are a diagonal, a hot row has a bucket of
+// its own, and even load is even.
 func TestMap(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -153,7 +152,7 @@ func TestMap(t *testing.T) {
 	for i, column := range m.Columns {
 		var inside uint64
 		for at, c := range column.Cells {
-			// A minute's rows are a tenth of the axis; buckets at its ends are shared.
+			// A minute's rows are a tenth of the axis; they share the buckets at its ends.
 			if at >= i*len(m.Keys)/10-2 && at <= (i+1)*len(m.Keys)/10+2 {
 				inside += c.Writes
 			} else if c.Writes > 0 {
@@ -193,8 +192,8 @@ func TestMap(t *testing.T) {
 	}
 }
 
-// TestColumns: seconds become minutes after a quarter of an hour, and are gone
-// after a day. What has not begun in the span that is asked for is not in it.
+// TestColumns: seconds become minutes after a quarter of an hour, and are deleted after a day.
+// Columns that begin outside the requested span are not included.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(0)
@@ -243,7 +242,7 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestResolution: a store that is full keeps what is new as it is.
+// TestResolution: a full store keeps the resolution of new data.
 func TestResolution(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -275,8 +274,8 @@ func TestResolution(t *testing.T) {
 	}
 }
 
-// TestManyTables: of more places than are kept the quiet ones are forgotten, and
-// come back when they are used again.
+// TestManyTables: beyond the limit of places the inactive ones are removed, and come back when
+// they are used again.
 func TestManyTables(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(0)
@@ -295,19 +294,19 @@ func TestManyTables(t *testing.T) {
 	if got := sum(s, name(0)); got.Reads != 0 {
 		t.Errorf("the quiet one has %+v", got)
 	}
-	quiet.Add([]byte("k"), Counts{Reads: 1}) // by who has it since before
+	quiet.Add([]byte("k"), Counts{Reads: 1}) // through an earlier reference
 	if got := sum(s, name(0)); got.Reads != 1 {
 		t.Errorf("the one that came back has %+v", got)
 	}
 	checkBytes(t, s, 0)
-	small, _ := newStore(liveBytes + 1000) // not even for the names
+	small, _ := newStore(liveBytes + 1000) // too small even for the names
 	for i := range 1000 {
 		small.add(name(i), "k", Counts{Reads: 1})
 	}
 	checkBytes(t, small, liveBytes+1000)
 }
 
-// TestConcurrentCounts: nothing is lost while seconds end and somebody reads.
+// TestConcurrentCounts: no count is lost while seconds end during reads.
 func TestConcurrentCounts(t *testing.T) {
 	t.Parallel()
 	s, c := newStore(0)
@@ -330,7 +329,7 @@ func TestConcurrentCounts(t *testing.T) {
 	}
 }
 
-// TestPack: what is packed comes out as it was.
+// TestPack: unpacking restores packed data.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	in := []Bucket{
@@ -351,7 +350,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// TestSqueeze: at most as many as allowed, the same sums, and the heavy alone.
+// TestSqueeze: at most the allowed number of buckets, the same sums, and heavy keys alone.
 func TestSqueeze(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -378,7 +377,7 @@ func TestSqueeze(t *testing.T) {
 	}
 }
 
-// TestAllocations: counting allocates nothing once a store has grown.
+// TestAllocations: counting allocates nothing in a store that has grown.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if race.Enabled {
 		t.Skip("the race detector allocates")
@@ -400,8 +399,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocati
 	}
 }
 
-// BenchmarkAdd is what a count costs, and beside it what of that is the benchmark's own
-// and the clock's.
+// BenchmarkAdd measures a count, and separately the overhead of the benchmark and the clock.
 func BenchmarkAdd(b *testing.B) {
 	for name, key := range map[string]func(i int) int{
 		"one row":    func(int) int { return 1 },
@@ -427,7 +425,7 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// Ranks are sorted as by comparing them, whatever bytes of them differ.
+// Ranks sort as by comparison, whichever of their bytes differ.
 func TestByRank(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -458,7 +456,7 @@ func number(key []byte, n int) {
 	}
 }
 
-// TestDay: a day of 1,000 buckets a minute is kept in the memory that the store says it takes at most.
+// TestDay: a day of 1,000 buckets per minute stays within the memory limit of the store.
 func TestDay(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector takes memory")
@@ -499,8 +497,8 @@ func testDay(t *testing.T, minutes, bound int) {
 
 const dayMinutes, dayKeys = 24*60 - 1, minuteBuckets
 
-// day fills a store with the given number of minutes, each with as many keys as a column has buckets: some
-// in each of its seconds.
+// day fills a store for the given number of minutes, each with as many keys as a column has
+// buckets: some in each of its seconds.
 func day(s *Store, c *clock.Clock, minutes int) {
 	const seconds = 10
 	keys := make([][]byte, dayKeys)
@@ -518,7 +516,7 @@ func day(s *Store, c *clock.Clock, minutes int) {
 	}
 }
 
-// BenchmarkDay is a map of a day of 1,000 keys a minute.
+// BenchmarkDay returns a map of a day of 1,000 keys per minute.
 func BenchmarkDay(b *testing.B) {
 	s, c := newStore(0)
 	day(s, c, dayMinutes)

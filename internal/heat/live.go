@@ -64,8 +64,8 @@ func (l *live) add(hash uint64, t *Table, key []byte, c Counts) bool {
 	return true
 }
 
-// ranked is an entry with a number that mostly decides its order: some of its table's salt, and
-// the bytes of its key after the prefix that all keys share.
+// ranked is an entry with a number that usually decides its order: some of its table's salt,
+// and the bytes of its key after the prefix that all keys share.
 type ranked struct {
 	rank  uint64
 	entry uint16

@@ -43,8 +43,8 @@ func input(t *testing.T, spec string) *Sketch {
 	return s
 }
 
-// TestZetasketch compares with what the library made; testdata/zetasketch.txt
-// says how.
+// TestZetasketch compares with sketches of the library; testdata/zetasketch.txt describes how
+// they were made.
 func TestZetasketch(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/zetasketch.txt")
@@ -124,8 +124,8 @@ func checkSketch(t *testing.T, line string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A sparse estimate is the same number; a dense one lies within a part of
-	// the standard error.
+	// A sparse estimate is the same number; a dense one is within a fraction of the standard
+	// error.
 	allowed := 0.0
 	if s.dense != nil {
 		allowed = 1 + theirs*1.04/math.Sqrt(float64(len(s.dense)))
@@ -135,8 +135,8 @@ func checkSketch(t *testing.T, line string) {
 	}
 }
 
-// TestMerge_Orders checks that what is merged, in which order and in how many
-// parts does not show in the registers.
+// TestMerge_Orders checks that the order and the division of merges do not affect the
+// registers.
 func TestMerge_Orders(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -219,8 +219,8 @@ func TestUnmarshal_Invalid(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshal checks that whatever is accepted is canonical after one round
-// trip, and can be merged.
+// FuzzUnmarshal checks that accepted input is canonical after one round trip, and can be
+// merged.
 func FuzzUnmarshal(f *testing.F) {
 	for _, spec := range []int{0, 1, 100} {
 		s := New(Int64)

@@ -23,7 +23,7 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestAllowed: names matter where only this machine listens, or where some are given.
+// TestAllowed: names matter for a loopback address, or if some names are allowed.
 func TestAllowed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -54,7 +54,7 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// TestAllowed_Cost: who asks this machine by its address pays no allocation for it.
+// TestAllowed_Cost: a request to this machine by its address costs no allocation.
 func TestAllowed_Cost(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if race.Enabled {
 		t.Skip("the race detector allocates")

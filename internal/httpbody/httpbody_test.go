@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/httpbody"
 )
 
-// A body is read whole, whatever it is said to have and however it comes, up to the limit.
+// A body is read completely, whatever its announced size and its pieces, up to the limit.
 func TestRead(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 20
@@ -42,7 +42,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// counting notes the most memory that it was ever given.
+// counting records the largest buffer that it was given.
 type counting struct {
 	io.Reader
 	most int
@@ -53,7 +53,7 @@ func (c *counting) Read(p []byte) (int, error) {
 	return c.Reader.Read(p)
 }
 
-// A body that is said to be large, and does not come, takes little memory.
+// A body that is announced as large, and does not arrive, takes little memory.
 func TestRead_Said(t *testing.T) {
 	t.Parallel()
 	c := &counting{Reader: strings.NewReader("{")}
@@ -77,7 +77,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// What is packed in each coding is unpacked again, up to the limit.
+// Each coding is decoded again, up to the limit.
 func TestEncode_Decode(t *testing.T) {
 	t.Parallel()
 	text := []byte(strings.Repeat("text ", 1000))
@@ -105,7 +105,7 @@ func TestEncode_Decode(t *testing.T) {
 	}
 }
 
-// Which coding AWS chooses for a header.
+// AWS's choice of a coding for a header.
 func TestNumbers_Accepted(t *testing.T) {
 	t.Parallel()
 	for header, want := range map[string]string{
@@ -113,12 +113,12 @@ func TestNumbers_Accepted(t *testing.T) {
 		"gzip, deflate": "gzip", "br, identity, deflate, gzip": "deflate", "GZIP, identity": "gzip", "dog, gzip ,, cat": "gzip",
 		"gzip;q=0.8, deflate;q=0.5": "gzip", "deflate, GZIP;q=0.5": "deflate", "deflate;q=0.5, gzip;q=0.2": "deflate",
 		"br, gzip;q=0, deflate; q = 0.5 , identity;q=0": "deflate",
-		// What is not named.
+		// Codings that the header does not name.
 		"*": "gzip", "*, deflate;q=0.5": "gzip", "*, deflate": "deflate", "*, identity": "gzip", "*, gzip;q=0.5": "deflate",
 		"*;q=0": "", "*;q=0.5,identity": "gzip", "br;q=0.8,identity;q=0.5,*;q=0": "",
 		"gzip;q=0": "", "gzip ;q=0": "", "gzip; q=0.00, deflate": "deflate", "gzip;q=0.01": "gzip", "identity;q=0": "",
 		"gzip;q=0.5,identity;q=0.8": "gzip", "br,identity;q=0.5,gzip;q=0.0001": "gzip",
-		// What is not as it should be.
+		// Malformed headers.
 		`"gzip"`: "", "gzip br": "", "gzip:q=1": "", "deflate;q=0.5, gzip;q=31": "gzip", "gzip;q=31,deflate;q=51": "gzip",
 		"deflate;q=0.5, gzip;q=1;q=0.2": "gzip", "deflate;q=0.5,gzip;q=0.": "deflate", "deflate;q=0.5,gzip;q=0.x": "gzip",
 		"deflate;q=0.5,gzip;q=0. x": "gzip", "deflate;q=-0.5,gzip;q=0.2": "gzip", "deflate;q=-0.5": "", "gzip;q= 0;q=1": "", "gzip;q =0;q=1": "gzip",
@@ -130,7 +130,7 @@ func TestNumbers_Accepted(t *testing.T) {
 	}
 }
 
-// What repeats nothing is packed too, where it has few characters.
+// Text without repetitions is compressed too, if it has few different characters.
 func TestNumbers_RandomLetters(t *testing.T) {
 	t.Parallel()
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

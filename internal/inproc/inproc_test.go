@@ -30,11 +30,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// service answers by what its request asks for; the app profile is the script.
+// service answers as its request asks; the app profile is the script.
 type service struct {
 	btpb.UnimplementedBigtableServer
-	sent chan int   // a token for every row that ReadRows was able to send
-	left chan error // why ReadRows stopped early
+	sent chan int   // a token for every row that ReadRows could send
+	left chan error // error with which ReadRows stopped early
 }
 
 func newService() *service {
@@ -120,7 +120,7 @@ func row(i int) *btpb.ReadRowsResponse {
 	}
 }
 
-// recoverUnary and recoverStream stand for the interceptors of a real server.
+// recoverUnary and recoverStream represent the interceptors of a real server.
 func recoverUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (resp any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -139,7 +139,7 @@ func recoverStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, h
 	return handler(srv, ss)
 }
 
-// channels are the ways to reach a service that must not be told apart.
+// channels are the connections to a service that must be indistinguishable.
 func channels(t *testing.T, svc btpb.BigtableServer) map[string]grpc.ClientConnInterface {
 	t.Helper()
 	lis := bufconn.Listen(1 << 20)
@@ -178,8 +178,8 @@ func describe(err error) string {
 	return fmt.Sprintf("%v %q %v", status.Code(err), status.Convert(err).Message(), status.Convert(err).Details())
 }
 
-// TestSameOutcome runs each call over bufconn and in process: what the client
-// can see of it must be the same.
+// TestSameOutcome runs each call over bufconn and in process: the client must see the same
+// results.
 func TestSameOutcome(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -268,7 +268,7 @@ func invoke(method string) func(context.Context, grpc.ClientConnInterface) strin
 	}
 }
 
-// read gives the rows, how the stream ended, and its header and trailer.
+// read returns the rows, the end of the stream, and its header and trailer.
 func read(script string, rows int64) func(context.Context, grpc.ClientConnInterface) string {
 	return func(ctx context.Context, cc grpc.ClientConnInterface) string {
 		ctx = metadata.AppendToOutgoingContext(ctx, "ask", "x")
@@ -294,8 +294,8 @@ func read(script string, rows int64) func(context.Context, grpc.ClientConnInterf
 	}
 }
 
-// TestNoCopy: the handler works on the caller's request, and the client gets
-// the handler's response, down to the same slices; a clone mode copies both.
+// TestNoCopy: the handler gets the caller's request, and the client gets the handler's
+// response, with the same slices; clone mode copies both.
 func TestNoCopy(t *testing.T) {
 	t.Parallel()
 	for _, clone := range []bool{false, true} {
@@ -334,7 +334,7 @@ func (e echo) ReadModifyWriteRow(_ context.Context, r *btpb.ReadModifyWriteRowRe
 	return e.fn(r), nil
 }
 
-// TestPanic_NoInterceptor: the channel itself keeps a panic from the caller.
+// TestPanic_NoInterceptor: the channel itself shields the caller from a panic.
 func TestPanic_NoInterceptor(t *testing.T) {
 	t.Parallel()
 	ch := open(t, newService(), inproc.Options{})
@@ -366,14 +366,14 @@ func TestBackPressure(t *testing.T) {
 		if _, err := stream.Recv(); err != nil {
 			t.Fatal(err)
 		}
-		if got := len(svc.sent); got != i { // a token comes after Send returns
+		if got := len(svc.sent); got != i { // the token follows the return of Send
 			t.Errorf("after %d messages the handler has gone past %d", i+1, got)
 		}
 	}
 }
 
-// TestAbandon: a client that leaves by canceling ends the handler, whether it
-// waits in Send, waits for its context, or has not begun.
+// TestAbandon: a client that cancels ends the handler, whether it waits in Send, waits for its
+// context, or has not begun.
 func TestAbandon(t *testing.T) {
 	t.Parallel()
 	t.Run("in Send", func(t *testing.T) {
@@ -454,7 +454,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestClientStreaming is refused by name.
+// TestClientStreaming: the error names the method.
 func TestClientStreaming(t *testing.T) {
 	t.Parallel()
 	_, err := btpb.NewBigtableClient(open(t, newService(), inproc.Options{})).OpenTable(t.Context())
@@ -463,7 +463,7 @@ func TestClientStreaming(t *testing.T) {
 	}
 }
 
-// TestOnFinish: the option hears of the end of every call, once.
+// TestOnFinish: the option is called at the end of every call, once.
 func TestOnFinish(t *testing.T) {
 	t.Parallel()
 	client := btpb.NewBigtableClient(open(t, newService(), inproc.Options{}))
@@ -497,9 +497,8 @@ func BenchmarkInvoke(b *testing.B) {
 	}
 }
 
-// TestShortRead_Left: the handler of a read of one row has returned once its first
-// message is there. A client that leaves then leaves nothing behind that is to
-// be ended.
+// TestShortRead_Left: the handler of a read of one row has returned when its first message
+// arrives. A client that leaves then leaves nothing to end.
 func TestShortRead_Left(t *testing.T) {
 	t.Parallel()
 	ch := open(t, newService(), inproc.Options{})
@@ -526,8 +525,8 @@ func TestShortRead_Left(t *testing.T) {
 	}
 }
 
-// TestShortRead_Goexit: a goroutine that ends within an interceptor, as that of
-// a test that fails there, does not keep Close waiting.
+// TestShortRead_Goexit: a goroutine that ends inside an interceptor, such as a failing test,
+// does not block Close.
 func TestShortRead_Goexit(t *testing.T) {
 	t.Parallel()
 	ch := inproc.New(inproc.Options{Stream: func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
@@ -552,8 +551,8 @@ func TestShortRead_Goexit(t *testing.T) {
 	}
 }
 
-// TestClose_Waits checks that no handler runs once Close has returned: neither
-// that of a stream whose reader has left, nor that of one who still reads.
+// TestClose_Waits checks that no handler runs after Close has returned, whether its reader has
+// left or still reads.
 func TestClose_Waits(t *testing.T) {
 	t.Parallel()
 	for range 50 {

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 )
 
-// TestShare hands over each message that is shared by assignment, with every
-// field of its type set: a field that a newer client adds fails it.
+// TestShare passes each message that is shared by assignment, with every field of its type
+// set. It fails when a newer client adds a field.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	for _, empty := range []proto.Message{
@@ -79,7 +79,7 @@ func scalar(fd protoreflect.FieldDescriptor) protoreflect.Value {
 	return value
 }
 
-// scalars are values of the kinds that fields have which are no messages.
+// scalars are values of the scalar kinds of fields.
 var scalars = map[protoreflect.Kind]protoreflect.Value{
 	protoreflect.BoolKind:   protoreflect.ValueOfBool(true),
 	protoreflect.EnumKind:   protoreflect.ValueOfEnum(1),

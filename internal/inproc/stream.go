@@ -36,7 +36,7 @@ type clientStream struct {
 	told    bool            // the client's options have the end of the call
 	done    bool
 	err     error // why the stream ended; io.EOF after success
-	handler error // what the handler returned
+	handler error // error of the handler
 }
 
 // abandon ends the handler of a stream whose context has ended.

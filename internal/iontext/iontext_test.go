@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// everyType is an item with all types, and what needs escapes.
+// everyType is an item with all types, and with characters that need escapes.
 const everyType = `{"b":{"B":"AAECAw=="},"bs":{"BS":["","AA=="]},"l":{"L":[{"N":"-1.5"},{"NULL":true},{"L":[]}]},"m":{"M":{"a b":{"BOOL":false},"null":{"S":""},"it's":{"M":{}},"$x":{"S":"x"}}},` +
 	`"n":{"N":"100000000000000000000"},"ns":{"NS":["-2","0.001"]},"s":{"S":"\"\\\n\r\t\u0001é😀'"},"ss":{"SS":["a","b"]},"t":{"BOOL":true}}`
 
@@ -50,7 +50,7 @@ func TestAppendJSON(t *testing.T) {
 		`{Item:{a:{{ AA == }}}}`:                                `{"Item":{"a":{"B":"AA=="}}}`,
 		`{Item:{a:'$dynamodb_SS' :: ["x"]}}`:                    `{"Item":{"a":{"SS":["x"]}}}`,
 		`{Item:{a:[{b:null},true]}}`:                            `{"Item":{"a":{"L":[{"M":{"b":{"NULL":true}}},{"BOOL":true}]}}}`,
-		`{Item:{a:$dynamodb_NS::[]}}`:                           `{"Item":{"a":{"NS":[]}}}`, // what reads it refuses it
+		`{Item:{a:$dynamodb_NS::[]}}`:                           `{"Item":{"a":{"NS":[]}}}`, // the reader of the JSON rejects it
 	} {
 		got, err := AppendJSON(nil, []byte(text))
 		if err != nil || string(got) != want {
@@ -102,7 +102,7 @@ func TestAppendJSON_Refused(t *testing.T) {
 	}
 }
 
-// Whatever is read is JSON, and an item of it is written and read as the same.
+// Accepted input becomes JSON, and an item in it survives a round trip.
 func FuzzAppendJSON(f *testing.F) {
 	f.Add(string(AppendLine(nil, Member{"Item", item(f, everyType)})))
 	f.Add(`{Item:{a:"\x41\u00e9\U0001F600\ud83d\ude00\0",b:{{AA ==}},c:1d3,'x y':$dynamodb_NS::[1,2.]}}`)

@@ -1,11 +1,9 @@
-// Package itemtext splits files of DynamoDB items into the texts of their items: objects of
-// JSON one after the other, as ImportTable takes them, or lines. Objects may stand on one
-// line, and one may have several. Source: developer guide, "S3 import formats for DynamoDB".
+// Package itemtext splits files of DynamoDB items into the texts of their items: consecutive
+// JSON objects, as ImportTable accepts them, or lines. A line may hold several objects, and an
+// object may span several lines. Source: developer guide, "S3 import formats for DynamoDB".
 //
-// What it promises: memory is bounded by the longest text; after a damaged object the items
-// on the lines behind its first one are read.
-//
-// What it does not do: it parses no item.
+// Memory is bounded by the longest text. After a damaged object, reading continues on the line
+// after its first one. The package does not parse items.
 package itemtext
 
 import (
@@ -17,35 +15,35 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Errors of a text that has more than Reader.MaxBytes.
+// Errors of a text of more than Reader.MaxBytes.
 var (
 	ErrTooLong = errors.New("the text of an item is too long")
 	ErrBlank   = errors.New("too much space before an item")
 )
 
-// maxDepth is deeper than any item is nested in JSON: DynamoDB takes 32 levels, of two
-// objects each, in an object of a few more.
+// maxDepth is more than the nesting of any item in JSON: DynamoDB allows 32 levels of two
+// objects each, inside an object with a few more.
 const maxDepth = 80
 
-// Reader reads the texts of a file. Text and MaxBytes are to be set; it is not safe for
+// Reader reads the texts of a file. Text and MaxBytes must be set; it is not safe for
 // concurrent use.
 type Reader struct {
 	Text     *bufio.Reader
-	MaxBytes int // of a text, and of the space before one
+	MaxBytes int // of a text, and of the space before it
 
-	buf    []byte // of Text; what comes before at is done with
+	buf    []byte // a piece of Text; the bytes before at are consumed
 	at     int
 	lines  int  // line ends before at
-	line   int  // of the text that was returned last
-	inside bool // at is behind an object, on its line
+	line   int  // of the last returned text
+	inside bool // at is after an object, on its line
 	tokens jsontext.Decoder
 }
 
 // Line returns the line on which the last text begins, from 1.
 func (r *Reader) Line() int { return r.line }
 
-// Next returns the next line that is not blank, without the space around it; it is good
-// until the next call. Errors: io.EOF, ErrTooLong, ErrBlank, those of Text.
+// Next returns the next line that is not blank, without surrounding space; it is valid until
+// the next call. Errors: io.EOF, ErrTooLong, ErrBlank, those of Text.
 func (r *Reader) Next() ([]byte, error) {
 	if err := r.skipSpace(); err != nil {
 		return nil, err
@@ -59,10 +57,10 @@ func (r *Reader) Next() ([]byte, error) {
 	return text, nil
 }
 
-// Item parses the next item, by its text: first the line as a whole, and where that fails
-// the object that begins it, if that ends elsewhere. The error of parse is returned, and the
-// next call continues behind the object, or else on the next line. Other errors are those of
-// Next, after which nothing can be read.
+// Item passes the text of the next item to parse: first the whole line; if that fails, the
+// object at its beginning, unless the object ends with the line. It returns the error of
+// parse; the next call then continues after the object, or else on the next line. Other errors
+// are those of Next, after which nothing can be read.
 func (r *Reader) Item(parse func(text []byte) error) error {
 	if err := r.skipSpace(); err != nil {
 		return err
@@ -91,7 +89,7 @@ func (r *Reader) Item(parse func(text []byte) error) error {
 		r.inside = true
 		return parse(text)
 	}
-	if r.inside || tooLong != nil { // the rest of the line is no object
+	if r.inside || tooLong != nil { // the rest of the line is not an object
 		if end, err = r.lineEnd(); err != nil {
 			return err
 		}
@@ -101,10 +99,10 @@ func (r *Reader) Item(parse func(text []byte) error) error {
 	return failed
 }
 
-// space is what JSON and lines have between texts.
+// space has the separators of JSON texts and lines.
 const space = " \t\r\n\v\f"
 
-// skipSpace goes to the next text.
+// skipSpace moves to the next text.
 func (r *Reader) skipSpace() error {
 	if r.at > cap(r.buf)/2 {
 		r.buf = r.buf[:copy(r.buf, r.buf[r.at:])]
@@ -130,7 +128,7 @@ func (r *Reader) skipSpace() error {
 	}
 }
 
-// consume marks the text before end as done with.
+// consume marks the text before end as consumed.
 func (r *Reader) consume(end int) {
 	if n := bytes.Count(r.buf[r.at:end], []byte{'\n'}); n > 0 {
 		r.lines += n
@@ -139,7 +137,7 @@ func (r *Reader) consume(end int) {
 	r.at = end
 }
 
-// fill reads on, to the end of the line at most.
+// fill reads more text, at most to the end of the line.
 func (r *Reader) fill() error {
 	if len(r.buf)-r.at > r.MaxBytes {
 		return ErrTooLong
@@ -152,7 +150,7 @@ func (r *Reader) fill() error {
 	return err
 }
 
-// lineEnd reads the line to its end, and returns where that is in buf.
+// lineEnd reads the line to its end, and returns the end's index in buf.
 func (r *Reader) lineEnd() (int, error) {
 	for from := r.at; ; {
 		if i := bytes.IndexByte(r.buf[from:], '\n'); i >= 0 {
@@ -176,8 +174,8 @@ func (r *Reader) within(end int) (int, error) {
 	return end, nil
 }
 
-// objectEnd returns where the object at hand ends in buf; 0 if no JSON object that can be of
-// an item begins there. It reads on as far as the text is JSON.
+// objectEnd returns the end of the current object in buf, or 0 if no JSON object begins there
+// that can be an item. It reads more text only while the text is JSON.
 func (r *Reader) objectEnd() (int, error) {
 	if r.buf[r.at] != '{' {
 		return 0, nil
@@ -197,11 +195,11 @@ func (r *Reader) objectEnd() (int, error) {
 	}
 }
 
-// ahead reads the text from at on, and keeps it.
+// ahead reads the text from at on, and keeps it in the buffer.
 type ahead struct {
 	r      *Reader
 	at     int
-	failed error // of reading
+	failed error // error of the source
 }
 
 // Read implements io.Reader.

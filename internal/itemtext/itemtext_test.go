@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// read returns the items of a text as "LINE TEXT", the damaged ones with a "!", and the
-// error that ended it.
+// read returns the items of a text as "LINE TEXT", damaged ones with a "!", and the error at
+// the end.
 func read(text io.Reader, most int) (got []string, end error) {
 	r := &Reader{Text: bufio.NewReaderSize(text, 16), MaxBytes: most}
 	for {

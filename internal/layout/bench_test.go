@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// BenchmarkLens measures an item of ten attributes, laid out and read back.
+// BenchmarkLens lays out an item of ten attributes, and reads it back.
 func BenchmarkLens(b *testing.B) {
 	key := lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.S}, Range: lens.KeyAttr{Name: "SK", Type: attr.S}}
 	item := attr.Item{"PK": attr.String("customer-000001"), "SK": attr.String("order-000001")}

@@ -13,9 +13,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// closeLast finds the rules whose last segments are to be escaped: where rules differ
-// in their numbers of segments, and a row of one could be another's, all but those of
-// the most segments.
+// closeLast finds the rules whose last segments must be escaped. If rules have different
+// numbers of segments, and a row of one could be a row of another, these are all but the rules
+// with the most segments.
 func (c *compiler) closeLast() {
 	j := &c.l.joiner
 	most, meet := 0, false
@@ -38,10 +38,9 @@ func (c *compiler) closeLast() {
 	}
 }
 
-// Stray reports whether the row of an item of a rule is also that of an item which
-// another rule, with more segments, would put there: a delimiter in the last segment of
-// one is taken for the end of a segment by the other. key is the key of that item as far
-// as the row tells it.
+// Stray reports whether the row of an item of a rule is also the row of an item under another
+// rule with more segments: a delimiter in the last segment of the one is the end of a segment
+// for the other. key is the key of that item as far as the row determines it.
 func (m *Mapping) Stray(rule string, row []byte) (other string, key attr.Item, ok bool) {
 	l, r := m.ruleNamed(rule)
 	if r == nil {
@@ -59,7 +58,7 @@ func (m *Mapping) Stray(rule string, row []byte) (other string, key attr.Item, o
 			}
 		}
 		if of, _, err := l.bind(key); len(key) == r.keys && (err != nil || of != o) {
-			continue // the key is no rule's, or another one's
+			continue // the key belongs to no rule, or to another one
 		}
 		return o.name, key, true
 	}
@@ -96,7 +95,7 @@ func (c *compiler) exclusive() {
 	}
 }
 
-// absences checks that no two rules record in one row what their versions lack.
+// absences rejects two rules that record missing attributes of versions in one row.
 func (c *compiler) absences() {
 	if !c.l.sidecar {
 		return
@@ -110,15 +109,14 @@ func (c *compiler) absences() {
 	}
 }
 
-// rowsMeet reports whether two rules may write the same row: true unless it
-// is certain that they do not.
+// rowsMeet reports whether two rules may write the same row: false only if that is impossible.
 func (c *compiler) rowsMeet(a, b *rule) bool {
 	if c.direct(a) && c.direct(b) && slices.EqualFunc(a.row, b.row, func(x, y *rowkey.Template) bool { return x.Src == y.Src }) {
-		return false // the row tells the whole key, and so the rule
+		return false // the row determines the whole key, and so the rule
 	}
 	n := min(len(a.row), len(b.row))
 	if c.l.joiner.Kind == rowkey.JoinFixed && !slices.Equal(a.widths, b.widths) {
-		// Segments of one are not those of the other.
+		// Segments of one rule differ from those of the other.
 		ap, _ := a.row[0].LiteralEnds(nil)
 		bp, _ := b.row[0].LiteralEnds(nil)
 		return bytes.HasPrefix(ap, bp) || bytes.HasPrefix(bp, ap)
@@ -152,8 +150,7 @@ func (c *compiler) rowsMeet(a, b *rule) bool {
 	return true
 }
 
-// direct reports whether the row refers to the key attributes themselves, all
-// of them.
+// direct reports whether the row refers directly to all key attributes.
 func (c *compiler) direct(r *rule) bool {
 	for s := range r.rowSlots {
 		if s >= rowkey.FirstCapture {
@@ -163,7 +160,7 @@ func (c *compiler) direct(r *rule) bool {
 	return len(r.rowSlots) == r.keys
 }
 
-// prefixOf is how the text of a reference to a key attribute begins.
+// prefixOf returns the literal prefix of the text of a reference to a key attribute.
 func (r *rule) prefixOf(p *rowkey.Part) []byte {
 	if p.Slot < 0 || p.Slot >= r.keys || r.when[p.Slot] == nil || p.Enc.Name != "s" {
 		return nil
@@ -172,7 +169,7 @@ func (r *rule) prefixOf(p *rowkey.Part) []byte {
 	return prefix
 }
 
-// claims checks that no two puts can write the same cell, unless tags tell.
+// claims checks that no two puts can write the same cell, unless tags distinguish them.
 func (c *compiler) claims() {
 	type claim struct {
 		r *rule
@@ -201,12 +198,12 @@ func (c *compiler) claims() {
 				}
 				continue
 			case x.r == y.r && (x.p == x.r.star && y.p.qual.IsLiteral() || y.p == y.r.star && x.p.qual.IsLiteral()):
-				continue // an attribute of that very name is refused when it comes
+				continue // an attribute with this very name is rejected at runtime
 			}
 			c.fail(x.p.path+".cell", lens.CodeCollision,
 				fmt.Sprintf("rules %s and %s can write the same cell (%s:%s and %s:%s)", y.r.name, x.r.name, y.p.family, y.p.qual.Src, x.p.family, x.p.qual.Src),
 				"distinct columns, or tag: true on all of the rules but one")
-			break // of each put one
+			break // once per put
 		}
 	}
 }
@@ -220,7 +217,7 @@ func qualifiersMeet(a, b *rowkey.Template) bool {
 	}
 	ap, as := a.LiteralEnds(nil)
 	bp, bs := b.LiteralEnds(nil)
-	if b.IsLiteral() { // nothing goes on behind its ends
+	if b.IsLiteral() { // a literal continues nothing after its end
 		return bytes.HasPrefix(bp, ap) && bytes.HasSuffix(bs, as)
 	}
 	return (bytes.HasPrefix(ap, bp) || bytes.HasPrefix(bp, ap)) && (bytes.HasSuffix(as, bs) || bytes.HasSuffix(bs, as))

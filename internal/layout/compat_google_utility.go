@@ -17,13 +17,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// googleUtility is the layout of Google's DynamoDB to Bigtable migration
-// utility: the partition key as text is the row key, one family, a column for
-// each attribute, nested maps as dotted columns, everything as text at
-// timestamp 0. Types do not come back.
+// googleUtility is the layout of Google's DynamoDB to Bigtable migration utility: the
+// partition key as text is the row key, there is one family, a column per attribute, nested
+// maps are dotted columns, and all values are text at timestamp 0. Types are lost.
 //
-// Source: GoogleCloudPlatform/professional-services,
-// tools/dynamodb-bigtable-migration (DynamoRowUtils, BeamRowUtils).
+// Source: GoogleCloudPlatform/professional-services, tools/dynamodb-bigtable-migration
+// (DynamoRowUtils, BeamRowUtils).
 type googleUtility struct {
 	table    string
 	key      lens.KeySchema
@@ -61,7 +60,7 @@ func (l *googleUtility) fault(code lens.Code, item attr.Item, name, what, expect
 	return &lens.Error{Code: code, Table: l.table, Rule: mapfile.CompatGoogleUtility, Key: l.key.KeyOf(item), Attribute: name, What: what, Expected: expected}
 }
 
-// row is the partition key as text; that of a binary is base64 of base64.
+// row returns the partition key as text; a binary is base64 of base64.
 func (l *googleUtility) row(key attr.Item) ([]byte, *lens.Error) {
 	if err := (lens.KeySchema{Hash: l.key.Hash}).Check(l.table, key); err != nil {
 		return nil, err
@@ -76,14 +75,14 @@ func (l *googleUtility) row(key attr.Item) ([]byte, *lens.Error) {
 	return row, nil
 }
 
-// text is the value of the cell of an attribute that is no map, and whether
-// it stands in JSON as it is. bad says why the utility fails on it.
+// text returns the cell value of an attribute that is not a map. raw reports that JSON
+// contains it unquoted. bad is the reason for which the utility fails on it.
 func (l *googleUtility) text(v attr.Value) (b []byte, raw bool, bad string) {
 	switch v.Type {
 	case attr.S:
 		return []byte(v.Str), false, ""
 	case attr.N:
-		// Without a point it is parsed as a long.
+		// Without a point the utility parses it as a long.
 		if _, err := strconv.ParseInt(v.Str, 10, 64); err != nil && !strings.Contains(v.Str, ".") {
 			return nil, false, fmt.Sprintf("the utility fails on %s, which is not a 64-bit integer", v.Str)
 		}
@@ -135,8 +134,7 @@ func (l *googleUtility) appendJSON(dst []byte, v attr.Value) ([]byte, string) {
 	return codec.AppendPlainJSON(dst, attr.String(string(b))), ""
 }
 
-// twiceBase64 is the base64 of what DynamoDB's JSON has, which is base64
-// already.
+// twiceBase64 returns the base64 of the value in DynamoDB's JSON, which is already base64.
 func twiceBase64(raw string) string {
 	return base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(raw))))
 }
@@ -189,7 +187,7 @@ func (l *googleUtility) locate(key attr.Item) (lens.Location, error) {
 	return lens.Location{Rule: mapfile.CompatGoogleUtility, Row: row, Own: []lens.Extent{{Family: l.families[0].Name, Prefix: true}}}, nil
 }
 
-// items reads every column as an attribute of type S: nothing tells more.
+// items reads every column as an attribute of type S: the types are lost.
 func (l *googleUtility) items(row Row) ([]attr.Item, error) {
 	key := row.Key
 	if l.key.Hash.Type == attr.B {
@@ -225,8 +223,7 @@ func (l *googleUtility) items(row Row) ([]attr.Item, error) {
 	return []attr.Item{item}, nil
 }
 
-// returned is what the columns tell of an item, which is all text, and what they
-// do not.
+// returned returns the item as the columns have it, which is all text, and the losses.
 func (l *googleUtility) returned(item attr.Item, placed lens.Placed) (attr.Item, []Loss) {
 	back, err := l.items(Row{Key: placed.Row, Cells: placed.Cells})
 	if err != nil || len(back) == 0 {
@@ -269,7 +266,7 @@ func (l *googleUtility) planQuery(c attr.KeyRange) (lens.Plan, error) {
 
 func (l *googleUtility) planScan() lens.Plan { return lens.Plan{Spans: []Span{{}}} }
 
-// fidelity says what the utility loses of each attribute.
+// fidelity describes the utility's losses by attribute.
 func (l *googleUtility) fidelity() []Fidelity {
 	const rule = mapfile.CompatGoogleUtility
 	var all []Fidelity

@@ -20,8 +20,8 @@ source: {table: Users, key: {hash: {name: Username, type: S}}, schema: {Hobbies:
 target: {table: users, families: {cf1: {gc: {versions: 1}}}}
 `
 
-// TestGoogleUtility_Sample lays out an item as the utility does, by its
-// documentation: testdata/google_utility has the item and its row.
+// TestGoogleUtility_Sample lays out an item as the utility's documentation describes:
+// testdata/google_utility has the item and its row.
 func TestGoogleUtility_Sample(t *testing.T) {
 	t.Parallel()
 	read := func(name string, into any) {
@@ -86,8 +86,7 @@ func TestGoogleUtility_Sample(t *testing.T) {
 	}
 }
 
-// payload is a value as JSON where it is a list, since its spaces do not
-// matter, else as text.
+// payload returns a list as JSON, since its spaces do not matter, and other values as text.
 func payload(b []byte) any {
 	var list []any
 	if json.Unmarshal(b, &list) == nil {
@@ -96,8 +95,8 @@ func payload(b []byte) any {
 	return string(b)
 }
 
-// TestGoogleUtility checks what the utility does to the types, where it fails,
-// and what the fidelity table says of it.
+// TestGoogleUtility checks the utility's effect on types, its failures, and the fidelity
+// table.
 func TestGoogleUtility(t *testing.T) {
 	t.Parallel()
 	m, err := Load("google.yaml", []byte(googleMapping))
@@ -148,7 +147,7 @@ func TestGoogleUtility(t *testing.T) {
 	if d := cmp.Diff(want, losses); d != "" {
 		t.Errorf("fidelity (-want +got):\n%s", d)
 	}
-	// The sort key is an attribute like others; a query reads the one row.
+	// The sort key is an ordinary attribute; a query reads the one row.
 	sorted, err := Load("google.yaml", []byte(strings.Replace(googleMapping, "type: S}}", "type: B}, range: {name: at, type: N}}", 1)))
 	if err != nil {
 		t.Fatal(err)

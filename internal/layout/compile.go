@@ -15,16 +15,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// rules is the layout that a mapping file describes.
+// rules is the layout described by a mapping file.
 type rules struct {
 	table    string
 	key      lens.KeySchema
 	joiner   rowkey.Joiner
 	families []Family
 	declared map[string]GC
-	rank     map[string]int // of a family among them
-	// setFamily and mapFamily name the family of an attribute's sets and
-	// maps, where one is declared; familyAttr is the inverse of both.
+	rank     map[string]int // rank of a family among them
+	// setFamily and mapFamily have the declared families of attributes' sets and maps;
+	// familyAttr is the inverse of both.
 	setFamily, mapFamily map[string]string
 	familyAttr           map[string]string
 	shared               string // family of the attributes in sharedAttrs
@@ -32,7 +32,7 @@ type rules struct {
 	ttl                  *timeToLive
 	sidecar              bool // `_t` is declared and the profile uses it
 	keepUnknown          bool
-	tags                 bool // a rule writes them
+	tags                 bool // a rule writes tags
 	rules                []*rule
 }
 
@@ -41,16 +41,15 @@ var (
 	ruleName   = regexp.MustCompile(`^[-_.a-zA-Z0-9]+$`)
 )
 
-// compiler turns a Spec into rules. It goes on behind a fault, wherever what follows
-// does not depend on it: all are told at once.
+// compiler converts a Spec to rules. After a fault it continues with everything that does not
+// depend on it, to report all faults at once.
 type compiler struct {
 	spec *mapfile.Spec
 	l    *rules
-	// schemas are what each rule knows of attributes; the last one is that of the
-	// table.
+	// schemas has each rule's types of attributes; the last one is that of the table.
 	schemas []map[string]codec.Schema
 	faults  []*mapfile.SpecError
-	// sounds are the rules without a fault of their own; all of them, if whole.
+	// sounds are the rules without a fault of their own; these are all rules if whole is set.
 	sounds []*rule
 	whole  bool
 }
@@ -69,8 +68,8 @@ func (c *compiler) sound(f func()) bool {
 	return len(c.faults) == before
 }
 
-// rules compiles the rules one by one. proven is what the joiner auto has come to, ""
-// while that is open.
+// rules compiles the rules one by one. proven is the outcome of the joiner auto, "" while that
+// is open.
 func (c *compiler) rules(proven string) {
 	spec := c.spec
 	c.l = &rules{
@@ -121,8 +120,7 @@ func (c *compiler) rules(proven string) {
 	}
 }
 
-// together checks the rules against each other. Of some that are sound it finds what
-// is wrong between two, whatever the others are.
+// together checks the sound rules against each other, whatever the other rules are.
 func (c *compiler) together() {
 	all := c.l.rules
 	c.l.rules = c.sounds
@@ -130,7 +128,7 @@ func (c *compiler) together() {
 		c.closeLast()
 		c.exclusive()
 	} else {
-		c.l.joiner.All = c.l.joiner.All || c.l.joiner.Auto // as it may come to be with the others
+		c.l.joiner.All = c.l.joiner.All || c.l.joiner.Auto // the worst case with the other rules
 	}
 	c.claims()
 	c.absences()
@@ -159,7 +157,7 @@ func (c *compiler) key() {
 	}
 }
 
-// ruleSchemas finds out what each rule knows of the types of attributes.
+// ruleSchemas determines each rule's types of attributes.
 func (c *compiler) ruleSchemas() {
 	for i := range c.spec.Rules {
 		r := &c.spec.Rules[i]
@@ -185,8 +183,8 @@ func (c *compiler) ruleSchemas() {
 	c.schemas = append(c.schemas, c.spec.Source.Schema)
 }
 
-// attributes are those that are of some kind under a rule, or in the schema of the
-// table, in order of name.
+// attributes returns the attributes with a schema of some kind, under a rule or in the table,
+// sorted by name.
 func (c *compiler) attributes(is func(codec.Schema) bool) []string {
 	names := map[string]bool{}
 	for _, schema := range c.schemas {
@@ -199,9 +197,9 @@ func (c *compiler) attributes(is func(codec.Schema) bool) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Compile checks that every rule of spec can be inverted and builds the
-// mapping. Errors are *SpecError, or of several faults SpecErrors; where spec came
-// from Parse they have its positions. The Spec must not be changed afterwards.
+// Compile checks that every rule of spec can be inverted and builds the mapping. Errors are
+// *SpecError, or SpecErrors for several faults; they have the positions of a spec from Parse.
+// The Spec must not be changed afterwards.
 func Compile(spec *mapfile.Spec) (*Mapping, error) { return compile(spec, "") }
 
 func compile(spec *mapfile.Spec, proven string) (*Mapping, error) {

@@ -59,9 +59,9 @@ func (c *compiler) index(m *Mapping, i int) {
 	m.indexes = append(m.indexes, x)
 }
 
-// bar bars an attribute without which no item of the rule is in an index: one of its key
-// that the rule's own schema does not have. It returns false if there is none. The
-// attribute expiry is in all schemas.
+// bar bars an attribute whose absence keeps the rule's items out of an index: a key attribute
+// of the index that the rule's own schema lacks. It returns false if there is no such
+// attribute. The attribute expiry is in all schemas.
 func (r *rule) bar(c *compiler, g *mapfile.GSI, expiry, why string) bool {
 	for _, a := range g.Key.Attrs() {
 		if _, has := r.schema[a.Name]; r.listed && !has && !c.l.key.IsKey(a.Name) && a.Name != expiry {

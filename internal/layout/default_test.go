@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// TestDefault_Extremes holds the default layout to every legal item: the
-// longest keys of the worst bytes, and names longer than a qualifier.
+// TestDefault_Extremes checks the default layout with extreme legal items: the longest keys of
+// the worst bytes, and names longer than a qualifier.
 func TestDefault_Extremes(t *testing.T) {
 	t.Parallel()
 	key := lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.B}, Range: lens.KeyAttr{Name: "SK", Type: attr.B}}
@@ -70,8 +70,8 @@ func TestDefault_Extremes(t *testing.T) {
 	}
 }
 
-// TestPlace_LongMembers checks that members and keys longer than a qualifier
-// are kept, as one cell.
+// TestPlace_LongMembers checks that members and keys longer than a qualifier are stored as one
+// cell.
 func TestPlace_LongMembers(t *testing.T) {
 	t.Parallel()
 	m := subjects[0].mapping(t)
@@ -100,8 +100,8 @@ func TestPlace_LongMembers(t *testing.T) {
 	}
 }
 
-// TestItems_Native reads what other clients write: older versions, members
-// with any value, columns of nobody.
+// TestItems_Native reads cells of other clients: older versions, members with any value,
+// unknown columns.
 func TestItems_Native(t *testing.T) {
 	t.Parallel()
 	m := subjects[0].mapping(t)
@@ -131,8 +131,8 @@ func TestItems_Native(t *testing.T) {
 	}
 }
 
-// TestItems_Hostile checks that no row ends the process, and that what is read
-// from one can be laid out again or is refused.
+// TestItems_Hostile checks that no row causes a panic, and that its items can be laid out
+// again or are rejected.
 func TestItems_Hostile(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects {
@@ -169,8 +169,7 @@ func TestItems_Hostile(t *testing.T) {
 	}
 }
 
-// TestPlace_Deepest checks that attributes nested as deeply as they may be are
-// held in every form.
+// TestPlace_Deepest checks that every form holds attributes of the maximal depth.
 func TestPlace_Deepest(t *testing.T) {
 	t.Parallel()
 	deep := attr.String("bottom")
@@ -223,7 +222,7 @@ func TestMapping_Collision(t *testing.T) {
 	}
 }
 
-// TestMapping_Accessors checks what a mapping says of itself.
+// TestMapping_Accessors checks the accessors of a mapping.
 func TestMapping_Accessors(t *testing.T) {
 	t.Parallel()
 	m := subjects[0].mapping(t)

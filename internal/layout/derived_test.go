@@ -25,9 +25,9 @@ func drawItemOf(t *rapid.T, m *Mapping) attr.Item {
 	return m.draw(g)
 }
 
-// TestRoundTrip_Derived attacks the shipped mappings, and those of the tests,
-// with items drawn from the mapping itself. The quick tier attacks every third
-// mapping of the tests, and each with fewer items.
+// TestRoundTrip_Derived attacks the shipped mappings, and those of the tests, with items drawn
+// from the mapping itself. The quick tier attacks every third mapping of the tests, and each
+// with fewer items.
 func TestRoundTrip_Derived(t *testing.T) {
 	t.Parallel()
 	var all []subject
@@ -66,7 +66,7 @@ func TestRoundTrip_Derived(t *testing.T) {
 		m := s.mapping(t)
 		l, ok := m.layout.(*rules)
 		if !ok || slices.ContainsFunc(l.rules, func(r *rule) bool { return r.loses() }) {
-			continue // what it loses does not come back
+			continue // lossy attributes do not come back
 		}
 		t.Run(cmp.Or(s.name, fmt.Sprint(m.TargetTable())), func(t *testing.T) {
 			t.Parallel()

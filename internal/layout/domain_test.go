@@ -7,12 +7,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// A value that is refused is shown, and a way out is proposed only where it leads
-// out: not an acceptance that is there, or that is for other values.
+// An error shows the rejected value, and proposes only remedies that help: no acceptance that
+// exists, or that covers other values.
 func TestPlace_RefusedValue(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		accept, item, want string // want: "" where it is taken
+		accept, item, want string // want: "" for an accepted item
 	}{
 		"inexact":          {"", `{"id":{"S":"1"},"f":{"N":"9007199254740993"}}`, `attribute "f": the value is {"N":"9007199254740993"}; expected a number that 64 bits of floating point hold exactly (codec f64be), or accept_loss: [{what: precision}], or a family _t for exceptions`},
 		"exact":            {"", `{"id":{"S":"1"},"f":{"N":"0.5"}}`, ""},

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// own are the extents of an item.
+// own returns the extents of an item.
 func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]lens.Extent, *lens.Error) {
 	if r.exclusive {
 		return l.wholeRow(), nil
@@ -52,7 +52,7 @@ func (l *rules) wholeRow() []lens.Extent {
 	return own
 }
 
-// extent are the cells of one put; variables without a value stand for all.
+// extent returns the cells of one put; variables without a value match all values.
 func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (lens.Extent, *lens.Error) {
 	qual, whole, bad := p.qual.RenderKnown(nil, vars, -1)
 	if bad != nil {
@@ -91,10 +91,9 @@ func (l *rules) locate(key attr.Item) (lens.Location, error) {
 	return lens.Location{Rule: r.name, Row: row, Own: own, Shared: r.shared, Derived: r.isCopy(vars)}, nil
 }
 
-// Collision reports that a row holds another item in the place of the given
-// key's: two items of rules that share a column cannot both be there. row is the
-// row of key, or the part of it in the key's extents. Errors are *Error:
-// E-COLLISION, or those of Items.
+// Collision reports that the place of key in a row holds another item: two items of rules that
+// share a column cannot both exist. row is the row of key, or the part of it in the key's
+// extents. Errors are *Error: E-COLLISION, or those of Items.
 func (m *Mapping) Collision(row Row, key attr.Item) error {
 	at, err := m.Locate(key)
 	if err != nil {

@@ -47,15 +47,14 @@ func (c *compiler) families() {
 	c.sharedFamily()
 }
 
-// collected reports whether the file says, rightly or wrongly, that garbage collection
+// collected reports whether the file declares, correctly or not, that garbage collection
 // deletes items.
 func (c *compiler) collected() bool {
 	ttl := c.spec.Source.TTL
 	return ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute
 }
 
-// sharedFamily gives the sets and maps without a family of their own the one
-// they share.
+// sharedFamily assigns the shared family to the sets and maps without a family of their own.
 func (c *compiler) sharedFamily() {
 	f := c.spec.Target.Shared
 	if f == "" {
@@ -76,8 +75,8 @@ func (c *compiler) sharedFamily() {
 	share(c.l.mapFamily, isMap)
 }
 
-// attrFamilies finds the declared families that hold an attribute's sets (or
-// maps). Attributes without one are kept as one cell of JSON.
+// attrFamilies finds the declared families of attributes' sets (or maps). Attributes without
+// one are a single cell of JSON.
 func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(codec.Schema) bool) {
 	if prefix == mapfile.NoPrefix {
 		prefix = ""
@@ -113,7 +112,7 @@ func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(cod
 func isSet(s codec.Schema) bool { return s.Type.IsSet() }
 func isMap(s codec.Schema) bool { return s.Type == attr.M }
 
-// familyOf is the name that an attribute's family has after the prefix.
+// familyOf returns the part of an attribute's family name after the prefix.
 func (c *compiler) familyOf(name string) string {
 	if f, ok := c.spec.Target.Names[name]; ok {
 		return f

@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// All that is wrong with a mapping file is told at once, in its order, each with its
-// place; what only follows from a fault is not told.
+// All faults of a mapping file are reported at once, in order, each with its position; faults
+// that only follow from others are not.
 func TestMapping_AllErrorsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{

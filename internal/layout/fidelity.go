@@ -16,14 +16,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Class says how well the mapping preserves an attribute.
+// Class is the degree to which the mapping preserves an attribute.
 type Class uint8
 
 // The classes, best first.
 const (
 	Lossless         Class = iota
-	LosslessInDomain       // outside of the domain an item is refused
-	Lossy                  // something is lost, and accept_loss or a GC rule says so
+	LosslessInDomain       // items outside of the domain are rejected
+	Lossy                  // there is a loss, which accept_loss or a GC rule permits
 )
 
 // String returns "lossless", "lossless in domain" or "lossy".
@@ -39,7 +39,7 @@ type Fidelity struct {
 	Rule      string `json:"rule"`
 	Attribute string `json:"attribute"`
 	Class     Class  `json:"class"`
-	Why       string `json:"why,omitempty"` // the domain, or what is lost; "" where lossless
+	Why       string `json:"why,omitempty"` // the domain, or the loss; "" for lossless
 }
 
 // String returns one line: rule, attribute, class, reason.
@@ -51,9 +51,8 @@ func (f Fidelity) String() string {
 	return line
 }
 
-// Fidelity classifies what the mapping does to the key attributes and to each
-// attribute of the schema, rule by rule. The default layout loses nothing and
-// yields nil.
+// Fidelity classifies the effect of the mapping on the key attributes and on each attribute of
+// the schema, rule by rule. The default layout is lossless and yields nil.
 func (m *Mapping) Fidelity() []Fidelity {
 	if l, ok := m.layout.(*googleUtility); ok {
 		return l.fidelity()
@@ -88,7 +87,7 @@ func (m *Mapping) Fidelity() []Fidelity {
 	return all
 }
 
-// attributesOf are the attributes that a rule places and that the file names.
+// attributesOf returns the attributes that the file names and the rule places.
 func (l *rules) attributesOf(r *rule) []string {
 	names := map[string]bool{}
 	for name := range r.byAttr {
@@ -193,8 +192,8 @@ func typeText(s codec.Schema) string {
 	return s.Type.String()
 }
 
-// retention says what of an attribute garbage collection leaves, "" for all.
-// Where it is to delete what expires it loses nothing.
+// retention describes the part of an attribute that garbage collection leaves, "" for all of
+// it. Deleting expired items is not a loss.
 func (l *rules) retention(r *rule, p *put, name string) string {
 	family := p.family
 	if r.exclusive && p.codec.ByType && p.shape() == shapeCell {
@@ -214,7 +213,7 @@ func (l *rules) retention(r *rule, p *put, name string) string {
 	return strings.Join(rules, " and ") + " (family " + family + ")"
 }
 
-// Notes returns further changes for the users of the table, beside those of single
+// Notes returns further changes for the users of the table, in addition to those of single
 // attributes. Each is one sentence.
 func (m *Mapping) Notes() []string {
 	l, ok := m.layout.(*rules)

@@ -12,15 +12,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Generate draws n items, no two of the same key, at the edges of what the
-// mapping takes: keys with the delimiters of joiners and the literals of its own
-// templates, zero bytes and the ends of the alphabet, instants of the same
-// millisecond, numbers of 38 digits, empty texts, documents and set members, large
-// members, messages of protobufs, other types than the schema's. Half of the items
-// have keys such as the mapping is meant for, more of them such attributes; some of
-// the others it refuses. The same source of randomness gives the same items.
+// Generate draws n items with distinct keys, at the boundaries of the mapping's domain. Keys
+// have the delimiters of joiners, the literals of its templates, zero bytes and the ends of
+// the alphabet. Other values are instants of the same millisecond, numbers of 38 digits, empty
+// texts, documents and set members, large members, messages of protobufs, and types other than
+// the schema's. Half of the items have typical keys, and more than half typical attributes;
+// the mapping rejects some of the others. The same source of randomness gives the same items.
 //
-// Keys run out where the rules take few: there are then fewer than n items.
+// If the rules accept few keys, there are fewer than n items.
 func (m *Mapping) Generate(r *rand.Rand, n int) []attr.Item {
 	g := &edge.Values{Rand: r, Marks: m.marks()}
 	seen := map[string]bool{}
@@ -36,7 +35,7 @@ func (m *Mapping) Generate(r *rand.Rand, n int) []attr.Item {
 	return items
 }
 
-// marks are the delimiter of the joiner and the literals of the templates.
+// marks returns the delimiter of the joiner and the literals of the templates.
 func (m *Mapping) marks() []string {
 	l, ok := m.layout.(*rules)
 	if !ok {
@@ -65,13 +64,13 @@ func (m *Mapping) marks() []string {
 	return marks
 }
 
-// draw draws an item: its key is what the templates of one of the rules make of
-// captures, its attributes have the types of the schema, now and then others.
+// draw draws an item. Its key is rendered by the templates of one rule; its attributes usually
+// have the types of the schema.
 func (m *Mapping) draw(g *edge.Values) attr.Item {
 	g.Mild = g.IntN(2) == 0
 	item := attr.Item{}
 	l, ok := m.layout.(*rules)
-	if !ok { // the default layout takes anything
+	if !ok { // the default layout accepts any item
 		for _, a := range m.key.Attrs() {
 			item[a.Name] = g.Key(a.Type)
 		}
@@ -89,7 +88,7 @@ func (m *Mapping) draw(g *edge.Values) attr.Item {
 	if !g.Mild || len(names) == 0 {
 		names = append(names, "unknown", "q:r")
 	}
-	if g.Mild && r.star == nil { // attributes that the rule has no place for
+	if g.Mild && r.star == nil { // attributes without a place in the rule
 		names = slices.DeleteFunc(names, func(name string) bool { return r.byAttr[name] == nil && !r.timeAttrs[name] })
 	}
 	if r.ttl != nil {
@@ -135,7 +134,7 @@ func (r *rule) drawKey(g *edge.Values, l *rules, item attr.Item) {
 	}
 }
 
-// encoderOf is the encoder that the row has for a key attribute, or nil.
+// encoderOf returns the row's encoder of a key attribute, or nil.
 func (r *rule) encoderOf(slot int) *rowkey.Encoder {
 	for _, t := range r.row {
 		for _, p := range t.Parts {
@@ -164,7 +163,7 @@ func (r *rule) drawAttribute(g *edge.Values, name string) attr.Value {
 		switch {
 		case p.codec.Message != nil:
 			return g.Message(p.codec.Message, schema, 2)
-		case p.codec.Domain == nil && g.IntN(2) == 0: // it takes any
+		case p.codec.Domain == nil && g.IntN(2) == 0: // it accepts any value
 			return g.Value(2)
 		}
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// drawn are the values of an attribute of drawn items, as JSON, and the codes of
-// errors: of the items that the mapping takes, and of those that it refuses.
+// drawn has the drawn values of an attribute, as JSON, for items that the mapping accepts and
+// for those that it rejects, and the codes of errors.
 type drawn struct{ taken, refused, codes map[string]bool }
 
 func draw(t *testing.T, m *Mapping, name string, n int) drawn {
@@ -53,17 +53,16 @@ const (
 	emptyBytes = `{"B":""}`
 )
 
-// numberJSON is the canonical JSON of a number.
+// numberJSON returns the canonical JSON of a number.
 func numberJSON(text string) string {
 	canonical, err := attr.ParseNumber(text)
 	if err != nil {
-		return text // what is drawn may be none
+		return text // a drawn text may not be a number
 	}
 	return `{"N":"` + canonical + `"}`
 }
 
-// The values that are drawn for a codec are at both sides of the ends of its
-// domain.
+// The values drawn for a codec are on both sides of the limits of its domain.
 func TestGenerate_Codecs(t *testing.T) {
 	t.Parallel()
 	large := `{"S":"` + strings.Repeat("x", edge.LargeMember) + `"}`
@@ -116,8 +115,8 @@ rules: [{name: item, row: ["{id}"], put: [{attr: v, cell: "a:v", codec: %q}]}]
 	}
 }
 
-// The keys that are drawn for an encoder are inside of its domain and, where that
-// ends, outside of it too.
+// The keys drawn for an encoder are inside its domain and, if the domain has limits, also
+// outside.
 func TestGenerate_Encoders(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -168,8 +167,8 @@ rules: [{name: item, row: ["{h:%s}", "{r}"], put: [{attr: "*", cell: "a:{attr}"}
 	}
 }
 
-// A mapping is attacked with its own delimiter, with the literals of its own
-// templates, and with instants of the same millisecond.
+// A mapping is attacked with its own delimiter, with the literals of its templates, and with
+// instants of the same millisecond.
 func TestGenerate_Marks(t *testing.T) {
 	t.Parallel()
 	m, err := Load("m.yaml", []byte(`apiVersion: migration/v1

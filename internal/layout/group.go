@@ -10,17 +10,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Groups splits the items of a row that many items share, cell by cell, so that a reader
-// need not hold the row. All cells of an item are in one group. Mapping.Items of each
-// group, as a row, together return the items of the row.
+// Groups splits the items of a shared row cell by cell, so that a reader need not hold the
+// row. All cells of an item are in one group. Mapping.Items of each group, as a row, together
+// return the items of the row.
 type Groups struct {
 	l        *rules
-	decoders []*decoder // one a rule that can have items in the row
+	decoders []*decoder // one per rule that can have items in the row
 }
 
-// Groups returns how the cells of a row are grouped; nil where the row has to be
-// taken as a whole: it has one item, or what an item is depends on those beside it
-// (rule.latest) or on a cell that many of them share (hash(f), rule.tag).
+// Groups returns the grouping of the cells of a row. It returns nil if the row must be read as
+// a whole: it has one item, or an item depends on its neighbors (rule.latest) or on a cell
+// that many of them share (hash(f), rule.tag).
 func (m *Mapping) Groups(row []byte) *Groups {
 	l, ok := m.layout.(*rules)
 	if !ok {
@@ -51,13 +51,12 @@ func (m *Mapping) Groups(row []byte) *Groups {
 
 // The groups that are not named by the key of an item, which is JSON.
 const (
-	groupOfOne   = ""  // the rules that have one item in the row
-	groupOfTime  = "t" // and the timestamp: the items that are told by it
-	groupOfOther = "o" // and the column: a cell of no item
+	groupOfOne   = ""  // rules with one item in the row
+	groupOfTime  = "t" // followed by the timestamp: items that it identifies
+	groupOfOther = "o" // followed by the column: a cell without an item
 )
 
-// Of names the group of a cell of the row, which is read neither for its value nor
-// for its type.
+// Of returns the group of a cell of the row. It does not use the value or its type.
 func (g *Groups) Of(c Cell) string {
 	column := c
 	if c.Family == lens.FamilyTypes {
@@ -90,7 +89,7 @@ func (g *Groups) Of(c Cell) string {
 	return groupOfOther + c.Family + ":" + string(c.Qualifier)
 }
 
-// groupOfPut is the group of a cell that a put of the rule wrote; false for others.
+// groupOfPut returns the group of a cell that a put of the rule wrote; false for other cells.
 func (d *decoder) groupOfPut(put *put, c Cell) (string, bool) {
 	vars, special := slices.Clone(d.rowVars), ""
 	if !put.takes(d.l, c.Qualifier, vars, &special) {
@@ -105,7 +104,7 @@ func (d *decoder) groupOfPut(put *put, c Cell) (string, bool) {
 	return d.groupOf(vars)
 }
 
-// groupOfPresence is the group of an item by what names it in the sidecar.
+// groupOfPresence returns the group of an item by its captures in the sidecar.
 func (d *decoder) groupOfPresence(captures string) (string, bool) {
 	vars := slices.Clone(d.rowVars)
 	if !d.present(captures, vars) {
@@ -121,7 +120,7 @@ func (d *decoder) groupOfPresence(captures string) (string, bool) {
 	return d.groupOf(vars)
 }
 
-// groupOf is the group of the item that has the given variables.
+// groupOf returns the group of the item with the given variables.
 func (d *decoder) groupOf(vars []attr.Value) (string, bool) {
 	if !d.r.derive(vars) {
 		return "", false

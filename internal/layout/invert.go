@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// closure adds to known what follows from it.
+// closure adds to known everything that follows from it.
 func (r *rule) closure(known map[int]bool) map[int]bool {
 	for n := -1; n != len(known); {
 		n = len(known)
@@ -41,8 +41,8 @@ func (r *rule) knowsKey(known map[int]bool) bool {
 	return known[rowkey.SlotHash] && (r.keys == 1 || known[rowkey.SlotRange])
 }
 
-// invert checks that the key can be told from each cell, and finds what else
-// than the row it takes.
+// invert checks that each cell determines the key, and finds the variables that are needed
+// besides the row.
 func (c *compiler) invert(r *rule, path string) {
 	for name := range r.timeAttrs {
 		if r.byAttr[name] != nil {
@@ -108,8 +108,8 @@ func (c *compiler) invert(r *rule, path string) {
 	}
 }
 
-// toldByTime makes a key attribute that is the timestamp of a put's cells (ts.attr)
-// the instant of a capture, where neither row nor qualifier tells it.
+// toldByTime handles a key attribute that is the timestamp of a put's cells (ts.attr). If
+// neither row nor qualifier determines it, it becomes the instant of a capture.
 func (c *compiler) toldByTime(r *rule, p *put, as string, row map[int]bool) {
 	if !p.timeKey {
 		return
@@ -129,7 +129,7 @@ func (c *compiler) toldByTime(r *rule, p *put, as string, row map[int]bool) {
 		c.fail(p.path+".ts", lens.CodeInverse, fmt.Sprintf("%q is %s here and %s in a put before", p.timeAttr, as, r.captures[i].enc.Name), "one form of it")
 		return
 	case i < 0 && r.when[slot] != nil:
-		return // what its template captures has to be told
+		return // the captures of its template must be known
 	case i < 0:
 		i = len(r.captures)
 		r.captures = append(r.captures, capture{name: p.timeAttr, enc: e, alone: true})
@@ -138,8 +138,8 @@ func (c *compiler) toldByTime(r *rule, p *put, as string, row map[int]bool) {
 	p.timeSlot, p.timeAttr, p.timeKey = rowkey.FirstCapture+i, "", false
 }
 
-// qualify adds to the qualifier of a put what tells the items apart that could
-// meet on one of its cells.
+// qualify adds the variables to the qualifier of a put that distinguish items on the same
+// cell.
 func (c *compiler) qualify(r *rule, p *put, known map[int]bool) map[int]bool {
 	var add []rowkey.Part
 	for slot, a := range c.l.key.Attrs() {

@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// parseRow sets the variables that the row of a rule tells; false where it is
-// no row of the rule.
+// parseRow sets the variables that the row of a rule determines; false for a row of another
+// rule.
 func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
 	segs, ok := l.split(r, row.Key)
 	if !ok {
@@ -44,7 +44,7 @@ func (l *rules) parseRow(r *rule, row Row) ([]attr.Value, bool) {
 	return vars, err == nil && bytes.Equal(again, row.Key)
 }
 
-// split takes a row key of a rule apart into its segments.
+// split splits a row key of a rule into its segments.
 func (l *rules) split(r *rule, key []byte) ([][]byte, bool) {
 	if r.closed {
 		return l.joiner.SplitClosed(key, len(r.row), r.widths)
@@ -52,8 +52,8 @@ func (l *rules) split(r *rule, key []byte) ([][]byte, bool) {
 	return l.joiner.Split(key, len(r.row), r.widths)
 }
 
-// keyItem is the item of the key attributes of vars; false where one is
-// missing or the key is another rule's.
+// keyItem returns the key attributes of vars as an item; false if one is missing or the key
+// belongs to another rule.
 func (l *rules) keyItem(r *rule, vars []attr.Value) (attr.Item, bool) {
 	key := attr.Item{}
 	for i, a := range l.key.Attrs() {
@@ -66,8 +66,8 @@ func (l *rules) keyItem(r *rule, vars []attr.Value) (attr.Item, bool) {
 	return key, err == nil && of == r && agree(vars, again)
 }
 
-// corrupt is the error of a column of an attribute, "" where it is of none, that no
-// item can have produced.
+// corrupt returns the error for a column that no item can have produced. attribute is "" if
+// the column has no attribute.
 func (d *decoder) corrupt(c lens.Column, attribute string, err error) *lens.Error {
 	return &lens.Error{Code: lens.CodeCorrupt, Table: d.l.table, Rule: d.r.name, Row: d.row.Key, Attribute: attribute, What: fmt.Sprintf("cell %s:%q: %v", c.Family, c.Qualifier, err)}
 }
@@ -96,19 +96,19 @@ func sortByKey(key lens.KeySchema, items []attr.Item) {
 	slices.SortFunc(items, func(a, b attr.Item) int { return compareKeys(key, a, b) })
 }
 
-// decoder takes the items of one rule out of a row.
+// decoder extracts the items of one rule from a row.
 type decoder struct {
 	l       *rules
 	r       *rule
 	row     Row
 	rowVars []attr.Value
 	side    map[string][]byte
-	items   map[string]*partial // by key, of an exclusive row by ""
+	items   map[string]*partial // by key; by "" in an exclusive row
 	only    *partial            // of an exclusive row, once its key is known
-	foreign bool                // the row is another rule's
+	foreign bool                // the row belongs to another rule
 }
 
-// partial is an item while its cells come in.
+// partial is an incomplete item during decoding.
 type partial struct {
 	item   attr.Item
 	vars   []attr.Value
@@ -129,8 +129,8 @@ func (d *decoder) run() error {
 	return nil
 }
 
-// claim returns the item that has the given variables, nil where no item of
-// this rule has.
+// claim returns the item with the given variables, or nil if they do not belong to an item of
+// this rule.
 func (d *decoder) claim(vars []attr.Value) *partial {
 	if d.r.exclusive && (d.only != nil || d.foreign) {
 		return d.only
@@ -160,12 +160,12 @@ func (d *decoder) claim(vars []attr.Value) *partial {
 
 func (d *decoder) vars() []attr.Value {
 	if d.r.exclusive {
-		return d.rowVars // complete already, and never changed
+		return d.rowVars // already complete and immutable
 	}
 	return slices.Clone(d.rowVars)
 }
 
-// tagged reports whether the tags say that the column is this rule's.
+// tagged reports whether the tags assign the column to this rule.
 func (d *decoder) tagged(c lens.Column) bool {
 	if len(d.side) == 0 {
 		return !d.r.tag
@@ -187,7 +187,7 @@ func (d *decoder) plain(c *codec.Codec, t attr.Type, form byte, marked bool, b [
 	return codec.ParseScalar(t, b)
 }
 
-// typeOf is the type of a variable.
+// typeOf returns the type of a variable.
 func (r *rule) typeOf(slot int) attr.Type {
 	if slot < r.keys {
 		return r.keyTypes[slot]
@@ -195,7 +195,7 @@ func (r *rule) typeOf(slot int) attr.Type {
 	return r.captures[slot-rowkey.FirstCapture].enc.In
 }
 
-// complete turns what was gathered into the item.
+// complete builds the item from the collected parts.
 func (d *decoder) complete(p *partial) error {
 	for name, members := range p.sets {
 		p.item[name] = attr.SetOf(p.item[name].Type, members...)
@@ -252,8 +252,8 @@ func (d *decoder) column(c lens.Column) error {
 	return nil
 }
 
-// readColumn reads a column of a put as one of the item that has the variables;
-// took is false where no item of the rule has.
+// readColumn reads a column of a put into the item with the variables; took is false if no
+// item of the rule has them.
 func (d *decoder) readColumn(p *put, vars []attr.Value, special string, c lens.Column) (took bool, err error) {
 	item := d.claim(vars)
 	if item == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Members of sets are their qualifiers: other writers leave the values empty,
-// where the mapping writes a zero byte, and both are read.
+// Members of sets are their qualifiers. The mapping writes a zero byte as the value, other
+// writers leave it empty, and both are read.
 func TestItems_EmptyMemberCells(t *testing.T) {
 	t.Parallel()
 	m, err := Load("m.yaml", []byte(`apiVersion: migration/v1
@@ -34,8 +34,8 @@ rules: [{name: item, row: ["{id}"], put: [{attr: spelled, cell: "spelled:{member
 	}
 }
 
-// TestWholeItemTime: where one cell holds all attributes, the one that is its
-// timestamp comes back from that.
+// TestWholeItemTime: if one cell holds all attributes, the attribute that is its timestamp is
+// restored from that.
 func TestWholeItemTime(t *testing.T) {
 	t.Parallel()
 	m, err := Load("m.yaml", []byte("apiVersion: migration/v1\nsource: {table: T, key: {hash: {name: pk, type: S}}, schema: {At: S}}\n"+

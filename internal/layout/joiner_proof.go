@@ -9,22 +9,21 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// JoinerProof finds out, over a stream of keys, whether plain('#') is safe: no
-// segment but the last holds the delimiter or a byte below it.
+// JoinerProof checks, over a stream of keys, whether plain('#') is safe: no segment but the
+// last contains the delimiter or a byte below it.
 //
-// A mapping whose joiner is auto writes the escaped form. For keys that the
-// proof finds safe (which have no '$' either) plain and escaped are the same
-// bytes, so that the outcome changes no row: it is a fact to report, to note where
-// the rows are (Mapping.Proven), and a joiner to write into a mapping file
-// (Mapping.WithJoiner). Where rows of rules with different numbers of segments could
-// meet, auto writes the last segments escaped too, and comes to that.
+// A mapping with the joiner auto writes the escaped form. For keys that the proof finds safe
+// (they have no '$' either), plain and escaped give the same bytes, so the outcome changes no
+// row. It can be reported, recorded next to the rows (Mapping.Proven), or written into a
+// mapping file (Mapping.WithJoiner). If rows of rules with different numbers of segments could
+// meet, auto also escapes the last segments, and escaped-all is the outcome.
 type JoinerProof struct {
 	l        *rules
 	offender *lens.Error
 }
 
-// ProveJoiner begins a proof. It returns nil where there is nothing to prove:
-// the joiner is not auto, or the layout is the default one.
+// ProveJoiner begins a proof. It returns nil if there is nothing to prove: the joiner is not
+// auto, or the layout is the default one.
 func (m *Mapping) ProveJoiner() *JoinerProof {
 	l, ok := m.layout.(*rules)
 	if !ok || !l.joiner.Auto {
@@ -54,7 +53,7 @@ func (p *JoinerProof) Add(key attr.Item) error {
 	return nil
 }
 
-// What auto comes to.
+// The outcomes of auto.
 const (
 	joinerPlain   = "plain('#')"
 	joinerEscaped = "escaped('#')"
@@ -80,8 +79,8 @@ func (p *JoinerProof) Safe() string {
 	return joinerEscaped
 }
 
-// JoinerOfAll combines the joiners of proofs of parts of the keys to the joiner of a proof
-// of all keys.
+// JoinerOfAll combines the joiners of proofs of parts of the keys to the joiner of a proof of
+// all keys.
 func JoinerOfAll(of ...string) string {
 	for _, joiner := range []string{joinerAll, joinerEscaped} {
 		if slices.Contains(of, joiner) {

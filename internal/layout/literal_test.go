@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// A rule may have a column of its own beside "*" where several rules share rows: what
-// would be on it under "*" is refused when it comes.
+// A rule may have a column of its own beside "*" in rows that several rules share; an
+// attribute with that name under "*" is rejected at runtime.
 func TestMapping_LiteralBesideStar(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, `apiVersion: migration/v1

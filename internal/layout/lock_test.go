@@ -29,7 +29,7 @@ func lockOf(t *testing.T, text string) mapfile.Lock {
 	return lock
 }
 
-// TestLock checks that a lock tells what matters to rows, and nothing else.
+// TestLock checks that a lock depends on all that matters to rows, and on nothing else.
 func TestLock(t *testing.T) {
 	t.Parallel()
 	lock := lockOf(t, lockedMapping)

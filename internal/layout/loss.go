@@ -16,15 +16,14 @@ type Loss struct {
 	What      string // LossTypes, LossEmpty, LossPrecision or LossNull
 }
 
-// loses reports whether items of the rule can come back otherwise than they were.
+// loses reports whether reading can change items of the rule.
 func (r *rule) loses() bool {
 	return r.accepted[mapfile.LossTypes] || r.accepted[mapfile.LossEmpty] || r.accepted[mapfile.LossPrecision] || r.accepted[mapfile.LossNull]
 }
 
-// Returned returns the item that is read back from the cells of Place, and the losses
-// that the mapping file accepts for it. Any other change is a fault, not a loss, and
-// Returned leaves it out. The values are shared with item. Every loss of another tool's
-// layout is accepted.
+// Returned returns the item that is read back from the cells of Place, and the losses that the
+// mapping file accepts for it. Any other change is a fault, not a loss, and is omitted. The
+// values are shared with item. A layout of another tool accepts every loss.
 func (m *Mapping) Returned(item attr.Item, placed lens.Placed) (attr.Item, []Loss) {
 	if l, ok := m.layout.(*googleUtility); ok {
 		return l.returned(item, placed)
@@ -34,7 +33,7 @@ func (m *Mapping) Returned(item attr.Item, placed lens.Placed) (attr.Item, []Los
 		return item, nil
 	}
 	key := item
-	if placed.Derived { // it comes back as the highest version does, which is equal but for the key
+	if placed.Derived { // it equals the highest version, except for the key
 		_, vars, bad := l.bind(item)
 		if bad != nil {
 			return item, nil
@@ -46,7 +45,7 @@ func (m *Mapping) Returned(item attr.Item, placed lens.Placed) (attr.Item, []Los
 		maps.Copy(version, key)
 		var err error
 		if placed, err = m.Place(version, 0); err != nil {
-			return item, nil // what is wrong is told of the version
+			return item, nil // the fault is reported for the version
 		}
 	}
 	back, err := m.Item(Row{Key: placed.Row, Cells: placed.Cells}, key)
@@ -72,8 +71,8 @@ func (m *Mapping) Returned(item attr.Item, placed lens.Placed) (attr.Item, []Los
 	return returned, losses
 }
 
-// lossOf is the loss that makes was into is; "" where they are equal, or where
-// no loss does.
+// lossOf returns the loss that changes was to is; "" if they are equal, or if no loss explains
+// the change.
 func lossOf(was, is attr.Value) string {
 	switch {
 	case is.IsAbsent():

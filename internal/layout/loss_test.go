@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// lossyMapping accepts all that can be lost, of items with versions too: a copy
-// of the highest version loses what that loses.
+// lossyMapping accepts all losses, also for items with versions: a copy of the highest version
+// has the same losses.
 const lossyMapping = `apiVersion: migration/v1
 source:
   table: Documents
@@ -26,8 +26,8 @@ rules:
 - {name: log, when: {PK: "log-{id}", SK: "{n:ver}"}, row: [log, "{id}"], put: [{attr: l, cell: "w:l", codec: f64be, ts: "{n}"}, {attr: a, cell: "w:a", codec: omit, ts: "{n}"}], latest: "0"}
 `
 
-// TestReturned checks that what comes back of items is what Returned says, with
-// every loss that is accepted, and of copies of the highest version too.
+// TestReturned checks that Returned predicts the items that are read back, with every accepted
+// loss, also for copies of the highest version.
 func TestReturned(t *testing.T) {
 	t.Parallel()
 	m, err := Load("lossy.yaml", []byte(lossyMapping))
@@ -38,7 +38,7 @@ func TestReturned(t *testing.T) {
 	copies := 0
 	rapid.Check(t, func(t *rapid.T) {
 		items := drawVersions(t)
-		// Attributes that are refused go, and from copies what goes from versions.
+		// Remove rejected attributes, and from copies those of the versions.
 		l := m.layout.(*rules)
 		top := map[string]attr.Item{}
 		for _, copied := range []bool{false, true} {
@@ -98,11 +98,11 @@ func TestReturned(t *testing.T) {
 	}
 }
 
-// accepted is the item without the attributes that the mapping refuses.
+// accepted returns the item without the attributes that the mapping rejects.
 func accepted(m *Mapping, item attr.Item) attr.Item {
 	kept := m.Key().KeyOf(item)
 	if _, err := m.Place(kept, expTime); err != nil {
-		kept["l"] = attr.Value{Type: attr.N, Str: "0.1234567890123456789"} // it needs one
+		kept["l"] = attr.Value{Type: attr.N, Str: "0.1234567890123456789"} // the mapping needs one
 	}
 	for _, name := range slices.Sorted(maps.Keys(item)) {
 		was, had := kept[name]

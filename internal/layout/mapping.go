@@ -18,27 +18,27 @@ type Mapping struct {
 	spec           *mapfile.Spec // nil for a default layout
 	source, target string
 	key            lens.KeySchema
-	proven         string // what the joiner auto has come to, "" while that is open
+	proven         string // outcome of the joiner auto, "" while that is open
 	layout         layout
 	indexes        []*secondary.Index
 	views          []View
 	locked, text   written
 }
 
-// written is a text of a mapping that is written once, for it never changes.
+// written is a text of a mapping that is computed once, since it never changes.
 type written struct {
 	once sync.Once
 	text []byte
 	err  error
 }
 
-// of returns what write answers the first time.
+// of returns the first result of write.
 func (w *written) of(write func() ([]byte, error)) ([]byte, error) {
 	w.once.Do(func() { w.text, w.err = write() })
 	return slices.Clip(w.text), w.err
 }
 
-// layout is how items lie in rows: by the rules of a file, or the default.
+// layout is the conversion between items and rows: by the rules of a file, or the default.
 type layout interface {
 	columnFamilies() []Family
 	place(at lens.Location, item attr.Item, defaultTimeMicros int64) (lens.Placed, error)
@@ -71,11 +71,11 @@ func (m *Mapping) TargetTable() string { return m.target }
 // Key returns the primary key of the table.
 func (m *Mapping) Key() lens.KeySchema { return m.key }
 
-// AcceptsLoss reports whether the mapping file accepts a loss, LossTypes and
-// so on, for the items of a rule.
+// AcceptsLoss reports whether the mapping file accepts a loss, such as LossTypes, for the
+// items of a rule.
 func (m *Mapping) AcceptsLoss(rule, what string) bool {
 	if _, r := m.ruleNamed(rule); r != nil && r.ttl != nil && what == mapfile.LossRetention {
-		return true // garbage collection is asked to delete what has expired
+		return true // garbage collection is meant to delete expired items
 	}
 	return m.spec != nil && slices.ContainsFunc(m.spec.AcceptLoss, func(l mapfile.AcceptedLoss) bool {
 		return l.What == what && (l.Rule == "" || l.Rule == rule)
@@ -124,14 +124,13 @@ func (m *Mapping) checkTime(micros int64) error {
 	return nil
 }
 
-// Locate returns where the item of the given key lives, or would live: the key
-// alone decides on the rule. key may have other attributes too. Errors are
-// *Error.
+// Locate returns the place of the item with the given key, whether it exists or not: only the
+// key decides on the rule. key may have other attributes too. Errors are *Error.
 func (m *Mapping) Locate(key attr.Item) (lens.Location, error) { return m.layout.locate(key) }
 
-// Items returns the items of a row, or of the part of it that was read, sorted
-// by partition and sort key. Cells of FamilyState and cells that no rule
-// claims are passed over. Errors are *Error: E-CORRUPT.
+// Items returns the items of a row, or of the part of it that was read, sorted by partition
+// and sort key. It skips cells of FamilyState and cells that no rule claims. Errors are
+// *Error: E-CORRUPT.
 func (m *Mapping) Items(row Row) ([]attr.Item, error) { return m.layout.items(row) }
 
 // Item returns the item with the given key from its row, or nil.

@@ -22,7 +22,7 @@ import (
 // expTime is the export time of the golden rows, 2024-05-14T11:14:20.608Z.
 const expTime = 1715685260608000
 
-// rowsOf merges what was placed into rows, in key order.
+// rowsOf merges placed items into rows, in key order.
 func rowsOf(placed []lens.Placed) []Row {
 	byKey := map[string]*Row{}
 	var rows []*Row
@@ -71,7 +71,7 @@ func covered(extents []lens.Extent, c Cell) bool {
 	return slices.ContainsFunc(extents, func(e lens.Extent) bool { return e.Covers(c) })
 }
 
-// read does what a plan says, as a Bigtable would.
+// readPlan executes a plan as a Bigtable would.
 func readPlan(p lens.Plan, rows []Row) []Row {
 	var out []Row
 	for _, r := range rows {
@@ -138,8 +138,8 @@ func formatPlan(plan lens.Plan) string {
 
 var orderNames = [...]string{"same", "reversed", "merge", "merge reversed", "sort"}
 
-// TestMapping runs the text cases: goldens of the design subjects, what a rule
-// refuses, how a query is read.
+// TestMapping runs the text cases: goldens of the design subjects, rejected items, plans of
+// queries.
 func TestMapping(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/mapping", func(t *testing.T, path string) {

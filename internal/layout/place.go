@@ -15,8 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// bind finds the rule of an item, by its key, and the values of the rule's
-// variables.
+// bind finds the rule of an item by its key, and the values of the rule's variables.
 func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *lens.Error) {
 	if err := l.checkKey(key); err != nil {
 		return nil, nil, err
@@ -29,8 +28,8 @@ func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *lens.Error) {
 	return nil, nil, l.fault(lens.CodeUnmatched, nil, key, "", "no rule takes the key", "")
 }
 
-// variables returns the values of a rule's variables; false where the rule does not take
-// the key.
+// variables returns the values of a rule's variables; false if the rule does not match the
+// key.
 func (l *rules) variables(r *rule, key attr.Item) ([]attr.Value, bool) {
 	vars := make([]attr.Value, rowkey.FirstCapture+len(r.captures))
 	for i, a := range l.key.Attrs() {
@@ -51,14 +50,13 @@ func (l *rules) fault(code lens.Code, r *rule, item attr.Item, attribute, what, 
 	return e
 }
 
-// keyText is how a key attribute is written where templates match it.
+// keyText returns the text of a key attribute that templates match.
 func keyText(v attr.Value) []byte { return []byte(v.Str) }
 
-// derive sets the captures from the key attributes that have a value, and the
-// key attributes that have none from the captures; false where the rule does
-// not take such a key.
+// derive computes missing captures from key attributes, and missing key attributes from
+// captures; false if the rule does not match such a key.
 func (r *rule) derive(vars []attr.Value) bool {
-	for range 3 { // each round can add to the next; there are two key attributes
+	for range 3 { // each round can enable the next; there are two key attributes
 		if r.same {
 			h, s := vars[rowkey.SlotHash], vars[rowkey.SlotRange]
 			switch {
@@ -126,7 +124,7 @@ func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *len
 	return key, nil
 }
 
-// agree reports whether the variables that a has are those of b.
+// agree reports whether b has the same values for all variables that a has.
 func agree(a, b []attr.Value) bool {
 	for i, v := range a {
 		if !v.IsAbsent() && !attr.Equal(v, b[i]) {
@@ -136,7 +134,7 @@ func agree(a, b []attr.Value) bool {
 	return true
 }
 
-// outside is the error for a variable outside of an encoder's domain.
+// outside returns the error for a variable outside of an encoder's domain.
 func (l *rules) outside(r *rule, p *rowkey.Part, vars []attr.Value, item attr.Item) *lens.Error {
 	name := ""
 	if p.Slot >= 0 && p.Slot < r.keys {
@@ -154,9 +152,9 @@ type placer struct {
 	time   int64
 	types  int64 // the time of cells of FamilyTypes
 	cells  []Cell
-	extras attr.Item       // kept in the `i/` cell; an absent value says that the attribute is
-	rest   attr.Item       // of a wholePut
-	timed  []*cellTemplate // whose cells carry an attribute as their timestamp
+	extras attr.Item       // stored in the `i/` cell; an absent value records the absence of the attribute
+	rest   attr.Item       // attributes of a wholePut
+	timed  []*cellTemplate // templates whose cells have an attribute as their timestamp
 }
 
 func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
@@ -182,7 +180,7 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 	}
 	p.types = p.time
 	if r.ttl == nil && l.expires(lens.FamilyTypes) {
-		p.types = neverMicros // what the rule has there does not expire
+		p.types = neverMicros // cells of the rule there do not expire
 	}
 	if err := p.attributes(); err != nil {
 		return lens.Placed{}, err
@@ -199,7 +197,7 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 	return placed, nil
 }
 
-// unknown keeps an attribute that no put takes, if the mapping says so.
+// unknown keeps an attribute without a put, if the mapping allows that.
 func (p *placer) unknown(name string) *lens.Error {
 	if !p.l.keepUnknown || !p.r.sidecar {
 		return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for it or for "*"`)
@@ -215,9 +213,9 @@ func expectedType(s codec.Schema) string {
 	return "type " + s.Type.String()
 }
 
-// accepted returns what a cell holds where the loss of v's type is accepted: what
-// the codec reads as the schema's type. Bytes that mean something else to the
-// codec, such as eight characters to i64be, are no such loss.
+// accepted returns the cell value if the loss of v's type is accepted: the codec decodes it
+// with the schema's type. Bytes with another meaning to the codec, such as eight characters to
+// i64be, are not such a loss.
 func (p *placer) accepted(c *codec.Codec, v attr.Value, schema codec.Schema) ([]byte, bool) {
 	if p.r.sidecar || !p.r.accepted[mapfile.LossTypes] || c.Stray == nil {
 		return nil, false
@@ -230,8 +228,8 @@ func (p *placer) accepted(c *codec.Codec, v attr.Value, schema codec.Schema) ([]
 	return b, err == nil
 }
 
-// finish adds what the cells do not say: times that are no timestamps, tags,
-// the item's presence; and brings the cells into order.
+// finish adds the state that is missing from the cells (times that are no timestamps, tags,
+// the item's presence) and sorts the cells.
 func (p *placer) finish() *lens.Error {
 	for _, name := range slices.Sorted(maps.Keys(p.r.timeAttrs)) {
 		v, carried := p.item[name], false
@@ -296,7 +294,7 @@ func (p *placer) finish() *lens.Error {
 	return nil
 }
 
-// sortCells brings cells into storage order, the families as declared.
+// sortCells sorts cells into storage order, with families as declared.
 func (l *rules) sortCells(cells []Cell) {
 	slices.SortFunc(cells, func(a, b Cell) int {
 		if a.Family != b.Family {
@@ -309,7 +307,7 @@ func (l *rules) sortCells(cells []Cell) {
 	})
 }
 
-// withoutNulls is the item without the attributes that codec omit leaves out.
+// withoutNulls returns the item without the attributes that codec omit leaves out.
 func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
 	left := item
 	for name, v := range item {
@@ -362,8 +360,8 @@ func (p *placer) attributes() *lens.Error {
 	return nil
 }
 
-// unwritten keeps a set or map whose member or key is outside of the domain of
-// its encoder, if bad is that: a key attribute outside of one is an error.
+// unwritten keeps a set or map with a member or key outside of the domain of its encoder. If
+// bad is a key attribute outside of a domain, it returns an error.
 func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowkey.Part) *lens.Error {
 	if bad.Slot >= 0 {
 		return p.l.outside(p.r, bad, p.vars, p.item)
@@ -374,7 +372,7 @@ func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowke
 	return p.extra(name, v)
 }
 
-// micros is the timestamp of the cells of a put.
+// micros returns the timestamp of the cells of a put.
 func (p *placer) micros(t *cellTemplate) int64 { return t.micros(p.vars, p.item, p.time) }
 
 // cell adds a cell of a put.
@@ -388,8 +386,7 @@ func (p *placer) cell(t *cellTemplate, special string, micros int64, value []byt
 	return nil
 }
 
-// noteTimed notes that a cell of the put is there, whose timestamp is an
-// attribute.
+// noteTimed records that the item has a cell of the put, whose timestamp is an attribute.
 func (p *placer) noteTimed(t *cellTemplate) {
 	if t.timeAttr != "" && !slices.Contains(p.timed, t) {
 		p.timed = append(p.timed, t)

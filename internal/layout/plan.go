@@ -12,14 +12,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// candidate is how one rule's items that satisfy a condition are read.
+// candidate is the part of a plan for one rule: the read of its items that satisfy a
+// condition.
 type candidate struct {
 	r     *rule
 	vars  []attr.Value
-	text  lens.Interval // of the sort key's text; only for S
-	spans []Span        // one a shard
+	text  lens.Interval // of the sort key's text; only for type S
+	spans []Span        // one per shard
 	order lens.Order
-	point bool // one row
+	point bool // a single row
 }
 
 func (l *rules) planQuery(c attr.KeyRange) (lens.Plan, error) {
@@ -44,7 +45,7 @@ func (l *rules) planQuery(c attr.KeyRange) (lens.Plan, error) {
 	return plan, nil
 }
 
-// candidate fills in x for rule x.r; false where none of its items can match.
+// candidate fills in x for rule x.r; false if none of its items can match.
 func (l *rules) candidate(x *candidate, c attr.KeyRange) bool {
 	r := x.r
 	x.vars[rowkey.SlotHash] = c.Hash
@@ -83,8 +84,7 @@ func (l *rules) candidate(x *candidate, c attr.KeyRange) bool {
 	return len(x.spans) > 0
 }
 
-// sortTexts is the texts of the sort keys, of type S, that satisfy c and are the
-// rule's.
+// sortTexts returns the interval of the rule's sort keys, of type S, that satisfy c.
 func (r *rule) sortTexts(c attr.KeyRange) lens.Interval {
 	texts := lens.Bounds(c, func(v attr.Value) ([]byte, bool) { return []byte(v.Str), true })
 	if t := r.when[rowkey.SlotRange]; t != nil {
@@ -94,7 +94,7 @@ func (r *rule) sortTexts(c attr.KeyRange) lens.Interval {
 	return texts
 }
 
-// unknownSalt is the salt of the row key whose variable has no value, or nil.
+// unknownSalt returns the salt of the row key whose variable has no value, or nil.
 func (r *rule) unknownSalt(vars []attr.Value) *rowkey.Part {
 	for _, t := range r.row {
 		for i := range t.Parts {
@@ -106,8 +106,8 @@ func (r *rule) unknownSalt(vars []attr.Value) *rowkey.Part {
 	return nil
 }
 
-// span adds the rows of a candidate, those of one shard where its salt is not
-// known; false where there are none.
+// span adds the rows of a candidate, for one shard if the salt is unknown; false if there are
+// none.
 func (l *rules) span(x *candidate, c attr.KeyRange, shard int) bool {
 	r := x.r
 	var key []byte
@@ -152,8 +152,8 @@ func widthAt(widths []int, i int) int {
 	return 0
 }
 
-// textBounds bounds the text of a reference that depends on the sort key, and
-// says how it sorts.
+// textBounds returns the bounds and the order of the text of a reference that depends on the
+// sort key.
 func (l *rules) textBounds(x *candidate, c attr.KeyRange, p *rowkey.Part) (lens.Interval, lens.Order) {
 	switch {
 	case p.Slot == rowkey.SlotRange && p.Enc.Prefix != "":
@@ -165,7 +165,7 @@ func (l *rules) textBounds(x *candidate, c attr.KeyRange, p *rowkey.Part) (lens.
 		return text.Within(prefix), lens.SameOrder
 	case p.Slot == rowkey.SlotRange && p.Enc.Order == rowkey.SameOrder:
 		return lens.Bounds(c, func(v attr.Value) ([]byte, bool) {
-			if p.Enc.In == attr.S { // all other such encoders write the text as it is
+			if p.Enc.In == attr.S { // other such encoders write the text unchanged
 				return []byte(v.Str), true
 			}
 			return p.Enc.EncodeKey(nil, v)
@@ -182,7 +182,7 @@ func (l *rules) textBounds(x *candidate, c attr.KeyRange, p *rowkey.Part) (lens.
 	return text, lens.SameOrder
 }
 
-// captureBounds bounds the text of a capture that ends the sort key, after a
+// captureBounds returns the bounds of the text of a capture that ends the sort key, after a
 // literal.
 func (l *rules) captureBounds(x *candidate, slot int) (lens.Interval, bool) {
 	t := x.r.when[rowkey.SlotRange]
@@ -196,15 +196,15 @@ func (l *rules) captureBounds(x *candidate, slot int) (lens.Interval, bool) {
 	return x.text.Within(prefix), true
 }
 
-// bounded is the span of the keys that go on from base with a text of the
-// interval. width is that of the text where it is fixed by the joiner.
+// bounded returns the span of the keys that continue base with a text of the interval. width
+// is the text's width if the joiner fixes it.
 func (l *rules) bounded(base []byte, v lens.Interval, open bool, width int) Span {
 	s := Span{Start: l.joiner.AppendSegment(bytes.Clone(base), v.Lo, open), End: cells.PrefixEnd(base)}
 	if v.Hi != nil {
 		hi := v.Hi
 		switch k := l.joiner.DelimOffence(hi); {
 		case l.joiner.Kind == rowkey.JoinPlain && !open && k >= 0:
-			// What sorts below has no such byte: it is hi[:k] or below it.
+			// Smaller texts have no such byte: they are hi[:k] or below it.
 			s.End = cells.PrefixEnd(append(append(bytes.Clone(base), hi[:k]...), l.joiner.Delim))
 		case l.joiner.Kind == rowkey.JoinFixed && !open && len(hi) > width:
 			s.End = cells.PrefixEnd(append(bytes.Clone(base), hi[:width]...))
@@ -215,7 +215,7 @@ func (l *rules) bounded(base []byte, v lens.Interval, open bool, width int) Span
 	return lens.Clamp(s)
 }
 
-// orderOf is the order of the union of what several rules yield.
+// orderOf returns the order of the union of several rules' items.
 func orderOf(found []candidate) lens.Order {
 	same := func(f func(a, b candidate) bool) bool {
 		return !slices.ContainsFunc(found[1:], func(x candidate) bool { return !f(found[0], x) })
@@ -248,8 +248,7 @@ func orderOf(found []candidate) lens.Order {
 	return lens.MergeOrder
 }
 
-// extentsOf narrows the read of rows that many items share to the cells that
-// can match; nil where whole rows are to be read.
+// extentsOf limits the read of shared rows to the cells that can match; nil means whole rows.
 func (l *rules) extentsOf(found []candidate, c attr.KeyRange) []lens.Extent {
 	if c.Op == attr.NoRange || slices.ContainsFunc(found, func(x candidate) bool { return !x.point || x.r.exclusive }) {
 		return nil
@@ -288,7 +287,8 @@ func (l *rules) extentsOf(found []candidate, c attr.KeyRange) []lens.Extent {
 	return all
 }
 
-// timeBounds bounds the timestamps of a capture that is one, in microseconds.
+// timeBounds returns the bounds of the timestamps, in microseconds, of a capture that is a
+// timestamp.
 func (l *rules) timeBounds(x *candidate, slot int) (minMicros, maxMicros int64) {
 	e := x.r.captures[slot-rowkey.FirstCapture].enc
 	text, ok := l.captureBounds(x, slot)
@@ -325,8 +325,8 @@ func (l *rules) timeBounds(x *candidate, slot int) (minMicros, maxMicros int64) 
 	return minMicros, maxMicros
 }
 
-// digitsNear is a text of w digits with no other such text strictly between it
-// and b; one of the two bounds of b.
+// digitsNear returns a text of w digits next to b: no other such text is strictly between
+// them.
 func digitsNear(b []byte, w int) []byte {
 	out := make([]byte, 0, w)
 	for _, c := range b {

@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// RulePosition returns FILE:LINE of a rule, for reports; "" where the mapping
-// was not read from a file, or has no such rule.
+// RulePosition returns FILE:LINE of a rule, for reports, or "" if the mapping has no such rule
+// or does not come from a file.
 func (m *Mapping) RulePosition(rule string) string {
 	if m.spec == nil {
 		return ""
@@ -36,7 +36,7 @@ func (m *Mapping) FamilyPosition(family string) string {
 	return m.spec.FileLine(strictyaml.Join("target.families", family))
 }
 
-// lineOf is FILE:LINE of a member of a list; "" for a negative index.
+// lineOf returns FILE:LINE of a member of a list; "" for a negative index.
 func lineOf(s *mapfile.Spec, list string, i int) string {
 	if i < 0 {
 		return ""

@@ -22,9 +22,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
-// What mappings are attacked with: delimiters, escapes, prefixes of one
-// another, bytes at the ends of the alphabet. A generator is made for each draw:
-// parallel tests cannot share one.
+// Texts that attack mappings: delimiters, escapes, prefixes of one another, bytes at the ends
+// of the alphabet. Each draw gets its own generator, since parallel tests cannot share one.
 func hostileText() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		bits := rapid.SampledFrom([]string{"#", "$", "$23", "\x00", "\x01", "\x00\x01", "a", "b", "ab", "é", "~", "/", ":", ".", " ", "\"", "{", "}", "0", "9", "\uffff", "\U0010ffff", "C", "c/"})
@@ -107,14 +106,14 @@ func drawKeyValue(t *rapid.T, kind attr.Type) attr.Value {
 type subject struct {
 	name string
 	yaml string
-	// keys draws a text that the rules take now and then, for each key
-	// attribute of type S; nil draws hostile texts.
+	// keys draws a text that the rules sometimes accept, for each key attribute of type S; nil
+	// draws hostile texts.
 	keys  func(t *rapid.T) (pk, sk string)
 	attrs []string
-	// total says that every item the key rules take is placed.
+	// total means that every item with an accepted key is placed.
 	total bool
-	// derived draws the items from the mapping itself: what its rules take, and
-	// what comes close.
+	// derived draws the items from the mapping itself: items that its rules accept, and near
+	// misses.
 	derived bool
 }
 
@@ -348,8 +347,8 @@ func (s subject) draw(t *rapid.T, key lens.KeySchema, partitions []attr.Value) a
 	return item
 }
 
-// TestRoundTrip attacks every profile and joiner with hostile items: what is
-// placed comes back exactly, within its own extents, and no plan misses it.
+// TestRoundTrip attacks every profile and joiner with hostile items: placed items come back
+// exactly, within their own extents, and no plan misses them.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	cases := 15
@@ -384,7 +383,7 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 			continue
 		}
 		if p.Derived {
-			continue // TestLatest has these
+			continue // covered by TestLatest
 		}
 		cells := map[string]bool{}
 		for _, c := range p.Cells {
@@ -444,8 +443,7 @@ func checkSubject(t *rapid.T, s subject, m *Mapping) {
 	checkPlans(t, s, m, append(items, copies...), rows, partitions)
 }
 
-// checkGroups fails where the groups of a row do not give the items that the row
-// gives.
+// checkGroups fails if the groups of a row do not give the same items as the row.
 func checkGroups(t *rapid.T, m *Mapping, rows []Row) {
 	for _, row := range rows {
 		groups := m.Groups(row.Key)
@@ -476,7 +474,7 @@ func (m *Mapping) tagged(name string) bool {
 	return ok && slices.ContainsFunc(l.rules, func(r *rule) bool { return r.name == name && (r.tag || r.byCell) })
 }
 
-// checkRefusal fails for an error that the mapping has no reason to give.
+// checkRefusal fails for an error without a reason in the mapping.
 func checkRefusal(t *rapid.T, s subject, err error) {
 	var e *lens.Error
 	if !errors.As(err, &e) {
@@ -727,8 +725,8 @@ func TestIndexRoundTrip(t *testing.T) {
 	})
 }
 
-// TestEncoderLaws checks of each encoder: the inverse, the order it declares,
-// and that text forms are text.
+// TestEncoderLaws checks for each encoder the inverse, the declared order, and that text forms
+// are text.
 func TestEncoderLaws(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"s", "n", "b", "hex", "b64u", "nord", "i64", "pad(4)", "ocint", "revmax", "revms(13)", "ver", "revdigits", "revdomain", "strip(a)", "const(a)"} {
@@ -776,8 +774,7 @@ func TestEncoderLaws(t *testing.T) {
 	}
 }
 
-// TestJoinerLaws checks that tuples joined are injective, split again, and
-// sort as tuples do.
+// TestJoinerLaws checks that joined tuples are injective, can be split, and sort as tuples do.
 func TestJoinerLaws(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"plain('#')", "escaped('#')", "escaped('!')", "oc"} {
@@ -814,8 +811,8 @@ func TestJoinerLaws(t *testing.T) {
 	}
 }
 
-// FuzzLoad checks that no mapping file ends the process, and that what is
-// accepted is written back the same.
+// FuzzLoad checks that no mapping file causes a panic, and that an accepted file is written
+// back the same.
 func FuzzLoad(f *testing.F) {
 	for _, s := range subjects {
 		f.Add([]byte(s.yaml))

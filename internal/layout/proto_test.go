@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
-// userDescriptors is the descriptor set of a message with fields of all kinds.
+// userDescriptors returns the descriptor set of a message with fields of all kinds.
 func userDescriptors(t *testing.T) []byte {
 	t.Helper()
 	number := int32(0)
@@ -58,7 +58,7 @@ func userDescriptors(t *testing.T) []byte {
 		f.Proto3Optional, f.OneofIndex = nil, proto.Int32(0)
 		user.Field = append(user.Field, f)
 	}
-	// The synthetic oneofs of optional fields come last.
+	// The synthetic oneofs of optional fields must be last.
 	user.OneofDecl = append([]*descriptorpb.OneofDescriptorProto{{Name: proto.String("contact")}}, user.OneofDecl...)
 	for _, f := range user.GetField() {
 		if f.GetProto3Optional() {
@@ -94,8 +94,8 @@ target: {table: users, families: {u: {}, _t: {}}}
 rules: [{name: user, row: ["{id}"], put: [{attr: user, cell: "u:user", codec: "proto(user.binpb, acme.User)"}]}]
 `
 
-// TestProto lays out a map as a protobuf in one column: what the message gives
-// back is one, the rest is kept as JSON.
+// TestProto lays out a map as a protobuf in one column: a map that the message restores is a
+// message, the rest is JSON.
 func TestProto(t *testing.T) {
 	t.Parallel()
 	m, err := Load("m.yaml", []byte(protoMapping), fstest.MapFS{"user.binpb": {Data: userDescriptors(t)}})
@@ -111,8 +111,8 @@ func TestProto(t *testing.T) {
 		{`{"M":{"nick":{"S":""},"scores":{"L":[{"N":"0"},{"N":"-7"}]}}}`, `acme.User {"nick":"","scores":[0,-7]}`},
 		{`{"M":{"nick":{"M":{"value":{"S":"Ada"}}}}}`, `{"M":{"nick":{"M":{"value":{"S":"Ada"}}}}}`},
 		{`{"M":{"mail":{"S":"a@b"},"phone":{"S":"1"}}}`, `{"M":{"mail":{"S":"a@b"},"phone":{"S":"1"}}}`},
-		// Beyond the message: a field it lacks, a number that does not fit, a
-		// list that would not come back.
+		// Outside the message's domain: an unknown field, a number that does not fit, a list
+		// that would not be restored.
 		{`{"M":{"surname":{"S":"Lovelace"}}}`, `{"M":{"surname":{"S":"Lovelace"}}}`},
 		{`{"M":{"int32":{"N":"2147483648"}}}`, `{"M":{"int32":{"N":"2147483648"}}}`},
 		{`{"M":{"float":{"N":"0.123456789"}}}`, `{"M":{"float":{"N":"0.123456789"}}}`},
@@ -163,8 +163,8 @@ func TestProto(t *testing.T) {
 	})
 }
 
-// TestProto_Item lays out whole items as protobufs in one column: an attribute
-// that the message has no field for is kept in the sidecar.
+// TestProto_Item lays out whole items as protobufs in one column: the sidecar keeps an
+// attribute without a field.
 func TestProto_Item(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"user.binpb": {Data: userDescriptors(t)}}
@@ -221,7 +221,7 @@ func TestProto_Item(t *testing.T) {
 	})
 }
 
-// TestProto_Refused checks what is said of descriptors that are not there.
+// TestProto_Refused checks the errors for missing descriptors.
 func TestProto_Refused(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"user.binpb": {Data: userDescriptors(t)}, "text": {Data: []byte("syntax")}}

@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// put is a compiled Put: where its cells lie, and what they hold.
+// put is a compiled Put: the place and the contents of its cells.
 type put struct {
 	cellTemplate
 	placement
@@ -23,49 +23,47 @@ type put struct {
 	path string // in the mapping file
 }
 
-// cellTemplate is where the cells of a put lie, and the form of their values.
+// cellTemplate is the place of the cells of a put, and the form of their values.
 type cellTemplate struct {
 	family   string
 	qual     *rowkey.Template
 	codec    *codec.Codec
 	timeSlot int // capture that is the timestamp, or rowkey.SlotNone
 	timeAttr string
-	timeKey  bool // timeAttr is a key attribute: the row tells it
+	timeKey  bool // timeAttr is a key attribute: the row determines it
 	format   codec.TimeFormat
-	// byTime says that the timestamp is needed to tell the items apart.
+	// byTime reports that only the timestamp distinguishes the items.
 	byTime bool
 }
 
-// placement is what the cells of a put hold: it lays attributes out and is the
-// inverse of that. Each kind of put has one, in a file put_<kind>.go.
+// placement is the contents of a put's cells: it lays attributes out and reads them back. Each
+// kind of put has one, in a file put_<kind>.go.
 type placement interface {
-	// check refuses a put that cannot be inverted, and enters it into its rule.
+	// check rejects a put that cannot be inverted, and adds it to its rule.
 	check(c *compiler, r *rule, p *put, spec *mapfile.Put)
 	shape() shape
-	// place lays out an attribute that the put takes.
+	// place lays out an attribute of the put.
 	place(w *placer, name string, v attr.Value) *lens.Error
-	// finish lays out what is of the item as a whole, after all attributes.
+	// finish lays out data of the item as a whole, after all attributes.
 	finish(w *placer) *lens.Error
 	// names reports whether special can be the text of {attr}, {member} or
 	// {key} in a qualifier that place writes.
 	names(l *rules, special string) bool
-	// read is the inverse of place and finish: it adds to an item what a column
-	// of the put holds.
+	// read is the inverse of place and finish: it adds the contents of a column to an item.
 	read(d *decoder, p *partial, special string, c lens.Column) error
 }
 
-// shape is how attributes lie in the cells of a put.
+// shape is the arrangement of attributes in the cells of a put.
 type shape uint8
 
 const (
-	shapeNone  shape = iota // of no attribute
-	shapeCell               // an attribute is one cell; if native, perhaps one an element
-	shapeCells              // an attribute is a cell a member, key or leaf
-	shapeItem               // all attributes are one cell
+	shapeNone  shape = iota // without an attribute
+	shapeCell               // one cell per attribute; a native one may have one cell per element
+	shapeCells              // one cell per member, key or leaf of an attribute
+	shapeItem               // one cell for all attributes
 )
 
-// plainPut is what placements have in common that lay out attributes alone,
-// under any text.
+// plainPut is the common part of placements that only lay out attributes, under any text.
 type plainPut struct{ *cellTemplate }
 
 func (plainPut) finish(*placer) *lens.Error { return nil }
@@ -128,8 +126,8 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 	}
 }
 
-// column finds the codec and the family of a put, which hang on nothing else in its
-// rule, and returns its qualifier.
+// column finds the codec and the family of a put, which depend on nothing else in its rule,
+// and returns its qualifier.
 func (c *compiler) column(p *put, spec *mapfile.Put) (qual string) {
 	var err error
 	if p.codec, err = codec.Parse(spec.Codec, c.spec.Descriptors); err != nil {
@@ -143,7 +141,7 @@ func (c *compiler) column(p *put, spec *mapfile.Put) (qual string) {
 	return qual
 }
 
-// placement is the kind of a put.
+// placement returns the placement for a put.
 func (c *compiler) placement(r *rule, t *cellTemplate, spec *mapfile.Put) placement {
 	value := valuePut{plainPut{t}, spec.Attr, spec.Order == mapfile.OrderNewestFirst}
 	slot, isKey := c.keySlot(r, spec)
@@ -169,7 +167,7 @@ func (c *compiler) placement(r *rule, t *cellTemplate, spec *mapfile.Put) placem
 	return value
 }
 
-// enter makes the put that of its attribute.
+// enter registers the put of an attribute.
 func (c *compiler) enter(r *rule, p *put) {
 	if r.byAttr[p.attr] != nil {
 		c.fail(p.path+".attr", lens.CodeSyntax, fmt.Sprintf("attribute %q is put twice", p.attr), "one put an attribute")
@@ -177,7 +175,7 @@ func (c *compiler) enter(r *rule, p *put) {
 	r.byAttr[p.attr] = p
 }
 
-// enterStar makes the put that of all attributes without one of their own.
+// enterStar registers the put of all attributes without one of their own.
 func (c *compiler) enterStar(r *rule, p *put) {
 	if r.star != nil {
 		c.fail(p.path+".attr", lens.CodeSyntax, `a second "*"`, "one a rule")
@@ -185,7 +183,7 @@ func (c *compiler) enterStar(r *rule, p *put) {
 	r.star = p
 }
 
-// checkElements refuses a put of members or keys of what is neither set nor map.
+// checkElements rejects a put of members or keys whose attribute is neither a set nor a map.
 func (c *compiler) checkElements(p *put, spec *mapfile.Put, fits bool) {
 	if spec.Codec != "" && !p.codec.Paths {
 		c.fail(p.path+".codec", lens.CodeSyntax, "a cell a member or key has the codec of the schema", "no codec")
@@ -224,20 +222,18 @@ func (c *compiler) putTime(r *rule, p *put, spec *mapfile.Put) {
 	}
 }
 
-// takes reports whether the put can have written a qualifier, and sets what that
-// tells: variables, and the text of {attr}, {member} or {key}.
+// takes reports whether the put can have written a qualifier. It sets the variables and the
+// text of {attr}, {member} or {key} from it.
 func (p *put) takes(l *rules, qual []byte, vars []attr.Value, special *string) bool {
 	return p.qual.Match(qual, vars, special) && p.names(l, *special)
 }
 
-// native reports whether the cells give sets, maps and lists a cell an element,
-// where families are for that.
+// native reports whether sets, maps and lists have one cell per element, in families for them.
 func (t *cellTemplate) native(r *rule) bool {
 	return r.exclusive && t.codec.ByType && t.timeSlot == rowkey.SlotNone && t.timeAttr == ""
 }
 
-// elementEncoder is the encoder that the qualifier has for {member} or {key}, nil
-// where it has none.
+// elementEncoder returns the qualifier's encoder of {member} or {key}, or nil.
 func (t *cellTemplate) elementEncoder() *rowkey.Encoder {
 	for _, p := range t.qual.Parts {
 		if (p.Slot == rowkey.SlotMember || p.Slot == rowkey.SlotKey) && p.Enc != rowkey.Verbatim {
@@ -247,7 +243,7 @@ func (t *cellTemplate) elementEncoder() *rowkey.Encoder {
 	return nil
 }
 
-// toldBy are the variables of row, and those of the qualifier.
+// toldBy returns the variables of row, and those of the qualifier.
 func (t *cellTemplate) toldBy(row map[int]bool) map[int]bool {
 	cell := maps.Clone(row)
 	for _, s := range t.qual.Slots() {
@@ -258,7 +254,7 @@ func (t *cellTemplate) toldBy(row map[int]bool) map[int]bool {
 	return cell
 }
 
-// micros is the timestamp of the cells, in microseconds.
+// micros returns the timestamp of the cells, in microseconds.
 func (t *cellTemplate) micros(vars []attr.Value, item attr.Item, defaultMicros int64) int64 {
 	switch {
 	case t.timeSlot != rowkey.SlotNone:
@@ -274,13 +270,13 @@ func (t *cellTemplate) micros(vars []attr.Value, item attr.Item, defaultMicros i
 	return defaultMicros
 }
 
-// timeValue is the attribute that a timestamp stands for.
+// timeValue returns the attribute that a timestamp represents.
 func (t *cellTemplate) timeValue(micros int64) (attr.Value, bool) {
 	text, ok := t.format.Format(micros / 1000)
 	return attr.Value{Type: t.format.ValueType(), Str: text}, ok && micros%1000 == 0
 }
 
-// tellTime adds the attribute that the timestamp of a cell is.
+// tellTime adds the attribute that the timestamp of a cell represents.
 func (t *cellTemplate) tellTime(p *partial, c Cell) {
 	if t.timeAttr == "" || t.timeKey {
 		return
@@ -290,7 +286,7 @@ func (t *cellTemplate) tellTime(p *partial, c Cell) {
 	}
 }
 
-// column reads a column as one of the put's; done is false where it is not.
+// column reads a column of the put; done is false if the column is not the put's.
 func (p *put) column(d *decoder, c lens.Column) (done bool, err error) {
 	if !p.byTime {
 		vars, special := d.vars(), ""

@@ -8,19 +8,19 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// A family that a file declares for an attribute (target.families, s.<attribute>
-// or m.<attribute>) has the members of its sets or the keys of its maps as
-// columns; in the family target.shared each begins with the name of its
-// attribute. No put is for them: they are native.
+// A family that a file declares for an attribute (target.families, s.<attribute> or
+// m.<attribute>) has one column per member of its sets or key of its maps. In the family
+// target.shared each qualifier begins with the name of its attribute. These columns are native
+// and need no put.
 
-// spells reports whether a put of the rule says how the members or keys of an
-// attribute are written in a family.
+// spells reports whether a put of the rule defines the qualifiers of an attribute's members or
+// keys in a family.
 func (r *rule) spells(name, family string) bool {
 	p := r.byAttr[name]
 	return p != nil && p.family == family && p.shape() == shapeCells
 }
 
-// inFamily is the qualifier of a member or key in the family of its attribute.
+// inFamily returns the qualifier of a member or key in the family of its attribute.
 func (l *rules) inFamily(family, name, member string) []byte {
 	if family == l.shared && l.sharedAttrs[name] {
 		return []byte(name + "\x00" + member)
@@ -28,8 +28,7 @@ func (l *rules) inFamily(family, name, member string) []byte {
 	return []byte(member)
 }
 
-// tooLong keeps a set or map that has a member or key longer than a qualifier
-// as one cell.
+// tooLong keeps a set or map as one cell if a member or key is longer than a qualifier.
 func (p valuePut) tooLong(w *placer, name, special string, v attr.Value) *lens.Error {
 	return p.whole(w, name, special, v, "a member or key does not fit a qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes))
 }

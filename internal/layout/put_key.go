@@ -12,17 +12,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// keyPut is the cell of a key attribute, or of a capture (`attr: "{c}"`). Where row,
-// qualifiers or timestamps tell it, the cell is for those who read natively; else the
-// cell alone tells it, so that the item can be in a row that is not named by it.
+// keyPut is the cell of a key attribute, or of a capture (`attr: "{c}"`). If row, qualifiers
+// or timestamps determine it, the cell serves native readers. Otherwise only the cell
+// determines it, so the row key need not contain it.
 type keyPut struct {
 	plainPut
 
 	slot int
 }
 
-// keySlot is the variable that a put keeps in its cell; false for an attribute that is
-// none of the key.
+// keySlot returns the variable that a put stores in its cell; false for an attribute that is
+// not part of the key.
 func (c *compiler) keySlot(r *rule, spec *mapfile.Put) (int, bool) {
 	for slot, a := range c.l.key.Attrs() {
 		if a.Name == spec.Attr {
@@ -49,7 +49,7 @@ func (p keyPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	}
 }
 
-// keptKeys finds the variables that cells alone tell.
+// keptKeys finds the variables that only cells determine.
 func (c *compiler) keptKeys(r *rule) {
 	told := maps.Clone(r.rowSlots)
 	for _, p := range r.puts {
@@ -96,7 +96,7 @@ func (p keyPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	return w.cell(p.cellTemplate, "", w.micros(p.cellTemplate), b)
 }
 
-// finish lays out a capture, which is no attribute of the item.
+// finish lays out a capture, which is not an attribute of the item.
 func (p keyPut) finish(w *placer) *lens.Error {
 	if p.slot < rowkey.FirstCapture {
 		return nil
@@ -104,5 +104,5 @@ func (p keyPut) finish(w *placer) *lens.Error {
 	return p.place(w, w.r.captures[p.slot-rowkey.FirstCapture].name, w.vars[p.slot])
 }
 
-// read has nothing to add: rules.parseRow has read what only the cell tells.
+// read does nothing: rules.parseRow has read the cells that determine the key.
 func (keyPut) read(*decoder, *partial, string, lens.Column) error { return nil }

@@ -13,9 +13,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
-// In ordersMapping an order, which is an item of its customer's partition, is in the
-// row of the order, beside its lines: a cell alone tells whose it is. Lines have copies
-// of what their row tells, for those who read natively.
+// In ordersMapping an order, which is an item of its customer's partition, is in the row of
+// the order, next to its lines: only a cell determines the customer. Lines have copies of
+// their row's key parts, for native readers.
 const ordersMapping = `apiVersion: migration/v1
 source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {Total: N, Note: S}}
 target: {table: t, joiner: auto, families: {o: {}, l: {}, c: {}, _t: {}}}
@@ -80,7 +80,7 @@ customers#ann [637573746f6d65727323616e6e]
 		t.Errorf("rows (-want +got):\n%s", diff)
 	}
 	for i, item := range items {
-		// Out of its row, and of the part of it that is its own.
+		// From its row, and from its own part of that row.
 		row := rows[0]
 		for _, r := range rows {
 			if string(r.Key) == string(placed[i].Row) {
@@ -120,8 +120,8 @@ customers#ann [637573746f6d65727323616e6e]
 			t.Errorf("partition %s has %d items, want %d", partition, n, want)
 		}
 	}
-	// The row of an order is that of one customer's: another's order of this number is
-	// refused by who writes it.
+	// The row of an order belongs to one customer: a writer rejects an order of another
+	// customer with the same number.
 	other := attr.Item{"PK": attr.String("CUSTOMER#bob"), "SK": attr.String("ORDER#7")}
 	at, err := m.Locate(other)
 	if err != nil || !at.Shared {
@@ -142,7 +142,7 @@ customers#ann [637573746f6d65727323616e6e]
 func TestMapping_KeysInCellsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ from, to, want string }{
-		"not told by the row": {`{attr: "{c}", cell: "o:customer"}`, `{attr: "{c}", cell: "o:customer#{c}"}`, ""}, // the qualifier tells it
+		"not told by the row": {`{attr: "{c}", cell: "o:customer"}`, `{attr: "{c}", cell: "o:customer#{c}"}`, ""}, // the qualifier determines it
 		"timed":               {`{attr: "{c}", cell: "o:customer"}`, `{attr: "{c}", cell: "o:customer", ts: {attr: When, as: iso(s)}}`, `m.yaml:9:23: rules[0].put[0].cell: E-INVERSE: the cell alone tells c, and has to be found by the row alone; expected a qualifier without captures, and no ts`},
 		"codec":               {`{attr: "{c}", cell: "o:customer"}`, `{attr: "{c}", cell: "o:customer", codec: i64be}`, `m.yaml:9:43: rules[0].put[0].codec: E-INVERSE: codec i64be is not for keys; expected another codec, or none`},
 		"twice":               {`{attr: PK, cell: "c:PK"}`, `{attr: PK, cell: "c:PK"}, {attr: PK, cell: "c:PK2"}`, `m.yaml:17:36: rules[2].put[1].attr: attribute "PK" is put twice; expected one put an attribute`},
@@ -155,7 +155,7 @@ func TestMapping_KeysInCellsRefused(t *testing.T) {
 	}
 }
 
-// A view can sort by a key attribute that every rule keeps in one column.
+// A view can sort by a key attribute that every rule stores in one column.
 func TestMapping_ViewOfKeptKeys(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: migration/v1

@@ -13,8 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// leavesPut is a cell a leaf of a map, under its path, the put's {key} (codec
-// flatten).
+// leavesPut has one cell per leaf of a map, under its path, the put's {key} (codec flatten).
 type leavesPut struct {
 	plainPut
 
@@ -51,8 +50,8 @@ func (p leavesPut) read(d *decoder, item *partial, special string, c lens.Column
 	return d.leaf(p.cellTemplate, item, append([]string{p.attr}, path...), c)
 }
 
-// starLeavesPut is a starPut whose maps are a cell a leaf, under its path, which
-// begins with the attribute's name.
+// starLeavesPut is a starPut with one cell per leaf of a map, under a path that begins with
+// the attribute's name.
 type starLeavesPut struct{ starPut }
 
 func (starLeavesPut) shape() shape { return shapeCells }
@@ -85,8 +84,8 @@ func (p starLeavesPut) read(d *decoder, item *partial, special string, c lens.Co
 	return d.leaf(p.cellTemplate, item, path, c)
 }
 
-// leaves lays out a map that is not empty, one cell a leaf: what is no map, or
-// an empty one. Under "*" a leaf is refused whose cell is another put's.
+// leaves lays out a map that is not empty, with one cell per leaf: a value that is not a map,
+// or an empty map. Under "*" it rejects a leaf whose cell belongs to another put.
 func (p *placer) leaves(t *cellTemplate, prefix []byte, name string, v attr.Value, schema codec.Schema, star *starLeavesPut) *lens.Error {
 	for _, k := range slices.Sorted(maps.Keys(v.Map)) {
 		e := v.Map[k]
@@ -133,8 +132,8 @@ func (d *decoder) leaf(t *cellTemplate, p *partial, path []string, c lens.Column
 	return nil
 }
 
-// A path names a leaf of nested maps, keys joined by dots: a.b. In a key the
-// characters . [ and \ are escaped by a \, an empty key is \0.
+// A path names a leaf of nested maps, keys joined by dots: a.b. In a key the characters . [
+// and \ are escaped by a \, an empty key is \0.
 
 func appendPathKey(dst []byte, key string) []byte {
 	if key == "" {
@@ -149,7 +148,7 @@ func appendPathKey(dst []byte, key string) []byte {
 	return dst
 }
 
-// parsePath is the inverse; false for what is no path.
+// parsePath is the inverse; false for an invalid path.
 func parsePath(text string) ([]string, bool) {
 	var path []string
 	var key []byte

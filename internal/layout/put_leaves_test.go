@@ -19,7 +19,7 @@ func joinPathKeys(keys []string) string {
 	return string(path)
 }
 
-// TestPath checks the inverse of paths, and that what is no path is none.
+// TestPath checks the inverse of paths, and that invalid paths are rejected.
 func TestPath(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,7 +38,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// FuzzPath checks that whatever is taken for a path is written the same.
+// FuzzPath checks that an accepted path is written the same.
 func FuzzPath(f *testing.F) {
 	f.Add(`a.b\.c`)
 	f.Add(`\0.x`)

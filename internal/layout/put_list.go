@@ -11,10 +11,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// A list is native as versions of one column: each element a tagged value, in the
+// A native list is stored as versions of one column: each element is a tagged value, in the
 // order of timestamps.
 
-// list lays out a list; done is false where the family has no lists.
+// list lays out a list; done is false if the family cannot hold lists.
 func (p valuePut) list(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *lens.Error) {
 	switch room := w.l.listRoom(p.family); {
 	case len(v.List) == 0:
@@ -52,7 +52,7 @@ func (p valuePut) listed(d *decoder, t attr.Type, form byte, marked bool, schema
 	return schema.Type == attr.L
 }
 
-// listOf is the list whose elements are the versions of a column.
+// listOf returns the list whose elements are the versions of a column.
 func (p valuePut) listOf(c lens.Column) (attr.Value, error) {
 	list := make([]attr.Value, len(c.Versions))
 	for i, cell := range c.Versions {
@@ -74,8 +74,8 @@ func (p valuePut) isElement(d *decoder, name string, c lens.Column) bool {
 	return p.listed(d, t, form, marked && form != codec.MarkEmpty, d.r.schema[name])
 }
 
-// ListElement reports whether c, one of the cells of an item's row that a rule
-// takes, is an element of a list. ParseElement reads it.
+// ListElement reports whether c, a cell in the row of an item of a rule, is an element of a
+// list. ParseElement reads it.
 func (m *Mapping) ListElement(rule string, cells []Cell, c Cell) bool {
 	l, r := m.ruleNamed(rule)
 	if r == nil {
@@ -98,10 +98,10 @@ func (m *Mapping) ListElement(rule string, cells []Cell, c Cell) bool {
 	return false
 }
 
-// listRoom is how many elements a list can have, each a version of one column,
-// in a family: what is beyond its versions, or older than its maxAge, garbage
-// collection would take. 0 says that the family has no lists: where it keeps one
-// version of a column, a list of one element is no different from a value.
+// listRoom returns the maximal number of list elements in a family, each a version of one
+// column: garbage collection would remove elements beyond its versions, or older than its
+// maxAge. 0 means no lists: with one version per column, a list of one element looks like a
+// value.
 func (l *rules) listRoom(family string) int {
 	switch gc := l.declared[family]; {
 	case gc.MaxAge > 0 || gc.Versions == 1:
@@ -112,12 +112,11 @@ func (l *rules) listRoom(family string) int {
 	return math.MaxInt
 }
 
-// ParseElement reads a cell that is an element of a list (Mapping.ListElement):
-// the tag byte of its type, then a scalar as cells have it, or the payload of
-// the canonical JSON.
+// ParseElement reads a cell that is an element of a list (Mapping.ListElement): the tag byte
+// of its type, then a scalar in its cell form, or the payload of the canonical JSON.
 func ParseElement(b []byte) (attr.Value, error) { return codec.ParseTagged(b) }
 
 // ListEpochMillis is the timestamp of the first element of an imported list,
-// 2010-01-01T00:00:00Z: element i is one cell, i milliseconds later, so that
-// there is room to append and to prepend.
+// 2010-01-01T00:00:00Z. Element i is one cell, i milliseconds later; this leaves room to
+// append and to prepend.
 const ListEpochMillis = 1262304000000

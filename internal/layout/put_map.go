@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// mapPut is a cell a key of a map, under the put's {key}.
+// mapPut has one cell per key of a map, under the put's {key}.
 type mapPut struct {
 	plainPut
 
@@ -45,7 +45,7 @@ func (p mapPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	return w.mapCells(p.family, quals, keys, name, v, w.micros(p.cellTemplate))
 }
 
-// mapping lays out a native map, in a family that has its keys.
+// mapping lays out a native map in the family for its keys.
 func (p valuePut) mapping(w *placer, family, name, special string, v attr.Value, schema codec.Schema) *lens.Error {
 	if len(v.Map) == 0 {
 		return p.empty(w, name, v)
@@ -80,7 +80,7 @@ func (p *placer) mapCells(family string, quals [][]byte, keys []string, name str
 	return nil
 }
 
-// mapCell adds the cell of something inside of a map.
+// mapCell adds the cell of a value inside a map.
 func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, schema codec.Schema, micros int64) *lens.Error {
 	b, ok := codec.ByType.Encode(v, schema)
 	if !ok {
@@ -124,7 +124,7 @@ func (d *decoder) inside(c lens.Column, name string, schema codec.Schema) (attr.
 	return v, nil
 }
 
-// mapUnder is the map that is the value of a name, which becomes one.
+// mapUnder returns the map under a name, and creates it if necessary.
 func mapUnder(in map[string]attr.Value, name string) map[string]attr.Value {
 	v := in[name]
 	if v.Type != attr.M {

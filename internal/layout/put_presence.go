@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// presencePut is a cell that says that the item is there (`attr: null`).
+// presencePut is a cell that records the presence of the item (`attr: null`).
 type presencePut struct{ plainPut }
 
 func (presencePut) check(c *compiler, r *rule, p *put, spec *mapfile.Put) {

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// setPut is a cell a member of a set, under the put's {member}.
+// setPut has one cell per member of a set, under the put's {member}.
 type setPut struct {
 	plainPut
 
@@ -44,7 +44,7 @@ func (p setPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	return nil
 }
 
-// set lays out a native set, in a family that has its members.
+// set lays out a native set in the family for its members.
 func (p valuePut) set(w *placer, family, name, special string, v attr.Value, schema codec.Schema) *lens.Error {
 	quals := make([][]byte, len(v.Set))
 	for i, m := range v.Set {

@@ -23,8 +23,7 @@ func (p starPut) place(w *placer, name string, v attr.Value) *lens.Error {
 	return p.lay(w, name, name, v)
 }
 
-// refuse refuses an attribute that cannot be under "*", or whose place is
-// another put's.
+// refuse rejects an attribute that cannot be under "*", or whose place belongs to another put.
 func (p starPut) refuse(w *placer, name, special string) *lens.Error {
 	if err := w.listed(name); err != nil {
 		return err
@@ -38,7 +37,7 @@ func (p starPut) refuse(w *placer, name, special string) *lens.Error {
 	return p.reserved(w, name, special)
 }
 
-// listed refuses an attribute that is not among those that "*" stands for.
+// listed rejects an attribute that "*" does not stand for.
 func (p *placer) listed(name string) *lens.Error {
 	if _, ok := p.r.schema[name]; ok || !p.r.listed || p.l.keepUnknown {
 		return nil
@@ -46,7 +45,7 @@ func (p *placer) listed(name string) *lens.Error {
 	return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the attribute is not in the rule's schema", "it there, with its type, or on: {unknown-attribute: sidecar} and a family _t")
 }
 
-// reserved refuses an attribute whose place is another put's.
+// reserved rejects an attribute whose place belongs to another put.
 func (p starPut) reserved(w *placer, name, special string) *lens.Error {
 	if len(w.r.puts) == 1 {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// valuePut is the put of one attribute, which is one cell in the form of the
-// codec; a native one lays sets and maps out in families that are theirs
-// (put_family.go), and lists as versions of the cell (put_list.go).
+// valuePut is the put of one attribute as one cell in the form of the codec. A native one lays
+// sets and maps out in their own families (put_family.go), and lists as versions of the cell
+// (put_list.go).
 type valuePut struct {
 	plainPut
 
@@ -35,8 +35,7 @@ func (p valuePut) place(w *placer, name string, v attr.Value) *lens.Error {
 	return p.lay(w, name, "", v)
 }
 
-// known refuses an attribute whose type neither schema, nor codec, nor sidecar
-// keeps.
+// known rejects an attribute whose type neither schema, nor codec, nor sidecar preserves.
 func (p *placer) known(t *cellTemplate, name string) *lens.Error {
 	if _, ok := p.r.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.r.sidecar {
 		return nil
@@ -60,13 +59,12 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error
 	if !ok && p.codec.Round != nil && w.r.accepted[mapfile.LossPrecision] {
 		b, ok = p.codec.Round(v)
 	}
-	// In a column of list elements every other value needs its mark.
+	// In a column of list elements every other value needs a mark.
 	marked := native && schema.Type == attr.L && v.Type != attr.L && w.l.listRoom(p.family) > 0
 	if ok && !marked {
 		return w.cell(p.cellTemplate, special, micros, b)
 	}
-	// Outside of the codec's domain: the cell holds the native form, and the
-	// sidecar says which.
+	// Outside of the codec's domain: the cell holds the native form, which the sidecar names.
 	if b, ok := w.accepted(p.codec, v, schema); ok && !marked {
 		return w.cell(p.cellTemplate, special, micros, b)
 	}
@@ -91,8 +89,8 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error
 	return w.cell(p.cellTemplate, special, micros, codec.Plain(v))
 }
 
-// elements lays out a set, map or list that takes a cell an element; done is
-// false where it is to be one cell.
+// elements lays out a set, map or list with one cell per element; done is false if it must be
+// one cell.
 func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *lens.Error) {
 	switch {
 	case v.Type.IsSet():
@@ -114,8 +112,8 @@ func (p valuePut) empty(w *placer, name string, v attr.Value) *lens.Error {
 	return w.typeCell("a/"+name, name, v, codec.Mark(v.Type, codec.MarkEmpty), mapfile.LossEmpty, "a map or list that is not empty")
 }
 
-// whole keeps a set, map or list that cannot have a cell an element as one cell.
-// what and expected say why it cannot.
+// whole stores a set, map or list as one cell if it cannot have one cell per element. what and
+// expected give the reason.
 func (p valuePut) whole(w *placer, name, special string, v attr.Value, what, expected string) *lens.Error {
 	if !w.r.sidecar {
 		return w.l.fault(lens.CodeDomain, w.r, w.item, name, what, expected+", or a family _t for exceptions")
@@ -130,13 +128,13 @@ func (p valuePut) read(d *decoder, item *partial, _ string, c lens.Column) error
 	return p.value(d, item, p.attr, c)
 }
 
-// value is the inverse of lay, for all that is in the cells of the put.
+// value is the inverse of lay, for all contents of the put's cells.
 func (p valuePut) value(d *decoder, item *partial, name string, c lens.Column) error {
 	newest := c.Versions[0]
 	p.tellTime(item, newest)
 	t, form, marked := d.markOf(p.cellTemplate, name, c)
 	if form == codec.MarkEmpty {
-		marked = false // stale: what is there wins
+		marked = false // stale: the cell wins
 	}
 	schema := d.r.schema[name]
 	var v attr.Value

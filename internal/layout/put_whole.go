@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// wholePut is one cell that holds all attributes without a put of their own, as
-// JSON or as a protobuf.
+// wholePut is one cell with all attributes without a put of their own, as JSON or as a
+// protobuf.
 type wholePut struct{ plainPut }
 
 func (p wholePut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
@@ -53,8 +53,8 @@ func (p wholePut) finish(w *placer) *lens.Error {
 	return w.cell(p.cellTemplate, "", w.micros(p.cellTemplate), value)
 }
 
-// value is that of the cell that has all attributes of rest. Those that a
-// message has no form of are kept aside.
+// value returns the value of the cell with all attributes of rest. It sets attributes aside
+// that a message cannot represent.
 func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 	if p.codec.Message == nil {
 		return attr.AppendItemJSON(nil, rest), nil
@@ -82,7 +82,7 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 	if value, ok = p.codec.Encode(attr.MapOf(message), schema); ok {
 		return value, nil
 	}
-	clear(message) // of a oneof, the first
+	clear(message) // of a oneof, the first field
 	for _, name := range all {
 		if _, told := w.extras[name]; told {
 			continue
@@ -123,5 +123,5 @@ func (p wholePut) attributes(value []byte, schema codec.Schema) (attr.Item, erro
 	return v.Map, err
 }
 
-// itemSchema is the schema of an item as a map of its attributes.
+// itemSchema returns the schema of an item as a map of its attributes.
 func (r *rule) itemSchema() codec.Schema { return codec.Schema{Type: attr.M, Keys: r.schema} }

@@ -23,8 +23,7 @@ var update = flag.Bool("update", false, "rewrite docs/mapping.md")
 
 const referenceFile = "../../docs/mapping.md"
 
-// TestReference checks that docs/mapping.md is what the schema and the code
-// say.
+// TestReference checks that docs/mapping.md matches the schema and the code.
 func TestReference(t *testing.T) {
 	t.Parallel()
 	want := reference(t)
@@ -106,7 +105,7 @@ func member(s yaml.MapSlice, key string) any {
 	return nil
 }
 
-// objectsOf are the alternatives of a schema that have properties.
+// objectsOf returns the alternatives of a schema that have properties.
 func objectsOf(s yaml.MapSlice) []yaml.MapSlice {
 	if _, ok := member(s, "properties").(yaml.MapSlice); ok {
 		return []yaml.MapSlice{s}
@@ -152,7 +151,7 @@ func properties(b *strings.Builder, prefix string, s yaml.MapSlice) {
 	}
 }
 
-// valueOf says in words what a schema takes.
+// valueOf describes in words the values that a schema accepts.
 func valueOf(s yaml.MapSlice) string {
 	if ref, ok := member(s, "$ref").(string); ok {
 		return "[" + strings.TrimPrefix(ref, "#/$defs/") + "](#" + strings.ToLower(strings.TrimPrefix(ref, "#/$defs/")) + ")"
@@ -190,7 +189,7 @@ func valueOf(s yaml.MapSlice) string {
 
 func cellText(text string) string { return strings.ReplaceAll(text, "|", "\\|") }
 
-// encoderTable writes the table of encoders: each as it is, on samples.
+// encoderTable writes the table of encoders, each with samples.
 func encoderTable(t *testing.T, b *strings.Builder) {
 	t.Helper()
 	b.WriteString("\n## Encoders\n\nIn a template, `{name:encoder}` stands for a key attribute or for a capture, which is a part of one. An encoder takes the values of its domain and no others. Queries that compare the sort key need an encoder that keeps its order.\n\n" +
@@ -255,7 +254,7 @@ func encoderTable(t *testing.T, b *strings.Builder) {
 	fmt.Fprintf(b, "\nThe hashes of `salt` and `hash` are %s. A read that does not know the value of a salt goes to all shards and merges the results.\n", strings.Join(slices.Sorted(maps.Keys(rowkey.Digests)), ", "))
 }
 
-// codecTable writes the table of codecs, each on samples.
+// codecTable writes the table of codecs, each with samples.
 func codecTable(t *testing.T, b *strings.Builder) {
 	t.Helper()
 	b.WriteString("\n## Codecs\n\nA value outside a codec's domain is kept in its native form with its type in `_t`, or refused if there is no `_t`.\n\n| codec | writes | domain | for example |\n|---|---|---|---|\n")
@@ -309,8 +308,8 @@ func codecTable(t *testing.T, b *strings.Builder) {
 		"By type, in a row that belongs to one item: a set has one cell per member in the family `s.<attribute>`, and a map one cell per key in `m.<attribute>`, if those families are declared. A list has one cell per element, in the order of timestamps, if its family has no garbage collection, or keeps two or more versions and has no maximum age; a list with more elements than versions is then one cell of JSON, whose type is in `_t`. A put of the attribute says how members are written: `cell: \"s.Scores:{member:nord}\"` sorts numbers by value.\n")
 }
 
-// typeCells writes the table of types: each as it is laid out by type, in the row of
-// its own item.
+// typeCells writes the table of types, each as it is laid out by type, in the row of its own
+// item.
 func typeCells(t *testing.T, b *strings.Builder) {
 	t.Helper()
 	b.WriteString("\n## Bytes and timestamps of each type\n\nWhat one attribute becomes, for authors of loaders: here the attribute `x` of an item with a row of its own, under `{attr: \"*\", cell: \"a:{attr}\"}` without a codec and without `ts`. Timestamps are in microseconds; `default` is `timestamps.default`. Values are text in quotes, or bytes in hexadecimal digits.\n\n" +

@@ -17,8 +17,8 @@ rules:
 - {name: item, row: ["{PK}"], put: [{attr: n, cell: "a:n", codec: f64be}]}
 `
 
-// A number whose nearest in 64 bits is no number of DynamoDB's is outside of the
-// codec's domain, whatever loss is accepted: nothing could read it back.
+// A number whose nearest 64-bit float is not a DynamoDB number is outside the codec's domain,
+// whatever loss is accepted: it could not be read back.
 func TestUnreadableRows_RoundedBeyondNumbers(t *testing.T) {
 	t.Parallel()
 	const text = `{"PK":{"S":"p"},"n":{"N":"9.9999999999999999999999999999999999999E+125"}}`
@@ -31,11 +31,11 @@ func TestUnreadableRows_RoundedBeyondNumbers(t *testing.T) {
 	if !errors.As(err, &e) || e.Code != lens.CodeDomain || e.Attribute != "n" || !strings.Contains(e.Expected, "rounded") {
 		t.Errorf("%v, want %s of n", err, lens.CodeDomain)
 	}
-	// With a sidecar it is an exception, and exact.
+	// With a sidecar it is an exact exception.
 	comesBack(t, mustLoad(t, strings.Replace(roundedMapping, "{a: {}}", "{a: {}, _t: {}}", 1)), text)
 }
 
-// An attribute that cannot be read is named, with its row.
+// The error for an unreadable attribute names it, with its row.
 func TestUnreadableRows_UnreadableIsNamed(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: migration/v1

@@ -5,7 +5,7 @@ import "github.com/tabletop-emu/tabletop/internal/cells"
 type (
 	// Cell is a cell of a row.
 	Cell = cells.Cell
-	// Row is what a mapping makes of items, and items of.
+	// Row is a row of cells, as a mapping writes and reads it.
 	Row = cells.Row
 	// Span is a range of row keys.
 	Span = cells.Span
@@ -14,6 +14,6 @@ type (
 type (
 	// Family is a column family of a mapping.
 	Family = cells.Family
-	// GC is what garbage collection removes of a family.
+	// GC is the garbage collection of a family.
 	GC = cells.GC
 )

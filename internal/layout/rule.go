@@ -19,67 +19,67 @@ type rule struct {
 	name     string
 	index    int
 	tag      bool
-	keys     int // number of key attributes: slots below are theirs
+	keys     int // number of key attributes, which have the lower slots
 	keyTypes []attr.Type
 	captures []capture
 	when     [2]*rowkey.Template
 	same     bool
 	row      []*rowkey.Template
-	widths   []int // of the segments but the last, for rowkey.JoinFixed
-	// closed says that the last segment is written as the others are.
+	widths   []int // of all segments but the last, for rowkey.JoinFixed
+	// closed reports that the last segment is escaped like the others.
 	closed bool
 	// strays are the rules with more segments whose rows can be its own.
 	strays   []*rule
 	rowSlots map[int]bool
-	// hashed are the key attributes whose hash in the row stands for them.
+	// hashed are the key attributes that a hash in the row represents.
 	hashed map[int]bool
-	// stored are the puts of what cells alone tell: of a hashed attribute, and of what
-	// is not in the row at all. byCell says that there is such: two items can then claim
-	// one row, of which one alone can be there.
+	// stored are the puts of variables that only cells determine: hashed attributes, and
+	// attributes outside the row key. byCell reports such an attribute outside the row key:
+	// two items can then claim one row, and only one can exist.
 	stored   map[int]*put
 	byCell   bool
 	puts     []*put
-	columns  []*put // as columns are read: literal ones before "*"
+	columns  []*put // in reading order: literal columns before "*"
 	byAttr   map[string]*put
 	star     *put
-	presence bool // it has a put without attribute
-	// schema is what it knows of the types of attributes. listed says that the file
-	// lists them for this rule, so that "*" stands for these.
+	presence bool // there is a put without attribute
+	// schema has the rule's types of attributes. listed reports that the file lists them for
+	// this rule, so "*" stands for these.
 	schema map[string]codec.Schema
 	listed bool
-	// timeAttrs are the attributes that live in cell timestamps.
+	// timeAttrs are the attributes stored as cell timestamps.
 	timeAttrs map[string]bool
-	// exclusive says that a row of this rule belongs to one item.
+	// exclusive reports that a row of this rule belongs to one item.
 	exclusive bool
-	// shared says that tags tell its cells from those of another rule.
+	// shared reports that tags distinguish its cells from those of another rule.
 	shared bool
-	// identity are the slots that tell the items of a row apart, for the
-	// `i/` cells of the sidecar.
+	// identity has the slots that distinguish the items of a row, for the `i/` cells of the
+	// sidecar.
 	identity []int
-	// version is the variable that numbers the versions of an item, which are
-	// cells of the same columns; rowkey.SlotNone without one.
+	// version is the variable with the version numbers of an item, whose versions are cells of
+	// the same columns; rowkey.SlotNone without one.
 	version int
-	// latest says that version 0 is a copy of the highest, and not stored.
+	// latest reports that version 0 is a copy of the highest, and not stored.
 	latest bool
 	// versioned are the attributes whose absence each version records.
 	versioned []string
 
-	// ttl is how garbage collection deletes its items; nil where it does not.
+	// ttl describes the deletion of its items by garbage collection; nil without it.
 	ttl *timeToLive
-	// sidecar says that the rule has exceptions in FamilyTypes.
+	// sidecar reports that the rule has exceptions in FamilyTypes.
 	sidecar bool
-	// barred are the attributes that items of the rule cannot have, with the reason: they
-	// would be in an index that does not expire with them, say.
+	// barred has the attributes that items of the rule cannot have, with the reason: for
+	// example, they would be in an index that does not expire with them.
 	barred map[string]string
 
-	accepted map[string]bool // the losses: LossTypes and so on
+	accepted map[string]bool // accepted losses, such as LossTypes
 }
 
 type capture struct {
 	name string
 	enc  *rowkey.Encoder
-	// alone says that timestamps alone tell it: it is a key attribute (ts.attr) that
-	// neither row nor qualifier has.
+	// alone reports that only timestamps determine the variable: it is a key attribute
+	// (ts.attr) outside row and qualifier.
 	alone bool
 }
 
@@ -108,7 +108,7 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 		}
 	}
 	if !c.sound(func() { c.when(r, spec, path) }) {
-		for i := range spec.Put { // what it captures is not known
+		for i := range spec.Put { // its captures are not known
 			c.column(&put{path: fmt.Sprintf("%s.put[%d]", path, i)}, &spec.Put[i])
 		}
 		return r
@@ -192,7 +192,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 	}
 }
 
-// names reports whether a name stands for a capture or a key attribute.
+// names reports whether a name is a capture or a key attribute.
 func (c *compiler) names(r *rule, name string) bool {
 	return c.l.key.IsKey(name) || slices.ContainsFunc(r.captures, func(k capture) bool { return k.name == name })
 }
@@ -207,7 +207,7 @@ func (c *compiler) reference(r *rule, name, enc string) (int, *rowkey.Encoder, e
 			return rowkey.FirstCapture + i, k.enc, nil
 		}
 		operand := k.enc.In
-		if k.enc.Time { // an encoder of instants then turns it into text
+		if k.enc.Time { // an encoder of instants converts it to text
 			operand = attr.Absent
 		}
 		e, err := rowkey.ParseEncoder(enc, operand)

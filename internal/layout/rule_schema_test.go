@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
-// A table of three kinds of items, in which an attribute of one name is a text here
-// and a number there.
+// A table of three kinds of items, in which an attribute of one name is sometimes a text and
+// sometimes a number.
 const entitiesMapping = `apiVersion: migration/v1
 source:
   table: T
@@ -66,8 +66,8 @@ func sidecarOfPlaced(p lens.Placed) []string {
 	return quals
 }
 
-// A version records which of the rule's attributes it lacks, and not those that other
-// entities of the table have.
+// A version records the missing attributes of its rule, and not those of other entities of the
+// table.
 func TestMarkersOfTheRule(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, entitiesMapping)
@@ -77,8 +77,8 @@ func TestMarkersOfTheRule(t *testing.T) {
 	}
 }
 
-// The types of a rule's attributes are its own: what is a number in its items needs no
-// mark where other items have a text.
+// The types of a rule's attributes are its own: a number in its items needs no mark, even if
+// other items have a text.
 func TestMarkers_TypesOfTheRule(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, entitiesMapping)
@@ -94,7 +94,8 @@ func TestMarkers_TypesOfTheRule(t *testing.T) {
 	}
 }
 
-// What a rule does not list is unknown to it, as what no schema names is to a table.
+// Attributes outside a rule's list are unknown to it, like attributes without a schema in a
+// table.
 func TestMarkers_UnknownToTheRule(t *testing.T) {
 	t.Parallel()
 	const item = `{"PK":{"S":"p"},"SK":{"S":"v1_x"},"State":{"S":"OK"},"Time":{"S":"t"},"Price":{"N":"1"}}`
@@ -113,8 +114,8 @@ func TestMarkers_UnknownToTheRule(t *testing.T) {
 	}
 }
 
-// What is said of a rule's attributes is said of its own: their fidelity, and the
-// column that a view finds them in.
+// The fidelity of a rule's attributes, and their columns in a view, depend on the rule's own
+// types.
 func TestMarkers_OthersGoByTheRule(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, strings.NewReplacer(`row: [other`, `schema: [Data, Tags], row: [other`,
@@ -134,7 +135,7 @@ func TestMarkers_OthersGoByTheRule(t *testing.T) {
 	}
 }
 
-// A rule's schema is written back as it was, and refused where it says nothing.
+// A rule's schema is written back the same, and rejected if it is empty.
 func TestMarkers_File(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, entitiesMapping)

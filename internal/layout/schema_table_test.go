@@ -11,8 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
-// TestSchemaRows shows the rows of the schema table; the mapping in them is
-// one that reads the table.
+// TestSchemaRows shows the rows of the schema table; the mapping in them reads the table.
 func TestSchemaRows(t *testing.T) {
 	t.Parallel()
 	m, err := Load("m.yaml", []byte(lockedMapping))
@@ -69,8 +68,8 @@ t#tags [742374616773]
 	}
 }
 
-// The file in the table says auto, as its author does, and the cell beside it what
-// that has come to: whoever finds the table reads the rows by that.
+// The file in the table has auto, as its author wrote, and the next cell has the outcome:
+// readers of the rows use that.
 func TestSchemaRows_Joiner(t *testing.T) {
 	t.Parallel()
 	m, err := Load("m.yaml", []byte(strings.Replace(lockedMapping, "joiner: oc", "joiner: auto", 1)))
@@ -110,7 +109,7 @@ func TestSchemaRows_Joiner(t *testing.T) {
 		if proven == "auto" {
 			continue
 		}
-		// What is proven and what the author wrote are the same rows, and one lock.
+		// The proven joiner and the author's give the same rows, and one lock.
 		written, err := m.WithJoiner(proven)
 		if err != nil {
 			t.Fatal(err)
@@ -138,8 +137,8 @@ func TestSchemaRows_Joiner(t *testing.T) {
 	}
 }
 
-// A mapping with a protobuf comes back with its descriptor set; an attribute
-// whose name is longer than a row key has no row.
+// A mapping with a protobuf comes back with its descriptor set; an attribute with a name
+// longer than a row key has no row.
 func TestSchemaRows_Descriptors(t *testing.T) {
 	t.Parallel()
 	set := userDescriptors(t)

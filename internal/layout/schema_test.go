@@ -20,11 +20,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// jsonSchemaDocument checks values by a JSON Schema, as far as the mapping's
-// goes: it fails on a keyword that it does not know.
+// jsonSchemaDocument checks values against the mapping's JSON Schema; it fails on an unknown
+// keyword.
 type jsonSchemaDocument struct{ root map[string]any }
 
-// jsonSchema is the contract, which lies with the public package.
+// jsonSchema returns the contract, which is in the public package.
 func jsonSchema(t *testing.T) []byte {
 	t.Helper()
 	text, err := os.ReadFile("../../facade/mapping/mapping.schema.json")
@@ -51,7 +51,7 @@ func (d *jsonSchemaDocument) resolve(s map[string]any) map[string]any {
 	return d.root["$defs"].(map[string]any)[strings.TrimPrefix(ref, "#/$defs/")].(map[string]any)
 }
 
-// check returns what is wrong with a value, "" for nothing.
+// check returns the fault of a value, "" for a valid one.
 func (d *jsonSchemaDocument) check(s map[string]any, v any, path string) string {
 	s = d.resolve(s)
 	for _, keyword := range slices.Sorted(maps.Keys(s)) {
@@ -180,9 +180,8 @@ func parseDocument(t *testing.T, doc any) *mapfile.SpecError {
 	return e
 }
 
-// TestJSONSchema_AgreesWithParser goes through the whole language: the schema
-// and the parser know the same keys of every object, ask for the same, and take
-// the same words.
+// TestJSONSchema_AgreesWithParser covers the whole language: the schema and the parser have
+// the same keys for every object, require the same, and accept the same words.
 func TestJSONSchema_AgreesWithParser(t *testing.T) {
 	t.Parallel()
 	d := loadJSONSchema(t)
@@ -217,7 +216,7 @@ func TestJSONSchema_AgreesWithParser(t *testing.T) {
 			for i, e := range enum {
 				texts[i] = e.(string)
 			}
-			// The types are told with their forms.
+			// The types are listed with their forms.
 			if err == nil || err.Expected != strings.Join(texts, ", ") && !strings.HasPrefix(err.Expected, strings.Join(texts, ", ")) {
 				t.Errorf("%s takes %v by the schema; the parser says %v", path, texts, err)
 			}
@@ -266,16 +265,15 @@ func TestJSONSchema_AgreesWithParser(t *testing.T) {
 	}
 }
 
-// TestJSONSchema_Mappings checks that what loads, of the shipped mappings and
-// of the text cases, is valid by the schema, and that what the parser refuses
-// for an unknown key or word is not.
+// TestJSONSchema_Mappings checks that the shipped mappings and the text cases that load are
+// valid by the schema, and that files with an unknown key or word are not.
 func TestJSONSchema_Mappings(t *testing.T) {
 	t.Parallel()
 	d := loadJSONSchema(t)
 	check := func(name, text string) {
 		var v any
 		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
-			return // the parser says more of it
+			return // the parser's error has more detail
 		}
 		v = plainJSON(t, v)
 		bad := d.check(d.root, v, "")
@@ -318,7 +316,7 @@ func TestJSONSchema_Mappings(t *testing.T) {
 	})
 }
 
-// plainJSON is a YAML value as JSON has it.
+// plainJSON converts a YAML value to its JSON form.
 func plainJSON(t *testing.T, v any) any {
 	t.Helper()
 	switch v := v.(type) {
@@ -346,7 +344,7 @@ func plainJSON(t *testing.T, v any) any {
 	return v
 }
 
-// TestJSONSchema_Words checks the words that a pattern lists.
+// TestJSONSchema_Words checks the words in patterns.
 func TestJSONSchema_Words(t *testing.T) {
 	t.Parallel()
 	d := loadJSONSchema(t)

@@ -10,13 +10,13 @@ import (
 
 // Segment is one segment of the row key of a rule.
 type Segment struct {
-	Template string // as the mapping file has it
-	// Attrs are the key attributes whose values it holds, whole or in part.
+	Template string // template in the mapping file
+	// Attrs are the key attributes whose values it contains, in whole or in part.
 	Attrs []string
-	// Encoders are those of its references, as written: "s", "revms(13)".
+	// Encoders are the encoders of its references, as in the file: "s", "revms(13)".
 	Encoders []string
-	// Time says that a reference is an instant, Reversed that greater values
-	// come first, Unordered that the bytes do not sort as the values do.
+	// Time means that a reference is an instant, Reversed that greater values come first,
+	// Unordered that the bytes do not sort as the values do.
 	Time, Reversed, Unordered bool
 }
 
@@ -62,8 +62,8 @@ func (m *Mapping) SplitRowKey(rule string, key []byte) ([][]byte, bool) {
 // KeyPart is the text of one part of a segment template in a row key.
 type KeyPart struct {
 	Segment int    // its segment, from 0
-	Name    string // of the key attribute or the capture; "" of a literal
-	Encoder string // as written: "revms(13)"; "" of a literal
+	Name    string // name of the key attribute or the capture; "" for a literal
+	Encoder string // as in the file: "revms(13)"; "" for a literal
 	Bytes   []byte // without delimiters and escapes
 	// Value is the decoded value; Absent for a literal, a salt or a hash.
 	Value attr.Value
@@ -107,7 +107,7 @@ func (m *Mapping) CutRowKey(rule string, row Row) (parts []KeyPart) {
 	return parts
 }
 
-// slotName is what a template calls a variable.
+// slotName returns the name of a variable in templates.
 func (l *rules) slotName(r *rule, slot int) string {
 	if slot >= rowkey.FirstCapture {
 		return r.captures[slot-rowkey.FirstCapture].name

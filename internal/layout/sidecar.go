@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// exception writes the type mark of an attribute: `a/<attr>` where the row is
-// the item's own, else `c/<family>:<qualifier>`.
+// exception writes the type mark of an attribute: `a/<attr>` in a row of one item, else
+// `c/<family>:<qualifier>`.
 func (p *placer) exception(family, name string, qual, mark []byte, v attr.Value, expected string) *lens.Error {
 	if !p.r.exclusive {
 		return p.cellException(family, qual, name, mark, v, expected)
@@ -65,8 +65,7 @@ func (p *placer) keep(name string, v attr.Value) {
 	p.extras[name] = v
 }
 
-// identityText is the part of an `i/` qualifier that tells the items of a row
-// apart.
+// identityText returns the part of an `i/` qualifier that distinguishes the items of a row.
 func (r *rule) identityText(vars []attr.Value) string {
 	var b []byte
 	for i, slot := range r.identity {
@@ -80,9 +79,9 @@ func (r *rule) identityText(vars []attr.Value) string {
 
 var identityJoiner = rowkey.Joiner{Kind: rowkey.JoinEscaped, Delim: '#'}
 
-// appendExtras appends the value of an `i/` cell: nothing, or the JSON of the
-// attributes that have no cell, followed by an array of the names of those that
-// the cells would say are there and are not.
+// appendExtras appends the value of an `i/` cell: nothing, or the JSON of the attributes
+// without a cell. An array follows with the names of attributes that the cells imply but the
+// item lacks.
 func appendExtras(dst []byte, extras attr.Item) []byte {
 	if len(extras) == 0 {
 		return dst
@@ -122,8 +121,8 @@ func parseExtras(b []byte) (attr.Item, error) {
 	return extras, nil
 }
 
-// typeColumn reads a sidecar cell that says something of its own: that an
-// item, or an empty map or list, is there.
+// typeColumn reads a sidecar cell that stands alone: the presence of an item, or of an empty
+// map or list.
 func (d *decoder) typeColumn(c lens.Column) error {
 	value := c.Versions[0].Value
 	if rest, ok := strings.CutPrefix(string(c.Qualifier), "i/"+d.r.name+"/"); ok {
@@ -164,8 +163,8 @@ func (d *decoder) typeColumn(c lens.Column) error {
 	return nil
 }
 
-// present sets the variables that the captures of a cell i/ tell, which is that of an
-// item; false where they are not what the rule writes.
+// present sets the variables from the captures of a cell i/ of an item; false if the rule does
+// not write such captures.
 func (d *decoder) present(captures string, vars []attr.Value) bool {
 	segs, ok := identityJoiner.Split([]byte(captures), max(1, len(d.r.identity)), nil)
 	if !ok || len(d.r.identity) == 0 && captures != "" {
@@ -181,7 +180,7 @@ func (d *decoder) present(captures string, vars []attr.Value) bool {
 	return true
 }
 
-// markOf is the type mark of an attribute's cell.
+// markOf returns the type mark of an attribute's cell.
 func (d *decoder) markOf(p *cellTemplate, name string, c lens.Column) (attr.Type, byte, bool) {
 	switch {
 	case len(d.side) == 0 || !d.r.exclusive && p.byTime:
@@ -192,7 +191,7 @@ func (d *decoder) markOf(p *cellTemplate, name string, c lens.Column) (attr.Type
 	return d.markOfCell(c)
 }
 
-// markOfCell is the type mark of one cell.
+// markOfCell returns the type mark of one cell.
 func (d *decoder) markOfCell(c lens.Column) (attr.Type, byte, bool) {
 	return codec.ParseMark(d.side["c/"+c.Family+":"+string(c.Qualifier)])
 }

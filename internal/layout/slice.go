@@ -12,28 +12,27 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Slice is the items that one rule has in a row that many items share, to be
-// read some at a time. Each has a position: bytes that sort as the cells of the
-// items lie in the row, by qualifier or by timestamp, so that the items from one
-// position to another are a few ranges of cells.
+// Slice is the items of one rule in a shared row, for reading some at a time. Each has a
+// position: bytes that sort as the cells of the items do in the row, by qualifier or by
+// timestamp. So the items between two positions are a few ranges of cells.
 type Slice struct {
 	l    *rules
 	r    *rule
-	vars []attr.Value // as the row key tells them
-	// one says that the rule has one item in the row, which has no position.
+	vars []attr.Value // from the row key
+	// one reports that the rule has one item in the row, without a position.
 	one bool
-	// core is what the qualifiers have after the known beginning of each: its
-	// text is the position. nil: the timestamp is.
+	// core is the part of the qualifiers after their known beginnings: its text is the
+	// position. nil: the timestamp is the position.
 	core  []rowkey.Part
-	width int // of the text; 0: it varies
-	// order is that of the positions against the sort key.
+	width int // of the text; 0: variable
+	// order is the order of the positions relative to the sort key.
 	order lens.Order
-	// own are the ranges of all items, begins where the positions begin in
-	// their qualifiers. Those of rest are counted neither, nor bounded.
+	// own are the ranges of all items; begins are the offsets of positions in their
+	// qualifiers. The ranges of rest are neither counted nor bounded.
 	own    []lens.CellRange
 	begins [][]byte
 	rest   []lens.CellRange
-	// absences says that the times of the sidecar's cells a/ are those of items.
+	// absences reports that cells a/ of the sidecar have the timestamps of items.
 	absences bool
 }
 
@@ -43,9 +42,9 @@ func (m *Mapping) SharesRows() bool {
 	return ok && slices.ContainsFunc(l.rules, func(r *rule) bool { return !r.exclusive })
 }
 
-// Slices returns the parts in which the items of a row can be read, one a rule;
-// none where they are to be read all at once: a row of one item, or qualifiers that
-// do not sort as the sort keys do.
+// Slices returns the parts in which the items of a row can be read, one per rule. It returns
+// none if all items must be read at once: the row has one item, or qualifiers do not sort as
+// the sort keys do.
 func (m *Mapping) Slices(row []byte) []*Slice {
 	l, ok := m.layout.(*rules)
 	if !ok {
@@ -55,9 +54,9 @@ func (m *Mapping) Slices(row []byte) []*Slice {
 	for _, r := range l.rules {
 		switch {
 		case r.exclusive:
-			continue // no other item is in its rows
+			continue // its rows contain no other item
 		case len(r.stored) > 0:
-			return nil // a cell tells whose item it is
+			return nil // only a cell determines its item
 		}
 		vars, ok := l.parseRow(r, Row{Key: row})
 		if !ok {
@@ -77,7 +76,7 @@ func (m *Mapping) Slices(row []byte) []*Slice {
 	return all
 }
 
-// compile finds out how the items lie; false where they cannot be read in parts.
+// compile computes the places of the items; false if they cannot be read in parts.
 func (s *Slice) compile() bool {
 	switch r := s.r; {
 	case r.latest || s.vars[rowkey.SlotHash].IsAbsent():
@@ -97,15 +96,15 @@ func (s *Slice) compile() bool {
 	return s.byQualifier()
 }
 
-// meets reports whether some cell can be in ranges of both.
+// meets reports whether a cell can be in ranges of both.
 func (s *Slice) meets(o *Slice) bool {
 	return slices.ContainsFunc(s.own, func(a lens.CellRange) bool {
 		return slices.ContainsFunc(o.own, func(b lens.CellRange) bool { return a.Meets(b) })
 	})
 }
 
-// add adds the columns of a family that begin so; false where another's meet
-// them without being the same.
+// add adds the columns of a family with that beginning; false if the columns of another slice
+// overlap without being equal.
 func (s *Slice) add(family string, begin []byte) bool {
 	r := lens.Extent{Family: family, Qualifier: begin, Prefix: true}.Cells()
 	for i, o := range s.own {
@@ -158,8 +157,8 @@ func (s *Slice) byQualifier() bool {
 	return order == lens.SameOrder || order == lens.ReversedOrder
 }
 
-// split takes the qualifier of a put apart: the beginning that the row key tells,
-// what tells the items apart, and whether nothing follows.
+// split splits the qualifier of a put: begin is known from the row key, core distinguishes the
+// items, and noTail reports that nothing follows.
 func (s *Slice) split(p *put) (begin []byte, core []rowkey.Part, noTail, ok bool) {
 	parts := p.qual.Parts
 	first, last := -1, -1
@@ -199,8 +198,8 @@ func samePart(a, b rowkey.Part) bool {
 	return bytes.Equal(a.Lit, b.Lit) && (a.Lit == nil) == (b.Lit == nil) && a.Slot == b.Slot && (a.Lit != nil || a.Enc.Name == b.Enc.Name)
 }
 
-// writesIdentity reports whether the part is written as it is in the qualifiers of
-// the sidecar's cells i/.
+// writesIdentity reports whether qualifiers of the sidecar's cells i/ contain the part
+// unchanged.
 func (r *rule) writesIdentity(p *rowkey.Part) bool {
 	return len(r.identity) == 1 && p.Slot == r.identity[0] && p.Enc.In == attr.S && p.Enc.Order == rowkey.SameOrder && p.Enc.Prefix == "" && r.typeOf(p.Slot) == attr.S
 }
@@ -235,7 +234,7 @@ func (s *Slice) byTime() bool {
 	return true
 }
 
-// candidate are the items that satisfy a condition.
+// candidate returns the items that satisfy a condition.
 func (s *Slice) candidate(c attr.KeyRange) candidate {
 	x := candidate{r: s.r, vars: s.vars}
 	if s.r.keys == 2 && s.l.key.Range.Type == attr.S {
@@ -244,8 +243,8 @@ func (s *Slice) candidate(c attr.KeyRange) candidate {
 	return x
 }
 
-// texts bounds the positions of the items that satisfy a condition, and says how
-// positions sort.
+// texts returns the bounds of the positions of the items that satisfy a condition, and the
+// order of positions.
 func (s *Slice) texts(c attr.KeyRange) (lens.Interval, lens.Order) {
 	x := s.candidate(c)
 	if len(s.core) == 1 {
@@ -261,7 +260,7 @@ func (s *Slice) texts(c attr.KeyRange) (lens.Interval, lens.Order) {
 	}
 	named := func(p rowkey.Part) rowkey.Part {
 		if p.Lit == nil && p.Slot >= rowkey.FirstCapture && s.r.captures[p.Slot-rowkey.FirstCapture].enc.Name != p.Enc.Name {
-			p.Slot = rowkey.SlotNone // written otherwise than in the key
+			p.Slot = rowkey.SlotNone // written differently than in the key
 		}
 		return p
 	}
@@ -277,12 +276,11 @@ func (s *Slice) Hash() attr.Value { return s.vars[rowkey.SlotHash] }
 // Reversed reports whether positions ascend as sort keys descend.
 func (s *Slice) Reversed() bool { return s.order == lens.ReversedOrder }
 
-// Single reports whether there is one item at most.
+// Single reports whether there is at most one item.
 func (s *Slice) Single() bool { return s.one }
 
-// Bounds returns the positions between which the items that satisfy a condition lie,
-// perhaps with other items; before nil has no bound. ok is false if no item can satisfy
-// it.
+// Bounds returns the range of positions of the items that satisfy a condition, possibly with
+// other items; before nil has no bound. ok is false if no item can satisfy it.
 func (s *Slice) Bounds(c attr.KeyRange) (from, before []byte, ok bool) {
 	if !attr.Equal(c.Hash, s.Hash()) {
 		return nil, nil, false
@@ -297,7 +295,7 @@ func (s *Slice) Bounds(c attr.KeyRange) (from, before []byte, ok bool) {
 	if s.core != nil {
 		v, _ := s.texts(c)
 		if w := s.width; w > 0 && len(v.Hi) > w {
-			v.Hi = cells.PrefixEnd(v.Hi[:w]) // what follows a text in a qualifier is not of its order
+			v.Hi = cells.PrefixEnd(v.Hi[:w]) // the text after it in a qualifier is unordered
 		}
 		return v.Lo, v.Hi, !v.Empty()
 	}
@@ -311,7 +309,7 @@ func (s *Slice) Bounds(c attr.KeyRange) (from, before []byte, ok bool) {
 	return from, before, before == nil || bytes.Compare(from, before) < 0
 }
 
-// timePosition is the position of an item whose cells have a timestamp.
+// timePosition returns the position of an item from the timestamp of its cells.
 func timePosition(micros int64) []byte { return binary.BigEndian.AppendUint64(nil, ^uint64(micros)) }
 
 // positionTime is the inverse.
@@ -337,8 +335,8 @@ func (s *Slice) Counted(from, before []byte) []lens.CellRange {
 	return ranges
 }
 
-// timesBetween are the timestamps of the items from one position and before
-// another.
+// timesBetween returns the timestamps of the items from one position up to another, which is
+// excluded.
 func timesBetween(from, before []byte) (minMicros, maxMicros int64) {
 	if from != nil {
 		maxMicros = positionTime(from) + 1
@@ -379,8 +377,8 @@ func (s *Slice) At(c Cell) ([]byte, bool) {
 	return nil, false
 }
 
-// Items returns the items of the slice that are in a part of its row, and whose
-// position is in [from, before), by sort key. Errors are those of Mapping.Items.
+// Items returns the items of the slice in a part of its row whose position is in [from,
+// before), by sort key. Errors are those of Mapping.Items.
 func (s *Slice) Items(row Row, from, before []byte) ([]attr.Item, error) {
 	d := &decoder{l: s.l, r: s.r, row: row, rowVars: s.vars, side: lens.Sidecar(row), items: map[string]*partial{}}
 	if err := d.run(); err != nil {
@@ -396,7 +394,7 @@ func (s *Slice) Items(row Row, from, before []byte) ([]attr.Item, error) {
 	return items, nil
 }
 
-// position is that of the item with these variables.
+// position returns the position of the item with these variables.
 func (s *Slice) position(vars []attr.Value) ([]byte, bool) {
 	switch {
 	case s.one:

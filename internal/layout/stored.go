@@ -2,11 +2,10 @@ package layout
 
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
-// Stored is an item that was read. It decodes attributes on demand.
-// It is immutable, and shares the memory of its row. Errors are *Error: E-CORRUPT.
+// Stored is an item that was read. It decodes attributes on demand. It is immutable, and
+// shares the memory of its row. Errors are *Error: E-CORRUPT.
 type Stored interface {
-	// Get returns an attribute of the table's key, or of the index's that it was
-	// read from.
+	// Get returns a key attribute of the table, or of the index that the item was read from.
 	Get(name string) attr.Value
 	// Item returns all attributes.
 	Item() (attr.Item, error)
@@ -29,8 +28,8 @@ func (d Decoded) AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err erro
 	return attr.AppendItemJSON(dst, attr.Item(d)), attr.Item(d).Sizes(), nil
 }
 
-// AppendStored appends the items of Items. If a row is one item, its attributes are
-// decoded when they are read.
+// AppendStored appends the items of Items. If a row is one item, its attributes are decoded on
+// demand.
 func (m *Mapping) AppendStored(dst []Stored, row Row) ([]Stored, error) {
 	if l, ok := m.layout.(defaultLayout); ok {
 		if s := l.Stored(row); s != nil {

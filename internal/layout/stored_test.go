@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// TestAppendStored compares what is written of a row with what is decoded of it:
-// of rows that were placed, and of rows that other clients wrote.
+// TestAppendStored compares the JSON of a row with its decoded items, for placed rows and for
+// rows of other clients.
 func TestAppendStored(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", lens.MaxQualifierBytes+1)
@@ -71,7 +71,7 @@ func TestAppendStored(t *testing.T) {
 	}
 }
 
-// compareStored checks that the stored item of a row is that of Items.
+// compareStored checks that the stored item of a row equals that of Items.
 func compareStored(t *rapid.T, m *Mapping, row Row) {
 	items, wantErr := m.Items(row)
 	all, err := m.AppendStored(nil, row)

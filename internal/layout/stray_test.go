@@ -31,8 +31,8 @@ func orgKey(pk, sk string) attr.Item {
 	return attr.Item{"PK": attr.String(pk), "SK": attr.String(sk)}
 }
 
-// Two items whose rows the plain and the escaped joiner make one: the row is told with
-// the item of the other rule.
+// The plain and the escaped joiner give two items the same row: the error names the item of
+// the other rule.
 func TestJoinedKeys_RowsOfTwoRulesAreTold(t *testing.T) {
 	t.Parallel()
 	org, user := orgKey("ORG#acme#u#bob", "ORG"), orgKey("ORG#acme", "USER#bob")
@@ -47,7 +47,7 @@ func TestJoinedKeys_RowsOfTwoRulesAreTold(t *testing.T) {
 		if !ok || other != "user" || !attr.EqualItems(key, user) {
 			t.Errorf("joiner %s: row %q of rule %s is also that of %s %v, %v; want user %v", joiner, a.Row, a.Rule, other, key, ok, user)
 		}
-		// Whose row has all its segments does what its rule says.
+		// A row with all its segments belongs to its rule.
 		if other, key, ok := m.Stray(b.Rule, b.Row); ok {
 			t.Errorf("joiner %s: row %q of rule %s is also that of %s %v", joiner, b.Row, b.Rule, other, key)
 		}
@@ -57,13 +57,13 @@ func TestJoinedKeys_RowsOfTwoRulesAreTold(t *testing.T) {
 	}
 }
 
-// Where rules differ in their numbers of segments, auto escapes the last segments too:
-// no row is that of two rules, items come back, and queries find them.
+// If rules have different numbers of segments, auto also escapes the last segments: no row
+// belongs to two rules, items come back, and queries find them.
 func TestJoinedKeys_LastSegmentsAreEscaped(t *testing.T) {
 	t.Parallel()
 	hostile := []string{"acme", "acme#u#bob", "acme#s#bob", "#", "$", "a$23u", "acme#u#", "u", "s#u"}
 	for _, joiner := range []string{"auto", "escaped-all('#')"} {
-		m := mustLoad(t, strings.NewReplacer("JOINER", joiner, "e:{attr}", "o:{attr}", "u:{attr}", "o:{attr}").Replace(orgsMapping)) // columns of one name
+		m := mustLoad(t, strings.NewReplacer("JOINER", joiner, "e:{attr}", "o:{attr}", "u:{attr}", "o:{attr}").Replace(orgsMapping)) // columns with the same names
 		rows := map[string]string{}                                                                                                  // row to rule
 		var placed []lens.Placed
 		var items []attr.Item
@@ -131,8 +131,8 @@ func TestJoinedKeys_LastSegmentsAreEscaped(t *testing.T) {
 	}
 }
 
-// A query whose text of the last segment begins with a literal that needs an escape
-// elsewhere reads the rows as they are.
+// A query whose text of the last segment begins with a literal that is escaped elsewhere reads
+// the unescaped rows.
 func TestJoinedKeys_LiteralInLastSegment(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, `apiVersion: migration/v1
@@ -155,7 +155,7 @@ rules:
 	}
 }
 
-// What auto comes to is noted as it is, and compiles to the same rows.
+// The outcome of auto is recorded, and compiles to the same rows.
 func TestJoinedKeys_AutoIsProven(t *testing.T) {
 	t.Parallel()
 	m := orgs(t, "auto")
@@ -192,11 +192,11 @@ func TestJoinedKeys_AutoIsProven(t *testing.T) {
 			}
 		}
 	}
-	// Rows that an earlier load wrote by what auto came to then stay as they are.
+	// Rows that an earlier load wrote with its outcome of auto stay the same.
 	if before, err := m.Proven("escaped('#')"); err != nil || before.Joiner() != "escaped('#')" {
 		t.Errorf("%v", err)
 	}
-	// One rule, or rules whose rows cannot meet, need nothing of this.
+	// One rule, or rules whose rows cannot meet, need no escapes.
 	for _, rules := range []string{
 		`[{name: a, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "o:{attr}"}]}]`,
 		`[{name: a, when: {SK: a}, row: [a, "{PK}"], put: [{attr: "*", cell: "o:{attr}"}]}, {name: b, row: [b, "{PK}", "{SK}"], put: [{attr: "*", cell: "o:{attr}"}]}]`,

@@ -20,24 +20,24 @@ import (
 
 const ttlModes = "attribute, one-second or shift(720h)"
 
-// neverMicros is the timestamp of the cells of an item that does not expire,
-// where others have their expiry: 9999-12-31T23:59:59Z.
+// neverMicros is the timestamp of the cells of items that do not expire, under rules whose
+// cells have the expiry: 9999-12-31T23:59:59Z.
 const neverMicros = 253402300799 * 1e6
 
-// maxOverdue: an item whose expiry is longer ago does not expire.
+// maxOverdue is the age of an expiry beyond which an item does not expire.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/howitworks-ttl.html
 const maxOverdue = 5 * 365 * 24 * time.Hour
 
-// timeToLive lets garbage collection delete the items that expire: the expiry
-// is the timestamp of their cells.
+// timeToLive lets garbage collection delete expired items: the expiry is the timestamp of
+// their cells.
 type timeToLive struct {
 	name  string
-	shift int64        // the timestamp is so much before the expiry, in microseconds
-	age   int64        // of the cells that are collected
-	rules map[int]bool // those whose items expire so, by index: their families are all collected
+	shift int64        // difference between expiry and timestamp, in microseconds
+	age   int64        // age at which cells are collected
+	rules map[int]bool // by index, the rules whose items expire this way: all their families are collected
 }
 
-// timeToLive compiles source.ttl; nil where the attribute is kept as it is.
+// timeToLive compiles source.ttl; nil if the attribute is an ordinary one.
 func (c *compiler) timeToLive() *timeToLive {
 	ttl := c.spec.Source.TTL
 	if ttl == nil {
@@ -76,12 +76,12 @@ func (c *compiler) timeToLive() *timeToLive {
 	return t
 }
 
-// collects reports whether garbage collection empties a family of what has expired.
+// collects reports whether garbage collection deletes the expired cells of a family.
 func (t *timeToLive) collects(gc GC) bool {
 	return t != nil && gc.MaxAge.Microseconds() == t.age && gc.Versions <= 1
 }
 
-// expires reports whether what is in a family does.
+// expires reports whether the cells of a family expire.
 func (l *rules) expires(family string) bool {
 	return l.ttl != nil && l.ttl.collects(l.declared[family])
 }
@@ -102,7 +102,7 @@ func (t *timeToLive) choose(c *compiler, mode string) {
 	kept, half := false, false
 	for i := range c.spec.Rules {
 		puts := c.spec.Rules[i].Put
-		var out []int // the puts of other families
+		var out []int // puts in other families
 		for j := range puts {
 			family, _, _ := strings.Cut(puts[j].Cell, ":")
 			if gc, known := declared[family]; known && !t.collects(gc) {
@@ -129,8 +129,8 @@ func (t *timeToLive) choose(c *compiler, mode string) {
 
 func (t *timeToLive) maxAge() time.Duration { return time.Duration(t.age) * time.Microsecond }
 
-// bar bars the attributes that would put items of a rule into an index, whose entries
-// do not expire. The rule has to say that its items have none such.
+// bar bars the attributes that would put items of a rule into an index, whose entries do not
+// expire. The rule must declare that its items lack them.
 func (t *timeToLive) bar(c *compiler, r *rule) {
 	for i, g := range c.spec.Source.GSIs {
 		if g.As == mapfile.IndexAsTable && !r.bar(c, &g, t.name, "whose entry would outlive it (source.ttl)") {
@@ -139,7 +139,7 @@ func (t *timeToLive) bar(c *compiler, r *rule) {
 	}
 }
 
-// checkRule refuses a rule whose cells have times of their own.
+// checkRule rejects a rule whose cells have their own timestamps.
 func (t *timeToLive) checkRule(c *compiler, r *rule) {
 	for _, p := range r.puts {
 		if p.timeSlot != rowkey.SlotNone || p.timeAttr != "" {
@@ -151,9 +151,9 @@ func (t *timeToLive) checkRule(c *compiler, r *rule) {
 	}
 }
 
-// timestamp is that of an item's cells, in microseconds. told says that it
-// tells the attribute, or that there is none: what else the attribute holds, a
-// time long past or no time at all, does not let the item expire.
+// timestamp returns the timestamp of an item's cells, in microseconds. told reports that it
+// determines the attribute, or that the item lacks it. Other values, a time long past or not a
+// time, do not make the item expire.
 func (t *timeToLive) timestamp(item attr.Item, importMicros int64) (micros int64, told bool) {
 	v := item[t.name]
 	seconds, ok := codec.Integer(v)
@@ -163,13 +163,13 @@ func (t *timeToLive) timestamp(item attr.Item, importMicros int64) (micros int64
 	return seconds*1e6 - t.shift, true
 }
 
-// attribute is the inverse of timestamp; false where it tells nothing.
+// attribute is the inverse of timestamp; false if the timestamp has no expiry.
 func (t *timeToLive) attribute(micros int64) (attr.Value, bool) {
 	micros += t.shift
 	return attr.Int(micros / 1e6), micros-t.shift != neverMicros && micros%1e6 == 0
 }
 
-// expiry takes the expiry of an item from the timestamp of one of its cells.
+// expiry sets the expiry of an item from the timestamp of one of its cells.
 func (d *decoder) expiry(p *partial, micros int64) {
 	if t := d.r.ttl; t != nil {
 		if v, ok := t.attribute(micros); ok {
@@ -178,8 +178,8 @@ func (d *decoder) expiry(p *partial, micros int64) {
 	}
 }
 
-// TTL returns the time to live that the mapping file declares, its mode not
-// empty; nil without one.
+// TTL returns the time to live that the mapping file declares, with a non-empty mode; nil
+// without one.
 func (m *Mapping) TTL() *mapfile.TTL {
 	if m.spec == nil || m.spec.Source.TTL == nil {
 		return nil
@@ -202,7 +202,7 @@ func (m *Mapping) Live(row Row, nowMicros int64) Row {
 	return row
 }
 
-// timedOut keeps the attribute that the timestamps do not tell.
+// timedOut keeps the attribute if the timestamps do not determine it.
 func (p *placer) timedOut(told bool) *lens.Error {
 	t := p.r.ttl
 	if told {
@@ -215,7 +215,7 @@ func (p *placer) timedOut(told bool) *lens.Error {
 	return nil
 }
 
-// without returns the schema without the attribute that is the timestamp.
+// without returns the schema without the attribute that is stored as the timestamp.
 func (t *timeToLive) without(schema map[string]codec.Schema) map[string]codec.Schema {
 	if _, ok := schema[t.name]; !ok {
 		return schema

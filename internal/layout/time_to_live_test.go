@@ -28,8 +28,8 @@ rules:
 - {name: other, row: [other, "{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}]}
 `
 
-// Garbage collection deletes the items of a rule whose families it empties, and keeps
-// the others, which have the expiry as an attribute.
+// Garbage collection deletes the items of a rule in families for expiry, and keeps the others,
+// whose expiry is an attribute.
 func TestMapping_TimeToLiveOfARule(t *testing.T) {
 	t.Parallel()
 	const expires = 1715690000
@@ -60,7 +60,7 @@ func TestMapping_TimeToLiveOfARule(t *testing.T) {
 			for _, it := range live {
 				left = append(left, it["SK"].Str)
 			}
-			// What Bigtable collects is what Live leaves out.
+			// Live omits exactly the cells that Bigtable collects.
 			for _, c := range row.Cells {
 				for _, f := range m.Families() {
 					old := f.Name == c.Family && f.GC.MaxAge > 0 && c.Timestamp <= after-f.GC.MaxAge.Microseconds()
@@ -80,13 +80,13 @@ func TestMapping_TimeToLiveOfARule(t *testing.T) {
 		if m.AcceptsLoss("other", "retention") || !m.AcceptsLoss("session", "retention") {
 			t.Errorf("%s: retention is accepted of the wrong rule", name)
 		}
-		// A session would leave its entry in the index behind.
+		// A session would leave its entry in the index.
 		_, err := m.Place(attr.Item{"PK": attr.String("p"), "SK": attr.String("SES#3"), "Owner": attr.String("o")}, expTime)
 		var e *lens.Error
 		if !errors.As(err, &e) || e.Code != lens.CodeDomain || e.Attribute != "Owner" {
 			t.Errorf("%s: a session in an index: %v", name, err)
 		}
-		// Exceptions of what expires are kept where they expire too.
+		// Exceptions of expiring items are stored in a family that expires too.
 		_, err = m.Place(attr.Item{"PK": attr.String("p"), "SK": attr.String("SES#3"), "Name": attr.Int(1), "Expires": attr.Int(expires)}, expTime)
 		if stays := name == "exceptions that stay"; stays != (err != nil) {
 			t.Errorf("%s: an exception of a session: %v", name, err)

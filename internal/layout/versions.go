@@ -16,14 +16,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// isCopy reports whether the variables are those of a copy of the highest
-// version.
+// isCopy reports whether the variables belong to a copy of the highest version.
 func (r *rule) isCopy(vars []attr.Value) bool {
 	return r.latest && vars[r.version].Type == attr.N && vars[r.version].Str == "0"
 }
 
-// family appends what the versions of one item have in common, and no other
-// item of the rule has.
+// family appends the text that all versions of one item share, and no other item of the rule
+// has.
 func (r *rule) family(dst []byte, vars []attr.Value) []byte {
 	for slot, v := range vars {
 		if slot == r.version || slot < rowkey.FirstCapture && (slot >= r.keys || r.when[slot] != nil && r.when[slot].Uses(r.version)) {
@@ -34,14 +33,14 @@ func (r *rule) family(dst []byte, vars []attr.Value) []byte {
 	return dst
 }
 
-// number is which version the variables are of.
+// number returns the version of the variables.
 func (r *rule) number(vars []attr.Value) int64 {
 	n, _ := codec.Integer(vars[r.version])
 	return n
 }
 
-// renumbered are the variables of another version, with its key; nil where the
-// rule takes no such version.
+// renumbered returns the variables of another version, with its key; nil if the rule does not
+// match such a version.
 func (l *rules) renumbered(r *rule, vars []attr.Value, version int64) ([]attr.Value, attr.Item) {
 	vars = slices.Clone(vars)
 	vars[r.version] = attr.Int(version)
@@ -84,24 +83,24 @@ func (d *decoder) copies() {
 }
 
 // VersionProof checks, over a stream of items, that every copy of a highest version equals
-// that version, and that every item with versions has a copy. Copies are not stored, so
-// others could not be read back. It holds some hundred bytes for each item with versions.
+// that version, and that every item with versions has a copy. Copies are not stored, so others
+// could not be read back. It holds about a hundred bytes for each item with versions.
 type VersionProof struct {
 	l     *rules
 	items map[[16]byte]*versions
 }
 
-// versions is what is known of the versions of one item.
+// versions is the state of the proof for the versions of one item.
 type versions struct {
 	rule    *rule
-	key     attr.Item // of one of them, of the copy where there is one
+	key     attr.Item // key of the copy, or of any version without a copy
 	highest int64
 	newest  [16]byte // digest of the highest version
 	copied  [16]byte // digest of the copy
 	copies  bool
 }
 
-// ProveVersions begins a proof; nil where no rule has copies (Rule.Latest).
+// ProveVersions begins a proof; nil if no rule has copies (Rule.Latest).
 func (m *Mapping) ProveVersions() *VersionProof {
 	l, ok := m.layout.(*rules)
 	if !ok || !slices.ContainsFunc(l.rules, func(r *rule) bool { return r.latest }) {
@@ -244,7 +243,7 @@ func (m *Mapping) Absences(rule string) []string {
 	return r.versioned
 }
 
-// absences records which attributes a version lacks.
+// absences records the attributes that a version lacks.
 func (p *placer) absences() *lens.Error {
 	for _, name := range p.r.versioned {
 		if _, has := p.item[name]; has || !p.r.sidecar && p.r.accepted[mapfile.LossAbsent] {

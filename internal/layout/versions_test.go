@@ -67,8 +67,8 @@ func prove(m *Mapping, items []attr.Item) error {
 	return proof.Finish()
 }
 
-// TestLatest attacks rules with copies: they take no cells, come back from the
-// versions, are found by key and by query, and one that is no copy is refused.
+// TestLatest attacks rules with copies: they take no cells, are restored from the versions,
+// and are found by key and by query; a false copy is rejected.
 func TestLatest(t *testing.T) {
 	t.Parallel()
 	m, err := Load("versions.yaml", []byte(versionsMapping))
@@ -107,7 +107,7 @@ func TestLatest(t *testing.T) {
 		}
 		checkPlans(t, subject{}, m, items, rows, []attr.Value{attr.String("p")})
 
-		// A copy that is none, and one that is missing.
+		// A false copy, and a missing one.
 		i := slices.IndexFunc(placed, func(p lens.Placed) bool { return p.Derived })
 		other := slices.Clone(items)
 		if rapid.Bool().Draw(t, "missing") {
@@ -136,7 +136,7 @@ rules:
 - {name: other, row: [o, "{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}]}
 `
 
-// Copies of the highest version forbid only indexes that items of their rule would be in.
+// Copies of the highest version forbid only indexes that contain items of their rule.
 func TestMapping_LatestBesideIndexes(t *testing.T) {
 	t.Parallel()
 	m := mustLoad(t, versionsBesideIndex)

@@ -12,9 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// View is a continuous materialized view that serves as an asynchronous
-// secondary index: the query to create it with. Bigtable keeps it up to date;
-// nothing writes to it.
+// View is a continuous materialized view that serves as an asynchronous secondary index: its
+// name and query. Bigtable updates it; nothing writes to it.
 type View struct {
 	Name  string // id of the view, mapfile.IndexTable
 	Index string
@@ -27,9 +26,8 @@ const sourceKeyColumn = "_source_key"
 // Views returns the indexes that the mapping file declares `as: view`, in its order.
 func (m *Mapping) Views() []View { return m.views }
 
-// view writes the query of an index. Its rules are those of continuous
-// materialized views: ordered by columns of the query, ascending, the unmodified
-// row key among them.
+// view writes the query of an index, by the rules of continuous materialized views: ordered by
+// columns of the query, ascending, including the unmodified row key.
 // https://docs.cloud.google.com/bigtable/docs/continuous-materialized-view-queries
 func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path string) View {
 	var selected, present, order []string
@@ -45,7 +43,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path strin
 		}
 		add(a.Name, expr)
 		present, order = append(present, expr+" IS NOT NULL"), append(order, quoteName(a.Name))
-		for _, mark := range l.markColumns(a.Name) { // of another type, the item is not in the index
+		for _, mark := range l.markColumns(a.Name) { // if it has another type, the item is not in the index
 			present = append(present, lens.FamilyTypes+"["+quoteText(mark)+"] IS NULL")
 		}
 	}
@@ -56,7 +54,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path strin
 		names = l.names()
 	}
 	for _, name := range names {
-		if !taken[name] && !l.key.IsKey(name) { // the row key tells those
+		if !taken[name] && !l.key.IsKey(name) { // the row key determines the others
 			add(name, c.viewColumn(l, name, path))
 		}
 	}
@@ -67,13 +65,13 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path strin
 	}
 }
 
-// viewColumn is the expression for an attribute: the one column that has it.
+// viewColumn returns the expression for an attribute: its only column.
 func (c *compiler) viewColumn(l *rules, name, path string) string {
 	expr := ""
 	for _, r := range l.rules {
 		p := l.putOf(r, name)
 		if p == nil && l.key.IsKey(name) {
-			expr = "" // every item has it
+			expr = "" // all items have it
 			break
 		}
 		if p == nil {
@@ -99,8 +97,8 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 	return expr
 }
 
-// markColumns are the columns of the sidecar that say that an attribute, which
-// has one column, is of another type than the schema's; nil without a sidecar.
+// markColumns returns the columns of the sidecar that record another type than the schema's
+// for an attribute with one column; nil without a sidecar.
 func (l *rules) markColumns(name string) []string {
 	if !l.sidecar || l.key.IsKey(name) {
 		return nil
@@ -131,7 +129,7 @@ func (c *compiler) sortsByValue(l *rules, a lens.KeyAttr) bool {
 	})
 }
 
-// putOf is the put that takes an attribute under a rule, or nil.
+// putOf returns the put of an attribute under a rule, or nil.
 func (l *rules) putOf(r *rule, name string) *put {
 	if r.timeAttrs[name] {
 		return nil
@@ -145,7 +143,7 @@ func (l *rules) putOf(r *rule, name string) *put {
 	return r.star
 }
 
-// names are the attributes that the rules know the types of.
+// names returns the attributes whose types the rules know.
 func (l *rules) names() []string {
 	all := map[string]bool{}
 	for _, r := range l.rules {

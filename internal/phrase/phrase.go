@@ -11,7 +11,7 @@ import (
 // Clip shortens a text for a line of a report.
 func Clip(s string) string { return ClipTo(s, 200) }
 
-// Column returns a qualifier as reports show it.
+// Column returns the form of a qualifier in reports.
 func Column(qualifier string) string {
 	quoted := strconv.QuoteToGraphic(qualifier)
 	if quoted == `"`+qualifier+`"` {

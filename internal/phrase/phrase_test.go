@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// A text is cut between characters; bytes that are no text are cut where they are.
+// A text is cut between characters; invalid UTF-8 is cut anywhere.
 func TestClip(t *testing.T) {
 	t.Parallel()
 	for lead := range utf8.UTFMax {

@@ -60,10 +60,10 @@ type Options struct {
 // MaxSkew is the largest difference of the clocks, which set the times of cells and leases.
 const MaxSkew = time.Minute
 
-// DefaultProfile is the app profile of calls that name none.
+// DefaultProfile is the app profile of calls without one.
 const DefaultProfile = "default"
 
-// permissions are those that an endpoint and a load need.
+// permissions are the permissions that an endpoint and a load need.
 // https://cloud.google.com/bigtable/docs/access-control#permissions
 var permissions = []string{
 	"bigtable.tables.create", "bigtable.tables.delete", "bigtable.tables.get", "bigtable.tables.list", "bigtable.tables.mutateRows",
@@ -79,8 +79,8 @@ type checker struct {
 	findings  []Finding
 }
 
-// Start checks instance and app profile, which an endpoint and a load need whatever their
-// tables. An error has a remedy, or is that of a call.
+// Start checks instance and app profile, which an endpoint and a load need for any tables. An
+// error has a remedy, or is that of a call.
 func Start(ctx context.Context, o Options) error {
 	c := newChecker(ctx, o)
 	if err := c.instance(); err != nil {
@@ -127,8 +127,8 @@ func (c *checker) timed(param, name string) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, c.Deadline)
 }
 
-// instance checks that there is a Bigtable with the instance, by listing its tables. The
-// answer has its clock.
+// instance checks that the Bigtable has the instance, by listing its tables. The answer has
+// the server's clock.
 func (c *checker) instance() error {
 	ctx, cancel := c.timed("parent", c.name)
 	defer cancel()

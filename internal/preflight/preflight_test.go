@@ -24,8 +24,7 @@ import (
 
 var now = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
-// fake is a server that answers by RPC: with a message, an error, or, where it has
-// neither, never.
+// fake is a server with an answer per RPC: a message, an error, or none, which hangs.
 type fake map[string]any
 
 func (f fake) Invoke(ctx context.Context, method string, _, reply any, options ...grpc.CallOption) error {
@@ -49,7 +48,7 @@ func (fake) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOpt
 	return nil, status.Error(codes.Unimplemented, "no streams")
 }
 
-// good is a server with which all is well, but for what changes says.
+// good returns a server without faults, except for the changes.
 func good(changes fake) fake {
 	f := fake{
 		"header":             metadata.Pairs("date", "Tue, 24 Nov 2026 12:00:30 GMT"),
@@ -89,12 +88,12 @@ func options(f fake) preflight.Options {
 	}
 }
 
-// TestRun: each fault is one finding, which says what to do.
+// TestRun: each fault is one finding with a remedy.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		changes fake
-		wrong   string // "": nothing is
+		wrong   string // "": no fault
 	}{
 		"all is well":                  {},
 		"routed to several clusters":   {fake{"GetAppProfile": several}, "app profile: app profile default routes to several clusters, which excludes the single-row transactions"},
@@ -122,7 +121,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRun_Emulator: what emulators do not have is said in words.
+// TestRun_Emulator: the findings name features that emulators lack.
 func TestRun_Emulator(t *testing.T) {
 	t.Parallel()
 	unimplemented := status.Error(codes.Unimplemented, "unimplemented feature")
@@ -141,7 +140,7 @@ func TestRun_Emulator(t *testing.T) {
 	}
 }
 
-// TestExplain: an error is explained once, keeps its code, and is else as it was.
+// TestExplain: an error is explained once, keeps its code, and is otherwise unchanged.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	unknown := status.Error(codes.Unauthenticated, "no token")
@@ -170,12 +169,12 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestStart: what cannot be used is an error that says why, in less than 15 seconds.
+// TestStart: an unusable target is an error with the reason, in less than 15 seconds.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		changes fake
-		want    string // "": none
+		want    string // "": no error
 	}{
 		{nil, ""},
 		{fake{"GetAppProfile": several}, "--app-profile ID"},

@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/probe"
 )
 
-// TestIs: a marked call is of no client, unless it is made for a request of DynamoDB, whose id comes in the context
-// or in metadata.
+// TestIs: a marked call does not belong to a client, unless it serves a DynamoDB request,
+// whose id is in the context or in metadata.
 func TestIs(t *testing.T) {
 	t.Parallel()
 	sent, _ := metadata.FromOutgoingContext(probe.With(t.Context()))

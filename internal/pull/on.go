@@ -72,7 +72,7 @@ func (p *pulled[V]) stop() {
 	p.done = true
 }
 
-// end passes on what the sequence panicked with.
+// end continues a panic of the sequence.
 func (p *pulled[V]) end() {
 	p.done = true
 	if p.panicked != nil {

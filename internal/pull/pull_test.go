@@ -54,7 +54,7 @@ func TestSeq2(t *testing.T) {
 	}
 }
 
-// A sequence that panics does so where it is pulled, and has ended then.
+// A sequence that panics does so at the pull, and has then ended.
 func TestSeq_Panic(t *testing.T) {
 	t.Parallel()
 	panics := func(f func()) (p any) {

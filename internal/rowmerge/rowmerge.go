@@ -26,7 +26,7 @@ import (
 // of a Bigtable.
 const maxReserve = 100 << 20
 
-// The room for cells of a row before they arrive: of the first row, and at most.
+// The capacity for cells of a row: of the first row, and the maximum.
 const (
 	firstWidth = 8
 	maxWidth   = 64
@@ -222,7 +222,7 @@ func (m *Merger[C]) piece(c *btpb.ReadRowsResponse_CellChunk) (done bool, err er
 // finish ends a cell, and reports whether it ends the row.
 func (m *Merger[C]) finish(c *btpb.ReadRowsResponse_CellChunk) (done bool) {
 	if m.row.Cells == nil {
-		m.row.Cells = make([]C, 0, m.width) // rows of a table are similar
+		m.row.Cells = make([]C, 0, m.width) // the rows of a table are similar
 	}
 	m.row.Cells = append(m.row.Cells, m.make(m.cell))
 	m.state = inRow

@@ -48,8 +48,8 @@ func chunk(t *testing.T, text string) *btpb.ReadRowsResponse_CellChunk {
 	return c
 }
 
-// merged is the text of what responses are merged to: a row a line, and the
-// error that ends them. Chunks are parted by ";", responses by "|".
+// merged returns the text of the merged responses: one row per line, and the final error. ";"
+// separates chunks, "|" responses.
 func merged(t *testing.T, m *rowmerge.Merger[string], responses string) string {
 	t.Helper()
 	var got strings.Builder
@@ -132,8 +132,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMerge_Cut takes what there is of a row after each response, and says how many
-// cells were taken of it before.
+// TestMerge_Cut cuts the incomplete row after each response, and reports the number of cells
+// cut before.
 func TestMerge_Cut(t *testing.T) {
 	t.Parallel()
 	m := rowmerge.New(false, cellText)
@@ -180,8 +180,7 @@ func TestMerge_Reversed(t *testing.T) {
 	}
 }
 
-// TestMerge_Shares checks that a row which is kept does not change with those
-// that come after it.
+// TestMerge_Shares checks that a retained row does not change with later ones.
 func TestMerge_Shares(t *testing.T) {
 	t.Parallel()
 	m := rowmerge.New(false, func(c rowmerge.Cell) rowmerge.Cell { return c })

@@ -20,7 +20,7 @@ const (
 	StartedName = "_started"
 )
 
-// The versions of manifests, which are those of full and of incremental exports.
+// The versions of manifests of full and of incremental exports.
 const (
 	VersionFull        = "2020-06-30"
 	VersionIncremental = "2023-08-01"
@@ -53,7 +53,7 @@ type Summary struct {
 	S3SseKmsKeyID      *string `json:"s3SseKmsKeyId,omitzero"`
 	ManifestFilesS3Key string  `json:"manifestFilesS3Key"`
 	BilledSizeBytes    int64   `json:"billedSizeBytes"`
-	ItemCount          *int64  `json:"itemCount"` // nil where a manifest has none
+	ItemCount          *int64  `json:"itemCount"` // nil in a manifest without it
 	OutputFormat       string  `json:"outputFormat"`
 	ExportType         string  `json:"exportType"`
 	OutputView         string  `json:"outputView,omitzero"` // of an incremental export
@@ -61,22 +61,22 @@ type Summary struct {
 
 // File is one line of manifest-files.json: a data file, by its key in the bucket.
 type File struct {
-	ItemCount     *int64 `json:"itemCount"` // nil where a manifest has none
+	ItemCount     *int64 `json:"itemCount"` // nil in a manifest without it
 	MD5Checksum   string `json:"md5Checksum"`
 	ETag          string `json:"etag"`
 	DataFileS3Key string `json:"dataFileS3Key"`
 }
 
-// TableName is the name in a table's ARN; ok is false where it names none.
+// TableName returns the name in a table's ARN; ok is false if it has none.
 func TableName(arn string) (name string, ok bool) {
 	_, name, ok = strings.Cut(arn, ":table/")
 	return name, ok
 }
 
-// DataPath is the path of a data file from its key, which counts from the root of the
-// bucket, where dir is the path of the export: below the folder that
-// ManifestFilesS3Key is in or, as the files of incremental exports, below the one
-// above, which exports share. A key that leads elsewhere is an error.
+// DataPath returns the path of a data file from its key, which begins at the root of the
+// bucket; dir is the path of the export. The file is below the folder of ManifestFilesS3Key
+// or, for incremental exports, below its parent, which exports share. Any other key is an
+// error.
 func (s *Summary) DataPath(dir, key string) (string, error) {
 	own := path.Dir(s.ManifestFilesS3Key)
 	if s.ManifestFilesS3Key == "" { // the part behind AWSDynamoDB/
@@ -94,13 +94,13 @@ func (s *Summary) DataPath(dir, key string) (string, error) {
 	return "", errors.New(key + " is not in the " + DataFolder + " folder of this export")
 }
 
-// checksumSuffixes end the names of the files that hold checksums of manifests: the
-// tools of AWS say manifest-….md5, which Writer writes too, the guide
-// manifest-….checksum. Either may be there, or none.
+// checksumSuffixes end the names of the files with checksums of manifests. The tools of AWS
+// and Writer use manifest-….md5, the guide has manifest-….checksum. An export may have either,
+// or neither.
 var checksumSuffixes = []string{".md5", ".checksum"}
 
-// ChecksumNames are the names that the checksum of a manifest may have, as
-// ChecksumOf gives it.
+// ChecksumNames returns the possible file names of the checksum of a manifest, in the form of
+// ChecksumOf.
 func ChecksumNames(manifest string) []string {
 	var names []string
 	for _, suffix := range checksumSuffixes {
@@ -109,7 +109,7 @@ func ChecksumNames(manifest string) []string {
 	return names
 }
 
-// IsChecksum reports whether a file is one of a checksum, by its name.
+// IsChecksum reports whether a file name is that of a checksum.
 func IsChecksum(name string) bool {
 	for _, suffix := range checksumSuffixes {
 		if path.Ext(name) == suffix {
@@ -119,14 +119,14 @@ func IsChecksum(name string) bool {
 	return false
 }
 
-// ChecksumOf is the MD5 of a file's bytes, in base64.
+// ChecksumOf returns the MD5 of a file's bytes, in base64.
 func ChecksumOf(text []byte) string {
 	sum := md5.Sum(text) //nolint:gosec // see the import
 	return Checksum(sum[:])
 }
 
-// Checksum is an MD5 as manifests have it, in base64.
+// Checksum returns an MD5 in the form of manifests, base64.
 func Checksum(sum []byte) string { return base64.StdEncoding.EncodeToString(sum) }
 
-// Stamp is a time as manifests have it: UTC, in milliseconds.
+// Stamp returns a time in the form of manifests: UTC, in milliseconds.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

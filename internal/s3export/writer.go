@@ -22,22 +22,21 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/iontext"
 )
 
-// DataFileBytes is the size of a data file, as text, where no other is asked for:
-// imports read files side by side.
+// DataFileBytes is the default size of a data file, as text: imports read files in parallel.
 const DataFileBytes = 128 << 20
 
-// minIncrementalBytes is what the smallest incremental export is billed for.
+// minIncrementalBytes is the smallest billed size of an incremental export.
 const minIncrementalBytes = 10_000_000
 
-// Export says what a Writer writes. ID, TableArn and Time are to be set.
+// Export describes an export of a Writer. ID, TableArn and Time must be set.
 type Export struct {
 	ID       string // names the folder; see NewID
 	TableArn string
 	TableID  string
-	Time     time.Time // that the items are of; the changes are before it
+	Time     time.Time // time of the items; the changes are before it
 
-	// From makes the export an incremental one: its changes are not before it. View says
-	// which images they have.
+	// From makes the export incremental, with the changes from this time on. View selects
+	// their images.
 	From time.Time
 	View string
 
@@ -49,16 +48,16 @@ type Export struct {
 	FileBytes      int       // of a data file, as text. Default: DataFileBytes
 }
 
-// incremental reports whether the export is of changes.
+// incremental reports whether the export has changes.
 func (e Export) incremental() bool { return !e.From.IsZero() }
 
-// NewID is the id of an export of a time; salt tells those of one time apart.
+// NewID returns the id of an export of a time; salt distinguishes exports of the same time.
 func NewID(t time.Time, salt uint32) string { return fmt.Sprintf("%014d-%08x", t.UnixMilli(), salt) }
 
-// Path is the folder of the export below the root of its bucket.
+// Path returns the folder of the export below the root of its bucket.
 func (e Export) Path() string { return path.Join(e.Prefix, Folder, e.ID) }
 
-// dataPath is the folder of the data files below the root of the bucket: incremental
+// dataPath returns the folder of the data files below the root of the bucket; incremental
 // exports share one.
 func (e Export) dataPath() string {
 	if e.incremental() {
@@ -67,9 +66,8 @@ func (e Export) dataPath() string {
 	return path.Join(e.Path(), DataFolder)
 }
 
-// Writer writes an export as gzip data files. Its folder has another name, that of
-// something hidden, until Finish, which also moves the data files of an incremental
-// export to the folder that such exports share.
+// Writer writes an export as gzip data files. Its folder has a hidden name until Finish, which
+// also moves the data files of an incremental export to the folder that such exports share.
 type Writer struct {
 	root *os.Root
 	dir  string // until Finish
@@ -82,7 +80,7 @@ type Writer struct {
 	line  []byte
 }
 
-// dataFile is a data file that is being written.
+// dataFile is an open data file.
 type dataFile struct {
 	name string
 	file *os.File
@@ -92,9 +90,9 @@ type dataFile struct {
 	size int // as text
 }
 
-// Create begins an export below root, which stands for a bucket. What a run that was
-// killed left of the same export is removed. Errors: fs.ErrExist where the export is
-// there already; those of the file system. The caller ends with Finish or Abandon.
+// Create begins an export below root, which represents a bucket. It removes the remains of an
+// interrupted run of the same export. Errors: fs.ErrExist if the export exists; those of the
+// file system. The caller must call Finish or Abandon.
 func Create(root *os.Root, e Export) (*Writer, error) {
 	e.FileBytes, e.Format = cmp.Or(e.FileBytes, DataFileBytes), cmp.Or(e.Format, FormatDynamoDBJSON)
 	if e.Started.IsZero() {
@@ -120,8 +118,8 @@ func (w *Writer) Add(item attr.Item) error {
 	return w.add(item.Size())
 }
 
-// AddText writes an item of a full export in DynamoDB JSON, by its text as
-// attr.AppendItemJSON has it, and its size.
+// AddText writes an item of a full export in DynamoDB JSON, from its text as
+// attr.AppendItemJSON writes it, and its size.
 func (w *Writer) AddText(item []byte, size int) error {
 	w.line = append(append(append(w.line[:0], itemBegin...), item...), itemEnd...)
 	return w.add(size)
@@ -161,12 +159,10 @@ func (w *Writer) add(size int) error {
 	return w.end()
 }
 
-// Items is how many lines are in the data files that are finished, which after Finish
-// are all.
+// Items returns the number of lines in complete data files, which after Finish are all.
 func (w *Writer) Items() int64 { return w.items }
 
-// BilledBytes is what the export is billed for: the size of what it holds, by DynamoDB's
-// count.
+// BilledBytes returns the billed size of the export: its contents, by DynamoDB's count.
 func (w *Writer) BilledBytes() int64 {
 	if w.of.incremental() {
 		return max(w.bytes, minIncrementalBytes)
@@ -174,7 +170,7 @@ func (w *Writer) BilledBytes() int64 {
 	return w.bytes
 }
 
-// Files is how many data files there are.
+// Files returns the number of data files.
 func (w *Writer) Files() int { return len(w.files) }
 
 // begin opens the next data file.
@@ -189,13 +185,13 @@ func (w *Writer) begin() error {
 	return nil
 }
 
-// dataName is the name of a data file; no other export has it.
+// dataName returns the name of a data file, which is unique among exports.
 func (w *Writer) dataName(n int) string {
 	h := extsort.HashOf([]byte(w.of.ID), fmt.Append(nil, n))
 	return fmt.Sprintf("%05d-%016x.%s.gz", n, h.Hi, w.suffix())
 }
 
-// suffix is that of data files before they are packed.
+// suffix returns the suffix of data files before compression.
 func (w *Writer) suffix() string {
 	if w.of.Format == FormatIon {
 		return "ion"
@@ -222,8 +218,7 @@ func (w *Writer) end() error {
 	return err
 }
 
-// Finish writes the manifests, those of an export that ended at a time, and gives the
-// folder its name.
+// Finish writes the manifests, with the given end time, and gives the folder its final name.
 func (w *Writer) Finish(ended time.Time) error {
 	if len(w.files) == 0 && w.open == nil { // an empty partition has an empty file
 		if err := w.begin(); err != nil {
@@ -280,8 +275,7 @@ func (w *Writer) share() error {
 	return w.root.Remove(path.Join(w.dir, DataFolder))
 }
 
-// unshare removes the data files that are in the shared folder of an export that was not
-// finished.
+// unshare removes the shared data files of an unfinished export.
 func (w *Writer) unshare() error {
 	if !w.of.incremental() {
 		return nil
@@ -297,7 +291,7 @@ func (w *Writer) unshare() error {
 	}
 }
 
-// summary is manifest-summary.json.
+// summary returns the content of manifest-summary.json.
 func (w *Writer) summary(ended time.Time) Summary {
 	e := w.of
 	s := Summary{
@@ -325,19 +319,19 @@ func (w *Writer) put(name string, text []byte) error {
 	return w.root.WriteFile(path.Join(w.dir, name), text, 0o666)
 }
 
-// Abandon removes what was written; after Finish it does nothing.
+// Abandon removes the written files; after Finish it does nothing.
 func (w *Writer) Abandon() {
 	if w.open != nil {
-		_ = w.open.file.Close() // the error that came before it is the one to tell
+		_ = w.open.file.Close() // the earlier error is the one to report
 		w.open = nil
 	}
 	_ = w.root.RemoveAll(w.dir)
 	if _, err := w.root.Stat(w.of.Path()); err != nil && w.of.incremental() {
 		_ = w.unshare()
-		_ = w.root.Remove(w.of.dataPath()) // unless another export has files there
+		_ = w.root.Remove(w.of.dataPath()) // fails if another export has files there
 	}
 	for folder := path.Dir(w.dir); folder != "."; folder = path.Dir(folder) {
-		if w.root.Remove(folder) != nil { // something else is there
+		if w.root.Remove(folder) != nil { // other files are there
 			return
 		}
 	}

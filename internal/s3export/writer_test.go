@@ -22,7 +22,7 @@ var export = Export{
 	ID: NewID(time.UnixMilli(1716790307109), 0x5f9d6aaa), TableArn: "arn:aws:dynamodb:us-east-1:000000000000:table/T", Time: time.UnixMilli(1716790307109),
 }
 
-// bucket is an empty folder.
+// bucket returns an empty folder.
 func bucket(t *testing.T) *os.Root {
 	t.Helper()
 	root, err := os.OpenRoot(t.TempDir())
@@ -37,7 +37,7 @@ func bucket(t *testing.T) *os.Root {
 	return root
 }
 
-// filesOf are the files of a bucket, data files as their text.
+// filesOf returns the files of a bucket, with data files as their text.
 func filesOf(t *testing.T, root *os.Root) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -90,7 +90,7 @@ func TestWriter(t *testing.T) {
 	if err := w.Finish(export.Time); err != nil {
 		t.Fatal(err)
 	}
-	w.Abandon() // changes nothing
+	w.Abandon() // no effect
 	if w.Files() != 2 {
 		t.Errorf("%d data files, want 2", w.Files())
 	}
@@ -131,7 +131,7 @@ func TestWriter_Empty(t *testing.T) {
 	}
 }
 
-// What is given up leaves nothing.
+// An abandoned export leaves no files.
 func TestWriter_Abandon(t *testing.T) {
 	t.Parallel()
 	root := bucket(t)
@@ -239,8 +239,8 @@ func TestWriter_Incremental(t *testing.T) {
 	}
 }
 
-// A run that was killed leaves data files of an incremental export in the folder that exports
-// share. The next run removes them; other exports keep theirs.
+// A killed run leaves data files of an incremental export in the shared folder. The next run
+// removes them; other exports keep theirs.
 func TestWriter_IncrementalKilled(t *testing.T) {
 	t.Parallel()
 	root := bucket(t)
@@ -265,7 +265,7 @@ func TestWriter_IncrementalKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := filesOf(t, root)
-	if err := begin(e, 3).share(); err != nil { // and is killed
+	if err := begin(e, 3).share(); err != nil { // then killed
 		t.Fatal(err)
 	}
 	begin(e, 0).Abandon()
@@ -276,13 +276,13 @@ func TestWriter_IncrementalKilled(t *testing.T) {
 	if err := w.Finish(e.Time); err != nil {
 		t.Fatal(err)
 	}
-	w.Abandon() // changes nothing
+	w.Abandon() // no effect
 	if files := filesOf(t, root); len(files) != len(kept)+7 {
 		t.Errorf("%d files, want %d: %v", len(files), len(kept)+7, files)
 	}
 }
 
-// The folders that were made for an export that is given up go with it, others stay.
+// Folders created for an abandoned export are removed with it, others stay.
 func TestWriter_AbandonPrefix(t *testing.T) {
 	t.Parallel()
 	root := bucket(t)

@@ -155,7 +155,7 @@ func positionOf(t *token.Token) Position {
 	return Position{t.Position.Line, t.Position.Column}
 }
 
-// begin returns the position of a node: that of a mapping in block style is its first key.
+// begin returns the position of a node; for a mapping in block style, that of its first key.
 func begin(n ast.Node) Position {
 	switch n := n.(type) {
 	case *ast.MappingNode:

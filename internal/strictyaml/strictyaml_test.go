@@ -102,7 +102,7 @@ rest: {n: 1, m: -2, f: 1.5, t: "1", l: [true, null], "": {}}
 	}
 }
 
-// Loose files may say as a number what is a text, and null for nothing.
+// Loose files may have a number for a text, and null for an empty value.
 func TestDecode_Loose(t *testing.T) {
 	t.Parallel()
 	const text = "id: 5\nlines: ~\nship:\nstate: null\nnote: true\ntags: {a: '12'}\ntotal: \"7\"\n"
@@ -161,7 +161,7 @@ func TestDecode_Empty(t *testing.T) {
 	}
 }
 
-// An error says where, what and what was expected.
+// An error has the position, the fault and the expected value.
 func TestDecode_Refused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, want string }{
@@ -222,7 +222,7 @@ func TestDecode_Refused(t *testing.T) {
 	}
 }
 
-// Positions are the same whichever way a mapping is written.
+// Positions do not depend on the style of a mapping.
 func TestPositions(t *testing.T) {
 	t.Parallel()
 	at := strictyaml.Positions{}
@@ -233,7 +233,7 @@ func TestPositions(t *testing.T) {
 	for path, want := range map[string]strictyaml.Position{
 		"": {1, 1}, "id": {1, 1}, "lines": {2, 1}, "lines[0]": {3, 5}, "lines[0].count": {4, 5}, "lines[1]": {5, 5}, "lines[1].sku": {5, 6}, "lines[1].count": {5, 14},
 		"tags": {7, 3}, `tags["a b"]`: {7, 3}, "flags": {8, 8}, "flags.gift": {9, 2},
-		"lines[0].none": {3, 5}, "lines[7].sku": {2, 1}, "none": {}, // what is not there
+		"lines[0].none": {3, 5}, "lines[7].sku": {2, 1}, "none": {}, // missing paths
 	} {
 		if got := at.Near(path); got != want {
 			t.Errorf("%s is at %v, want %v", path, got, want)
@@ -288,7 +288,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// What would take more memory, time or stack than its size suggests is refused.
+// Texts that would take more memory, time or stack than their size suggests are rejected.
 func TestParse_Bounds(t *testing.T) {
 	t.Parallel()
 	repeat := strings.Repeat
@@ -340,7 +340,7 @@ func TestParse_Bounds(t *testing.T) {
 	}
 }
 
-// deepLines are keys, each deeper in than the one before.
+// deepLines returns keys, each indented more than the previous one.
 func deepLines(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -349,8 +349,8 @@ func deepLines(n int) string {
 	return b.String()
 }
 
-// FuzzDecode checks that no text makes the reader panic, that errors say where they
-// are, and that what is read strictly is read loosely too, the same.
+// FuzzDecode checks that no text makes the reader panic, that errors have positions, and that
+// strictly accepted text reads the same loosely.
 func FuzzDecode(f *testing.F) {
 	for _, text := range []string{
 		"id: x\nlines:\n- {sku: a, count: 2}\n- sku: b\nflags: {rush: true}\ntags: {a: 1}\nrest: [~, 1.5, {a: b}]\n",
@@ -381,8 +381,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// With Options.All every fault is told, at any depth, and without it the first; a
-// misspelled key is not missing besides.
+// With Options.All every fault is reported, at any depth, and without it only the first; a
+// misspelled key is not also reported as missing.
 func TestDecode_AllFaults(t *testing.T) {
 	t.Parallel()
 	type inner struct {

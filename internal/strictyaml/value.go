@@ -252,7 +252,7 @@ func (v Value) Fields(fields map[string]func(Value) error, required ...string) e
 	return faults.err()
 }
 
-// faults are the faults inside a list or a mapping: all of them, or the first.
+// faults collects the faults inside a list or a mapping: all of them, or the first.
 type faults struct {
 	all  bool
 	list []error

@@ -14,19 +14,19 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// Codec turns the value of one attribute into the value of one cell, and back. It
-// is immutable: an entry of the table All, or what proto makes.
+// Codec converts the value of one attribute to the value of one cell, and back. It is
+// immutable: an entry of the table All, or the result of proto.
 type Codec struct {
-	Name string // as written in a mapping file; "": by type
-	Args string // as written: "(file, message)"
+	Name string // name in a mapping file; "": by type
+	Args string // arguments in a mapping file: "(file, message)"
 	Doc  string // its output, in words
 
-	In        attr.Type   // of all values that it takes; Absent where it takes several types
-	Sorts     []attr.Type // of values whose cells sort as they do
-	ByType    bool        // it goes by type: sets, maps and lists can have a cell an element
-	Paths     bool        // a map has a cell a leaf
-	SelfTyped bool        // the bytes tell the type without a schema
-	NoKeys    bool        // it is not for key attributes
+	In        attr.Type   // type of all accepted values; Absent for several types
+	Sorts     []attr.Type // types whose cells sort as their values do
+	ByType    bool        // depends on the type: sets, maps and lists can have one cell per element
+	Paths     bool        // a map has one cell per leaf
+	SelfTyped bool        // the bytes determine the type without a schema
+	NoKeys    bool        // unusable for key attributes
 	OmitsNull bool        // a NULL has no cell
 	Message   protoreflect.MessageDescriptor
 
@@ -69,7 +69,7 @@ func Parse(text string, descriptors map[string][]byte) (*Codec, error) {
 	return nil, fmt.Errorf("unknown codec %q; expected %s", text, names)
 }
 
-// The codecs without which no put is compiled.
+// The codecs that every put needs.
 var (
 	ByType  = goByType("", "scalars as they are, others as canonical DynamoDB JSON")
 	DDBJSON = &Codec{
@@ -128,7 +128,7 @@ var All = []*Codec{
 		Decode: func(b []byte, _ Schema) (attr.Value, error) { return parseFloat(b) },
 		Round: func(v attr.Value) ([]byte, bool) {
 			b, _ := appendFloat(nil, v)
-			_, err := parseFloat(b) // the nearest can be beyond what a number may be
+			_, err := parseFloat(b) // the nearest number can be out of DynamoDB's range
 			return b, v.Type == attr.N && err == nil
 		},
 	},
@@ -163,7 +163,7 @@ var All = []*Codec{
 	{Name: "proto", Args: "(file, message)", Doc: "a protobuf message"},
 }
 
-// names says in errors what Parse takes.
+// names lists the accepted texts of Parse for errors.
 var names = func() string {
 	var all []string
 	for _, c := range All[1:] {
@@ -173,10 +173,10 @@ var names = func() string {
 	return strings.Join(all[:last], ", ") + " or " + all[last]
 }()
 
-// says is the domain of a codec that needs no schema.
+// says returns the Domain of a codec that ignores the schema.
 func says(domain string) func(Schema) string { return func(Schema) string { return domain } }
 
-// goByType is a codec of scalars in their native form, and of others in canonical
+// goByType returns a codec of scalars in their native form, and of others in canonical
 // DynamoDB JSON.
 func goByType(name, doc string) *Codec {
 	return &Codec{
@@ -195,21 +195,21 @@ func goByType(name, doc string) *Codec {
 	}
 }
 
-// flatten is a codec whose maps have a cell a leaf; else it goes by type.
+// flatten returns a codec whose maps have one cell per leaf; other values are encoded by type.
 func flatten() *Codec {
 	c := goByType("flatten", "a map as one cell per leaf, under its path; others by type")
 	c.ByType, c.Paths, c.NoKeys, c.Sorts = false, true, true, nil
 	return c
 }
 
-// omit is the codec ByType that gives a NULL no cell.
+// omit returns the codec ByType without cells for NULL.
 func omit() *Codec {
 	c := goByType("omit", "by type, but no cell for a NULL")
 	c.OmitsNull = true
 	return c
 }
 
-// ofType is the codec of the native form of one scalar type.
+// ofType returns the codec of the native form of one scalar type.
 func ofType(name string, t attr.Type, doc, domain string) *Codec {
 	c := &Codec{
 		Name: name, Doc: doc, In: t, SelfTyped: true, Domain: says(domain),
@@ -225,7 +225,7 @@ func ofType(name string, t attr.Type, doc, domain string) *Codec {
 
 func strayPlain(v attr.Value, _ Schema) ([]byte, bool) { return Plain(v), true }
 
-// messageCodec is the codec of a message of protobufs.
+// messageCodec returns the codec of a protobuf message.
 func messageCodec(d protoreflect.MessageDescriptor) *Codec {
 	return &Codec{
 		Name: "proto", SelfTyped: true, NoKeys: true, Message: d,
@@ -235,7 +235,7 @@ func messageCodec(d protoreflect.MessageDescriptor) *Codec {
 	}
 }
 
-// appendText appends a scalar as people write it: true and false, base64.
+// appendText appends a scalar in readable form: true and false, base64.
 func appendText(dst []byte, v attr.Value) []byte {
 	switch {
 	case v.Type == attr.BOOL:
@@ -264,8 +264,8 @@ func parseBase64(b []byte) (attr.Value, error) {
 	return attr.Binary(raw), err
 }
 
-// appendFloat appends the nearest floating-point number of 64 bits; exact says
-// that parseFloat gives v back.
+// appendFloat appends the nearest 64-bit floating-point number; exact reports whether
+// parseFloat returns v.
 func appendFloat(dst []byte, v attr.Value) (b []byte, exact bool) {
 	f, err := strconv.ParseFloat(v.Str, 64)
 	if v.Type != attr.N || err != nil {
@@ -276,7 +276,7 @@ func appendFloat(dst []byte, v attr.Value) (b []byte, exact bool) {
 	return b, err == nil && back.Str == v.Str
 }
 
-// parseFloat reads the shortest number that appendFloat writes the same.
+// parseFloat returns the shortest number that appendFloat encodes as b.
 func parseFloat(b []byte) (attr.Value, error) {
 	if len(b) != 8 {
 		return attr.Value{}, fmt.Errorf("%s is not an 8-byte number", phrase.ClipHex(b, ShownBytes))

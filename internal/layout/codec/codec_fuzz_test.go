@@ -6,8 +6,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// FuzzCodec checks of codecs that what is read is written the same, or reads
-// the same again.
+// FuzzCodec checks that a decoded value is encoded the same, or decodes to the same value
+// again.
 func FuzzCodec(f *testing.F) {
 	for _, c := range All {
 		name := c.Name
@@ -29,7 +29,7 @@ func FuzzCodec(f *testing.F) {
 		}
 		out, ok := c.Encode(v, schema)
 		if !ok {
-			return // of another type than the schema's: the sidecar's business
+			return // of another type than the schema's: handled by the sidecar
 		}
 		if again, err := c.Decode(out, schema); err != nil || !attr.Equal(v, again) {
 			t.Fatalf("codec %s reads %q as %v, writes %q, and reads that as %v, %v", name, b, v, out, again, err)

@@ -1,10 +1,9 @@
-// Package codec converts the values of DynamoDB attributes to the values of Bigtable cells
-// and back. All is the table of codecs; a mapping file names one of them for each attribute.
+// Package codec converts the values of DynamoDB attributes to the values of Bigtable cells and
+// back. All is the table of codecs; a mapping file names one of them for each attribute.
 //
-// A codec gives back exactly what it takes, with the types that the Schema says;
-// a value for which it cannot is outside its domain and refused, never changed.
-// Where only the bytes can carry the type, a value is tagged by a letter
-// (AppendTagged).
+// A codec returns exactly the encoded value, with the types of the Schema. Values that it
+// cannot restore are outside its domain and rejected, never changed. If only the bytes can
+// carry the type, a letter tags the value (AppendTagged).
 //
-// It knows neither rows nor qualifiers nor timestamps.
+// The package does not know rows, qualifiers or timestamps.
 package codec

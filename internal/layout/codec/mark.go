@@ -2,16 +2,16 @@ package codec
 
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
-// A type mark is the value of an `a/` or `c/` cell of the sidecar: the tag
-// byte alone for a value in its usual place; with 'j' for one that is a single
-// cell of canonical DynamoDB JSON; with 'e' for an empty map or list.
+// A type mark is the value of an `a/` or `c/` cell of the sidecar: the tag byte alone for a
+// value in its usual place; with 'j' for a single cell of canonical DynamoDB JSON; with 'e'
+// for an empty map or list.
 const (
 	MarkJSON  = 'j'
 	MarkEmpty = 'e'
 )
 
-// MarkAbsent is the value of a sidecar cell that says that a version lacks an
-// attribute.
+// MarkAbsent is the value of a sidecar cell that records the absence of an attribute in a
+// version.
 const MarkAbsent = 'A'
 
 // Mark returns the type mark of a type and a form.

@@ -45,13 +45,12 @@ func findMessage(descriptors map[string][]byte, file, name string) (protoreflect
 	return message, nil
 }
 
-// A message stands for a map of its fields that are set, under their names in
-// the .proto file: strings are S, bytes B, bool BOOL, numbers N, enums S with
-// the name of the value, messages M, repeated fields L (or the set that the
-// schema says), maps M. The wrappers of one scalar, google.protobuf.StringValue
-// and so on, stand for that, as they do in the JSON of protobufs.
+// A message represents a map of its set fields, under their names in the .proto file: strings
+// are S, bytes B, bool BOOL, numbers N, enums S with the name of the value, messages M,
+// repeated fields L (or the set type of the schema), maps M. Wrappers of one scalar, such as
+// google.protobuf.StringValue, represent that scalar, as in the JSON of protobufs.
 
-// wrapped is the field of a wrapper of a scalar, nil of other messages.
+// wrapped returns the field of a wrapper of a scalar, nil for other messages.
 func wrapped(d protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
 	if d.Fields().Len() != 1 || d.ParentFile().Path() != "google/protobuf/wrappers.proto" {
 		return nil
@@ -59,8 +58,8 @@ func wrapped(d protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
 	return d.Fields().Get(0)
 }
 
-// encodeMessage returns the deterministic wire form of v, or false where the
-// message does not give v back.
+// encodeMessage returns the deterministic wire form of v, or false if the message does not
+// restore v.
 func encodeMessage(d protoreflect.MessageDescriptor, v attr.Value, s Schema) ([]byte, bool) {
 	m := dynamicpb.NewMessage(d)
 	if !setMessage(m, v) {
@@ -140,7 +139,7 @@ func ElementsOf(v attr.Value) []attr.Value {
 	return list
 }
 
-// mapKeyValue is the value that a key of a map would have as a field.
+// mapKeyValue returns the value of a map key as if it were a field.
 func mapKeyValue(f protoreflect.FieldDescriptor, key string) attr.Value {
 	switch f.Kind() { //nolint:exhaustive // the others are numbers
 	case protoreflect.StringKind:
@@ -167,7 +166,7 @@ func setElement(f protoreflect.FieldDescriptor, v attr.Value, make func() protor
 	return ok
 }
 
-// fieldScalar is v as the value of a scalar field.
+// fieldScalar converts v to the value of a scalar field.
 func fieldScalar(f protoreflect.FieldDescriptor, v attr.Value) (protoreflect.Value, bool) {
 	none := protoreflect.Value{}
 	switch f.Kind() {
@@ -206,7 +205,7 @@ func fieldScalar(f protoreflect.FieldDescriptor, v attr.Value) (protoreflect.Val
 	return none, false
 }
 
-// messageValue is the map, or of a wrapper the scalar, that a message stands for.
+// messageValue returns the map, or for a wrapper the scalar, that a message represents.
 func messageValue(m protoreflect.Message, s Schema) (attr.Value, error) {
 	if f := wrapped(m.Descriptor()); f != nil {
 		return elementValue(f, m.Get(f), s)

@@ -18,7 +18,7 @@ import (
 func AppendPlainJSON(dst []byte, v attr.Value) []byte {
 	quote := func(dst []byte, s string) []byte {
 		b, err := jsontext.AppendQuote(dst, s)
-		if err != nil { // not UTF-8: no DynamoDB string; the replaced text does not come back and is refused
+		if err != nil { // not UTF-8, so not a DynamoDB string; the replaced text differs from v, which is therefore rejected
 			return b
 		}
 		return b
@@ -67,9 +67,8 @@ func AppendPlainJSON(dst []byte, v attr.Value) []byte {
 	return dst
 }
 
-// parsePlainJSON reads plain JSON. Where the schema is silent or does not fit,
-// JSON's own types decide: string S, number N, boolean BOOL, null NULL, array
-// L, object M.
+// parsePlainJSON reads plain JSON. Where the schema has no type or does not fit, JSON's own
+// types decide: string S, number N, boolean BOOL, null NULL, array L, object M.
 func parsePlainJSON(b []byte, s Schema) (attr.Value, error) {
 	d := jsontext.NewDecoder(strings.NewReader(string(b)))
 	v, err := DecodePlainJSON(d, s)
@@ -147,7 +146,7 @@ func DecodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 	return attr.Value{}, fmt.Errorf("unexpected %v", tok.Kind())
 }
 
-// asSet turns the elements of an array into a set of type t, if they can be.
+// asSet converts the elements of an array to a set of type t, if possible.
 func asSet(list []attr.Value, t attr.Type) (attr.Value, bool) {
 	if !t.IsSet() || len(list) == 0 {
 		return attr.Value{}, false

@@ -11,9 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/edge"
 )
 
-// TestUnreadableRows_WhatIsWrittenCanBeRead holds all codecs to it: what they encode they
-// decode to the same value, and what they round or write of a stray value they decode
-// or say that they cannot.
+// TestUnreadableRows_WhatIsWrittenCanBeRead checks for all codecs that encoded values decode
+// to the same value, and that rounded and stray values decode or return an error.
 func TestUnreadableRows_WhatIsWrittenCanBeRead(t *testing.T) {
 	t.Parallel()
 	types := []attr.Type{attr.S, attr.N, attr.B, attr.BOOL, attr.NULL, attr.SS, attr.NS, attr.BS, attr.L, attr.M}

@@ -10,8 +10,8 @@ import (
 // Schema is the type of an attribute, or of a value inside an attribute.
 type Schema struct {
 	Type attr.Type
-	// Elem is the type of the elements of a list, or of the values of a map
-	// whose key is not in Keys; nil where nothing is said.
+	// Elem is the type of the elements of a list, or of the values of a map whose key is not
+	// in Keys; nil if unknown.
 	Elem *Schema
 	Keys map[string]Schema // of a map, by key
 }

@@ -56,7 +56,7 @@ func (f TimeFormat) From(b []byte) (int64, bool) {
 func (f TimeFormat) Parse(text string) (int64, bool) {
 	var millis int64
 	if f.Layout != "" {
-		if len(text) != len(f.Layout) { // the error of Parse would be allocated
+		if len(text) != len(f.Layout) { // Parse would allocate its error
 			return 0, false
 		}
 		t, err := time.Parse(f.Layout, text)

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTimeFormat_From checks that no instant whose text is at a bound or above it
-// is before the instant that stands for the bound, nor one below it after that.
+// TestTimeFormat_From checks that no instant whose text is at or above a bound is before the
+// bound's instant, and none below it is after that.
 func TestTimeFormat_From(t *testing.T) {
 	t.Parallel()
 	told := 0

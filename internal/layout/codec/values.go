@@ -43,7 +43,7 @@ func AppendTagged(dst []byte, v attr.Value) []byte {
 // ParseTagged is the inverse of AppendTagged.
 func ParseTagged(b []byte) (attr.Value, error) { return ParseTaggedText(string(b)) }
 
-// ParseTaggedText parses like ParseTagged, from bytes that are text already.
+// ParseTaggedText parses like ParseTagged, from a string.
 func ParseTaggedText(text string) (attr.Value, error) {
 	if text == "" {
 		return attr.Value{}, errors.New("an empty value has no type tag")
@@ -92,8 +92,7 @@ func ParseScalar(t attr.Type, b []byte) (attr.Value, error) {
 	return parseScalarText(t, string(b))
 }
 
-// parseScalarText is ParseScalar of bytes that are text already: a part of what is
-// held as a whole.
+// parseScalarText is ParseScalar of a string: a part of a text that is held as a whole.
 func parseScalarText(t attr.Type, text string) (attr.Value, error) {
 	switch {
 	case t == attr.S && utf8.ValidString(text):
@@ -116,8 +115,7 @@ const ShownBytes = 64
 // Shown returns the text of a value for error messages.
 func Shown(v attr.Value) string { return phrase.ClipTo(string(attr.AppendJSON(nil, v)), ShownBytes) }
 
-// Plain returns the plain form of a value. Only the forms of scalars need the type to be
-// known.
+// Plain returns the plain form of a value. Decoding it requires the type only for scalars.
 func Plain(v attr.Value) []byte {
 	if v.Type.IsScalar() {
 		return appendScalar(nil, v)
@@ -125,8 +123,8 @@ func Plain(v attr.Value) []byte {
 	return attr.AppendJSON(nil, v)
 }
 
-// parsePlain is the inverse of Plain for a value whose type is t, or, if
-// t is no scalar, any type that is none.
+// parsePlain is the inverse of Plain for a value of type t or, if t is not a scalar, of any
+// type that is not a scalar.
 func parsePlain(t attr.Type, b []byte) (attr.Value, error) {
 	switch {
 	case t == attr.Absent:

@@ -20,8 +20,8 @@ import (
 type Values struct {
 	*rand.Rand
 
-	Mild  bool     // draw values without anything that means something to a joiner or codec
-	Marks []string // texts that mean something to the mapping at hand
+	Mild  bool     // draw values without special meaning to a joiner or codec
+	Marks []string // texts with a special meaning to the mapping
 }
 
 // Pick draws one of from.
@@ -61,7 +61,7 @@ func (g *Values) Encoded(e *rowkey.Encoder) attr.Value {
 	return g.Plain(e.In)
 }
 
-// Plain draws a key value, a mild one where such is asked for.
+// Plain draws a key value; a mild one if Mild is set.
 func (g *Values) Plain(kind attr.Type) attr.Value {
 	switch {
 	case !g.Mild:
@@ -93,8 +93,8 @@ func (g *Values) Key(kind attr.Type) attr.Value {
 	}
 }
 
-// text draws delimiters, escapes, prefixes of one another, the ends of the
-// alphabet, what means something to the mapping, or nothing.
+// text draws delimiters, escapes, prefixes of one another, the ends of the alphabet, marks of
+// the mapping, or an empty text.
 func (g *Values) text() string {
 	var b strings.Builder
 	for range g.IntN(6) {
@@ -107,7 +107,7 @@ func (g *Values) text() string {
 	return b.String()
 }
 
-// member is a text, or a large one.
+// member draws a text, sometimes a large one.
 func (g *Values) member() string {
 	if g.IntN(100) == 0 {
 		bit := Pick(g, "x", "é", "\x00")
@@ -116,7 +116,7 @@ func (g *Values) member() string {
 	return g.text()
 }
 
-// number draws numbers at the ends of DynamoDB's and of the codecs' ranges.
+// number draws numbers at the limits of DynamoDB and of the codecs.
 func (g *Values) number() string {
 	text := Pick(g, "0", "-1", "1", "3", "20", "0.5", "-1.2", "-1.23", "1E-130", "9.99E+125", "99999999999999999999999999999999999999",
 		"-99999999999999999999999999999999999999", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "1694372475000", "1425330757685", "42")
@@ -128,7 +128,7 @@ func (g *Values) number() string {
 	}
 	canonical, err := attr.ParseNumber(text)
 	if err != nil {
-		return "0" // cannot be: all of them are numbers of DynamoDB
+		return "0" // unreachable: all of them are DynamoDB numbers
 	}
 	return canonical
 }
@@ -141,7 +141,7 @@ func (g *Values) bytes() string {
 	return string(b)
 }
 
-// Value draws a value of any type, documents down to depth.
+// Value draws a value of any type, with documents nested up to depth.
 func (g *Values) Value(depth int) attr.Value {
 	types := []attr.Type{attr.S, attr.N, attr.B, attr.BOOL, attr.NULL, attr.SS, attr.NS, attr.BS, attr.L, attr.M}
 	if depth <= 0 {
@@ -194,7 +194,7 @@ func (g *Values) Typed(s codec.Schema, depth int) attr.Value {
 			}
 		}
 		for range g.IntN(3) {
-			k := g.Key(attr.S).Str // DynamoDB has no member without a name
+			k := g.Key(attr.S).Str // DynamoDB rejects empty member names
 			v.Map[k] = g.Typed(s.At(k), depth-1)
 		}
 		return v
@@ -203,7 +203,7 @@ func (g *Values) Typed(s codec.Schema, depth int) attr.Value {
 	return g.Value(max(depth, 0))
 }
 
-// Message draws a map of few fields of a protobuf, at the edges of their kinds.
+// Message draws a map of few fields of a protobuf, with boundary values of their kinds.
 func (g *Values) Message(d protoreflect.MessageDescriptor, s codec.Schema, depth int) attr.Value {
 	v := attr.MapOf(map[string]attr.Value{})
 	for range min(g.IntN(4), d.Fields().Len()) {

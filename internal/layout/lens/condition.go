@@ -29,8 +29,8 @@ func CheckRange(c attr.KeyRange, table string, k KeySchema) *Error {
 	return nil
 }
 
-// Bounds returns the interval of the encoded forms of the values that satisfy c. The
-// encoding form keeps the order of values. A side that form cannot encode has no bound.
+// Bounds returns the interval of the encoded forms of the values that satisfy c. The encoding
+// form must preserve the order of values. A side that form cannot encode has no bound.
 func Bounds(c attr.KeyRange, form func(attr.Value) ([]byte, bool)) Interval {
 	var v Interval
 	from := func(x attr.Value, above bool) {

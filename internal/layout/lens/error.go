@@ -7,14 +7,14 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Code names a rule of the mapping that was broken.
+// Code names a broken rule of the mapping.
 type Code string
 
 // The codes of Error and SpecError.
 const (
 	CodeDelim            Code = "E-DELIM"             // a delimiter inside a segment, or a byte below it
 	CodeKeySize          Code = "E-KEYSIZE"           // a row key that is empty or longer than 4096 bytes
-	CodeUnmatched        Code = "E-UNMATCHED"         // no rule takes the item
+	CodeUnmatched        Code = "E-UNMATCHED"         // no rule matches the item
 	CodeCollision        Code = "E-COLLISION"         // two items or rules share a cell
 	CodeDomain           Code = "E-DOMAIN"            // a value outside its codec's or encoder's domain
 	CodeUnknownAttribute Code = "E-UNKNOWN-ATTRIBUTE" // an attribute that no rule places
@@ -27,16 +27,16 @@ const (
 	CodeFamily           Code = "E-FAMILY"            // a family that is not declared, or whose GC loses data
 )
 
-// Error says why an item, a key or a row is outside the mapping.
+// Error explains why an item, a key or a row does not fit the mapping.
 type Error struct {
 	Code      Code
-	Table     string    // DynamoDB table, where known
-	Rule      string    // "" where none applies
-	Key       attr.Item // the item's key attributes, where known
-	Row       []byte    // the row, where an item could not be read from it
-	Attribute string    // "" where none applies
-	What      string    // what was wrong
-	Expected  string    // what was expected, "" where What says it
+	Table     string    // DynamoDB table, if known
+	Rule      string    // "" if no rule applies
+	Key       attr.Item // the item's key attributes, if known
+	Row       []byte    // the row from which no item could be read
+	Attribute string    // "" if no attribute applies
+	What      string    // the fault
+	Expected  string    // the expected value, "" if What has it
 }
 
 // Error returns the text: code, table, rule, key, attribute, what, expected.

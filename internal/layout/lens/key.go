@@ -13,8 +13,8 @@ type KeyAttr struct {
 	Type attr.Type `yaml:"type,required"`
 }
 
-// KeySchema is the primary key of a table or the key of an index. Range.Name
-// is "" where there is no sort key.
+// KeySchema is the primary key of a table or the key of an index. Range.Name is "" without a
+// sort key.
 type KeySchema struct {
 	Hash  KeyAttr `yaml:"hash,required"`
 	Range KeyAttr `yaml:"range"`

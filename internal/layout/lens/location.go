@@ -10,16 +10,16 @@ import (
 type Location struct {
 	Rule string // name of the rule
 	Row  []byte
-	// Own are the extents that only this item's cells can occupy: clearing
-	// them removes the item and nothing of its siblings in the row. Only items
-	// of rules that share a column by a tag have extents in common: they
-	// cannot both be there (see Mapping.Collision). Not to be changed.
+	// Own are the extents that only this item's cells can occupy: clearing them removes the
+	// item and nothing of its siblings in the row. Only items of rules that share a column by
+	// a tag have common extents; they cannot both exist (see Mapping.Collision). Callers must
+	// not change it.
 	Own []Extent
-	// Shared says that Own has such columns.
+	// Shared reports that Own has shared columns.
 	Shared bool
-	// Derived says that the item has no cells of its own: it is a copy of the
-	// highest version of an item (Rule.Latest), whose versions have the cells
-	// in Own. It is read like others, and never written.
+	// Derived reports that the item has no cells of its own: it is a copy of the highest
+	// version of an item (Rule.Latest), whose versions have the cells in Own. It is read like
+	// others, and never written.
 	Derived bool
 }
 
@@ -74,6 +74,6 @@ func (r CellRange) Meets(o CellRange) bool {
 // Placed is an item laid out as cells.
 type Placed struct {
 	Location
-	Cells      []cells.Cell // all within Own
-	Exceptions int          // how many of them are sidecar cells
+	Cells      []cells.Cell // all inside Own
+	Exceptions int          // number of sidecar cells among them
 }

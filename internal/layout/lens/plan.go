@@ -7,9 +7,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
-// Plan says how to read the items that satisfy a condition: the rows that can hold them,
-// or only some extents of these rows, and their order. The read can return other items
-// too; the caller keeps those that match the condition.
+// Plan describes how to read the items that satisfy a condition: the rows that can hold them,
+// or only some extents of these rows, and their order. The read can return other items too;
+// the caller filters by the condition.
 type Plan struct {
 	Spans   []cells.Span // sorted, disjoint
 	Extents []Extent     // nil: whole rows

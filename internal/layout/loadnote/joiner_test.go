@@ -9,9 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 )
 
-// Rows that were laid out with last segments as they are, are not those of a mapping
-// whose joiner auto escapes them: it is told, with what lies elsewhere. Between plain
-// and escaped, rows are the same.
+// Rows with unescaped last segments do not match a mapping whose joiner auto escapes them: the
+// difference is reported, with the moved items. Between plain and escaped, rows are the same.
 func TestJoinedKeys_NotedJoiner(t *testing.T) {
 	t.Parallel()
 	load := func(joiner, org string) *layout.Mapping {
@@ -34,7 +33,7 @@ rules:
 		}
 		return m
 	}
-	const apart, same = `"{PK}"`, `"{PK}", o, x` // rules of two numbers of segments, and of one
+	const apart, same = `"{PK}"`, `"{PK}", o, x` // rules with two numbers of segments, and with one
 	for _, c := range []struct {
 		name     string
 		was, now *layout.Mapping

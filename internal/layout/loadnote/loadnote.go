@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// Changes returns the differences of a mapping from the one in the rows of
-// layout.SchemaTable, by which its table was loaded. It returns nil without such rows.
+// Changes returns the differences between a mapping and the one in the rows of
+// layout.SchemaTable, with which its table was loaded. It returns nil without such rows.
 func Changes(rows []layout.Row, m *layout.Mapping) []string {
 	was, err := layout.FromSchemaRows(m.TargetTable(), rows)
 	if err != nil {
@@ -38,9 +38,8 @@ func Changes(rows []layout.Row, m *layout.Mapping) []string {
 	return old.Changes(now)
 }
 
-// as is a mapping whose joiner, where its file leaves that open, is the one of the
-// rows that are there, unless that would lay out other rows: only between plain and
-// escaped does auto leave a choice.
+// as returns m with the joiner of the existing rows if m's file leaves the joiner open, unless
+// that would change the rows: auto only leaves a choice between plain and escaped.
 func as(m, was *layout.Mapping) (*layout.Mapping, error) {
 	proof := m.ProveJoiner()
 	switch {
@@ -156,13 +155,13 @@ func Contents(rows []layout.Row, table string) string { return textOf(rows, tabl
 // Load returns the id of the load that is running, or was interrupted; "" without one.
 func Load(rows []layout.Row, table string) string { return textOf(rows, table, LoadColumn) }
 
-// textOf reads a column of the first row; "" if it is not there.
+// textOf reads a column of the first row; "" if it is missing.
 func textOf(rows []layout.Row, table, column string) string {
 	value, _ := columnOf(rows, table, column)
 	return string(value)
 }
 
-// momentOf reads a column of the first row that holds a moment; zero for another text.
+// momentOf reads a column of the first row as a moment; zero if it is not one.
 func momentOf(rows []layout.Row, table, column string) (at time.Time, ok bool) {
 	value, ok := columnOf(rows, table, column)
 	if ok {
@@ -214,7 +213,7 @@ func (v Moves) Of(item attr.Item) string {
 	for _, x := range v.was.Indexes() {
 		i := slices.IndexFunc(v.now.Indexes(), func(o *secondary.Index) bool { return o.TargetTable() == x.TargetTable() })
 		if i < 0 {
-			continue // nobody reads it any more
+			continue // no longer read
 		}
 		before, ok, err := x.Place(back, 0)
 		if err != nil || !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// CheckWords checks the enumerated words of a Spec that was not read by Parse.
+// CheckWords checks the enumerated words of a Spec that does not come from Parse.
 func (s *Spec) CheckWords() (faults []*SpecError) {
 	word := func(path, text string, words ...string) {
 		if text != "" && !slices.Contains(words, text) {

@@ -9,14 +9,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// SpecError is a fault of a mapping file: where, what, what was expected.
+// SpecError is a fault of a mapping file: its place, the fault, and the expected value.
 type SpecError struct {
 	Code         lens.Code
 	File         string // "" for a Spec that was not parsed from a file
-	Line, Column int    // from 1; 0 where unknown
+	Line, Column int    // from 1; 0 if unknown
 	Path         string // rules[2].put[0].cell
 	What         string
-	Expected     string // "" where What says it
+	Expected     string // "" if What has it
 }
 
 // Error returns `file:line:column: path: what; expected …`.
@@ -61,7 +61,7 @@ func Joined(faults []*SpecError) error {
 	return SpecErrors(faults)
 }
 
-// Error returns the texts of all, one a line.
+// Error returns all texts, one per line.
 func (e SpecErrors) Error() string {
 	lines := make([]string, len(e))
 	for i, fault := range e {

@@ -22,7 +22,7 @@ type Lock struct {
 	Hash   string `json:"hash"`
 	Source string `json:"source,omitempty"` // DynamoDB table
 	Target string `json:"target"`           // Bigtable table
-	// Joiner is that of the rows: what auto has come to, once that is proven.
+	// Joiner is the joiner of the rows: the outcome of auto, once that is proven.
 	Joiner    string       `json:"joiner,omitempty"`
 	ListEpoch int64        `json:"listEpoch"` // ListEpochMillis
 	Families  []LockFamily `json:"families"`

@@ -16,8 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// Parse reads a mapping file strictly: unknown keys are errors. Errors are
-// *SpecError, or of several faults SpecErrors.
+// Parse reads a mapping file strictly: unknown keys are errors. Errors are *SpecError, or
+// SpecErrors for several faults.
 func Parse(file string, src []byte) (*Spec, error) {
 	root, err := strictyaml.Parse(file, src)
 	if err == nil && root.IsZero() {
@@ -31,7 +31,7 @@ func Parse(file string, src []byte) (*Spec, error) {
 	var faults []*SpecError
 	for _, fault := range strictyaml.Faults(err) {
 		faults = append(faults, &SpecError{Code: lens.CodeSyntax, File: file, Line: fault.At.Line, Column: fault.At.Column, Path: fault.Path, What: fault.What, Expected: fault.Expected})
-		if fault.Path == "apiVersion" { // of another version the rest may be right
+		if fault.Path == "apiVersion" { // in another version the other faults may be correct
 			faults = faults[len(faults)-1:]
 			break
 		}
@@ -43,7 +43,7 @@ func Parse(file string, src []byte) (*Spec, error) {
 	return s, nil
 }
 
-// mappingFile is a Spec, with what a file says in one word alone.
+// mappingFile is a Spec with the fields whose file form is a single word.
 type mappingFile struct {
 	APIVersion string `yaml:"apiVersion,required" words:"migration/v1"`
 	Unmatched  string `yaml:"on.unmatched" words:"error"`
@@ -52,7 +52,7 @@ type mappingFile struct {
 	Lint       strictyaml.Value `yaml:"lint"`
 }
 
-// hooks read what tags cannot say.
+// hooks read forms that tags cannot express.
 var hooks = []strictyaml.Hook{
 	strictyaml.Read(readDefaultTime),
 	strictyaml.ReadKey("what", readLoss),
@@ -92,14 +92,14 @@ func readLoss(v strictyaml.Value, l *AcceptedLoss) (err error) {
 		l.What, err = v.Word(losses...)
 		return err
 	}
-	// null is how YAML writes nothing, and the name of a loss.
+	// null is YAML's empty value, and also the name of a loss.
 	if l.What = LossNull; !strings.EqualFold(v.Scalar(), LossNull) {
 		return v.Fail("no loss", strings.Join(losses, ", "))
 	}
 	return nil
 }
 
-// readKeyAttr reads {name, type}, or a name alone, whose type the schema gives.
+// readKeyAttr reads {name, type}, or only a name, whose type the schema has.
 func readKeyAttr(v strictyaml.Value, k *lens.KeyAttr) error {
 	switch {
 	case v.Kind() != strictyaml.Text:
@@ -121,7 +121,7 @@ const expectedSchema = "S, N, B, BOOL, NULL, SS, NS, BS, L, M, {L: type}, {M: ty
 
 func readSchema(v strictyaml.Value, s *Schema) error {
 	switch {
-	case v.Kind() == strictyaml.Text, v.Kind() == strictyaml.Null && v.Scalar() == "NULL": // which YAML takes for null
+	case v.Kind() == strictyaml.Text, v.Kind() == strictyaml.Null && v.Scalar() == "NULL": // such names are null in YAML
 		var ok bool
 		if s.Type, ok = attr.ParseType(v.Scalar()); !ok {
 			return v.Unfit(expectedSchema)
@@ -204,7 +204,7 @@ func readDuration(v strictyaml.Value, least time.Duration, expected string) (tim
 	return d, nil
 }
 
-// familyFile is what a file says of a family.
+// familyFile is a family in a mapping file.
 type familyFile struct {
 	GC gcFile `yaml:"gc,null"`
 }
@@ -214,7 +214,7 @@ type gcFile struct {
 	MaxAge   time.Duration `yaml:"maxAge"`
 }
 
-// readFamilies keeps their order.
+// readFamilies preserves their order.
 func readFamilies(v strictyaml.Value, families *[]cells.Family) error {
 	entries, err := v.Entries()
 	for _, e := range entries {
@@ -237,8 +237,8 @@ func readPrefix(v strictyaml.Value, prefix *string) (err error) {
 func readWhen(v strictyaml.Value, r *Rule) error {
 	entries, err := v.Entries()
 	for _, e := range entries {
-		// A list tells the equality of key attributes from the template of a
-		// key attribute that is called same.
+		// A list is the equality of key attributes; otherwise "same" is the template of a key
+		// attribute of that name.
 		if e.Name == "same" && e.Value.Kind() == strictyaml.List {
 			err = errors.Join(err, e.Value.Decode(&r.Same))
 			continue

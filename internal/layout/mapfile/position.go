@@ -24,11 +24,11 @@ func (s *Spec) FileLine(path string) string {
 	return fmt.Sprintf("%s:%d", s.file, s.pos.Near(path).Line)
 }
 
-// Fault returns the error for a value that is at a path, or missing there.
+// Fault returns the error for a value at a path, or for a missing one.
 func (s *Spec) Fault(path string, code lens.Code, what, expected string) *SpecError {
 	at := s.pos.Near(path)
 	if at == (strictyaml.Position{}) {
-		at = s.pos[""] // something is missing: the file's first key
+		at = s.pos[""] // a missing key: report at the file's first key
 	}
 	return &SpecError{Code: code, File: s.file, Line: at.Line, Column: at.Column, Path: path, What: what, Expected: expected}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// marshal writes YAML that is read back as it was. An attribute's name can be any text,
-// of which package yaml leaves some unquoted that YAML reads otherwise: spaces at an
-// end, line breaks.
+// marshal writes YAML that parses to the same value. Attribute names can be any text, and
+// package yaml leaves some unquoted that YAML parses differently: spaces at an end, line
+// breaks.
 func marshal(v any) ([]byte, error) {
 	node, err := yaml.ValueToNode(v, yaml.IndentSequence(true))
 	if err != nil {
@@ -22,12 +22,12 @@ func marshal(v any) ([]byte, error) {
 	return p.PrintNode(node), nil
 }
 
-// quoter puts texts that are not safe without them into quotes.
+// quoter quotes the texts that are unsafe without quotes.
 type quoter struct{}
 
 // Visit implements ast.Visitor.
 func (q quoter) Visit(n ast.Node) ast.Visitor {
-	// What begins with a quote is in quotes: package yaml puts all such texts there.
+	// Package yaml quotes all texts that begin with a quote.
 	if s, ok := n.(*ast.StringNode); ok && !strings.HasPrefix(s.Value, `"`) && unsafe(s.Value) {
 		quoted := *s.Token
 		quoted.Type = token.DoubleQuoteType
@@ -36,7 +36,7 @@ func (q quoter) Visit(n ast.Node) ast.Visitor {
 	return q
 }
 
-// unsafe reports whether YAML may read a text otherwise where it is not in quotes.
+// unsafe reports whether YAML may parse the unquoted text differently.
 func unsafe(s string) bool {
 	control := func(r rune) bool {
 		return r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r == 0xfeff

@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// A mapping file is read back to the same mapping, whatever its attributes are called:
-// what is noted of a table would else be another one.
+// A mapping file is read back to the same mapping, whatever the names of its attributes:
+// otherwise the note of a table would be another mapping.
 func TestNotedMapping_SpecIsReadBack(t *testing.T) {
 	t.Parallel()
 	check := func(t interface{ Fatalf(string, ...any) }, name string) {

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Read parses the mapping file src; file names it in errors, which read
-// `file:line:column: path: what; expected …`. The files that it names,
-// descriptor sets of protobufs, are looked for in beside.
+// Read parses the mapping file src; file names it in errors, which have the form
+// `file:line:column: path: what; expected …`. It reads the files that src names, descriptor
+// sets of protobufs, from beside.
 func Read(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	spec, err := Parse(file, src)
 	if err != nil {
@@ -23,8 +23,8 @@ func Read(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	return spec, nil
 }
 
-// ReadDescriptors reads the descriptor sets that codec proto names and that are in fsys.
-// Compile reports missing ones.
+// ReadDescriptors reads the descriptor sets in fsys that codec proto names. Compile reports
+// missing ones.
 func (s *Spec) ReadDescriptors(fsys fs.FS) error {
 	for _, name := range s.descriptorFiles() {
 		set, err := fs.ReadFile(fsys, name)
@@ -42,7 +42,7 @@ func (s *Spec) ReadDescriptors(fsys fs.FS) error {
 	return nil
 }
 
-// descriptorFiles are the descriptor sets that codecs name.
+// descriptorFiles returns the names of the descriptor sets of codecs.
 func (s *Spec) descriptorFiles() []string {
 	var names []string
 	for _, r := range s.Rules {

@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// readRuleSchema reads the attributes of a rule: a list of names, whose types
-// source.schema has, or names with their types.
+// readRuleSchema reads the attributes of a rule: a list of names, whose types source.schema
+// has, or names with their types.
 func readRuleSchema(v strictyaml.Value, r *Rule) error {
 	const expected = "a list of attributes, or a mapping of attributes to types"
 	r.Schema = map[string]Schema{}
@@ -39,9 +39,9 @@ func readRuleSchema(v strictyaml.Value, r *Rule) error {
 	return v.Other(expected)
 }
 
-// RuleSchema returns the types of attributes that a rule knows. A rule without a schema of
-// its own has those of Source.Schema. Otherwise these are the attributes of its schema,
-// with the types of Source.Schema where it has none, and the attributes of its puts.
+// RuleSchema returns the types of attributes under a rule. Without a schema of its own, a rule
+// has the types of Source.Schema. Otherwise it has the attributes of its schema, by default
+// with the types of Source.Schema, and the attributes of its puts.
 func (s *Spec) RuleSchema(r *Rule) map[string]Schema {
 	if r.Schema == nil {
 		return s.Source.Schema
@@ -87,7 +87,7 @@ func (s *Spec) Types() map[string]Schema {
 	return types
 }
 
-// ruleSchemaYAML is the schema of a rule as a file writes it.
+// ruleSchemaYAML returns the schema of a rule in the form of a file.
 func (s *Spec) ruleSchemaYAML(r *Rule) yaml.MapItem {
 	if r.Schema == nil {
 		return yaml.MapItem{}

@@ -17,8 +17,8 @@ type Spec struct {
 	Source   Source `yaml:"source,required"`
 	Target   Target `yaml:"target,required"`
 	Fidelity string `yaml:"fidelity" words:"typed,idiomatic,blob"` // FidelityTyped (default), FidelityIdiomatic, FidelityBlob
-	// DefaultTime is the timestamp of imported cells that have none of their
-	// own; zero means the time of the export.
+	// DefaultTime is the timestamp of imported cells without one of their own; zero means the
+	// time of the export.
 	DefaultTime time.Time `yaml:"timestamps.default"`
 	// UnknownAttribute is UnknownError (default) or UnknownSidecar.
 	UnknownAttribute string `yaml:"on.unknown-attribute" words:"error,sidecar"`
@@ -28,7 +28,7 @@ type Spec struct {
 	// needs no rules.
 	Compat     string         `yaml:"compat" words:"google-utility"`
 	AcceptLoss []AcceptedLoss `yaml:"accept_loss"`
-	Rules      []Rule         `yaml:"rules"`                    // the first whose When matches takes the item
+	Rules      []Rule         `yaml:"rules"`                    // the first rule whose When matches lays the item out
 	Patterns   []string       `yaml:"patterns" expect:"a path"` // files or folders of access patterns, beside the file
 
 	// Descriptors are the serialized FileDescriptorSets that codec proto names,
@@ -44,20 +44,20 @@ type Spec struct {
 const (
 	FidelityTyped     = "typed"     // values by the schema, exceptions in `_t`
 	FidelityIdiomatic = "idiomatic" // values by the schema, no sidecar
-	FidelityBlob      = "blob"      // one cell an item: its JSON
+	FidelityBlob      = "blob"      // one cell per item: its JSON
 )
 
-// What happens to an attribute that the schema does not name.
+// The treatment of attributes outside the schema.
 const (
 	UnknownError   = "error"
 	UnknownSidecar = "sidecar" // kept, its type in `_t`
 )
 
-// What happens to a rule whose items could meet on one cell, since neither row
-// nor qualifier nor timestamp tells them apart.
+// The treatment of rules whose items could meet on one cell, if neither row nor qualifier nor
+// timestamp distinguishes them.
 const (
 	CollisionError     = "error"
-	CollisionQualifier = "qualifier" // what tells them apart is added to the qualifier
+	CollisionQualifier = "qualifier" // distinguishing variables are added to the qualifier
 )
 
 // CompatGoogleUtility lays items out like Google's DynamoDB to Bigtable migration utility,
@@ -84,21 +84,20 @@ type TTL struct {
 
 // The modes of a TTL.
 const (
-	// TTLAttribute keeps the attribute; whoever reads it deletes the item.
+	// TTLAttribute keeps the attribute; readers delete expired items.
 	TTLAttribute = "attribute"
-	// TTLOneSecond makes the expiry the timestamp of all cells of the item, in
-	// families that garbage collection empties of what is a second old.
+	// TTLOneSecond uses the expiry as the timestamp of all cells of the item, in families
+	// where garbage collection deletes cells that are a second old.
 	TTLOneSecond = "one-second"
-	// TTLShift, as shift(age), makes the expiry less an age the timestamp, in
-	// families that garbage collection empties of what is that old.
+	// TTLShift, as shift(age), uses the expiry minus an age as the timestamp, in families
+	// where garbage collection deletes cells of that age.
 	TTLShift = "shift"
 )
 
 // Schema is the type of an attribute, or of a value inside an attribute.
 type Schema = codec.Schema
 
-// GSI is a secondary index in a mapping file. The name stands for local
-// indexes too.
+// GSI is a secondary index in a mapping file, global or local.
 type GSI struct {
 	Name string         `yaml:"name,required" expect:"an index name"`
 	Key  lens.KeySchema `yaml:",inline"`
@@ -106,26 +105,25 @@ type GSI struct {
 	Projection string `yaml:"projection"`
 	Include    []string
 	As         string `yaml:"as" words:"table,view,none"` // IndexAsTable, IndexAsView or IndexAsNone
-	// Shard spreads the entries over ranges of rows; nil: it does not.
+	// Shard spreads the entries over ranges of rows; nil: one range.
 	Shard *Shard `yaml:"shard"`
-	// Row names the attributes that the row key is made of, after the shard.
-	// Default: the index's key and the table's, without a hash key whose place
-	// the shard takes. An author who leaves out a key attribute of the table
-	// says that the others tell the entries apart.
+	// Row names the attributes in the row key, after the shard. Default: the keys of the index
+	// and of the table, without a hash key that the shard replaces. If a key attribute of the
+	// table is omitted, the others must identify the entries.
 	Row []string `yaml:"row" expect:"an attribute name"`
-	// Joiner puts them together: plain('#') by default where there is a shard,
-	// else oc. Under plain the first attribute alone may have the delimiter.
+	// Joiner joins them: by default plain('#') with a shard, else oc. Under plain, only the
+	// first attribute may contain the delimiter.
 	Joiner string `yaml:"joiner" expect:"plain('#'), escaped('#') or oc"`
-	// Lag is how long a write takes to reach the index, at most: a door that keeps
-	// it lets reads of the index be as much behind. 0 leaves that to the door.
+	// Lag is the longest time until a write reaches the index: a DynamoDB endpoint that
+	// simulates it lets reads of the index be this stale. 0 leaves the lag to the endpoint.
 	Lag time.Duration `yaml:"lag"`
 }
 
-// Shard says how the shard of an index entry is computed.
+// Shard defines the computation of an index entry's shard.
 type Shard struct {
 	N int `yaml:"n,required" range:"1,1000"` // shards
-	// By is a hash of an attribute, `fnv1a32(PK)`, or the name of an attribute
-	// that is the shard's number itself.
+	// By is a hash of an attribute, `fnv1a32(PK)`, or the name of an attribute with the number
+	// of the shard.
 	By string `yaml:"by,required" expect:"a hash of an attribute, fnv1a32(name), or the attribute that is the shard"`
 }
 
@@ -135,11 +133,11 @@ const (
 	ProjectKeysOnly = "KEYS_ONLY"
 )
 
-// How a secondary index is laid out.
+// The layouts of a secondary index.
 const (
-	IndexAsTable = "table" // an own table, IndexTable
-	IndexAsView  = "view"  // a continuous materialized view, whose SQL Mapping.Views gives
-	IndexAsNone  = "none"  // not at all
+	IndexAsTable = "table" // a table of its own, IndexTable
+	IndexAsView  = "view"  // a continuous materialized view, whose SQL is in Mapping.Views
+	IndexAsNone  = "none"  // not laid out
 )
 
 // Target describes the Bigtable table.
@@ -147,7 +145,7 @@ type Target struct {
 	Table    string            `yaml:"table,required" expect:"a table id"`
 	Families []cells.Family    `yaml:"families,required"`
 	Joiner   string            `yaml:"joiner" expect:"plain('#'), escaped('#'), escaped-all('#'), oc, fixed or auto"` // the default is auto
-	Names    map[string]string `yaml:"names" expect:"a family name"`                                                  // attribute to the name its family has after the prefix
+	Names    map[string]string `yaml:"names" expect:"a family name"`                                                  // attribute to its family's name after the prefix
 	// SetPrefix and MapPrefix begin the names of the families of sets and
 	// maps: "s." and "m." by default, NoPrefix for the bare attribute name.
 	SetPrefix string `yaml:"prefixes.set"`
@@ -156,12 +154,12 @@ type Target struct {
 	// family of their own, under qualifiers that begin with the attribute's name
 	// and a zero byte; "" keeps them as one cell.
 	Shared string `yaml:"shared" expect:"a family name"`
-	// MaxFamilies is how many families sets and maps may have of their own; 0 is
+	// MaxFamilies limits the number of families of single sets and maps; 0 is
 	// DefaultMaxFamilies.
 	MaxFamilies int `yaml:"max_families" range:"1,1000"`
 }
 
-// DefaultMaxFamilies stays below the recommended maximum of a hundred families a table.
+// DefaultMaxFamilies is below the recommended maximum of a hundred families per table.
 // https://cloud.google.com/bigtable/docs/schema-design
 const DefaultMaxFamilies = 90
 
@@ -177,38 +175,38 @@ type AcceptedLoss struct {
 
 // The losses that can be accepted.
 const (
-	LossTypes = "types" // a value whose type differs from the schema's comes back with the schema's
+	LossTypes = "types" // a value of another type than the schema's comes back with the schema's type
 	LossEmpty = "empty" // empty maps and lists vanish
-	// LossRetention: garbage collection removes cells that hold items, since a
-	// column gets more of them than its family's versions, or they are older
-	// than its maxAge. Without it, verification counts such cells as differences.
+	// LossRetention: garbage collection removes cells of items, because a column has more
+	// cells than the family's versions, or they are older than its maxAge. Without it,
+	// verification counts such cells as differences.
 	LossRetention = "retention"
-	// LossAbsent: a read of the newest cell of each column shows a value of an
-	// older version where the newest has none, since there is no sidecar to
-	// say so. Items come back all the same.
+	// LossAbsent: a read of the newest cell of each column shows the value of an older version
+	// if the newest version lacks the attribute, since no sidecar records that. Items are
+	// restored nevertheless.
 	LossAbsent = "absent"
-	// LossPrecision: codec f64be rounds numbers that it does not hold exactly.
+	// LossPrecision: codec f64be rounds numbers that it cannot represent exactly.
 	LossPrecision = "precision"
-	// LossNull: codec omit gives a NULL no cell, so that the attribute is absent.
+	// LossNull: codec omit stores no cell for a NULL, so the attribute becomes absent.
 	LossNull = "null"
 )
 
 var losses = []string{LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision, LossNull}
 
-// Rule sends items to rows and cells.
+// Rule assigns items to rows and cells.
 type Rule struct {
 	Name string `yaml:"name,required" expect:"a rule name"`
-	// When is the templates that the key attributes must match.
+	// When has the templates that the key attributes must match.
 	When map[string]string `yaml:"when"`
 	Same []string          // `same` in `when`: key attributes that must be equal
-	// Schema is the attributes that the rule's items have: "*" stands for these. A
-	// zero type is that of Source.Schema. nil: they are those of Source.Schema.
+	// Schema has the attributes of the rule's items, which "*" stands for. A zero type means
+	// the type of Source.Schema. nil: the attributes of Source.Schema.
 	Schema map[string]Schema
 	Row    []string `yaml:"row,required" expect:"a segment template"` // row key segments
 	Put    []Put    `yaml:"put,required"`
-	// Latest is the start of the sort key of copies of the highest version, as
-	// in `v0` for a When of "v{n:ver}_{rest}". They are checked and not stored:
-	// they come back as copies of it.
+	// Latest is the start of the sort key of copies of the highest version, such as `v0` with
+	// a When of "v{n:ver}_{rest}". They are checked and not stored: they are read as copies of
+	// that version.
 	Latest string `yaml:"latest" expect:"the start of the sort keys of the copies, such as v0"`
 	// Tag makes the rule write `_t:r/<cell>`, for rules that share a column.
 	Tag bool `yaml:"tag"`
@@ -216,14 +214,14 @@ type Rule struct {
 
 // Put places an attribute.
 type Put struct {
-	// Attr is the attribute's name; "*" stands for all others; Presence for
-	// a cell without attribute that says that the item is there.
+	// Attr is the attribute's name; "*" stands for all others; Presence for a cell without
+	// attribute that records the presence of the item.
 	Attr  string  `yaml:"attr,required"`
 	Cell  string  `yaml:"cell,required" expect:"family:qualifier"` // family:qualifier template
 	Codec string  `yaml:"codec" expect:"a codec, such as ddbjson"` // "" by type; s n b bool text b64 i64be f64be nord json ddbjson flatten omit proto(file, message)
 	Time  PutTime `yaml:"ts"`
-	// Order is which element of a list is its newest cell: OrderAppend
-	// (default) the last, OrderNewestFirst the first.
+	// Order determines the element of a list in its newest cell: OrderAppend (default) the
+	// last, OrderNewestFirst the first.
 	Order string `yaml:"order" words:"append,newest-first"`
 }
 
@@ -239,7 +237,7 @@ const Presence = ""
 
 // PutTime is the source of the timestamp of a cell. The zero value is the default time.
 type PutTime struct {
-	Capture string // name of a capture that is a time
+	Capture string // name of a capture with a time
 	Attr    string `yaml:"attr,required" expect:"an attribute name"` // name of an attribute, which is then not stored
 	As      string `yaml:"as,required"`                              // iso(s), iso(ms), epoch(s), epoch(ms): the text of Attr
 }

@@ -57,14 +57,14 @@ func (s *Spec) YAML() ([]byte, error) {
 	))
 }
 
-// object is a mapping of the items that say something.
+// object returns a YAML mapping of the items that are not empty.
 func object(items ...yaml.MapItem) yaml.MapSlice {
 	return slices.DeleteFunc(items, func(i yaml.MapItem) bool { return i.Key == nil })
 }
 
 func item(key string, v any) yaml.MapItem { return yaml.MapItem{Key: key, Value: v} }
 
-// given is item, and says nothing of a zero, or of what is empty.
+// given returns an item, or the zero item for a zero or empty value.
 func given(key string, v any) yaml.MapItem {
 	if r := reflect.ValueOf(v); r.IsZero() || r.Kind() == reflect.Slice && r.Len() == 0 {
 		return yaml.MapItem{}
@@ -72,7 +72,7 @@ func given(key string, v any) yaml.MapItem {
 	return item(key, v)
 }
 
-// entries are those of a map in order of key.
+// entries returns the entries of a map, sorted by key.
 func entries[T any](m map[string]T, value func(T) any) yaml.MapSlice {
 	all := yaml.MapSlice{}
 	for _, k := range slices.Sorted(maps.Keys(m)) {

@@ -20,19 +20,19 @@ const (
 // Encoder writes one value into a row key, a qualifier or the text of a key
 // attribute, injectively on its domain unless it is derived.
 type Encoder struct {
-	Name string // as written in a template: "revms(13)"
+	Name string // name in a template: "revms(13)"
 	In   attr.Type
 	Time bool // the value is an instant in milliseconds
-	// Derived says that the encoded form does not determine the value. The value is
-	// stored elsewhere, and the encoded form is checked against it.
+	// Derived reports that the encoded form does not determine the value. The value is stored
+	// elsewhere, and the encoded form is checked against it.
 	Derived bool
-	// Identifies says that a derived encoder is a hash without collisions in practice.
+	// Identifies reports that a derived encoder is a hash without collisions in practice.
 	Identifies bool
-	Shards     int      // of a salt: how many different texts it writes
-	Prefix     string   // of values, that is not written
+	Shards     int      // of a salt: the number of its different texts
+	Prefix     string   // of values, omitted from the encoded form
 	Version    bool     // the value is the number of a version
 	Order      KeyOrder // of values of type In
-	Width      int      // in bytes, of every encoded value; 0: it varies
+	Width      int      // in bytes, of every encoded value; 0: variable
 	Expected   string   // the domain, in words
 	Bytes      bool     // the encoded form is not UTF-8
 	encode     func(dst []byte, v attr.Value) ([]byte, bool)
@@ -66,8 +66,8 @@ func (e *Encoder) DecodeKey(b []byte) (attr.Value, bool) {
 	return v, ok && bytes.Equal(back, b)
 }
 
-// Verbatim is the encoder of {attr}, {member} and {key} without one of their own: the text
-// of a name or number, the bytes of a binary.
+// Verbatim is the default encoder of {attr}, {member} and {key}: the text of a name or number,
+// the bytes of a binary.
 var Verbatim = &Encoder{
 	In: attr.S, Order: SameOrder,
 	encode: asItIs,

@@ -7,8 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// FuzzEncoder checks that whatever bytes an encoder takes for its own it writes
-// again, and that no name of an encoder, and no bytes, end the process.
+// FuzzEncoder checks that an encoder writes again all bytes that it decodes, and that no name
+// of an encoder, and no bytes, cause a panic.
 func FuzzEncoder(f *testing.F) {
 	for _, name := range []string{
 		"s", "n", "b", "hex", "b64u", "pad(3)", "nord", "i64", "ocint", "revmax", "revms(13)", "iso(s)", "iso(ms,Z)", "epoch(s)", "ver",
@@ -36,7 +36,7 @@ func FuzzEncoder(f *testing.F) {
 				}
 				if back, told := e.DecodeKey(out); ok && !e.Derived && (!told || !attr.Equal(back, v)) {
 					if v.Type == attr.S && !bytes.Equal(bytes.ToValidUTF8(b, nil), b) {
-						continue // no text
+						continue // not text
 					}
 					t.Fatalf("%s writes %v as %q, which comes back as %v, %v", name, v, out, back, told)
 				}

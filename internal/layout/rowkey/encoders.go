@@ -19,12 +19,12 @@ import (
 // EncoderKind is an encoder before its arguments, by its name in mapping files.
 type EncoderKind struct {
 	Name string
-	Args string // as written: "(w)"; "" takes none
-	Doc  string // what it writes, in words
+	Args string // arguments in a mapping file: "(w)"; "" for none
+	Doc  string // its output, in words
 
-	is Encoder // what does not depend on the arguments
-	// with completes it by its arguments, and by the type of what it is to
-	// encode; nil: there is nothing to complete.
+	is Encoder // the part that does not depend on the arguments
+	// with completes it by its arguments, and by the type of the encoded value; nil if it is
+	// already complete.
 	with func(e *Encoder, arg string, operand attr.Type) error
 }
 
@@ -144,7 +144,7 @@ var Encoders = []EncoderKind{
 	{Name: "hash", Args: "(name)", Doc: "a hash of the value, in hexadecimal digits", with: hashEncoder},
 }
 
-// encoderNames says in errors what ParseEncoder takes.
+// encoderNames lists the accepted texts of ParseEncoder for errors.
 var encoderNames = func() string {
 	names := make([]string, len(Encoders))
 	for i, k := range Encoders {
@@ -204,8 +204,8 @@ func reverseLabels(s string) string {
 	return strings.Join(labels, ".")
 }
 
-// fixedDigits makes e write an integer of [0, limit], or limit minus it, as
-// exactly w digits.
+// fixedDigits makes e write an integer of [0, limit], or limit minus it, with exactly w
+// digits.
 func fixedDigits(e *Encoder, w int, limit int64, reverse bool) {
 	e.In, e.Order, e.Width, e.Expected = attr.N, SameOrder, w, fmt.Sprintf("an integer from 0 to %d", limit)
 	if reverse {
@@ -230,9 +230,9 @@ func fixedDigits(e *Encoder, w int, limit int64, reverse bool) {
 	}
 }
 
-// timeEncoder makes e write an instant. Of a key attribute the encoder takes
-// the text (S) or the count (N) as it is and checks that it is canonical; for a
-// capture it turns the text into milliseconds.
+// timeEncoder makes e write an instant. For a key attribute the encoder copies the text (S) or
+// the count (N) and checks that it is canonical; for a capture it converts the text to
+// milliseconds.
 func timeEncoder(e *Encoder, _ string, operand attr.Type) error {
 	format, ok := codec.TimeFormats[e.Name]
 	if !ok {
@@ -274,7 +274,7 @@ func timeEncoder(e *Encoder, _ string, operand attr.Type) error {
 	return nil
 }
 
-// stripEncoder makes e write what follows a prefix: strip(prefix).
+// stripEncoder makes e omit a prefix of the value: strip(prefix).
 func stripEncoder(e *Encoder, prefix string, _ attr.Type) error {
 	if prefix == "" {
 		return errors.New("encoder strip: no prefix; expected strip(prefix)")
@@ -288,7 +288,7 @@ func stripEncoder(e *Encoder, prefix string, _ attr.Type) error {
 	return nil
 }
 
-// constEncoder makes e write the one text that it takes: const(text).
+// constEncoder makes e write the only text that it accepts: const(text).
 func constEncoder(e *Encoder, text string, _ attr.Type) error {
 	if text == "" {
 		return errors.New("encoder const: no text; expected const(text)")

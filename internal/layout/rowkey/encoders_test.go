@@ -7,8 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// TestEncoders checks the encoders' bytes against the specification's, with
-// their inverses.
+// TestEncoders checks the encoders' bytes against the specification, with their inverses.
 func TestEncoders(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -96,8 +95,8 @@ func TestEncoders(t *testing.T) {
 	}
 }
 
-// TestDerivedEncoders checks what a salt and a hash write, the salts against the
-// specification's.
+// TestDerivedEncoders checks the output of salts and hashes, the salts against the
+// specification.
 func TestDerivedEncoders(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -14,18 +14,18 @@ type JoinKind uint8
 // The kinds of joiners.
 const (
 	JoinPlain   JoinKind = iota // delimiter; last segment unrestricted
-	JoinEscaped                 // delimiter; bytes up to '$' of segments that are not open as $hh
+	JoinEscaped                 // delimiter; bytes up to '$' as $hh, except in open segments
 	JoinOC                      // 00 as 00 FF, joined by 00 01
-	JoinFixed                   // nothing between
+	JoinFixed                   // no delimiter
 )
 
 // Joiner joins segments so that they can be split again.
 type Joiner struct {
 	Kind  JoinKind
 	Delim byte
-	Auto  bool // escaped, until a proof says plain: which makes the same bytes
-	// All says that the last segments too are escaped, but for those of the rules that
-	// have the most: the rows of rules with different numbers of segments never meet.
+	Auto  bool // escaped, until a proof shows that plain gives the same bytes
+	// All means that last segments are escaped too, except those of the rules with the most
+	// segments: rows of rules with different numbers of segments never meet.
 	All bool
 }
 
@@ -101,8 +101,8 @@ func (j Joiner) DelimOffence(seg []byte) int {
 	return slices.IndexFunc(seg, func(c byte) bool { return c <= limit })
 }
 
-// AppendSegment appends one segment in its form in the key, without a delimiter. open says
-// that the segment is the last one, so that it may hold any bytes.
+// AppendSegment appends one segment in its form in the key, without a delimiter. open means
+// that the segment is the last one, so it may hold any bytes.
 func (j Joiner) AppendSegment(dst, seg []byte, open bool) []byte {
 	switch {
 	case j.Kind == JoinOC:
@@ -212,8 +212,8 @@ func AppendOC(dst, seg []byte) []byte {
 	return dst
 }
 
-// cutOC takes the first segment off an oc key. more says that a delimiter
-// followed it. The segment may be a part of key.
+// cutOC cuts the first segment off an oc key. more reports that a delimiter followed it. The
+// segment may share the memory of key.
 func cutOC(key []byte) (seg, rest []byte, more, ok bool) {
 	switch i := bytes.IndexByte(key, 0); {
 	case i < 0:

@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 )
 
-// Ordered code of integers: bigtable.Type.Int64.Encoding.OrderedCodeBytes. A
-// value takes the fewest bytes that hold its sign, its bits and, in unary, how
-// many bytes there are: ones for what is not negative, zeros for what is.
+// Ordered code of integers: bigtable.Type.Int64.Encoding.OrderedCodeBytes. A value takes the
+// fewest bytes that hold its sign, its bits and, in unary, the number of bytes: ones for zero
+// and above, zeros for negative values.
 const maxOrderedCodeBytes = 10
 
 func appendOrderedCode(dst []byte, n int64) []byte {

@@ -31,14 +31,14 @@ func ParseKeyBytes(t attr.Type, b []byte) (attr.Value, bool) {
 	return attr.Value{Type: t, Str: string(b)}, len(b) > 0
 }
 
-// Forms of what begins with a 00 byte that is not an escaped one.
+// Forms that begin with an unescaped 00 byte.
 const (
 	longPartition = 2 // 00 02, two bytes of length, the bytes
 	hashedTail    = 3 // 00 03, a hash
 )
 
-// AppendPartition appends the self-delimiting form of a partition key; long
-// says that its escaped form would be above maxBytes.
+// AppendPartition appends the self-delimiting form of a partition key; long reports that its
+// escaped form would exceed maxBytes.
 func AppendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
 	start := len(dst)
 	dst = append(AppendOC(dst, key), 0, 1)
@@ -66,7 +66,7 @@ func CutPartition(row []byte) (key, rest []byte, ok bool) {
 // ShortKeyBytes is the longest key attribute whose encoding needs no memory from the heap.
 const ShortKeyBytes = 64
 
-// groupBytes is how many bytes of a key one group of AppendGroups holds.
+// groupBytes is the number of bytes of a key in one group of AppendGroups.
 const groupBytes = 8
 
 // AppendGroups appends an order-preserving, self-delimiting form of key, of at most 9/8 of
@@ -82,8 +82,8 @@ func AppendGroups(dst, key []byte) []byte {
 	return append(dst, byte(len(key)))
 }
 
-// TailHash appends a hash that replaces the base key in the row of an index whose key
-// would be too long. base may overlap the memory behind dst: TailHash reads it first.
+// TailHash appends a hash that replaces the base key in the row of an index whose key would be
+// too long. base may overlap the memory behind dst: TailHash reads it first.
 func TailHash(dst, base []byte) []byte {
 	sum := sha256.Sum256(base)
 	return append(append(dst, 0, hashedTail), sum[:16]...)

@@ -25,7 +25,7 @@ var Digests = map[string]func(text string) []byte{
 	"sha256":  func(text string) []byte { h := sha256.Sum256([]byte(text)); return h[:] },
 }
 
-// minIdentityBytes is how long a digest is at least that can stand for a value.
+// minIdentityBytes is the minimal length of a digest that can identify a value.
 const minIdentityBytes = md5.Size
 
 // ParseDigest finds a function of Digests by its name.
@@ -55,10 +55,10 @@ func (e *Encoder) appendShard(dst []byte, shard int) []byte {
 	return fmt.Appendf(dst, "%0*d", e.Width, shard)
 }
 
-// derivedFrom makes e write what follows from a value and does not tell it.
+// derivedFrom makes e write a derived text that does not determine its value.
 func (e *Encoder) derivedFrom(operand attr.Type) {
 	e.Derived, e.In = true, operand
-	if operand == attr.Absent { // a capture that is a time
+	if operand == attr.Absent { // a capture with a time
 		e.In = attr.N
 	}
 }

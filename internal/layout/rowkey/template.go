@@ -144,10 +144,10 @@ func (t *Template) Render(dst []byte, vars []attr.Value, special string) (out []
 	return dst, nil
 }
 
-// RenderKnown appends the text up to the first reference whose variable has no value.
-// whole says that all variables have values. A salt of a variable without a value is
-// rendered as shard, unless shard is negative. bad is a reference whose value is outside
-// of the domain of its encoder.
+// RenderKnown appends the text up to the first reference whose variable has no value. whole
+// reports that all variables have values. A salt of a variable without a value is rendered as
+// shard, unless shard is negative. bad is a reference whose value is outside of the domain of
+// its encoder.
 func (t *Template) RenderKnown(dst []byte, vars []attr.Value, shard int) (out []byte, whole bool, bad *Part) {
 	for i := range t.Parts {
 		p := &t.Parts[i]
@@ -212,7 +212,8 @@ func (t *Template) Match(text []byte, vars []attr.Value, special *string) bool {
 	return len(text) == 0
 }
 
-// length is how much of text the reference at i takes; none where it is less than 0 or more than there is.
+// length returns the length of the reference at i in text. It is invalid if negative or
+// greater than the length of text.
 func (t *Template) length(i int, text []byte) int {
 	switch {
 	case t.Parts[i].Enc.Width > 0:

@@ -16,15 +16,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// FormatRow appends the canonical text of a row, as goldens and dumps have it:
+// FormatRow appends the canonical text of a row, as in goldens and dumps:
 //
 //	key [hex]
 //	  family:qualifier @micros = value
 //
-// Families come by name, FamilyTypes last and FamilyState left out;
-// qualifiers ascending, newest first. A value that is one line of JSON (an
-// object or array) stands as it is, other printable text is quoted, the rest
-// is hex.
+// Families are sorted by name, with FamilyTypes last and without FamilyState; qualifiers
+// ascend, newest cells first. A value that is one line of JSON (an object or array) is written
+// unchanged, other printable text is quoted, and the rest is hex.
 func FormatRow(dst []byte, row cells.Row) []byte {
 	return FormatRowFunc(dst, row, func(c cells.Cell) string { return ValueText(c.Value) })
 }
@@ -59,7 +58,7 @@ func CellText(c cells.Cell) string { return string(appendCell(nil, c, ValueText(
 // ColumnText returns a column in the form of a line of FormatRow: family:qualifier.
 func ColumnText(family string, qualifier []byte) string { return family + ":" + plainText(qualifier) }
 
-// plainText shows bytes unquoted, unprintable ones escaped as in Go.
+// plainText returns bytes unquoted, with unprintable ones escaped as in Go.
 func plainText(b []byte) string {
 	quoted := strconv.Quote(string(b))
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)

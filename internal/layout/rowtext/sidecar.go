@@ -12,13 +12,13 @@ type SidecarKind string
 
 // The kinds of sidecar cells.
 const (
-	SidecarPresence   SidecarKind = "presence"   // i/: the item is there, and has no other cell
+	SidecarPresence   SidecarKind = "presence"   // i/: the item exists, and has no other cell
 	SidecarAttributes SidecarKind = "attributes" // i/: attributes of an item that have no cell of their own
 	SidecarType       SidecarKind = "type"       // a/ and c/: a value of another type than the schema's
 	SidecarEmpty      SidecarKind = "empty"      // a/ and c/: an empty map or list
 	SidecarJSON       SidecarKind = "json"       // a/ and c/: a set, map or list kept as JSON
 	SidecarAbsent     SidecarKind = "absent"     // a/: a version lacks an attribute
-	SidecarRule       SidecarKind = "rule"       // r/: which rule wrote a shared column
+	SidecarRule       SidecarKind = "rule"       // r/: the rule that wrote a shared column
 	SidecarUnknown    SidecarKind = "unknown"    // none of these: no mapping wrote it
 )
 

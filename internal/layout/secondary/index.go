@@ -25,9 +25,8 @@ import (
 type Def struct {
 	Name string
 	Key  lens.KeySchema
-	// KeysOnly projects the key attributes of index and table alone;
-	// otherwise Include names the other attributes projected; both zero
-	// projects all attributes.
+	// KeysOnly projects only the key attributes of index and table; otherwise Include names
+	// the other projected attributes. If both are zero, all attributes are projected.
 	KeysOnly bool
 	Include  []string
 }
@@ -63,8 +62,8 @@ func Default(targetTable string, base lens.KeySchema, def Def) (*Index, error) {
 // Name returns the name of the index.
 func (x *Index) Name() string { return x.def.Name }
 
-// Lag returns the time that a write takes to reach the index, from the mapping file; 0 if
-// it has none.
+// Lag returns the time after which a write reaches the index, from the mapping file; 0 by
+// default.
 func (x *Index) Lag() time.Duration { return x.lag }
 
 // Def returns the declaration of the index.
@@ -85,9 +84,9 @@ func (x *Index) Families() []cells.Family {
 // that its newest version wins and a tombstone can replace it.
 func (x *Index) OneCell() bool { return x.mapped == nil }
 
-// Contains reports whether an item is in the index: it has all the index's key
-// attributes, with the declared types, none of them empty, or larger than a key may
-// be. An item that was there before its index can have such ones.
+// Contains reports whether an item is in the index: it has all the index's key attributes,
+// with the declared types, none of them empty or above the size limit of keys. Items written
+// before the index was created can violate that.
 func (x *Index) Contains(item attr.Item) bool {
 	return x.def.Key.Check(x.source, item) == nil && x.def.Key.Fits(item)
 }
@@ -117,8 +116,8 @@ func (x *Index) Project(item attr.Item) attr.Item {
 // delimiter and the hash of a base key.
 const maxShortIndexPartitionBytes = lens.MaxRowKeyBytes - (2*lens.MaxSortBytes + 2) - (2 + 16)
 
-// appendPartition appends to dst the self-delimiting form of the index's hash
-// key; long, which depends on it, says how the sort key after it is written.
+// appendPartition appends the self-delimiting form of the index's hash key to dst; long, which
+// depends on the key, selects the form of the sort key after it.
 func (x *Index) appendPartition(dst []byte, hash attr.Value) (row []byte, long bool) {
 	var short [rowkey.ShortKeyBytes]byte
 	return rowkey.AppendPartition(dst, rowkey.AppendKeyBytes(short[:0], hash), maxShortIndexPartitionBytes)
@@ -155,11 +154,11 @@ func (x *Index) Locate(keys attr.Item) (lens.Location, error) {
 	return loc, nil
 }
 
-// defaultRow is the row of an entry in the default layout of an index: the forms
-// of the index's key attributes, which the item has, and its row in the table.
+// defaultRow returns the row of an entry in the default layout of an index: the forms of the
+// index's key attributes, which the item has, and the item's row in the table.
 func (x *Index) defaultRow(keys attr.Item) ([]byte, *lens.Error) {
 	hash, sortKey := keys[x.def.Key.Hash.Name], keys[x.def.Key.Range.Name]
-	const more = 24 // delimiters, and what the forms of numbers add
+	const more = 24 // delimiters, and the overhead of numbers
 	size := len(hash.Str) + len(sortKey.Str) + len(keys[x.base.Hash.Name].Str) + len(keys[x.base.Range.Name].Str) + more
 	row, long := x.appendPartition(make([]byte, 0, size), hash)
 	var short [rowkey.ShortKeyBytes]byte

@@ -15,25 +15,25 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// mappedLayout is the layout of `as: table`: a row key of the shard, if there
-// is one, and some of the key attributes; family FamilyItem with a cell for
-// each other projected attribute, exceptions to the schema in FamilyTypes.
+// mappedLayout is the layout of `as: table`. The row key has the optional shard and some of
+// the key attributes. Family FamilyItem has one cell per other projected attribute, and
+// FamilyTypes the exceptions to the schema.
 type mappedLayout struct {
 	schema   map[string]codec.Schema
 	keys     []lens.KeyAttr // the segments of the row key, after the shard
 	joiner   rowkey.Joiner
 	shard    *indexShard
 	families []cells.Family
-	// ordered says that the rows of a shard are in the order of the index's
-	// sort key and then of the table's key.
+	// ordered reports that the rows of a shard are in the order of the index's sort key and
+	// then of the table's key.
 	ordered bool
 }
 
-// indexShard finds the shard of an entry.
+// indexShard computes the shard of an entry.
 type indexShard struct {
 	n, width int
 	by       lens.KeyAttr
-	digest   func(text string) []byte // nil: the attribute is the shard's number
+	digest   func(text string) []byte // nil: the attribute is the number of the shard
 }
 
 // Compile builds an index that a mapping file lays out as a table with the given key. It
@@ -109,7 +109,7 @@ func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, c
 	}
 }
 
-// inRow reports whether the row key tells an attribute.
+// inRow reports whether the row key determines an attribute.
 func (m *mappedLayout) inRow(name string) bool {
 	return slices.ContainsFunc(m.keys, func(a lens.KeyAttr) bool { return a.Name == name })
 }
@@ -121,7 +121,7 @@ func (x *Index) Distinct() bool {
 	return x.mapped == nil || !slices.ContainsFunc(x.base.Attrs(), func(a lens.KeyAttr) bool { return !x.mapped.inRow(a.Name) })
 }
 
-// schemaOf is the type that an attribute's cell has.
+// schemaOf returns the type of an attribute's cell.
 func (x *Index) schemaOf(name string) codec.Schema {
 	for _, a := range append(x.def.Key.Attrs(), x.base.Attrs()...) {
 		if a.Name == name {
@@ -131,8 +131,8 @@ func (x *Index) schemaOf(name string) codec.Schema {
 	return x.mapped.schema[name]
 }
 
-// of returns the shard of an entry; false if the attribute has to be the shard number
-// and is not one.
+// of returns the shard of an entry; false if the attribute must be the shard number and is not
+// one.
 func (s *indexShard) of(v attr.Value) (int, bool) {
 	if s.digest != nil {
 		return rowkey.ShardOf(s.digest, v.Str, s.n), true
@@ -154,7 +154,7 @@ func (m *mappedLayout) shardFits(row []byte, item attr.Item) bool {
 	return ok && bytes.HasPrefix(row, m.shard.append(nil, shard))
 }
 
-// mappedRow is the row key of an entry.
+// mappedRow returns the row key of an entry.
 func (x *Index) mappedRow(keys attr.Item) ([]byte, *lens.Error) {
 	m := x.mapped
 	fault := func(code lens.Code, name, what, expected string) *lens.Error {
@@ -181,7 +181,7 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *lens.Error) {
 	return row, nil
 }
 
-// parseMappedRow is the inverse of mappedRow, as far as the row key tells.
+// parseMappedRow is the inverse of mappedRow, for the attributes in the row key.
 func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
 	m := x.mapped
 	if m.shard != nil {
@@ -215,7 +215,7 @@ func (x *Index) parseMappedRow(row []byte) (attr.Item, bool) {
 	return item, true
 }
 
-// mappedPlan is PlanQuery.
+// mappedPlan implements PlanQuery.
 func (x *Index) mappedPlan(c attr.KeyRange) lens.Plan {
 	m := x.mapped
 	v := lens.Bounds(c, func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
@@ -262,8 +262,8 @@ func (x *Index) mappedPlan(c attr.KeyRange) lens.Plan {
 	return plan
 }
 
-// entries are the rows that begin with prefix and can satisfy the condition,
-// whose sort key is bounded by v.
+// entries returns the rows that begin with prefix and can satisfy the condition, whose sort
+// key is in v.
 func (x *Index) entries(prefix []byte, c attr.KeyRange, v lens.Interval) (cells.Span, lens.Order, bool) {
 	m := x.mapped
 	row := prefix
@@ -296,8 +296,8 @@ func (x *Index) entries(prefix []byte, c attr.KeyRange, v lens.Interval) (cells.
 	return lens.Clamp(cells.Span{Start: row, End: append(bytes.Clone(row), 0)}), order, true
 }
 
-// sortKeys are the rows that go on from row with a sort key of the interval,
-// which is not in the last segment unless last.
+// sortKeys returns the rows that continue row with a sort key of the interval. The sort key is
+// in the last segment only if last is set.
 func (x *Index) sortKeys(row []byte, v lens.Interval, last bool) (cells.Span, lens.Order) {
 	m := x.mapped
 	s := cells.Span{Start: m.joiner.AppendSegment(bytes.Clone(row), v.Lo, last), End: cells.PrefixEnd(row)}
@@ -307,8 +307,8 @@ func (x *Index) sortKeys(row []byte, v lens.Interval, last bool) (cells.Span, le
 	if m.joiner.Kind != rowkey.JoinPlain || last {
 		return lens.Clamp(s), lens.SameOrder
 	}
-	// A delimiter sorts above some bytes that can stand in its place, so a
-	// sort key that another one begins with may come after it.
+	// A delimiter sorts above some bytes that can be in its place, so a longer sort key with
+	// the same beginning may come first.
 	if v.Hi != nil {
 		for n := 1; n < len(v.Hi); n++ {
 			if bytes.Compare(v.Hi[:n], v.Lo) < 0 {

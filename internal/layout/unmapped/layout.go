@@ -14,17 +14,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Layout is the layout of one table. Family FamilyItem has one self-describing cell (type
-// tag and value) for each attribute outside the key. A cell with an empty qualifier marks
-// an item of key attributes alone. It holds the whole item if the name of an attribute is
-// too long for a qualifier.
+// Layout is the layout of one table. Family FamilyItem has one self-describing cell (type tag
+// and value) for each attribute outside the key. A cell with an empty qualifier marks an item
+// of key attributes alone. It holds the whole item if the name of an attribute is too long for
+// a qualifier.
 //
-// A row key is the partition key, self-delimiting, then the sort key as it is:
-// S as UTF-8, B as its bytes, N in its ordered form. A partition key has its
-// 00 bytes escaped as in the oc joiner, up to a length; a longer one (many 00)
-// is 00 02, its length and its bytes. Partitions need no order among
-// themselves, so the form may depend on the key; and so every legal key fits:
-// at most 4+2048+1024 bytes.
+// A row key is the self-delimiting partition key, then the sort key: S as UTF-8, B as its
+// bytes, N in its ordered form. The 00 bytes of a partition key are escaped as in the oc
+// joiner, up to a length. A longer partition key (many 00) is 00 02, its length and its bytes.
+// Partitions need no order among themselves, so the form may depend on the key. So every legal
+// key fits: at most 4+2048+1024 bytes.
 type Layout struct {
 	table    string
 	key      lens.KeySchema
@@ -50,9 +49,9 @@ func (l *Layout) Families() []cells.Family {
 
 const maxShortPartitionBytes = lens.MaxRowKeyBytes - lens.MaxSortBytes
 
-// rowOf is the row key of the default layout.
+// rowOf returns the row key of the default layout.
 func rowOf(table string, schema lens.KeySchema, key attr.Item) ([]byte, *lens.Error) {
-	const more = 8 // the delimiter, and what the form of a number adds
+	const more = 8 // the delimiter, and the overhead of a number
 	size := len(key[schema.Hash.Name].Str) + len(key[schema.Range.Name].Str) + more
 	return AppendRow(make([]byte, 0, size), table, schema, key)
 }
@@ -77,8 +76,7 @@ func AppendRow(dst []byte, table string, schema lens.KeySchema, key attr.Item) (
 	return dst, nil
 }
 
-// parseRow returns the key attributes that a row key stands for; sortKey is
-// absent where the table has none.
+// parseRow returns the key attributes of a row key; sortKey is absent if the table has none.
 func (l *Layout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool) {
 	partition := row
 	if l.key.Range.Name != "" {
@@ -94,7 +92,7 @@ func (l *Layout) parseRow(row []byte) (hash, sortKey attr.Value, ok bool) {
 	return hash, sortKey, ok
 }
 
-// rule is the name that locations of the default layout have.
+// rule is the rule name in locations of the default layout.
 const rule = "default"
 
 // Locate returns the place of the item with the given key.
@@ -106,7 +104,7 @@ func (l *Layout) Locate(key attr.Item) (lens.Location, error) {
 	return lens.Location{Rule: rule, Row: row, Own: l.own}, nil
 }
 
-// Place lays out an item at a location, one cell an attribute, with the given time.
+// Place lays out an item at a location, one cell per attribute, with the given time.
 func (l *Layout) Place(at lens.Location, item attr.Item, defaultTimeMicros int64) lens.Placed {
 	p := lens.Placed{Location: at, Cells: make([]cells.Cell, 0, len(item))}
 	names, blob := make([]string, 0, len(item)), false
@@ -117,7 +115,7 @@ func (l *Layout) Place(at lens.Location, item attr.Item, defaultTimeMicros int64
 		}
 	}
 	slices.Sort(names)
-	// One buffer for all: what it held before it grew stays where it is.
+	// One buffer for all: growing it does not move earlier contents.
 	buf := make([]byte, 0, item.Size()+len(item))
 	for _, name := range names {
 		start := len(buf)
@@ -139,7 +137,7 @@ func (l *Layout) Place(at lens.Location, item attr.Item, defaultTimeMicros int64
 	return p
 }
 
-// Items returns the item of a row, or none. Errors are *Error: E-CORRUPT.
+// Items returns the item of a row, if it has one. Errors are *Error: E-CORRUPT.
 func (l *Layout) Items(row cells.Row) ([]attr.Item, error) {
 	item, err := l.item(row)
 	if err != nil || item == nil {
@@ -159,7 +157,7 @@ func (l *Layout) item(row cells.Row) (attr.Item, error) {
 	if l.key.Range.Name != "" {
 		item[l.key.Range.Name] = sortKey
 	}
-	// Names and values are parts of one text.
+	// Names and values share one text.
 	size := 0
 	for _, c := range row.Cells {
 		if c.Family == lens.FamilyItem {
@@ -209,9 +207,9 @@ func (l *Layout) item(row cells.Row) (attr.Item, error) {
 	return item, nil
 }
 
-// isAttribute reports whether a cell of FamilyItem is an attribute, or an item as a
-// whole: it is no older version, and neither a mark of an item of key attributes
-// alone nor one of these.
+// isAttribute reports whether a cell of FamilyItem is an attribute, or a whole item. It is not
+// an older version, nor the mark of an item of key attributes alone, nor an older version of
+// such a mark.
 func (l *Layout) isAttribute(row []cells.Cell, i int) bool {
 	name := row[i].Qualifier
 	switch {

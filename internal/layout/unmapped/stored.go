@@ -57,7 +57,7 @@ func (s *Stored) AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err erro
 			continue
 		}
 		if bytes.Compare(c.Qualifier, last) <= 0 {
-			return s.appendDecoded(dst) // an item as a whole, or no row of a Bigtable
+			return s.appendDecoded(dst) // a whole item, or cells outside the layout
 		}
 		last = c.Qualifier
 		for len(keys) > 0 && keys[0] < string(last) {

@@ -33,8 +33,8 @@ const (
 	rowCells = 20
 )
 
-// within fails if call allocates more bytes than most, all in all. With the
-// race detector, which allocates too, it only calls. Tests that use it run alone.
+// within fails if call allocates more than most bytes in total. With the race detector, which
+// allocates too, it only calls. Tests that use it run alone.
 func within(t *testing.T, most uint64, call func()) {
 	t.Helper()
 	got := memory.Allocated(call)
@@ -44,8 +44,8 @@ func within(t *testing.T, most uint64, call func()) {
 	}
 }
 
-// start makes an environment with a Bigtable table of a row of some cells
-// with values of 100 bytes.
+// start creates an environment with a Bigtable table, with one row of some cells with values
+// of 100 bytes.
 func start(t *testing.T) (btpb.BigtableClient, string) {
 	t.Helper()
 	env := testkit.Start(t)
@@ -84,7 +84,7 @@ func want(t *testing.T, err error, code codes.Code) {
 	}
 }
 
-// read reads the row with a filter and returns how many bytes the values have.
+// read reads the row with a filter and returns the total size of the values.
 func read(t *testing.T, c btpb.BigtableClient, table string, filter *btpb.RowFilter, each func()) (n int, err error) {
 	t.Helper()
 	stream, err := c.ReadRows(t.Context(), &btpb.ReadRowsRequest{TableName: table, Filter: filter})
@@ -124,7 +124,7 @@ func value(pattern string) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte(pattern)}}
 }
 
-// nest puts a filter into so many chains of two.
+// nest nests a filter into the given number of chains of two.
 func nest(f *btpb.RowFilter, depth int) *btpb.RowFilter {
 	for range depth {
 		f = chain(f, pass())
@@ -142,7 +142,7 @@ func testFilters(t *testing.T) {
 	for range 10 {
 		tenfold = append(tenfold, pass())
 	}
-	copies := pass() // a million of each cell, if they were all made
+	copies := pass() // a million copies of each cell, without the limit
 	for range 6 {
 		copies = chain(copies, interleave(tenfold...))
 	}
@@ -192,9 +192,8 @@ func testMutations(t *testing.T) {
 	}
 }
 
-// TestRow reads a large row: the heap holds a few messages of it at a time.
-// In the long tier the row has almost 256 MiB, the most that a read returns,
-// and then some more.
+// TestRow reads a large row: the heap holds only a few messages of it at a time. In the long
+// tier the row has almost 256 MiB, the most that a read returns, and then more.
 func TestRow(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
 	row := rowTest{size: 64 * mib, value: mib, most: 20 * mib, codes: []codes.Code{codes.OK}}
@@ -206,8 +205,8 @@ func TestRow(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 
 type rowTest struct {
 	size, value int          // of the row and of its cells, in bytes
-	most        uint64       // the bytes that the heap may hold
-	codes       []codes.Code // of reads; between two of them the row grows
+	most        uint64       // limit of the heap, in bytes
+	codes       []codes.Code // codes of reads; between two of them the row grows
 }
 
 func (r rowTest) run(t *testing.T) {
@@ -243,7 +242,7 @@ func (r rowTest) run(t *testing.T) {
 	}
 }
 
-// spaces reads as so many of them.
+// spaces reads as n spaces.
 func spaces(n int64) io.Reader { return io.LimitReader(space{}, n) }
 
 type space struct{}
@@ -375,7 +374,7 @@ func testExports(t *testing.T) {
 	}
 }
 
-// yamlBombs are texts whose parsing or aliases would take more than their size.
+// yamlBombs returns texts whose parsing or aliases would take more than their size.
 func yamlBombs() map[string]string {
 	var laughs strings.Builder
 	laughs.WriteString("a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
@@ -427,9 +426,9 @@ func testMappings(t *testing.T) {
 	}
 }
 
-// TestFixtures puts the bombs of YAML into the files of a fixture, and where any
-// value may stand too: in the request of an access pattern. The long tier puts each
-// into every file, the quick one into one file each.
+// TestFixtures puts the YAML bombs into the files of a fixture, and into the request of an
+// access pattern, which accepts any value. The long tier puts each into every file, the quick
+// one into one file each.
 func TestFixtures(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
 	all := long.Enabled()
@@ -465,7 +464,7 @@ func testFixtures(t *testing.T, all bool) {
 	}
 }
 
-// deepLines are keys, each deeper in than the one before.
+// deepLines returns keys, each indented more than the previous one.
 func deepLines(n int) string {
 	var b strings.Builder
 	for i := range n {

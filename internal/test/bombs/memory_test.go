@@ -20,10 +20,9 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// TestMemory_HeapAfterLargeReads reads rows and items that are large together,
-// by many clients at once and over the network, through both doors: what the reads
-// took of the heap is free when they are over, while the server and its connections
-// live on.
+// TestMemory_HeapAfterLargeReads reads rows and items that are large together, with many
+// concurrent clients over the network, through both servers. The heap of the reads is free
+// afterwards, while the server and its connections live on.
 func TestMemory_HeapAfterLargeReads(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	race.OneAfterTheOther(t)
 	memory.Alone(t, testHeapAfterLargeReads)
@@ -36,7 +35,7 @@ func testHeapAfterLargeReads(t *testing.T) {
 		rowBytes  = 8 * mib
 		items     = 45
 		itemBytes = 390_000
-		most      = 8 * mib // what connections buffer, and blocks of the store
+		most      = 8 * mib // buffers of connections, and blocks of the store
 	)
 	env := testkit.Start(t)
 	if err := env.BigtableAdmin(t).CreateTableFromConf(t.Context(), &bigtable.TableConf{
@@ -82,7 +81,7 @@ func testHeapAfterLargeReads(t *testing.T) {
 	mustCall("CreateTable", `{"TableName": "items", "BillingMode": "PAY_PER_REQUEST", "AttributeDefinitions": [{"AttributeName": "p", "AttributeType": "S"}, {"AttributeName": "s", "AttributeType": "N"}],
 		"KeySchema": [{"AttributeName": "p", "KeyType": "HASH"}, {"AttributeName": "s", "KeyType": "RANGE"}]}`)
 
-	// The store keeps what is written outside of the heap.
+	// Stored data is outside the heap.
 	for i := range rows {
 		muts := cells(1, strings.Repeat("v", rowBytes))
 		if _, err := data.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: table, RowKey: fmt.Appendf(nil, "r%d", i), Mutations: muts}); err != nil {

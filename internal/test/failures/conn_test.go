@@ -15,19 +15,18 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// failure is a way in which a call fails.
+// failure is a kind of failure of a call.
 type failure struct {
 	name    string
 	err     error    // nil without an answer
-	applied bool     // what was asked for is done nonetheless
-	begun   bool     // the first message of a stream comes; for streams alone
-	only    string   // the RPC that can fail so; "": all
-	raced   bool     // it is met with the race detector too: of those that take alike paths, one is
-	quick   []string // the RPCs that fail so in the quick tier; nil: all
+	applied bool     // the call takes effect nevertheless
+	begun   bool     // the first message of a stream arrives; only for streams
+	only    string   // the only RPC with this failure; "": all
+	raced   bool     // also tested with the race detector, as the representative of failures with similar paths
+	quick   []string // RPCs with this failure in the quick tier; nil: all
 }
 
-// failures are all ways to fail. The quick tier meets each way, and each RPC that is
-// called.
+// failures are all kinds of failures. The quick tier tests each kind, and each RPC in use.
 var failures = []failure{
 	{name: "`UNAVAILABLE`", err: status.Error(codes.Unavailable, "a fault"), raced: true, quick: []string{"GetTable"}},
 	{name: "`ABORTED`", err: status.Error(codes.Aborted, "a fault"), quick: []string{"CreateTable"}},
@@ -46,12 +45,12 @@ type failingConn struct {
 	grpc.ClientConnInterface
 
 	mu      sync.Mutex
-	calls   map[string]int // by RPC, since the last set
+	calls   map[string]int // by RPC, since the last call of set
 	streams map[string]bool
-	rpc     string  // "": none fails
-	how     failure // how they fail
-	from    int     // the first that does
-	most    int     // how many do
+	rpc     string  // "": no RPC fails
+	how     failure // kind of the failure
+	from    int     // number of the first failing call
+	most    int     // number of failing calls
 	struck  int
 }
 
@@ -59,23 +58,22 @@ func newFailingConn(conn grpc.ClientConnInterface) *failingConn {
 	return &failingConn{ClientConnInterface: conn, calls: map[string]int{}, streams: map[string]bool{}}
 }
 
-// set makes calls fail, and counts anew.
+// set makes calls fail, and resets the counters.
 func (c *failingConn) set(rpc string, how failure, from, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls, c.rpc, c.how, c.from, c.most, c.struck = map[string]int{}, rpc, how, from, most, 0
 }
 
-// heal lets all calls through, which may still be made in the background. What
-// was counted stays.
+// heal lets all calls succeed, also those in the background. It does not reset the counters.
 func (c *failingConn) heal() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rpc = ""
 }
 
-// counted returns the number of calls of each RPC since the last set, and which
-// RPCs are streams.
+// counted returns the number of calls of each RPC since the last call of set, and the RPCs
+// that are streams.
 func (c *failingConn) counted() (calls map[string]int, streams map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +95,7 @@ func (c *failingConn) strikes(method string, stream bool) (failure, bool) {
 	return c.how, true
 }
 
-// end is how a failed call ends.
+// end ends a failed call.
 func (f failure) end(ctx context.Context) error {
 	if f.err == nil {
 		<-ctx.Done()
@@ -112,7 +110,7 @@ func (c *failingConn) Invoke(ctx context.Context, method string, req, resp any, 
 		return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 	}
 	if how.applied {
-		_ = c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...) // what came of it is lost
+		_ = c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...) // its result is lost
 		proto.Reset(resp.(proto.Message))
 	}
 	return how.end(ctx)
@@ -154,7 +152,7 @@ func (s *failingStream) RecvMsg(m any) error {
 		s.came = true
 		return s.ClientStream.RecvMsg(m)
 	case s.how.applied:
-		for s.ClientStream.RecvMsg(m) == nil { // what came of it is lost
+		for s.ClientStream.RecvMsg(m) == nil { // its result is lost
 		}
 		proto.Reset(m.(proto.Message))
 	}

@@ -20,7 +20,7 @@ import (
 // callTimeout is the deadline of calls.
 const callTimeout = 10 * time.Second
 
-// open starts a door over a Bigtable.
+// open starts an endpoint over a Bigtable.
 func open(ctx context.Context, conn grpc.ClientConnInterface, instance string, change ...func(*facade.Options)) (*facade.Server, error) {
 	o := facade.Options{
 		Conn: conn, Instance: instance, Deadline: callTimeout, Concurrency: 100, NoAuth: true, Rand: rand.NewChaCha8([32]byte{1}),
@@ -37,36 +37,36 @@ type request struct {
 	kind                  requestKind
 }
 
-// requestKind says what is looked at after a request.
+// requestKind selects the checks after a request.
 type requestKind int
 
 const (
-	reads      requestKind = iota // the answer is that without a failure
+	reads      requestKind = iota // the answer equals that without a failure
 	writesOne                     // the item a is the old or the new one
-	writesAny                     // so are a, b and c, each on its own
-	writesAll                     // and all of them together
-	makesTable                    // the table is there, or can be made
-	dropsTable                    // the table is gone, or can be deleted
-	addsIndex                     // the index is there, or can be added
-	changes                       // it can be made again, or says that it was
-	repeats                       // it can be made again
+	writesAny                     // likewise a, b and c, each independently
+	writesAll                     // likewise a, b and c, all together
+	makesTable                    // the table exists, or can be created
+	dropsTable                    // the table was deleted, or can be deleted
+	addsIndex                     // the index exists, or can be added
+	changes                       // the request can be repeated, or reports that it was done
+	repeats                       // the request can be repeated
 )
 
 const schema = `"BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],
 	"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"},{"AttributeName":"g","AttributeType":"S"}],
 	"GlobalSecondaryIndexes":[{"IndexName":"byG","KeySchema":[{"AttributeName":"g","KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}]`
 
-// item is an item of a generation.
+// item returns an item of a generation.
 func item(id, generation string) string {
 	return `{"id":{"S":"` + id + `"},"g":{"S":"` + generation + `"},"v":{"S":"` + generation + id + `"}}`
 }
 
 func key(id string) string { return `{"id":{"S":"` + id + `"}}` }
 
-// namespaced is a start that looks for the namespaces of callers.
+// namespaced is a start that reads the namespaces of callers.
 const namespaced = "start, with namespaces"
 
-// earlier are requests that another one follows.
+// earlier has the requests that must precede another.
 var earlier = map[string]struct{ operation, body string }{
 	"UpdateContinuousBackups": {"UpdateTable", `{"TableName":"things","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_IMAGE"}}`},
 }
@@ -95,7 +95,7 @@ var requests = []request{
 	{"ListTables", "ListTables", `{}`, reads},
 }
 
-// outcome is what a caller sees.
+// outcome is the caller's view of a request.
 type outcome struct {
 	text  string
 	after time.Duration
@@ -115,7 +115,7 @@ func (r *doorRun) call(s *facade.Server, operation, body string) (string, error)
 	return string(answer), err
 }
 
-// must is call of a request that nothing keeps from its end.
+// must is call for a request that cannot fail.
 func (r *doorRun) must(s *facade.Server, operation, body string) string {
 	r.t.Helper()
 	answer, err := r.call(s, operation, body)
@@ -125,8 +125,8 @@ func (r *doorRun) must(s *facade.Server, operation, body string) string {
 	return answer
 }
 
-// meet sends a request while calls fail, and looks at what it leaves. want is the
-// answer without a failure.
+// meet sends a request while calls fail, and checks the resulting state. want is the answer
+// without a failure.
 func (r *doorRun) meet(q request, want, rpc string, how failure, from, most int) (o outcome, answer string) {
 	t, ctx := r.t, r.t.Context()
 	r.conn.set("", failure{}, 0, 0)
@@ -169,7 +169,7 @@ func (r *doorRun) meet(q request, want, rpc string, how failure, from, most int)
 	return o, answer
 }
 
-// text is the outcome of a request in a word.
+// text describes the outcome of a request in one word.
 func (r *doorRun) text(q request, err error) string {
 	known, ok := awserr.As(err)
 	switch {
@@ -191,12 +191,12 @@ func (r *doorRun) text(q request, err error) string {
 	return fmt.Sprint(known.HTTPStatus, " ", known.Code)
 }
 
-// look looks at what a request has left, from another door. done says that it was
+// look checks the state after a request, from another endpoint. done reports that it was
 // answered.
 func (r *doorRun) look(q request, done bool, answer string) {
 	t, ctx := r.t, r.t.Context()
 	t.Helper()
-	time.Sleep(5 * time.Minute) // what the one before left is over
+	time.Sleep(5 * time.Minute) // pending work of the previous endpoint expires
 	s, err := open(ctx, r.conn, r.name)
 	if err != nil {
 		t.Errorf("%s: then no endpoint opens: %v", r.what, err)
@@ -226,7 +226,7 @@ func (r *doorRun) look(q request, done bool, answer string) {
 		if _, err := r.call(s, q.operation, q.body); err != nil && !strings.Contains(err.Error(), "ValidationException") && !strings.Contains(err.Error(), "ResourceInUseException") {
 			t.Errorf("%s: made again: %v", r.what, err)
 		}
-		time.Sleep(5 * time.Minute) // it fills the index behind its answer
+		time.Sleep(5 * time.Minute) // the index is filled after the answer
 		r.consistent(s, "things", "byV", 3)
 	case changes:
 		if q.operation != "" {
@@ -243,7 +243,7 @@ func (r *doorRun) look(q request, done bool, answer string) {
 	}
 }
 
-// written looks at what there is of a write.
+// written checks the state after a write.
 func (r *doorRun) written(s *facade.Server, q request, done bool) {
 	generations := map[string]bool{}
 	ids := []string{"a", "b", "c"}
@@ -270,8 +270,8 @@ func (r *doorRun) written(s *facade.Server, q request, done bool) {
 	}
 }
 
-// consistent compares a table with an index that has all of its items, n of them; any
-// number if that is negative.
+// consistent compares a table with an index of all its n items; a negative n allows any
+// number.
 func (r *doorRun) consistent(s *facade.Server, table, index string, n int) {
 	r.t.Helper()
 	items := func(body string) (texts []string) {
@@ -291,5 +291,5 @@ func (r *doorRun) consistent(s *facade.Server, table, index string, n int) {
 	}
 }
 
-// always is how many calls fail of a failure that lasts.
+// always is the number of failing calls of a permanent failure.
 const always = math.MaxInt

@@ -32,19 +32,19 @@ var (
 	all     = flag.Bool("all", false, "let each call fail once, and do not look at the table")
 )
 
-// longest is the time in which every request, load or verification ends, or each command of
-// those in parts: three calls that go without an answer for their deadline, and waits.
+// longest is the time limit of every request, load or verification, and of each command of
+// those in parts: three calls without an answer until their deadline, and waits.
 const longest = 3*callTimeout + 5*time.Second
 
-// cell is what came of calls of one RPC that fail in one way, under one caller. It is empty
-// if none of them fails.
+// cell is the result of failing calls of one RPC in one way, under one caller. It is empty
+// without such calls.
 type cell struct {
 	once, lasting outcomes
 }
 
 func (c *cell) empty() bool { return c == nil || len(c.lasting.texts) == 0 }
 
-// outcomes are all that were seen.
+// outcomes are the results of all runs.
 type outcomes struct {
 	texts map[string]bool
 	after time.Duration // the longest
@@ -62,7 +62,7 @@ func (o *outcomes) add(t *testing.T, what string, seen outcome) {
 	o.after = max(o.after, seen.after)
 }
 
-// String is the outcomes with the time, up to seconds or tens of them.
+// String returns the outcomes with the time, in seconds or tens of seconds.
 func (o outcomes) String() string {
 	if len(o.texts) == 0 {
 		return "–"
@@ -78,7 +78,7 @@ func (o outcomes) String() string {
 	}
 }
 
-// callers are who makes calls, in the order of the table's columns.
+// callers are the sources of calls, in the order of the table's columns.
 var callers = []struct {
 	name string
 	meet func(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell
@@ -90,9 +90,9 @@ var callers = []struct {
 	{"verify in parts", meetPartVerifications},
 }
 
-// TestMatrix lets calls to Bigtable fail in every way: under each caller the first of
-// an RPC, the two after it, and the last; with -all each; and all of them. In the quick
-// tier each way strikes the calls of some RPCs only.
+// TestMatrix makes calls to Bigtable fail in every way: under each caller the first of an RPC,
+// the two after it, and the last; with -all each; and all of them. In the quick tier each
+// failure affects only some RPCs.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	whole := long.Enabled() || *rewrite || *all
@@ -101,7 +101,7 @@ func TestMatrix(t *testing.T) {
 	t.Run("runs", func(t *testing.T) {
 		for _, how := range failures {
 			if race.Enabled && !how.raced {
-				continue // without the detector all are met
+				continue // without the race detector, all are tested
 			}
 			if whole {
 				how.quick = nil
@@ -174,16 +174,16 @@ func TestMatrix(t *testing.T) {
 	compareDocs(t, b.String(), whole)
 }
 
-// elsewhere are the RPCs that neither the door nor a load or verification calls, and who
-// does.
+// elsewhere has the RPCs without calls from the endpoint, a load or a verification, and their
+// callers.
 var elsewhere = map[string]string{
 	"DropRowRange": "trials of fixtures, of the tables that they made themselves",
 }
 
-// called are the places of the client that name an RPC.
+// called matches the client code that names an RPC.
 var called = regexp.MustCompile(`\b(?:Bigtable(?:TableAdmin)?Client|c\.data)\.([A-Z]\w+)`)
 
-// clientRPCs are all RPCs that the one client of a Bigtable can call.
+// clientRPCs returns all RPCs that the Bigtable client can call.
 func clientRPCs(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../btclient/*.go")
@@ -213,8 +213,8 @@ const (
 	end   = "<!-- end -->\n"
 )
 
-// compareDocs compares the table with that of the page, or writes it there. A table that
-// is not whole has some of the page's rows.
+// compareDocs compares the table with that of the page, or writes it there. A table that is
+// not whole has some of the page's rows.
 func compareDocs(t *testing.T, table string, whole bool) {
 	t.Helper()
 	src, err := os.ReadFile(page)
@@ -262,7 +262,8 @@ func overBigtable(t *testing.T, how failure, meet func(*testing.T, grpc.ClientCo
 	return meet(t, srv.Conn(), how)
 }
 
-// meetEach lets the calls that a whole run has made fail: run is given which.
+// meetEach makes the calls of a complete run fail one after the other: run gets the failing
+// call.
 func meetEach(t *testing.T, cells map[string]*cell, what string, whole *failingConn, how failure, run func(what, rpc string, from, most int) outcome) {
 	t.Helper()
 	counts, streams := whole.counted()
@@ -286,23 +287,23 @@ func meetEach(t *testing.T, cells map[string]*cell, what string, whole *failingC
 	}
 }
 
-// wholeRuns are the runs of requests without a failure. They are the same under each
-// failure, and one does for all.
+// wholeRuns are the runs of requests without a failure. They do not depend on the failure, so
+// each is made once.
 type wholeRuns struct {
 	mu      sync.Mutex
-	conns   map[string]*failingConn // by the name of the request; what it counted
+	conns   map[string]*failingConn // by the name of the request, with its counters
 	answers map[string]string
 }
 
 var doorRuns = wholeRuns{conns: map[string]*failingConn{}, answers: map[string]string{}}
 
-// of returns what a request's run counted and answered, which it is made for where it was not made yet.
+// of returns the counters and the answer of a request's run, and makes the run if necessary.
 func (w *wholeRuns) of(name string, run func() (*failingConn, string)) (*failingConn, string) {
 	w.mu.Lock()
 	conn, answer := w.conns[name], w.answers[name]
 	w.mu.Unlock()
 	if conn == nil {
-		conn, answer = run() // others may run it too
+		conn, answer = run() // others may run it concurrently
 		w.mu.Lock()
 		w.conns[name], w.answers[name] = conn, answer
 		w.mu.Unlock()
@@ -310,7 +311,7 @@ func (w *wholeRuns) of(name string, run func() (*failingConn, string)) (*failing
 	return conn, answer
 }
 
-// meetRequests lets each request meet a failure at its calls.
+// meetRequests makes each request meet a failure at its calls.
 func meetRequests(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
 	t.Helper()
 	cells, runs := map[string]*cell{}, 0

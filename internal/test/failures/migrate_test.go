@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// migration is a load of some items, or a verification of theirs.
+// migration is a load of some items, or their verification.
 type migration struct {
 	t      *testing.T
 	what   string
@@ -36,7 +36,7 @@ func newMigration(t *testing.T, conn grpc.ClientConnInterface, what string, run 
 	}}
 }
 
-// items is the source, anew.
+// items returns a new reader of the source.
 func (m *migration) items() *source.Source {
 	var lines strings.Builder
 	for i := range 50 {
@@ -54,7 +54,7 @@ func (m *migration) load() error {
 	return err
 }
 
-// verify compares what is there with the source: that it is not equal is no outcome.
+// verify compares the table with the source; a difference is not an outcome.
 func (m *migration) verify() error {
 	r, err := migrate.Verify(m.t.Context(), m.conn, migrate.OfSource(m.items()), migrate.VerifyOptions{Common: m.common, Stored: true})
 	if err == nil && !r.Equal() {
@@ -63,7 +63,7 @@ func (m *migration) verify() error {
 	return err
 }
 
-// verifyNothing verifies where nothing was loaded, which it is to find.
+// verifyNothing verifies an empty target, which must be reported.
 func (m *migration) verifyNothing() error {
 	r, err := migrate.Verify(m.t.Context(), m.conn, migrate.OfSource(m.items()), migrate.VerifyOptions{Common: m.common, Stored: true})
 	if err == nil && r.Equal() {
@@ -72,7 +72,7 @@ func (m *migration) verifyNothing() error {
 	return err
 }
 
-// bare makes tables without families.
+// bare creates tables without families.
 func (m *migration) bare(tables []string) {
 	m.t.Helper()
 	bt := btclient.New(m.conn, "tabletop", m.common.Instance, btclient.Options{})
@@ -83,13 +83,13 @@ func (m *migration) bare(tables []string) {
 	}
 }
 
-// meet does it while calls fail.
+// meet runs do while calls fail.
 func (m *migration) meet(do func() error, rpc string, how failure, from, most int) outcome {
 	m.conn.set(rpc, how, from, most)
 	return m.judge(do, how)
 }
 
-// judge does it, and looks at its error.
+// judge runs do, and checks its error.
 func (m *migration) judge(do func() error, how failure) outcome {
 	begun := time.Now()
 	err := do()
@@ -103,8 +103,8 @@ func (m *migration) judge(do func() error, how failure) outcome {
 	return o
 }
 
-// meetLoads lets a load meet a failure at its calls. What is loaded next, whatever there
-// is, is whole.
+// meetLoads makes a load meet a failure at its calls. The next load is complete, whatever the
+// first one left.
 func meetLoads(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
 	t.Helper()
 	cells, runs := map[string]*cell{}, 1
@@ -146,8 +146,8 @@ func meetLoads(t *testing.T, conn grpc.ClientConnInterface, how failure) map[str
 	return cells
 }
 
-// meetVerifications lets a verification meet a failure at its calls: it never finds a
-// difference that is none.
+// meetVerifications makes a verification meet a failure at its calls: it never reports a false
+// difference.
 func meetVerifications(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
 	t.Helper()
 	cells := map[string]*cell{}

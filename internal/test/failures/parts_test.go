@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// parts is how many there are of a load, or a verification, in parts.
+// parts is the number of parts of a load or a verification.
 const parts = 2
 
 const partsMapping = `apiVersion: migration/v1
@@ -36,7 +36,7 @@ type partly struct {
 	folder string // of the parts
 }
 
-// writeExport writes an export of a file for each part.
+// writeExport writes an export with one file per part.
 func writeExport(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -44,7 +44,7 @@ func writeExport(t *testing.T) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = root.Close() }() // nothing is written through it any more
+	defer func() { _ = root.Close() }() // nothing uses it any more
 	at := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 	const each = 8
 	w, err := s3export.Create(root, s3export.Export{ID: s3export.NewID(at, 1), TableArn: "arn:aws:dynamodb:us-east-1:123456789012:table/things", Time: at, FileBytes: each * 50})
@@ -79,7 +79,7 @@ func (p *partly) source() *source.Source {
 	return src
 }
 
-// loads are the commands of a load: one for each part, and the one that finishes.
+// loads returns the commands of a load: one per part, and the final one.
 func (p *partly) loads() (commands []func() error) {
 	for i := range parts {
 		commands = append(commands, func() error {
@@ -93,7 +93,8 @@ func (p *partly) loads() (commands []func() error) {
 	})
 }
 
-// verifications are those of a verification that is to find so many differences.
+// verifications returns the commands of a verification that must find the given number of
+// differences.
 func (p *partly) verifications(differences int64) (commands []func() error) {
 	o := migrate.VerifyOptions{Common: p.common, Stored: true, Parts: p.folder}
 	for i := range parts {
@@ -113,7 +114,7 @@ func (p *partly) verifications(differences int64) (commands []func() error) {
 	})
 }
 
-// must does commands that nothing keeps from their end.
+// must runs commands that cannot fail.
 func (p *partly) must(commands []func() error) {
 	p.t.Helper()
 	p.conn.set("", failure{}, 0, 0)
@@ -124,8 +125,8 @@ func (p *partly) must(commands []func() error) {
 	}
 }
 
-// meetEachOf does commands while calls fail, up to the first that does; the outcome has the
-// longest time of one.
+// meetEachOf runs commands while calls fail, up to the first failing command; the outcome has
+// the longest time of one.
 func (p *partly) meetEachOf(commands []func() error, rpc string, how failure, from, most int) (o outcome) {
 	p.conn.set(rpc, how, from, most)
 	for _, do := range commands {
@@ -138,8 +139,8 @@ func (p *partly) meetEachOf(commands []func() error, rpc string, how failure, fr
 	return o
 }
 
-// meetPartLoads lets a load in parts meet a failure at its calls. With the same commands
-// once more it is whole.
+// meetPartLoads makes a load in parts meet a failure at its calls. Repeating the same commands
+// completes it.
 func meetPartLoads(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
 	t.Helper()
 	cells, runs, export := map[string]*cell{}, 1, writeExport(t)
@@ -158,8 +159,8 @@ func meetPartLoads(t *testing.T, conn grpc.ClientConnInterface, how failure) map
 	return cells
 }
 
-// meetPartVerifications lets a verification in parts meet a failure at its calls, of rows
-// that are all there, and of those of which one is not.
+// meetPartVerifications makes a verification in parts meet a failure at its calls, for
+// complete rows and with one row missing.
 func meetPartVerifications(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
 	t.Helper()
 	cells, export := map[string]*cell{}, writeExport(t)

@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// quotaConn is a connection to a Bigtable that takes so many rows at a time, and a
-// millisecond for each call.
+// quotaConn is a connection to a Bigtable that accepts a limited number of rows at a time, and
+// takes a millisecond for each call.
 type quotaConn struct {
 	grpc.ClientConnInterface
 	most int
@@ -28,7 +28,7 @@ type quotaConn struct {
 	taken, refused int
 }
 
-// take has a call wait for its millisecond, and refuses it where there are too many rows.
+// take waits a millisecond, and refuses a call with too many rows.
 func (c *quotaConn) take(rows int) error {
 	c.mu.Lock()
 	c.under += rows
@@ -39,7 +39,7 @@ func (c *quotaConn) take(rows int) error {
 		c.taken++
 	}
 	c.mu.Unlock()
-	time.Sleep(time.Millisecond) // of the bubble
+	time.Sleep(time.Millisecond) // virtual time
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.under -= rows
@@ -78,7 +78,7 @@ func (s *quotaStream) SendMsg(m any) error {
 	if s.err == nil {
 		return s.ClientStream.SendMsg(m)
 	}
-	return nil // a stream says at its end why it ended
+	return nil // a stream returns its error at its end
 }
 
 func (s *quotaStream) RecvMsg(m any) error {
@@ -88,10 +88,10 @@ func (s *quotaStream) RecvMsg(m any) error {
 	return s.ClientStream.RecvMsg(m)
 }
 
-// TestQuota: a load into a Bigtable that takes seven rows at a time is whole, and so are
-// the batches of a door. Its client sends what was not processed again, and a request
-// that was refused in halves; one of no more items than the Bigtable takes is not
-// refused. Most calls are taken.
+// TestQuota: a load into a Bigtable that accepts seven rows at a time is complete, and so are
+// the batches of an endpoint. Its client repeats unprocessed items, and halves a refused
+// request; a request of no more items than the Bigtable accepts is not refused. Most calls are
+// accepted.
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	run := func(name string, do func(t *testing.T, conn *quotaConn)) {
@@ -149,7 +149,7 @@ func TestQuota(t *testing.T) {
 						t.Fatalf("batch %d, a request of %d items: %v", batch, most, err)
 					}
 					most /= 2
-					time.Sleep(time.Second) // of the bubble: clients wait before they try again
+					time.Sleep(time.Second) // virtual time: clients wait before a retry
 					continue
 				}
 				var answer struct {
@@ -172,7 +172,7 @@ func TestQuota(t *testing.T) {
 			if !strings.HasPrefix(err.Error(), "RequestLimitExceeded") || time.Since(begun) > time.Hour {
 				t.Fatalf("reading the index for %v: %v", time.Since(begun), err)
 			}
-			time.Sleep(time.Second) // of the bubble
+			time.Sleep(time.Second) // virtual time
 		}
 		r.consistent(s, "things", "byG", 200)
 	})

@@ -15,7 +15,7 @@ type Crashing struct {
 	mem  *Memory
 	seed uint64
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	rng         *rand.Rand
 	done, begun int
 	crashes     []Crash

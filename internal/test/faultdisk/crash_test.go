@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
 )
 
-// A store is a file here, that is replaced as a whole or, wrongly, written over.
+// The store here is a file that is replaced as a whole or, wrongly, overwritten.
 func TestScript(t *testing.T) {
 	t.Parallel()
 	syncDir := func(fs vfs.FS) error {

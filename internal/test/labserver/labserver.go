@@ -27,11 +27,11 @@ const Token = "secret"
 
 // Options configure Start.
 type Options struct {
-	// Project and Instance are those of the lab. Default: p and i.
+	// Project and Instance name the project and instance of the lab. Default: p and i.
 	Project, Instance string
-	// Clock is that of the lab. Default: frozen at 2023-11-14T22:13:20Z.
+	// Clock is the lab's clock. Default: frozen at 2023-11-14T22:13:20Z.
 	Clock *clock.Clock
-	// Logger is that of the lab. Default: it discards.
+	// Logger is the lab's logger. Default: it discards.
 	Logger *slog.Logger
 	// Fixture is a shipped fixture, which is loaded with its mapping. Default: none.
 	Fixture string

@@ -12,12 +12,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// inCamelCase is a word that can only be a name of code, or one of a wire or file.
+// inCamelCase is a word that can only be a name in code, on the wire or in a file.
 var inCamelCase = regexp.MustCompile(`\b[a-z][a-z0-9]*[A-Z][A-Za-z0-9]*\b`)
 
-// TestCommentsNameWhatExists keeps comments from naming what has been renamed or
-// removed: an unexported name in one is a name, or a word of a text, of some
-// production file.
+// TestCommentsNameWhatExists rejects comments that name renamed or removed code: an unexported
+// name in a comment must be a name, or a word of a text, of some production file.
 func TestCommentsNameWhatExists(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -54,15 +53,15 @@ func TestCommentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// docLink is a link of a doc comment: a name, perhaps of another package, with a
-// method or field. 1 is the package, 2 the name, 3 the method or field.
+// docLink is a link of a doc comment: a name, perhaps of another package, with a method or
+// field. Group 1 is the package, 2 the name, 3 the method or field.
 var docLink = regexp.MustCompile(`(?:^|[\s("'])\[\*?(?:([a-z][a-z0-9]*)\.)?([A-Z]\w*)(?:\.([A-Z]\w*))?\](?:$|[\s.,:;)'"])`)
 
-// optionName is a field of options, by the name of their type; groups as docLink's.
+// optionName is a field of options, with the name of their type; groups as in docLink.
 var optionName = regexp.MustCompile(`(?:\b([a-z][a-z0-9]*)\.)?\b(\w*Options)\.([A-Z]\w*)`)
 
-// TestDocLinksResolve keeps doc links and the names of options from leading nowhere:
-// what they name is there, in the package of the comment or in the one that they say.
+// TestDocLinksResolve checks that doc links and the names of options exist in the package of
+// the comment, or in the one that they name.
 func TestDocLinksResolve(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -102,20 +101,19 @@ func TestDocLinksResolve(t *testing.T) {
 	}
 }
 
-// declarations are what a package declares.
+// declarations are the declarations of a package.
 type declarations struct {
 	names    map[string]bool
 	members  map[string]map[string]bool // fields and methods by type
 	embedded map[string][]string        // types of the package in others
-	open     map[string]bool            // types that are another's, or hold one of another package
+	open     map[string]bool            // types of another package, or with an embedded type of one
 }
 
 func newDeclarations() *declarations {
 	return &declarations{names: map[string]bool{}, members: map[string]map[string]bool{}, embedded: map[string][]string{}, open: map[string]bool{}}
 }
 
-// has reports whether there is a name or, unless member is "", such a field or method
-// of the type of that name.
+// has reports whether a name is declared and, unless member is "", has that field or method.
 func (d *declarations) has(name, member string) bool {
 	if member == "" || !d.names[name] {
 		return d.names[name]
@@ -130,7 +128,7 @@ func (d *declarations) member(of, name string) {
 	d.members[of][name] = true
 }
 
-// read adds what a file declares.
+// read adds the declarations of a file.
 func (d *declarations) read(tree *ast.File) {
 	for _, decl := range tree.Decls {
 		switch decl := decl.(type) {
@@ -186,7 +184,7 @@ func (d *declarations) readType(name string, typ ast.Expr) {
 	}
 }
 
-// baseName is the name of a type of the same package, "" for another.
+// baseName returns the name of a type of the same package, "" for another.
 func baseName(typ ast.Expr) string {
 	switch typ := typ.(type) {
 	case *ast.Ident:

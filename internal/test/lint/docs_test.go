@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/support.md and the summary of it in README.md")
 
-// TestSupportTables checks that docs/support.md, and the summary of it in
-// README.md, are what the code says; -update rewrites them.
+// TestSupportTables checks that docs/support.md, and its summary in README.md, match the code;
+// -update rewrites them.
 func TestSupportTables(t *testing.T) {
 	t.Parallel()
 	table, summary := supportTables(t)
@@ -49,8 +49,7 @@ func checkGenerated(t *testing.T, file, name, want string) {
 	}
 }
 
-// TestReadmeMappings checks that the mapping files that the README shows can be
-// used.
+// TestReadmeMappings checks that the mapping files in the README are valid.
 func TestReadmeMappings(t *testing.T) {
 	t.Parallel()
 	blocks := strings.Split(readRepoFile(t, "README.md"), "```yaml\n")[1:]
@@ -65,13 +64,13 @@ func TestReadmeMappings(t *testing.T) {
 	}
 }
 
-// entry is a name of the support table and what is said about it.
+// entry is a name of the support table with its text.
 type entry struct {
 	name, note string
 	served     bool
 }
 
-// supportTables returns all sections, and a row a section.
+// supportTables returns all sections, and one row per section.
 func supportTables(t *testing.T) (table, summary string) {
 	t.Helper()
 	var b, rows strings.Builder
@@ -86,7 +85,7 @@ func supportTables(t *testing.T) (table, summary string) {
 		{"Mutations", "Mutation"},
 		{"Garbage-collection rules", "GcRule"},
 	}
-	left := map[string][]entry{} // what no section has taken yet, by group
+	left := map[string][]entry{} // entries without a section so far, by group
 	for _, f := range emu.Support() {
 		left[f.Group] = append(left[f.Group], entry{f.Name, f.Note, f.Status == emu.Served})
 	}
@@ -110,8 +109,8 @@ func supportTables(t *testing.T) (table, summary string) {
 	return b.String(), rows.String()
 }
 
-// section writes what is served as a table, and what is refused by reason; and
-// the section's row of the summary.
+// section writes the served entries as a table and the refused ones by reason, and the
+// section's row of the summary.
 func section(b, rows *strings.Builder, title, answer string, entries []entry) {
 	var served []entry
 	var reasons []string

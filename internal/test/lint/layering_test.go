@@ -8,25 +8,25 @@ import (
 )
 
 // layerRule lists imports that the packages at and below some folders may not have. A path
-// stands for itself and what is below it; with "$" at its end for itself.
+// includes the paths below it; with "$" at its end it does not.
 type layerRule struct {
 	folders []string
 	denied  []string
 	why     string
-	tests   bool // the rule holds for their tests too
+	tests   bool // the rule also applies to their tests
 }
 
 // Sets of packages that several layers deny.
 var (
 	storage = []string{module + "/engine", module + "/emu", module + "/internal/inproc", "github.com/cockroachdb/pebble"}
 	network = []string{module + "/internal/btclient", "google.golang.org/grpc", "cloud.google.com/go"}
-	// What knows DynamoDB, but for attr.
+	// Packages that know DynamoDB, except attr.
 	dynamoDB = []string{module + "/facade$", module + "/facade/awserr", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", "github.com/aws"}
 	tools    = []string{module + "/fixtures", module + "/migrate", module + "/control", module + "/testkit", module + "/cmd"}
 )
 
-// layers are the rules of imports, except for those of onlyTestkit and nowhere. The first
-// with a folder that matches decides.
+// layers are the rules of imports, except for those of onlyTestkit and nowhere. The first rule
+// with a matching folder decides.
 var layers = []layerRule{
 	{
 		folders: []string{"engine"},
@@ -119,8 +119,8 @@ var layers = []layerRule{
 	},
 }
 
-// onlyTestkit lists imports that only testkit, and the packages that tests share, have
-// outside of tests.
+// onlyTestkit lists imports that only testkit, and the packages that tests share, have outside
+// of tests.
 var onlyTestkit = []string{
 	"testing", "github.com/stretchr/testify", "github.com/aws",
 	"cloud.google.com/go/bigtable$", "cloud.google.com/go/bigtable/bttest",
@@ -133,8 +133,8 @@ var nowhere = map[string]string{
 	"golang.org/x/exp/maps":      "maps",
 }
 
-// refused says why files of a folder may not import a package, "" where they may;
-// layer is the folder of the rule that decided, "" where none did.
+// refused returns why files of a folder may not import a package, "" if they may; layer is the
+// folder of the deciding rule, "" without one.
 func refused(folder, imported string, test bool) (layer, why string) {
 	for stale, current := range nowhere {
 		if matches(imported, stale) {
@@ -178,7 +178,7 @@ func TestLayering(t *testing.T) {
 	}
 }
 
-// TestLayers: what each rule is for is refused, and what the layers need is not.
+// TestLayers checks that each rule refuses its imports, and allows those that the layers need.
 func TestLayers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -259,13 +259,13 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// within tells whether folder is parent or lies below it.
+// within reports whether folder is parent or below it.
 func within(folder, parent string) bool {
 	return folder == parent || strings.HasPrefix(folder, parent+"/")
 }
 
-// matches tells whether a path is the pattern or below it; the pattern itself if
-// that ends in "$".
+// matches reports whether a path is the pattern or below it; with "$" at the pattern's end,
+// only whether it is the pattern.
 func matches(p, pattern string) bool {
 	if whole, ok := strings.CutSuffix(pattern, "$"); ok {
 		return p == whole
@@ -273,7 +273,7 @@ func matches(p, pattern string) bool {
 	return within(p, pattern)
 }
 
-// TestNoJunkDrawers keeps files named after what a reader looks up.
+// TestNoJunkDrawers checks that files are named after their subject.
 func TestNoJunkDrawers(t *testing.T) {
 	t.Parallel()
 	banned := map[string]bool{"utils": true, "util": true, "helpers": true, "helper": true, "common": true, "types": true, "misc": true}

@@ -23,9 +23,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// TestBigtableSupport compares the support table with the service descriptors
-// and the oneofs of the linked protos: an upgrade that adds an RPC, a filter,
-// a mutation or a rule fails here until it has an answer.
+// TestBigtableSupport compares the support table with the service descriptors and the oneofs
+// of the linked protos. An upgrade that adds an RPC, a filter, a mutation or a rule fails here
+// until the table has a row.
 func TestBigtableSupport(t *testing.T) {
 	t.Parallel()
 	want := map[[2]string]bool{}
@@ -73,8 +73,8 @@ func TestBigtableSupport(t *testing.T) {
 	}
 }
 
-// TestServedRPCsAreFound checks that each RPC that is served has one method of
-// its name, in a file of package emu whose name says the RPC or its resource.
+// TestServedRPCsAreFound checks that each served RPC has one method of its name, in a file of
+// package emu that is named after the RPC or its resource.
 func TestServedRPCsAreFound(t *testing.T) {
 	t.Parallel()
 	methods := methodsOf(t, "emu")
@@ -93,8 +93,8 @@ func TestServedRPCsAreFound(t *testing.T) {
 		}
 		stem := strings.TrimSuffix(files[0], ".go")
 		if f.Group == "Bigtable" {
-			// The RPC's own file, or that of its singular (MutateRows), or
-			// the files of sessions and of change streams.
+			// The RPC's own file, or that of its singular (MutateRows), or the files of
+			// sessions and of change streams.
 			if s := snake(f.Name); stem != s && stem+"s" != s && stem != "session" && stem != "change_stream" {
 				t.Errorf("%s is in %s; want %s.go", f.Name, files[0], s)
 			}
@@ -115,7 +115,7 @@ func TestDynamoDBOperations(t *testing.T) {
 			want[name] = true
 		}
 	}
-	// Streams have a client of their own, which nothing here links.
+	// Streams have a client of their own, which is not linked here.
 	streams := map[string]bool{"DescribeStream": true, "GetRecords": true, "GetShardIterator": true, "ListStreams": true}
 	got := map[string]bool{}
 	for _, op := range facade.Operations() {
@@ -140,8 +140,7 @@ func TestDynamoDBOperations(t *testing.T) {
 	}
 }
 
-// sharedOperationFiles are the files that hold several operations of one
-// resource.
+// sharedOperationFiles are the files with several operations of one resource.
 var sharedOperationFiles = map[string]string{
 	"DescribeLimits": "op_account.go", "DescribeEndpoints": "op_account.go",
 	"DescribeTimeToLive": "op_time_to_live.go", "UpdateTimeToLive": "op_time_to_live.go",
@@ -159,8 +158,8 @@ var sharedOperationFiles = map[string]string{
 	"ListTagsOfResource": "op_tags.go", "TagResource": "op_tags.go", "UntagResource": "op_tags.go",
 }
 
-// TestServedOperationsAreFound checks that each operation that is served is
-// handled by one method in a file of its name, or of its resource's.
+// TestServedOperationsAreFound checks that each served operation has one method, in a file
+// named after it or its resource.
 func TestServedOperationsAreFound(t *testing.T) {
 	t.Parallel()
 	methods := methodsOf(t, "facade")
@@ -212,7 +211,7 @@ func methodsOf(t *testing.T, folder string) map[string][]string {
 	return methods
 }
 
-// receiverName returns the name of the type that a method belongs to.
+// receiverName returns the name of the receiver's type of a method.
 func receiverName(fn *ast.FuncDecl) string {
 	of := fn.Recv.List[0].Type
 	if star, ok := of.(*ast.StarExpr); ok {
@@ -229,7 +228,7 @@ func receiverName(fn *ast.FuncDecl) string {
 
 var wordStart = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// snake turns ReadRows into read_rows.
+// snake converts ReadRows to read_rows.
 func snake(name string) string {
 	return strings.ToLower(wordStart.ReplaceAllString(name, "${1}_${2}"))
 }

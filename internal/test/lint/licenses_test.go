@@ -11,8 +11,7 @@ import (
 	"testing"
 )
 
-// licenses are those that a module linked into the project may have, by words
-// that their texts hold.
+// licenses are the accepted licenses of linked modules, recognized by words in their texts.
 var licenses = []struct {
 	name string
 	text *regexp.Regexp
@@ -24,13 +23,14 @@ var licenses = []struct {
 
 var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying)(\.(txt|md))?$`)
 
-// TestLicenses: every module that is linked into a program or into a user's
-// tests has a license under which the project can be given away.
+// TestLicenses checks that every module linked into a program or into a user's tests has a
+// license that allows distributing the project.
 func TestLicenses(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Dir}}{{end}}")
 	for _, f := range productionFiles(t) {
-		// Internal packages count where another one links them; modules below link into neither.
+		// Internal packages count if another package links them; nested modules are not linked
+		// into either.
 		if folder := "./" + path.Dir(f.path); !strings.Contains(folder, "/internal/") && !within(f.path, "conformance") && !slices.Contains(cmd.Args, folder) {
 			cmd.Args = append(cmd.Args, folder)
 		}

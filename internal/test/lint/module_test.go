@@ -17,7 +17,7 @@ import (
 
 const module = "github.com/tabletop-emu/tabletop"
 
-// root is the module's folder, seen from this package's.
+// root is the module's folder, relative to this package's.
 const root = "../../.."
 
 // goFile is a Go file of the module.
@@ -27,10 +27,10 @@ type goFile struct {
 	generated bool
 	lines     int
 	imports   []string
-	tree      *ast.File // without comments where it is a test
+	tree      *ast.File // without comments in a test
 }
 
-// goFiles are the Go files of the module.
+// goFiles returns the Go files of the module.
 func goFiles(t *testing.T) []goFile {
 	t.Helper()
 	files, err := readModule()
@@ -43,7 +43,7 @@ func goFiles(t *testing.T) []goFile {
 	return files
 }
 
-// productionFiles are those that are no tests.
+// productionFiles returns the files that are not tests.
 func productionFiles(t *testing.T) []goFile {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(goFiles(t)), func(f goFile) bool { return f.test })
@@ -60,7 +60,7 @@ var readModule = sync.OnceValues(func() (files []goFile, err error) {
 		}
 		rel = filepath.ToSlash(rel)
 		if d.IsDir() {
-			// Modules of their own, and what is not source.
+			// Nested modules, and folders without source.
 			if rel != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules" || rel == "tools" || rel == "bin") {
 				return filepath.SkipDir
 			}

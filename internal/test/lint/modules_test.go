@@ -12,8 +12,8 @@ import (
 // notLooped are modules without code of the project.
 var notLooped = []string{".", "tools"}
 
-// TestModules checks that the Makefile's loops over modules reach each one: go test ./...
-// and the linters stay within the module in which they start.
+// TestModules checks that the Makefile's loops over modules include each one: go test ./...
+// and the linters do not leave their module.
 func TestModules(t *testing.T) {
 	t.Parallel()
 	m := regexp.MustCompile(`(?m)^MODULES := (.*)$`).FindStringSubmatch(readRepoFile(t, "Makefile"))

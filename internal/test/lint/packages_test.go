@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestPackages keeps the maps whole: doc.go, or the doc.go of a folder above it, names
-// every package, by its path from the module's folder or from the folder's internal.
+// TestPackages checks that the maps are complete: doc.go, or the doc.go of a folder above it,
+// names every package, by its path from the module's folder or from the folder's internal.
 func TestPackages(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{".": true}
@@ -45,14 +45,14 @@ func mapNames(text, folder string) bool {
 	return regexp.MustCompile(`[ (/]` + regexp.QuoteMeta(folder) + `[ ,;:)\n]`).MatchString(text)
 }
 
-// repoPath is a path from the module's folder in a text: 1 is the path, 2 what follows.
-// Patterns of paths do not count.
+// repoPath is a path from the module's folder in a text: group 1 is the path, 2 the text after
+// it. Patterns of paths do not count.
 var repoPath = regexp.MustCompile(`(?m)(?:^|[\s("'\x60\[])((?:cmd|clients|conformance|control|docs|emu|engine|facade|fixtures|internal|migrate|testkit)/[A-Za-z0-9_./-]+)([<*{$]?)`)
 
-// link is a link of a document to a file: 1 is the path from the document's folder.
+// link is a link of a document to a file: group 1 is the path from the document's folder.
 var link = regexp.MustCompile(`\]\(([^():#\s]+)(?:#[^)\s]*)?\)`)
 
-// elsewhere are what looks like a path and is none of the module's, by file and beginning.
+// elsewhere has texts that look like paths of the module but are not, by file and beginning.
 var elsewhere = map[string]string{
 	"docs/guide.md":                         "fixtures/s2-video", // in the reader's folder
 	"docs/control.md":                       "migrate/",          // below /api/v1
@@ -60,8 +60,8 @@ var elsewhere = map[string]string{
 	"conformance/bigtable-client/README.md": "internal/option/",  // of the Go client
 }
 
-// TestPathsExist checks that the files and folders exist that documents and package
-// comments name.
+// TestPathsExist checks that the files and folders named in documents and package comments
+// exist.
 func TestPathsExist(t *testing.T) {
 	t.Parallel()
 	found := 0

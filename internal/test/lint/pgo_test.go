@@ -11,8 +11,8 @@ import (
 
 var machineFolder = regexp.MustCompile(`/(tmp|var|root|home|Users|usr|opt|work)/[\w.@/-]*`)
 
-// TestProfileNamesNoFolder: the profile that the program is optimized by names
-// packages and their files, and no folder of the machine that made it.
+// TestProfileNamesNoFolder checks that the profile for the optimizer names packages and their
+// files, and no folder of the machine that recorded it.
 func TestProfileNamesNoFolder(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open(filepath.Join(root, "cmd", "tabletop", "serve.pgo"))

@@ -2,10 +2,11 @@ package lint
 
 import "testing"
 
-// maxFileLines is what a reader scrolls through. Generated files do not count.
+// maxFileLines is the length that a reader still scrolls through. Generated files do not
+// count.
 const maxFileLines = 700
 
-// TestSizes keeps files of production code short.
+// TestSizes checks that files of production code are short.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	for _, f := range productionFiles(t) {

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// dialers are the files that open connections, and to whom.
+// dialers are the files that open connections, with their targets.
 var dialers = map[string]string{
 	"cmd/tabletop/ctl_ask.go":               "the server that a flag or its port file names",
 	"cmd/tabletop/plain_conn.go":            "the Bigtable that a flag names, and whether it speaks TLS",
@@ -22,14 +22,14 @@ var dialers = map[string]string{
 
 var dials = regexp.MustCompile(`grpc\.(NewClient|Dial)\b|net\.Dial|\.Dial(Context|TLS)?\(|http\.((Get|Head|Post|PostForm|DefaultClient|DefaultTransport)\b|(Transport|Client)\{\})`)
 
-// TestNoTelemetry: what a user runs calls nobody but whom the user names.
+// TestNoTelemetry checks that the program only connects to targets that the user names.
 func TestNoTelemetry(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
 	found := map[string]bool{}
 	for _, f := range productionFiles(t) {
 		if within(f.path, "internal/test/peer") || within(f.path, "conformance") {
-			continue // for those who develop it
+			continue // for developers
 		}
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(f.path)))
 		if err != nil {

@@ -13,11 +13,11 @@ const (
 	longList    = "internal/test/long/tests.tsv"
 )
 
-// TestLongTier compares the tests that ask for the long tier with the list of them, and
-// keeps the question in the test itself, where a reader and the list find it.
+// TestLongTier compares the tests that ask for the long tier with the list of them. It
+// requires the question in the test itself, where a reader and the list find it.
 func TestLongTier(t *testing.T) {
 	t.Parallel()
-	listed := map[string]bool{} // "folder TestName", and whether a test was found
+	listed := map[string]bool{} // "folder TestName" to whether a test was found
 	header, rows, _ := strings.Cut(readRepoFile(t, longList), "\n")
 	if want := "package\ttest\twhy it is long\twhat stays in the quick tier"; header != want {
 		t.Errorf("%s begins with %q, want %q", longList, header, want)
@@ -65,9 +65,9 @@ func TestLongTier(t *testing.T) {
 	}
 }
 
-// realTime lists the functions of test files that may read or await the real time, by
-// file and name, with the reason. No other does outside a bubble of testing/synctest: how
-// long something takes depends on how busy the machine is.
+// realTime lists the functions of test files that may read or await the real time, by file and
+// name, with the reason. All others need a bubble of testing/synctest: durations depend on the
+// load of the machine.
 var realTime = map[string]string{
 	"cmd/tabletop/access_test.go TestServe_Endpoints":               "signs requests to a server in another process, which has the real time",
 	"cmd/tabletop/main_test.go TestServe_TTL":                       "writes items that expire for a server in another process, which has the real time",
@@ -94,7 +94,7 @@ var clockNames = map[string][]string{
 	"context": {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"},
 }
 
-// TestRealTime keeps tests from depending on how busy the machine is.
+// TestRealTime checks that tests do not depend on the load of the machine.
 func TestRealTime(t *testing.T) {
 	t.Parallel()
 	unused := map[string]bool{}
@@ -107,7 +107,7 @@ func TestRealTime(t *testing.T) {
 		}
 		bubbles := inBubbles(f.tree)
 		for _, d := range f.tree.Decls {
-			// What is not a test may be called in a bubble of the file.
+			// A function that is not a test may be called in a bubble of the file.
 			if bubbles[declared(d)] || len(bubbles) > 0 && !isTest(declared(d)) {
 				continue
 			}
@@ -132,8 +132,8 @@ func TestRealTime(t *testing.T) {
 	}
 }
 
-// inBubbles returns the functions of a file that call synctest.Test, themselves or
-// through others of the file.
+// inBubbles returns the functions of a file that call synctest.Test, directly or through
+// others of the file.
 func inBubbles(tree *ast.File) map[string]bool {
 	in := map[string]bool{}
 	for _, d := range tree.Decls {
@@ -160,8 +160,8 @@ func isTest(name string) bool {
 	return strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Benchmark") || strings.HasPrefix(name, "Fuzz")
 }
 
-// names returns the first of the names of a package that a declaration mentions, with
-// the package before it, or "".
+// names returns the first of the names of a package that a declaration mentions, with the
+// package before it, or "".
 func names(d ast.Decl, of string, wanted ...string) (found string) {
 	ast.Inspect(d, func(n ast.Node) bool {
 		if s, ok := n.(*ast.SelectorExpr); ok && found == "" {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// wordy are phrases that a reader has to decode, with the plain way to say the same.
+// wordy are phrases that a reader has to decode, with a plain alternative.
 var wordy = []struct {
 	phrase *regexp.Regexp
 	plain  string
@@ -39,13 +39,13 @@ var plainSoFar = []string{
 	"cmd", "conformance", "control", "emu", "engine", "facade", "testkit",
 }
 
-// quoted are files whose texts copy a service's, by the reason.
+// quoted are files whose texts copy a service's, with the reason.
 var quoted = map[string]string{
 	"facade/awserr":        "the error texts of DynamoDB, byte for byte",
 	"emu/internal/refusal": "the status texts of Bigtable, byte for byte",
 }
 
-// below reports whether a file is one of the folder's, or the folder itself.
+// below reports whether a file is the folder or inside it.
 func below(file, folder string) bool {
 	return file == folder || strings.HasPrefix(file, folder+"/")
 }
@@ -121,7 +121,7 @@ func checkWords(t *testing.T, file, text string) {
 	}
 }
 
-// wordyIn returns each wordy phrase of a text in its context, with the plain way.
+// wordyIn returns each wordy phrase of a text in its context, with the plain alternative.
 func wordyIn(text string) (found []string) {
 	text = plainNo.ReplaceAllString(text, "")
 	for _, w := range wordy {
@@ -133,7 +133,7 @@ func wordyIn(text string) (found []string) {
 	return found
 }
 
-// code is a part of a document that shows code or output.
+// code matches the parts of a document that show code or output.
 var code = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`|^    [^\n]*$")
 
 // prose returns a document without code and output.
@@ -197,7 +197,7 @@ func stringLiterals(file *ast.File) []string {
 	return texts
 }
 
-// TestWords_Finds checks that the lint finds a phrase, and leaves plain sentences alone.
+// TestWords_Finds checks that the lint finds a phrase, and accepts plain sentences.
 func TestWords_Finds(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{

@@ -1,15 +1,15 @@
-// Package long separates the two tiers of tests: `go test ./...` runs the quick tier,
-// and `make test-long` sets [Variable] and runs both.
+// Package long separates the two tiers of tests: `go test ./...` runs the quick tier, and
+// `make test-long` sets [Variable] and runs both.
 //
-// A test of the long tier calls [Test]. A test that has a small instance in the quick
-// tier and a large one in the long tier asks [Enabled]. Each such test has a row in
-// tests.tsv, which says why it is long and which quick test can still fail in its place.
+// A test of the long tier calls [Test]. A test with a small instance in the quick tier and a
+// large one in the long tier calls [Enabled]. Each such test has a row in tests.tsv, with the
+// reason and the quick test that can still fail in its place.
 package long
 
 import "os"
 
-// Variable is the environment variable that enables the long tier when it is "1". It does
-// not begin with TABLETOP_, as those of the program's flags do.
+// Variable is the environment variable that enables the long tier when it is "1". It does not
+// begin with TABLETOP_ like the variables of the program's flags.
 const Variable = "LONG_TESTS"
 
 // Enabled reports whether the long tier runs. Call it inside a test and not while a

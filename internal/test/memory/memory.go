@@ -36,7 +36,7 @@ func Alone(t *testing.T, body func(t *testing.T)) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+regexp.QuoteMeta(t.Name())+"$", "-test.v", "-test.count=1", "-test.cpu="+strconv.Itoa(runtime.GOMAXPROCS(0)))
-	// A collection stops the world: allocations beside it would count as held.
+	// A collection stops the world: concurrent allocations would count as live.
 	debug := strings.Trim(os.Getenv("GODEBUG")+",gcstoptheworld=1", ",")
 	cmd.Env = append(os.Environ(), aloneVariable+"="+t.Name(), "GODEBUG="+debug)
 	out, err := cmd.CombinedOutput()
@@ -108,7 +108,7 @@ type peak struct {
 	done   bool
 }
 
-// watch begins to look at collections.
+// watch begins to observe collections.
 func watch() *peak {
 	live := Live()
 	p := &peak{before: live, most: live}

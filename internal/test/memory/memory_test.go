@@ -14,7 +14,7 @@ func (p *peak) seen() uint64 {
 
 const (
 	size = 8 << 20
-	// The runtime frees a little of its own meanwhile.
+	// The runtime frees a little of its own memory meanwhile.
 	least = size * 7 / 8
 )
 
@@ -29,7 +29,7 @@ func TestAlone_Peak(t *testing.T) { //nolint:paralleltest // Alone makes it para
 		kept = make([]byte, size)
 		kept[0] = 1
 		runtime.GC()
-		for p.seen() < least { // until the collection has been looked at
+		for p.seen() < least { // until the collection was observed
 			runtime.Gosched()
 		}
 		kept = nil

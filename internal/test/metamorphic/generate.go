@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
-// What operations are made of: few names, so that they meet, and bytes that
-// codecs get wrong.
+// The parts of operations: few names, so that operations meet, and bytes that codecs get
+// wrong.
 var (
 	tables     = []string{tablePrefix + "t", tablePrefix + "t2", tablePrefix + "restored"}
 	families   = []string{"a", "b", "c", "sum", "min", "max", "hll"}
@@ -49,14 +49,14 @@ var (
 // tablePrefix begins the names of tables, so that a server can have views of them.
 const tablePrefix = "projects/p/instances/i/tables/"
 
-// positions is how many positions of a table's journal are remembered, with the
+// positions is the number of remembered positions of a table's journal, including the
 // beginning.
 const positions = 5
 
 // generator draws operations from a seeded source.
 type generator struct {
 	rng  *rand.Rand
-	next []op // to be given before others are drawn
+	next []op // fixed operations before further draws
 }
 
 func pick[T any](g *generator, from []T) T { return from[g.rng.IntN(len(from))] }
@@ -147,7 +147,7 @@ func (g *generator) rules() []engine.RuleReadModifyWrite {
 	return rules
 }
 
-// ofView makes o an operation of a view.
+// ofView makes o an operation on a view.
 func (g *generator) ofView(o *op) {
 	o.view = pick(g, views)
 	switch n := g.rng.IntN(100); {
@@ -164,7 +164,7 @@ func (g *generator) ofView(o *op) {
 		if g.rng.IntN(2) == 0 {
 			o.spans = g.spans()
 		}
-		// The API has no row without a key.
+		// The API has no empty row key.
 		if first := &o.spans[0]; len(first.Start) == 0 {
 			first.Start = []byte("\x00")
 		}
@@ -181,7 +181,7 @@ func (g *generator) ofView(o *op) {
 	}
 }
 
-// subset draws a definition: mostly of much, so that not all is outside.
+// subset draws a definition, usually of a large part, so that most data is inside.
 func (g *generator) subset() model.View {
 	some := func(from []string, most int) []string {
 		var out []string
@@ -194,7 +194,7 @@ func (g *generator) subset() model.View {
 	if g.rng.IntN(2) == 0 {
 		v.Rows = []string{""}
 	}
-	for _, family := range families[:4] { // all but three that accumulate
+	for _, family := range families[:4] { // all but three aggregate families
 		if g.rng.IntN(4) > 0 {
 			c := model.Columns{Qualifiers: some(qualifiers, 3), Prefixes: some(qualifiers, 2)}
 			if g.rng.IntN(3) == 0 {
@@ -209,7 +209,7 @@ func (g *generator) subset() model.View {
 	return v
 }
 
-// viewMutations draws n mutations that the API takes.
+// viewMutations draws n mutations that the API accepts.
 func (g *generator) viewMutations(n int) []engine.Mutation {
 	var muts []engine.Mutation
 	for range n {
@@ -222,7 +222,7 @@ func (g *generator) viewMutations(n int) []engine.Mutation {
 			m = engine.Mutation{Kind: engine.DeleteFromRow}
 		case 1:
 			m = engine.Mutation{Kind: engine.DeleteFromFamily, Family: m.Family}
-		case 2, 3: // of no range that is one version
+		case 2, 3: // no range of a single version
 			m = engine.Mutation{Kind: engine.DeleteFromColumn, Family: m.Family, Qualifier: m.Qualifier, Start: pick(g, []int64{0, 1000}), End: pick(g, []int64{0, 3000})}
 		case 4, 5:
 			m = engine.Mutation{Kind: engine.AddToCell, Family: "sum", Qualifier: m.Qualifier, Timestamp: pick(g, timestamps[1:]), Input: g.rng.Int64() >> g.rng.IntN(64)}
@@ -232,9 +232,8 @@ func (g *generator) viewMutations(n int) []engine.Mutation {
 	return muts
 }
 
-// interrupted draws what comes around the end of a store: numbers that are taken
-// for nothing, or for what is gone soon, a reader that catches up, and goes on
-// behind the next write.
+// interrupted draws operations around the end of a store: numbers for nothing, or for soon
+// deleted data, and a reader that catches up and continues after the next write.
 func (g *generator) interrupted(k kind) op {
 	table := pick(g, tables)
 	set := func(keep time.Duration) op {
@@ -257,7 +256,7 @@ func (g *generator) interrupted(k kind) op {
 	read := op{kind: readJournal, table: table, to: 1}
 	again, end := read, read
 	again.after, again.to = 1, 0
-	end.kind = readEnd // what is to be read may be trimmed
+	end.kind = readEnd // records to read may be trimmed
 	g.next = append(g.next, read, end, op{kind: k}, again,
 		op{kind: mutate, table: table, row: "a", muts: []engine.Mutation{{Kind: engine.SetCell, Family: "a", Timestamp: 1000}}}, again)
 	return g.op()
@@ -307,8 +306,8 @@ func (g *generator) create(table string) op {
 	return o
 }
 
-// definition draws the family of that name, now and then with another
-// aggregate than it has.
+// definition draws the family of that name, sometimes with another aggregate than the existing
+// one.
 func (g *generator) definition(name string) *engine.Family {
 	f := &engine.Family{Name: name, Aggregate: aggregates[name], GC: pick(g, gcRules)}
 	if g.rng.IntN(100) == 0 {
@@ -320,7 +319,7 @@ func (g *generator) definition(name string) *engine.Family {
 	return f
 }
 
-// family draws a family's name, now and then one that no table has.
+// family draws the name of a family, sometimes one that no table has.
 func (g *generator) family() string {
 	if g.rng.IntN(100) == 0 {
 		return "nope"
@@ -328,8 +327,7 @@ func (g *generator) family() string {
 	return pick(g, families)
 }
 
-// ordinaryFamily draws the name of a family that accumulates nothing, now and
-// then of any.
+// ordinaryFamily draws the name of a family without an aggregate, sometimes of any family.
 func (g *generator) ordinaryFamily() string {
 	if g.rng.IntN(50) == 0 {
 		return g.family()
@@ -343,7 +341,8 @@ func (g *generator) accumulation(family string) engine.Mutation {
 		Kind: engine.AddToCell, Family: family, Qualifier: []byte(pick(g, qualifiers)), Timestamp: pick(g, timestamps),
 		Input: g.rng.Int64() >> g.rng.IntN(64),
 	}
-	// Sketches are of one type, which goes by the qualifier; but for mistakes.
+	// Sketches of a column have one type, which depends on the qualifier, except for intended
+	// mistakes.
 	strings := family == "hll" && len(m.Qualifier)%2 == 0
 	if g.rng.IntN(200) == 0 {
 		strings = !strings
@@ -368,7 +367,7 @@ func (g *generator) accumulation(family string) engine.Mutation {
 			sketch = hllpp.New(hllpp.Bytes)
 		}
 		for i := range g.rng.IntN(5) {
-			// One of the two is of the sketch's type.
+			// One of the two has the sketch's type.
 			_ = sketch.AddInt64(int64(i))
 			_ = sketch.AddBytes([]byte{byte(i)})
 		}

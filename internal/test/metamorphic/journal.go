@@ -11,13 +11,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
-// place names a position that is remembered.
+// place names a remembered position.
 type place struct {
 	table string
 	n     int
 }
 
-// journalSpan is the rows whose records are read.
+// journalSpan returns the rows whose records are read.
 func (o *op) journalSpan() engine.Span {
 	if len(o.spans) == 0 {
 		return engine.Span{}
@@ -25,8 +25,8 @@ func (o *op) journalSpan() engine.Span {
 	return o.spans[0]
 }
 
-// recordText is a record as read-journal shows it. A collection is shown by cell:
-// how many cells one record has is the engine's affair.
+// recordText returns a record as read-journal shows it. A collection is shown by cell: the
+// engine decides on the number of cells per record.
 func recordText(kind engine.JournalKind, row string, muts []engine.Mutation) string {
 	var b strings.Builder
 	if kind == engine.JournalGC {
@@ -54,8 +54,8 @@ func (s *modelStore) readJournal(o op, after uint64) string {
 	return b.String() + outcome(err)
 }
 
-// records reads the records of a journal: all, or up to limit that are not of
-// collections. It refuses what is out of order.
+// records reads the records of a journal: all, or up to limit without those of collections. It
+// rejects records that are out of order.
 func (s *engineStore) records(table string, o engine.JournalOptions, from engine.JournalPosition, limit int) (recs []engine.JournalRecord, at engine.JournalPosition, err error) {
 	o.After = from.Number
 	r, err := s.db.ReadJournal(table, o)
@@ -104,8 +104,7 @@ func (s *engineStore) readJournal(o op, from engine.JournalPosition) string {
 	return b.String() + outcome(nil)
 }
 
-// cellByCell returns deletes of one timestamp each, newest first, for those of
-// ranges.
+// cellByCell converts deletes of ranges to deletes of one timestamp each, newest first.
 func cellByCell(muts []engine.Mutation, unit int64) []engine.Mutation {
 	var out []engine.Mutation
 	for _, m := range muts {
@@ -117,8 +116,8 @@ func cellByCell(muts []engine.Mutation, unit int64) []engine.Mutation {
 	return out
 }
 
-// foldJournal collects garbage, so that rows are what is stored, and compares what
-// the records come to with the rows, where they are all there are of the table.
+// foldJournal collects garbage, so that rows equal the stored cells, and compares the rows
+// with the result of the records if these are complete.
 func (s *engineStore) foldJournal(ctx context.Context, o op) (string, error) {
 	if _, err := s.db.RunGC(ctx); err != nil {
 		return "", err
@@ -164,9 +163,9 @@ func (s *engineStore) foldJournal(ctx context.Context, o op) (string, error) {
 	return "", nil
 }
 
-// fold returns the rows that records of a table, from its first on, come to.
+// fold returns the rows that result from all records of a table.
 func fold(t *engine.Table, recs []engine.JournalRecord) (string, error) {
-	born := map[string]int{} // of a family: the records before it are of one that was dropped
+	born := map[string]int{} // of a family: earlier records belong to a dropped one
 	for i, r := range recs {
 		if r.Kind == engine.JournalFamilyDropped {
 			born[r.Mutations[0].Family] = i

@@ -26,9 +26,9 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestMetamorphic runs the same operations on the model and on an engine in
-// memory, on files that a crash could read, in a directory, with buffers so
-// small that everything is in files, and with rules that act at once.
+// TestMetamorphic runs the same operations on the model and on five engines: in memory, on
+// files that survive a crash, in a directory, with buffers so small that all data is in files,
+// and with eager rules.
 func TestMetamorphic(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{1, 2}
@@ -65,11 +65,10 @@ func TestMetamorphic(t *testing.T) {
 	}
 }
 
-// keepDeleted is short, so that tables can no longer be undeleted now and then.
+// keepDeleted is short, so that deleted tables sometimes expire.
 const keepDeleted = 2 * time.Hour
 
-// runTandem runs n operations on the model and on an engine and stops at the
-// first answer that differs.
+// runTandem runs n operations on the model and on an engine and stops at the first difference.
 func runTandem(t *testing.T, seed uint64, n int, options engine.Options) {
 	t.Helper()
 	start := time.UnixMicro(1_700_000_000_123_456)
@@ -116,8 +115,8 @@ func runTandem(t *testing.T, seed uint64, n int, options engine.Options) {
 	}
 }
 
-// history returns the operations that could have led to what the last one
-// shows: the changes of its table and of time.
+// history returns the operations that could have caused the last answer: the changes of its
+// table and of time.
 func history(ops []op) string {
 	last := ops[len(ops)-1]
 	var lines []string
@@ -134,8 +133,8 @@ func history(ops []op) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestMetamorphic_Answers checks that a run exercises what it is there for: a
-// generator whose operations all fail would compare errors with errors.
+// TestMetamorphic_Answers checks that a run covers its operations: a generator whose
+// operations all fail would compare errors with errors.
 func TestMetamorphic_Answers(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFrozen(time.UnixMicro(1_700_000_000_123_456))

@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
-// kind tells which operation an op is.
+// kind is the kind of an op.
 type kind uint8
 
 const (
@@ -43,21 +43,21 @@ const (
 	readJournal
 	readSince   // from a time ago
 	readEnd     // remembers the position
-	foldJournal // collects garbage, and compares what the records come to with the rows
+	foldJournal // collects garbage, and compares the result of the records with the rows
 	createView
 	updateView
 	deleteView
 	getView
 	scanView
 	mutateView
-	checkView // mutates in one of two ways, if the view has a cell of the row or not
+	checkView // applies one of two lists of mutations, depending on whether the view has a cell of the row
 	readModifyWriteView
-	reopen   // snapshots are gone
-	crash    // is reopen of what a crash leaves
+	reopen   // snapshots are deleted
+	crash    // reopen after a crash
 	kindsEnd // one more than the last kind
 )
 
-// scanMode says what a scan calls between cells.
+// scanMode selects the calls of a scan between cells.
 type scanMode uint8
 
 const (
@@ -68,17 +68,17 @@ const (
 	seekInside   // SeekColumn after the first cell
 	rewindOnce   // up to two cells, Rewind, all cells
 	firstCells   // one cell, then the next row
-	scanModesEnd // their number
+	scanModesEnd // number of modes
 )
 
-// op is one operation: data, so that it can be run on any store and printed.
+// op is one operation. It is data, so any store can run it and it can be printed.
 type op struct {
 	kind      kind
 	table     string
 	row       string
 	steps     []op // updateCatalog
-	ignore    bool // updateCatalog: goes on after a step that fails
-	fail      bool // updateCatalog: takes everything back at the end
+	ignore    bool // updateCatalog: continues after a failed step
+	fail      bool // updateCatalog: reverts all steps at the end
 	def       engine.Table
 	changes   []engine.FamilyChange
 	muts      []engine.Mutation
@@ -92,11 +92,11 @@ type op struct {
 	backup    string
 	from      string // copyBackup
 	reason    engine.JournalReason
-	after, to int    // readJournal, readEnd: places of positions; 0 is the beginning, and none
-	view      string // the id of one of the table
+	after, to int    // readJournal, readEnd: places of positions; 0 is the beginning, or unset
+	view      string // the id of a view of the table
 	subset    model.View
 	otherwise []engine.Mutation // checkView
-	limit     int               // readJournal: records that are not of collections; 0 reads all
+	limit     int               // readJournal: limit for records outside collections; 0 reads all
 }
 
 // String returns the operation as text for a reader.

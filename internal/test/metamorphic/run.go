@@ -16,18 +16,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
-// store runs operations and answers with text, which must be the same for all
-// stores.
+// store runs operations and answers with text, which must be the same for all stores.
 type store interface {
 	run(ctx context.Context, o op) string
 	close() error
 }
 
-// errTakenBack ends an update of the catalog that is to change nothing.
+// errTakenBack ends a catalog update without changes.
 var errTakenBack = errors.New("taken back")
 
-// updateAll runs the steps of an update of the catalog; what it answers is to be
-// taken back with its error.
+// updateAll runs the steps of a catalog update; an error reverts the answered steps.
 func updateAll(o op, step func(op) error) (answer string, err error) {
 	for _, s := range o.steps {
 		err := step(s)
@@ -42,7 +40,7 @@ func updateAll(o op, step func(op) error) (answer string, err error) {
 	return answer, nil
 }
 
-// tableText is a table as read-catalog shows it.
+// tableText returns a table as read-catalog shows it.
 func tableText(what, name string, micros bool, families []engine.Family) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s micros=%v\n", what, name, micros)
@@ -53,7 +51,7 @@ func tableText(what, name string, micros bool, families []engine.Family) string 
 	return b.String()
 }
 
-// outcome returns the name of what err wraps.
+// outcome returns the name of the error that err wraps.
 func outcome(err error) string {
 	if err == nil {
 		return "ok\n"
@@ -77,7 +75,7 @@ func writeCell(b *strings.Builder, row []byte, c engine.Cell) {
 // modelStore is the reference.
 type modelStore struct {
 	db        *model.DB
-	snapshot  *model.DB // nil if there is none
+	snapshot  *model.DB // nil without one
 	clock     *clock.Clock
 	positions map[place]uint64
 }
@@ -196,7 +194,7 @@ func (s *modelStore) run(_ context.Context, o op) string {
 	return "unknown operation\n"
 }
 
-// update runs fn, all of whose changes are made or none.
+// update runs fn and keeps all of its changes or none.
 func (s *modelStore) update(fn func() error) error {
 	before := s.db.Snapshot()
 	if err := fn(); err != nil {
@@ -207,7 +205,7 @@ func (s *modelStore) update(fn func() error) error {
 	return nil
 }
 
-// backUp puts the resource that comes with what o did to a backup.
+// backUp puts the resource that accompanies the effect of o on a backup.
 func (s *modelStore) backUp(o op, err error) error {
 	if err == nil {
 		s.db.PutResource(backupResource(o), o.table)
@@ -217,7 +215,7 @@ func (s *modelStore) backUp(o op, err error) error {
 
 func backupResource(o op) string { return "backup " + o.backup }
 
-// change runs a change of the catalog.
+// change runs a catalog change.
 func (s *modelStore) change(o op) error {
 	switch o.kind { //nolint:exhaustive // the others change no catalog
 	case createTable:
@@ -248,7 +246,7 @@ func (s *modelStore) change(o op) error {
 
 var errUnknown = errors.New("unknown operation")
 
-// rowResource is the name of the resource that update puts.
+// rowResource returns the name of the resource that update puts.
 func rowResource(o op) string { return "row " + o.table + " " + o.row }
 
 func rowText(row string, cells []engine.Cell) string {
@@ -291,14 +289,14 @@ func (s *modelStore) visited(o op, cells []engine.Cell) []engine.Cell {
 type engineStore struct {
 	db       *engine.DB
 	server   *emu.Server      // over db, for views
-	snapshot *engine.Snapshot // nil if there is none
+	snapshot *engine.Snapshot // nil without one
 	options  engine.Options
 	clock    *clock.Clock
 
 	positions map[place]engine.JournalPosition
-	// whole has the beginnings of terms with which tables were created.
+	// whole has the beginnings of the terms with which tables were created.
 	whole  map[uint64]bool
-	folded int // records
+	folded int // number of folded records
 }
 
 func newEngineStore(o engine.Options, c *clock.Clock) (*engineStore, error) {
@@ -457,7 +455,7 @@ func (s *engineStore) run(ctx context.Context, o op) string {
 	return "unknown operation\n"
 }
 
-// update runs fn, which notes with what terms tables begin.
+// update runs fn, and records the beginnings of the tables' terms.
 func (s *engineStore) update(ctx context.Context, fn func(*engine.CatalogTx, map[uint64]bool) error) error {
 	begun := map[uint64]bool{}
 	err := s.db.UpdateCatalog(ctx, func(tx *engine.CatalogTx) error { return fn(tx, begun) })
@@ -467,7 +465,7 @@ func (s *engineStore) update(ctx context.Context, fn func(*engine.CatalogTx, map
 	return err
 }
 
-// change runs a change of the catalog.
+// change runs a catalog change.
 func change(tx *engine.CatalogTx, o op, begun map[uint64]bool) error {
 	var err error
 	switch o.kind { //nolint:exhaustive // the others change no catalog

@@ -22,12 +22,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/model"
 )
 
-// Authorized views are the server's: it keeps them among the engine's resources, and looks at
-// the engine's tables through them. So their operations run on a server over the
-// engine under test, and what they write meets backups, journals, crashes and snapshots
-// like what is written to the engine itself.
+// Authorized views belong to the server, which stores them among the engine's resources and
+// applies them to the engine's tables. So their operations run on a server over the engine
+// under test, and their writes meet backups, journals, crashes and snapshots like direct
+// writes.
 
-// takesNumbers is what the server keeps of a family that accumulates numbers, or numbers in
+// takesNumbers is the server's metadata of a family that accumulates numbers, or numbers in
 // sketches.
 var takesNumbers = func() []byte {
 	b, err := proto.Marshal(&btapb.ColumnFamily{ValueType: &btapb.Type{Kind: &btapb.Type_AggregateType{AggregateType: &btapb.Type_Aggregate{
@@ -39,12 +39,12 @@ var takesNumbers = func() []byte {
 	return b
 }()
 
-// ofServer tells whether a resource is one that the server keeps for itself.
+// ofServer reports whether a resource belongs to the server itself.
 func ofServer(name string) bool {
 	return name == "etags" || name == "operations" || strings.HasPrefix(name, "operation/") || strings.HasPrefix(name, "authorizedView/")
 }
 
-// viewText is a definition as operations and answers show it.
+// viewText returns the text of a definition in operations and answers.
 func viewText(v model.View) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "rows %q", v.Rows)
@@ -54,7 +54,7 @@ func viewText(v model.View) string {
 	return b.String()
 }
 
-// viewOutcome returns the name of the status that err is, or is to be.
+// viewOutcome returns the name of the status of err.
 func viewOutcome(err error) string {
 	code := status.Code(err)
 	if code == codes.Unknown {
@@ -84,14 +84,14 @@ func rowsText(rows []model.Row) string {
 	for _, r := range rows {
 		fmt.Fprintf(&b, "row %q\n", r.Key)
 		for _, c := range r.Cells {
-			c.Ordinal = 0 // which the API does not show
+			c.Ordinal = 0 // the API does not show it
 			writeCell(&b, []byte(r.Key), c)
 		}
 	}
 	return b.String()
 }
 
-// runView runs an operation of views.
+// runView runs an operation on a view.
 func (s *modelStore) runView(o op) string {
 	switch o.kind { //nolint:exhaustive // the others are of no view
 	case createView:
@@ -118,7 +118,7 @@ func (s *modelStore) runView(o op) string {
 	return "unknown operation\n"
 }
 
-// runView runs an operation of views on the server.
+// runView runs an operation on a view through the server.
 func (s *engineStore) runView(ctx context.Context, o op) string {
 	conn := s.server.Conn()
 	admin, data := btapb.NewBigtableTableAdminClient(conn), btpb.NewBigtableClient(conn)
@@ -264,7 +264,7 @@ func mutationsOf(muts []engine.Mutation) []*btpb.Mutation {
 				Timestamp: &btpb.Value{Kind: &btpb.Value_RawTimestampMicros{RawTimestampMicros: m.Timestamp}},
 				Input:     &btpb.Value{Kind: &btpb.Value_IntValue{IntValue: m.Input}},
 			}}
-		case engine.MergeToCell: // not drawn; a mutation of no kind is refused
+		case engine.MergeToCell: // not drawn; a mutation of unknown kind is rejected
 		}
 		out = append(out, to)
 	}

@@ -12,7 +12,7 @@ import (
 type journal struct {
 	terms   engine.Journal
 	records []Record
-	trimmed uint64 // the number of the last record that was trimmed
+	trimmed uint64 // the number of the last trimmed record
 }
 
 // clone returns a copy that shares no mutable data.
@@ -96,7 +96,7 @@ func (t *table) deletedWhole() []engine.Mutation {
 }
 
 // recordDeleted records the deletion of the cells of t with the given keys: by row, or as one
-// record for each row that deletes all of it.
+// record per row that deletes all of it.
 func (d *DB) recordDeleted(t *table, kind engine.JournalKind, keys map[key]bool) {
 	unit := int64(1000)
 	if t.micros {

@@ -26,7 +26,7 @@ type DB struct {
 	resources map[string]string
 	backups   map[string]*table
 	views     map[viewName]View
-	tableIDs  int // how many there have been
+	tableIDs  int // number of tables so far
 
 	last   uint64 // number of a record
 	micros int64  // of the last number
@@ -41,10 +41,10 @@ type Options struct {
 }
 
 type table struct {
-	id       int // of no other table
+	id       int // unique among tables
 	name     string
 	families []engine.Family // in order of creation
-	ordinals int             // how many families there have been
+	ordinals int             // number of families so far
 	micros   bool
 	cells    map[key]string
 	journal  journal
@@ -55,7 +55,7 @@ type deletedTable struct {
 	at time.Time
 }
 
-// clone returns a copy that shares nothing that changes.
+// clone returns a copy without shared mutable data.
 func (t *table) clone() *table {
 	n := *t
 	n.families, n.cells, n.journal = slices.Clone(t.families), maps.Clone(t.cells), t.journal.clone()

@@ -84,7 +84,7 @@ func (d *DB) UpdateView(name, id string, v View) error {
 	return d.setView(d.tables[name], id, was, v)
 }
 
-// setView refuses families that the table does not have, unless the view had them.
+// setView rejects families that the table does not have, unless the view had them.
 func (d *DB) setView(t *table, id string, was, v View) error {
 	for family := range v.Families {
 		if _, err := t.family(family); err != nil {

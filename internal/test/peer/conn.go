@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Conn is a connection whose instances no other connection uses, in this run of the tests or in
-// another.
+// Conn is a connection with instances of its own, which no other connection uses, in this run
+// of the tests or in another.
 type Conn struct {
 	*grpc.ClientConn
 	suffix string // of the names of instances

@@ -3,8 +3,8 @@
 // It serves one call at a time, since reads of bttest share the list of a row's columns with
 // writes: a read can miss a cell or return it twice. Bigtable reads a row at one moment.
 //
-// It collects no garbage: bttest uses the time of day, by which the cells of a test with a frozen
-// clock may have any age.
+// It collects no garbage: bttest uses the time of day, and with a frozen clock the cells of a
+// test may have any age.
 package peer
 
 import (

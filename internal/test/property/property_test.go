@@ -17,7 +17,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// A property that failed is checked whenever it is asked again.
+// A failed property is checked again on every call.
 func TestFirst_Fails(t *testing.T) {
 	t.Parallel()
 	ran := 0

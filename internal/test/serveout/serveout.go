@@ -1,4 +1,4 @@
-// Package serveout reads what tabletop serve prints until it is ready.
+// Package serveout reads the output of tabletop serve until it is ready.
 package serveout
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Output is what a server printed.
+// Output is the output of a server.
 type Output struct {
 	Text    string            // all of it, up to the ready line
 	Exports map[string]string // the variables that it prints for export

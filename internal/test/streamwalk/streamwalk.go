@@ -23,7 +23,7 @@ type Reader struct {
 	closed map[string]bool    // the shards that were read to their end
 }
 
-// New returns a reader that begins with the first record that is kept.
+// New returns a reader that begins with the first retained record.
 func New(api API, arn *string) *Reader {
 	return &Reader{api, arn, map[string]*string{}, map[string]bool{}}
 }
@@ -31,8 +31,8 @@ func New(api API, arn *string) *Reader {
 // Shards returns the number of shards that had records.
 func (r *Reader) Shards() int { return len(r.last) }
 
-// Read hands the records that were not read yet to take, those of one item in the order of
-// its writes. After an error it can be called again, and continues.
+// Read passes the unread records to take, those of one item in the order of its writes. After
+// an error it can be called again, and continues.
 func (r *Reader) Read(ctx context.Context, take func(types.Record)) error {
 	for in := (dynamodbstreams.DescribeStreamInput{StreamArn: r.arn}); ; {
 		page, err := r.api.DescribeStream(ctx, &in)

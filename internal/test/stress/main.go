@@ -44,7 +44,7 @@ func main() {
 	os.Exit(code)
 }
 
-// failure is what is known of a test that failed.
+// failure summarizes the failures of a test.
 type failure struct {
 	times  int
 	output string // of the first time
@@ -125,7 +125,7 @@ func command(ctx context.Context, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// once runs all tests, as many packages at a time as there are cores.
+// once runs all tests, one package per core at a time.
 func once(ctx context.Context, tests []binary, flags []string, failures map[string]*failure) (failed, passed int, err error) {
 	var mu sync.Mutex
 	var group errgroup.Group
@@ -158,7 +158,7 @@ type event struct{ Action, Package, Test, Output string }
 // read adds the failures of a package, and counts its failures and the tests that passed.
 func read(out io.Reader, failures map[string]*failure) (failed, passed int, err error) {
 	output := map[string]*strings.Builder{}
-	within := map[string]bool{} // packages with a test that failed
+	within := map[string]bool{} // packages with a failed test
 	lines := bufio.NewReader(out)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -186,7 +186,7 @@ func read(out io.Reader, failures map[string]*failure) (failed, passed int, err 
 			delete(output, name)
 		case "fail":
 			if e.Test == "" && within[e.Package] {
-				continue // its tests are listed
+				continue // its tests are listed already
 			}
 			within[e.Package] = true
 			failed++
