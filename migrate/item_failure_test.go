@@ -221,7 +221,7 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 	if r.Items != 3 || r.Rows != 3 || r.Differences != 30 || len(r.Failures) != 5 || r.Tables[0].LeftOut != 30 {
 		t.Errorf("%d items, %d rows, %d differences, %d listed\n%s", r.Items, r.Rows, r.Differences, len(r.Failures), r.Text())
 	}
-	const want = `Unmatched fixture letters table letters item {"pk":{"S":"c"},"sk":{"S":"other0"}}: want a rule that takes the item, got no rule takes the key: E-UNMATCHED (source/items.jsonl:4, mapping.yaml:5)`
+	const want = `Unmatched fixture letters table letters item {"pk":{"S":"c"},"sk":{"S":"other0"}}: want a rule that takes the item, got no rule matches the key: E-UNMATCHED (source/items.jsonl:4, mapping.yaml:5)`
 	if got := r.Failures[0].String(); got != want {
 		t.Errorf("failure\n%s, want\n%s", got, want)
 	}

@@ -85,7 +85,7 @@ table Mail: 2 items, 2 rows, 3 cells
     6 attributes of rules that no item has are not shown (--report json=FILE has them)
 
   what else changes
-    nothing in Bigtable deletes the items that attribute expires lets expire: the DynamoDB endpoint does, or who reads them
+    nothing in Bigtable deletes the items that expire by attribute expires: the DynamoDB endpoint or the readers must
     index old has no counterpart
     streams, capacity, access policies and backups of the DynamoDB table are not mapped
 

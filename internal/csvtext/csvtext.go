@@ -94,7 +94,7 @@ func (r *Reader) Record() (cells []Cell, line int, err error) {
 		case state == begin && c == '"':
 			cell.Quoted, state = true, quoted
 		case state == plain && c == '"':
-			return fail("a quote stands inside an unquoted cell")
+			return fail("an unquoted cell contains a quote")
 		default:
 			if c == '\n' {
 				r.line++

@@ -78,7 +78,7 @@ func (c *compiler) exclusive() {
 		if len(r.identity) > 0 {
 			for _, slot := range slices.Sorted(maps.Keys(r.stored)) {
 				p := r.stored[slot]
-				c.fail(p.path+".attr", lens.CodeInverse, fmt.Sprintf("%q is in a cell, and several items of the rule are in a row", p.attr), "a row for each item")
+				c.fail(p.path+".attr", lens.CodeInverse, fmt.Sprintf("%q is in a cell, but the rule has several items per row", p.attr), "a row for each item")
 			}
 		}
 		if !r.exclusive {
@@ -88,7 +88,7 @@ func (c *compiler) exclusive() {
 			p := cmp.Or(r.byAttr[name], r.star)
 			if r.schema[name].Type == attr.L && p != nil && p.native(r) && r.ttl == nil {
 				if c.l.listRoom(p.family) == 0 {
-					c.fail(strictyaml.Join("target.families", p.family), lens.CodeFamily, fmt.Sprintf("garbage collection would take elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
+					c.fail(strictyaml.Join("target.families", p.family), lens.CodeFamily, fmt.Sprintf("garbage collection would remove elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
 				}
 			}
 		}

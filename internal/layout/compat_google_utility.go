@@ -42,10 +42,10 @@ func compileCompat(spec *mapfile.Spec) (*Mapping, error) {
 	case len(t.Families) != 1 || !familyName.MatchString(t.Families[0].Name):
 		c.fail("target.families", lens.CodeFamily, fmt.Sprintf("%d families", len(t.Families)), "the one family that compat "+spec.Compat+" writes")
 	case t.Families[0].GC.MaxAge > 0:
-		c.fail(strictyaml.Join("target.families", t.Families[0].Name), lens.CodeFamily, "garbage collection by age would take every cell: they are all of 1970", "no maxAge")
+		c.fail(strictyaml.Join("target.families", t.Families[0].Name), lens.CodeFamily, "garbage collection by age would remove every cell: all are of 1970", "no maxAge")
 	}
 	if len(spec.Rules) > 0 {
-		c.fail("rules", lens.CodeSyntax, "rules beside compat "+spec.Compat, "no rules: the layout is given")
+		c.fail("rules", lens.CodeSyntax, "rules together with compat "+spec.Compat, "no rules: the layout is given")
 	}
 	if len(c.faults) > 0 {
 		return nil, mapfile.Joined(c.faults)
@@ -145,7 +145,7 @@ func (l *googleUtility) place(at lens.Location, item attr.Item, _ int64) (lens.P
 		return lens.Placed{}, bad
 	}
 	if len(placed.Cells) == 0 {
-		return lens.Placed{}, l.fault(lens.CodeDomain, item, "", "the item has no column, and so there is no row", "an attribute beside the partition key")
+		return lens.Placed{}, l.fault(lens.CodeDomain, item, "", "the item has no column, and so no row", "an attribute besides the partition key")
 	}
 	slices.SortFunc(placed.Cells, func(a, b Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
 	for i := 1; i < len(placed.Cells); i++ {
@@ -280,7 +280,7 @@ func (l *googleUtility) fidelity() []Fidelity {
 		case a.Type == attr.S:
 			all = append(all, Fidelity{Rule: rule, Attribute: a.Name})
 		case a.Type == attr.N:
-			add(a.Name, "numbers do not sort as such in the row key; some fail")
+			add(a.Name, "the row key does not sort numbers by value; some fail")
 		default:
 			add(a.Name, "base64 of base64")
 		}
@@ -290,7 +290,7 @@ func (l *googleUtility) fidelity() []Fidelity {
 			add(name, l.loss(l.schema[name].Type))
 		}
 	}
-	all = append(all, Fidelity{Rule: rule, Attribute: "*", Class: Lossy, Why: "accepted: every cell is of 1970-01-01: garbage collection by age takes all of them"})
+	all = append(all, Fidelity{Rule: rule, Attribute: "*", Class: Lossy, Why: "accepted: every cell is of 1970-01-01: garbage collection by age removes all of them"})
 	return all
 }
 

@@ -142,7 +142,7 @@ func TestGoogleUtility(t *testing.T) {
 		"google-utility b: lossy (accepted: its type is not kept; base64 of base64)",
 		"google-utility c: lossy (accepted: a set looks like a list, in any order)",
 		"google-utility d: lossy (accepted: its type is not kept: the text true or false)",
-		"google-utility *: lossy (accepted: every cell is of 1970-01-01: garbage collection by age takes all of them)",
+		"google-utility *: lossy (accepted: every cell is of 1970-01-01: garbage collection by age removes all of them)",
 	}
 	if d := cmp.Diff(want, losses); d != "" {
 		t.Errorf("fidelity (-want +got):\n%s", d)

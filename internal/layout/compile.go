@@ -172,7 +172,7 @@ func (c *compiler) ruleSchemas() {
 				}
 				delete(schema, name)
 			case schema[name].Type == attr.Absent:
-				c.fail(path, lens.CodeSyntax, fmt.Sprintf("the rule does not say the type of %q, and source.schema has none", name), "its type, in one of them")
+				c.fail(path, lens.CodeSyntax, fmt.Sprintf("the rule has no type for %q, and neither does source.schema", name), "its type, in one of them")
 			}
 		}
 		if c.l.ttl != nil && c.l.ttl.rules[i] {

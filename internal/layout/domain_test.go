@@ -14,7 +14,7 @@ func TestPlace_RefusedValue(t *testing.T) {
 	for name, c := range map[string]struct {
 		accept, item, want string // want: "" for an accepted item
 	}{
-		"inexact":          {"", `{"id":{"S":"1"},"f":{"N":"9007199254740993"}}`, `attribute "f": the value is {"N":"9007199254740993"}; expected a number that 64 bits of floating point hold exactly (codec f64be), or accept_loss: [{what: precision}], or a family _t for exceptions`},
+		"inexact":          {"", `{"id":{"S":"1"},"f":{"N":"9007199254740993"}}`, `attribute "f": the value is {"N":"9007199254740993"}; expected a number that a 64-bit float represents exactly (codec f64be), or accept_loss: [{what: precision}], or a family _t for exceptions`},
 		"exact":            {"", `{"id":{"S":"1"},"f":{"N":"0.5"}}`, ""},
 		"accepted":         {"accept_loss: [{what: precision, why: x}]", `{"id":{"S":"1"},"f":{"N":"9007199254740993"}}`, ""},
 		"no number":        {"", `{"id":{"S":"1"},"f":{"S":"0.5"}}`, `attribute "f": the value is {"S":"0.5"}; expected type N (codec f64be), or a family _t for exceptions`},

@@ -68,7 +68,7 @@ func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (lens
 	if p.timeSlot != rowkey.SlotNone && p.byTime && !vars[p.timeSlot].IsAbsent() && !r.isCopy(vars) {
 		millis, ok := codec.Integer(vars[p.timeSlot])
 		if !ok || millis > codec.MaxTimeMillis-1 {
-			return lens.Extent{}, l.fault(lens.CodeDomain, r, item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis-1)))
+			return lens.Extent{}, l.fault(lens.CodeDomain, r, item, "", "the time is beyond the range of a timestamp", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis-1)))
 		}
 		e.MinTime, e.MaxTime = millis*1000, (millis+1)*1000
 	}

@@ -87,7 +87,7 @@ func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(cod
 			return
 		}
 		if other, taken := c.l.familyAttr[f]; taken && other != name {
-			c.fail("target.names", lens.CodeCollision, fmt.Sprintf("family %s stands for attributes %q and %q", f, other, name), "one attribute a family")
+			c.fail("target.names", lens.CodeCollision, fmt.Sprintf("family %s stands for attributes %q and %q", f, other, name), "one attribute per family")
 		}
 		to[name], c.l.familyAttr[f] = f, name
 	}

@@ -29,7 +29,7 @@ source:
 target: {table: t, families: {a: {}, _t: {}}}
 rules:
 - {name: item, row: ["{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
-`, `m.yaml:8:5: source.gsis[1]: E-INVERSE: attribute "l" is not in one cell of one column, as a view needs it; expected such an attribute, or as: table
+`, `m.yaml:8:5: source.gsis[1]: E-INVERSE: attribute "l" is not in one cell of one column, which a view requires; expected such an attribute, or as: table
 m.yaml:9:5: source.gsis[2]: E-INVERSE: the view would not sort "c" by its value, which is N; expected codec nord for numbers, none for others, or as: table
 m.yaml:10:5: source.gsis[3]: index attribute "x" has no key type; expected {name: …, type: S|N|B}, or a type in source.schema
 m.yaml:11:44: source.gsis[4].row[0]: E-INVERSE: "zz" is a key attribute neither of the index nor of the table; expected one of them`},
@@ -96,7 +96,7 @@ m.yaml:9:106: rules[0].put[1].cell: E-FAMILY: ttl shift(2h) deletes cells of rul
 m.yaml:9:130: rules[0].put[2].cell: E-FAMILY: ttl shift(2h) deletes cells of rule one, and not this one; expected gc: {maxAge: 2h0m0s} on the families of all of its puts, or of none
 m.yaml:10:22: rules[1].when.PK: template "two{x:nosuch}": unknown encoder "nosuch"; expected s, n, b, hex, b64u, pad(w), nord, i64, ocint, revmax, revms(w), iso(s|ms), epoch(s|ms), ver, revdigits, revdomain, strip(prefix), const(text), salt(hash,n,w) or hash(name)
 m.yaml:10:43: rules[1].when.SK: E-INVERSE: a binary has no text to match; expected a key attribute of type S or N
-m.yaml:10:52: rules[1].when.ZZ: E-INVERSE: "ZZ" is not a key attribute; expected conditions on the table's key alone
+m.yaml:10:52: rules[1].when.ZZ: E-INVERSE: "ZZ" is not a key attribute; expected conditions on the table's key only
 m.yaml:10:101: rules[1].put[0].cell: E-FAMILY: "y:a" names no declared family; expected family:qualifier, the family declared in target.families
 m.yaml:10:114: rules[1].put[0].codec: unknown codec "gif"; expected s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten, omit or proto(file, message)
 m.yaml:10:137: rules[1].put[1].cell: E-FAMILY: "z:b" names no declared family; expected family:qualifier, the family declared in target.families
@@ -122,8 +122,8 @@ source: {table: T, key: {hash: {name: PK, type: S}}}
 target: {table: t, families: {a: {gc: {maxAge: 1h}}}}
 rules:
 - {name: one, row: ["{PK}"], put: [{attr: a, cell: "a:a"}]}
-`, `m.yaml:4:34: target.families.a: E-FAMILY: garbage collection by age would take every cell: they are all of 1970; expected no maxAge
-m.yaml:5:1: rules: rules beside compat google-utility; expected no rules: the layout is given`},
+`, `m.yaml:4:34: target.families.a: E-FAMILY: garbage collection by age would remove every cell: all are of 1970; expected no maxAge
+m.yaml:5:1: rules: rules together with compat google-utility; expected no rules: the layout is given`},
 	} {
 		_, err := Load("m.yaml", []byte(c.text))
 		if err == nil {

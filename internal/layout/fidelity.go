@@ -142,7 +142,7 @@ func (l *rules) attrFidelity(r *rule, p *put, name string) Fidelity {
 	}
 	if gc := l.retention(r, p, name); gc != "" {
 		if r.accepted[mapfile.LossRetention] {
-			note(Lossy, "accepted: garbage collection removes what is beyond "+gc)
+			note(Lossy, "accepted: garbage collection removes cells beyond "+gc)
 		} else {
 			note(LosslessInDomain, "within "+gc)
 		}
@@ -229,7 +229,7 @@ func (m *Mapping) Notes() []string {
 		for _, t := range r.row {
 			for _, p := range t.Parts {
 				if p.Lit == nil && p.Enc.Shards > 1 && p.Slot != rowkey.SlotHash {
-					notes = append(notes, fmt.Sprintf("rule %s: a query of a partition reads %d ranges of rows, one a shard", r.name, p.Enc.Shards))
+					notes = append(notes, fmt.Sprintf("rule %s: a query of a partition reads %d ranges of rows, one per shard", r.name, p.Enc.Shards))
 				}
 			}
 		}
@@ -250,12 +250,12 @@ func (m *Mapping) Notes() []string {
 			}
 		}
 		if len(others) > 0 {
-			notes = append(notes, fmt.Sprintf("garbage collection deletes what expires of rules %s alone; items of rules %s keep attribute %s, and nothing deletes them", strings.Join(expiring, ", "), strings.Join(others, ", "), l.ttl.name))
+			notes = append(notes, fmt.Sprintf("garbage collection deletes expired items only of rules %s; items of rules %s keep attribute %s, and nothing deletes them", strings.Join(expiring, ", "), strings.Join(others, ", "), l.ttl.name))
 		}
-		notes = append(notes, fmt.Sprintf("items expire by garbage collection, up to a week late; native reads have to leave out timestamps before now less %s", time.Duration(l.ttl.age)*time.Microsecond))
+		notes = append(notes, fmt.Sprintf("items expire by garbage collection, up to a week late; native reads must skip timestamps before now minus %s", time.Duration(l.ttl.age)*time.Microsecond))
 	}
 	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
-		notes = append(notes, fmt.Sprintf("nothing in Bigtable deletes the items that attribute %s lets expire: the DynamoDB endpoint does, or who reads them", ttl.Attribute))
+		notes = append(notes, fmt.Sprintf("nothing in Bigtable deletes the items that expire by attribute %s: the DynamoDB endpoint or the readers must", ttl.Attribute))
 	}
 	for i := range m.spec.Source.GSIs {
 		g := &m.spec.Source.GSIs[i]

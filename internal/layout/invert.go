@@ -100,10 +100,10 @@ func (c *compiler) invert(r *rule, path string) {
 			}
 		}
 		if p.byTime && p.codec.Paths {
-			c.fail(p.path+".codec", lens.CodeInverse, "leaves of maps, in cells that only their time tells apart", "codec ddbjson")
+			c.fail(p.path+".codec", lens.CodeInverse, "leaves of maps, in cells that differ only in their time", "codec ddbjson")
 		}
 		if p.byTime && r.tag {
-			c.fail(path+".tag", lens.CodeInverse, "a tag cannot tell items by time", "no tag, or a column for each item")
+			c.fail(path+".tag", lens.CodeInverse, "a tag cannot distinguish items by time", "no tag, or a column for each item")
 		}
 	}
 }

@@ -120,7 +120,7 @@ func (m *Mapping) Proven(joiner string) (*Mapping, error) {
 	case m.ProveJoiner() == nil:
 		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "the joiner is not auto: there is nothing to prove"}
 	case joiner != joinerPlain && joiner != joinerEscaped && joiner != joinerAll:
-		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "auto does not come to joiner " + joiner, Expected: joinerPlain + ", " + joinerEscaped + " or " + joinerAll}
+		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "joiner auto cannot have the outcome " + joiner, Expected: joinerPlain + ", " + joinerEscaped + " or " + joinerAll}
 	}
 	return compile(m.spec, joiner)
 }

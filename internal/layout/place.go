@@ -25,7 +25,7 @@ func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *lens.Error) {
 			return r, vars, nil
 		}
 	}
-	return nil, nil, l.fault(lens.CodeUnmatched, nil, key, "", "no rule takes the key", "")
+	return nil, nil, l.fault(lens.CodeUnmatched, nil, key, "", "no rule matches the key", "")
 }
 
 // variables returns the values of a rule's variables; false if the rule does not match the
@@ -168,7 +168,7 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 	r := l.rules[i]
 	vars, ok := l.variables(r, item)
 	if !ok {
-		return lens.Placed{}, l.fault(lens.CodeUnmatched, r, item, "", "the rule does not take the key", "the location of the item's key")
+		return lens.Placed{}, l.fault(lens.CodeUnmatched, r, item, "", "the rule does not match the key", "the location of the item's key")
 	}
 	p := &placer{l: l, r: r, vars: vars, item: l.withoutNulls(r, item), time: defaultTimeMicros}
 	if t := r.ttl; t != nil {
@@ -261,7 +261,7 @@ func (p *placer) finish() *lens.Error {
 			continue
 		}
 		if millis, ok := codec.Integer(p.vars[put.timeSlot]); !ok || millis > codec.MaxTimeMillis {
-			return p.l.fault(lens.CodeDomain, p.r, p.item, "", "the time is beyond what a timestamp holds", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis)))
+			return p.l.fault(lens.CodeDomain, p.r, p.item, "", "the time is beyond the range of a timestamp", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis)))
 		}
 	}
 	if p.r.tag {

@@ -119,7 +119,7 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 	p.placement = c.placement(r, &p.cellTemplate, spec)
 	p.check(c, r, p, spec)
 	if c.spec.Fidelity == mapfile.FidelityBlob && p.shape() != shapeItem && p.shape() != shapeNone {
-		c.fail(path, lens.CodeSyntax, "fidelity blob has one cell an item", `{attr: "*", cell: "family:qualifier"}`)
+		c.fail(path, lens.CodeSyntax, "fidelity blob has one cell per item", `{attr: "*", cell: "family:qualifier"}`)
 	}
 	if len(c.faults) == before {
 		c.putTime(r, p, spec)
@@ -170,7 +170,7 @@ func (c *compiler) placement(r *rule, t *cellTemplate, spec *mapfile.Put) placem
 // enter registers the put of an attribute.
 func (c *compiler) enter(r *rule, p *put) {
 	if r.byAttr[p.attr] != nil {
-		c.fail(p.path+".attr", lens.CodeSyntax, fmt.Sprintf("attribute %q is put twice", p.attr), "one put an attribute")
+		c.fail(p.path+".attr", lens.CodeSyntax, fmt.Sprintf("attribute %q is put twice", p.attr), "one put per attribute")
 	}
 	r.byAttr[p.attr] = p
 }
@@ -186,7 +186,7 @@ func (c *compiler) enterStar(r *rule, p *put) {
 // checkElements rejects a put of members or keys whose attribute is neither a set nor a map.
 func (c *compiler) checkElements(p *put, spec *mapfile.Put, fits bool) {
 	if spec.Codec != "" && !p.codec.Paths {
-		c.fail(p.path+".codec", lens.CodeSyntax, "a cell a member or key has the codec of the schema", "no codec")
+		c.fail(p.path+".codec", lens.CodeSyntax, "one cell per member or key has the codec of the schema", "no codec")
 	}
 	if !fits {
 		c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("the schema does not say that %q is a set (for {member}) or a map (for {key})", p.attr), "the type in source.schema")
@@ -215,7 +215,7 @@ func (c *compiler) putTime(r *rule, p *put, spec *mapfile.Put) {
 			}
 			p.timeKey = true
 		case p.shape() == shapeNone, p.shape() == shapeCells && p != r.star, p.timeAttr == p.attr:
-			c.fail(at, lens.CodeInverse, "a timestamp from an attribute", "another attribute, and one cell an attribute")
+			c.fail(at, lens.CodeInverse, "a timestamp from an attribute", "another attribute, and one cell per attribute")
 		default:
 			r.timeAttrs[p.timeAttr] = true
 		}

@@ -77,7 +77,7 @@ func (c *compiler) keptKeys(r *rule) {
 			continue
 		}
 		if !p.qual.IsLiteral() || p.timeSlot != rowkey.SlotNone || p.timeAttr != "" {
-			c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("the cell alone tells %s, and has to be found by the row alone", strings.Trim(p.attr, "{}")), "a qualifier without captures, and no ts")
+			c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("only the cell has %s, so the row alone must locate it", strings.Trim(p.attr, "{}")), "a qualifier without captures, and no ts")
 			continue
 		}
 		r.stored[k.slot] = p

@@ -143,7 +143,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 		slot := slices.IndexFunc(attrs, func(a lens.KeyAttr) bool { return a.Name == name })
 		switch {
 		case slot < 0:
-			c.fail(at, lens.CodeInverse, fmt.Sprintf("%q is not a key attribute", name), "conditions on the table's key alone")
+			c.fail(at, lens.CodeInverse, fmt.Sprintf("%q is not a key attribute", name), "conditions on the table's key only")
 			continue
 		case attrs[slot].Type == attr.B:
 			c.fail(at, lens.CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
@@ -159,7 +159,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 			}
 			switch {
 			case e.Derived:
-				return 0, nil, fmt.Errorf("encoder %s does not tell the value back", e.Name)
+				return 0, nil, fmt.Errorf("encoder %s does not determine the value", e.Name)
 			case e.Bytes:
 				return 0, nil, fmt.Errorf("encoder %s has no text form", e.Name)
 			}

@@ -122,7 +122,7 @@ func (t *timeToLive) choose(c *compiler, mode string) {
 	some := slices.Contains(slices.Collect(maps.Values(t.rules)), true)
 	for _, f := range c.spec.Target.Families {
 		if !t.collects(f.GC) && !half && (!some || !kept) {
-			c.fail(strictyaml.Join("target.families", f.Name), lens.CodeFamily, fmt.Sprintf("ttl %s does not delete what is in the family", mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too, or on all families of a rule", t.maxAge()))
+			c.fail(strictyaml.Join("target.families", f.Name), lens.CodeFamily, fmt.Sprintf("ttl %s does not delete the cells of the family", mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too, or on all families of a rule", t.maxAge()))
 		}
 	}
 }

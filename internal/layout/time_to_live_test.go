@@ -111,11 +111,11 @@ func TestMapping_TimeToLiveRefused(t *testing.T) {
 		},
 		"absences": {
 			"_t: {}", "_t: {gc: {maxAge: 30d}}",
-			"m.yaml:8:87: target.families._t: E-FAMILY: what is absent from a version of rule doc would be collected by age; expected no maxAge: rules whose items expire then have no exceptions",
+			"m.yaml:8:87: target.families._t: E-FAMILY: records of absent attributes in versions of rule doc would be collected by age; expected no maxAge: rules whose items expire then have no exceptions",
 		},
 		"no rule": {
 			"ses: {gc: {maxAge: 30d}}", "ses: {}",
-			"m.yaml:8:34: target.families.a: E-FAMILY: ttl shift(30d) does not delete what is in the family; expected gc: {maxAge: 720h0m0s} on every family, _t too, or on all families of a rule",
+			"m.yaml:8:34: target.families.a: E-FAMILY: ttl shift(30d) does not delete the cells of the family; expected gc: {maxAge: 720h0m0s} on every family, _t too, or on all families of a rule",
 		},
 	} {
 		_, err := Load("m.yaml", []byte(strings.Replace(text, c.from, c.to, 1)))

@@ -150,7 +150,7 @@ func (p *VersionProof) Finish() error {
 		what := ""
 		switch {
 		case v.highest == 0:
-			what = "it is a copy of the highest version, and there is no version"
+			what = "it is a copy of the highest version, but the item has no version"
 		case !v.copies:
 			what = "its versions have no copy of the highest"
 		case v.copied != v.newest:
@@ -158,7 +158,7 @@ func (p *VersionProof) Finish() error {
 		default:
 			continue
 		}
-		e := p.l.fault(lens.CodeVersion, v.rule, v.key, "", what, "version 0 of each item as a copy of its highest version, since latest leaves it out")
+		e := p.l.fault(lens.CodeVersion, v.rule, v.key, "", what, "version 0 of each item as a copy of its highest version, since latest does not store it")
 		if first == nil || compareKeys(p.l.key, e.Key, first.Key) < 0 {
 			first = e
 		}
@@ -193,12 +193,12 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 	own := c.l.declared[lens.FamilyTypes]
 	if r.sidecar && own.MaxAge > 0 && len(r.versioned) > 0 {
-		c.fail(strictyaml.Join("target.families", lens.FamilyTypes), lens.CodeFamily, fmt.Sprintf("what is absent from a version of rule %s would be collected by age", r.name), "no maxAge: rules whose items expire then have no exceptions")
+		c.fail(strictyaml.Join("target.families", lens.FamilyTypes), lens.CodeFamily, fmt.Sprintf("records of absent attributes in versions of rule %s would be collected by age", r.name), "no maxAge: rules whose items expire then have no exceptions")
 	}
 	if r.sidecar && own.Versions > 0 && len(r.versioned) > 0 {
 		for _, p := range r.puts {
 			if v := c.l.declared[p.family].Versions; p.timeSlot == r.version && (v == 0 || v > own.Versions) {
-				c.fail(strictyaml.Join("target.families", lens.FamilyTypes), lens.CodeFamily, fmt.Sprintf("what is absent from a version would be collected before the versions in family %s", p.family),
+				c.fail(strictyaml.Join("target.families", lens.FamilyTypes), lens.CodeFamily, fmt.Sprintf("records of absent attributes would be collected before the versions in family %s", p.family),
 					"as many versions as the other family has")
 			}
 		}

@@ -86,7 +86,7 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 		qual, bad := p.qual.Render(nil, make([]attr.Value, rowkey.FirstCapture+len(r.captures)), special)
 		column := p.family + "[" + quoteText(string(qual)) + "]"
 		if !single || bad != nil || expr != "" && expr != column {
-			c.fail(path, lens.CodeInverse, fmt.Sprintf("attribute %q is not in one cell of one column, as a view needs it", name), "such an attribute, or as: table")
+			c.fail(path, lens.CodeInverse, fmt.Sprintf("attribute %q is not in one cell of one column, which a view requires", name), "such an attribute, or as: table")
 			return ""
 		}
 		expr = column

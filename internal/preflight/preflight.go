@@ -195,7 +195,7 @@ func (c *checker) profile() {
 	case codes.OK:
 	case codes.NotFound:
 		if c.AppProfile == "" {
-			c.found(check, Unknown, "%s has none with the name %s", c.name, id)
+			c.found(check, Unknown, "%s has no app profile with the name %s", c.name, id)
 			return
 		}
 		c.found(check, Wrong, "app profile %s of %s not found: pass an existing one with --app-profile (gcloud bigtable app-profiles list --instance=%s)", id, c.name, c.Instance)

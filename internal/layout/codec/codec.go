@@ -123,7 +123,7 @@ var All = []*Codec{
 	},
 	{
 		Name: "f64be", Doc: "a number as 8 bytes, big-endian, IEEE 754", In: attr.N, SelfTyped: true, NoKeys: true,
-		Domain: says("a number that 64 bits of floating point hold exactly (codec f64be), or accept_loss: [{what: precision}]"),
+		Domain: says("a number that a 64-bit float represents exactly (codec f64be), or accept_loss: [{what: precision}]"),
 		Encode: func(v attr.Value, _ Schema) ([]byte, bool) { return appendFloat(nil, v) },
 		Decode: func(b []byte, _ Schema) (attr.Value, error) { return parseFloat(b) },
 		Round: func(v attr.Value) ([]byte, bool) {

@@ -30,7 +30,7 @@ func readRuleSchema(v strictyaml.Value, r *Rule) error {
 				break
 			}
 			if _, twice := r.Schema[name]; twice {
-				err = item.Fail(name+" is there twice", "each attribute once")
+				err = item.Fail(name+" is listed twice", "each attribute once")
 			}
 			r.Schema[name] = Schema{}
 		}

@@ -81,7 +81,7 @@ func ParseElementEncoder(text string, t attr.Type) (*Encoder, error) {
 	}
 	e, err := ParseEncoder(text, t)
 	if err == nil && e.Derived {
-		err = fmt.Errorf("encoder %s does not tell the value back", e.Name)
+		err = fmt.Errorf("encoder %s does not determine the value", e.Name)
 	}
 	return e, err
 }

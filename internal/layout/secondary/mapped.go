@@ -94,7 +94,7 @@ func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, c
 	for i, name := range g.Row {
 		at := fmt.Sprintf("%s.row[%d]", path, i)
 		if slices.Contains(g.Row[:i], name) {
-			fail(at, lens.CodeSyntax, fmt.Sprintf("%q is there twice", name), "each attribute once")
+			fail(at, lens.CodeSyntax, fmt.Sprintf("%q is listed twice", name), "each attribute once")
 		}
 		m.keys = append(m.keys, find(at, name))
 	}
@@ -174,7 +174,7 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *lens.Error) {
 		}
 		seg := rowkey.KeyBytes(keys[a.Name])
 		if m.joiner.Kind == rowkey.JoinPlain && i > 0 && bytes.IndexByte(seg, m.joiner.Delim) >= 0 {
-			return nil, fault(lens.CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it in the first attribute of the row alone, or joiner escaped or oc")
+			return nil, fault(lens.CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it only in the first attribute of the row, or joiner escaped or oc")
 		}
 		row = m.joiner.AppendSegment(row, seg, i == len(m.keys)-1)
 	}

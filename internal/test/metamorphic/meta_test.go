@@ -26,7 +26,7 @@ var (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestMetamorphic runs the same operations on the model and on five engines: in memory, on
+// TestMetamorphic runs the same operations on the model and on variants of the engine: in memory, on
 // files that survive a crash, in a directory, with buffers so small that all data is in files,
 // and with eager rules.
 func TestMetamorphic(t *testing.T) {
