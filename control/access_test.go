@@ -21,7 +21,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate"
 )
 
-// endpoint sends a request to the DynamoDB endpoint, and returns the status; 0 if the test has failed.
+// endpoint sends a request to the DynamoDB endpoint, and returns the status; 0 if the test has
+// failed.
 func (e *env) endpoint(operation string, body []byte, headers ...string) int {
 	e.t.Helper()
 	r, err := http.NewRequestWithContext(e.t.Context(), "POST", "http://x/", strings.NewReader(string(body)))
@@ -43,8 +44,8 @@ func (e *env) endpoint(operation string, body []byte, headers ...string) int {
 	return resp.StatusCode
 }
 
-// TestPattern_OrderEntry: the requests of the fourteen patterns of the order entry, asked of the endpoint and saved as access
-// patterns, are verified as they are, through both endpoints.
+// TestPattern_OrderEntry: the requests of the fourteen patterns of the order entry are sent to
+// the endpoint, saved as access patterns, and verified unchanged through both endpoints.
 func TestPattern_OrderEntry(t *testing.T) {
 	t.Parallel()
 	all := subjects(t)
@@ -90,7 +91,7 @@ func TestPattern_OrderEntry(t *testing.T) {
 			e.must("GET", fmt.Sprintf("requests/%d/pattern", seen.Requests[0].ID), "", &pattern)
 			saved["access/"+pattern.File] = &fstest.MapFile{Data: []byte(pattern.Text)}
 			asked++
-			// Of a shard of GSI2 the endpoint reads all shards, and leaves the others out.
+			// For a shard of GSI2 the endpoint reads all shards, and omits the others.
 			if native := strings.Contains(pattern.Text, "\nbigtable:\n"); native == (p.ID == "P5") {
 				t.Errorf("%s: it has a native read: %v\n%s", name, native, pattern.Text)
 			}
@@ -118,7 +119,8 @@ func TestPattern_OrderEntry(t *testing.T) {
 	}
 }
 
-// TestTrace: requests of the endpoint, saved as a trace, are judged by lint as they are, in the order in which they were sent.
+// TestTrace: lint judges requests of the endpoint that were saved as a trace, in the order in
+// which they were sent.
 func TestTrace(t *testing.T) {
 	t.Parallel()
 	all := subjects(t)
@@ -142,7 +144,7 @@ func TestTrace(t *testing.T) {
 			asked++
 		}
 	}
-	e.endpoint("GetItem", []byte(`{"TableName":"none","Key":{}}`), "X-Tabletop-Test", "traced") // it is refused
+	e.endpoint("GetItem", []byte(`{"TableName":"none","Key":{}}`), "X-Tabletop-Test", "traced") // the endpoint rejects it
 	var trace struct {
 		File, Text string
 		Requests   int
@@ -173,7 +175,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestPattern_Refused: what is no access pattern says why.
+// TestPattern_Refused: the error for a request without an access pattern has the reason.
 func TestPattern_Refused(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -201,14 +203,15 @@ func TestPattern_Refused(t *testing.T) {
 	}
 }
 
-// TestRequests_Many: of ten thousand requests of a hundred clients the newest are there, in the order in which they ended, each
-// once, while a viewer has stopped reading.
+// TestRequests_Many: of ten thousand requests of a hundred clients the newest are kept, once
+// each, in the order in which they ended, while a viewer has stopped reading.
 func TestRequests_Many(t *testing.T) {
 	t.Parallel()
-	const clients, each = 100, 60 // more than the ring has
+	const clients, each = 100, 60 // more than the capacity of the ring
 	e := newEnv(t)
 	e.query("CreateTable", createTable)
-	// The viewer reads nothing at all: what it is sent stays in the buffers of the connection, until these are full.
+	// The viewer reads nothing: events stay in the buffers of the connection until these are
+	// full.
 	viewer, err := net.Dial("tcp", strings.TrimPrefix(e.url, "http://")) //nolint:noctx // it is closed below
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +250,8 @@ func TestRequests_Many(t *testing.T) {
 	if len(kept) != 5000 {
 		t.Fatalf("%d requests are kept, want as many as the ring has", len(kept))
 	}
-	// The newest first: the ids have no gap, and of each client the requests that are kept are its last ones, in their order.
+	// The newest first: the ids have no gap, and the requests of each client are its last
+	// ones, in order.
 	next := map[int]int{}
 	for i, r := range kept {
 		if r.ID != kept[0].ID-i {

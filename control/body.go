@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// maxBodyBytes bounds the body of a request.
+	// maxBodyBytes limits the body of a request.
 	maxBodyBytes = 16 << 20
-	// bodyTime is how long a body may take to arrive.
+	// bodyTime is the time limit for the arrival of a body.
 	bodyTime = 30 * time.Second
 )
 
-// from is a time of the machine, as the deadlines of connections are.
+// from returns a time of the machine's clock, which deadlines of connections use.
 func from(d time.Duration) time.Time {
 	return time.Now().Add(d) //nolint:forbidigo // the clock of the server may stand still
 }
 
-// receive reads the body of a request in whole, so that nothing waits for it later, and nothing is done for
-// one that does not come. Without members it is to have none.
+// receive reads the whole body of a request before anything is done for it. Without members
+// the body must be empty.
 func receive(w http.ResponseWriter, r *http.Request, members bool) error {
 	if r.ContentLength != 0 {
 		to := http.NewResponseController(w)
@@ -41,7 +41,7 @@ func receive(w http.ResponseWriter, r *http.Request, members bool) error {
 			return &Error{http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body has more than %d MiB", maxBodyBytes>>20), "send less at a time"}
 		}
 		if err != nil {
-			w.Header().Set("Connection", "close") // where the next request begins nobody knows
+			w.Header().Set("Connection", "close") // the beginning of the next request is unknown
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -49,7 +49,7 @@ func receive(w http.ResponseWriter, r *http.Request, members bool) error {
 		case err != nil:
 			return &Error{http.StatusBadRequest, "bad_request", fmt.Sprintf("the body broke off after %d bytes", len(text)), "send as many bytes as Content-Length says"}
 		}
-		if err := to.SetReadDeadline(time.Time{}); err != nil { // else it ends what the answer takes long for
+		if err := to.SetReadDeadline(time.Time{}); err != nil { // otherwise it would end slow answers
 			return err
 		}
 		r.Body = io.NopCloser(bytes.NewReader(text))
@@ -60,7 +60,7 @@ func receive(w http.ResponseWriter, r *http.Request, members bool) error {
 	return read(r, &nothing{})
 }
 
-// known refuses parameters that nobody reads.
+// known rejects unknown parameters.
 func known(r *http.Request, names string) error {
 	given, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -80,7 +80,7 @@ func known(r *http.Request, names string) error {
 	return nil
 }
 
-// read decodes the body of a request, which may be empty. Its errors speak of JSON.
+// read decodes the body of a request, which may be empty. Its errors use JSON's terms.
 func read(r *http.Request, into any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
@@ -108,16 +108,16 @@ func read(r *http.Request, into any) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return badRequest("the body is not JSON: it ends too early")
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // the decoder has no type for it
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // the decoder has no error type for it
 		return badRequest("there is no member %s", name)
 	}
 	return badRequest("the body is not what is expected: %v", err)
 }
 
-// jsonTypes are what a decoder says to be given.
+// jsonTypes are the decoder's names of given values.
 var jsonTypes = map[string]string{"string": "a string", "number": "a number", "bool": "true or false", "array": "an array", "object": "an object"}
 
-// jsonType is what is to be written for a value of a type.
+// jsonType returns the expected JSON for a value of a type.
 func jsonType(t reflect.Type) string {
 	switch t.Kind() { //nolint:exhaustive // the others are objects
 	case reflect.String:

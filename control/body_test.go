@@ -24,7 +24,8 @@ func (e *env) serve(c *fakeConn, method, path string, body io.Reader, length int
 	return got
 }
 
-// TestBody_Slow: a body that does not come is waited for as long as the deadline says, on any route, and does nothing.
+// TestBody_Slow: on any route, a body that does not arrive is awaited until its deadline, and
+// has no effect.
 func TestBody_Slow(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -45,7 +46,7 @@ func TestBody_Slow(t *testing.T) {
 	}
 }
 
-// TestBody_Deadline: the deadline ends with the body; what is answered slowly meets none.
+// TestBody_Deadline: the deadline ends with the body; slow answers have no deadline.
 func TestBody_Deadline(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -55,7 +56,7 @@ func TestBody_Deadline(t *testing.T) {
 	}
 }
 
-// TestBody_Broken: a body that breaks off is told from one that is no JSON.
+// TestBody_Broken: an interrupted body and invalid JSON have different errors.
 func TestBody_Broken(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

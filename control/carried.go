@@ -14,14 +14,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// maxCarried bounds the items of a row that are shown with their cells.
+// maxCarried limits the items of a row that are shown with their cells.
 const maxCarried = 100
 
-// carriedAttribute is where an attribute lies in the row.
+// carriedAttribute is the place of an attribute in the row.
 type carriedAttribute struct {
 	Name  string `json:"name"`
-	Key   bool   `json:"key,omitempty"` // it is in the key of the row
-	Cells []int  `json:"cells"`         // places among the cells of the row
+	Key   bool   `json:"key,omitempty"` // the key of the row contains it
+	Cells []int  `json:"cells"`         // indexes in the cells of the row
 }
 
 type carriedItem struct {
@@ -31,7 +31,7 @@ type carriedItem struct {
 	Attributes []carriedAttribute `json:"attributes"`
 }
 
-// carried answers a row with the items that it carries, and the cells of each attribute.
+// carried returns a row with its items, and the cells of each attribute.
 func (s *Server) carried(r *http.Request) (any, error) {
 	client, id, err := s.client(r)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Server) carried(r *http.Request) (any, error) {
 	out := struct {
 		Row      row           `json:"row"`
 		Items    []carriedItem `json:"items"`
-		More     int           `json:"more,omitempty"` // items that are not shown
+		More     int           `json:"more,omitempty"` // number of items that are not shown
 		Problems []string      `json:"problems,omitempty"`
 	}{Items: []carriedItem{}}
 	var found *btclient.Row
@@ -87,16 +87,16 @@ func (s *Server) carried(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// noTime is the time that placed cells get which have none of their own: one that no cell has.
+// noTime is the time of placed cells without one of their own; no stored cell has it.
 const noTime = math.MaxInt64 / 1000 * 1000
 
-// carry finds the cells of each attribute: those that are no more, or are others, when the
-// item is laid out without it.
+// carry finds the cells of each attribute: the cells that disappear or change when the item is
+// laid out without it.
 func carry(m *mapping.Mapping, row btclient.Row, item attr.Item) carriedItem {
 	out := carriedItem{Item: attr.AppendItemJSON(nil, item), Attributes: []carriedAttribute{}}
 	placed, err := m.Place(item, noTime)
 	if err != nil {
-		placed.Cells = nil // outside of the mapping by now: it is shown without its cells
+		placed.Cells = nil // outside of the mapping by now: shown without its cells
 	}
 	out.Rule = placed.Rule
 	for _, name := range slices.Sorted(maps.Keys(item)) {
@@ -122,8 +122,8 @@ func carry(m *mapping.Mapping, row btclient.Row, item attr.Item) carriedItem {
 	return out
 }
 
-// otherwise lays the item out without an attribute. Where that is none of the rule's items, it lays it out
-// without each entry of a map, or with another value.
+// otherwise lays the item out without an attribute. If the result is not an item of the rule,
+// it lays the item out without each entry of a map, or with another value.
 func otherwise(m *mapping.Mapping, item attr.Item, name, rule string) []mapping.Placed {
 	changed := maps.Clone(item)
 	place := func() (mapping.Placed, bool) {
@@ -163,13 +163,13 @@ func otherwise(m *mapping.Mapping, item attr.Item, name, rule string) []mapping.
 	return nil
 }
 
-// others are values of a scalar with another character, the last ones first.
+// others returns values of a scalar with one character changed, the last ones first.
 func others(v attr.Value) iter.Seq[attr.Value] {
 	return func(yield func(attr.Value) bool) {
 		if v.Type != attr.S && v.Type != attr.N && v.Type != attr.B {
 			return
 		}
-		const most = 40 // characters that are tried
+		const most = 40 // number of changed characters
 		for i := len(v.Str) - 1; i >= max(0, len(v.Str)-most); i-- {
 			text := []byte(v.Str)
 			switch c := text[i]; {

@@ -53,8 +53,8 @@ type carriedAttribute struct {
 	Cells []int
 }
 
-// TestCarried_Fixtures: each cell of the golden rows is one that an attribute of an item in the row became, and
-// each attribute is in cells, in the key or in the rule.
+// TestCarried_Fixtures: each cell of the golden rows belongs to an attribute of an item in the
+// row, and each attribute is in cells, in the key or in the rule.
 func TestCarried_Fixtures(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects(t) {
@@ -74,7 +74,8 @@ func TestCarried_Fixtures(t *testing.T) {
 				for _, item := range got.Items {
 					copied := !slices.ContainsFunc(item.Attributes, func(a carriedAttribute) bool { return len(a.Cells) > 0 })
 					for _, a := range item.Attributes {
-						// The value of a key attribute may stand in the rule; a copy has no cells.
+						// The value of a key attribute may be in the rule; a copy has no
+						// cells.
 						if len(a.Cells) == 0 && !a.Key && !copied && a.Name != "PK" && a.Name != "SK" {
 							t.Errorf("row %s: attribute %s of %s is nowhere", row.Key.Base64, a.Name, item.Item)
 						}
@@ -101,8 +102,8 @@ var (
 	values  = regexp.MustCompile(` = .*`)
 )
 
-// TestCarried_Exactly: the cells of an attribute are those without which it reads otherwise: what is laid out by the mapping
-// in one direction is asked for in the other. The rows are the golden ones.
+// TestCarried_Exactly: the cells of an attribute are exactly those whose removal changes it.
+// This checks with reads what the mapping computed by placing. The rows are the golden ones.
 func TestCarried_Exactly(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects(t) {
@@ -119,7 +120,7 @@ func TestCarried_Exactly(t *testing.T) {
 			dump, err := e.lab.Dump(t.Context(), m.TargetTable())
 			// Indexes follow the table.
 			rows, _, _ := strings.Cut(columns.ReplaceAllString(string(golden), " @"), "\ntable ")
-			if strings.Contains(rows, " = sha256:") { // large values are golden by their sums
+			if strings.Contains(rows, " = sha256:") { // golden files have checksums of large values
 				rows, dump = values.ReplaceAllString(rows, ""), values.ReplaceAllString(dump, "")
 			}
 			if err != nil || strings.TrimSpace(dump) != strings.TrimSpace(rows) {
@@ -165,10 +166,10 @@ func TestCarried_Exactly(t *testing.T) {
 					}
 					for _, a := range item.Attributes {
 						if copied := !slices.ContainsFunc(item.Attributes, func(a carriedAttribute) bool { return len(a.Cells) > 0 }); copied {
-							continue // of the highest version, whose cells it is read from
+							continue // a copy of the highest version, which is read from that version's cells
 						}
-						// A key is read from the row's, or from any cell of the item: each is lit, and so are those that
-						// only mark when it was.
+						// A key is read from the row's key, or from any cell of the item: each
+						// of these cells counts, as do those that only record the time.
 						if slices.Contains(keys, a.Name) {
 							out := func(at int) bool { return !slices.Contains(a.Cells, at) }
 							if want[a.Name] = a.Cells; slices.ContainsFunc(its, out) && !inRowKey(t, m, whole, a.Name) {
@@ -190,7 +191,8 @@ func TestCarried_Exactly(t *testing.T) {
 	}
 }
 
-// inRowKey reports whether the row of an item is another one, or none, if a key attribute has another value.
+// inRowKey reports whether another value of a key attribute gives the item another row, or
+// none.
 func inRowKey(t *testing.T, m *mapping.Mapping, item attr.Item, name string) bool {
 	t.Helper()
 	row, err := m.Locate(item)
@@ -205,7 +207,7 @@ func inRowKey(t *testing.T, m *mapping.Mapping, item attr.Item, name string) boo
 	return err != nil || !bytes.Equal(at, row)
 }
 
-// keyAttributes are the names of those that are the key of a DynamoDB table.
+// keyAttributes returns the names of the key attributes of a DynamoDB table.
 func (e *env) keyAttributes(table string) (names []string) {
 	e.t.Helper()
 	var described struct {
@@ -225,7 +227,7 @@ func (e *env) keyAttributes(table string) (names []string) {
 // largest is the fixture with the most items.
 const largest = "s8-paging"
 
-// subjects are all fixtures.
+// subjects returns all fixtures.
 func subjects(t *testing.T) []fixtures.Subject {
 	t.Helper()
 	all, err := fixtures.Subjects()
@@ -235,7 +237,7 @@ func subjects(t *testing.T) []fixtures.Subject {
 	return all
 }
 
-// fixtureEnv is an env with a fixture's rows and its mapping.
+// fixtureEnv returns an env with a fixture's rows and its mapping.
 func fixtureEnv(t *testing.T, files fs.FS) (*env, *mapping.Mapping) {
 	t.Helper()
 	text, err := fs.ReadFile(files, "mapping.yaml")

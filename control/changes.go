@@ -22,21 +22,22 @@ import (
 )
 
 const (
-	// maxCompared is how many rows of each side are read to find what changed.
+	// maxCompared limits the rows of each side that are compared.
 	maxCompared = 200_000
-	// maxChangedCells and maxChangedItems bound those of a row that are shown, and of a value maxPreviewCell bytes are.
+	// maxChangedCells and maxChangedItems limit the shown cells and items of a row,
+	// maxPreviewCell the bytes of a value.
 	maxChangedCells = 50
 	maxChangedItems = 20
 )
 
-// How a row or an item is other than before.
+// The kinds of changes of a row or an item.
 const (
 	added   = "added"
 	removed = "removed"
 	changed = "changed"
 )
 
-// counted is how many rows, or items, changed in which way.
+// counted has the numbers of changed rows, or items, by kind.
 type counted struct {
 	Added   int `json:"added"`
 	Removed int `json:"removed"`
@@ -54,7 +55,7 @@ func (c *counted) count(how string) {
 	}
 }
 
-// changedItem is a DynamoDB item that is other than before.
+// changedItem is a changed DynamoDB item.
 type changedItem struct {
 	Table  string          `json:"table"`
 	Change string          `json:"change"`
@@ -62,26 +63,26 @@ type changedItem struct {
 	After  json.RawMessage `json:"after,omitempty"`
 }
 
-// changedRow is a row that is other than before.
+// changedRow is a changed row.
 type changedRow struct {
 	Key    Bytes         `json:"key"`
 	Parts  []keyPart     `json:"parts,omitempty"`
 	Change string        `json:"change"`
-	Before []cell        `json:"before,omitempty"` // cells that are no more
-	After  []cell        `json:"after,omitempty"`  // cells that were not
-	More   int           `json:"more,omitempty"`   // cells and items that are not shown
+	Before []cell        `json:"before,omitempty"` // removed cells
+	After  []cell        `json:"after,omitempty"`  // added cells
+	More   int           `json:"more,omitempty"`   // number of cells and items that are not shown
 	Items  []changedItem `json:"items,omitempty"`
 }
 
-// changedTable is a table that is other than before.
+// changedTable is a changed table.
 type changedTable struct {
 	Name     string       `json:"name"` // its resource name
 	Instance string       `json:"instance"`
 	Table    string       `json:"table"`
-	Change   string       `json:"change"` // added, removed, or of its rows
+	Change   string       `json:"change"` // added, removed, or changed rows
 	Rows     counted      `json:"rows"`
 	Items    counted      `json:"items"`
-	Shown    []changedRow `json:"shown"` // the first of the rows
+	Shown    []changedRow `json:"shown"` // the first changed rows
 }
 
 type changes struct {
@@ -89,12 +90,12 @@ type changes struct {
 	To     string         `json:"to,omitempty"` // "" is now
 	Tables []changedTable `json:"tables"`
 	Cut    bool           `json:"cut,omitempty"` // not all rows were compared
-	left   int            // rows that may still be shown
-	read   int            // rows that were compared
-	bytes  int            // of what is shown
+	left   int            // number of rows that may still be shown
+	read   int            // number of compared rows
+	bytes  int            // bytes of the shown rows
 }
 
-// snapshotChanges answers what changed between a snapshot and another, or now.
+// snapshotChanges returns the changes between a snapshot and another one, or the present.
 func (s *Server) snapshotChanges(r *http.Request) (answer any, err error) {
 	out := &changes{From: r.PathValue("name"), To: r.URL.Query().Get("to"), Tables: []changedTable{}}
 	if out.left, err = limit(r.URL.Query(), defaultRows); err != nil {
@@ -130,7 +131,7 @@ func (s *Server) snapshotChanges(r *http.Request) (answer any, err error) {
 	return out, s.compare(r, out, before, after)
 }
 
-// past is a lab that holds a snapshot, with the Bigtable endpoint alone.
+// past returns a lab with the data of a snapshot and only the Bigtable endpoint.
 func (s *Server) past(ctx context.Context, kept *engine.Snapshot) (*lab.Lab, error) {
 	o := s.opts.Lab.Options()
 	l := lab.New(lab.Options{Clock: o.Clock, Logger: o.Logger, Project: o.Project, Instance: o.Instance, Faultless: true})
@@ -145,7 +146,7 @@ func (s *Server) past(ctx context.Context, kept *engine.Snapshot) (*lab.Lab, err
 
 // compare finds the tables that differ.
 func (s *Server) compare(r *http.Request, out *changes, before, after *lab.Lab) error {
-	sides := map[string][2]bool{} // the tables of either side
+	sides := map[string][2]bool{} // whether a table exists on each side
 	var names []string
 	for i, l := range []*lab.Lab{before, after} {
 		for _, t := range l.DB().Tables("") {
@@ -185,7 +186,8 @@ func (s *Server) compare(r *http.Request, out *changes, before, after *lab.Lab) 
 	return nil
 }
 
-// rowsOf are the rows of a table, without the bookkeeping of the DynamoDB endpoint; none where it is not there.
+// rowsOf returns the rows of a table, without the bookkeeping of the DynamoDB endpoint; none
+// if the table is missing.
 func rowsOf(ctx context.Context, l *lab.Lab, name string, there bool) iter.Seq2[btclient.Row, error] {
 	return func(yield func(btclient.Row, error) bool) {
 		if !there {
@@ -206,7 +208,7 @@ func rowsOf(ctx context.Context, l *lab.Lab, name string, there bool) iter.Seq2[
 	}
 }
 
-// rows compares the rows of a table, which come in the order of their keys.
+// rows compares the rows of a table, which arrive in the order of their keys.
 func (c *changes) rows(ctx context.Context, t *changedTable, mappings []*mapping.Mapping, before, after iter.Seq2[btclient.Row, error]) error {
 	nextBefore, stopBefore := pull.Seq2(before)
 	defer stopBefore()
@@ -245,7 +247,7 @@ func (c *changes) rows(ctx context.Context, t *changedTable, mappings []*mapping
 	return err
 }
 
-// row notes a row that differs.
+// row records a changed row.
 func (c *changes) row(t *changedTable, mappings []*mapping.Mapping, how string, was, is btclient.Row) {
 	t.Rows.count(how)
 	out := newChangedRow(mappings, how, was, is)
@@ -261,7 +263,7 @@ func (c *changes) row(t *changedTable, mappings []*mapping.Mapping, how string, 
 	t.Shown = append(t.Shown, *out)
 }
 
-// newChangedRow is a row that differs, without its cells.
+// newChangedRow returns a changed row without its cells.
 func newChangedRow(mappings []*mapping.Mapping, how string, was, is btclient.Row) *changedRow {
 	out := &changedRow{Key: bytesOf(is.Key), Change: how, Parts: partsBy(mappings, is)}
 	if out.Parts == nil {
@@ -270,12 +272,12 @@ func newChangedRow(mappings []*mapping.Mapping, how string, was, is btclient.Row
 	return out
 }
 
-// cellName distinguishes cells.
+// cellName returns a name that is unique among cells.
 func cellName(x mapping.Cell) string {
 	return fmt.Sprintf("%q %q %d %q", x.Family, x.Qualifier, x.Timestamp, x.Value)
 }
 
-// cells are those that others have not.
+// cells returns the cells that others lacks.
 func (c *changes) cells(row *changedRow, of, others []mapping.Cell) []cell {
 	has := make(map[string]bool, len(others))
 	for _, x := range others {
@@ -296,7 +298,7 @@ func (c *changes) cells(row *changedRow, of, others []mapping.Cell) []cell {
 	return rowOf(btclient.Row{Cells: found}).Cells
 }
 
-// items notes the DynamoDB items that differ. A row that is none of the mapping's has none.
+// items records the changed DynamoDB items. A row outside the mapping has none.
 func (c *changes) items(t *changedTable, row *changedRow, m *mapping.Mapping, was, is btclient.Row) {
 	of := func(r btclient.Row) map[string]attr.Item {
 		out := map[string]attr.Item{}
@@ -342,7 +344,7 @@ func (c *changes) items(t *changedTable, row *changedRow, m *mapping.Mapping, wa
 	}
 }
 
-// item is an item as it is shown, nothing of one that is not there or is large.
+// item returns an item in its shown form, or nil for a missing or large one.
 func (c *changes) item(item attr.Item) json.RawMessage {
 	if item == nil || c.left == 0 || c.bytes > maxPageBytes {
 		return nil

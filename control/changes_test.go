@@ -42,8 +42,8 @@ func (c snapshotChanges) table(name string) *tableChanges {
 	return &tableChanges{}
 }
 
-// TestSnapshotChanges: between a snapshot and now, and between two, the rows and items are told that came, went and
-// changed, with the cells that differ and no others.
+// TestSnapshotChanges: between a snapshot and the present, and between two, exactly the added,
+// removed and changed rows and items are reported, with the changed cells.
 func TestSnapshotChanges(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -117,7 +117,7 @@ func New(o Options) *Server {
 	handle("GET "+Prefix+"events", wantedParameters+" after kinds", false, s.events)
 	handle("GET "+Prefix+"openapi.yaml", "", false, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = w.Write(openAPI) // the client may have gone
+		_, _ = w.Write(openAPI) // the client may have left
 	})
 	handle("POST "+Prefix+"session", "", false, s.session)
 	api.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -142,7 +142,7 @@ func New(o Options) *Server {
 	return s
 }
 
-// answered returns the methods that a path of the API takes, besides that of the request.
+// answered returns the methods that a path of the API accepts, besides the request's own.
 func answered(api *http.ServeMux, r *http.Request) []string {
 	var out []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
@@ -170,14 +170,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, &Error{http.StatusForbidden, "host", fmt.Sprintf("the host %q is not one of this server", r.Host), "ask it as localhost, or start it with --allow-host"})
 		return
 	}
-	if path := r.URL.EscapedPath(); path != cleaned(path) { // else it is redirected, in HTML, to where nobody asked
+	if path := r.URL.EscapedPath(); path != cleaned(path) { // otherwise the mux would redirect it with HTML
 		fail(w, s.unknown(r))
 		return
 	}
 	s.handler.ServeHTTP(w, r)
 }
 
-// cleaned is a path without empty parts, "." and "..".
+// cleaned returns a path without empty parts, "." and "..".
 func cleaned(name string) string {
 	clean := path.Clean(name)
 	if clean != "/" && strings.HasSuffix(name, "/") {
@@ -247,8 +247,8 @@ func asError(err error) *Error {
 	return &Error{http.StatusInternalServerError, "internal", err.Error(), "the log of the server may say more"}
 }
 
-// statusOf is the status that an error is or wraps, and its text: what was done, and what Bigtable said of it. It is
-// nil for an error that is not Bigtable's.
+// statusOf returns the status in an error and its text: the action, and Bigtable's message. It
+// is nil for an error without a Bigtable status.
 func statusOf(err error) (*status.Status, string) {
 	inner, ok := errors.AsType[interface {
 		error
@@ -261,10 +261,10 @@ func statusOf(err error) (*status.Status, string) {
 	return st, strings.Replace(err.Error(), inner.Error(), st.Message(), 1)
 }
 
-// tablesRemedy is the remedy for a table that is not there.
+// tablesRemedy is the remedy for an unknown table.
 const tablesRemedy = "GET " + Prefix + "tables lists the tables of both endpoints, by Bigtable's names too"
 
-// mayBeFault is the remedy for what goes wrong without the request being wrong.
+// mayBeFault is the remedy for errors whose request is correct.
 const mayBeFault = "try it again; GET " + Prefix + "faults has the faults that strike such calls, with their hits"
 
 func fail(w http.ResponseWriter, err error) {
@@ -281,10 +281,10 @@ func reply(w http.ResponseWriter, code int, answer any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_, _ = w.Write(append(text, '\n')) // the client may have gone
+	_, _ = w.Write(append(text, '\n')) // the client may have left
 }
 
-// secured sets what every answer says to browsers.
+// secured sets the security headers of every answer.
 func secured(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -298,7 +298,8 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// authorized lets requests pass that show the token and are none of another page's.
+// authorized passes requests on that have the token and do not come from a page of another
+// origin.
 func (s *Server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !sameOrigin(r) {
@@ -318,8 +319,9 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 	})
 }
 
-// sameOrigin reports whether a request is of no web page, or of one of the server's own. A browser may leave out
-// Sec-Fetch-Site, as over HTTP with a name that is not of this machine; then its Origin tells, also of what is only read.
+// sameOrigin reports whether a request comes from no web page, or from one of the server's
+// own. A browser may omit Sec-Fetch-Site, as over HTTP with a name other than this machine's;
+// then its Origin decides, also for reads.
 func sameOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "":
@@ -336,7 +338,7 @@ func sameOrigin(r *http.Request) bool {
 	return err == nil && strings.EqualFold(u.Host, r.Host)
 }
 
-// cookieName has the port in it: to browsers a cookie is of all servers of a host.
+// cookieName contains the port: browsers share a cookie among all servers of a host.
 func cookieName(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -345,13 +347,13 @@ func cookieName(r *http.Request) string {
 	return cookies + port
 }
 
-// session gives a page a cookie for the token that it has shown.
+// session sets a page's cookie for the token in its request.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: s.opts.Token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	reply(w, http.StatusOK, struct{}{})
 }
 
-// home is the first page for a browser, and lists the API for everyone else.
+// home serves the first page to a browser, and a list of the API to other clients.
 func home(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
 	if strings.Contains(r.Header.Get("Accept"), "text/html") {
@@ -359,8 +361,9 @@ func home(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, homeText) // the client may have gone
+	_, _ = io.WriteString(w, homeText) // the client may have left
 }
 
-// context of what the API reads for itself: no fault strikes it, and it is not kept among the requests.
+// own returns the context of the API's own reads: faults do not affect them, and they are not
+// recorded.
 func own(r *http.Request) context.Context { return lab.Probe(r.Context()) }

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 
 const token = labserver.Token
 
-// env is a lab with its control API, which a test asks over HTTP.
+// env is a lab with its control API, which a test calls over HTTP.
 type env struct {
 	t   *testing.T
 	lab *lab.Lab
@@ -63,7 +63,7 @@ func newEnvOf(t *testing.T, o labserver.Options) *env {
 	return &env{t, s.Lab, s.DynamoDB, s.API, s.URL}
 }
 
-// ask makes a request of the API and decodes what is answered.
+// ask sends a request to the API and decodes the answer.
 func (e *env) ask(method, path, body string, into any, change ...func(*http.Request)) int {
 	e.t.Helper()
 	r, err := http.NewRequestWithContext(e.t.Context(), method, e.url+control.Prefix+path, strings.NewReader(body))
@@ -91,7 +91,7 @@ func (e *env) ask(method, path, body string, into any, change ...func(*http.Requ
 	return resp.StatusCode
 }
 
-// must is ask for what is to be done.
+// must is ask for a request that must succeed.
 func (e *env) must(method, path, body string, into any) {
 	e.t.Helper()
 	var raw json.RawMessage
@@ -135,8 +135,8 @@ func (e *env) createRows(table string, keys ...string) {
 	}
 }
 
-// TestAcceptance is what a program of any language does by HTTP alone: items, a
-// snapshot, half of them deleted, restored, expired, and a fault that a client outlives.
+// TestAcceptance does with HTTP alone, as a program in any language can: items, a snapshot,
+// deleting half of them, a restore, expiry, and a fault that a client survives.
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -181,7 +181,7 @@ func TestAcceptance(t *testing.T) {
 		t.Fatalf("%d items are back", n)
 	}
 
-	// A fault that a client outlives.
+	// A fault that a client survives.
 	var fault struct {
 		ID   int
 		Hits int
@@ -192,7 +192,8 @@ func TestAcceptance(t *testing.T) {
 	write := &btpb.MutateRowRequest{TableName: "projects/p/instances/i/tables/t", RowKey: []byte("k"), Mutations: []*btpb.Mutation{
 		{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{FamilyName: "f", Value: []byte("v")}}},
 	}}
-	// In this process only the DynamoDB endpoint calls: what a client meets over a port is in cmd/tabletop.
+	// In this process only the DynamoDB endpoint calls; cmd/tabletop tests clients over a
+	// port.
 	if _, err := data.MutateRow(t.Context(), write); err != nil {
 		t.Errorf("behind the endpoint: %v", err)
 	}
@@ -326,7 +327,8 @@ func TestRows(t *testing.T) {
 			t.Errorf("a row of keys alone has %d cells and counts %d", len(r.Cells), r.Count)
 		}
 	}
-	// Sums of the map are the requests that clients made: the six here, and none of the API's own above.
+	// The sums of the map are the clients' requests: the six here, without the API's own
+	// above.
 	client := btclient.New(e.lab.Bigtable().Conn(), "p", "i", btclient.Options{})
 	for i := range 6 {
 		if err := client.MutateRow(t.Context(), "t", fmt.Appendf(nil, "k%d", i), []*btpb.Mutation{btclient.SetCell("f", []byte("q"), 1000, []byte("v"))}); err != nil {
@@ -346,7 +348,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestRefusals: whatever is wrong with a request, the answer says what and what to do.
+// TestRefusals: for any faulty request, the answer has the fault and a remedy.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -458,7 +460,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRefusals_Allow: what does not take a method says which ones it takes.
+// TestRefusals_Allow: a refused method lists the accepted ones.
 func TestRefusals_Allow(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -475,7 +477,8 @@ func TestRefusals_Allow(t *testing.T) {
 	}
 }
 
-// TestSnapshots_Bounds: what has no room is refused, and what has a name is replaced.
+// TestSnapshots_Bounds: snapshots beyond the limits are refused, and one with an existing name
+// replaces the old one.
 func TestSnapshots_Bounds(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -495,7 +498,8 @@ func TestSnapshots_Bounds(t *testing.T) {
 	}
 }
 
-// TestRequests: both endpoints are seen, with what they asked each other, live and afterwards.
+// TestRequests: requests of both endpoints are recorded, with the calls between them, live and
+// afterwards.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -559,7 +563,7 @@ func TestRequests(t *testing.T) {
 	if len(one.Calls) == 0 || one.Calls[0].Endpoint != "bigtable" || one.Calls[0].Cause != one.RequestID || !bytes.Contains(one.Request, []byte(`"orders"`)) || len(one.Calls[0].Request) == 0 {
 		t.Errorf("got %+v", one)
 	}
-	// As Bigtable: what a query became.
+	// The Bigtable calls of a query.
 	var query struct {
 		Response struct{ Count int }
 		Calls    []record
@@ -570,7 +574,7 @@ func TestRequests(t *testing.T) {
 	}) {
 		t.Errorf("got %+v", query)
 	}
-	// What was asked by the API is among the requests, like what came over the endpoint.
+	// Requests through the API are recorded like those of the endpoint.
 	if code := e.ask("POST", "query", `{"operation":"GetItem","request":{"TableName":"none","Key":{"k":{"S":"a"}}}}`, nil); code != http.StatusBadRequest {
 		t.Errorf("%d", code)
 	}
@@ -607,7 +611,7 @@ func TestMigrate(t *testing.T) {
 	}
 }
 
-// TestOpenAPI: the description has exactly the paths that are answered.
+// TestOpenAPI: the description has exactly the served paths.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("openapi.yaml")
@@ -632,7 +636,7 @@ func TestOpenAPI(t *testing.T) {
 			taken[route] += " body"
 		}
 	}
-	// Whatever a route does not take is refused by name, so that its refusal says what it takes.
+	// Each route rejects unknown names, and the error lists its own.
 	e := newEnv(t)
 	for route := range described {
 		method, path, _ := strings.Cut(route, " ")
@@ -677,8 +681,8 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// TestInsights: the keys that are used most are counted while insights are on, those of an index by what reads it, and
-// not while they are off.
+// TestInsights: the most used keys are counted while insights are on, for an index by the
+// reads of it, and not while they are off.
 func TestInsights(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -731,8 +735,8 @@ func TestInsights(t *testing.T) {
 	}
 }
 
-// TestTableAdmin: families come, change and go, rows of a prefix and all are dropped, and a table is deleted; what is wrong
-// says so and changes nothing.
+// TestTableAdmin: families are created, changed and dropped, rows of a prefix and all rows are
+// dropped, and a table is deleted; a faulty request returns an error and changes nothing.
 func TestTableAdmin(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

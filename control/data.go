@@ -25,13 +25,13 @@ import (
 
 const (
 	defaultRows = 100
-	// maxRows bounds the entries of a page, of any kind.
+	// maxRows limits the entries of a page, of any kind.
 	maxRows = 1000
-	// maxPageBytes ends a page of rows that has grown so large.
+	// maxPageBytes is the size at which a page of rows ends.
 	maxPageBytes = 4 << 20
 )
 
-// Bytes are bytes in JSON: as base64, and as text if they are UTF-8. Either may be given.
+// Bytes are bytes in JSON: as base64, and as text if they are UTF-8. Requests may have either.
 type Bytes struct {
 	Base64 string  `json:"base64"`
 	Text   *string `json:"text,omitempty"`
@@ -67,7 +67,7 @@ func (s *Server) info(*http.Request) (any, error) {
 	}, nil
 }
 
-// state is what experiments have made of the server, as info has it too.
+// state returns the parts of the server's state that experiments change, which info includes.
 func (s *Server) state() any {
 	return struct {
 		Clock     clockState `json:"clock"`
@@ -96,8 +96,8 @@ type table struct {
 	Table    string   `json:"table"`    // its id
 	Families []family `json:"families"`
 	Splits   []Bytes  `json:"splits,omitempty"`
-	DynamoDB []string `json:"dynamodb,omitempty"` // the tables whose items its rows are; not of one that is asked for
-	Own      bool     `json:"own,omitempty"`      // the DynamoDB endpoint keeps it for itself
+	DynamoDB []string `json:"dynamodb,omitempty"` // tables whose items are stored in its rows; only in lists
+	Own      bool     `json:"own,omitempty"`      // a table of the DynamoDB endpoint itself
 }
 
 func tableOf(t *engine.Table) table {
@@ -112,7 +112,7 @@ func tableOf(t *engine.Table) table {
 	return out
 }
 
-// ids are the instance and the table in the resource name of a table.
+// ids returns the instance and the table in the resource name of a table.
 func ids(name string) (instance, table string) {
 	parent, table, _ := strings.Cut(name, "/tables/")
 	return parent[strings.LastIndex(parent, "/")+1:], table
@@ -130,7 +130,7 @@ func (s *Server) tables(r *http.Request) (any, error) {
 	over := map[string][]string{} // by the name of the Bigtable table
 	for _, name := range names {
 		out.DynamoDB = append(out.DynamoDB, name)
-		// A table whose mapping is not given has rows that nobody can read as items.
+		// The rows of a table without its mapping cannot be read as items.
 		if m, err := s.opts.Endpoint.Mapping(own(r), name); err == nil {
 			at := s.opts.Lab.TableName(m.TargetTable())
 			over[at] = append(over[at], name)
@@ -144,13 +144,13 @@ func (s *Server) tables(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// dynamoDBTables are the names of the tables behind the DynamoDB endpoint; none if it is closed.
+// dynamoDBTables returns the names of the DynamoDB tables; none if the endpoint is closed.
 func (s *Server) dynamoDBTables(ctx context.Context) ([]string, error) {
 	var names []string
 	for start := ""; ; {
 		request := []byte("{}")
 		if start != "" {
-			request, _ = json.Marshal(map[string]string{"ExclusiveStartTableName": start}) // a map of strings
+			request, _ = json.Marshal(map[string]string{"ExclusiveStartTableName": start}) // a map of strings never fails
 		}
 		answer, err := s.opts.Endpoint.Call(ctx, "ListTables", request)
 		if errors.Is(err, dynamodb.ErrClosed) {
@@ -173,7 +173,8 @@ func (s *Server) dynamoDBTables(ctx context.Context) ([]string, error) {
 	}
 }
 
-// tableName is the resource name of the table in a path, which is one of the lab's project unless ?project= says another.
+// tableName returns the resource name of the table in a path, in the lab's project by default
+// or in ?project=.
 func (s *Server) tableName(r *http.Request) string {
 	project := cmp.Or(r.URL.Query().Get("project"), s.opts.Lab.Options().Project)
 	return "projects/" + project + "/instances/" + r.PathValue("instance") + "/tables/" + r.PathValue("table")
@@ -195,8 +196,8 @@ func (s *Server) table(r *http.Request) (any, error) {
 	}
 	return struct {
 		table
-		Keys  []ruleKeys `json:"keys,omitempty"` // of a table of mappings
-		Bytes int64      `json:"bytes"`          // about, as SampleRowKeys has it
+		Keys  []ruleKeys `json:"keys,omitempty"` // of a table with mappings
+		Bytes int64      `json:"bytes"`          // approximate, from SampleRowKeys
 	}{tableOf(t), keysOf(mappings), samples[len(samples)-1].OffsetBytes}, nil
 }
 
@@ -211,7 +212,7 @@ type row struct {
 	Key   Bytes     `json:"key"`
 	Parts []keyPart `json:"parts,omitempty"` // of the key, by the mapping of the table
 	Cells []cell    `json:"cells"`           // in storage order, all versions
-	Count int       `json:"count,omitempty"` // of cells, where they are left out
+	Count int       `json:"count,omitempty"` // number of cells, if they are omitted
 }
 
 func rowOf(r btclient.Row) row {
@@ -222,7 +223,7 @@ func rowOf(r btclient.Row) row {
 	return out
 }
 
-// client reads and writes the instance in a path.
+// client returns a client of the instance in a path.
 func (s *Server) client(r *http.Request) (*btclient.Client, string, error) {
 	name := s.tableName(r)
 	if _, err := s.opts.Lab.DB().Table(name); err != nil {
@@ -233,7 +234,7 @@ func (s *Server) client(r *http.Request) (*btclient.Client, string, error) {
 	return btclient.New(s.opts.Lab.Bigtable().Conn(), project, instance, btclient.Options{}), id, nil
 }
 
-// param is a parameter that is given as text, or as base64 with "64" behind its name.
+// param returns a parameter, given as text, or as base64 with "64" appended to its name.
 func param(q url.Values, name string) ([]byte, error) {
 	if q.Has(name + "64") {
 		b, err := base64.StdEncoding.DecodeString(q.Get(name + "64"))
@@ -245,7 +246,7 @@ func param(q url.Values, name string) ([]byte, error) {
 	return []byte(q.Get(name)), nil
 }
 
-// yes is a parameter that is true or false.
+// yes returns a boolean parameter; otherwise is the default.
 func yes(q url.Values, name string, otherwise bool) (bool, error) {
 	switch text := q.Get(name); text {
 	case "":
@@ -352,7 +353,8 @@ func (s *Server) rows(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// filterOf is the filter of ?match=, a regular expression of whole row keys, and ?filter=, a RowFilter in JSON; nil for none.
+// filterOf returns the filter of ?match=, a regular expression of whole row keys, and
+// ?filter=, a RowFilter in JSON; nil without them.
 func filterOf(q url.Values) (*btpb.RowFilter, error) {
 	var all []*btpb.RowFilter
 	match, err := param(q, "match")
@@ -378,7 +380,8 @@ func filterOf(q url.Values) (*btpb.RowFilter, error) {
 	return btclient.Chain(all...), nil
 }
 
-// after is the first key behind all that begin with prefix; nil if there is none.
+// after returns the first key after all keys that begin with prefix; nil if no such key
+// exists.
 func after(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] < 0xff {
@@ -409,10 +412,10 @@ func (s *Server) row(r *http.Request) (any, error) {
 	return nil, notFound("row", string(key), "GET "+Prefix+"tables/{instance}/{table}/rows lists them")
 }
 
-// putRow is a row to be written.
+// putRow is a row to write.
 type putRow struct {
 	Key    Bytes `json:"key"`
-	Delete bool  `json:"delete"` // the whole row, before cells are set
+	Delete bool  `json:"delete"` // delete the whole row before setting cells
 	Cells  []struct {
 		Family    string `json:"family"`
 		Qualifier Bytes  `json:"qualifier"`

@@ -14,25 +14,26 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// unchanged is said of a row that an edit would leave as it is.
+// unchanged is the change of an edit that leaves the row as it is.
 const unchanged = "none"
 
-// timeOfWrite is the time of a cell that gets the one of the write, as Bigtable's API has it.
+// timeOfWrite makes a cell get the time of the write, as in Bigtable's API.
 const timeOfWrite = -1
 
-// edit is what a write of an item does to its row.
+// edit is the effect of a write of an item on its row.
 type edit struct {
 	*changedRow
-	Kept    int    `json:"kept,omitempty"`    // cells that differ by nothing but the time of the write
-	Refused string `json:"refused,omitempty"` // why it cannot be done; then there is nothing else
+	Kept    int    `json:"kept,omitempty"`    // number of cells that differ only in the time of the write
+	Refused string `json:"refused,omitempty"` // reason for a refusal; all else is then empty
 }
 
-// previewItem answers which cells a PutItem or a DeleteItem would change, and changes nothing. Entries of secondary
-// indexes are not among them: those are rows of other keys, which the calls of the operation tell.
+// previewItem returns the cells that a PutItem or a DeleteItem would change, and changes
+// nothing. It excludes entries of secondary indexes, which are rows with other keys; the calls
+// of the operation show them.
 func (s *Server) previewItem(r *http.Request) (any, error) {
 	var in struct {
 		Put    json.RawMessage `json:"put"`    // an item
-		Delete json.RawMessage `json:"delete"` // the key of one
+		Delete json.RawMessage `json:"delete"` // the key of an item
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
@@ -73,7 +74,7 @@ func (s *Server) previewItem(r *http.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		// What another item of the row has there stays: the endpoint refuses to write over it.
+		// The cells of another item in this row stay: the endpoint refuses to overwrite it.
 		if old, err := m.Item(found, item); err == nil && old == nil {
 			continue
 		}
@@ -85,12 +86,13 @@ func (s *Server) previewItem(r *http.Request) (any, error) {
 	}
 	out := difference(m, was, is)
 	if in.Put == nil && len(was.Cells) == 0 {
-		out.Change = unchanged // there is no such item
+		out.Change = unchanged // the item does not exist
 	}
 	return out, nil
 }
 
-// difference is what makes a row of another one, with the cells that only one of them has.
+// difference returns the edit from one row to another, with the cells that only one of them
+// has.
 func difference(m *mapping.Mapping, was, is mapping.Row) edit {
 	how := changed
 	switch {
@@ -107,7 +109,7 @@ func difference(m *mapping.Mapping, was, is mapping.Row) edit {
 		x.Timestamp = timeOfWrite
 		return cellName(x)
 	}
-	times := map[string]int64{} // of the newest cell that is otherwise the same
+	times := map[string]int64{} // of the newest cell that is otherwise equal
 	for _, x := range slices.Backward(was.Cells) {
 		times[untimed(x)] = x.Timestamp
 	}

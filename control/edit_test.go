@@ -22,7 +22,7 @@ type editedCell struct {
 	Timestamp        int64
 }
 
-// String has no more of the value than is told of it: a KiB.
+// String returns the cell with the first KiB of its value, the part that the API shows.
 func (c editedCell) String() string {
 	const most = 1 << 10 / 3 * 4
 	return fmt.Sprintf("%s:%s=%s", c.Family, c.Qualifier.Base64, c.Value.Base64[:min(len(c.Value.Base64), most)])
@@ -36,8 +36,9 @@ type editedRow struct {
 	Refused       string
 }
 
-// TestPreviewItem_Fixtures: what a put or a delete is said to change is what it changes: of each item of all fixtures one attribute
-// after the other is changed, and at the end the item is deleted.
+// TestPreviewItem_Fixtures: a put or a delete changes exactly the previewed cells. For each
+// item of all fixtures, one attribute after the other is changed, and at the end the item is
+// deleted.
 func TestPreviewItem_Fixtures(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjects(t) {
@@ -137,7 +138,7 @@ func (e *env) tries(operation, request string) bool {
 
 func sorted(list []string) []string { return slices.Sorted(slices.Values(list)) }
 
-// without are those of a list that another one has not, each as often.
+// without returns the elements of a list that the other one lacks, counted with multiplicity.
 func without(list, other []string) []string {
 	left := map[string]int{}
 	for _, x := range other {
@@ -154,7 +155,7 @@ func without(list, other []string) []string {
 	return out
 }
 
-// TestPreviewItem_Refused: what is no item, or none of the mapping, is told.
+// TestPreviewItem_Refused: an invalid item, or one outside the mapping, is an error.
 func TestPreviewItem_Refused(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -49,8 +49,8 @@ func (s *Server) restoreSnapshot(r *http.Request) (any, error) {
 	return kept, s.opts.Lab.Restore(r.Context(), kept.kept)
 }
 
-// maxLead is how far ahead of the machine's the clock may be. The difference of two times ends at 292 years: a clock
-// that is further ahead would stand still.
+// maxLead is the largest lead of the clock over the machine's. Differences of two times end at
+// 292 years: a clock further ahead would stop.
 const maxLead = 290 * 365 * 24 * time.Hour
 
 type clockState struct {
@@ -105,7 +105,7 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 			return nil, badRequest("advance is %q, want a duration such as 90s, 25h or 3d: time moves forward", in.Advance)
 		}
 	}
-	// Sub, by which a set came here, goes no further than 292 years.
+	// Sub, which computed by for a set, saturates at 292 years.
 	if last := from(maxLead); by > 0 && (by == math.MaxInt64 || c.Now().Add(by).After(last)) {
 		return nil, badRequest("the clock goes no further than 290 years from now by the machine's, which is %s", last.UTC().Format(time.RFC3339))
 	}
@@ -145,8 +145,8 @@ func (s *Server) dump(r *http.Request) (any, error) {
 
 // faultJSON is a fault in requests and answers.
 type faultJSON struct {
-	ID   uint64 `json:"id,omitempty"`   // of a fault that is armed
-	Hits *int   `json:"hits,omitempty"` // likewise
+	ID   uint64 `json:"id,omitempty"`   // of an armed fault
+	Hits *int   `json:"hits,omitempty"` // of an armed fault
 
 	Endpoint       string                     `json:"endpoint"` // "bigtable" or "dynamodb"
 	Method         string                     `json:"method"`   // an RPC or an operation; "*" for all
@@ -165,7 +165,7 @@ type faultJSON struct {
 	Times          *int                       `json:"times,omitempty"`
 	Probability    *float64                   `json:"probability,omitempty"`
 
-	Warnings []string `json:"warnings,omitempty"` // of the answer: why it strikes nothing as things are
+	Warnings []string `json:"warnings,omitempty"` // of the answer: reasons why the fault has no effect at present
 }
 
 // effects are the names of effects.
@@ -257,7 +257,7 @@ func (s *Server) spec(f *faultJSON) (fault.Spec, error) {
 	return out, nil
 }
 
-// checkItem refuses what no request names: a fault for it would never strike.
+// checkItem rejects an item that no request can name: its fault would never have an effect.
 func checkItem(item map[string]json.RawMessage) error {
 	text, err := json.Marshal(item)
 	if err == nil {
@@ -269,7 +269,7 @@ func checkItem(item map[string]json.RawMessage) error {
 	return nil
 }
 
-// armed is what a fault that is armed looks like: as it was given, with its number and hits.
+// armed returns the JSON of an armed fault: its request, with its number and hits.
 func armed(f *fault.Fault) faultJSON {
 	spec, hits := *f.Spec(), f.Hits()
 	out := faultJSON{
@@ -315,7 +315,7 @@ func (s *Server) faults(*http.Request) (any, error) {
 	return map[string]any{"faults": out}, nil
 }
 
-// maxFaults bounds those that are armed.
+// maxFaults limits the number of armed faults.
 const maxFaults = 256
 
 func (s *Server) addFault(r *http.Request) (any, error) {

@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
-// fakeConn is the connection under a request: what was answered, and the deadlines that were set. Time stands
-// still on it until somebody has to wait, and then goes to the deadline; without one it would wait for ever.
+// fakeConn is the connection of a request: it records the answer and the deadlines. Its time
+// stands still until a caller waits, and then jumps to the deadline; without a deadline the
+// wait is endless.
 type fakeConn struct {
 	mu          sync.Mutex
 	header      http.Header
 	status      int
 	text        strings.Builder
 	read, write time.Time
-	flushed     chan struct{} // gets one for each flush, if it is not nil
-	unread      bool          // the client reads no more
+	flushed     chan struct{} // receives a value for each flush, unless it is nil
+	unread      bool          // the client has stopped reading
 }
 
 func (c *fakeConn) Header() http.Header {
@@ -69,14 +70,14 @@ func (c *fakeConn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// stop lets the client read no more.
+// stop makes the client stop reading.
 func (c *fakeConn) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unread = true
 }
 
-// slowBody is the body of a client that sends some and then nothing.
+// slowBody is the body of a client that sends a part and then nothing.
 type slowBody struct {
 	*strings.Reader
 	conn *fakeConn

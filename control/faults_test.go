@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
-// hits returns how often the faults that are armed did strike.
+// hits returns the hits of the armed faults.
 func (e *env) hits() (out []int) {
 	e.t.Helper()
 	var armed struct{ Faults []struct{ Hits int } }
@@ -22,8 +22,8 @@ func (e *env) hits() (out []int) {
 	return out
 }
 
-// TestQuery_Faults: faults of DynamoDB strike what is asked by query as they strike the endpoint's clients, unless it says
-// that they do not.
+// TestQuery_Faults: faults of DynamoDB affect requests of query like those of the endpoint's
+// clients, unless the query excludes them.
 func TestQuery_Faults(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -40,7 +40,7 @@ func TestQuery_Faults(t *testing.T) {
 	}
 	for _, c := range []struct {
 		fault  string
-		there  bool // the item afterwards
+		there  bool // the item exists afterwards
 		status int
 		code   string
 	}{
@@ -83,14 +83,14 @@ func TestQuery_Faults(t *testing.T) {
 	if len(read.Response.UnprocessedItems["orders"]) != 1 || there("c") || !there("d") {
 		t.Errorf("got %+v", read)
 	}
-	// What the API does by itself, none strikes.
+	// Faults do not affect the API's own calls.
 	e.must("POST", "faults", `{"endpoint":"dynamodb","method":"*","effect":"fail","code":"Throttling"}`, nil)
 	e.must("POST", "items/orders", `{"items":[{"k":{"S":"e"}}]}`, nil)
 	e.must("GET", "items/orders", "", nil)
 	e.must("GET", "tables", "", nil)
 }
 
-// TestClock_Last: the clock goes on wherever it may be taken.
+// TestClock_Last: the clock continues from any accepted time.
 func TestClock_Last(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -103,14 +103,14 @@ func TestClock_Last(t *testing.T) {
 		t.Errorf("%d %+v", code, got)
 	}
 	first := e.lab.Clock().Now()
-	for e.lab.Clock().Now().Equal(first) { // it would stand still
+	for e.lab.Clock().Now().Equal(first) { // otherwise it stands still
 		if t.Context().Err() != nil {
 			t.Fatal("the clock stands still")
 		}
 	}
 }
 
-// TestSnapshots_Names: a snapshot is come back to by any name that it was taken by.
+// TestSnapshots_Names: every accepted name of a snapshot works for a restore.
 func TestSnapshots_Names(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -121,7 +121,8 @@ func TestSnapshots_Names(t *testing.T) {
 	}
 }
 
-// TestFaults_Codes: a code is taken by the names that clients have for it, and as GET faults shows it.
+// TestFaults_Codes: a code is accepted by the names that clients use for it, and by that of
+// GET faults.
 func TestFaults_Codes(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -141,7 +142,8 @@ func TestFaults_Codes(t *testing.T) {
 	}
 }
 
-// TestFaults_Warnings: a fault for what is not there is armed, and the answer says why it strikes nothing.
+// TestFaults_Warnings: a fault for a missing table is armed, and the answer explains why it
+// has no effect.
 func TestFaults_Warnings(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -172,7 +174,7 @@ func TestFaults_Warnings(t *testing.T) {
 	}
 }
 
-// TestRequests_Before: who is shown a part of the requests is told of the rest.
+// TestRequests_Before: a partial list of requests says how to get the rest.
 func TestRequests_Before(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -199,10 +201,10 @@ func TestRequests_Before(t *testing.T) {
 	}
 }
 
-// TestFaults_Log: what a fault made go wrong is no error of the log, and what else does is one.
+// TestFaults_Log: errors of faults are not errors in the log, others are.
 func TestFaults_Log(t *testing.T) {
 	t.Parallel()
-	var log bytes.Buffer // written by the requests below alone
+	var log bytes.Buffer // written only by the requests below
 	e := newEnvOf(t, labserver.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	e.query("CreateTable", createTable)
 	const put = `{"operation":"PutItem","request":{"TableName":"orders","Item":{"k":{"S":"a"}}}}`

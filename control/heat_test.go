@@ -49,7 +49,7 @@ const (
 	loadAll     = loadMinutes * loadAMinute
 )
 
-// load makes a table and ten minutes of writes to it, and returns the map.
+// load creates a table, writes to it for ten minutes, and returns the map.
 func (e *env) load(table string, step time.Duration, limit int, key func(i int) string) heatMap {
 	e.t.Helper()
 	e.createRows(table)
@@ -84,7 +84,7 @@ func (e *env) load(table string, step time.Duration, limit int, key func(i int) 
 	return m
 }
 
-// hotTablets are what ListHotTablets says, by the minute.
+// hotTablets returns the results of ListHotTablets, by minute.
 func (e *env) hotTablets(begin time.Time) [loadMinutes][]*btapb.HotTablet {
 	e.t.Helper()
 	var out [loadMinutes][]*btapb.HotTablet
@@ -110,8 +110,8 @@ func (e *env) cluster() string {
 	return heat.Places[0].Cluster
 }
 
-// TestHeat: of ten minutes of known load the API has a diagonal, a line and an even field, sums that are those of the
-// requests, and ListHotTablets names the hot range by the minute.
+// TestHeat: ten minutes of known load give a diagonal, a line and an even field, with the sums
+// of the requests, and ListHotTablets names the hot range of each minute.
 func TestHeat(t *testing.T) {
 	t.Parallel()
 	const ranges = 50
@@ -132,7 +132,7 @@ func TestHeat(t *testing.T) {
 		}
 		for i, c := range m.Columns {
 			for at, n := range c.Cells {
-				// A minute's rows are a tenth of the axis; the ranges at its ends are shared.
+				// A minute's rows are a tenth of the axis; they share the ranges at its ends.
 				if on := at >= i*len(m.Keys)/loadMinutes-2 && at <= (i+1)*len(m.Keys)/loadMinutes+2; !on && n.Writes > 0 {
 					t.Errorf("minute %d has %d writes at %d of %d, off the diagonal", i, n.Writes, at, len(m.Keys))
 				}
@@ -205,7 +205,8 @@ func TestHeat(t *testing.T) {
 	})
 }
 
-// TestHeat_Clusters: a table's map has the requests of all its clusters, or those of the one that is named.
+// TestHeat_Clusters: a table's map has the requests of all its clusters, or those of the named
+// one.
 func TestHeat_Clusters(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -255,8 +256,8 @@ func TestHeat_Clusters(t *testing.T) {
 	}
 }
 
-// TestHeat_Own: what the API reads and writes for itself is no load, as it is none of the requests; what a client asks of
-// either endpoint, and what query asks in its name, is.
+// TestHeat_Own: the API's own reads and writes are neither load nor recorded requests; those
+// of clients of either endpoint, and of query in their name, are both.
 func TestHeat_Own(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -283,7 +284,7 @@ func TestHeat_Own(t *testing.T) {
 		}
 		return n
 	}
-	e.createRows("t", "a", "b") // it writes rows by the API
+	e.createRows("t", "a", "b") // the API itself writes rows
 	for range 10 {
 		for _, path := range []string{"tables/i/t/rows", "tables/i/t/row?key=a", "tables/" + over + "/rows", "items/orders", "dump"} {
 			e.must("GET", path, "", nil)
@@ -315,7 +316,7 @@ func TestHeat_Own(t *testing.T) {
 	}
 }
 
-// TestHeat_NoTable: there is no map of a table that is not there.
+// TestHeat_NoTable: an unknown table has no map.
 func TestHeat_NoTable(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -32,11 +32,11 @@ func described(t *testing.T) map[string][]string {
 	return routes
 }
 
-// goNames are what a program in another language does not know.
+// goNames are words that a program in another language does not know.
 var goNames = regexp.MustCompile(`rpc error|json:|Go (struct|value)|strconv|struct field|base64\.|parsing time|\b(control|lab|attr|codes|http|time)\.[A-Z]|\b(u?int(64|32)?|float64|RawMessage)\b|<nil>|%!`)
 
-// TestHostile: whatever a path, a parameter or a body is, each route answers in JSON, and what it
-// refuses with what is wrong and what to do.
+// TestHostile: for any path, parameter or body, each route answers in JSON, and a refusal has
+// the fault and a remedy.
 func TestHostile(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -106,7 +106,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestErrors_Bigtable: what Bigtable refuses is said in its own words, with which of the rows was meant, and none of Go's.
+// TestErrors_Bigtable: an error of Bigtable keeps its own words, with the row concerned, and
+// without Go's terms.
 func TestErrors_Bigtable(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -11,23 +11,23 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// keyPart is what a part of the template of a rule wrote into a row key.
+// keyPart is the part of a row key that a part of a rule's template wrote.
 type keyPart struct {
-	Segment int    `json:"segment"`           // that it is of, from 0
-	Name    string `json:"name,omitempty"`    // of the attribute or the capture; none of a literal
-	Encoder string `json:"encoder,omitempty"` // as the mapping has it
+	Segment int    `json:"segment"`           // its segment, from 0
+	Name    string `json:"name,omitempty"`    // name of the attribute or the capture; empty for a literal
+	Encoder string `json:"encoder,omitempty"` // as in the mapping
 	Bytes   Bytes  `json:"bytes"`             // without delimiters and escapes
-	Value   string `json:"value,omitempty"`   // what was encoded: a time as RFC 3339
+	Value   string `json:"value,omitempty"`   // the encoded value; a time as RFC 3339
 }
 
-// keyParts are the parts of the key of a row, as a rule or, for "", the rule that fits best wrote it; none of a
-// layout without rules.
+// keyParts returns the parts of the key of a row, by a rule or, for "", by the best matching
+// rule; none for layouts without rules.
 func keyParts(m *mapping.Mapping, rule string, row mapping.Row) []keyPart {
 	cut := (*layout.Mapping)(m).CutRowKey(rule, row)
 	out := make([]keyPart, 0, len(cut))
 	for _, p := range cut {
 		part := keyPart{Segment: p.Segment, Name: p.Name, Encoder: p.Encoder, Bytes: bytesOf(p.Bytes)}
-		if p.Value.Type != attr.Absent && p.Value.Type != attr.B { // else it is what the bytes say
+		if p.Value.Type != attr.Absent && p.Value.Type != attr.B { // otherwise Bytes is the value
 			part.Value = p.Value.Str
 		}
 		n, err := strconv.ParseInt(part.Value, 10, 64)
@@ -43,16 +43,17 @@ func keyParts(m *mapping.Mapping, rule string, row mapping.Row) []keyPart {
 	return out
 }
 
-// mappingsOver are the mappings of the DynamoDB tables whose items the rows of the table in a path are.
+// mappingsOver returns the mappings of the DynamoDB tables whose items are in the rows of the
+// table in a path.
 func (s *Server) mappingsOver(r *http.Request) ([]*mapping.Mapping, error) {
 	return s.mappingsOf(r, s.tableName(r))
 }
 
-// mappingsOf are those of a table with a resource name.
+// mappingsOf returns the mappings of a table with a resource name.
 func (s *Server) mappingsOf(r *http.Request, table string) ([]*mapping.Mapping, error) {
 	_, id := ids(table)
 	if table != s.opts.Lab.TableName(id) {
-		return nil, nil // DynamoDB's tables are in one instance
+		return nil, nil // all DynamoDB tables are in one instance
 	}
 	names, err := s.dynamoDBTables(own(r))
 	if err != nil {
@@ -67,7 +68,7 @@ func (s *Server) mappingsOf(r *http.Request, table string) ([]*mapping.Mapping, 
 	return out, nil
 }
 
-// partsBy are the parts of the key of a row by the first mapping that has some.
+// partsBy returns the parts of the key of a row by the first mapping that matches.
 func partsBy(mappings []*mapping.Mapping, row mapping.Row) []keyPart {
 	for _, m := range mappings {
 		if parts := keyParts(m, "", row); len(parts) > 0 {
@@ -77,24 +78,24 @@ func partsBy(mappings []*mapping.Mapping, row mapping.Row) []keyPart {
 	return nil
 }
 
-// keySegment is a segment of the row keys of a rule, as a mapping has it.
+// keySegment is a segment of the row keys of a rule.
 type keySegment struct {
 	Template   string   `json:"template"`
-	Attributes []string `json:"attributes,omitempty"` // of the DynamoDB key, whose values it holds
+	Attributes []string `json:"attributes,omitempty"` // DynamoDB key attributes whose values it contains
 	Encoders   []string `json:"encoders,omitempty"`
 	Time       bool     `json:"time,omitempty"`
 	Reversed   bool     `json:"reversed,omitempty"`  // greater values come first
 	Unordered  bool     `json:"unordered,omitempty"` // the bytes do not sort as the values do
 }
 
-// ruleKeys are the row keys of a rule of a mapping.
+// ruleKeys describes the row keys of a rule of a mapping.
 type ruleKeys struct {
 	Table    string       `json:"table"` // of DynamoDB
 	Rule     string       `json:"rule"`
 	Segments []keySegment `json:"segments"`
 }
 
-// keysOf says of which segments the row keys of mappings are; nothing of layouts without rules.
+// keysOf returns the segments of the row keys of mappings, without layouts that have no rules.
 func keysOf(mappings []*mapping.Mapping) []ruleKeys {
 	var out []ruleKeys
 	for _, m := range mappings {

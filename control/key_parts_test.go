@@ -14,8 +14,8 @@ type part struct {
 	Bytes                control.Bytes
 }
 
-// TestKeyParts: row keys of a table of a mapping are cut into what the parts of its templates wrote, with times as
-// times, in pages of rows and in a row that is opened.
+// TestKeyParts: row keys of a mapped table are split into the parts of its templates, with
+// times as times, in pages of rows and in a single row.
 func TestKeyParts(t *testing.T) {
 	t.Parallel()
 	s := labserver.Start(t, labserver.Options{Fixture: "s6-row-keys"})
@@ -76,7 +76,7 @@ func TestKeyParts(t *testing.T) {
 	}
 }
 
-// TestKeyParts_None: keys of rows that no mapping made stay whole.
+// TestKeyParts_None: keys of rows outside the mappings stay whole.
 func TestKeyParts_None(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

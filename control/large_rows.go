@@ -6,10 +6,10 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// mostLarge is how many rows are looked at for one map.
+// mostLarge is the largest number of rows measured for one map.
 const mostLarge = 16
 
-// rowLevels are sizes of rows.
+// rowLevels are limits for sizes of rows.
 type rowLevels struct {
 	large int64 // a row is marked from this size on
 	huge  int64 // a row must not exceed this size
@@ -18,15 +18,15 @@ type rowLevels struct {
 // lintLevels are the levels of the lint rule L41 row-too-large.
 var lintLevels = rowLevels{large: 100 << 20, huge: 256 << 20}
 
-// large is a row that is larger than a row should be.
+// large is an oversized row.
 type large struct {
 	Key   Bytes `json:"key"`
-	Bytes int64 `json:"bytes"`          // of its qualifiers and values, all versions
-	More  bool  `json:"more,omitempty"` // there are more: it is beyond the limit, and was not read further
+	Bytes int64 `json:"bytes"`          // size of its qualifiers and values, all versions
+	More  bool  `json:"more,omitempty"` // the row is beyond the limit, and was not read further
 }
 
-// largeRows are the rows of a map that are too large. Only a row that has a range of its own can be one, and only
-// if requests moved as many bytes: no other is read.
+// largeRows returns the oversized rows of a map. A candidate has a range of its own, in which
+// requests moved at least that many bytes; no other row is read.
 func (l rowLevels) largeRows(ctx context.Context, db *engine.DB, table string, keys []bucket) ([]large, error) {
 	found := []large{}
 	looked := 0
@@ -50,7 +50,7 @@ func (l rowLevels) largeRows(ctx context.Context, db *engine.DB, table string, k
 	return found, nil
 }
 
-// rowBytes adds up a row cell by cell, until it is beyond the limit.
+// rowBytes adds up the sizes of a row's cells, up to the limit.
 func (l rowLevels) rowBytes(ctx context.Context, db *engine.DB, table string, key []byte) (size int64, more bool, err error) {
 	scan, err := db.Scan(ctx, table, engine.ScanOptions{Spans: []engine.Span{{Start: key, End: append(key[:len(key):len(key)], 0)}}})
 	if err != nil {

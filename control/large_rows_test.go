@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// TestHeat_LargeRows: rows are marked by their own size, whatever was written or read of them, and one beyond the
-// limit is not read to its end.
+// TestHeat_LargeRows: rows are marked by their own size, whatever the load on them, and a row
+// beyond the limit is not read to its end.
 func TestHeat_LargeRows(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -20,7 +20,7 @@ func TestHeat_LargeRows(t *testing.T) {
 	cell := 26 << 20
 	if !long.Enabled() {
 		cell = 26 << 10
-		e.api.SetRowLevels(100<<10, 256<<10) // those of the lint rule, divided by 1,024
+		e.api.SetRowLevels(100<<10, 256<<10) // the levels of the lint rule, divided by 1,024
 	}
 	e.createRows("t")
 	client := btclient.New(e.lab.Bigtable().Conn(), "p", "i", btclient.Options{})
@@ -35,7 +35,7 @@ func TestHeat_LargeRows(t *testing.T) {
 	put("beyond", 11)
 	put("fair", 3)
 	put("large", 4)
-	for range 5 { // as many bytes as a large row, and always the same cell
+	for range 5 { // as many bytes as a large row, always in the same cell
 		if err := client.MutateRow(t.Context(), "t", []byte("rewritten"), []*btpb.Mutation{btclient.SetCell("f", []byte("q"), 1000, value)}); err != nil {
 			t.Fatal(err)
 		}

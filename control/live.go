@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// maxStreams bounds the streams of events at a time.
+	// maxStreams limits the number of concurrent event streams.
 	maxStreams = 8
-	// maxEvents is how many are sent before it is looked for more.
+	// maxEvents is the number of events sent before the next look for more.
 	maxEvents = 500
-	// streamTime is how long a reader may leave what it was sent unread.
+	// streamTime is the longest time that a reader may leave data unread.
 	streamTime = 10 * time.Second
 )
 
@@ -34,16 +34,16 @@ const (
 
 var eventKinds = []string{requestEvents, tableEvents, labEvents, runEvents}
 
-// news says how often something has changed.
+// news counts changes.
 type news struct {
 	mu     sync.Mutex
 	count  newsCount
-	newest chan struct{} // closed by the next change; nil if nobody waits
+	newest chan struct{} // closed by the next change; nil without readers
 }
 
 type newsCount struct{ tables, lab, runs int }
 
-// changed tells those who wait.
+// changed notifies waiting readers.
 func (n *news) changed(what change) {
 	if what == changesNothing {
 		return
@@ -56,7 +56,7 @@ func (n *news) changed(what change) {
 	})
 }
 
-// tell counts what has changed.
+// tell counts a change.
 func (n *news) tell(add func(*newsCount)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,7 +67,7 @@ func (n *news) tell(add func(*newsCount)) {
 	}
 }
 
-// now returns how often something has changed, and what the next change closes.
+// now returns the counts of changes, and a channel that the next change closes.
 func (n *news) now() (newsCount, <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,7 +77,8 @@ func (n *news) now() (newsCount, <-chan struct{}) {
 	return n.count, n.newest
 }
 
-// changesTables says whether a request of a client may have changed what tables there are, or what they are like.
+// changesTables reports whether a client's request may have changed the list of tables, or
+// their definitions.
 func changesTables(r *requests.Record) bool {
 	if r.Status != "OK" || r.Cause != "" || !strings.Contains(r.Operation, "Table") && r.Operation != "ModifyColumnFamilies" && r.Operation != "UpdateTimeToLive" {
 		return false
@@ -96,7 +97,7 @@ type stream struct {
 	to *http.ResponseController
 }
 
-// send writes an event; one with an id can be asked for again.
+// send writes an event; a client can continue after an event with an id.
 func (s stream) send(id uint64, name string, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -110,8 +111,8 @@ func (s stream) send(id uint64, name string, data any) error {
 	return err
 }
 
-// events streams what happens, until the client leaves, or reads nothing for streamTime. One that
-// reads slowly misses what was given up meanwhile: the ids tell.
+// events streams events until the client leaves, or reads nothing for streamTime. A slow
+// reader misses dropped events, which shows in the ids.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	var last uint64
 	after := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
@@ -142,7 +143,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	defer s.streams.Add(-1)
 	out := stream{w, http.NewResponseController(w)}
 	told, _ := s.live.now()
-	// What it is like now comes first: who asked before may have missed something.
+	// The current state comes first: a reader that connects again may have missed changes.
 	if slices.Contains(kinds, labEvents) {
 		told.lab--
 	}
@@ -150,18 +151,18 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		told.runs--
 	}
 	if after == "" && !slices.Contains(kinds, requestEvents) {
-		_, last = s.log.Since(math.MaxUint64-1, 0) // what requests have done until now is no news
+		_, last = s.log.Since(math.MaxUint64-1, 0) // the effects of earlier requests are not news
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	for {
-		// A reader that has stopped would hold its place for ever.
+		// A stopped reader would keep its place forever.
 		if out.to.SetWriteDeadline(from(streamTime)) != nil || out.to.Flush() != nil {
 			return
 		}
 		count, changed := s.live.now()
 		found, newest := s.log.Since(last, maxEvents)
-		if last > newest { // of a server before this one
+		if last > newest { // from an earlier server
 			last = 0
 			continue
 		}

@@ -21,7 +21,7 @@ type streaming struct {
 	ended chan struct{}
 }
 
-// stream opens one, and returns when it was answered.
+// stream opens a stream, and returns when it was answered.
 func (e *env) stream(query string) *streaming {
 	e.t.Helper()
 	ctx, leave := context.WithCancel(e.t.Context())
@@ -37,7 +37,7 @@ func (e *env) stream(query string) *streaming {
 	return s
 }
 
-// flush waits until something was sent, and reports whether the stream goes on.
+// flush waits until data was sent, and reports whether the stream continues.
 func (s *streaming) flush() bool {
 	select {
 	case <-s.conn.flushed:
@@ -47,14 +47,14 @@ func (s *streaming) flush() bool {
 	}
 }
 
-// end lets the client leave.
+// end makes the client leave.
 func (s *streaming) end() {
 	s.leave()
 	for s.flush() {
 	}
 }
 
-// until waits for an event that has a text.
+// until waits for an event that contains a text.
 func (s *streaming) until(text string) bool {
 	for {
 		s.conn.mu.Lock()
@@ -66,7 +66,8 @@ func (s *streaming) until(text string) bool {
 	}
 }
 
-// TestEvents_Maximum: eight may follow, the next is told so, and has the place of one that leaves.
+// TestEvents_Maximum: eight streams are allowed, the next is refused, and gets the place of
+// one that leaves.
 func TestEvents_Maximum(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -94,7 +95,7 @@ func TestEvents_Maximum(t *testing.T) {
 	}
 }
 
-// TestEvents_Unread: who stops reading is waited for until a deadline, and then has no place any more.
+// TestEvents_Unread: a reader that stops loses its place after a deadline.
 func TestEvents_Unread(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -105,7 +106,7 @@ func TestEvents_Unread(t *testing.T) {
 	for _, s := range open {
 		s.conn.stop()
 	}
-	e.query("CreateTable", createTable) // something to be sent
+	e.query("CreateTable", createTable) // an event to send
 	for _, s := range open {
 		for s.flush() {
 		}
@@ -117,7 +118,8 @@ func TestEvents_Unread(t *testing.T) {
 	}
 }
 
-// TestEvents_Kinds: pages of tables and of the lab hear what they show, whoever changed it, and nothing else.
+// TestEvents_Kinds: pages of tables and of the lab are notified of the changes that they show,
+// by any client, and of nothing else.
 func TestEvents_Kinds(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -138,7 +140,7 @@ func TestEvents_Kinds(t *testing.T) {
 		t.Error("nobody told the lab of the time")
 	}
 	e.must("DELETE", "faults", "", nil)
-	e.query("CreateTable", createTable) // by the endpoint for DynamoDB
+	e.query("CreateTable", createTable) // by the DynamoDB endpoint
 	if !tables.until("event: tables\ndata: {}\n\n") {
 		t.Error("nobody told of a table")
 	}
@@ -162,7 +164,8 @@ func TestEvents_Kinds(t *testing.T) {
 	}
 }
 
-// TestEvents_Runs: how far a run of migrate is, whoever began it, is told until it is done.
+// TestEvents_Runs: the progress of a migrate run, started by any client, is reported until it
+// is done.
 func TestEvents_Runs(t *testing.T) {
 	t.Parallel()
 	files := heldfile.New(os.DirFS("../fixtures/subjects"), "s2-video/expect/schema.golden")

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestPages: pages and their files need no token and have none of the data; they come with the policy that keeps
-// scripts of others out, and to hosts of this machine alone. Who asks for no HTML gets the list of the API.
+// TestPages: pages and their files need no token and contain no data. They have the policy
+// that excludes foreign scripts, and are served only to hosts of this machine. A client that
+// does not accept HTML gets the list of the API.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -10,10 +10,10 @@ type route struct {
 	do      func(*http.Request) (any, error)
 	query   string // the names of its query parameters
 	body    bool   // requests have a body with members
-	changes change // which pages the request makes stale
+	changes change // pages that the request makes stale
 }
 
-// change is the set of pages that have something new to show.
+// change is the set of pages with new data.
 type change int
 
 const (

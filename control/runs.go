@@ -7,25 +7,25 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// runs are the verbs of migrate that are under way, each with how far it is.
+// runs are the running migrate commands, each with its progress.
 type runs struct {
 	told *news
 
 	mu  sync.Mutex
-	now []*runState // the oldest first; guarded by mu, as are those
+	now []*runState // oldest first; guarded by mu, like their states
 }
 
-// runState is how far a run is, as it is written.
+// runState is the progress of a run in JSON.
 type runState struct {
 	Fixture string `json:"fixture"`
 	Verb    string `json:"verb"`
 	Table   string `json:"table,omitempty"` // of DynamoDB
-	Phase   string `json:"phase,omitempty"` // "" where it has only begun
-	Items   int64  `json:"items"`           // dealt with in this phase
-	Total   int64  `json:"total"`           // -1 where it is not known
+	Phase   string `json:"phase,omitempty"` // "" at the beginning
+	Items   int64  `json:"items"`           // processed in this phase
+	Total   int64  `json:"total"`           // -1 if unknown
 }
 
-// begin makes a run known until it is done, with the progress that it tells.
+// begin adds a run until it is done, and returns its progress callback.
 func (r *runs) begin(fixture, verb string) (progress func(source.Progress), done func()) {
 	run := &runState{Fixture: fixture, Verb: verb, Total: -1}
 	change := func(how func()) {
@@ -43,7 +43,7 @@ func (r *runs) begin(fixture, verb string) (progress func(source.Progress), done
 	}
 }
 
-// list is what runs now, as events have it.
+// list returns the present runs, as in events.
 func (r *runs) list() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()

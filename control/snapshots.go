@@ -13,14 +13,14 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Bounds of snapshots.
+// Limits of snapshots.
 const (
 	maxSnapshots     = 32
 	maxSnapshotBytes = 1 << 30
 	maxNameBytes     = 128
 )
 
-// snapshots are those that have names. They live as long as the store.
+// snapshots are the named snapshots. They live as long as the store.
 type snapshots struct {
 	mu    sync.Mutex
 	named map[string]snapshot
@@ -76,7 +76,7 @@ func (s *snapshots) remove(name string) error {
 	return kept.kept.Close()
 }
 
-// take keeps a snapshot, in place of one with the same name.
+// take makes a snapshot, and replaces one with the same name.
 func (s *snapshots) take(r *http.Request, l *lab.Lab, name string) (snapshot, error) {
 	if name == "" || len(name) > maxNameBytes {
 		return snapshot{}, badRequest("the name of a snapshot has 1 to %d bytes", maxNameBytes)

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// maxShownValue is how much of a value that was written is shown.
+	// maxShownValue is the shown size of a written value.
 	maxShownValue = 64 << 10
-	// maxListed bounds the streams that are listed.
+	// maxListed limits the listed streams.
 	maxListed = 1000
 )
 
-// streams are what both endpoints tell of the changes of tables: DynamoDB's streams and Bigtable's
+// streams reads the changes of tables from both endpoints: DynamoDB's streams and Bigtable's
 // change streams.
 type streams struct{ *Server }
 
@@ -36,7 +36,7 @@ type changeStream struct {
 	Instance  string   `json:"instance"`
 	Table     string   `json:"table"`
 	Retention string   `json:"retention"`
-	DynamoDB  []string `json:"dynamodb,omitempty"` // the tables whose items its rows are
+	DynamoDB  []string `json:"dynamodb,omitempty"` // the tables whose items are stored in its rows
 }
 
 // dynamoDBStream is a stream of a DynamoDB table.
@@ -46,13 +46,13 @@ type dynamoDBStream struct {
 	Label  string `json:"label"`
 	View   string `json:"view"`
 	Status string `json:"status"`
-	Latest bool   `json:"latest"` // of the streams that the table has had
-	// Instance and Over are the Bigtable table whose rows the items are.
+	Latest bool   `json:"latest"` // the latest stream of the table
+	// Instance and Over name the Bigtable table with the items.
 	Instance string `json:"instance,omitempty"`
 	Over     string `json:"over,omitempty"`
 }
 
-// list are the streams that can be read.
+// list returns the readable streams.
 func (s streams) list(r *http.Request) (any, error) {
 	out := struct {
 		Bigtable []changeStream   `json:"bigtable"`
@@ -63,7 +63,7 @@ func (s streams) list(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	over := map[string]string{} // the Bigtable table of a DynamoDB table
+	over := map[string]string{} // DynamoDB table to Bigtable table
 	for _, name := range names {
 		if m, err := s.opts.Endpoint.Mapping(own(r), name); err == nil {
 			over[name] = m.TargetTable()
@@ -112,7 +112,7 @@ func (s streams) ask(ctx context.Context, operation string, request map[string]a
 	return err
 }
 
-// described are the streams of the endpoint: none if it is closed.
+// described returns the streams of the endpoint: none if it is closed.
 func (s streams) described(ctx context.Context) (found []dynamoDBStream, more bool, err error) {
 	latest := map[string]string{} // the ARN of the latest stream of a table
 	for request := map[string]any{}; ; {
@@ -141,7 +141,7 @@ func (s streams) described(ctx context.Context) (found []dynamoDBStream, more bo
 				return nil, false, err
 			}
 			if _, ok := latest[at.TableName]; !ok {
-				// A table that is gone has none.
+				// A deleted table has none.
 				latest[at.TableName], _ = s.latest(ctx, at.TableName)
 			}
 			found = append(found, dynamoDBStream{
@@ -156,7 +156,7 @@ func (s streams) described(ctx context.Context) (found []dynamoDBStream, more bo
 	}
 }
 
-// latest is the ARN of the latest stream of a table.
+// latest returns the ARN of the latest stream of a table.
 func (s streams) latest(ctx context.Context, table string) (string, error) {
 	var d struct {
 		Table struct {
@@ -172,11 +172,11 @@ func (s streams) latest(ctx context.Context, table string) (string, error) {
 	return d.Table.LatestStreamARN, nil
 }
 
-// page is which part of a stream is asked for: what is behind cursor, or else from a time on.
+// page is the requested part of a stream: the part after cursor, or else from a time on.
 type page struct {
 	most   int
 	cursor string
-	from   time.Time // of who shows no cursor; the zero time is the beginning
+	from   time.Time // without a cursor; the zero time is the beginning
 }
 
 func pageOf(r *http.Request) (p page, err error) {
@@ -193,7 +193,8 @@ func pageOf(r *http.Request) (p page, err error) {
 	return p, nil
 }
 
-// part is a page of a stream. Cursor is there if there is more already; Next is where to go on in any case.
+// part is a page of a stream. Cursor is set if more records exist already; Next always has the
+// position to continue from.
 type part struct {
 	Cursor string `json:"cursor,omitempty"`
 	Next   string `json:"next"`
@@ -211,10 +212,10 @@ type rowChange struct {
 	Key     Bytes     `json:"key"`
 	Parts   []keyPart `json:"parts,omitempty"`
 	Time    time.Time `json:"time"`
-	GC      bool      `json:"gc,omitempty"` // garbage collection, and no caller
+	GC      bool      `json:"gc,omitempty"` // a change by garbage collection instead of a caller
 	Cluster string    `json:"cluster,omitempty"`
 	Entries []entry   `json:"entries"`
-	// Record is the sequence number of the record of DynamoDB Streams of the same write.
+	// Record is the sequence number of the DynamoDB Streams record of the same write.
 	Record string `json:"record,omitempty"`
 }
 
@@ -225,9 +226,9 @@ type entry struct {
 	Qualifier *Bytes `json:"qualifier,omitempty"` // of all but DeleteFamily
 	Timestamp int64  `json:"timestamp,omitempty"`
 	Value     *Bytes `json:"value,omitempty"` // at most 64 KiB of it
-	Bytes     int    `json:"bytes,omitempty"` // of a value that is longer
+	Bytes     int    `json:"bytes,omitempty"` // size of a longer value
 	Input     int64  `json:"input,omitempty"` // of AddToCell
-	Start     int64  `json:"start,omitempty"` // of DeleteCells, with End; both 0 are all cells of the column
+	Start     int64  `json:"start,omitempty"` // of DeleteCells, with End; both 0 for all cells of the column
 	End       int64  `json:"end,omitempty"`
 }
 
@@ -248,7 +249,7 @@ func entryOf(e *changestream.Entry) entry {
 	return out
 }
 
-// changes are the records of the change stream of a Bigtable table.
+// changes returns the records of the change stream of a Bigtable table.
 func (s streams) changes(r *http.Request) (any, error) {
 	table := s.tableName(r)
 	if _, err := s.opts.Lab.DB().Table(table); err != nil {
@@ -293,7 +294,8 @@ func (s streams) changes(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// changeOf is a record as it is shown. ok is false if only bookkeeping changed and was not requested.
+// changeOf returns a record in its shown form. ok is false if only bookkeeping changed and was
+// not requested.
 func changeOf(mappings []*mapping.Mapping, rec *changestream.Record, bookkeeping bool) (c rowChange, ok bool) {
 	c = rowChange{Key: bytesOf([]byte(rec.Row)), Time: rec.CommitTime.UTC(), GC: rec.GC, Cluster: rec.Cluster}
 	row := btclient.Row{Key: []byte(rec.Row)}
@@ -317,13 +319,14 @@ func changeOf(mappings []*mapping.Mapping, rec *changestream.Record, bookkeeping
 	return c, true
 }
 
-// streamRecord is a record of DynamoDB Streams, as the endpoint answers it.
+// streamRecord is a record of DynamoDB Streams, as the endpoint returns it.
 type streamRecord struct {
 	json.RawMessage
 	sequence string
 }
 
-// records are those of a stream of a DynamoDB table, the latest unless ?arn= names another.
+// records returns the records of a stream of a DynamoDB table, the latest stream unless ?arn=
+// names another.
 func (s streams) records(r *http.Request) (any, error) {
 	p, err := pageOf(r)
 	if err != nil {
@@ -331,7 +334,7 @@ func (s streams) records(r *http.Request) (any, error) {
 	}
 	after := p.cursor
 	if after == "" && !p.from.IsZero() {
-		after = facade.SequenceAt(p.from.Add(-1)) // it may be that of a record
+		after = facade.SequenceAt(p.from.Add(-1)) // a record may have exactly this time
 	}
 	arn := r.URL.Query().Get("arn")
 	if arn == "" {
@@ -362,13 +365,14 @@ type shard struct {
 	ID    string `json:"ShardId"`
 	Range struct {
 		First string `json:"StartingSequenceNumber"`
-		Last  string `json:"EndingSequenceNumber"` // "" of one that is open
+		Last  string `json:"EndingSequenceNumber"` // "" for an open shard
 	} `json:"SequenceNumberRange"`
 }
 
-// read reads up to most records behind a sequence number, of all shards in the order of sequence numbers.
+// read returns up to most records after a sequence number, from all shards, ordered by
+// sequence number.
 func (s streams) read(ctx context.Context, arn, after string, most int) (found []streamRecord, more bool, err error) {
-	last := "" // records behind it are not wanted; "" is no bound
+	last := "" // records after it are not needed; "" means no limit
 	cut := func() {
 		slices.SortFunc(found, func(a, b streamRecord) int { return strings.Compare(a.sequence, b.sequence) })
 		size := 0
@@ -419,7 +423,8 @@ func (s streams) read(ctx context.Context, arn, after string, most int) (found [
 	}
 }
 
-// readShard hands the records of a shard behind a sequence number to take, until it returns false.
+// readShard passes the records of a shard after a sequence number to take, until it returns
+// false.
 func (s streams) readShard(ctx context.Context, arn string, sh shard, after string, take func(streamRecord) bool) error {
 	var at struct{ ShardIterator string }
 	request := map[string]any{"StreamArn": arn, "ShardId": sh.ID, "ShardIteratorType": "TRIM_HORIZON"}
@@ -455,7 +460,7 @@ func (s streams) readShard(ctx context.Context, arn string, sh shard, after stri
 	return err
 }
 
-// isTrimmed reports whether records were asked for that are no more.
+// isTrimmed reports whether requested records are no longer retained.
 func isTrimmed(err error) bool {
 	e, ok := awserr.As(err)
 	return ok && strings.HasSuffix(e.Code, awserr.CodeTrimmedData)

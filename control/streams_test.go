@@ -68,7 +68,7 @@ func (e *env) changeStream(table string) {
 	}
 }
 
-// rowsOf is the Bigtable table whose rows a DynamoDB table's items are.
+// rowsOf returns the Bigtable table with a DynamoDB table's items.
 func (e *env) rowsOf(dynamoDB string) string {
 	e.t.Helper()
 	var tables struct {
@@ -87,7 +87,7 @@ func (e *env) rowsOf(dynamoDB string) string {
 	return ""
 }
 
-// pages reads a stream to its end, from page to page, and returns where to go on.
+// pages reads a stream to its end, page by page, and returns the position to continue from.
 func pages[T any](e *env, member, path string) (all []T, next string) {
 	e.t.Helper()
 	for cursor := ""; ; {
@@ -112,8 +112,8 @@ func pages[T any](e *env, member, path string) (all []T, next string) {
 	}
 }
 
-// TestStreams: both endpoints tell of one write, and each change of an item says which record is of the same write; a
-// write of the other endpoint, and garbage collection, have none.
+// TestStreams: both endpoints report a write, and each change of an item names the record of
+// the same write; writes of the other endpoint, and garbage collection, have none.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -145,7 +145,7 @@ func TestStreams(t *testing.T) {
 
 	records, _ := pages[streamRecord](e, "records", "streams/orders/records?limit=2")
 	var told []string
-	of := map[string]string{} // what a record says of a write
+	of := map[string]string{} // a write to its record
 	for i, r := range records {
 		text := r.EventName + " " + r.DynamoDB.Keys["k"]["S"]
 		told = append(told, text)
@@ -186,8 +186,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestStreams_Follow: who asks behind next gets what came since, and who asks from a time nothing of before, in either
-// endpoint; what garbage collection took says so.
+// TestStreams_Follow: a reader after next gets the records since, and a reader from a time
+// gets none before it, in either endpoint; garbage collection is marked.
 func TestStreams_Follow(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -232,7 +232,7 @@ func TestStreams_Follow(t *testing.T) {
 	if len(changes) == 0 || !changes[0].GC || changes[0].Entries[0].Kind != "DeleteCells" {
 		t.Errorf("what was collected: %v", changes)
 	}
-	// A day later nothing is kept.
+	// A day later no record is retained.
 	e.must("POST", "clock", `{"advance":"25h"}`, nil)
 	records, _ = pages[streamRecord](e, "records", "streams/orders/records?cursor="+afterRecords)
 	changes, _ = pages[changeRecord](e, "changes", "tables/i/t/changes?cursor="+afterChanges)
@@ -241,8 +241,8 @@ func TestStreams_Follow(t *testing.T) {
 	}
 }
 
-// TestStreams_Bounds: an answer ends where it has grown large, the next one goes on there, and a long value is cut
-// and says how long it is.
+// TestStreams_Bounds: a large answer ends, the next one continues there, and a long value is
+// cut and has its length.
 func TestStreams_Bounds(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -284,7 +284,7 @@ func TestStreams_Bounds(t *testing.T) {
 	}
 }
 
-// TestStreams_Refused: tables that are not there or have no stream, and parameters that are none.
+// TestStreams_Refused: unknown tables, tables without a stream, and invalid parameters.
 func TestStreams_Refused(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -8,14 +8,14 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// tableAdmin changes Bigtable tables, by the calls that clients of the administration make.
+// tableAdmin changes Bigtable tables with the calls of administration clients.
 type tableAdmin struct{ *Server }
 
 func (s tableAdmin) api() btapb.BigtableTableAdminClient {
 	return btapb.NewBigtableTableAdminClient(s.opts.Lab.Bigtable().Conn())
 }
 
-// there is the name of the table in a path.
+// there returns the name of the existing table in a path.
 func (s tableAdmin) there(r *http.Request) (string, error) {
 	name := s.tableName(r)
 	if _, err := s.opts.Lab.DB().Table(name); err != nil {
@@ -24,7 +24,7 @@ func (s tableAdmin) there(r *http.Request) (string, error) {
 	return name, nil
 }
 
-// families creates, updates and drops column families: what ModifyColumnFamilies takes, in its JSON.
+// families creates, updates and drops column families, in the JSON of ModifyColumnFamilies.
 func (s tableAdmin) families(r *http.Request) (any, error) {
 	name, err := s.there(r)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// warnings say why a fault strikes nothing as things are: tables may come later, and so it is no error.
+// warnings returns the reasons why a fault has no effect at present. These are not errors,
+// since tables may be created later.
 func warnings(ctx context.Context, s *Server, f fault.Spec) ([]string, error) {
 	switch {
 	case f.Table == "":
@@ -33,7 +34,7 @@ func warnings(ctx context.Context, s *Server, f fault.Spec) ([]string, error) {
 			KeySchema            []struct{ AttributeName string }
 		}
 	}
-	request, _ := json.Marshal(map[string]string{"TableName": f.Table}) // a map of strings
+	request, _ := json.Marshal(map[string]string{"TableName": f.Table}) // a map of strings never fails
 	answer, err := s.opts.Endpoint.Call(ctx, "DescribeTable", request)
 	if err == nil {
 		err = json.Unmarshal(answer, &described)
@@ -65,7 +66,7 @@ func warnings(ctx context.Context, s *Server, f fault.Spec) ([]string, error) {
 	return out, nil
 }
 
-// warningsOfRows are those of a fault of Bigtable.
+// warningsOfRows returns the warnings for a fault of Bigtable.
 func warningsOfRows(ctx context.Context, s *Server, id string) []string {
 	if slices.ContainsFunc(s.opts.Lab.DB().Tables(""), func(t *engine.Table) bool {
 		_, table := ids(t.Name)
@@ -80,12 +81,13 @@ func warningsOfRows(ctx context.Context, s *Server, id string) []string {
 	return []string{out}
 }
 
-// noTable is the error of a Bigtable table that is not there. One with the name of a DynamoDB table is told where its rows are.
+// noTable returns the error for a missing Bigtable table. For the name of a DynamoDB table it
+// includes the place of its rows.
 func noTable(ctx context.Context, s *Server, name string) *Error {
 	return notFound("table", name, elsewhere(ctx, s, name))
 }
 
-// elsewhere says where a table is that is not there by its name.
+// elsewhere describes the place of a table that does not exist under its name.
 func elsewhere(ctx context.Context, s *Server, name string) string {
 	_, id := ids(name)
 	if at := s.opts.Endpoint.RowsOf(ctx, id); at != "" && s.opts.Lab.TableName(at) != name {

@@ -21,7 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/heat"
 )
 
-// record is a request as it is shown.
+// record is a request in its shown form.
 type record struct {
 	ID        uint64    `json:"id"`
 	Endpoint  string    `json:"endpoint"`
@@ -38,10 +38,10 @@ type record struct {
 	Cause     string    `json:"cause,omitempty"`
 	Test      string    `json:"test,omitempty"`
 
-	// Of one that is asked for.
+	// Of a single record.
 	Request  json.RawMessage `json:"request,omitempty"`
 	Response json.RawMessage `json:"response,omitempty"`
-	Cut      bool            `json:"cut,omitempty"` // the bodies were too large to be kept
+	Cut      bool            `json:"cut,omitempty"` // the bodies were too large to be recorded
 	Calls    []record        `json:"calls,omitempty"`
 }
 
@@ -60,10 +60,10 @@ func recordOf(r *requests.Record, whole bool) record {
 	return out
 }
 
-// wantedParameters are those that wanted reads.
+// wantedParameters are the parameters of wanted.
 const wantedParameters = "endpoint operation table status failed internal test"
 
-// wanted tells which records a query asks for. One that asks for what no record can have is refused.
+// wanted returns the filter of a query for records. It rejects values that no record can have.
 func wanted(r *http.Request) (func(*requests.Record) bool, error) {
 	q := r.URL.Query()
 	endpoint, operation, table, test := q.Get("endpoint"), q.Get("operation"), q.Get("table"), q.Get("test")
@@ -91,10 +91,10 @@ func wanted(r *http.Request) (func(*requests.Record) bool, error) {
 	}, nil
 }
 
-// plainCodes are the codes of DynamoDB that do not say that they are exceptions.
+// plainCodes are the codes of DynamoDB without the suffix Exception.
 var plainCodes = []string{awserr.CodeInternalServerError, awserr.CodeRequestLimit, awserr.CodeServiceUnavailable}
 
-// statusParam is the status that a query asks for, as records have it; "" for any.
+// statusParam returns the status of a query, as records have it; "" for any.
 func statusParam(q url.Values) (string, error) {
 	text := q.Get("status")
 	if text == "" || text == "OK" || strings.HasSuffix(text, "Exception") || slices.Contains(plainCodes, text) {
@@ -123,7 +123,7 @@ func (s *Server) requests(r *http.Request) (any, error) {
 	}
 	out := struct {
 		Requests []record `json:"requests"`
-		Before   uint64   `json:"before,omitempty"` // there are more: ?before= has them
+		Before   uint64   `json:"before,omitempty"` // further records exist: ?before= returns them
 	}{Requests: []record{}}
 	s.log.Newest(func(rec *requests.Record) bool {
 		if rec.ID >= before || !is(rec) {
@@ -141,7 +141,7 @@ func (s *Server) requests(r *http.Request) (any, error) {
 
 func (s *Server) request(r *http.Request) (any, error) { return s.found(r) }
 
-// found is the request that a path names, with its bodies and calls.
+// found returns the request in a path, with its bodies and calls.
 func (s *Server) found(r *http.Request) (record, error) {
 	id, err := strconv.ParseUint(r.PathValue("id"), 10, 64)
 	if err == nil && id > 0 {
@@ -154,7 +154,7 @@ func (s *Server) found(r *http.Request) (record, error) {
 	return record{}, notFound("request", r.PathValue("id"), "the newest are kept: GET "+Prefix+"requests lists them")
 }
 
-// pattern writes a request as an access pattern.
+// pattern returns a request as an access pattern.
 func (s *Server) pattern(r *http.Request) (any, error) {
 	rec, err := s.found(r)
 	if err != nil {
@@ -174,7 +174,8 @@ func (s *Server) pattern(r *http.Request) (any, error) {
 	return map[string]any{"file": in.ID + ".yaml", "text": text}, nil
 }
 
-// trace writes requests of DynamoDB that were served as a trace for lint, the oldest first: a file for the folder trace of a fixture.
+// trace returns the served DynamoDB requests as a trace for lint, the oldest first: a file for
+// the folder trace of a fixture.
 func (s *Server) trace(r *http.Request) (any, error) {
 	var lines []traced
 	is, err := wanted(r)
@@ -183,13 +184,14 @@ func (s *Server) trace(r *http.Request) (any, error) {
 	}
 	s.log.Newest(func(rec *requests.Record) bool {
 		if rec.Endpoint == requests.DynamoDB && rec.Status == "OK" && rec.Table() != "" && is(rec) {
-			if request, _, _ := rec.Bodies(); json.Valid(request) { // else it was too large to be kept
+			if request, _, _ := rec.Bodies(); json.Valid(request) { // otherwise too large to be recorded
 				lines = append(lines, traced{rec.Start.UTC(), rec.Operation, request})
 			}
 		}
 		return true
 	})
-	// They are kept as they were answered, and a trace is in the order in which they were sent.
+	// They are recorded in the order of their answers; a trace is in the order of their
+	// starts.
 	slices.SortStableFunc(lines, func(a, b traced) int { return a.At.Compare(b.At) })
 	var text strings.Builder
 	for _, line := range lines {
@@ -209,7 +211,7 @@ type traced struct {
 	Request json.RawMessage `json:"request"`
 }
 
-// calls are those that were made for a DynamoDB request.
+// calls returns the calls caused by a DynamoDB request.
 func (s *Server) calls(requestID string) []record {
 	if requestID == "" {
 		return nil
@@ -221,13 +223,13 @@ func (s *Server) calls(requestID string) []record {
 	return out
 }
 
-// query runs an operation of DynamoDB and shows the calls that it became. It is kept like a request of the endpoint,
-// and faults strike it as they strike one.
+// query runs a DynamoDB operation and returns its calls. Like a request of the endpoint, it is
+// recorded, and faults affect it.
 func (s *Server) query(r *http.Request) (any, error) {
 	var in struct {
 		Operation string          `json:"operation"`
 		Request   json.RawMessage `json:"request"`
-		Faults    *bool           `json:"faults"` // false: none of DynamoDB strikes it
+		Faults    *bool           `json:"faults"` // false: faults of DynamoDB do not affect it
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
@@ -244,7 +246,7 @@ func (s *Server) query(r *http.Request) (any, error) {
 	if err != nil {
 		said := asError(err)
 		call.Status = said.Status
-		call.Response, _ = json.Marshal(map[string]string{"__type": said.Code, "message": said.Text}) // a map of strings
+		call.Response, _ = json.Marshal(map[string]string{"__type": said.Code, "message": said.Text}) // a map of strings never fails
 	}
 	s.log.DynamoDB(call)
 	if err != nil {
@@ -265,12 +267,13 @@ func (s *Server) heatPlaces(*http.Request) (any, error) {
 	return map[string]any{"places": out}, nil
 }
 
-// insights are the keys of a DynamoDB table, or of its index, that are used most, while contributor insights are on.
+// insights returns the most used keys of a DynamoDB table, or of its index, while contributor
+// insights are on.
 func (s *Server) insights(r *http.Request) (any, error) {
 	return s.opts.Endpoint.TopKeys(own(r), r.PathValue("table"), r.URL.Query().Get("index"))
 }
 
-// counts are heat.Counts as they are written.
+// counts is heat.Counts in JSON.
 type counts struct {
 	Reads  uint64 `json:"reads"`
 	Writes uint64 `json:"writes"`
@@ -279,18 +282,19 @@ type counts struct {
 }
 
 type bucket struct {
-	First Bytes `json:"first"` // its first key that was seen
-	Last  Bytes `json:"last"`  // and its last; both are one where a row has a bucket of its own
+	First Bytes `json:"first"` // its first counted key
+	Last  Bytes `json:"last"`  // and its last; equal if a row has a bucket of its own
 	counts
 }
 
 type heatColumn struct {
 	Start time.Time `json:"start"`
-	Cells []counts  `json:"cells"` // by the places of the keys
+	Cells []counts  `json:"cells"` // by the indexes of the keys
 }
 
-// heatMap is what requests did to the keys of a table, of all clusters unless ?cluster= names one: columns of
-// at least ?step=, from ?last= ago on, with at most ?limit= buckets; and which of the rows are too large.
+// heatMap returns the load of requests on the keys of a table, in all clusters or in
+// ?cluster=. Columns are at least ?step= wide, from ?last= ago on, with at most ?limit=
+// buckets. It also returns the oversized rows.
 func (s *Server) heatMap(r *http.Request) (any, error) {
 	q := r.URL.Query()
 	buckets, err := limit(q, 256)

@@ -27,18 +27,19 @@ import (
 )
 
 const (
-	// maxPreviewed is how many items a preview lays out.
+	// maxPreviewed is the number of items that a preview lays out.
 	maxPreviewed = 20
-	// maxPreviewRead and maxPreviewBytes bound what a preview reads of the data to choose them: of more it is not
-	// judged as a whole.
+	// maxPreviewRead and maxPreviewBytes limit the data that a preview reads to choose items:
+	// beyond them the data is not judged as a whole.
 	maxPreviewRead  = 2000
 	maxPreviewBytes = 4 << 20
-	// maxPreviewItem is the largest item, as JSON, that is shown; of the row of a larger one values are cut.
+	// maxPreviewItem is the largest shown item, as JSON; in the row of a larger one, values
+	// are cut.
 	maxPreviewItem = 64 << 10
 	maxPreviewCell = 1 << 10
 )
 
-// folder is the folder of a fixture.
+// folder returns the folder of a fixture.
 func (s *Server) folder(name string) (fs.FS, error) {
 	if s.opts.Fixtures == nil {
 		return nil, errNoFixtures
@@ -52,7 +53,7 @@ func (s *Server) folder(name string) (fs.FS, error) {
 	return fs.Sub(s.opts.Fixtures, path.Clean(name))
 }
 
-// edited is the folder of a fixture with another text of its mapping.
+// edited is the folder of a fixture with another mapping text.
 type edited struct {
 	fs.FS
 	mapping []byte
@@ -81,7 +82,7 @@ func (t *mappingText) Stat() (fs.FileInfo, error) { return t, nil }
 func (t *mappingText) Size() int64                { return t.Reader.Size() }
 func (t *mappingText) Close() error               { return nil }
 
-// fixtureText answers the mapping file of a fixture, as it is.
+// fixtureText returns the unchanged mapping file of a fixture.
 func (s *Server) fixtureText(r *http.Request) (any, error) {
 	name := r.PathValue("fixture")
 	folder, err := s.folder(name)
@@ -101,7 +102,7 @@ func (s *Server) fixtureText(r *http.Request) (any, error) {
 	return map[string]string{"fixture": name, "mapping": string(text)}, nil
 }
 
-// refused makes an answer of what is wrong with an input.
+// refused converts a fault of an input to an answer.
 func refused(err error) error {
 	if bad, ok := errors.AsType[*source.Error](err); ok {
 		return badRequest("%v", bad)
@@ -137,47 +138,49 @@ func problemsOf(err error) []problem {
 	return out
 }
 
-// lost is an attribute of an item that does not come back as it was.
+// lost is an attribute of an item that changes when it is read back.
 type lost struct {
 	Attribute string `json:"attribute"`
 	Why       string `json:"why"`
 }
 
-// previewed is an item and the row that it becomes.
+// previewed is an item with its row.
 type previewed struct {
 	Key        string             `json:"key"` // the JSON of its key attributes
 	Item       json.RawMessage    `json:"item,omitempty"`
-	Large      int                `json:"large,omitempty"` // the bytes of an item that is not shown, and of whose row values are cut
+	Large      int                `json:"large,omitempty"` // size of an item that is not shown, and whose row values are cut
 	Refused    string             `json:"refused,omitempty"`
 	Rule       string             `json:"rule,omitempty"`
 	Row        *row               `json:"row,omitempty"`
-	Parts      []keyPart          `json:"parts,omitempty"` // of the row key
+	Parts      []keyPart          `json:"parts,omitempty"` // parts of the row key
 	Attributes []carriedAttribute `json:"attributes,omitempty"`
 	Lost       []lost             `json:"lost,omitempty"`
-	// Changed reports that the fixture's own mapping gives another result; Was is its row, if any.
+	// Changed reports that the fixture's own mapping gives another result; Was is its row, if
+	// any.
 	Changed bool `json:"changed,omitempty"`
 	Was     *row `json:"was,omitempty"`
 }
 
 type preview struct {
-	Problems []problem   `json:"problems"` // of the text; with any there is nothing else
+	Problems []problem   `json:"problems"` // of the text; if there are any, the rest is empty
 	Table    string      `json:"table,omitempty"`
 	Target   string      `json:"target,omitempty"`
 	Items    []previewed `json:"items"`
-	// Unjudged is the reason why fidelity and lint are missing: the data are not read as a whole.
+	// Unjudged is the reason why fidelity and lint are missing: the data was not read as a
+	// whole.
 	Unjudged string            `json:"unjudged,omitempty"`
 	LeftOut  int64             `json:"leftOut,omitempty"`  // items that the mapping cannot lay out
-	Lossy    []report.Fidelity `json:"lossy,omitempty"`    // attributes that lose something
+	Lossy    []report.Fidelity `json:"lossy,omitempty"`    // attributes with losses
 	Warnings []string          `json:"warnings,omitempty"` // of plan
 	Findings []lint.Finding    `json:"findings,omitempty"` // of lint, the worst first
 }
 
-// preview lays out items of a fixture as a text of its mapping says, and judges the text.
+// preview lays out items of a fixture with a mapping text, and judges the text.
 func (s *Server) preview(r *http.Request) (any, error) {
 	var in struct {
 		Fixture string          `json:"fixture"`
 		Mapping *string         `json:"mapping"` // its text. Default: the fixture's own
-		Item    json.RawMessage `json:"item"`    // the key of an item that is to be the first one
+		Item    json.RawMessage `json:"item"`    // the key of an item to show first
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
@@ -250,7 +253,7 @@ func previewOf(ctx context.Context, folder fs.FS, m, before *mapping.Mapping, fi
 	return out, judge(ctx, folder, src, m, out)
 }
 
-// judge adds what plan and lint say of the whole data.
+// judge adds the results of plan and lint for the whole data.
 func judge(ctx context.Context, folder fs.FS, src *source.Source, m *mapping.Mapping, out *preview) error {
 	p, err := migrate.MakePlan(ctx, src, migrate.PlanOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{m}}})
 	if err != nil {
@@ -267,7 +270,7 @@ func judge(ctx context.Context, folder fs.FS, src *source.Source, m *mapping.Map
 	out.Warnings = p.Warnings
 	judged, err := migrate.Lint(ctx, migrate.OfFixture(folder), migrate.LintOptions{})
 	if err != nil {
-		if _, ok := errors.AsType[*source.Error](err); ok && out.LeftOut > 0 { // no rule speaks of the items that are left out
+		if _, ok := errors.AsType[*source.Error](err); ok && out.LeftOut > 0 { // rules do not cover the items that are left out
 			return nil
 		}
 		return err
@@ -278,7 +281,7 @@ func judge(ctx context.Context, folder fs.FS, src *source.Source, m *mapping.Map
 	return nil
 }
 
-// defaultTime is the timestamp of cells that have none of their own.
+// defaultTime returns the timestamp of cells without one of their own.
 func defaultTime(folder fs.FS, m *mapping.Mapping, t *source.Table) (micros int64, err error) {
 	if micros, ok := (*layout.Mapping)(m).ImportTimeMicros(); ok {
 		return micros, nil
@@ -295,8 +298,8 @@ func defaultTime(folder fs.FS, m *mapping.Mapping, t *source.Table) (micros int6
 	return at.Truncate(time.Millisecond).UnixMicro(), nil
 }
 
-// sample chooses items of a table: the wanted one, then in turn of each rule of a mapping, so that a rule of which there
-// are few is seen too. whole says that all were looked at.
+// sample chooses items of a table: the wanted one, then items of each rule in turn, so that
+// rare rules are included. whole reports that all items were read.
 func sample(ctx context.Context, t *source.Table, m *mapping.Mapping, wanted attr.Item) (items []attr.Item, whole bool, err error) {
 	var rules []string
 	of := map[string][]attr.Item{}
@@ -345,7 +348,7 @@ func mixed(items []attr.Item, rules []string, of map[string][]attr.Item) []attr.
 	return items
 }
 
-// has says whether an item has the attributes of a key.
+// has reports whether an item has the attributes of a key.
 func has(item, key attr.Item) bool {
 	for name, v := range key {
 		if !attr.Equal(item[name], v) {
@@ -396,7 +399,7 @@ func previewItem(m, before *mapping.Mapping, item attr.Item, micros int64, lossy
 	return out
 }
 
-// sorted puts cells in the order in which they are stored.
+// sorted sorts cells into storage order.
 func sorted(cells []mapping.Cell) {
 	slices.SortFunc(cells, func(a, b mapping.Cell) int {
 		return cmp.Or(strings.Compare(a.Family, b.Family), bytes.Compare(a.Qualifier, b.Qualifier), cmp.Compare(b.Timestamp, a.Timestamp))

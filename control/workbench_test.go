@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// previewed is what a preview answers, as far as tests look at it.
+// previewed is the part of a preview that tests examine.
 type previewed struct {
 	Problems []struct {
 		Line int
@@ -45,7 +45,7 @@ type previewed struct {
 	}
 }
 
-// preview asks for the preview of a fixture with another text of its mapping.
+// preview returns the preview of a fixture with another mapping text.
 func (e *env) preview(fixture, mapping, more string) previewed {
 	e.t.Helper()
 	var out previewed
@@ -62,7 +62,7 @@ func quoted(t *testing.T, text string) string {
 	return string(b)
 }
 
-// replaced is a text with one of its pieces, which is there once, replaced.
+// replaced returns a text with its single occurrence of old replaced.
 func replaced(t *testing.T, text, old, with string) string {
 	t.Helper()
 	if strings.Count(text, old) != 1 {
@@ -73,8 +73,8 @@ func replaced(t *testing.T, text, old, with string) string {
 
 const likes = `put: [{attr: Count, cell: "a:Likes", codec: i64be}]`
 
-// TestPreview: one line of a mapping changes, and the preview has the rows that change, the attribute that is lost, what
-// lint finds, or where the text is wrong.
+// TestPreview: one line of a mapping changes, and the preview has the changed rows, the lost
+// attribute, the findings of lint, or the position of the fault.
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -134,7 +134,8 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// TestPreview_Fixtures: each fixture previews by its own mapping without problems or changes, at most 20 items of it.
+// TestPreview_Fixtures: each fixture has a preview with its own mapping without problems or
+// changes, of at most 20 items.
 func TestPreview_Fixtures(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -160,7 +161,8 @@ func TestPreview_Fixtures(t *testing.T) {
 	}
 }
 
-// TestMigrate_Mapping: a verb takes another text of the mapping, and plan says of it what it says of the same file.
+// TestMigrate_Mapping: a command accepts another mapping text, and plan has the same result as
+// for a file with it.
 func TestMigrate_Mapping(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

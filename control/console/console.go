@@ -9,7 +9,7 @@ import (
 //go:embed static
 var embedded embed.FS
 
-// Files are the files of the pages, by their names below /static/.
+// Files returns the files of the pages, by their names below /static/.
 func Files() fs.FS {
 	sub, err := fs.Sub(embedded, "static")
 	if err != nil {
@@ -18,18 +18,18 @@ func Files() fs.FS {
 	return sub
 }
 
-// pages are the paths that the scripts answer by themselves, each by the page of page.html.
+// pages are the paths that the scripts render; page.html is the file for all of them.
 var pages = []string{
 	"/t/{instance}/{table}", "/t/{instance}/{table}/rows", "/d/{table}", "/requests", "/lab",
 	"/keys/{instance}/{table}", "/query", "/streams", "/migration",
 }
 
-// Index answers with the page itself, whatever the path.
+// Index serves the page for any path.
 func Index(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, Files(), "page.html")
 }
 
-// Handle makes mux answer the paths of the pages, but for the first one, and of their files.
+// Handle registers the paths of the pages, except the first one, and of their files with mux.
 func Handle(mux *http.ServeMux) {
 	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(Files())))
 	for _, path := range pages {

@@ -44,7 +44,7 @@ func gzipped(t *testing.T, text []byte) int {
 
 var imports = regexp.MustCompile(`(?:from|import) '\./([^']+)'`)
 
-// reach adds a file and those that it imports.
+// reach adds a file and its imports.
 func reach(t *testing.T, all map[string][]byte, name string, into map[string]bool) {
 	t.Helper()
 	if into[name] {
@@ -60,7 +60,7 @@ func reach(t *testing.T, all map[string][]byte, name string, into map[string]boo
 	}
 }
 
-// TestSizes: the first page is at most 60 kB, and all files together at most 300 kB, as gzip makes them.
+// TestSizes: the first page is at most 60 kB, and all files together at most 300 kB, as gzip.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	all := files(t)
@@ -81,7 +81,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestFiles: what a page is made of is here, and no file has what would make HTML, or a script, of data.
+// TestFiles: the page's files are complete, and none contains code that makes HTML, or a
+// script, of data.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	all := files(t)
@@ -104,7 +105,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestHandle: each path of a page is answered by the page, and files by their types.
+// TestHandle: each path of a page is answered with the page, and files with their types.
 func TestHandle(t *testing.T) {
 	t.Parallel()
 	mux := http.NewServeMux()

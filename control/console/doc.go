@@ -1,8 +1,8 @@
-// Package console holds the pages of the control API: static files that are embedded as they
-// are, without a build step. The pages ask the API for everything that they show, so they
-// contain no data and need no token; docs/console.md describes them.
+// Package console provides the pages of the control API: embedded static files, without a
+// build step. The pages load all data from the API, so they contain no data and need no token;
+// docs/console.md describes them.
 //
-// What the files keep to: data becomes text nodes and never HTML, nothing is loaded from
-// elsewhere, and no script or style stands in the page, so that the policy that package
-// control sends holds.
+// The files follow these rules: data becomes text nodes and never HTML, nothing is loaded from
+// other servers, and the page has no inline script or style. This satisfies the policy that
+// package control sends.
 package console

@@ -19,14 +19,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
-// OwnTables begins the ids of the tables that the DynamoDB endpoint keeps for
-// itself: its catalog, and the indexes of the default layout.
+// OwnTables begins the ids of the DynamoDB endpoint's own tables: its catalog, and the indexes
+// of the default layout.
 const OwnTables = "_tabletop."
 
-// Dump returns all rows of a Bigtable table of the lab's instance as
-// the canonical text of fixtures' golden files: rows by key, cells in storage
-// order, one per line. The DynamoDB endpoint's bookkeeping is left out, and so are
-// rows that hold nothing else.
+// Dump returns all rows of a Bigtable table of the lab's instance as the canonical text of
+// fixtures' golden files: rows by key, cells in storage order, one per line. It omits the
+// DynamoDB endpoint's bookkeeping, and rows with nothing else.
 //
 // table is the id of the Bigtable table, or the name of a DynamoDB table whose items it holds.
 func (l *Lab) Dump(ctx context.Context, table string) (string, error) {
@@ -76,8 +75,7 @@ func (l *Lab) DumpAll(ctx context.Context) (string, error) {
 	return string(out), wrap("dump of the endpoint", err)
 }
 
-// canonicalJSON is the JSON of a message, without the spaces that protojson
-// puts in at random.
+// canonicalJSON returns the JSON of a message, without the random spaces of protojson.
 func canonicalJSON(m proto.Message) ([]byte, error) {
 	loose, err := protojson.Marshal(m)
 	if err != nil {
@@ -88,7 +86,7 @@ func canonicalJSON(m proto.Message) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// RuleText writes a rule as the cbt tool takes it.
+// RuleText returns a rule in the syntax of the cbt tool.
 func RuleText(r *engine.GCRule) string {
 	joiner := " or "
 	switch r.Kind {
@@ -112,13 +110,12 @@ func RuleText(r *engine.GCRule) string {
 	return strings.Join(parts, joiner)
 }
 
-// dumpDeadline is how long a dump waits for the next row: a lab that hangs
-// ends it, with the reason.
+// dumpDeadline is the longest wait of a dump for the next row: a lab that hangs ends it, with
+// the reason.
 const dumpDeadline = time.Minute
 
-// ReadRows hands the rows of a table, which is given by its full name, to visit, or
-// the row of that key, without the DynamoDB endpoint's bookkeeping and without rows that
-// hold nothing else.
+// ReadRows passes the rows of a table, given by its full name, to visit, or only the row of
+// key. It omits the DynamoDB endpoint's bookkeeping, and rows with nothing else.
 func (l *Lab) ReadRows(ctx context.Context, table string, key []byte, visit func(cells.Row)) error {
 	parent, id, _ := strings.Cut(table, "/tables/")
 	project, instance, _ := strings.Cut(strings.TrimPrefix(parent, "projects/"), "/instances/")

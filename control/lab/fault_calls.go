@@ -18,8 +18,8 @@ import (
 // Probe returns a context whose calls meet no faults, and are not counted as load.
 func Probe(ctx context.Context) context.Context { return probe.With(ctx) }
 
-// caller returns the faults that a call may meet. An endpoint alone uses
-// the server's channel without a wire, but for probes.
+// caller returns the faults that a call may meet. Except for probes, only an endpoint uses the
+// server's in-process channel.
 func (s *rpcFaults) caller(ctx context.Context, fullMethod string) []*fault.Fault {
 	if probe.Marked(ctx) {
 		return nil
@@ -28,13 +28,13 @@ func (s *rpcFaults) caller(ctx context.Context, fullMethod string) []*fault.Faul
 	return s.of(fullMethod, ok && p.Addr.Network() == "inproc")
 }
 
-// verdict is what the faults make of one request.
+// verdict is the effect of the faults on one request.
 type verdict struct {
-	err       error          // it fails with it
-	failed    *fault.Fault   // by this fault
-	lost      bool           // it is served, and its answer is not delivered
+	err       error          // the request fails with err
+	failed    *fault.Fault   // the fault that fails it
+	lost      bool           // it is served, but its answer is lost
 	duplicate bool           // it is served twice
-	cuts      []*fault.Fault // that wait for rows
+	cuts      []*fault.Fault // faults that take effect after some rows
 }
 
 func (s *rpcFaults) judge(ctx context.Context, candidates []*fault.Fault, req any) verdict {
@@ -44,7 +44,7 @@ func (s *rpcFaults) judge(ctx context.Context, candidates []*fault.Fault, req an
 			continue
 		}
 		if f.Spec().Effect == fault.CutRows {
-			v.cuts = append(v.cuts, f) // strikes when the rows are out
+			v.cuts = append(v.cuts, f) // takes effect after the rows
 			continue
 		}
 		if !f.Strike() {
@@ -99,7 +99,7 @@ func (s *rpcFaults) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 		return handler(srv, ss)
 	}
 	if info.IsClientStream {
-		// There is no one request: what is decided is decided at the start.
+		// There is not one single request, so the decision is made at the start.
 		if v := s.judge(ss.Context(), candidates, nil); v.err != nil && !v.lost {
 			return v.err
 		}
@@ -114,8 +114,7 @@ func (s *rpcFaults) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServe
 	return c.end(err)
 }
 
-// faultyStream is a server stream that faults strike. Its handler uses it from
-// one goroutine.
+// faultyStream is a server stream with faults. Its handler uses it from one goroutine.
 type faultyStream struct {
 	grpc.ServerStream
 	faults     *rpcFaults
@@ -124,29 +123,29 @@ type faultyStream struct {
 	req     proto.Message // as received
 	replay  bool          // the request is delivered a second time
 	verdict verdict
-	cut     error // the stream was cut off
-	rows    int   // whole rows delivered
-	inRow   bool  // a row has begun and is not whole
+	cut     error // the error that ended the stream early
+	rows    int   // number of delivered complete rows
+	inRow   bool  // an incomplete row was delivered
 
-	// Entries of a MutateRows request that fail one by one.
+	// Entries of a MutateRows request that fail individually.
 	entries *entryFailures
 }
 
 type entryFailures struct {
-	kept     []int64 // the entries that are served, by place; their index in the request
+	kept     []int64 // for each served entry, its index in the request
 	failed   []int64
-	answered bool // nothing is left to serve
+	answered bool // nothing remains to be served
 }
 
-// again makes ready for the second delivery.
+// again prepares the second delivery.
 func (c *faultyStream) again() { c.replay = true }
 
-// silent reports whether answers go nowhere.
+// silent reports whether answers are discarded.
 func (c *faultyStream) silent() bool {
 	return c.verdict.lost && c.entries == nil || c.verdict.duplicate && !c.replay
 }
 
-// RecvMsg receives the request and lets the faults judge it.
+// RecvMsg receives the request and applies the faults to it.
 func (c *faultyStream) RecvMsg(m any) error {
 	if c.replay {
 		proto.Merge(m.(proto.Message), c.req)
@@ -170,8 +169,8 @@ func (c *faultyStream) RecvMsg(m any) error {
 	return nil
 }
 
-// failEntries takes the entries that fail out of the request; m is the
-// handler's own, its entries may be shared.
+// failEntries removes the failing entries from the request. m belongs to the handler, but may
+// share its entries.
 func (c *faultyStream) failEntries(m *btpb.MutateRowsRequest) {
 	c.entries = &entryFailures{}
 	var serve []*btpb.MutateRowsRequest_Entry
@@ -212,7 +211,7 @@ func (c *faultyStream) SetTrailer(md metadata.MD) {
 	}
 }
 
-// SendMsg delivers a message, as far as the faults let it.
+// SendMsg delivers a message if the faults allow it.
 func (c *faultyStream) SendMsg(m any) error {
 	switch {
 	case c.cut != nil:
@@ -251,14 +250,14 @@ func (c *faultyStream) sendRows(m *btpb.ReadRowsResponse) error {
 	return c.ServerStream.SendMsg(m)
 }
 
-// cutHere returns the fault that cuts the stream after the rows that are out,
-// with another about to follow.
+// cutHere returns the fault that ends the stream after the delivered rows, when another row
+// follows.
 func (c *faultyStream) cutHere() *fault.Fault {
 	for i, f := range c.verdict.cuts {
 		if f.Spec().Rows != c.rows {
 			continue
 		}
-		// One decision a call: it is not asked again at the same row.
+		// There is one decision per call: the fault is not asked again at the same row.
 		c.verdict.cuts = append(c.verdict.cuts[:i:i], c.verdict.cuts[i+1:]...)
 		if f.Strike() {
 			return f
@@ -268,8 +267,7 @@ func (c *faultyStream) cutHere() *fault.Fault {
 	return nil
 }
 
-// renumber gives the entries of an answer their place in the request as the
-// client sent it.
+// renumber restores the entries' indexes of the client's request in an answer.
 func (c *faultyStream) renumber(m *btpb.MutateRowsResponse) *btpb.MutateRowsResponse {
 	out := &btpb.MutateRowsResponse{RateLimitInfo: m.GetRateLimitInfo()}
 	for _, e := range m.GetEntries() {
@@ -278,7 +276,7 @@ func (c *faultyStream) renumber(m *btpb.MutateRowsResponse) *btpb.MutateRowsResp
 			index = c.entries.kept[index]
 		}
 		st := e.GetStatus()
-		for _, failed := range c.entries.failed { // only where they were served, and the answer is lost
+		for _, failed := range c.entries.failed { // only if they were served, and the answer is lost
 			if failed == index {
 				st = status.Convert(c.verdict.err).Proto()
 			}
@@ -288,7 +286,7 @@ func (c *faultyStream) renumber(m *btpb.MutateRowsResponse) *btpb.MutateRowsResp
 	return out
 }
 
-// end returns what the stream ends with when its handler ended with err.
+// end returns the error of the stream after its handler ended with err.
 func (c *faultyStream) end(err error) error {
 	switch {
 	case c.cut != nil:

@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/control/lab/fault"
 )
 
-// ExpectFaults returns a logger to log that reports errors of armed faults as information:
-// somebody has asked for them.
+// ExpectFaults returns a logger to log that reports errors of armed faults as information,
+// since they are intended.
 func (l *Lab) ExpectFaults(log *slog.Logger) *slog.Logger {
 	if l.opts.Faultless {
 		return log
@@ -18,7 +18,7 @@ func (l *Lab) ExpectFaults(log *slog.Logger) *slog.Logger {
 	return slog.New(expected{log.Handler(), l.faults})
 }
 
-// expected is a handler of a log to which what goes wrong by a fault is no error: somebody has asked for it.
+// expected is a log handler that treats errors of armed faults as information.
 type expected struct {
 	slog.Handler
 	faults *rpcFaults
@@ -36,7 +36,7 @@ func (h expected) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// injected says whether a record tells of the error of a fault that is armed.
+// injected reports whether a record has the error of an armed fault.
 func (h expected) injected(r slog.Record) bool {
 	armed, found := h.faults.All(), false
 	if len(armed) == 0 {

@@ -19,8 +19,8 @@ import (
 )
 
 // Arm injects the fault of a spec into RPCs, from now on until the fault is removed. Faults
-// apply in the order in which they were armed; a call that fails by a fault does not
-// reach the later faults. Errors: a spec that cannot strike any call.
+// apply in the order in which they were armed; a call that fails by a fault does not reach the
+// later faults. Errors: a spec that cannot affect any call.
 func (l *Lab) Arm(spec fault.Spec) (*fault.Fault, error) {
 	if l.opts.Faultless {
 		return nil, ErrFaultless
@@ -34,7 +34,7 @@ func (l *Lab) Arm(spec fault.Spec) (*fault.Fault, error) {
 	return l.faults.Arm(spec)
 }
 
-// ErrFaultless is the error of Arm where Options.Faultless excludes faults.
+// ErrFaultless is returned by Arm if Options.Faultless excludes faults.
 var ErrFaultless = errors.New("no faults can be armed here")
 
 // Faults returns the armed faults of RPCs, in their order.
@@ -67,7 +67,7 @@ func knownMethod(method string) bool {
 	})
 }
 
-// methods are the names of the RPCs, without their services.
+// methods returns the names of the RPCs, without their services.
 func methods() (all []string) {
 	for _, row := range emu.Support() {
 		if !inMessage[row.Group] {
@@ -77,7 +77,7 @@ func methods() (all []string) {
 	return all
 }
 
-// inMessage are the groups of the support table that are no services.
+// inMessage are the groups of the support table that are not services.
 var inMessage = map[string]bool{"RowFilter": true, "Mutation": true, "GcRule": true}
 
 // rpcFaults applies faults to the RPCs of a server.
@@ -86,7 +86,7 @@ type rpcFaults struct {
 	clock *clock.Clock
 }
 
-// of returns the faults that may strike calls of a method, by its full name,
+// of returns the faults that may affect calls of a method, by its full name,
 // "/google.bigtable.v2.Bigtable/ReadRows".
 func (s *rpcFaults) of(fullMethod string, behind bool) []*fault.Fault {
 	var out []*fault.Fault
@@ -103,7 +103,7 @@ func (s *rpcFaults) of(fullMethod string, behind bool) []*fault.Fault {
 // holds reports whether a fault is for the row with a key.
 func holds(f *fault.Fault, key []byte) bool { return bytes.Equal(f.Spec().Row, key) }
 
-// matches reports whether a fault's table and row are those of a request.
+// matches reports whether a request has a fault's table and row.
 func matches(f *fault.Fault, req any) bool {
 	table, row := f.Spec().Table, f.Spec().Row
 	holds := func(key []byte) bool { return bytes.Equal(row, key) }
@@ -127,7 +127,7 @@ func matches(f *fault.Fault, req any) bool {
 	return false
 }
 
-// isOnTable reports whether a request is on a table, or on something below it.
+// isOnTable reports whether a request concerns a table, or a resource below it.
 func isOnTable(req any, id string) bool {
 	var name string
 	switch req := req.(type) {
@@ -148,8 +148,7 @@ func isOnTable(req any, id string) bool {
 	return got == id
 }
 
-// rangeHolds reports whether a row range holds a key. A bound that is empty is
-// none.
+// rangeHolds reports whether a row range contains a key. An empty bound is unbounded.
 func rangeHolds(r *btpb.RowRange, key []byte) bool {
 	switch start := r.GetStartKey().(type) {
 	case *btpb.RowRange_StartKeyClosed:
@@ -170,8 +169,7 @@ func rangeHolds(r *btpb.RowRange, key []byte) bool {
 	return true
 }
 
-// wait lets d pass on the clock, or what is left of the call's
-// time.
+// wait waits for d on the clock, or until the call's deadline.
 func (s *rpcFaults) wait(ctx context.Context, d time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline) //nolint:forbidigo // deadlines of contexts are wall time

@@ -1,11 +1,11 @@
 // Package lab runs a Bigtable for experiments: a store and the server over it, with a clock
-// that can be moved, faults, snapshots, and a dump of everything as text. Packages
-// testkit and btkit use it as the environment of a test, and `tabletop serve --console` as
-// a server that is controlled from outside.
+// that can be moved, faults, snapshots, and a dump of everything as text. Packages testkit and
+// btkit use it as the environment of a test, and `tabletop serve --console` as a server under
+// external control.
 //
-// An Endpoint that serves the rows in another way is attached to a lab and moves with it.
+// An Endpoint that serves the rows in another way can be attached to a lab and follows it.
 //
-// Without armed faults a call costs what it costs without a lab.
+// Without armed faults a call costs the same as without a lab.
 package lab
 
 import (
@@ -24,13 +24,13 @@ import (
 
 // Options configure New.
 type Options struct {
-	// Clock is the time of all. Required.
+	// Clock is the clock of all parts. Required.
 	Clock *clock.Clock
 	// Logger receives the logs of the servers. Required.
 	Logger *slog.Logger
 	// Project and Instance are the default ones for Dump and TableName. Required.
 	Project, Instance string
-	// Faultless is of a lab whose calls no faults are armed for: nothing stands around them.
+	// Faultless excludes faults, so calls have no overhead for them.
 	Faultless bool
 	// Seed begins the random sequences of faults.
 	Seed uint64
@@ -43,31 +43,30 @@ type Options struct {
 	Bigtable emu.Options
 }
 
-// Endpoint is a server over the rows of a lab that is not the Bigtable server, such as
-// package dynamodb's. Its methods may be called from several goroutines. Those that take a
-// context get one whose calls meet no faults.
+// Endpoint is another server over the rows of a lab, such as package dynamodb's. Its methods
+// may be called from several goroutines. Contexts passed to them exclude faults.
 type Endpoint interface {
 	// NextDue returns the first time after one time, and before another, at which the
 	// endpoint has work to do; false if it has none.
 	NextDue(ctx context.Context, after, until time.Time) (at time.Time, ok bool, err error)
 	// RunDue does the work that is due now.
 	RunDue(ctx context.Context) error
-	// Restart runs change, which replaces everything the endpoint may have read,
-	// between two requests.
+	// Restart runs change between two requests. change replaces all data that the endpoint may
+	// have read.
 	Restart(change func() error) error
 	// Reset removes the endpoint's faults.
 	Reset()
-	// AppendDump appends what belongs to a dump of the lab and is not in its rows, as
-	// comments of a golden file.
+	// AppendDump appends data of the lab that is not in its rows to a dump, as comments of a
+	// golden file.
 	AppendDump(ctx context.Context, dump []byte) ([]byte, error)
-	// RowsOf returns the id of the Bigtable table that holds the items of a DynamoDB table;
-	// "" if there is no such table.
+	// RowsOf returns the id of the Bigtable table that holds the items of a DynamoDB table; ""
+	// for an unknown table.
 	RowsOf(ctx context.Context, table string) string
 	// Close ends the endpoint. It is called before the lab's servers end.
 	Close() error
 }
 
-// none is the endpoint of a lab that has no other.
+// none is the endpoint of a lab without one.
 type none struct{}
 
 func (none) NextDue(context.Context, time.Time, time.Time) (at time.Time, ok bool, err error) {
@@ -94,7 +93,7 @@ type Lab struct {
 	endpoint Endpoint
 
 	advanceMu sync.Mutex // held by Advance
-	swept     time.Time  // when garbage was last collected in Advance; guarded by advanceMu
+	swept     time.Time  // time of the last garbage collection in Advance; guarded by advanceMu
 }
 
 // New returns a lab; Open opens it.
@@ -131,8 +130,9 @@ func (l *Lab) Open() error {
 	return nil
 }
 
-// CloseStore closes what Open opened, if it is open. ended, which may be nil, waits for what serves its
-// listeners. An endpoint must be closed before, or restarted meanwhile.
+// CloseStore closes the store and server of Open, if they are open. ended, which may be nil,
+// waits for the servers of its listeners. An endpoint must be closed before, or restarted
+// meanwhile.
 func (l *Lab) CloseStore(ended func()) error {
 	if l.db == nil {
 		return nil
@@ -153,14 +153,14 @@ func wrap(what string, err error) error {
 	return nil
 }
 
-// Close ends the endpoint, the work that is under way, and the store.
+// Close ends the endpoint, running work, and the store.
 func (l *Lab) Close() error {
 	err := l.endpoint.Close()
 	l.cancel()
 	return errors.Join(err, l.CloseStore(nil))
 }
 
-// End ends the work that is under way.
+// End ends running work.
 func (l *Lab) End() { l.cancel() }
 
 // Context returns the context of work that outlives a call. It ends with Close and End.
@@ -178,11 +178,11 @@ func (l *Lab) Bigtable() *emu.Server { return l.emu }
 // Clock returns the clock.
 func (l *Lab) Clock() *clock.Clock { return l.opts.Clock }
 
-// Advance moves the time forward by d, 0 or more, and returns the new time. On
-// the way it stops whenever work is due, in order, and runs it as at that
-// time: the work of the endpoint, such as deleting expired DynamoDB items, the work of
-// Bigtable's resources, and the collection of garbage, if that has an interval.
-// Consecutive collections with no other work between them run as one.
+// Advance moves the time forward by d, 0 or more, and returns the new time. On the way it
+// stops whenever work is due, in order, and runs it as of that time: the work of the endpoint,
+// such as deleting expired DynamoDB items, the work of Bigtable's resources, and the
+// collection of garbage, if that has an interval. Consecutive collections with no other work
+// between them run as one.
 func (l *Lab) Advance(d time.Duration) (time.Time, error) {
 	if d < 0 {
 		return time.Time{}, fmt.Errorf("to advance by %v: time moves forward", d)
@@ -205,11 +205,11 @@ func (l *Lab) Advance(d time.Duration) (time.Time, error) {
 	}
 }
 
-// nextDue returns the first time after a time at which something is due; end, if
-// nothing is due before. advanceMu is held.
+// nextDue returns the first time after a time at which work is due; end, if no work is due
+// before. advanceMu is held.
 func (l *Lab) nextDue(after, end time.Time) (time.Time, error) {
 	next := end
-	// No fault is meant for what the lab does by itself.
+	// Faults do not affect the lab's own work.
 	if at, ok, err := l.endpoint.NextDue(Probe(l.ctx), after, end); err != nil {
 		return end, err
 	} else if ok {
@@ -221,7 +221,7 @@ func (l *Lab) nextDue(after, end time.Time) (time.Time, error) {
 		next = at
 	}
 	if every := l.opts.GCInterval; every > 0 {
-		// The last one before anything else: it does the work of those before it.
+		// The last collection before other work replaces the earlier ones.
 		if at := l.swept.Add(next.Sub(l.swept).Truncate(every)); at.After(after) && at.Before(next) {
 			next = at
 		}
@@ -229,7 +229,7 @@ func (l *Lab) nextDue(after, end time.Time) (time.Time, error) {
 	return next, nil
 }
 
-// doDue does what is due at a time, which it is now. advanceMu is held.
+// doDue does the work that is due now. advanceMu is held.
 func (l *Lab) doDue(now time.Time) error {
 	err := l.endpoint.RunDue(Probe(l.ctx))
 	if every := l.opts.GCInterval; err == nil && every > 0 && now.Sub(l.swept) >= every {
@@ -242,8 +242,8 @@ func (l *Lab) doDue(now time.Time) error {
 	return err
 }
 
-// RunGC applies the garbage-collection rules of all families once and returns how many
-// cells it deleted.
+// RunGC applies the garbage-collection rules of all families once and returns the number of
+// deleted cells.
 func (l *Lab) RunGC(ctx context.Context) (cellsDeleted int64, err error) {
 	stats, err := l.emu.RunGC(ctx)
 	return stats.CellsDeleted, err

@@ -17,8 +17,7 @@ func (l *Lab) Restore(ctx context.Context, s *engine.Snapshot) error {
 	return l.endpoint.Restart(func() error { return l.db.Restore(ctx, s) })
 }
 
-// Reset removes everything that the lab holds, with faults and lags or failures of
-// clusters.
+// Reset removes all data of the lab, and the faults, lags and failures of clusters.
 func (l *Lab) Reset(ctx context.Context) error {
 	l.faults.Clear()
 	l.endpoint.Reset()

@@ -15,32 +15,32 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// Request is a request to the DynamoDB endpoint, which was answered.
+// Request is an answered request to the DynamoDB endpoint.
 type Request struct {
 	ID        string // of the pattern
 	Operation string
 	Request   json.RawMessage
 	Response  json.RawMessage
-	Calls     []Call // of Bigtable, that it became
+	Calls     []Call // the Bigtable calls of the request
 }
 
-// Call is one of them.
+// Call is one Bigtable call of a request.
 type Call struct {
 	Operation string
 	Request   json.RawMessage // protojson
-	Rows      int             // that it read
+	Rows      int             // number of returned rows
 }
 
-// operations are those of which an access pattern can be made, and whether the items of
-// their answers have an order.
+// operations are the operations that an access pattern supports; the value reports whether the
+// items of their answers are ordered.
 var operations = map[string]bool{"GetItem": true, "Query": true, "Scan": false, "BatchGetItem": false, "TransactGetItems": true}
 
-// narrowing are members of requests by which items are left out, or parts of them. A native read
-// of the same rows gives more.
+// narrowing are members of requests that omit items, or parts of them. A native read of the
+// same rows returns more.
 var narrowing = []string{"AttributesToGet", "ExclusiveStartKey", "FilterExpression", "Limit", "ProjectionExpression", "QueryFilter", "ScanFilter", "Segment", "Select"}
 
-// Pattern is the text of a file for the folder access of a fixture. Errors say what the request
-// lacks.
+// Pattern returns the text of a file for the folder access of a fixture. Errors name what the
+// request lacks.
 func Pattern(r Request) (string, error) {
 	ordered, ok := operations[r.Operation]
 	if !ok {
@@ -82,10 +82,10 @@ func Pattern(r Request) (string, error) {
 	return out.String(), nil
 }
 
-// title says what was asked.
+// title describes the request.
 func title(operation string, members map[string]json.RawMessage) string {
 	text := func(name string) (s string) {
-		if json.Unmarshal(members[name], &s) != nil { // absent, or refused by the endpoint
+		if json.Unmarshal(members[name], &s) != nil { // absent, or rejected by the endpoint
 			return ""
 		}
 		return s
@@ -103,7 +103,7 @@ func title(operation string, members map[string]json.RawMessage) string {
 	return out
 }
 
-// answered are the items of an answer, and whether it is not the last page.
+// answered returns the items of an answer, and whether further pages follow.
 func answered(response []byte) (items []json.RawMessage, more bool, err error) {
 	var a struct {
 		Item             json.RawMessage
@@ -140,8 +140,8 @@ func answered(response []byte) (items []json.RawMessage, more bool, err error) {
 	return items, len(a.LastEvaluatedKey) > 0 || len(a.UnprocessedKeys) > 0, nil
 }
 
-// native is the read that gives the same items, as a part of the pattern; "" where the calls are no
-// such read: they went to several tables, or read rows that the endpoint left out of the answer.
+// native returns the part of the pattern with the read that gives the same items; "" if the
+// calls are not such a read: they read several tables, or rows that the answer omits.
 func native(r Request, members map[string]json.RawMessage, items int) string {
 	for _, name := range narrowing {
 		if members[name] != nil {
@@ -159,7 +159,7 @@ func native(r Request, members map[string]json.RawMessage, items int) string {
 			continue
 		}
 		var read btpb.ReadRowsRequest
-		if protojson.Unmarshal(c.Request, &read) != nil { // too large to be kept
+		if protojson.Unmarshal(c.Request, &read) != nil { // too large to be recorded
 			return ""
 		}
 		_, id, _ := strings.Cut(read.GetTableName(), "/tables/")
@@ -192,7 +192,8 @@ func native(r Request, members map[string]json.RawMessage, items int) string {
 	return out.String()
 }
 
-// rangeOf is a range with its start in it and its end not; "" if it has no bounds.
+// rangeOf returns a range with an inclusive start and an exclusive end; "" if it has no
+// bounds.
 func rangeOf(r *btpb.RowRange) string {
 	after := func(key []byte) []byte { return append(bytes.Clone(key), 0) }
 	start, end := r.GetStartKeyClosed(), r.GetEndKeyOpen()
@@ -215,13 +216,13 @@ func rangeOf(r *btpb.RowRange) string {
 	return "{" + strings.Join(bounds, ", ") + "}"
 }
 
-// encoded is a text, or JSON, on one line: what is JSON is YAML too.
+// encoded returns a text or JSON on one line; JSON is also YAML.
 func encoded(v any) string {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // a string, or JSON that was read before
+		panic(err) // a string, or JSON that was parsed before
 	}
 	return strings.TrimSpace(out.String())
 }

@@ -11,7 +11,7 @@ import (
 
 func raw(s string) json.RawMessage { return json.RawMessage(s) }
 
-// TestPattern: what is written is read back as what was asked and answered.
+// TestPattern: a written pattern is read back as the request and its answer.
 func TestPattern(t *testing.T) {
 	t.Parallel()
 	const item = `{"id":{"S":"a: <b> \u2028 # \"q\""}}`
@@ -21,7 +21,7 @@ func TestPattern(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		request Request
-		ranges  int // of the native read; 0: there is none
+		ranges  int // of the native read; 0: without one
 	}{
 		{"a row", Request{Operation: "GetItem", Request: raw(`{"Key":` + item + `,"ConsistentRead":true}`), Response: raw(`{"Item":` + item + `}`), Calls: read(`{"rowKeys":["YQ=="]}`, 1)}, 1},
 		{"a range", Request{Operation: "Query", Request: raw(`{"TableName":"t: x","IndexName":"i"}`), Response: raw(`{"Items":[` + item + `]}`), Calls: read(`{"rowRanges":[{"startKeyOpen":"YQ==","endKeyClosed":"Yg=="}]}`, 1)}, 1},

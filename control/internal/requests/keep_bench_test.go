@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 )
 
-// BenchmarkKeep is what it takes to keep a call, and nothing else of it.
+// BenchmarkKeep measures only the recording of a call.
 func BenchmarkKeep(b *testing.B) {
 	for name, call := range map[string]func(tb testing.TB, data btpb.BigtableClient, row []byte){"write1k": writeKiB, "read": readRow} {
 		b.Run(name, func(b *testing.B) {

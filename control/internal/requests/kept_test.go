@@ -18,8 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// benchObserved compares a request that the console keeps with one that nobody is told of, in process: call makes the n-th, to
-// any of 1,000 rows of 1 KB.
+// benchObserved compares a recorded request with an unobserved one, in process: call makes the
+// n-th, to any of 1,000 rows of 1 KB.
 func benchObserved(b *testing.B, call func(tb testing.TB, data btpb.BigtableClient, row []byte)) {
 	b.Helper()
 	rows := make([][]byte, 1000)
@@ -79,7 +79,7 @@ func readRow(tb testing.TB, data btpb.BigtableClient, row []byte) {
 	}
 }
 
-// TestAllocations_Kept: a call that the console keeps allocates what others do.
+// TestAllocations_Kept: recording adds no allocations to a call.
 func TestAllocations_Kept(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if race.Enabled {
 		t.Skip("the race detector allocates")
@@ -96,7 +96,7 @@ func TestAllocations_Kept(t *testing.T) { //nolint:paralleltest // it counts all
 	}
 }
 
-// fewestAllocs returns how often do allocates at least: the engine, a collection that
+// fewestAllocs returns the minimal number of allocations of do: the engine, a collection that
 // empties pools, and the scheduler add to some of the runs.
 func fewestAllocs(do func()) float64 {
 	fewest := math.Inf(1)
@@ -106,10 +106,10 @@ func fewestAllocs(do func()) float64 {
 	return fewest
 }
 
-// BenchmarkCompareObservedWrite is what it costs a MutateRow that the console keeps it.
+// BenchmarkCompareObservedWrite measures the recording of a MutateRow.
 func BenchmarkCompareObservedWrite(b *testing.B) { benchObserved(b, writeKiB) }
 
-// BenchmarkCompareObservedRead is what it costs a ReadRows of one row.
+// BenchmarkCompareObservedRead measures the recording of a ReadRows of one row.
 func BenchmarkCompareObservedRead(b *testing.B) {
 	benchObserved(b, readRow)
 }

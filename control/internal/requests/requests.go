@@ -1,5 +1,5 @@
-// Package requests keeps the last requests that both endpoints have answered, within bounds.
-// A slow reader misses some; no endpoint waits for a reader.
+// Package requests keeps the last requests to both endpoints, within memory limits. A slow
+// reader misses some; no endpoint waits for a reader.
 package requests
 
 import (
@@ -24,19 +24,19 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/probe"
 )
 
-// Bounds of a record.
+// Limits of a record.
 const (
-	// maxBodyBytes is how much of a request, and of an answer, is kept.
+	// maxBodyBytes is the retained size of a request, and of an answer.
 	maxBodyBytes = 64 << 10
 	maxKeyBytes  = 256
-	// maxTextBytes is how much of a name, or of any text of a stranger, is kept.
+	// maxTextBytes is the retained size of a name, or of any text from outside.
 	maxTextBytes = 1024
 )
 
-// TestHeader is the header, or metadata, by which a client says for which test it asks.
+// TestHeader is the header, or metadata, with the name of the client's test.
 const TestHeader = "x-tabletop-test"
 
-// testHeader is the same as HTTP has it: no other spelling is looked up without an allocation.
+// testHeader is its canonical HTTP form: a lookup of any other spelling allocates.
 const testHeader = "X-Tabletop-Test"
 
 // The endpoints.
@@ -45,26 +45,26 @@ const (
 	DynamoDB = "dynamodb"
 )
 
-// Record is a request that was answered.
+// Record is an answered request.
 type Record struct {
-	ID        uint64        // rises by one with each, in the order in which they ended
+	ID        uint64        // increases by one per request, in the order in which they ended
 	Endpoint  string        // Bigtable or DynamoDB
 	Operation string        // "GetItem", "ReadRows"
-	RequestID string        // of a DynamoDB request: that of its answer's header
-	Cause     string        // of a call that the DynamoDB endpoint made: the RequestID that it was made for
+	RequestID string        // of a DynamoDB request: the id in its answer's header
+	Cause     string        // of a call of the DynamoDB endpoint: the RequestID that caused it
 	Start     time.Time     // by the clock of the server
 	Duration  time.Duration // of wall time
 	Status    string        // "OK", or the code of the error
 	Text      string        // of the error
 	Rows      int           // of ReadRows
-	Bytes     int64         // in those rows, or of the answer of a DynamoDB request
+	Bytes     int64         // size of these rows, or of the answer of a DynamoDB request
 	Test      string        // see TestHeader
 	table     string
 	key       []byte
 	kind      protoreflect.MessageType // of an RPC's request
-	request   []byte                   // whole, or its beginning if it is longer than maxBodyBytes
+	request   []byte                   // complete, or its first maxBodyBytes
 	response  []byte                   // likewise; of DynamoDB
-	cut       bool                     // there was more
+	cut       bool                     // request or response is incomplete
 }
 
 // Log keeps records. It is safe for concurrent use.
@@ -72,13 +72,13 @@ type Log struct {
 	mu      sync.Mutex
 	ring    ring          // guarded by mu, like all below
 	last    uint64        // the ID of the newest
-	changed chan struct{} // closed by the next record; nil if nobody waits
+	changed chan struct{} // closed by the next record; nil without readers
 }
 
 // New returns an empty log.
 func New() *Log { return &Log{} }
 
-// newer tells who waits that there is a record more. It is called with mu held.
+// newer wakes waiting readers after a new record. mu must be held.
 func (l *Log) newer() {
 	l.last++
 	if l.changed != nil {
@@ -87,13 +87,13 @@ func (l *Log) newer() {
 	}
 }
 
-// Bigtable logs a call of the Bigtable endpoint: it is the emu.Options.Observe of a lab. It
-// leaves out the calls that the lab makes for itself.
+// Bigtable logs a call of the Bigtable endpoint, for emu.Options.Observe of a lab. It skips
+// the lab's own calls.
 //
 // Each answer waits for it: it allocates nothing, and copies the retained bytes once.
 func (l *Log) Bigtable(c *emu.Call) {
 	madeFor, test := c.Cause(), ""
-	if madeFor == "" { // a call for a request of DynamoDB is no probe, and of that request's test
+	if madeFor == "" { // a call for a DynamoDB request is not a probe, and belongs to that request's test
 		if probe.Marked(c.Context) {
 			return
 		}
@@ -124,16 +124,16 @@ func (l *Log) Bigtable(c *emu.Call) {
 	to = append(to, key...)
 	if e.lengths[request] > 0 {
 		if _, err := (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(to, c.Request); err != nil {
-			l.ring.unwritten() // what cannot be written was refused, and is not shown
+			l.ring.unwritten() // a request that cannot be encoded was rejected, and is not shown
 		}
 	}
 	l.newer()
 }
 
-// DynamoDB logs a call of the DynamoDB endpoint: it is the facade.Options.Observe of a lab. It
-// leaves out the same calls as Bigtable, and allocates nothing either.
+// DynamoDB logs a call of the DynamoDB endpoint, for facade.Options.Observe of a lab. It skips
+// the same calls as Bigtable, and allocates nothing either.
 func (l *Log) DynamoDB(c *facade.Call) {
-	if c.Operation == "" { // no call of the protocol: a question for health, a preflight
+	if c.Operation == "" { // not a call of the protocol: a health check, a preflight
 		return
 	}
 	e := entry{
@@ -153,7 +153,7 @@ func (l *Log) DynamoDB(c *facade.Call) {
 	l.newer()
 }
 
-// clip bounds texts, and puts their lengths down.
+// clip shortens texts, and stores their lengths.
 func clip(e *entry, p *[request]string) {
 	for i, s := range p {
 		if s != "" {
@@ -170,7 +170,7 @@ func appended(to []byte, p *[request]string) []byte {
 	return to
 }
 
-// of returns the record that an entry and a copy of its parts are.
+// of returns the record of an entry and a copy of its parts.
 func of(id uint64, e *entry, kept []byte) Record {
 	var p [parts][]byte
 	for i, n := range e.lengths {
@@ -199,12 +199,12 @@ func of(id uint64, e *entry, kept []byte) Record {
 
 var errorType = regexp.MustCompile(`"__type"\s*:\s*"([^"]*)"`)
 
-// valid is a text of a stranger, as much of it as is kept.
+// valid returns the retained part of a text from outside, as valid UTF-8.
 func valid(b []byte) string {
 	return strings.ToValidUTF8(string(b[:min(len(b), maxTextBytes)]), "\uFFFD")
 }
 
-// tableOf returns the resource name of the table that an RPC is to, "" without one.
+// tableOf returns the resource name of the table of an RPC, "" without one.
 func tableOf(req proto.Message) string {
 	var name string
 	switch r := req.(type) {
@@ -248,7 +248,8 @@ func keyOf(req proto.Message) []byte {
 
 var tableName = regexp.MustCompile(`"TableName"\s*:\s*"([^"]*)"`)
 
-// Table returns the resource name of the table that was asked, or the name of a DynamoDB table; "" if none is named.
+// Table returns the resource name of the request's table, or the name of a DynamoDB table; ""
+// without one.
 func (r *Record) Table() string {
 	if r.Endpoint == Bigtable {
 		return r.table
@@ -260,10 +261,10 @@ func (r *Record) Table() string {
 	return ""
 }
 
-// Key returns the row key that an RPC names, or as much of it as is kept.
+// Key returns the row key of an RPC, or its retained part.
 func (r *Record) Key() []byte { return r.key }
 
-// Bodies returns the request and the answer as JSON. A body that was not kept whole is nil, and
+// Bodies returns the request and the answer as JSON. A body that is not complete is nil, and
 // cut is true. The answers of RPCs are not kept: response is nil.
 func (r *Record) Bodies() (request, response json.RawMessage, cut bool) {
 	if r.Endpoint == Bigtable {
@@ -289,11 +290,12 @@ func (r *Record) Bodies() (request, response json.RawMessage, cut bool) {
 	return request, response, r.cut
 }
 
-// pageRecords is how many are copied at a time: the endpoints write meanwhile, and wait no longer than that.
+// pageRecords is the number of records copied at a time, which bounds the wait of the
+// endpoints.
 const pageRecords = 32
 
-// page returns the records that are kept with IDs above after and up to last, the oldest first, at most
-// pageRecords; that of the oldest is oldest.
+// page returns at most pageRecords records with IDs above after and up to last, the oldest
+// first, with the IDs of the oldest and the newest record.
 func (l *Log) page(after, last uint64) (found []Record, oldest, newest uint64) {
 	var entries [pageRecords]entry
 	var kept []byte
@@ -316,7 +318,8 @@ func (l *Log) page(after, last uint64) (found []Record, oldest, newest uint64) {
 	return found, oldest, newest
 }
 
-// Since returns the records with an ID above after, the oldest first, at most limit, and the ID of the newest of all.
+// Since returns at most limit records with an ID above after, the oldest first, and the ID of
+// the newest of all.
 func (l *Log) Since(after uint64, limit int) ([]Record, uint64) {
 	var out []Record
 	for {
@@ -329,7 +332,7 @@ func (l *Log) Since(after uint64, limit int) ([]Record, uint64) {
 	}
 }
 
-// Newest calls yield for the records that are kept, the newest first, until it returns false.
+// Newest calls yield for the records, the newest first, until it returns false.
 func (l *Log) Newest(yield func(*Record) bool) {
 	_, oldest, last := l.page(math.MaxUint64-1, 0)
 	for last >= oldest && last > 0 {
@@ -345,7 +348,7 @@ func (l *Log) Newest(yield func(*Record) bool) {
 	}
 }
 
-// CausedBy returns the calls that were made for a DynamoDB request, the oldest first.
+// CausedBy returns the calls caused by a DynamoDB request, the oldest first.
 func (l *Log) CausedBy(requestID string) []Record {
 	var out []Record
 	l.Newest(func(r *Record) bool {
@@ -358,7 +361,7 @@ func (l *Log) CausedBy(requestID string) []Record {
 	return out
 }
 
-// Changed returns a channel that is closed when there is a record above an ID.
+// Changed returns a channel that is closed when a record with an ID above after exists.
 func (l *Log) Changed(after uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -373,7 +376,7 @@ func (l *Log) Changed(after uint64) <-chan struct{} {
 	return l.changed
 }
 
-// Bytes is what the records take, with the entries that wait for some.
+// Bytes returns the memory of the records, including the unused entries.
 func (l *Log) Bytes() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

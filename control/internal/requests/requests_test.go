@@ -31,8 +31,8 @@ func call(key string) *emu.Call {
 	}
 }
 
-// TestBounds: of many requests from many clients the newest are kept, in the order in
-// which they ended, each once; large ones leave room for fewer.
+// TestBounds: of many requests from many clients the newest are kept, once each, in the order
+// in which they ended; large ones leave room for fewer.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	l := New()
@@ -79,8 +79,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestRing: whatever sizes requests have, each that is kept is what it was, while the memory grows and is
-// written over again.
+// TestRing: requests of any sizes are kept unchanged while the memory grows and is reused.
 func TestRing(t *testing.T) {
 	t.Parallel()
 	l, random := New(), rand.New(rand.NewPCG(1, 2))
@@ -123,7 +122,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestUnwritten: a request that cannot be written leaves those before and after it as they are.
+// TestUnwritten: a request that cannot be encoded does not affect its neighbors.
 func TestUnwritten(t *testing.T) {
 	t.Parallel()
 	l := New()
@@ -140,7 +139,8 @@ func TestUnwritten(t *testing.T) {
 	}
 }
 
-// TestAllocations: a request of either endpoint, of any outcome, is kept without an allocation.
+// TestAllocations: recording a request of either endpoint, with any outcome, allocates
+// nothing.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if race.Enabled {
 		t.Skip("the race detector allocates")
@@ -168,7 +168,8 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocati
 	}
 }
 
-// TestSince: who has seen some is given what came after, and woken by the next.
+// TestSince: a reader gets the records after the last one that it has seen, and the next one
+// wakes it.
 func TestSince(t *testing.T) {
 	t.Parallel()
 	l := New()
@@ -194,7 +195,7 @@ func TestSince(t *testing.T) {
 	<-l.Changed(5)
 }
 
-// TestBodies: what strangers send is shown as it was, whatever it is.
+// TestBodies: bodies from outside are shown unchanged, whatever they are.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	l := New()
@@ -205,7 +206,7 @@ func TestBodies(t *testing.T) {
 			Status: 400, Response: []byte(`{"__type":"com.amazonaws#X","message":"<script>"}`),
 		})
 	}
-	l.DynamoDB(&facade.Call{HTTP: httptest.NewRequest(http.MethodGet, "/", http.NoBody)}) // a question for health
+	l.DynamoDB(&facade.Call{HTTP: httptest.NewRequest(http.MethodGet, "/", http.NoBody)}) // a health check
 	kept, newest := l.Since(0, 10)
 	if newest != 5 || string(kept[0].Key()) != "<b>\x00\xff" || kept[0].Table() != "projects/p/instances/i/tables/t" {
 		t.Fatalf("got %+v", kept)
@@ -224,7 +225,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestMemory: what the heap holds of a full log is what it says, and not much more.
+// TestMemory: a full log takes the memory that it reports, and not much more.
 func TestMemory(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates")

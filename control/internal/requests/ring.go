@@ -24,18 +24,19 @@ const (
 	parts
 )
 
-// entry is a record as it is kept: of fixed size, with its parts side by side in the ring's memory.
+// entry is a record in its stored form: of fixed size, with its parts next to each other in
+// the ring's memory.
 type entry struct {
 	endpoint string
 	start    time.Time
 	duration time.Duration
 	code     codes.Code               // of an RPC
-	status   int                      // of an answer of DynamoDB
+	status   int                      // status of a DynamoDB answer
 	rows     int                      // of ReadRows
-	bytes    int64                    // in those rows, or of the answer of DynamoDB
+	bytes    int64                    // size of these rows, or of the DynamoDB answer
 	kind     protoreflect.MessageType // of an RPC's request
-	cut      bool                     // there was more of the request, or of the answer
-	at       int                      // where the first part is in the memory
+	cut      bool                     // the request or the answer is incomplete
+	at       int                      // index of the first part in the memory
 	lengths  [parts]int32
 }
 
@@ -49,28 +50,28 @@ func (e *entry) size() int {
 	return n
 }
 
-// Bounds of a ring.
+// Limits of a ring.
 const (
 	maxRecords = 5000
 	maxBytes   = 16 << 20
-	// maxMemory is what the parts may take, beside the entries.
+	// maxMemory is the memory for the parts, in addition to the entries.
 	maxMemory   = maxBytes - maxRecords*entryBytes
 	firstMemory = 256 << 10
 )
 
-// ring keeps the newest entries that there is room for. Its memory is allocated once, or in a few steps that
-// double it, and written over for as long as it lives.
+// ring keeps the newest entries that fit. Its memory is allocated by doubling, and then
+// reused.
 type ring struct {
 	entries []entry
-	first   int // the place of the oldest
+	first   int // the index of the oldest
 	count   int
 	memory  []byte
-	end     int // behind the parts of the newest
+	end     int // after the parts of the newest
 	bytes   int // of all parts
 }
 
-// add keeps e behind the newest, and returns memory for its parts. The oldest ones make room. An entry has
-// some part that is not empty, so that no two begin at the same place.
+// add appends e, and returns memory for its parts. The oldest entries make room. An entry has
+// at least one part that is not empty, so no two begin at the same index.
 func (r *ring) add(e entry) []byte {
 	if r.entries == nil {
 		r.entries, r.memory = make([]entry, maxRecords), make([]byte, firstMemory)
@@ -95,7 +96,7 @@ func (r *ring) add(e entry) []byte {
 	return r.memory[at:at:r.end]
 }
 
-// free finds n bytes that no entry has. Parts of an entry are not divided by the end of the memory.
+// free finds n unused bytes. The end of the memory does not split the parts of an entry.
 func (r *ring) free(n int) (at int, ok bool) {
 	if r.count == 0 {
 		return 0, n <= len(r.memory)
@@ -118,7 +119,7 @@ func (r *ring) giveUp() {
 	r.count--
 }
 
-// grow doubles the memory, and puts the parts side by side.
+// grow doubles the memory, and compacts the parts.
 func (r *ring) grow() {
 	memory := make([]byte, 0, min(2*len(r.memory), maxMemory))
 	for i := range r.count {
@@ -133,7 +134,7 @@ func (r *ring) grow() {
 
 func (r *ring) nth(i int) *entry { return &r.entries[(r.first+i)%maxRecords] }
 
-// unwritten takes back the request of an entry that is the newest.
+// unwritten removes the request of the newest entry.
 func (r *ring) unwritten() {
 	e := r.nth(r.count - 1)
 	n := int(e.lengths[request])

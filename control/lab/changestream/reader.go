@@ -22,26 +22,26 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// retentionSlack is how long before records are hidden they are no longer asked
-// for: the clock goes on until the server looks at it.
+// retentionSlack is the margin before the end of the retention in which records are not
+// requested: the clock continues until the server reads it.
 const retentionSlack = time.Second
 
-// ErrNoStream is the error of a table that has no change stream.
+// ErrNoStream is returned for a table without a change stream.
 var ErrNoStream = errors.New("it has no change stream: create it with bigtable.TableConf.ChangeStreamRetention, or enable one with AdminClient.UpdateTableWithChangeStream")
 
-// Reader reads the change stream of a table. It holds nothing between two calls.
+// Reader reads the change stream of a table. It holds no resources between two calls.
 type Reader struct {
 	Lab *lab.Lab
 	// Table is the resource name.
 	Table string
-	// Most and Bytes are how many records, and how many bytes of them, Read returns, about;
-	// 0 is as many as there are. It reads as many of each partition.
+	// Most and Bytes are approximate limits for the number and the size of the records that
+	// Read returns; 0 means no limit. It reads as many from each partition.
 	Most, Bytes int
 }
 
-// Read returns the records from a time on, the zero time for the first that is kept, of
-// writes that were acknowledged before the call, by commit time. next is where to go on, and
-// more reports whether there are others already.
+// Read returns the records from a time on, the zero time for the first retained record, of
+// writes acknowledged before the call, by commit time. next is the time to continue from, and
+// more reports whether further records exist already.
 func (r *Reader) Read(ctx context.Context, since time.Time) (records []Record, next time.Time, more bool, err error) {
 	from, err := r.Begin(ctx, since)
 	if err != nil {
@@ -59,22 +59,22 @@ func (r *Reader) Read(ctx context.Context, since time.Time) (records []Record, n
 	return got.records, got.last.Add(time.Microsecond), got.last.UnixMicro() < until, nil
 }
 
-// gathering is the first records by commit time of those that are delivered.
+// gathering collects the first delivered records by commit time.
 type gathering struct {
-	most, bytes int // 0 is as many as there are
+	most, bytes int // 0: no limit
 	records     []Record
 	size        int
-	last        time.Time // those behind it are not wanted
+	last        time.Time // later records are not needed
 }
 
-// take takes a record, unless it is not wanted.
+// take adds a record, unless it is not needed.
 func (g *gathering) take(rec *Record) bool {
 	if rec.CommitTime.After(g.last) {
 		return false
 	}
 	g.records = append(g.records, *rec)
 	g.size += rec.size()
-	// What is not wanted is let go in bulk, so that each record is sorted some times at most.
+	// Unneeded records are dropped in bulk, so each record is sorted only a few times.
 	if g.most > 0 && len(g.records) >= 2*g.most || g.bytes > 0 && g.size >= 2*g.bytes {
 		g.cut()
 	}
@@ -98,8 +98,8 @@ func (g *gathering) cut() {
 	}
 }
 
-// Begin returns the time from which to ask for the records since a time: the latest of that
-// time, of the enabling of the stream, and of the retention's beginning.
+// Begin returns the time from which to request the records since a time: the latest of that
+// time, of the enabling of the stream, and of the beginning of the retention.
 func (r *Reader) Begin(ctx context.Context, since time.Time) (time.Time, error) {
 	table, err := btapb.NewBigtableTableAdminClient(r.Lab.Bigtable().Conn()).GetTable(ctx, &btapb.GetTableRequest{Name: r.Table, View: btapb.Table_FULL})
 	if err != nil {
@@ -122,8 +122,8 @@ func (r *Reader) Begin(ctx context.Context, since time.Time) (time.Time, error) 
 	return from, nil
 }
 
-// present returns a commit time that no write is later than which was acknowledged by
-// now. All writes up to it are done, so that a stream until then ends at once.
+// present returns an upper bound of the commit times of writes acknowledged by now. All writes
+// up to it are complete, so a stream until then ends at once.
 func (r *Reader) present(ctx context.Context) (micros int64, err error) {
 	for first := true; err == nil; first = false {
 		at, endErr := r.Lab.DB().JournalEnd(r.Table, engine.JournalStream)
@@ -132,27 +132,27 @@ func (r *Reader) present(ctx context.Context) (micros int64, err error) {
 		}
 		if first {
 			micros = at.Latest
-			if micros == at.Micros { // nothing is under way
+			if micros == at.Micros { // no write is running
 				micros--
 			}
 		}
 		if at.Micros > micros {
 			return micros, nil
 		}
-		runtime.Gosched() // a commit is under way
+		runtime.Gosched() // a commit is running
 		err = ctx.Err()
 	}
 	return 0, err
 }
 
-// piece is a part of the keys, and how far it was read.
+// piece is a range of keys with the position of its reader.
 type piece struct {
 	Partition
-	token string // "" for from the beginning
+	token string // "": from the beginning
 	done  bool   // it was read to its end
 }
 
-// within returns what pieces, which are sorted, say of a part of the keys.
+// within returns the parts of the sorted pieces inside a partition.
 func within(pieces []piece, part Partition) []piece {
 	var out []piece
 	for _, p := range pieces {
@@ -201,8 +201,8 @@ func (r *Reader) Deliver(ctx context.Context, from, until time.Time, take func(*
 			case fresh == 0 || fresh == len(in):
 				err = read(part, in...)
 			default:
-				// A request has tokens or a time: what has no token gets one, since
-				// it is no partition.
+				// All parts of a request have tokens, or all a time: without a token a part
+				// gets one by a read of its own.
 				for _, p := range in {
 					if p.token != "" {
 						next = append(next, p)
@@ -250,8 +250,8 @@ func (p Partition) proto() *btpb.StreamPartition {
 	}}
 }
 
-// readPartition continues to read a partition after the given pieces, and returns the pieces
-// that are read in the end.
+// readPartition continues to read a partition after the given pieces, and returns the
+// resulting pieces.
 func (r *Reader) readPartition(ctx context.Context, of Partition, pieces []piece, from, until time.Time, take func(*Record) bool) ([]piece, error) {
 	req := &btpb.ReadChangeStreamRequest{TableName: r.Table, Partition: of.proto(), EndTime: timestamppb.New(until)}
 	if pieces[0].token == "" {
@@ -296,7 +296,7 @@ func (r *Reader) readPartition(ctx context.Context, of Partition, pieces []piece
 	}
 }
 
-// afterClose returns how far pieces were read when their stream was closed.
+// afterClose returns the positions of pieces after their stream was closed.
 func afterClose(pieces []piece, c *btpb.ReadChangeStreamResponse_CloseStream) []piece {
 	if codes.Code(c.GetStatus().GetCode()) == codes.OK {
 		for i := range pieces {
@@ -311,7 +311,7 @@ func afterClose(pieces []piece, c *btpb.ReadChangeStreamResponse_CloseStream) []
 	return pieces
 }
 
-// Wait waits until there is a record since a time, or a change of partitions.
+// Wait waits for a record since a time, or a change of partitions.
 func (r *Reader) Wait(ctx context.Context, since time.Time) error {
 	partitions, err := r.partitions(ctx)
 	if err != nil {

@@ -19,11 +19,11 @@ type Record struct {
 	Entries []Entry // in the order of the request; at least one
 	// CommitTime increases with each commit: in the service by row, here across all rows.
 	CommitTime time.Time
-	GC         bool      // what garbage collection did, and no caller
-	Cluster    string    // the id of the cluster that took the write; "" with GC
-	Tiebreaker int32     // the larger one wins, of clusters that wrote a cell at one CommitTime
-	Partition  Partition // the one in which it was read
-	Token      string    // the continuation token to go on behind it in Partition
+	GC         bool      // a change by garbage collection instead of a caller
+	Cluster    string    // the id of the cluster that received the write; "" with GC
+	Tiebreaker int32     // the larger one wins among clusters that wrote a cell at one CommitTime
+	Partition  Partition // the partition in which it was read
+	Token      string    // the continuation token after it in Partition
 }
 
 // Partition is the rows from Start up to but not including End, which has no bound if it
@@ -35,7 +35,7 @@ type Entry struct {
 	Kind      Kind
 	Family    string
 	Column    string // the qualifier; "" with DeleteFamily
-	Timestamp int64  // of the cell that was stored: of SetCell, AddToCell and MergeToCell
+	Timestamp int64  // of the stored cell: of SetCell, AddToCell and MergeToCell
 	Value     []byte // of SetCell; of MergeToCell, the state that was merged
 	Input     int64  // of AddToCell
 	// Start and End bound the timestamps of the cells that DeleteCells deletes: End is
@@ -50,20 +50,20 @@ type Kind uint8
 const (
 	SetCell Kind = iota + 1
 	DeleteCells
-	// DeleteFamily deletes the cells of a family in the row. A row is deleted by one for
-	// each family of the table.
+	// DeleteFamily deletes the cells of a family in the row. A row is deleted by one entry per
+	// family of the table.
 	DeleteFamily
 	AddToCell
 	MergeToCell
 )
 
-// Bookkeeping reports whether the entry is of cells that the DynamoDB endpoint keeps for itself in the rows of
-// its tables: the families _f, _t and _x.
+// Bookkeeping reports whether the entry belongs to the DynamoDB endpoint's own cells in the
+// rows of its tables: the families _f, _t and _x.
 func (e Entry) Bookkeeping() bool {
 	return e.Family == lens.FamilyState || e.Family == lens.FamilyTypes || e.Family == lens.FamilyTombstone
 }
 
-// size is how many bytes the record counts for.
+// size returns the size for which the record counts.
 func (r *Record) size() int {
 	n := len(r.Row)
 	for _, e := range r.Entries {
@@ -72,7 +72,7 @@ func (r *Record) size() int {
 	return n
 }
 
-// addTo adds a message to the record that it is of: r, or another one if that is nil.
+// addTo adds a message to its record: r, or a new one if that is nil.
 func addTo(r *Record, m *btpb.ReadChangeStreamResponse_DataChange) (*Record, error) {
 	if r == nil {
 		r = &Record{
@@ -82,7 +82,7 @@ func addTo(r *Record, m *btpb.ReadChangeStreamResponse_DataChange) (*Record, err
 	}
 	r.Token = m.GetToken()
 	for _, chunk := range m.GetChunks() {
-		if chunk.GetChunkInfo().GetChunkedValueOffset() > 0 { // the value goes on
+		if chunk.GetChunkInfo().GetChunkedValueOffset() > 0 { // the value continues
 			last := &r.Entries[len(r.Entries)-1]
 			last.Value = append(last.Value, chunk.GetMutation().GetSetCell().GetValue()...)
 			continue
@@ -96,7 +96,7 @@ func addTo(r *Record, m *btpb.ReadChangeStreamResponse_DataChange) (*Record, err
 	return r, nil
 }
 
-// entryOf decodes a mutation as it comes in a record.
+// entryOf decodes a mutation of a record.
 func entryOf(m *btpb.Mutation) (Entry, error) {
 	switch k := m.GetMutation().(type) {
 	case *btpb.Mutation_SetCell_:

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// Arm injects the fault of a spec into requests, from now on until the fault is removed;
-// see lab.Lab.Arm. Errors: a spec that cannot strike any request.
+// Arm injects the fault of a spec into requests, from now on until the fault is removed; see
+// lab.Lab.Arm. Errors: a spec that cannot affect any request.
 func (e *Endpoint) Arm(spec fault.Spec) (*fault.Fault, error) {
 	if e.lab.Options().Faultless {
 		return nil, lab.ErrFaultless
@@ -60,7 +60,7 @@ func check(s *fault.Spec) error {
 	return nil
 }
 
-// canonical returns an item as it is compared: each value as json.Marshal writes it.
+// canonical returns an item in the form for comparisons: each value as json.Marshal writes it.
 func canonical(item map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	if item == nil {
 		return nil, nil
@@ -79,7 +79,7 @@ func canonical(item map[string]json.RawMessage) (map[string]json.RawMessage, err
 	return out, nil
 }
 
-// operations are the names of DynamoDB's operations.
+// operations returns the names of DynamoDB's operations.
 func operations() (all []string) {
 	for _, op := range facade.Operations() {
 		all = append(all, op.Name)

@@ -58,14 +58,14 @@ func (e *Endpoint) openLocked() error {
 	if e.server != nil {
 		return nil
 	}
-	// Opening is not an operation of the endpoint, which faults are meant for.
+	// Opening does not count as an operation of the endpoint, so faults do not affect it.
 	ctx := lab.Probe(e.lab.Context())
 	var err error
 	e.server, err = facade.New(ctx, e.options(e.lab))
 	return err
 }
 
-// options are those of a server over the rows of a lab.
+// options returns the options of a server over the rows of a lab.
 func (e *Endpoint) options(over *lab.Lab) facade.Options {
 	o, of := e.opts, e.lab.Options()
 	o.Conn, o.Project, o.Instance, o.Now = over.Bigtable().Conn(), of.Project, of.Instance, of.Clock.Now
@@ -74,7 +74,7 @@ func (e *Endpoint) options(over *lab.Lab) facade.Options {
 	}
 	o.Logger = e.lab.ExpectFaults(o.Logger)
 	if o.Seat == "" {
-		o.Seat = "lab" // there is one such server, and in a snapshot what another left
+		o.Seat = "lab" // there is one such server, and a snapshot has the state of another
 	}
 	return o
 }
@@ -101,7 +101,7 @@ func (e *Endpoint) Call(ctx context.Context, operation string, request []byte) (
 	return e.server.Call(ctx, operation, request)
 }
 
-// Mapping returns how the items of a DynamoDB table lie in Bigtable.
+// Mapping returns the layout of a DynamoDB table's items in Bigtable.
 func (e *Endpoint) Mapping(ctx context.Context, table string) (*mapping.Mapping, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -120,7 +120,8 @@ func (e *Endpoint) RowsOf(ctx context.Context, table string) string {
 	return m.TargetTable()
 }
 
-// TopKeys are the keys of a table or an index that are used most, as JSON; see facade.Server.TopKeys.
+// TopKeys returns the most used keys of a table or an index, as JSON; see
+// facade.Server.TopKeys.
 func (e *Endpoint) TopKeys(ctx context.Context, table, index string) (any, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -130,8 +131,8 @@ func (e *Endpoint) TopKeys(ctx context.Context, table, index string) (any, error
 	return e.server.TopKeys(ctx, table, index)
 }
 
-// AppendDump appends the changes of items that wait for a Kinesis data stream, as it gets
-// them.
+// AppendDump appends the changes of items that wait for a Kinesis data stream, in the stream's
+// form.
 func (e *Endpoint) AppendDump(ctx context.Context, dump []byte) ([]byte, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -148,7 +149,7 @@ func (e *Endpoint) AppendDump(ctx context.Context, dump []byte) ([]byte, error) 
 	return dump, nil
 }
 
-// ErrClosed is the error of a call through an endpoint that is not open.
+// ErrClosed is returned for a call through an endpoint that is not open.
 var ErrClosed = errors.New("the DynamoDB endpoint is not open")
 
 // NextDue implements lab.Endpoint; see facade.Server.NextDue.
@@ -167,8 +168,8 @@ func (e *Endpoint) RunDue(ctx context.Context) error {
 	return err
 }
 
-// ReapExpired deletes the items whose time to live is over, if the server runs, and returns
-// how many. No fault strikes it.
+// ReapExpired deletes the expired items, if the server runs, and returns their number. Faults
+// do not affect it.
 func (e *Endpoint) ReapExpired(ctx context.Context) (items int, err error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -193,7 +194,7 @@ func (e *Endpoint) Close() error {
 	return err
 }
 
-// ServeHTTP hands a request to the server of the moment.
+// ServeHTTP passes a request to the current server.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -211,11 +212,11 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer func() { _ = resp.Body.Close() }()
 		maps.Copy(w.Header(), resp.Header)
 		w.WriteHeader(resp.StatusCode)
-		_, _ = io.Copy(w, resp.Body) // a client that has gone needs no answer
+		_, _ = io.Copy(w, resp.Body) // a client that has left needs no answer
 	}
 }
 
-// RoundTrip hands a request to the server of the moment, in this process.
+// RoundTrip passes a request to the current server, in this process.
 func (e *Endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// failureAnswers are the errors as they are answered.
+// failureAnswers are the error answers of failures.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
 var failureAnswers = map[fault.Failure]errorAnswer{
 	fault.TransactionConflict: {
@@ -39,8 +39,8 @@ var failureAnswers = map[fault.Failure]errorAnswer{
 	},
 }
 
-// met are the operations that can meet a failure; one that is not here any
-// operation can.
+// met has the operations that can meet a failure; all operations can meet a failure without an
+// entry.
 var met = map[fault.Failure][]string{
 	fault.TransactionConflict:             {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TransactGetItems"},
 	fault.ItemCollectionSizeLimitExceeded: {"PutItem", "UpdateItem", "BatchWriteItem", "TransactWriteItems"},
@@ -58,7 +58,7 @@ var cancellations = map[fault.Failure]string{
 	fault.ItemCollectionSizeLimitExceeded: "ItemCollectionSizeLimitExceeded",
 }
 
-// throttled say how failures give the reasons of a throttled request.
+// throttled has the members with the reasons of a throttled request.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
 var throttled = map[fault.Failure]struct{ member, limit string }{
 	fault.ProvisionedThroughputExceeded: {"ThrottlingReasons", "ProvisionedThroughputExceeded"},
@@ -66,21 +66,21 @@ var throttled = map[fault.Failure]struct{ member, limit string }{
 	fault.RequestLimitExceeded:          {"ThrottlingReasons", "AccountLimitExceeded"},
 }
 
-// uses are the operations on items, by what they use of a table.
+// uses has the operations on items, by their use of a table.
 var uses = map[string]string{
 	"GetItem": "Read", "BatchGetItem": "Read", "Query": "Read", "Scan": "Read", "TransactGetItems": "Read",
 	"PutItem": "Write", "UpdateItem": "Write", "DeleteItem": "Write", "BatchWriteItem": "Write", "TransactWriteItems": "Write",
 }
 
-// stale are the operations that can read what is not the newest.
+// stale are the operations that can read old data.
 var stale = []string{"GetItem", "BatchGetItem", "Query", "Scan"}
 
 // errorAnswer is an error answer.
 type errorAnswer struct {
 	status        int
 	code, message string
-	// reasons are those of a canceled transaction, throttling those of a
-	// throttled request in the member with that name.
+	// reasons belong to a canceled transaction, throttling to a throttled request, in the
+	// member with that name.
 	reasons          []cancellation
 	throttling       []throttlingReason
 	throttlingMember string
@@ -107,8 +107,8 @@ func (e errorAnswer) body() ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// canceled is the error of a transaction of which some elements, by their
-// place, meet a failure.
+// canceled returns the error of a transaction in which the elements with the given indexes
+// meet a failure.
 func canceled(failure fault.Failure, elements int, struck []int) errorAnswer {
 	e := errorAnswer{status: 400, code: "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"}
 	codes := make([]string, elements)

@@ -22,13 +22,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/httpbody"
 )
 
-// dynamoDBRequest is what faults look at.
+// dynamoDBRequest is the part of a request that faults examine.
 type dynamoDBRequest struct {
 	operation string
-	sent      []byte // as it came, compressed or not
+	sent      []byte // as received, compressed or not
 	body      []byte
 	content   requestContent
-	unsigned  bool // by Ask
+	unsigned  bool // from Ask
 }
 
 type requestContent struct {
@@ -43,11 +43,11 @@ type requestContent struct {
 	}
 }
 
-// maxRequestBytes is what the server takes of a body that is packed.
+// maxRequestBytes is the server's limit for a compressed body.
 const maxRequestBytes = 16 << 20
 
-// readRequest reads a request. ok is false for what is no such request;
-// if it was read even so, what was sent is there.
+// readRequest reads a request. ok is false for anything else; req.sent then has the bytes read
+// so far.
 func readRequest(r *http.Request) (req dynamoDBRequest, ok bool, err error) {
 	_, operation, found := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if !found || r.Method != http.MethodPost || r.Body == nil {
@@ -58,27 +58,27 @@ func readRequest(r *http.Request) (req dynamoDBRequest, ok bool, err error) {
 	if err = errors.Join(err, r.Body.Close()); err != nil {
 		return req, false, err
 	}
-	// What cannot be read is for the server to refuse.
+	// The server rejects unreadable requests.
 	if req.body, err = httpbody.Decode(r.Header.Get("Content-Encoding"), req.sent, maxRequestBytes); err != nil {
 		return req, false, nil //nolint:nilerr // see above
 	}
 	return req, json.Unmarshal(req.body, &req.content) == nil, nil
 }
 
-// again is a request that was read, as it came.
+// again returns a request with its original body, after it was read.
 func again(r *http.Request, sent []byte) *http.Request {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
 	return r
 }
 
-// spec is that of a fault, with what its fields say about a request.
+// spec is the spec of a fault with methods for requests.
 type spec fault.Spec
 
-// tableOf is the name in a member TableName, which can be an ARN.
+// tableOf returns the name in a member TableName, which can be an ARN.
 func tableOf(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// names reports whether an entry of a request is on the fault's table and item.
+// names reports whether an entry of a request matches the fault's table and item.
 func (s *spec) names(table string, items ...map[string]json.RawMessage) bool {
 	if s.Table != "" && s.Table != tableOf(table) {
 		return false
@@ -105,7 +105,7 @@ type batchEntries struct {
 	entries []json.RawMessage
 }
 
-// batch takes the RequestItems of a request apart, by table.
+// batch splits the RequestItems of a request by table.
 func (req *dynamoDBRequest) batch() []batchEntries {
 	var out []batchEntries
 	for _, table := range slices.Sorted(maps.Keys(req.content.RequestItems)) {
@@ -125,7 +125,7 @@ func (req *dynamoDBRequest) batch() []batchEntries {
 	return out
 }
 
-// namesEntry reports whether an entry of a batch is one that the fault is for.
+// namesEntry reports whether an entry of a batch matches the fault.
 func (s *spec) namesEntry(table string, entry json.RawMessage) bool {
 	var key map[string]json.RawMessage
 	var write struct {
@@ -138,8 +138,7 @@ func (s *spec) namesEntry(table string, entry json.RawMessage) bool {
 	return s.names(table, key, write.PutRequest.Item, write.DeleteRequest.Key)
 }
 
-// conflicts returns the places of the elements of a transaction that the fault
-// is for.
+// conflicts returns the indexes of the elements of a transaction that match the fault.
 func (s *spec) conflicts(req *dynamoDBRequest) []int {
 	var out []int
 	for i, element := range req.content.TransactItems {
@@ -152,7 +151,7 @@ func (s *spec) conflicts(req *dynamoDBRequest) []int {
 	return out
 }
 
-// fits reports whether the fault may strike a request.
+// fits reports whether the fault may affect a request.
 func (s *spec) fits(req *dynamoDBRequest) bool {
 	if s.Method != "*" && s.Method != req.operation {
 		return false
@@ -160,7 +159,7 @@ func (s *spec) fits(req *dynamoDBRequest) bool {
 	c := &req.content
 	switch {
 	case s.Effect == fault.LeaveEntries:
-		return true // entry by entry
+		return true // decided entry by entry
 	case s.Effect == fault.ReadOld && (!slices.Contains(stale, req.operation) || c.ConsistentRead):
 		return false
 	case s.Effect == fault.FailCall && !meets(req.operation, s.Failure):
@@ -181,7 +180,7 @@ func (s *spec) fits(req *dynamoDBRequest) bool {
 	return false
 }
 
-// errorFor is the error that the fault answers a request with.
+// errorFor returns the fault's error answer to a request.
 func (s *spec) errorFor(req *dynamoDBRequest, tableARN func(name string) string) errorAnswer {
 	if cancellations[s.Failure] != "" && req.content.TransactItems != nil {
 		return canceled(s.Failure, len(req.content.TransactItems), s.conflicts(req))
@@ -202,7 +201,7 @@ func (s *spec) errorFor(req *dynamoDBRequest, tableARN func(name string) string)
 	return e
 }
 
-// tables are the tables of a request that the fault is for.
+// tables returns the tables of a request that match the fault.
 func (s *spec) tables(req *dynamoDBRequest) []string {
 	var out []string
 	for _, b := range req.batch() {
@@ -222,7 +221,7 @@ func (s *spec) tables(req *dynamoDBRequest) []string {
 	return slices.Compact(out)
 }
 
-// unprocessed takes the entries that the fault strikes out of a batch.
+// unprocessed removes the entries that match the fault from a batch.
 func unprocessed(f *fault.Fault, req *dynamoDBRequest, left map[string]json.RawMessage) (remaining int, err error) {
 	s := (*spec)(f.Spec())
 	kept := map[string]json.RawMessage{}
@@ -253,8 +252,8 @@ func unprocessed(f *fault.Fault, req *dynamoDBRequest, left map[string]json.RawM
 	return remaining, err
 }
 
-// with is the table's part of a batch with other entries, behind those of
-// earlier if that is not nil.
+// with returns the table's part of a batch with other entries, after those of earlier if that
+// is not nil.
 func (b batchEntries) with(entries []json.RawMessage, earlier json.RawMessage) (json.RawMessage, error) {
 	if earlier != nil {
 		list := earlier
@@ -282,7 +281,7 @@ func (b batchEntries) with(entries []json.RawMessage, earlier json.RawMessage) (
 	return json.Marshal(members)
 }
 
-// replaceMember gives a JSON object another member.
+// replaceMember replaces a member of a JSON object.
 func replaceMember(object []byte, name string, value any) ([]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(object, &members); err != nil {
@@ -296,8 +295,8 @@ func replaceMember(object []byte, name string, value any) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// faulty answers a request as the faults have it. The answer is nil if none
-// strikes it: then next is the request, to be served.
+// faulty returns the faults' answer to a request. The answer is nil if no fault affects it:
+// the server must then answer next.
 func (e *Endpoint) faulty(r *http.Request) (resp *http.Response, next *http.Request, err error) {
 	if len(e.faults.All()) == 0 {
 		return nil, r, nil
@@ -316,10 +315,10 @@ func (e *Endpoint) faulty(r *http.Request) (resp *http.Response, next *http.Requ
 	return resp, r, err
 }
 
-// FaultError is the error of a request that a fault has struck.
+// FaultError is the error of a request that a fault answered.
 type FaultError struct {
 	Fault *fault.Fault
-	Err   *awserr.Error // as DynamoDB answers it
+	Err   *awserr.Error // DynamoDB's answer
 }
 
 // Error returns the text of DynamoDB's answer.
@@ -328,8 +327,8 @@ func (e *FaultError) Error() string { return e.Err.Error() }
 // Unwrap returns DynamoDB's answer.
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// Ask runs an operation as Call does, for a client of the endpoint: faults strike it. An error by which one of them
-// answers is a *FaultError.
+// Ask runs an operation like Call, but as a client's request that faults affect. If a fault
+// answers with an error, that is a *FaultError.
 func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([]byte, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -357,7 +356,7 @@ func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([
 	}
 	var said struct {
 		Type    string `json:"__type"`
-		Message string `json:"message"` // or Message, as of a canceled transaction
+		Message string `json:"message"` // or Message, for a canceled transaction
 	}
 	if err := json.Unmarshal(body, &said); err != nil {
 		return nil, err
@@ -369,7 +368,7 @@ func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([
 	return nil, &FaultError{by, refused}
 }
 
-// tell tells of a request that a fault has answered.
+// tell reports a request that a fault answered to observe.
 func (e *Endpoint) tell(observe func(*facade.Call), r *http.Request, req *dynamoDBRequest, resp *http.Response) error {
 	body, err := io.ReadAll(resp.Body)
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
@@ -383,7 +382,8 @@ func (e *Endpoint) tell(observe func(*facade.Call), r *http.Request, req *dynamo
 	return nil
 }
 
-// struck is the answer of the first fault that has one, and that fault: nil if what is left of the request was served.
+// struck returns the first fault with an answer, and that answer: nil if the rest of the
+// request was served.
 func (e *Endpoint) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, *fault.Fault, error) {
 	left := map[string]json.RawMessage{}
 	for _, f := range e.faults.All() {
@@ -428,7 +428,7 @@ func (e *Endpoint) struck(r *http.Request, req *dynamoDBRequest) (*http.Response
 	return resp, nil, err
 }
 
-// servedBy is the answer of a server to a request as it came.
+// servedBy returns a server's answer to the original request.
 func (req *dynamoDBRequest) servedBy(s *facade.Server, r *http.Request) (*http.Response, error) {
 	if !req.unsigned {
 		return s.RoundTripper().RoundTrip(again(r, req.sent))
@@ -437,7 +437,7 @@ func (req *dynamoDBRequest) servedBy(s *facade.Server, r *http.Request) (*http.R
 	return answerOf(r, body, err)
 }
 
-// answerOf is the answer of a server that was called without HTTP.
+// answerOf returns the answer of a server that was called without HTTP.
 func answerOf(r *http.Request, body []byte, err error) (*http.Response, error) {
 	if refused, ok := awserr.As(err); ok {
 		return errorAnswer{status: refused.HTTPStatus, code: refused.Code, message: refused.Message}.response(r)
@@ -448,13 +448,13 @@ func answerOf(r *http.Request, body []byte, err error) (*http.Response, error) {
 	return answered(r, http.StatusOK, body), nil
 }
 
-// tableARN is the name of a table in the reasons of a throttled request.
+// tableARN returns the name of a table in the reasons of a throttled request.
 func (e *Endpoint) tableARN(name string) string {
 	o := e.opts
 	return "arn:aws:dynamodb:" + cmp.Or(o.Region, facade.DefaultRegion) + ":" + cmp.Or(o.AccountID, facade.DefaultAccountID) + ":table/" + name
 }
 
-// servePart answers a batch of which some entries are left out.
+// servePart answers a batch without some of its entries.
 func (e *Endpoint) servePart(r *http.Request, req *dynamoDBRequest, left map[string]json.RawMessage) (*http.Response, error) {
 	var body []byte
 	var err error
@@ -476,7 +476,7 @@ func (e *Endpoint) servePart(r *http.Request, req *dynamoDBRequest, left map[str
 	return answered(r, http.StatusOK, body), nil
 }
 
-// addEntries adds what was left out to what the server itself did not process.
+// addEntries adds removed entries to the server's own unprocessed ones.
 func addEntries(answer []byte, member string, left map[string]json.RawMessage) ([]byte, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(answer, &members); err != nil {
@@ -499,7 +499,7 @@ func addEntries(answer []byte, member string, left map[string]json.RawMessage) (
 	return replaceMember(answer, member, left)
 }
 
-// response is the answer that carries the error.
+// response returns the answer with the error.
 func (e errorAnswer) response(r *http.Request) (*http.Response, error) {
 	body, err := e.body()
 	if err != nil {
@@ -535,8 +535,8 @@ func (p *past) close() error {
 	return errors.Join(err, p.lab.Close())
 }
 
-// readOld reads what a snapshot holds. The answer is nil if that is an error:
-// then what is there now is to be read.
+// readOld reads the data of a snapshot. The answer is nil if that is an error: then current
+// data must be read.
 func (e *Endpoint) readOld(as *engine.Snapshot, r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
 	p, err := e.pastOf(as)
 	if err != nil {
@@ -549,7 +549,7 @@ func (e *Endpoint) readOld(as *engine.Snapshot, r *http.Request, req *dynamoDBRe
 	return resp, nil
 }
 
-// pastOf returns the server of a snapshot, which ends with the endpoint.
+// pastOf returns the server of a snapshot; it ends with the endpoint.
 func (e *Endpoint) pastOf(as *engine.Snapshot) (*past, error) {
 	e.pastMu.Lock()
 	defer e.pastMu.Unlock()

@@ -39,7 +39,7 @@ const (
 	ItemCollectionSizeLimitExceeded
 )
 
-// failureNames are the failures as they are written.
+// failureNames are the failures by name.
 var failureNames = map[string]Failure{
 	"TransactionConflict": TransactionConflict, "ProvisionedThroughputExceeded": ProvisionedThroughputExceeded,
 	"Throttling": Throttling, "RequestLimitExceeded": RequestLimitExceeded, "InternalServerError": InternalServerError,

@@ -1,5 +1,6 @@
-// Package fault describes faults, keeps those that are armed, and decides which calls they
-// strike. It knows no server: package lab applies faults to RPCs, lab/dynamodb to requests.
+// Package fault describes faults, keeps the armed ones, and selects the calls that they
+// affect. It does not know servers: package lab applies faults to RPCs, lab/dynamodb to
+// requests.
 package fault
 
 import (
@@ -17,9 +18,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/nearest"
 )
 
-// Spec describes a fault, and selects the calls that it strikes.
+// Spec describes a fault, and selects the calls that it affects.
 type Spec struct {
-	// DynamoDB strikes requests to the DynamoDB endpoint instead of RPCs.
+	// DynamoDB applies the fault to requests to the DynamoDB endpoint instead of RPCs.
 	DynamoDB bool
 	// Method is the RPC's name, as in "MutateRow", with its service if two services
 	// have it, as in "BigtableTableAdmin/GetIamPolicy", or the operation of DynamoDB; "*" for all.
@@ -27,25 +28,26 @@ type Spec struct {
 	Effect Effect
 
 	Err     error            // of FailCall and CutRows, of RPCs
-	Applied bool             // of FailCall: the answer is lost, the request is not
+	Applied bool             // of FailCall: the request takes effect, but its answer is lost
 	Delay   time.Duration    // of DelayCall
 	Rows    int              // of CutRows: the number of rows delivered
 	Failure Failure          // of FailCall, of DynamoDB
 	As      *engine.Snapshot // of ReadOld
 
-	// BehindDynamoDB strikes the DynamoDB endpoint's calls instead of the clients'.
+	// BehindDynamoDB applies the fault to the DynamoDB endpoint's calls instead of the
+	// clients'.
 	BehindDynamoDB bool
 	Table          string // an id, or the name of a DynamoDB table; "" for any
 	Row            []byte // of RPCs: nil for any
 	// Item limits a fault of DynamoDB to requests that name the item with these
 	// attributes, each as the JSON of its value; nil for any.
 	Item        map[string]json.RawMessage
-	Skip        int     // the first n calls that it would strike pass
-	Times       int     // the number of calls it strikes; Unlimited for all
+	Skip        int     // number of matching calls that pass before the first affected one
+	Times       int     // number of affected calls; Unlimited for all
 	Probability float64 // of each, 0 to 1
 }
 
-// Unlimited is the number of Times without a bound.
+// Unlimited as Times means no limit.
 const Unlimited = -1
 
 // Effect is the effect of a fault on a call.
@@ -69,7 +71,7 @@ type Fault struct {
 
 	mu    sync.Mutex // guards all below
 	skip  int
-	times int // Unlimited: no bound
+	times int // Unlimited: no limit
 	rand  *rand.Rand
 	hits  int
 }
@@ -80,17 +82,17 @@ func (f *Fault) ID() uint64 { return f.id }
 // Spec returns the spec of the fault. It is shared: do not change it.
 func (f *Fault) Spec() *Spec { return &f.spec }
 
-// Hits returns how many calls the fault has affected.
+// Hits returns the number of affected calls.
 func (f *Fault) Hits() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.hits
 }
 
-// Remove ends the fault. Calls under way may still meet it.
+// Remove ends the fault. Running calls may still meet it.
 func (f *Fault) Remove() { f.set.remove(f) }
 
-// Strike decides whether a call that fits the spec is struck, and counts it.
+// Strike decides whether a call that matches the spec is affected, and counts it.
 func (f *Fault) Strike() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -121,8 +123,8 @@ type Set struct {
 // NewSet returns an empty set. The random sequence of each of its faults begins at seed.
 func NewSet(seed uint64) *Set { return &Set{seed: seed} }
 
-// Arm adds a fault. Errors: a probability outside 0 to 1; the rest of the spec is the
-// caller's to check.
+// Arm adds a fault. Errors: a probability outside 0 to 1; the caller checks the rest of the
+// spec.
 func (s *Set) Arm(spec Spec) (*Fault, error) {
 	if p := spec.Probability; p < 0 || p > 1 || math.IsNaN(p) {
 		return nil, fmt.Errorf("a probability of %v: want one from 0 to 1", p)
@@ -159,10 +161,11 @@ func (s *Set) remove(f *Fault) {
 
 func (s *Set) store(active []*Fault) { s.active.Store(&active) }
 
-// ErrApplied is the error of a spec that is Applied without FailCall.
+// ErrApplied is returned for a spec that is Applied without FailCall.
 var ErrApplied = errors.New("applied says how a call fails, and nothing of other effects")
 
-// Near returns text that suggests the known name nearest to a wrong name, "" if none is near.
+// Near returns text that suggests the known name nearest to a wrong name, "" if no name is
+// near.
 func Near(name string, known []string) string {
 	if found := nearest.To(name, known); found != "" {
 		return ", nearest to " + found
