@@ -7,13 +7,12 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// These are other names of types of package btkit, which has everything about Bigtable alone.
+// Aliases of types of package btkit, which has everything about Bigtable alone.
 type (
 	// Clusters are the clusters of an environment's instance; see [btkit.Clusters].
 	Clusters = btkit.Clusters
-	// Snapshot is everything that an environment held at one moment: instances, tables,
-	// families, rows, and therefore the DynamoDB tables and items too; see
-	// [btkit.Snapshot].
+	// Snapshot is the data of an environment at one moment: instances, tables, families, rows,
+	// and therefore the DynamoDB tables and items too; see [btkit.Snapshot].
 	Snapshot = btkit.Snapshot
 	// ChangeReader reads a change stream, each record once; see [btkit.ChangeReader].
 	ChangeReader = btkit.ChangeReader
@@ -26,8 +25,8 @@ type (
 // The modes of garbage collection.
 const (
 	GCManual     = btkit.GCManual     // only on RunGC; the default
-	GCBackground = btkit.GCBackground // once a minute, also of those that Advance passes
-	GCEager      = btkit.GCEager      // no reader sees what the rules would remove
+	GCBackground = btkit.GCBackground // once a minute, including the minutes that Advance passes
+	GCEager      = btkit.GCEager      // no reader sees cells that the rules would remove
 )
 
 // WithBookkeeping also returns the DynamoDB endpoint's own cells in the rows of its
@@ -51,16 +50,16 @@ func WithGC(mode GC) Option { return WithBigtable(btkit.WithGC(mode)) }
 // sequences, also with the default seed of 0.
 func WithSeed(seed uint64) Option { return WithBigtable(btkit.WithSeed(seed)) }
 
-// WithDir keeps the data in dir, on disk, instead of in memory. A later Start
-// with the same dir finds it again; two at the same time are refused.
+// WithDir stores the data in dir, on disk, instead of in memory. A later Start with the same
+// dir finds it again; two concurrent ones are rejected.
 func WithDir(dir string) Option { return WithBigtable(btkit.WithDir(dir)) }
 
 // WithFrozenClock stops the environment's time at t until Env.Advance moves
 // it.
 func WithFrozenClock(t time.Time) Option { return WithBigtable(btkit.WithFrozenClock(t)) }
 
-// WithInstance names the project and instance that the clients are connected
-// to and that hold the DynamoDB tables. Default: tabletop and tabletop.
+// WithInstance names the project and instance of the clients and of the DynamoDB tables.
+// Default: tabletop and tabletop.
 func WithInstance(project, instance string) Option {
 	return WithBigtable(btkit.WithInstance(project, instance))
 }
@@ -69,15 +68,15 @@ func WithInstance(project, instance string) Option {
 // nothing is logged.
 func WithLogger(l *slog.Logger) Option { return WithBigtable(btkit.WithLogger(l)) }
 
-// WithAdminDelay keeps operations of Bigtable's administration under way for d; see
+// WithAdminDelay makes operations of Bigtable's administration take d; see
 // [btkit.WithAdminDelay].
 func WithAdminDelay(d time.Duration) Option { return WithBigtable(btkit.WithAdminDelay(d)) }
 
-// WithLoadCounts counts what requests do to which keys, for ListHotTablets; see
+// WithLoadCounts counts the load of requests on keys, for ListHotTablets; see
 // [btkit.WithLoadCounts].
 func WithLoadCounts() Option { return WithBigtable(btkit.WithLoadCounts()) }
 
-// WithBackupBytes bounds what backups may take together; see [btkit.WithBackupBytes].
+// WithBackupBytes limits the total size of backups; see [btkit.WithBackupBytes].
 func WithBackupBytes(n int64) Option { return WithBigtable(btkit.WithBackupBytes(n)) }
 
 // WithIAM enforces IAM policies for the clients of BigtableAs and BigtableAdminAs; see

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// scope is a test of its own within one: its cleanups run at its end.
+// scope is a test inside another: its cleanups run at its end.
 type scope struct {
 	testing.TB
 	cleanups []func()
@@ -25,8 +25,8 @@ func (s *scope) end() {
 	}
 }
 
-// BenchmarkCompareStart measures from nothing to the first answered write, by
-// the official client, in this process.
+// BenchmarkCompareStart measures the time to the first answered write, by the official client,
+// in this process.
 func BenchmarkCompareStart(b *testing.B) {
 	write := func(b *testing.B, admin *bigtable.AdminClient, c *bigtable.Client) {
 		b.Helper()

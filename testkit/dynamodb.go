@@ -9,12 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// clientConfig is that of the clients of the server: they call it in this process, and
-// try again without delay.
+// clientConfig returns the configuration of the server's clients: they call it in this
+// process, and retry without delay.
 func (e *Env) clientConfig() aws.Config {
 	return aws.Config{
 		Region:       "us-east-1",
-		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport looks at no host
+		BaseEndpoint: aws.String("http://tabletop.invalid"), // the transport ignores the host
 		Credentials:  credentials.NewStaticCredentialsProvider("tabletop", "tabletop", ""),
 		HTTPClient:   &http.Client{Transport: e.ddb},
 		Retryer: func() aws.Retryer {

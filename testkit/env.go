@@ -26,15 +26,14 @@ type Env struct {
 	ddb      *labdynamodb.Endpoint
 	observed *control.Requests // nil without WithConsole
 
-	mu      sync.Mutex // guards all below: each is started when first asked for
+	mu      sync.Mutex // guards the fields below, which are set on first use
 	http    *http.Server
 	httpURL string
 	serving sync.WaitGroup // of the Serve loop
 }
 
-// RoundTripper returns the transport of [Env.DynamoDB], for clients that a test
-// sets up by itself: it hands requests to any host to the DynamoDB server in
-// this process.
+// RoundTripper returns the transport of [Env.DynamoDB], for clients that a test sets up
+// itself: it passes requests to any host to the DynamoDB server in this process.
 func (e *Env) RoundTripper() http.RoundTripper {
 	e.server.TB().Helper()
 	if err := e.ddb.Open(); err != nil {
@@ -54,9 +53,9 @@ func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 	return dynamodb.NewFromConfig(e.clientConfig())
 }
 
-// DynamoDBURL returns the loopback URL of the DynamoDB server, for clients
-// that are given AWS_ENDPOINT_URL_DYNAMODB, and AWS_ENDPOINT_URL_DYNAMODB_STREAMS.
-// The port is opened at the first call.
+// DynamoDBURL returns the loopback URL of the DynamoDB server, for clients that use
+// AWS_ENDPOINT_URL_DYNAMODB, and AWS_ENDPOINT_URL_DYNAMODB_STREAMS. The first call opens the
+// port.
 func (e *Env) DynamoDBURL() string {
 	e.server.TB().Helper()
 	e.mu.Lock()
@@ -80,7 +79,7 @@ func (e *Env) DynamoDBURL() string {
 // restart closes the store and opens it again; see server.Server.Reopen.
 func (e *Env) restart() error { return e.ddb.Restart(e.server.Reopen) }
 
-// close ends the DynamoDB endpoint, before what is behind it.
+// close ends the DynamoDB endpoint, before the server behind it.
 func (e *Env) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

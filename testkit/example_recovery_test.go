@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// The stream of a table, the table as it was, and an export of it. docs/dynamodb.md has the
-// same in other languages.
+// The stream of a table, an earlier state of the table, and an export of it. docs/dynamodb.md
+// has the same in other languages.
 func ExampleEnv_recovery() {
 	t := newExampleTB() // in a test: its *testing.T
 	defer t.End()
@@ -46,7 +46,7 @@ func ExampleEnv_recovery() {
 		must(err)
 	}
 	put("new")
-	before := env.Advance(time.Minute) // time passes by command
+	before := env.Advance(time.Minute) // time passes on command
 	env.Advance(time.Minute)
 	put("lost")
 

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// What a program wrote, as consumers of the table's stream get it.
+// The writes of a program, as consumers of the table's stream get them.
 func ExampleEnv_StreamRecords() {
 	t := newExampleTB() // in a test: its *testing.T
 	defer t.End()
@@ -27,7 +27,7 @@ func ExampleEnv_StreamRecords() {
 	})
 	must(err)
 	item := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "0001"}}
-	for range 2 { // the second changes nothing
+	for range 2 { // the second has no effect
 		_, err = ddb.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: item})
 		must(err)
 	}

@@ -41,7 +41,7 @@ func ExampleEnv_DynamoDB() {
 	// Output: 3
 }
 
-// Throttled twice: the SDK tries again, and nobody waits.
+// Throttled twice: the SDK retries, without a wait.
 func ExampleEnv_FailDynamoDB() {
 	t := newExampleTB() // in a test: its *testing.T
 	defer t.End()
@@ -64,7 +64,7 @@ func ExampleEnv_FailDynamoDB() {
 	// true
 }
 
-// A batch that is done in parts.
+// A batch that is partly processed.
 func ExampleEnv_Unprocessed() {
 	t := newExampleTB() // in a test: its *testing.T
 	defer t.End()
@@ -91,7 +91,7 @@ func ExampleEnv_Unprocessed() {
 	// Output: 4
 }
 
-// A read that is not consistent finds what was there before.
+// An eventually consistent read finds old data.
 func ExampleEnv_StaleReads() {
 	t := newExampleTB() // in a test: its *testing.T
 	defer t.End()

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// update makes `go test -update` write the golden files of fixtures anew.
+// update makes `go test -update` rewrite the golden files of fixtures.
 var update = testkit.UpdateFlag(flag.CommandLine)
 
 // A fixture whose golden files `go test -update` writes.

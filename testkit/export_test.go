@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// PauseTo is Pause that prints somewhere else.
+// PauseTo is Pause with output to a writer.
 func (e *Env) PauseTo(tb testing.TB, out io.Writer) {
 	tb.Helper()
 	e.pause(tb, out)

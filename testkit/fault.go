@@ -6,11 +6,10 @@ import (
 )
 
 type (
-	// Fault is something that goes wrong with some of the calls of an RPC, or of a
-	// DynamoDB operation from [Env.FailDynamoDB], [Env.Unprocessed] or [Env.StaleReads] on;
-	// see [btkit.Fault].
+	// Fault makes some of the calls of an RPC fail or behave badly, or of a DynamoDB operation
+	// from [Env.FailDynamoDB], [Env.Unprocessed] or [Env.StaleReads] on; see [btkit.Fault].
 	Fault = btkit.Fault
-	// FaultOption narrows which calls a fault affects, or says how.
+	// FaultOption narrows the calls that a fault affects, or its effect.
 	FaultOption = btkit.FaultOption
 )
 
@@ -24,7 +23,7 @@ func OnRow(key string) FaultOption { return btkit.OnRow(key) }
 // Times limits a fault to n calls. Default: no limit.
 func Times(n int) FaultOption { return btkit.Times(n) }
 
-// Skip lets the first n calls that a fault would affect pass.
+// Skip excludes the first n calls that a fault would affect.
 func Skip(n int) FaultOption { return btkit.Skip(n) }
 
 // WithProbability applies a fault to each call with probability p, from 0 to 1; see

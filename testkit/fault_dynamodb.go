@@ -41,10 +41,9 @@ const (
 	ItemCollectionSizeLimitExceeded = DynamoDBFailure(fault.ItemCollectionSizeLimitExceeded)
 )
 
-// FailDynamoDB makes calls of a DynamoDB operation, such as "PutItem", or "*"
-// for all, fail before they do anything, or with [Applied] after they have
-// done it. Options about Bigtable's rows cannot be combined with it; [OnTable]
-// names a DynamoDB table, and [OnItem] an item of one.
+// FailDynamoDB makes calls of a DynamoDB operation, such as "PutItem", or "*" for all, fail
+// before they take effect, or with [Applied] afterwards. Options about Bigtable's rows cannot
+// be combined with it; [OnTable] names a DynamoDB table, and [OnItem] an item of one.
 //
 //	env.FailDynamoDB("UpdateItem", testkit.Throttling, testkit.OnTable("orders"), testkit.Times(2))
 func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...FaultOption) *Fault {
@@ -52,10 +51,9 @@ func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...Fa
 	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.FailCall, Failure: fault.Failure(failure)}, opts)
 }
 
-// Unprocessed makes a BatchWriteItem or BatchGetItem return entries that were
-// not processed. Each entry counts as a call for [Times], [Skip],
-// [WithProbability] and [Fault.Hits]. If no entry of a request is processed,
-// it fails with ProvisionedThroughputExceeded, as in the service.
+// Unprocessed makes a BatchWriteItem or BatchGetItem return unprocessed entries. Each entry
+// counts as a call for [Times], [Skip], [WithProbability] and [Fault.Hits]. If no entry of a
+// request is processed, it fails with ProvisionedThroughputExceeded, as in the service.
 func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
 	e.server.TB().Helper()
 	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.LeaveEntries}, opts)
@@ -73,15 +71,15 @@ func (e *Env) StaleReads(operation string, as *Snapshot, opts ...FaultOption) *F
 	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.ReadOld, As: btkit.Taken(e.server, as)}, opts)
 }
 
-// OnItem limits a fault to requests, or entries of a batch, that name the
-// item: by its Key, or by an Item with these attributes. A Query or Scan names
-// none. It is an option for faults of DynamoDB.
+// OnItem limits a fault to requests, or entries of a batch, that name the item: by its Key, or
+// by an Item with these attributes. A Query or Scan names none. It is an option for faults of
+// DynamoDB.
 func OnItem(key map[string]types.AttributeValue) FaultOption {
 	return func(s *fault.Spec) { s.Item = wireItem(key) }
 }
 
-// wireItem returns the attributes of an item as they are in requests. Keys are of
-// type S, N or B.
+// wireItem returns the attributes of an item in the form of requests. Keys are of type S, N or
+// B.
 func wireItem(item map[string]types.AttributeValue) map[string]json.RawMessage {
 	out := map[string]json.RawMessage{}
 	for name, v := range item {
@@ -96,7 +94,7 @@ func wireItem(item map[string]types.AttributeValue) map[string]json.RawMessage {
 		}
 		text, err := json.Marshal(content)
 		if err != nil {
-			panic(err) // a map of strings and bytes
+			panic(err) // a map of strings and bytes never fails
 		}
 		out[name] = text
 	}

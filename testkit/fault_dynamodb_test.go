@@ -44,7 +44,7 @@ func createColors(ctx context.Context, db *dynamodb.Client, name string) error {
 	return err
 }
 
-// oneShot is a client that tries nothing twice.
+// oneShot returns a client that does not retry.
 func oneShot(env *testkit.Env) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", BaseEndpoint: aws.String(env.DynamoDBURL()), // through a port
@@ -57,7 +57,7 @@ func putColor(ctx context.Context, db *dynamodb.Client, table, id string) error 
 	return err
 }
 
-// getColor reads an item; "" if it is not there.
+// getColor reads an item; "" if it does not exist.
 func getColor(ctx context.Context, t *testing.T, db *dynamodb.Client, id string, consistent bool) string {
 	t.Helper()
 	out, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String("a-table"), Key: item{"id": text(id)}, ConsistentRead: aws.Bool(consistent)})
@@ -120,13 +120,13 @@ func TestFailDynamoDB(t *testing.T) {
 		}
 		fault.Remove()
 	}
-	// A key with letters that JSON may escape.
+	// A key with characters that JSON may escape.
 	odd := env.FailDynamoDB("PutItem", testkit.Throttling, testkit.OnItem(item{"id": text(`<a&b>"é`)}))
 	if err := putColor(ctx, db, "a-table", `<a&b>"é`); errorCode(err) != "ThrottlingException" {
 		t.Errorf("got %v", err)
 	}
 	odd.Remove()
-	// Nothing happens before a failure, everything before a lost answer.
+	// A failure precedes the effect, a lost answer follows it.
 	for _, applied := range []bool{false, true} {
 		opts := []testkit.FaultOption{testkit.Times(1)}
 		if applied {
@@ -143,7 +143,7 @@ func TestFailDynamoDB(t *testing.T) {
 	}
 }
 
-// A throttled request says of which table or index what was too much.
+// The error of a throttled request names the table or index and its exceeded limit.
 func TestFailDynamoDB_ThrottlingReasons(t *testing.T) {
 	t.Parallel()
 	env, _ := startItems(t)
@@ -191,7 +191,7 @@ func TestFailDynamoDB_ThrottlingReasons(t *testing.T) {
 	check("no read of a table", throttling.ThrottlingReasons, err)
 }
 
-// Faults strike compressed requests too.
+// Faults affect compressed requests too.
 func TestFailDynamoDB_Compressed(t *testing.T) {
 	t.Parallel()
 	env, db := startItems(t, testkit.WithDynamoDBOptions(facade.Options{NoAuth: true}))
@@ -230,7 +230,7 @@ func TestFailDynamoDB_Compressed(t *testing.T) {
 	}
 }
 
-// Faults leave each caller the tables of its own, whose signature counts.
+// Faults leave each caller its own tables, by its signature.
 func TestUnprocessed_Namespaced(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{
@@ -265,7 +265,7 @@ func TestUnprocessed_Namespaced(t *testing.T) {
 	}
 }
 
-// The SDK's own retries get past what is over soon.
+// The SDK's own retries survive short failures.
 func TestFailDynamoDB_Retries(t *testing.T) {
 	t.Parallel()
 	env, db := startItems(t)
@@ -382,7 +382,7 @@ func TestUnprocessed(t *testing.T) {
 		t.Errorf("the rest: %v, %v", got, err)
 	}
 
-	// Where nothing is left the request fails, and the SDK tries again.
+	// If no entry remains the request fails, and the SDK retries.
 	env.Unprocessed("BatchGetItem", testkit.Times(8))
 	if got, err = db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: keys}); err != nil || len(got.UnprocessedKeys) > 0 {
 		t.Errorf("after a failure of all: %v, %v", got.UnprocessedKeys, err)
@@ -438,7 +438,7 @@ func TestStaleReads(t *testing.T) {
 	if got := fault.Hits(); got != 3 {
 		t.Errorf("%d hits, want 3", got)
 	}
-	// What the snapshot does not have is read where it is.
+	// Tables outside the snapshot are read directly.
 	if out, err := db.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String("new-table")}); err != nil || out.Count != 0 {
 		t.Errorf("scan of a table made since: %v, %v", out, err)
 	}
@@ -491,7 +491,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestFailDynamoDB_Streams: calls of DynamoDB Streams fail by script too, and the SDK's client asks again or is told.
+// TestFailDynamoDB_Streams: calls of DynamoDB Streams fail by script too, and the SDK's client
+// retries or returns the error.
 func TestFailDynamoDB_Streams(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)

@@ -32,7 +32,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// rawClient is a data client that retries nothing.
+// rawClient returns a data client without retries.
 func rawClient(env *testkit.Env) (client btpb.BigtableClient, table string) {
 	return btpb.NewBigtableClient(env.Conn()), "projects/" + env.Project() + "/instances/" + env.Instance() + "/tables/t"
 }
@@ -57,8 +57,7 @@ func increment(ctx context.Context, env *testkit.Env, row string) error {
 	return err
 }
 
-// readRows returns the keys of the whole rows that a request gets, and how its
-// stream ended.
+// readRows returns the keys of the complete rows of a request, and the end of its stream.
 func readRows(ctx context.Context, env *testkit.Env, rows *btpb.RowSet) ([]string, error) {
 	client, table := rawClient(env)
 	stream, err := client.ReadRows(ctx, &btpb.ReadRowsRequest{TableName: table, Rows: rows})
@@ -145,7 +144,7 @@ func TestFail(t *testing.T) {
 	if err := status.Convert(err).Message(); err != "scripted" {
 		t.Errorf("message %q", err)
 	}
-	env.CheckRow(t, "t", "a", `f:q = "3"`) // a look at the rows is no call
+	env.CheckRow(t, "t", "a", `f:q = "3"`) // checking rows does not count as a call
 	fault.Remove()
 	wantCode(t, "after Remove", mutateRow(ctx, env, "a", "5"), codes.OK)
 
@@ -178,7 +177,7 @@ func TestFail_Applied(t *testing.T) {
 	}
 }
 
-// TestFail_Entries: of a bulk write only the entries of the row fail.
+// TestFail_Entries: in a bulk write only the entries of the row fail.
 func TestFail_Entries(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -204,7 +203,7 @@ func TestFail_Entries(t *testing.T) {
 	}
 }
 
-// TestFail_Rows: a fault on a row strikes what reads or writes it.
+// TestFail_Rows: a fault on a row affects the calls that read or write it.
 func TestFail_Rows(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -273,8 +272,8 @@ func TestFail_Probability(t *testing.T) {
 	}
 }
 
-// TestFail_EveryEndpoint: clients on a port meet the faults too, the DynamoDB endpoint
-// does not, unless it is meant.
+// TestFail_EveryEndpoint: clients on a port meet the faults too; the DynamoDB endpoint does
+// only on request.
 func TestFail_EveryEndpoint(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -329,7 +328,7 @@ func TestLatency(t *testing.T) {
 		if got := env.Now().Sub(start); got != time.Hour+time.Minute {
 			t.Errorf("%v passed, want an hour and a minute", got)
 		}
-		// A call that has less time than that is over at once, and not served.
+		// A call with a shorter deadline ends at once, without being served.
 		env.Latency("MutateRow", time.Hour)
 		here := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
@@ -346,8 +345,8 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// An official client whose deadline is nearer than a latency tries again: what the
-// documentation says of it is what happens.
+// An official client whose deadline is shorter than a latency retries, as the documentation
+// describes.
 func TestFaults_LatencyAndDeadlines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -401,12 +400,12 @@ func TestCutReadRows(t *testing.T) {
 		}
 		fault.Remove()
 	}
-	// A stream that ends by itself is not cut, and does not count.
+	// A stream that ends before the cut is not affected, and does not count.
 	fault := env.CutReadRows(6, unavailable)
 	if got, err := readRows(t.Context(), env, nil); err != nil || len(got) != 6 || fault.Hits() != 0 {
 		t.Errorf("%v, %v, %d hits", got, err, fault.Hits())
 	}
-	// The official client resumes where it was cut off.
+	// The official client resumes after the cut.
 	env.CutReadRows(2, unavailable, testkit.Times(2))
 	var got []string
 	err := env.Bigtable(t).Open("t").ReadRows(t.Context(), bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
@@ -436,7 +435,7 @@ func TestDuplicate(t *testing.T) {
 		if got := row["f"][0].Value[7]; got != 3 || once.Hits() != 1 {
 			t.Errorf("the counter is %d after 2 calls, one of them twice", got)
 		}
-		// Streams: the answer comes once.
+		// Streams: the answer is delivered once.
 		env.Duplicate("*")
 		if got, err := mutateRows(t, env, "b", "c"); err != nil || !slices.Equal(got, []codes.Code{0, 0}) {
 			t.Errorf("a bulk write: %v, %v", got, err)
@@ -447,8 +446,8 @@ func TestDuplicate(t *testing.T) {
 	}
 }
 
-// TestDuplicate_DynamoDB: a write may reach the Bigtable behind the endpoint twice,
-// and happens once.
+// TestDuplicate_DynamoDB: a write may reach the Bigtable behind the endpoint twice, and takes
+// effect once.
 func TestDuplicate_DynamoDB(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -486,7 +485,7 @@ func TestDuplicate_DynamoDB(t *testing.T) {
 	}
 }
 
-// TestFaults_Concurrent: faults come and go beside calls, and each is counted.
+// TestFaults_Concurrent: faults are armed and removed during calls, and each hit is counted.
 func TestFaults_Concurrent(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -541,8 +540,8 @@ func TestFaults_Misuse(t *testing.T) {
 	}
 }
 
-// TestFaults_Session: requests in a session meet the faults of the calls that do the
-// same, with the RetryInfo by which clients try again.
+// TestFaults_Session: requests in a session meet the faults of the equivalent calls, with the
+// RetryInfo that makes clients retry.
 func TestFaults_Session(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)

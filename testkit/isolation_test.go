@@ -22,7 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// held returns the bytes of Go memory that are in use: of the heap, and of stacks.
+// held returns the used bytes of Go memory: of the heap, and of stacks.
 func held() uint64 {
 	live := memory.Live()
 	stacks := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
@@ -30,18 +30,17 @@ func held() uint64 {
 	return live + stacks[0].Value.Uint64()
 }
 
-// TestIsolation has many environments at a time, which use the same names for
-// everything: each sees its own rows, items, time and faults, holds less than a
-// megabyte when idle, and leaves no goroutine behind.
+// TestIsolation runs many concurrent environments that use the same names: each sees its own
+// rows, items, time and faults, takes less than a megabyte when idle, and leaves no goroutine.
 func TestIsolation(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	memory.Alone(t, func(t *testing.T) {
-		const maxBytes = 1 << 20 // of an idle environment
+		const maxBytes = 1 << 20 // limit of an idle environment
 		environments := 40
 		if long.Enabled() {
 			environments = 200
 		}
 		began := time.Unix(1_700_000_000, 0)
-		t.Run("first", func(t *testing.T) { useAlone(t, testkit.Start(t), 0) }) // what is made once a process
+		t.Run("first", func(t *testing.T) { useAlone(t, testkit.Start(t), 0) }) // allocations that are made once per process
 		before, running := held(), goleak.IgnoreCurrent()
 
 		t.Run("together", func(t *testing.T) {
@@ -75,7 +74,7 @@ func TestIsolation(t *testing.T) { //nolint:paralleltest // Alone makes it paral
 	})
 }
 
-// together runs f(0), f(1) … f(n-1) at the same time.
+// together runs f(0), f(1) … f(n-1) concurrently.
 func together(f func(int), n int) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -84,8 +83,8 @@ func together(f func(int), n int) {
 	wg.Wait()
 }
 
-// useAlone writes through both endpoints, under names that are the same for all n.
-// The clients are tb's.
+// useAlone writes through both endpoints, under names that are the same for all n, with
+// clients of tb.
 func useAlone(tb testing.TB, env *testkit.Env, n int) {
 	tb.Helper()
 	err := env.BigtableAdmin(tb).CreateTableFromConf(tb.Context(), &bigtable.TableConf{
@@ -120,8 +119,8 @@ func useAlone(tb testing.TB, env *testkit.Env, n int) {
 	}
 }
 
-// checkAlone checks that the environment has what the n-th useAlone wrote and
-// nothing else, the time that it was moved to, and its own faults.
+// checkAlone checks that the environment has exactly the data of the n-th useAlone, its time,
+// and its own faults.
 func checkAlone(t *testing.T, env *testkit.Env, n int, began time.Time) {
 	t.Helper()
 	if got, want := env.Dump("t"), fmt.Sprintf("r [72]\n  f:q @1000 = \"%d\"\n", n); got != want {

@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// TestControl_Parity: the table in docs/control.md has each method of Env once, with a route of the API that does the
-// same and the verb of ctl, or with the reason why there is none.
+// TestControl_Parity: the table in docs/control.md has each method of Env once, with the
+// equivalent route of the API and ctl command, or with the reason for their absence.
 func TestControl_Parity(t *testing.T) {
 	t.Parallel()
 	read := func(name string) string {
@@ -58,7 +58,7 @@ func TestControl_Parity(t *testing.T) {
 		}
 	}
 	for m := range reflect.TypeFor[*testkit.Env]().Methods() {
-		if m.Name == "PauseTo" { // of the tests alone
+		if m.Name == "PauseTo" { // only in tests
 			continue
 		}
 		if rows[m.Name] != 1 {

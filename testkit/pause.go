@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// pauseMargin is how long before the deadline of go test a paused test continues.
+	// pauseMargin is the time before the deadline of go test at which a paused test continues.
 	pauseMargin = 5 * time.Second
 	// pauseVariable names the environment variable that pauses failed tests.
 	pauseVariable = "TABLETOP_PAUSE"
@@ -28,9 +28,9 @@ const (
 func WithConsole() Option { return func(c *config) { c.observed = control.NewRequests() } }
 
 // Pause stops the test and opens the console on its present data: a page on a port of this
-// machine, with its own token. It prints the address to standard error. Where
-// standard error is a file or a pipe, the address is printed to the terminal too, because go
-// test withholds the output of named packages unless it is given -v.
+// machine, with its own token. It prints the address to standard error. If standard error is a
+// file or a pipe, the address is printed to the terminal too, because go test withholds the
+// output of named packages without -v.
 //
 // Pause returns on a click on the button of the page or Ctrl-C, and shortly before the
 // deadline of go test, which it reports; go test -timeout 0 removes the deadline. The
@@ -40,7 +40,8 @@ func (e *Env) Pause(tb testing.TB) {
 	e.pause(tb, screen{})
 }
 
-// screen is standard error and, where that is a file or a pipe, the terminal of the process, if it has one.
+// screen writes to standard error and, if that is a file or a pipe, to the terminal of the
+// process, if it has one.
 type screen struct{}
 
 func (screen) Write(text []byte) (int, error) {
@@ -96,7 +97,7 @@ func (e *Env) pause(tb testing.TB, out io.Writer) {
 	case err = <-served:
 		served <- err
 	}
-	err = api.Close() // ends what has no end
+	err = api.Close() // ends endless streams
 	last, cancel := context.WithTimeout(context.Background(), pauseMargin/2)
 	defer cancel()
 	if web.Shutdown(last) != nil { // a client that does not read

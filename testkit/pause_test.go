@@ -19,7 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// TestPause: a test that is paused prints a page which shows its rows and requests, and continues on request.
+// TestPause: a paused test prints the address of a page which shows its rows and requests, and
+// continues on request.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t, testkit.WithConsole())
@@ -56,7 +57,8 @@ func TestPause(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// pausedAt reads where a test is paused from what it prints, and returns what asks there.
+// pausedAt reads the address of a paused test from its output, and returns a function that
+// sends requests there.
 func pausedAt(t *testing.T, printed io.Reader) func(method, path string) string {
 	t.Helper()
 	line, err := bufio.NewReader(printed).ReadString('\n')
@@ -88,8 +90,8 @@ func pausedAt(t *testing.T, printed io.Reader) func(method, path string) string 
 	}
 }
 
-// TestPause_Terminal: the terminal shows where a test is paused though its standard error does not go there, as that of
-// go test with named packages.
+// TestPause_Terminal: the terminal shows the address of a paused test whose standard error
+// goes elsewhere, as in go test with named packages.
 func TestPause_Terminal(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("TESTKIT_ON_TERMINAL") != "" {
@@ -123,8 +125,9 @@ func TestPause_Terminal(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-// TestPause_Failed: with TABLETOP_PAUSE a test that failed stays open at its end, with its rows, and fails when it is let
-// go; one that passed does not, nor does one that failed without.
+// TestPause_Failed: with TABLETOP_PAUSE a failed test stays open at its end, with its rows,
+// and fails when it is continued. A test that passed does not, nor does one that failed
+// without the variable.
 func TestPause_Failed(t *testing.T) {
 	t.Parallel()
 	const fails, passes = "fails", "passes"
@@ -184,7 +187,7 @@ type late struct{ testing.TB }
 
 func (late) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
-// TestPause_Deadline: a test that has little time left continues at once, and says why.
+// TestPause_Deadline: a test with little time left continues at once, and reports the reason.
 func TestPause_Deadline(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

@@ -70,8 +70,8 @@ func UpdateFlag(set *flag.FlagSet) Option {
 	return func(c *config) { c.update = mode }
 }
 
-// updateFixture writes golden files, if opts ask for it, in an environment of its
-// own: what is verified afterwards is loaded into an empty one.
+// updateFixture writes golden files, if opts ask for it, in an environment of its own: the
+// verification afterwards loads into an empty one.
 func updateFixture(t *testing.T, dir string, opts []Option) {
 	t.Helper()
 	var c config
@@ -94,8 +94,8 @@ func updateFixture(t *testing.T, dir string, opts []Option) {
 	}
 }
 
-// fixtureName is a directory with the whole of its path: a relative one is in the
-// folder of the test's package.
+// fixtureName returns the full path of a directory: a relative one is in the folder of the
+// test's package.
 func fixtureName(dir string) string {
 	if whole, err := filepath.Abs(dir); err == nil && whole != dir {
 		return fmt.Sprintf("%s (%s)", dir, whole)
@@ -107,7 +107,7 @@ func fixtureOptions(env *Env) migrate.Common {
 	return migrate.Common{Project: env.Project(), Instance: env.Instance(), Now: env.Now}
 }
 
-// reportFixture makes subtests of a report.
+// reportFixture runs the subtests of a report.
 func reportFixture(t *testing.T, r *report.Report) {
 	t.Helper()
 	for i, c := range r.Checks {
@@ -140,7 +140,7 @@ func reportFixture(t *testing.T, r *report.Report) {
 	}
 }
 
-// subtestName is a name that a -run flag can say.
+// subtestName returns a name that a -run flag can select.
 func subtestName(parts ...string) string {
 	return strings.ReplaceAll(strings.Trim(strings.Join(parts, "/"), "/"), " ", "_")
 }

@@ -24,8 +24,8 @@ func TestRunFixtures(t *testing.T) {
 	testkit.RunFixtures(t, dir)
 }
 
-// TestRunFixtures_Checks runs a fixture in a process of its own, in memory and in a
-// folder: every check runs, that of the restart too.
+// TestRunFixtures_Checks runs a fixture in a process of its own, in memory and in a folder:
+// all checks run, including the restart.
 func TestRunFixtures_Checks(t *testing.T) {
 	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
 		for _, opts := range [][]testkit.Option{nil, {testkit.WithDir(t.TempDir())}, {testkit.WithGC(testkit.GCBackground)}} {
@@ -53,9 +53,9 @@ func TestRunFixtures_Checks(t *testing.T) {
 	}
 }
 
-// TestRunFixtures_NoFixture runs a folder that is none, a folder of fixtures and one
-// that is not there, in processes of their own: the message names the folder, what a
-// fixture is, and those that are below.
+// TestRunFixtures_NoFixture runs a folder that is not a fixture, a folder of fixtures and a
+// missing one, in processes of their own: the message names the folder, describes a fixture,
+// and lists those below.
 func TestRunFixtures_NoFixture(t *testing.T) {
 	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
 		testkit.RunFixtures(t, dir)
@@ -88,8 +88,8 @@ func absolute(t *testing.T, name string) string {
 	return whole
 }
 
-// TestRunFixtures_Fails runs a fixture with a wrong golden row in a process of
-// its own: the subtest of that check fails, with the difference, and no other.
+// TestRunFixtures_Fails runs a fixture with a wrong golden row in a process of its own: only
+// the subtest of that check fails, with the difference.
 func TestRunFixtures_Fails(t *testing.T) {
 	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
 		testkit.RunFixtures(t, dir)
@@ -128,8 +128,8 @@ func TestRunFixtures_Fails(t *testing.T) {
 	}
 }
 
-// TestRunFixtures_Clock runs a fixture whose cells would have been too old for
-// years, but for its clock.
+// TestRunFixtures_Clock runs a fixture whose cells would have expired years ago without its
+// clock.
 func TestRunFixtures_Clock(t *testing.T) {
 	t.Parallel()
 	testkit.RunFixtures(t, writeFixture(t, map[string]string{
@@ -161,9 +161,8 @@ func writeFixture(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestUpdateFlag updates a fixture with a wrong golden row, in processes of their
-// own: -update writes it and passes, and is refused where CI is true unless it is
-// forced.
+// TestUpdateFlag updates a fixture with a wrong golden row, in processes of their own: -update
+// writes it and passes, and is rejected with CI=true unless it is forced.
 func TestUpdateFlag(t *testing.T) {
 	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
 		testkit.RunFixtures(t, dir, update)

@@ -19,8 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// TestRestore: tables, families, rows and items are those of the snapshot, for
-// clients that were there before.
+// TestRestore: tables, families, rows and items are those of the snapshot, for existing
+// clients.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]testkit.Option{"memory": nil, "disk": {testkit.WithDir(t.TempDir())}} {
@@ -60,7 +60,7 @@ func TestRestore(t *testing.T) {
 			if got := env.DumpAll(); got != "" {
 				t.Errorf("the empty environment holds:\n%s", got)
 			}
-			// The same name with another key: nothing is remembered.
+			// The same name with another key: no earlier state remains.
 			_, err := ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 				TableName:            aws.String("items"),
 				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
@@ -85,8 +85,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestore_Template: an environment is made once and restored into others,
-// each of which is its own.
+// TestRestore_Template: an environment is built once and restored into others, each of which
+// is independent.
 func TestRestore_Template(t *testing.T) {
 	t.Parallel()
 	template := testkit.Start(t)
@@ -127,8 +127,8 @@ func TestRestore_Template(t *testing.T) {
 	}
 }
 
-// TestRestore_Concurrent: requests of both endpoints go on beside restores, and
-// find the store whole.
+// TestRestore_Concurrent: requests of both endpoints continue during restores, and see
+// complete states of the store.
 func TestRestore_Concurrent(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -167,8 +167,7 @@ func TestRestore_Concurrent(t *testing.T) {
 	}
 }
 
-// TestDumpAll: every table with its schema; the endpoint's own tables are no
-// business of anyone.
+// TestDumpAll: all tables with their schemas, except the endpoint's own tables.
 func TestDumpAll(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -205,8 +204,8 @@ func TestDumpAll(t *testing.T) {
 	}
 }
 
-// TestDumpAll_Kinesis: what waits for a Kinesis data stream is part of the text, as the stream would get it: in order, from
-// when the stream was asked for until it no longer is, for a day.
+// TestDumpAll_Kinesis: the text includes changes that wait for a Kinesis data stream, in its
+// form: in order, while the stream is enabled, for a day.
 func TestDumpAll_Kinesis(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t, testkit.WithFrozenClock(time.Unix(1_700_000_000, 0)))
@@ -265,7 +264,7 @@ func TestDumpAll_Kinesis(t *testing.T) {
 	}
 }
 
-// TestDumpAll_Resources: what was created beside tables is part of the text.
+// TestDumpAll_Resources: the text includes other created resources.
 func TestDumpAll_Resources(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -358,14 +357,14 @@ func TestCheckRow(t *testing.T) {
 	}
 }
 
-// TestGC_Modes: when an expired cell is gone.
+// TestGC_Modes: the time at which an expired cell is deleted.
 func TestGC_Modes(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {
 		name                       string
 		mode                       testkit.GC
-		expired, aMinute, afterRun int // rows that are read then
+		expired, aMinute, afterRun int // rows that are read at that time
 	}{
 		{"manual", testkit.GCManual, 1, 1, 0},
 		{"background", testkit.GCBackground, 1, 0, 0},

@@ -21,9 +21,9 @@ func (e *Env) DynamoDBStreams(tb testing.TB) *dynamodbstreams.Client {
 	return dynamodbstreams.NewFromConfig(e.clientConfig())
 }
 
-// StreamRecords returns all records so far of the latest stream of a table; the records
-// of an item are in the order of its writes. Records are kept for 24 hours of the
-// environment's time.
+// StreamRecords returns all records so far of the latest stream of a table; the records of an
+// item are in the order of its writes. Records are retained for 24 hours of the environment's
+// time.
 func (e *Env) StreamRecords(tb testing.TB, table string) []types.Record {
 	tb.Helper()
 	ctx, client := tb.Context(), e.DynamoDBStreams(tb)

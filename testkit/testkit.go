@@ -38,9 +38,8 @@ func WithMappingFile(path string) Option {
 	return func(c *config) { c.mappingFiles = append(c.mappingFiles, path) }
 }
 
-// WithDynamoDBOptions sets the options of the DynamoDB server, such as the lag of
-// global indexes. The environment itself sets Conn, Project, Instance, Mappings and
-// Now.
+// WithDynamoDBOptions sets the options of the DynamoDB server, such as the lag of global
+// indexes. The environment itself sets Conn, Project, Instance, Mappings and Now.
 //
 //	testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{IndexLag: time.Second}))
 func WithDynamoDBOptions(o facade.Options) Option { return func(c *config) { c.dynamoDB = o } }

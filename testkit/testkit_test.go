@@ -35,11 +35,11 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// The client's metrics library starts one when it is imported.
+		// The client's metrics library starts one on import.
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-// createTable makes a Bigtable table with families that keep max versions.
+// createTable creates a Bigtable table with families that keep max versions.
 func createTable(t *testing.T, env *testkit.Env, table string, max int, families ...string) {
 	t.Helper()
 	admin := env.BigtableAdmin(t)
@@ -62,7 +62,7 @@ func set(t *testing.T, env *testkit.Env, table, row, family, column string, valu
 	}
 }
 
-// createItems makes the DynamoDB table "items" with the string key pk.
+// createItems creates the DynamoDB table "items" with the string key pk.
 func createItems(t *testing.T, ddb *dynamodb.Client) {
 	t.Helper()
 	_, err := ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
@@ -96,7 +96,7 @@ func countItems(t *testing.T, ddb *dynamodb.Client) int32 {
 	return out.Count
 }
 
-// TestStart_Private: what one environment holds no other sees.
+// TestStart_Private: environments do not see each other's data.
 func TestStart_Private(t *testing.T) {
 	t.Parallel()
 	for i := range 8 {
@@ -117,7 +117,7 @@ func TestStart_Private(t *testing.T) {
 	}
 }
 
-// TestStart_Lazy: starting and stopping alone opens nothing and leaves nothing.
+// TestStart_Lazy: starting and stopping opens nothing and leaves nothing.
 func TestStart_Lazy(t *testing.T) {
 	t.Parallel()
 	for range 20 {
@@ -175,7 +175,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// TestClients_Close: a closed client refuses calls, and is alone in that.
+// TestClients_Close: a closed client rejects calls; other clients do not.
 func TestClients_Close(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -225,7 +225,7 @@ func TestConn_LargeMessages(t *testing.T) {
 	}
 }
 
-// TestGC_Manual: expired cells go when RunGC says so, not before.
+// TestGC_Manual: RunGC deletes expired cells; nothing does before.
 func TestGC_Manual(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -260,7 +260,7 @@ func TestGC_Manual(t *testing.T) {
 func TestAdvance_TimeToLive(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
-	env.Advance(time.Hour) // before there is anything to expire
+	env.Advance(time.Hour) // before any item can expire
 	ddb := env.DynamoDB(t)
 	createItems(t, ddb)
 	_, err := ddb.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
@@ -287,7 +287,7 @@ func TestAdvance_TimeToLive(t *testing.T) {
 	}
 }
 
-// The record of an expired item says who deleted it, as clients read that.
+// The record of an expired item names its deletion as the service does, for clients.
 func TestStreamRecords_Expired(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)
@@ -324,7 +324,7 @@ func TestStreamRecords_Expired(t *testing.T) {
 	}
 }
 
-// TestAdvance_Steps: what is due on the way is done at its own time.
+// TestAdvance_Steps: work due on the way is done at its own time.
 func TestAdvance_Steps(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -352,7 +352,7 @@ func TestAdvance_Steps(t *testing.T) {
 	if got := env.Advance(72 * time.Hour); !got.Equal(start.Add(72 * time.Hour)) {
 		t.Errorf("Advance shows %v", got)
 	}
-	// The entries of the due times are overwritten by when they went, and a millisecond.
+	// The entries of the due times are overwritten by the time of deletion plus a millisecond.
 	tables, err := env.BigtableAdmin(t).Tables(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestAdvance_Steps(t *testing.T) {
 	}
 }
 
-// TestAdvance_Adds: environments whose time several move at once move by all of it.
+// TestAdvance_Adds: concurrent moves of an environment's time add up.
 func TestAdvance_Adds(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -391,7 +391,7 @@ func TestAdvance_Adds(t *testing.T) {
 	}
 }
 
-// TestWithAdminDelay: what an operation makes is there when its time has come.
+// TestWithAdminDelay: the result of an operation exists once its time has come.
 func TestWithAdminDelay(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t, testkit.WithFrozenClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), testkit.WithAdminDelay(time.Hour))
@@ -435,7 +435,7 @@ func TestWithDir(t *testing.T) {
 	}
 }
 
-// TestWithMapping: items of a mapped table are rows as the mapping says.
+// TestWithMapping: items of a mapped table are rows by the mapping.
 func TestWithMapping(t *testing.T) {
 	t.Parallel()
 	m, err := mapping.Default("items", "items-rows", mapping.KeySchema{Hash: mapping.KeyAttr{Name: "pk", Type: 1}})
@@ -457,14 +457,14 @@ func TestWithMapping(t *testing.T) {
 	}
 }
 
-// TestFailures: what goes wrong fails the test and names the cause.
+// TestFailures: an error fails the test and names the cause.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cases := []struct {
 		name string
 		opts []testkit.Option
-		dump string // of a table that is not there
+		dump string // name of a missing table
 		want string
 	}{
 		{"mapping file", []testkit.Option{testkit.WithMappingFile("testdata/none.yaml")}, "", "testdata/none.yaml"},
@@ -491,8 +491,8 @@ func TestFailures(t *testing.T) {
 
 func newExampleTB() *faketb.TB { return faketb.New() }
 
-// TestAdvance_AutomatedBackups: each day that passes has its backup, and what expires
-// on the way is gone.
+// TestAdvance_AutomatedBackups: each passed day has its backup, and backups that expire on the
+// way are deleted.
 func TestAdvance_AutomatedBackups(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t, testkit.WithFrozenClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)), testkit.WithGC(testkit.GCBackground))

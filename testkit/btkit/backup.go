@@ -15,18 +15,17 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
-// backupLife is how long a backup of Env.Backup is kept, on the environment's
-// clock: as long as the service keeps one.
+// backupLife is the lifetime of a backup of Env.Backup, on the environment's clock: the
+// maximum of the service.
 const backupLife = 90 * 24 * time.Hour
 
-// WithBackupBytes limits the keys and values of all backups together; a backup that
-// would exceed the limit fails with ResourceExhausted. Default: 4 GiB in memory,
-// unlimited with WithDir.
+// WithBackupBytes limits the total keys and values of all backups; a backup that would exceed
+// the limit fails with ResourceExhausted. Default: 4 GiB in memory, unlimited with WithDir.
 func WithBackupBytes(n int64) Option { return func(c *server.Config) { c.Lab.Store.BackupBytes = n } }
 
-// Backup makes a backup of a table of the environment's instance, as it is now, in
-// the instance's first cluster, and returns its resource name. It is kept for 90
-// days on the environment's clock.
+// Backup makes a backup of the present state of a table of the environment's instance, in the
+// instance's first cluster, and returns its resource name. It is kept for 90 days on the
+// environment's clock.
 func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 	tb.Helper()
 	ctx := lab.Probe(tb.Context())

@@ -18,11 +18,11 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// The client's metrics library starts one when it is imported.
+		// The client's metrics library starts one on import.
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-// createTable makes a table whose families keep max versions.
+// createTable creates a table whose families keep max versions.
 func createTable(t *testing.T, env *btkit.Env, table string, max int, families ...string) {
 	t.Helper()
 	admin := env.BigtableAdmin(t)
@@ -45,8 +45,8 @@ func set(t *testing.T, env *btkit.Env, table, row, family, column string, value 
 	}
 }
 
-// TestLight: a test that imports the package compiles nothing of DynamoDB but the values of
-// its items, and none of the packages that load and verify data.
+// TestLight: a test that imports the package compiles no DynamoDB code except the values of
+// items, and none of the packages that load and verify data.
 func TestLight(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
@@ -70,8 +70,8 @@ func TestLight(t *testing.T) {
 	}
 }
 
-// TestStart_Alone: environments that run at the same time share neither rows nor time, and
-// are reached in process and through a port of their own.
+// TestStart_Alone: concurrent environments share neither rows nor time, and are reached in
+// process and through a port of their own.
 func TestStart_Alone(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1_700_000_000, 0)

@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/control/lab/changestream"
 )
 
-// changesDeadline is how long a ChangeReader waits for an answer: an environment
-// that hangs fails its test, with the reason.
+// changesDeadline is the longest wait of a ChangeReader for an answer: an environment that
+// hangs fails its test, with the reason.
 const changesDeadline = time.Minute
 
 // ChangesOption changes what [Env.Changes] and [Env.ReadChanges] return.
@@ -27,18 +27,17 @@ type ChangeReader struct {
 	table       string
 	reader      changestream.Reader
 	bookkeeping bool
-	since       time.Time             // records from here on were not read yet
-	read        []changestream.Record // and not returned yet
+	since       time.Time             // time of the first unread records
+	read        []changestream.Record // read, but not returned yet
 }
 
 // Changes returns all records so far of the change stream of a Bigtable table of the
-// environment's instance, by commit time, of all writes that were acknowledged before
-// the call. It reads them over the API, and follows splits and merges of partitions.
-// Records are kept for the stream's retention period of the environment's time.
+// environment's instance, by commit time, of all writes that were acknowledged before the
+// call. It reads them over the API, and follows splits and merges of partitions. Records are
+// retained for the stream's retention period, on the environment's clock.
 //
-// It leaves out a DynamoDB endpoint's own cells in the rows of its tables, and records of
-// nothing else, unless [WithBookkeeping] is given.
-// [Env.ReadChanges] continues from there.
+// It omits a DynamoDB endpoint's own cells in the rows of its tables, and records with nothing
+// else, unless [WithBookkeeping] is given. [Env.ReadChanges] continues from there.
 func (e *Env) Changes(tb testing.TB, table string, opts ...ChangesOption) []changestream.Record {
 	tb.Helper()
 	return e.ReadChanges(tb, table, opts...).Rest()
@@ -56,8 +55,8 @@ func (e *Env) ReadChanges(tb testing.TB, table string, opts ...ChangesOption) *C
 	return r
 }
 
-// Rest returns the records that were not returned yet of all writes that were
-// acknowledged before the call, by commit time. It waits for none.
+// Rest returns the unreturned records of all writes acknowledged before the call, by commit
+// time. It does not wait.
 func (r *ChangeReader) Rest() []changestream.Record {
 	r.tb.Helper()
 	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)
@@ -90,7 +89,7 @@ func (r *ChangeReader) Next() changestream.Record {
 	return next
 }
 
-// fill reads what was acknowledged by now.
+// fill reads the records of all writes acknowledged by now.
 func (r *ChangeReader) fill(ctx context.Context) error {
 	got, next, _, err := r.reader.Read(ctx, r.since)
 	if err != nil {
@@ -103,8 +102,7 @@ func (r *ChangeReader) fill(ctx context.Context) error {
 	return nil
 }
 
-// add adds a record to those that are to be returned, unless nothing of it is to be
-// shown.
+// add adds a record to the pending ones, unless all of it is hidden.
 func (r *ChangeReader) add(rec *changestream.Record) {
 	if r.bookkeeping || rec.DropBookkeeping() {
 		r.read = append(r.read, *rec)

@@ -2,18 +2,17 @@ package btkit
 
 import "github.com/tabletop-emu/tabletop/testkit/internal/server"
 
-// WithPartitionChurn splits partitions of change streams and merges them while they are
-// read, as the service does when it likes: after each record that a stream is sent, with
-// the probability p, of 0 to 1. Consumers must follow. The choices follow [WithSeed]. Default:
-// 0, partitions change only by [Env.SplitPartition] and [Env.MergePartitions].
+// WithPartitionChurn splits partitions of change streams and merges them while they are read,
+// as the service may at any time: after each record sent to a stream, with the probability p,
+// from 0 to 1. Consumers must follow. The choices follow [WithSeed]. Default: 0, partitions
+// change only by [Env.SplitPartition] and [Env.MergePartitions].
 func WithPartitionChurn(p float64) Option {
 	return func(c *server.Config) { c.Lab.Bigtable.PartitionChurn = p }
 }
 
-// SplitPartition splits the partition of a table's change stream that holds key at
-// key, as the service does when it likes: streams that read it are closed with
-// tokens for both parts. table is the id of a table of the environment's instance,
-// with a change stream.
+// SplitPartition splits the partition of a table's change stream that contains key, at key, as
+// the service may at any time: streams that read it are closed with tokens for both parts.
+// table is the id of a table of the environment's instance, with a change stream.
 func (e *Env) SplitPartition(table string, key []byte) {
 	e.server.TB().Helper()
 	if err := e.server.Lab().Bigtable().SplitPartition(e.server.Context(), e.server.Lab().TableName(table), key); err != nil {
@@ -21,8 +20,8 @@ func (e *Env) SplitPartition(table string, key []byte) {
 	}
 }
 
-// MergePartitions makes one partition of the two of a table's change stream that
-// meet at key; see [Env.SplitPartition].
+// MergePartitions merges the two partitions of a table's change stream that meet at key; see
+// [Env.SplitPartition].
 func (e *Env) MergePartitions(table string, key []byte) {
 	e.server.TB().Helper()
 	if err := e.server.Lab().Bigtable().MergePartitions(e.server.Context(), e.server.Lab().TableName(table), key); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// partitions returns where the partitions of the change stream of table t begin.
+// partitions returns the start keys of the partitions of the change stream of table t.
 func partitions(t *testing.T, env *btkit.Env) (starts []string) {
 	t.Helper()
 	stream, err := btpb.NewBigtableClient(env.Conn()).GenerateInitialChangeStreamPartitions(t.Context(), &btpb.GenerateInitialChangeStreamPartitionsRequest{
@@ -47,7 +47,7 @@ func TestEnv_SplitPartition(t *testing.T) {
 	}
 }
 
-// Partitions are split and merged, by the seed, and no more often than asked for.
+// Partitions are split and merged, by the seed, and no more often than requested.
 func TestWithPartitionChurn(t *testing.T) {
 	t.Parallel()
 	churned := func(p float64, seed uint64) string {
@@ -65,7 +65,7 @@ func TestWithPartitionChurn(t *testing.T) {
 		t.Errorf("without churn the partitions begin at %s", got)
 	}
 	one, two := churned(1, 1), churned(1, 2)
-	// After 30 changes there are 30 bounds if none was a merge.
+	// After 30 changes there would be 30 bounds without merges.
 	if n := strings.Count(one, "row"); n == 0 || n > 15 || one == two || one != churned(1, 1) {
 		t.Errorf("the partitions begin at %s, and with another seed at %s", one, two)
 	}

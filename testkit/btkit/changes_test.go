@@ -20,8 +20,8 @@ import (
 
 var changesBegan = time.Unix(1_700_000_000, 0)
 
-// withStream makes a table with a change stream, of families f and g, of which g keeps one
-// version, and s, which has sums.
+// withStream creates a table with a change stream and the families f; g, which keeps one
+// version; and s, which has sums.
 func withStream(tb testing.TB, env *btkit.Env, table string, splits ...string) *bigtable.Table {
 	tb.Helper()
 	err := env.BigtableAdmin(tb).CreateTableFromConf(tb.Context(), &bigtable.TableConf{
@@ -132,7 +132,7 @@ func TestEnv_Changes_NoStream(t *testing.T) {
 	}
 }
 
-// A reader waits for writes that come, in whatever partition, and reads each once.
+// A reader waits for writes in any partition, and reads each once.
 func TestEnv_ReadChanges(t *testing.T) {
 	t.Parallel()
 	env := btkit.Start(t, btkit.WithFrozenClock(changesBegan))
@@ -159,15 +159,14 @@ func TestEnv_ReadChanges(t *testing.T) {
 	if got := reader.Rest(); len(got) != 0 {
 		t.Errorf("again: %v", got)
 	}
-	env.Advance(48 * time.Hour) // nothing of what was read is kept
+	env.Advance(48 * time.Hour) // no record that was read is retained
 	apply(t, table, "a", setF("3"))
 	if got := reader.Next(); got.Entries[0].String() != `f:q @1000 = "3"` {
 		t.Errorf("next is %v", got)
 	}
 }
 
-// Nothing that was acknowledged is missing while others write, whether the clock runs or
-// stands still.
+// No acknowledged write is missing during concurrent writes, with a running or a frozen clock.
 func TestEnv_Changes_WhileWritersRun(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]btkit.Option{
@@ -203,9 +202,8 @@ func TestEnv_Changes_WhileWritersRun(t *testing.T) {
 	}
 }
 
-// TestEnv_Changes_AnyCut: property (b) of change streams. However often partitions change
-// while they are read, what is delivered are all records, each once, those of a row in
-// order.
+// TestEnv_Changes_AnyCut: property (b) of change streams. However partitions change during
+// reads, each record is delivered exactly once, and those of a row in order.
 func TestEnv_Changes_AnyCut(t *testing.T) {
 	t.Parallel()
 	cases := 40
@@ -233,7 +231,7 @@ func TestEnv_Changes_AnyCut(t *testing.T) {
 			switch rapid.IntRange(0, 9).Draw(rt, "then") {
 			case 0:
 				read = append(read, reader.Rest()...)
-				bounds = nil // those of the seed
+				bounds = nil // the bounds of the seed
 			case 1:
 				if bounds != nil && !bounds[row] {
 					env.SplitPartition("t", []byte(row))
@@ -266,7 +264,7 @@ func TestEnv_Changes_AnyCut(t *testing.T) {
 	}))
 }
 
-// replay writes records to a table as they say.
+// replay applies records to a table.
 func replay(tb testing.TB, to *bigtable.Table, changes []changestream.Record) {
 	tb.Helper()
 	for _, c := range changes {
@@ -291,9 +289,9 @@ func replay(tb testing.TB, to *bigtable.Table, changes []changestream.Record) {
 	}
 }
 
-// TestEnv_Changes_Replay: property (a) of change streams. All records, written to an
-// empty table, make of it what the table is: through garbage collection, DropRowRange,
-// and a store that is closed and opened again.
+// TestEnv_Changes_Replay: property (a) of change streams. All records, applied to an empty
+// table, reproduce the table: despite garbage collection, DropRowRange, and closing and
+// reopening the store.
 func TestEnv_Changes_Replay(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(3)

@@ -55,8 +55,7 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	}
 }
 
-// diffLines shows what to take from and to add to want to have got, with the
-// fewest such lines.
+// diffLines returns the diff from want to got, with the fewest removed and added lines.
 func diffLines(want, got []string) (text string, equal bool) {
 	// longest[i][j] is the length of the longest common subsequence of
 	// want[i:] and got[j:].

@@ -9,11 +9,11 @@
 //		...
 //	}
 //
-// It keeps the promises of package testkit: every Start is a server of its own, so that
-// tests may run in parallel; starting opens no port and takes about a millisecond; whatever
-// was started ends with the test, and no goroutine, port or file remains.
+// It has the guarantees of package testkit: every Start is a server of its own, so tests may
+// run in parallel. Starting opens no port and takes about a millisecond. The server ends with
+// the test and leaves no goroutine, port or file.
 //
-// A test that needs the DynamoDB endpoint, mappings, fixtures or the console as well calls
-// testkit.Start instead. The Env of testkit has this one embedded; its options, faults,
-// snapshots and changes are those of this package.
+// A test that also needs the DynamoDB endpoint, mappings, fixtures or the console calls
+// testkit.Start instead. The Env of testkit embeds this one; its options, faults, snapshots
+// and changes are those of this package.
 package btkit

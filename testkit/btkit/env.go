@@ -23,12 +23,12 @@ type Env struct {
 // Project returns the project of the environment's instance.
 func (e *Env) Project() string { return e.server.Lab().Options().Project }
 
-// Instance returns the instance that the clients are connected to.
+// Instance returns the instance of the clients.
 func (e *Env) Instance() string { return e.server.Lab().Options().Instance }
 
-// Bigtable returns a data client for the test tb, which closes it. All clients
-// talk over the connection of [Env.Conn]: closing a client affects its next call,
-// not those under way or other clients.
+// Bigtable returns a data client for the test tb, which closes it. All clients use the
+// connection of [Env.Conn]: closing a client affects its next call, not running ones or other
+// clients.
 func (e *Env) Bigtable(tb testing.TB) *bigtable.Client {
 	tb.Helper()
 	return e.client(tb, e.server.ClientConn(tb))
@@ -75,9 +75,8 @@ func (e *Env) Conn() *grpc.ClientConn {
 	return conn
 }
 
-// Addr returns the loopback address, host:port, of the Bigtable server, for
-// clients that dial BIGTABLE_EMULATOR_HOST. The port is opened at the first
-// call.
+// Addr returns the loopback address, host:port, of the Bigtable server, for clients that dial
+// BIGTABLE_EMULATOR_HOST. The first call opens the port.
 func (e *Env) Addr() string {
 	e.server.TB().Helper()
 	return e.server.Addr()
@@ -86,12 +85,11 @@ func (e *Env) Addr() string {
 // Now returns the environment's time.
 func (e *Env) Now() time.Time { return e.server.Lab().Clock().Now() }
 
-// Advance moves the environment's time forward by d and returns the new time. On
-// the way it stops whenever work is due, in order, and runs it as at that
-// time: the work of Bigtable's resources, the collection of garbage if the environment
-// was started with GCBackground and, with package testkit, the deletion of expired
-// DynamoDB items. Consecutive collections, one a minute with no other work between
-// them, run as one.
+// Advance moves the environment's time forward by d and returns the new time. On the way it
+// stops whenever work is due, in order, and runs it as of that time: the work of Bigtable's
+// resources, the collection of garbage if the environment was started with GCBackground and,
+// with package testkit, the deletion of expired DynamoDB items. Consecutive collections, one a
+// minute with no other work between them, run as one.
 func (e *Env) Advance(d time.Duration) time.Time {
 	e.server.TB().Helper()
 	now, err := e.server.Lab().Advance(d)
@@ -101,8 +99,8 @@ func (e *Env) Advance(d time.Duration) time.Time {
 	return now
 }
 
-// RunGC applies the garbage-collection rules of all families once, at the
-// environment's time, and returns how many cells it deleted.
+// RunGC applies the garbage-collection rules of all families once, at the environment's time,
+// and returns the number of deleted cells.
 func (e *Env) RunGC() (cellsDeleted int64) {
 	e.server.TB().Helper()
 	cellsDeleted, err := e.server.Lab().RunGC(e.server.Context())

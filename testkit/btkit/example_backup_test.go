@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// A backup holds a table as it was; a restore makes another table of it.
+// A backup keeps the state of a table; a restore creates another table from it.
 func ExampleEnv_Backup() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// What a program wrote, as consumers of the table's change stream get it.
+// The writes of a program, as consumers of the table's change stream get them.
 func ExampleEnv_Changes() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()
@@ -38,12 +38,12 @@ func ExampleEnv_Changes() {
 	// customer7#0002: delete o
 }
 
-// A consumer under test, and a test that waits for what it wrote.
+// A consumer under test, and a test that waits for its writes.
 func ExampleEnv_ReadChanges() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()
 	ctx := t.Context()
-	// Partitions are split and merged while they are read: consumers must follow.
+	// Partitions are split and merged during reads: consumers must follow.
 	env := btkit.Start(t, btkit.WithPartitionChurn(0.1))
 
 	must(env.BigtableAdmin(t).CreateTableFromConf(ctx, &bigtable.TableConf{
@@ -52,7 +52,7 @@ func ExampleEnv_ReadChanges() {
 	}))
 	orders, changes := env.Bigtable(t).Open("orders"), env.ReadChanges(t, "orders")
 	done := make(chan struct{})
-	go func() { // the program that is tested
+	go func() { // the program under test
 		defer close(done)
 		paid := bigtable.NewMutation()
 		paid.Set("o", "state", 1000, []byte("paid"))

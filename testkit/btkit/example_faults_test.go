@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// A write whose answer is lost: who sends it again adds twice.
+// A write whose answer is lost: a client that repeats it adds twice.
 func ExampleEnv_Fail() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()
@@ -39,7 +39,7 @@ func ExampleEnv_Fail() {
 	// <nil> 1
 }
 
-// Time passes on the environment's clock: nobody waits.
+// Time passes on the environment's clock, without a wait.
 func ExampleEnv_Latency() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()
@@ -58,7 +58,7 @@ func ExampleEnv_Latency() {
 	// DeadlineExceeded
 }
 
-// A stream that breaks off: the official client goes on where it was.
+// A stream that breaks off: the official client continues at that row.
 func ExampleEnv_CutReadRows() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()
@@ -95,7 +95,7 @@ func ExampleEnv_Duplicate() {
 
 	env.Duplicate("MutateRow", btkit.OnTable("orders"))
 	set := bigtable.NewMutation()
-	set.Set("o", "total", 1000, []byte("42")) // a time of its own: twice is once
+	set.Set("o", "total", 1000, []byte("42")) // with its own timestamp, two writes are the same as one
 	must(env.Bigtable(t).Open("orders").Apply(ctx, "a", set))
 	fmt.Print(env.Dump("orders"))
 	// Output:

@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// A tenant who is granted a view reads what it holds, and nothing of its table.
+// A tenant with a grant on a view can read the view, but not its table.
 func ExampleEnv_BigtableAs() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()
@@ -58,8 +58,8 @@ func ExampleEnv_BigtableAs() {
 	// PermissionDenied
 }
 
-// A bundle takes another descriptor set of the same messages with a field more, and
-// refuses one in which a field has another type.
+// A bundle accepts a descriptor set of the same messages with an additional field, and rejects
+// one in which a field has another type.
 func ExampleEnv_BigtableAdmin_schemaBundles() {
 	t := faketb.New()
 	defer t.End()
@@ -89,7 +89,7 @@ func ExampleEnv_BigtableAdmin_schemaBundles() {
 	// FailedPrecondition
 }
 
-// The row that most requests go to is the hottest range of keys.
+// The row with the most requests is the hottest range of keys.
 func ExampleWithLoadCounts() {
 	t := faketb.New()
 	defer t.End()

@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// A cluster fails: an app profile that routes to it alone fails with it, one that
-// routes to any goes on with the other.
+// A cluster fails: an app profile that routes only to it fails too, one that routes to any
+// cluster uses the other.
 func ExampleEnv_FailCluster() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()

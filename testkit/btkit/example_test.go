@@ -24,7 +24,7 @@ func Example() {
 	must(admin.CreateTable(ctx, "orders"))
 	must(admin.CreateColumnFamilyWithConfig(ctx, "orders", "o", bigtable.Family{GCPolicy: bigtable.MaxAgePolicy(time.Hour)}))
 
-	// The client sends a write again that has failed once.
+	// The client retries a write that failed once.
 	lost := env.Fail("MutateRow", status.Error(codes.Unavailable, "scripted"), btkit.OnRow("customer7#0001"), btkit.Times(1))
 	m := bigtable.NewMutation()
 	m.Set("o", "total", bigtable.Time(env.Now()), []byte("42"))
@@ -96,7 +96,7 @@ func ExampleEnv_Restore() {
 	//   o:total @1000 = "42"
 }
 
-// A check that fails shows a diff.
+// A failed check shows a diff.
 func ExampleEnv_CheckRow() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()
@@ -120,7 +120,7 @@ func ExampleEnv_CheckRow() {
 	//   + o:total @1000 = "42"
 }
 
-// Expired cells are gone a minute later, as in the service.
+// Expired cells are deleted a minute later, as in the service.
 func ExampleWithGC() {
 	t := faketb.New() // in a test: its *testing.T
 	defer t.End()

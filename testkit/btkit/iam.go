@@ -10,14 +10,13 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
-// WithIAM enforces IAM policies for the clients of [Env.BigtableAs] and
-// [Env.BigtableAdminAs]: a call is PERMISSION_DENIED unless a policy of its
-// resource, or of one above it (view, table, instance, and the project by
-// [Env.GrantProject]), gives their principal the
-// permission by a role: roles/bigtable.admin, user, reader and viewer, or one of
-// [Env.DefineRole]. All other clients, and the DynamoDB endpoint, own everything, as
-// without it. Conditions of bindings are refused. Default: policies are
-// stored and nothing is denied.
+// WithIAM enforces IAM policies for the clients of [Env.BigtableAs] and [Env.BigtableAdminAs].
+// A call is PERMISSION_DENIED unless a policy gives their principal the permission by a role.
+// The policy is that of the call's resource or of one above it: view, table, instance, and the
+// project by [Env.GrantProject]. Roles are roles/bigtable.admin, user, reader and viewer, and
+// those of [Env.DefineRole]. All other clients, and the DynamoDB endpoint, have all
+// permissions, as without this option. Bindings with conditions are rejected. Default:
+// policies are stored and nothing is denied.
 func WithIAM() Option { return func(c *server.Config) { c.Roles = &iam.Roles{} } }
 
 // BigtableAs is [Env.Bigtable] on behalf of a principal, such as
@@ -34,8 +33,8 @@ func (e *Env) BigtableAdminAs(tb testing.TB, principal string) *bigtable.AdminCl
 	return e.adminClient(tb, e.dialAs(tb, principal))
 }
 
-// DefineRole makes a role of permissions, such as "bigtable.tables.readRows", for
-// the policies that [WithIAM] enforces; again, it replaces it.
+// DefineRole defines a role of permissions, such as "bigtable.tables.readRows", for the
+// policies that [WithIAM] enforces, or replaces it.
 func (e *Env) DefineRole(name string, permissions ...string) {
 	e.server.TB().Helper()
 	e.enforced("DefineRole", name).Define(name, permissions...)
@@ -50,7 +49,7 @@ func (e *Env) GrantProject(role string, members ...string) {
 	e.enforced("GrantProject", role).Bind(role, members...)
 }
 
-// enforced returns the roles of policies that are enforced, and ends the test where none are.
+// enforced returns the roles of the enforced policies, and ends the test without [WithIAM].
 func (e *Env) enforced(caller, arg string) *iam.Roles {
 	e.server.TB().Helper()
 	if e.server.Roles() == nil {

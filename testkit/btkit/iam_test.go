@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// TestWithIAM: an account that may use a view may not use its table.
+// TestWithIAM: an account with access to a view has no access to its table.
 func TestWithIAM(t *testing.T) {
 	t.Parallel()
 	env := btkit.Start(t, btkit.WithIAM())
@@ -77,7 +77,7 @@ func TestWithIAM(t *testing.T) {
 	_, err = table.SampleRowKeys(ctx)
 	denied("samples of the table", err, "bigtable.tables.sampleRowKeys")
 
-	// A role of one's own, on the table: it holds for the view below too.
+	// A custom role on the table also applies to the view below.
 	env.DefineRole("roles/writer", "bigtable.tables.mutateRows", "bigtable.authorizedViews.mutateRows")
 	bind(admin.TableIAM("t"), "roles/writer", "allUsers")
 	if err := write(table); err != nil {
@@ -93,7 +93,7 @@ func TestWithIAM(t *testing.T) {
 	_, err = table.ApplyReadModifyWrite(ctx, "tenant1#a", rmw)
 	denied("a change that reads", err, "bigtable.tables.readRows")
 
-	// Administration, and what is asked about it.
+	// Administration, and the tests of its permissions.
 	adminAs := env.BigtableAdminAs(t, tenant)
 	denied("DeleteTable", adminAs.DeleteTable(ctx, "t"), "bigtable.tables.delete")
 	permissions := []string{"bigtable.tables.readRows", "bigtable.tables.mutateRows"}
@@ -103,7 +103,7 @@ func TestWithIAM(t *testing.T) {
 	if got, err := admin.TableIAM("t").TestPermissions(ctx, permissions); err != nil || !slices.Equal(got, permissions) {
 		t.Errorf("the owner: got %v, %v", got, err)
 	}
-	// On the instance: it holds for all below.
+	// A role on the instance applies to everything below.
 	instance := "projects/" + env.Project() + "/instances/" + env.Instance()
 	instances := btapb.NewBigtableInstanceAdminClient(env.Conn())
 	policy := &iampb.Policy{Version: 3, Bindings: []*iampb.Binding{{Role: "roles/bigtable.admin", Members: []string{"domain:p.iam.gserviceaccount.com"}, Condition: &expr.Expr{Expression: "true"}}}}
@@ -122,8 +122,8 @@ func TestWithIAM(t *testing.T) {
 	}
 }
 
-// TestWithIAM_Project: what is asked of a project, and of what has no policy of its own,
-// follows the roles on the project and the instance.
+// TestWithIAM_Project: requests on a project, and on resources without a policy of their own,
+// follow the roles on the project and the instance.
 func TestWithIAM_Project(t *testing.T) {
 	t.Parallel()
 	env := btkit.Start(t, btkit.WithIAM())
@@ -186,8 +186,8 @@ func TestWithIAM_Project(t *testing.T) {
 	}
 }
 
-// TestWithoutIAM: policies are stored, and a client on behalf of somebody would
-// pretend that they are enforced.
+// TestWithoutIAM: policies are stored, and a client on behalf of a principal is an error,
+// since it would suggest that they are enforced.
 func TestWithoutIAM(t *testing.T) {
 	t.Parallel()
 	env := btkit.Start(t)
@@ -197,7 +197,7 @@ func TestWithoutIAM(t *testing.T) {
 	}
 }
 
-// TestWithLoadCounts: the hot keys of a design show in an instance that nobody created.
+// TestWithLoadCounts: the hot keys of a design are counted in the default instance.
 func TestWithLoadCounts(t *testing.T) {
 	t.Parallel()
 	env := btkit.Start(t, btkit.WithLoadCounts())

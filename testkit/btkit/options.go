@@ -19,9 +19,9 @@ type GC uint8
 const (
 	// GCManual collects only on [Env.RunGC]. It is the default.
 	GCManual GC = iota
-	// GCBackground collects once a minute, whether the minute passes by itself or
-	// by [Env.Advance], which then returns after the collection: expired cells can
-	// be read for a while, as in the service.
+	// GCBackground collects once a minute, by the machine's time or by [Env.Advance], which
+	// then returns after the collection: expired cells can be read for a while, as in the
+	// service.
 	GCBackground
 	// GCEager hides the cells that the rules would remove from every reader.
 	GCEager
@@ -47,8 +47,8 @@ func WithSeed(seed uint64) Option {
 	return func(c *server.Config) { c.Lab.Seed, c.Lab.Bigtable.Seed = seed, seed }
 }
 
-// WithDir keeps the data in dir, on disk, instead of in memory. A later Start
-// with the same dir finds it again; two at the same time are refused.
+// WithDir stores the data in dir, on disk, instead of in memory. A later Start with the same
+// dir finds it again; two concurrent ones are rejected.
 func WithDir(dir string) Option { return func(c *server.Config) { c.Lab.Store.Dir = dir } }
 
 // WithFrozenClock stops the environment's time at t until Env.Advance moves
@@ -57,8 +57,7 @@ func WithFrozenClock(t time.Time) Option {
 	return func(c *server.Config) { c.Lab.Clock = clock.NewFrozen(t) }
 }
 
-// WithInstance names the project and instance that the clients are connected
-// to. Default: tabletop and tabletop.
+// WithInstance names the project and instance of the clients. Default: tabletop and tabletop.
 func WithInstance(project, instance string) Option {
 	return func(c *server.Config) { c.Lab.Project, c.Lab.Instance = project, instance }
 }
@@ -74,9 +73,9 @@ func WithAdminDelay(d time.Duration) Option {
 	return func(c *server.Config) { c.Lab.Bigtable.AdminDelay = d }
 }
 
-// WithLoadCounts counts what requests do to which keys, for ListHotTablets, also in the
-// environment's own instance: it shows which keys of a design are hot. Default: counted are
-// requests to instances that the test creates.
+// WithLoadCounts counts the load of requests on keys, for ListHotTablets, also in the
+// environment's own instance: it shows the hot keys of a design. Default: requests are counted
+// only in instances that the test creates.
 func WithLoadCounts() Option { return func(c *server.Config) { c.Lab.Bigtable.CountLoad = true } }
 
 // Start starts a private server that lives as long as the test tb. Any error

@@ -20,11 +20,11 @@ func WithRandomRouting() Option {
 type Clusters struct{ server *server.Server }
 
 // ReplicationLag sets the time after which a write in one cluster of the environment's
-// instance is visible in the others: d of the environment's time, 0 to 7 days. Earlier
-// writes keep their lag. By default all writes are visible at once.
+// instance is visible in the others: d of the environment's time, 0 to 7 days. Earlier writes
+// keep their lag. By default all writes are visible at once.
 //
-// Reads of rows, consistency tokens and change streams follow the lag: docs/bigtable.md
-// says how, in "Replication".
+// Reads of rows, consistency tokens and change streams follow the lag; see "Replication" in
+// docs/bigtable.md.
 func (c Clusters) ReplicationLag(d time.Duration) {
 	c.server.TB().Helper()
 	c.server.Must("ReplicationLag", c.replication().Lag(d))
@@ -37,8 +37,8 @@ func (c Clusters) ReplicationLagBetween(from, to string, d time.Duration) {
 	c.server.Must("ReplicationLagBetween", c.replication().LagBetween(from, to, d))
 }
 
-// PauseReplication lets nothing that cluster from takes, or has on its way, arrive in
-// cluster to until [Clusters.ResumeReplication].
+// PauseReplication stops the replication of writes from cluster from to cluster to, including
+// writes on their way, until [Clusters.ResumeReplication].
 func (c Clusters) PauseReplication(from, to string) {
 	c.server.TB().Helper()
 	c.server.Must("PauseReplication", c.replication().Pause(from, to))
@@ -51,10 +51,9 @@ func (c Clusters) ResumeReplication(from, to string) {
 }
 
 // FailCluster makes a cluster of the environment's instance unavailable until
-// [Clusters.RecoverCluster]. App profiles that route to it alone are answered with
-// UNAVAILABLE, and others go on with the next cluster that is up. Scans under way
-// through it end after their current row, its change streams at once, both with
-// UNAVAILABLE. Nothing arrives there, or from there.
+// [Clusters.RecoverCluster]. App profiles that route only to it get UNAVAILABLE, and others
+// use the next available cluster. Running scans through it end after their current row, its
+// change streams at once, both with UNAVAILABLE. No writes replicate to or from it.
 func (c Clusters) FailCluster(id string) {
 	c.server.TB().Helper()
 	c.server.Must("FailCluster", c.replication().Fail(id))
@@ -66,8 +65,8 @@ func (c Clusters) RecoverCluster(id string) {
 	c.server.Must("RecoverCluster", c.replication().Recover(id))
 }
 
-// ReplicateAll makes everything visible everywhere now, over pauses too, but neither in
-// nor from clusters that have failed.
+// ReplicateAll makes all writes visible everywhere now, despite pauses, but neither in nor
+// from failed clusters.
 func (c Clusters) ReplicateAll() {
 	c.server.TB().Helper()
 	c.server.Must("ReplicateAll", c.replication().DeliverAll())

@@ -18,8 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// replicated returns an environment with the clusters c and c2, a table, and profiles:
-// those of the clusters' names and any.
+// replicated returns an environment with the clusters c and c2, a table, and app profiles: one
+// with each cluster's name, and any.
 func replicated(t *testing.T, opts ...btkit.Option) *btkit.Env {
 	t.Helper()
 	env := btkit.Start(t, append(opts, btkit.WithFrozenClock(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)))...)
@@ -49,7 +49,7 @@ func instanceOf(env *btkit.Env) string {
 	return "projects/" + env.Project() + "/instances/" + env.Instance()
 }
 
-// ping asks through a profile, and says which cluster has answered.
+// ping calls through a profile, and returns the cluster that answered.
 func ping(t *testing.T, env *btkit.Env, profile string) (cluster string, code codes.Code) {
 	t.Helper()
 	var header metadata.MD
@@ -108,8 +108,8 @@ func TestReplication_Tokens(t *testing.T) {
 	check(token, true, true)
 }
 
-// TestReplication_Failures: clusters fail until they recover, or the environment is
-// reset; what is restored leaves them as they are.
+// TestReplication_Failures: clusters fail until they recover, or the environment is reset; a
+// restore does not change them.
 func TestReplication_Failures(t *testing.T) {
 	t.Parallel()
 	env := replicated(t)
@@ -133,7 +133,7 @@ func TestReplication_Failures(t *testing.T) {
 	check(codes.OK)
 }
 
-// TestReplication_UnknownCluster: what cannot be meant fails the test, by name.
+// TestReplication_UnknownCluster: invalid cluster names fail the test, with the name.
 func TestReplication_UnknownCluster(t *testing.T) {
 	t.Parallel()
 	for name, call := range map[string]func(env *btkit.Env){
@@ -176,8 +176,8 @@ func TestWithRandomRouting(t *testing.T) {
 	}
 }
 
-// A reader through a profile to any cluster does not always read what was written
-// through it, as in production; all do when it has arrived.
+// A reader through a profile to any cluster does not always see writes through the same
+// profile, as in production; it does after they have arrived.
 func TestReplication_Reads(t *testing.T) {
 	t.Parallel()
 	env := replicated(t, btkit.WithRandomRouting())

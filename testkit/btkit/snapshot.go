@@ -4,10 +4,10 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Snapshot is everything that an environment held at one moment: instances, tables,
-// families and rows; with package testkit, therefore, the DynamoDB tables and items too. It
-// costs no more than its bytes, can be restored any number of times, even
-// concurrently, and ends with the environment.
+// Snapshot is the data of an environment at one moment: instances, tables, families and rows;
+// with package testkit, therefore, the DynamoDB tables and items too. It costs no more than
+// its bytes, can be restored any number of times, even concurrently, and ends with the
+// environment.
 type Snapshot struct{ taken *engine.Snapshot }
 
 // Snapshot saves the present data of the environment as one consistent view.
@@ -19,17 +19,17 @@ func (e *Env) Snapshot() *Snapshot {
 }
 
 // Restore replaces the environment's data by the data of a snapshot, which may come from
-// another environment that has not ended: costly data can be built once and restored into
-// the environment of each test. Clients, ports, faults and lags stay as they are, and so
-// does the time, which never runs backwards. Running Bigtable calls take effect before or
-// after it. It waits for running DynamoDB calls; later calls begin after it.
+// another environment that has not ended: costly data can be built once and restored into the
+// environment of each test. Clients, ports, faults, lags and the time, which never decreases,
+// stay as they are. Running Bigtable calls take effect before or after it. It waits for
+// running DynamoDB calls; later calls begin after it.
 func (e *Env) Restore(s *Snapshot) {
 	e.server.TB().Helper()
 	e.server.Must("Restore", e.server.Lab().Restore(e.server.Context(), s.taken))
 }
 
-// Reset returns the environment to its initial state: it is empty and has no
-// faults, nor lags or failures of clusters. Time, clients and ports stay as they are, as with [Env.Restore].
+// Reset returns the environment to its initial state: without data, faults, and lags or
+// failures of clusters. Time, clients and ports stay as they are, as with [Env.Restore].
 func (e *Env) Reset() {
 	e.server.TB().Helper()
 	e.server.Must("Reset", e.server.Lab().Reset(e.server.Context()))

@@ -13,7 +13,7 @@ import (
 func Over(s *server.Server) *Env { return &Env{Clusters: Clusters{s}, server: s} }
 
 // Arm is for package testkit. It arms a fault at the lab of s, or at an endpoint of the lab.
-// The fault strikes every call that the options select.
+// The options select the affected calls.
 func Arm(s *server.Server, at interface {
 	Arm(spec fault.Spec) (*fault.Fault, error)
 }, spec fault.Spec, opts []FaultOption,

@@ -1,6 +1,6 @@
-// Package iam decides who may do what: which permissions an RPC needs, on which resource,
-// and which of them policies grant. Permissions of RPCs are those of the service's audit
-// logs, those of roles from the list of its predefined roles.
+// Package iam decides on access: it determines the permissions that an RPC needs, on which
+// resource, and which of them policies grant. Permissions of RPCs come from the service's
+// audit logs, those of roles from the list of its predefined roles.
 package iam
 
 import (
@@ -20,11 +20,11 @@ type Need struct {
 	Resource   string // its name
 }
 
-// needs are the permissions of an RPC, by service and method: "field permission …; …",
-// where field is the path of the name of the resource in the request and permissions go
-// without "bigtable.". A field is also data, the table or view of a request for data;
-// session, that which is opened; operation, the instance or project of an operation; project,
-// that of a location. Nothing is needed by what is empty.
+// needs are the permissions of an RPC, by service and method: "field permission …; …". The
+// field is the path of the resource's name in the request; permissions are without
+// "bigtable.". A field can also be data, the table or view of a request for data; session, the
+// opened table or view; operation, the instance or project of an operation; project, the
+// project of a location. An empty field needs no permission.
 var needs = map[string]string{
 	"BigtableTableAdmin/CreateTable":              "parent tables.create",
 	"BigtableTableAdmin/ListTables":               "parent tables.list",
@@ -56,7 +56,7 @@ var needs = map[string]string{
 	"BigtableTableAdmin/GetIamPolicy":             "resource getIamPolicy",
 	"BigtableTableAdmin/SetIamPolicy":             "resource setIamPolicy",
 	"BigtableTableAdmin/TestIamPermissions":       "",
-	// No permissions of snapshots are listed: they are the backups of their time.
+	// The service lists no permissions of snapshots: they are the backups of their time.
 	"BigtableTableAdmin/SnapshotTable":           "cluster backups.create",
 	"BigtableTableAdmin/ListSnapshots":           "parent backups.list",
 	"BigtableTableAdmin/GetSnapshot":             "name backups.get",
@@ -94,7 +94,7 @@ var needs = map[string]string{
 	"BigtableInstanceAdmin/GetIamPolicy":           "resource getIamPolicy",
 	"BigtableInstanceAdmin/SetIamPolicy":           "resource setIamPolicy",
 	"BigtableInstanceAdmin/TestIamPermissions":     "",
-	// No permissions of memory layers are listed: they are settings of clusters.
+	// The service lists no permissions of memory layers: they are settings of clusters.
 	"BigtableInstanceAdmin/GetMemoryLayer":    "name clusters.get",
 	"BigtableInstanceAdmin/ListMemoryLayers":  "parent clusters.list",
 	"BigtableInstanceAdmin/UpdateMemoryLayer": "memory_layer.name clusters.update",
@@ -108,7 +108,7 @@ var needs = map[string]string{
 	"Bigtable/ReadChangeStream":   "data readRows",
 	"Bigtable/PrepareQuery":       "instance_name instances.executeQuery",
 	"Bigtable/ExecuteQuery":       "instance_name instances.executeQuery",
-	// Not in the audit logs: what they prepare.
+	// Not in the audit logs: the permission of the read that they prepare.
 	"Bigtable/GenerateInitialChangeStreamPartitions": "data readRows",
 	"Bigtable/PingAndWarm":                           "name instances.ping",
 	"Bigtable/GetClientConfiguration":                "instance_name instances.ping",
@@ -116,7 +116,7 @@ var needs = map[string]string{
 	"Bigtable/OpenAuthorizedView":                    "session",
 	"Bigtable/OpenMaterializedView":                  "session",
 
-	// No permissions of operations are listed: they are of instances.
+	// The service lists no permissions of operations: they belong to instances.
 	"Operations/GetOperation":    "operation instances.get",
 	"Operations/WaitOperation":   "operation instances.get",
 	"Operations/ListOperations":  "operation instances.get",
@@ -126,15 +126,15 @@ var needs = map[string]string{
 	"Locations/ListLocations": "project locations.list",
 	"Locations/GetLocation":   "project locations.list",
 
-	// What there is of a server without a resource.
+	// Parts of a server without a resource.
 	"Health/Check":                          "",
 	"Health/List":                           "",
 	"Health/Watch":                          "",
 	"ServerReflection/ServerReflectionInfo": "",
 }
 
-// NeedsOf returns what a request of an RPC, by its full method name, needs; false
-// for an RPC that nobody but the owner may call: one that there is not.
+// NeedsOf returns the permissions that a request of an RPC, by its full method name, needs;
+// false for an unknown RPC, which only the owner may call.
 func NeedsOf(fullMethod string, req any) ([]Need, bool) {
 	method := fullMethod[strings.LastIndexByte(fullMethod, '.')+1:]
 	spec, known := needs[method]
@@ -154,7 +154,7 @@ func NeedsOf(fullMethod string, req any) ([]Need, bool) {
 			resource = dataOf(m)
 		case "session":
 			s, _ := m.(*btpb.SessionRequest)
-			open := &btpb.OpenTableRequest{} // the same on the wire as that of a view
+			open := &btpb.OpenTableRequest{} // the same wire form as that of a view
 			if proto.Unmarshal(s.GetOpenSession().GetPayload(), open) != nil {
 				return nil, false
 			}
@@ -167,7 +167,7 @@ func NeedsOf(fullMethod string, req any) ([]Need, bool) {
 			resource = text(m, field)
 		}
 		for _, p := range permissions {
-			if !strings.Contains(p, ".") { // of what the resource is
+			if !strings.Contains(p, ".") { // relative to the kind of the resource
 				p = kindOf(resource) + "." + p
 			}
 			out = append(out, Need{Permission: "bigtable." + p, Resource: resource})
@@ -176,7 +176,7 @@ func NeedsOf(fullMethod string, req any) ([]Need, bool) {
 	return out, true
 }
 
-// verbsOf returns what a session does.
+// verbsOf returns the permissions of a session.
 func verbsOf(p btpb.OpenTableRequest_Permission) []string {
 	if p == btpb.OpenTableRequest_PERMISSION_READ {
 		return []string{"readRows"}
@@ -197,13 +197,13 @@ func dataOf(m proto.Message) string {
 	return ""
 }
 
-// kindOf returns the collection that a resource lies in: "tables".
+// kindOf returns the collection of a resource: "tables".
 func kindOf(resource string) string {
 	parts := strings.Split(resource, "/")
 	return parts[max(len(parts)-2, 0)]
 }
 
-// text returns the text at a path of fields, "" if there is no such field.
+// text returns the text at a path of fields, "" without such a field.
 func text(m proto.Message, path string) string {
 	at := m.ProtoReflect()
 	names := strings.Split(path, ".")
@@ -223,8 +223,8 @@ func text(m proto.Message, path string) string {
 	return ""
 }
 
-// Above returns the resources whose policies hold for one: itself, and its ancestors
-// that can have a policy.
+// Above returns the resources whose policies apply to one: itself, and its ancestors that can
+// have a policy.
 func Above(resource string) []string {
 	parts := strings.Split(resource, "/")
 	var out []string
@@ -237,8 +237,8 @@ func Above(resource string) []string {
 	return out
 }
 
-// Roles are the roles that there are, and who has them on a project, whose policy is
-// not of this API. It is safe for concurrent use.
+// Roles has the existing roles, and their members on a project, whose policy is not part of
+// this API. It is safe for concurrent use.
 type Roles struct {
 	mu      sync.Mutex
 	defined map[string][]string
@@ -307,7 +307,7 @@ func (r *Roles) Grants(p *iampb.Policy, principal, permission string) bool {
 	return false
 }
 
-// isMember reports whether a principal is the member of a binding, or one of those whom it means.
+// isMember reports whether the member of a binding is, or includes, a principal.
 func isMember(member, principal string) bool {
 	kind, of, _ := strings.Cut(member, ":")
 	switch kind {

@@ -18,8 +18,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// TestNeeds: the table has every RPC of the services that there are and no other, with
-// fields that their requests have.
+// TestNeeds: the table has exactly the RPCs of the services, with fields of their requests.
 func TestNeeds(t *testing.T) {
 	t.Parallel()
 	seen := 0
@@ -59,7 +58,7 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// checkField checks that a message has a field, of a path: what is set can be read.
+// checkField checks that a message has the field of a path: a set value can be read.
 func checkField(t *testing.T, method string, m protoreflect.MessageDescriptor, field string) {
 	t.Helper()
 	req := dynamicpb.NewMessage(m)

@@ -15,16 +15,15 @@ import (
 )
 
 const (
-	// target names the server in this process. Nobody looks the name up.
+	// target names the server in this process. It is never resolved.
 	target = "passthrough:///tabletop"
-	// maxMessageBytes is what a connection accepts and sends, as the official
-	// clients do against the cloud.
+	// maxMessageBytes is the limit for received and sent messages, as in the official clients
+	// against the cloud.
 	maxMessageBytes = 256 << 20
-	// bufconnBytes is the buffer of the in-process listener.
-	// A connection has two, made and cleared at its start; gRPC writes as much
-	// at once.
+	// bufconnBytes is the buffer of the in-process listener. A connection has two, which are
+	// allocated at its start; gRPC writes up to this size at once.
 	bufconnBytes = 32 << 10
-	// clientReadBytes is what a client reads at once, unless it waits for more.
+	// clientReadBytes is the size of a client's read, unless it waits for more.
 	clientReadBytes = 4 << 10
 )
 
@@ -39,7 +38,7 @@ func (s *Server) Connect() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
-		// A large buffer spares system calls, of which there are none.
+		// A large buffer would save system calls, but there are none.
 		grpc.WithReadBufferSize(clientReadBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
 	if err != nil {
@@ -50,9 +49,9 @@ func (s *Server) Connect() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// ClientConn returns a connection for one client. The official clients close what they
-// are given, which is why they cannot have that of Connect; but its calls go over
-// that: a second handshake would cost half as much as opening the store.
+// ClientConn returns a connection for one client. The official clients close their connection,
+// so they cannot have that of Connect. Its calls still use that: a second handshake would cost
+// half as much as opening the store.
 //
 // Its calls carry the pairs of header.
 func (s *Server) ClientConn(tb testing.TB, header ...string) *grpc.ClientConn {
@@ -71,14 +70,14 @@ func (s *Server) ClientConn(tb testing.TB, header ...string) *grpc.ClientConn {
 	return conn
 }
 
-// over makes the calls of a connection go over another, as long as it is open. It
-// never connects by itself.
+// over sends the calls of a connection over another, while it is open. It has no network
+// connection of its own.
 type over struct {
 	shared *grpc.ClientConn
 	header []string
 }
 
-// carrying adds the pairs of the header, if there are any.
+// carrying adds the pairs of the header.
 func (o over) carrying(ctx context.Context) context.Context {
 	if len(o.header) == 0 {
 		return ctx
@@ -100,5 +99,5 @@ func (o over) stream(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.Clie
 	return o.shared.NewStream(o.carrying(ctx), desc, method, opts...)
 }
 
-// errClientClosed is what gRPC answers to a call over a closed connection.
+// errClientClosed is gRPC's error for a call over a closed connection.
 var errClientClosed = status.Error(codes.Canceled, "grpc: the client connection is closing")

@@ -80,7 +80,7 @@ func principalOf(ctx context.Context) string {
 	return ""
 }
 
-// check refuses a request for which a principal has no permission.
+// check rejects a request without permission for its principal.
 func (g *guard) check(ctx context.Context, principal, method string, req any) error {
 	needs, known := iam.NeedsOf(method, req)
 	if !known {
@@ -94,7 +94,7 @@ func (g *guard) check(ctx context.Context, principal, method string, req any) er
 	return nil
 }
 
-// allows refuses a permission that no policy gives.
+// allows returns an error unless a policy grants a permission.
 func (g *guard) allows(ctx context.Context, principal string, need iam.Need) error {
 	if project := "projects/" + g.server.config.Lab.Project; strings.HasPrefix(need.Resource+"/", project+"/") && g.roles.Grants(g.roles.Project(), principal, need.Permission) {
 		return nil

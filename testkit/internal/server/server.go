@@ -19,19 +19,18 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/iam"
 )
 
-// streamWorkers are as many goroutines as a test has calls at once, more or
-// less: starting those of a server with many clients would take a twentieth of
-// the time from Start to the first answer.
+// streamWorkers is about the number of concurrent calls of a test: starting the workers of a
+// server for many clients would take a twentieth of the time from Start to the first answer.
 const streamWorkers = 4
 
-// Config is what the options of an environment set.
+// Config has the settings of an environment's options.
 type Config struct {
 	// Lab are the options of the lab. Defaults: Project and Instance are "tabletop", the
 	// clock shows the time of the machine, and nothing is logged.
 	Lab lab.Options
 	// Roles enforces IAM policies with these roles. Default: nil, nothing is denied.
 	Roles *iam.Roles
-	// Restarts makes Reopen find the rows again if they are in memory.
+	// Restarts makes Reopen keep rows that are in memory.
 	Restarts bool
 }
 
@@ -42,7 +41,7 @@ type Server struct {
 	config Config
 	lab    *lab.Lab
 
-	mu      sync.Mutex // guards all below: each is started when first asked for
+	mu      sync.Mutex // guards the fields below, which are set on first use
 	conn    *grpc.ClientConn
 	addr    string
 	serving sync.WaitGroup // of the Serve loops
@@ -63,7 +62,7 @@ func Start(tb testing.TB, c Config) *Server {
 	}
 	o.Bigtable.StreamWorkers = streamWorkers
 	if c.Restarts && o.Store.Dir == "" {
-		o.Store.Dir, o.Store.FS, o.Store.NoSync = "/store", engine.NewMemFS(), true // nobody reads it after a crash
+		o.Store.Dir, o.Store.FS, o.Store.NoSync = "/store", engine.NewMemFS(), true // not read after a crash
 	}
 	s := &Server{tb: tb}
 	if c.Roles != nil {
@@ -80,7 +79,7 @@ func Start(tb testing.TB, c Config) *Server {
 	return s
 }
 
-// TB returns the test that Start was given.
+// TB returns the test of Start.
 func (s *Server) TB() testing.TB { return s.tb }
 
 // Lab returns the lab.
@@ -89,7 +88,7 @@ func (s *Server) Lab() *lab.Lab { return s.lab }
 // Context returns the context of work that outlives a call. It ends after the test.
 func (s *Server) Context() context.Context { return s.lab.Context() }
 
-// Roles returns the roles whose policies are enforced, nil if none are.
+// Roles returns the roles of the enforced policies, nil if none are enforced.
 func (s *Server) Roles() *iam.Roles { return s.config.Roles }
 
 // InstanceName returns the resource name of the environment's instance.
@@ -105,8 +104,8 @@ func (s *Server) Must(call string, err error) {
 	}
 }
 
-// Addr returns the loopback address, host:port, of the Bigtable server. The port is opened
-// at the first call.
+// Addr returns the loopback address, host:port, of the Bigtable server. The first call opens
+// the port.
 func (s *Server) Addr() string {
 	s.tb.Helper()
 	s.mu.Lock()
@@ -151,9 +150,9 @@ func (s *Server) closeStore() error {
 }
 
 // Reopen closes the store and opens it again. The environment must have been started with
-// Restarts or with a folder: what is only in memory would be gone. Its clients and ports
-// have lost their server then, and none of its methods may be called meanwhile: it is for
-// environments that nobody else has. An endpoint must be restarted around it.
+// Restarts or with a folder: data that is only in memory would be lost. Its clients and ports
+// then have no server, and none of its methods may be called meanwhile, so it is for
+// environments with a single user. An endpoint must be restarted around it.
 func (s *Server) Reopen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
