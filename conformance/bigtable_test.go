@@ -175,8 +175,8 @@ func TestGoBigtable_ReadAndWrite(t *testing.T) {
 	}
 }
 
-// TestGoBigtable_LargeRows: rows beyond a message's usual size arrive whole,
-// of many cells as of one large one.
+// TestGoBigtable_LargeRows: rows larger than a usual message arrive complete, with many cells
+// and with one large one.
 func TestGoBigtable_LargeRows(t *testing.T) {
 	t.Parallel()
 	ctx, table := t.Context(), newTable(t, "go-large", "f")
@@ -268,7 +268,7 @@ func TestGoBigtable_Errors(t *testing.T) {
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("empty row key: %v", err)
 	}
-	// What is not built says so by name, and the server lives on.
+	// Unimplemented calls return an error that names them, and the server continues.
 	client, err := bigtable.NewClient(ctx, "any-project", instance(t))
 	if err != nil {
 		t.Fatal(err)

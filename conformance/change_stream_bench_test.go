@@ -17,10 +17,10 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// clockTick is the unit in which Linux tells of the time that a process has run.
+// clockTick is the unit in which Linux reports the CPU time of a process.
 const clockTick = 10 * time.Millisecond
 
-// cpu returns how long the process has run, by the kernel.
+// cpu returns the CPU time of the process, as the kernel reports it.
 func (p *process) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
@@ -40,9 +40,9 @@ func (p *process) cpu(b *testing.B) time.Duration {
 	return time.Duration(ticks) * clockTick
 }
 
-// BenchmarkChangeStream measures what a change stream costs a server of its own, in
-// its CPU: writes of 1 KB to a table with a stream and to one without, by turns, and
-// a reader that is behind. It is of use with -benchtime=1x.
+// BenchmarkChangeStream measures the CPU cost of a change stream on a server of its own:
+// alternating writes of 1 KB to a table with a stream and to one without, and a reader that is
+// behind. Run it with -benchtime=1x.
 func BenchmarkChangeStream(b *testing.B) {
 	const rounds, writes, workers = 6, 4000, 16
 	p, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--gc", "manual")
@@ -108,7 +108,7 @@ func BenchmarkChangeStream(b *testing.B) {
 		for range 4 {
 			read, err := c.ReadChangeStream(b.Context(), &btpb.ReadChangeStreamRequest{
 				TableName: parent + "/tables/stream", StartFrom: &btpb.ReadChangeStreamRequest_StartTime{StartTime: timestamppb.New(began)},
-				EndTime: timestamppb.New(time.Now().Add(time.Millisecond)), // the last records are of this one
+				EndTime: timestamppb.New(time.Now().Add(time.Millisecond)), // the last records have this time
 			})
 			for err == nil {
 				var resp *btpb.ReadChangeStreamResponse

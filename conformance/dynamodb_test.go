@@ -27,7 +27,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// prelude are the operations by which any case makes its table.
+// prelude are the operations with which any case creates its table.
 var prelude = []string{"CreateTable", "DescribeTable"}
 
 var (
@@ -37,7 +37,7 @@ var (
 	caseStart = regexp.MustCompile(`:= (?:t.Context\(\), )?dynamoDB(?:Streams)?Case\(t, "([a-z ]+)"\)`)
 )
 
-// listed are the operations of each case in README.md.
+// listed returns the operations of each case in README.md.
 func listed(t *testing.T) map[string][]string {
 	t.Helper()
 	readme, err := os.ReadFile("README.md")
@@ -51,7 +51,7 @@ func listed(t *testing.T) map[string][]string {
 	return cases
 }
 
-// README.md's table has the operations that are served; each of its cases is below.
+// README.md's table has exactly the served operations; each of its cases is below.
 func TestGoDynamoDB_Listed(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("dynamodb_test.go")
@@ -94,7 +94,7 @@ func dynamoDBCase(t *testing.T, name string) *dynamodb.Client {
 	return dynamoDBClient(t, calls)
 }
 
-// dynamoDBStreamsCase is dynamoDBCase with a client of the streams beside.
+// dynamoDBStreamsCase is dynamoDBCase with an additional client of the streams.
 func dynamoDBStreamsCase(t *testing.T, name string) (*dynamodb.Client, *dynamodbstreams.Client) {
 	t.Helper()
 	db := dynamoDBCase(t, name)
@@ -104,14 +104,14 @@ func dynamoDBStreamsCase(t *testing.T, name string) (*dynamodb.Client, *dynamodb
 	})
 }
 
-// sorted are the operations but those of prelude, each once, in order.
+// sorted returns the operations without those of prelude, each once, in order.
 func sorted(operations []string) []string {
 	rest := slices.DeleteFunc(slices.Clone(operations), func(name string) bool { return slices.Contains(prelude, name) })
 	slices.Sort(rest)
 	return slices.Compact(rest)
 }
 
-// recorder notes the operation of each request.
+// recorder records the operation of each request.
 type recorder struct {
 	http.RoundTripper
 	mu         sync.Mutex
@@ -126,18 +126,17 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(req)
 }
 
-// patience is the bound that the SDK's waiters need; the timeout of go test comes first.
+// patience is the limit that the SDK's waiters need; the timeout of go test comes first.
 const patience = 24 * time.Hour
 
-// item and its values are short for the SDK's.
+// item and its values abbreviate the SDK's types.
 type item = map[string]types.AttributeValue
 
 func s(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 
 func n(v any) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(v)} }
 
-// dynamoDBClient is set up as the SDK's own configuration does it from the
-// exported variables.
+// dynamoDBClient is configured by the SDK from the exported variables.
 func dynamoDBClient(t *testing.T, calls *recorder) *dynamodb.Client {
 	t.Helper()
 	server, err := servers.of(servers.runOf(t))
@@ -201,7 +200,7 @@ func put(t *testing.T, db *dynamodb.Client, table *string, items ...item) {
 	}
 }
 
-// describe returns what DescribeTable says.
+// describe returns the result of DescribeTable.
 func describe(t *testing.T, db *dynamodb.Client, table *string) *types.TableDescription {
 	t.Helper()
 	out, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: table})
@@ -211,7 +210,7 @@ func describe(t *testing.T, db *dynamodb.Client, table *string) *types.TableDesc
 	return out.Table
 }
 
-// red is the sort keys of the red items, by the index by-color.
+// red returns the sort keys of the red items, from the index by-color.
 func red(t *testing.T, db *dynamodb.Client, table *string) (string, error) {
 	t.Helper()
 	out, err := db.Query(t.Context(), &dynamodb.QueryInput{
@@ -224,7 +223,7 @@ func red(t *testing.T, db *dynamodb.Client, table *string) (string, error) {
 	return numbers(out.Items, "sk"), nil
 }
 
-// code is the DynamoDB error type of err, "" for none.
+// code returns the DynamoDB error type of err, "" for nil.
 func code(err error) string {
 	if err == nil {
 		return ""
@@ -235,7 +234,7 @@ func code(err error) string {
 	return fmt.Sprint(err)
 }
 
-// numbers are the values of a number attribute, in order.
+// numbers returns the values of a number attribute, in order.
 func numbers(items []item, name string) string {
 	var out []string
 	for _, it := range items {
@@ -324,7 +323,7 @@ func set(members ...string) types.AttributeValue {
 	return &types.AttributeValueMemberSS{Value: members}
 }
 
-// diffItems compares items, or lists of them, by their values.
+// diffItems compares items, or lists of them, by value.
 func diffItems(want, got any) string {
 	return cmp.Diff(want, got, ignoreSDK, cmpopts.SortSlices(func(a, b string) bool { return a < b }))
 }
@@ -581,7 +580,7 @@ func TestGoDynamoDB_Changes(t *testing.T) {
 	for i := range 3 {
 		put(t, db, name, item{"pk": s("a"), "sk": n(i), "color": s("red"), "size": n(-i)})
 	}
-	// update waits until the change is done and says how many indexes there are.
+	// update waits until the change is done and returns the number of indexes.
 	update := func(in *dynamodb.UpdateTableInput) int {
 		t.Helper()
 		in.TableName = name
@@ -1010,8 +1009,8 @@ func TestGoDynamoDB_Account(t *testing.T) {
 	}
 }
 
-// advanceable starts a server with a bucket, whose clock can be moved on, and returns its
-// address and what moves it.
+// advanceable starts a server with a bucket and a clock that can be advanced, and returns its
+// address and a function that advances it.
 func advanceable(t *testing.T) (endpoint *string, advance func(by string)) {
 	t.Helper()
 	buckets := t.TempDir()
@@ -1108,7 +1107,7 @@ func TestGoDynamoDB_Exports(t *testing.T) {
 	}
 }
 
-// itemsCreation is what an import creates a table by, like newItems.
+// itemsCreation returns the parameters with which an import creates a table, like newItems.
 func itemsCreation(table string) *types.TableCreationParameters {
 	return &types.TableCreationParameters{
 		TableName: aws.String(table), KeySchema: keySchema("pk", "sk"), BillingMode: types.BillingModePayPerRequest,
@@ -1116,7 +1115,7 @@ func itemsCreation(table string) *types.TableCreationParameters {
 	}
 }
 
-// importDone imports, and returns what came of it.
+// importDone imports, and returns the result.
 func importDone(t *testing.T, db *dynamodb.Client, in *dynamodb.ImportTableInput) *types.ImportTableDescription {
 	t.Helper()
 	begun, err := db.ImportTable(t.Context(), in)
@@ -1132,8 +1131,7 @@ func importDone(t *testing.T, db *dynamodb.Client, in *dynamodb.ImportTableInput
 	})
 }
 
-// ended asks the server for the state of a job until the job has ended, and returns the
-// last state.
+// ended polls the state of a job until it has ended, and returns the last state.
 func ended[D any](t *testing.T, job string, ask func() (d D, ended bool, err error)) D {
 	t.Helper()
 	for {

@@ -11,8 +11,8 @@ import (
 
 var withJava = flag.String("conformance.java", "", "a class path with the SDK for Java and our client; then its example runs too")
 
-// TestExamples runs the examples of docs/dynamodb.md for other languages as they are, against a server each, as its output
-// says it is found.
+// TestExamples runs the unchanged examples of docs/dynamodb.md for other languages, each
+// against a server of its own that they find by its output.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string]func(t *testing.T) []string{
@@ -64,8 +64,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// besidePackages copies files of the client for JavaScript to where the packages of conformance/js are found, and returns the
-// first one's path.
+// besidePackages copies files of the client for JavaScript next to the packages of
+// conformance/js, and returns the first one's path.
 func besidePackages(t *testing.T, files ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -13,13 +13,14 @@ import (
 
 var facadeTests = flag.Bool("conformance.facade", false, "run the tests of package facade and of its store over Bigtables in other processes, which takes about a minute")
 
-// inOneProcess are the tests that come to the same whatever Bigtable there is, and take long over a wire: those of the
-// memory that the facade holds have a Bigtable elsewhere anyway, ten thousand random filters are evaluated here, and what
-// wide rows cost is counted in calls and bytes.
+// inOneProcess are the tests whose result does not depend on the Bigtable, and that take long
+// over a wire: the memory of the facade is measured with a Bigtable elsewhere anyway, ten
+// thousand random filters are evaluated here, and the cost of wide rows is counted in calls
+// and bytes.
 const inOneProcess = "^(Test(Imports|Exports|Backups|Streams)_Memory|TestExecuteStatement_Filter_Point3|TestStore_WideRowCost)$"
 
-// TestFacade_Remote runs the tests of package facade and of its store on Bigtables that are not
-// in their process, over gRPC: a tabletop, and Google's test server.
+// TestFacade_Remote runs the tests of package facade and of its store on Bigtables in other
+// processes, over gRPC: a tabletop, and Google's test server.
 func TestFacade_Remote(t *testing.T) {
 	if !*facadeTests {
 		t.Skip("-conformance.facade is not given")

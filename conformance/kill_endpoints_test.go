@@ -22,9 +22,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// What the clients of several endpoints work on. A group has few items, so that calls meet,
-// and there are many groups, so that of each only few calls get no answer: what may
-// have become of them is to be tried in every order.
+// The data of the clients of several endpoints. A group has few items, so that calls meet.
+// There are many groups, so that each has few calls without an answer: the checker tries their
+// possible effects in every order.
 const (
 	endpointCount   = 3
 	endpointClients = 50 // of each endpoint
@@ -34,10 +34,9 @@ const (
 
 var endpointStep = flag.Int("conformance.step", 0, "how many calls of several endpoints are answered between what happens to the endpoints; 0: as many as the tier of the tests asks for")
 
-// TestKill_Endpoints lets 150 clients of three endpoints over one Bigtable read and write the
-// same items, while again and again one endpoint is stopped and goes on later, and another
-// is killed in between. What the clients saw could have happened one call after the
-// other, and the indexes hold what the items say.
+// TestKill_Endpoints runs 150 clients of three endpoints over one Bigtable on the same items,
+// while one endpoint is repeatedly stopped and resumed, and another is killed in between. The
+// clients' results have a sequential order, and the indexes match the items.
 func TestKill_Endpoints(t *testing.T) {
 	t.Parallel()
 	behind := serveBigtable(t)
@@ -72,7 +71,7 @@ func TestKill_Endpoints(t *testing.T) {
 	f.check()
 }
 
-// fleet are endpoints over one Bigtable, with their clients.
+// fleet is a set of endpoints over one Bigtable, with their clients.
 type fleet struct {
 	t       *testing.T
 	target  string // the Bigtable
@@ -82,11 +81,11 @@ type fleet struct {
 	slots []endpointSlot
 }
 
-// endpointSlot is the place of an endpoint, in which one follows the other.
+// endpointSlot is the place of an endpoint and its successors.
 type endpointSlot struct {
-	p     *process // nil: there is none
+	p     *process // nil: no endpoint
 	db    *dynamodb.Client
-	ready chan struct{} // closed when there is one
+	ready chan struct{} // closed when there is an endpoint
 }
 
 // start starts an endpoint.
@@ -103,7 +102,7 @@ func (f *fleet) start(i int) {
 	close(s.ready)
 }
 
-// kill ends an endpoint in the midst of what it does.
+// kill ends an endpoint in the middle of its work.
 func (f *fleet) kill(i int) {
 	f.t.Helper()
 	f.mu.Lock()
@@ -123,7 +122,7 @@ func (f *fleet) killAll() {
 	}
 }
 
-// signal stops an endpoint, or lets it go on.
+// signal stops an endpoint, or resumes it.
 func (f *fleet) signal(i int, s syscall.Signal) {
 	f.t.Helper()
 	if err := f.slots[i].p.Process.Signal(s); err != nil {
@@ -131,7 +130,7 @@ func (f *fleet) signal(i int, s syscall.Signal) {
 	}
 }
 
-// client returns the client of an endpoint, once there is one.
+// client returns the client of an endpoint, and waits for the endpoint.
 func (f *fleet) client(i int) *dynamodb.Client {
 	f.mu.Lock()
 	ready := f.slots[i].ready
@@ -146,7 +145,7 @@ var doorsTable = aws.String("groups")
 
 func groupKey(group, i int) item { return item{"group": s("g" + strconv.Itoa(group)), "id": n(i)} }
 
-// open makes the table and its items, all of which are 0.
+// open creates the table and its items, all of which are 0.
 func (f *fleet) open() {
 	f.t.Helper()
 	newItems(f.t, f.client(0), *doorsTable, func(in *dynamodb.CreateTableInput) {
@@ -168,8 +167,8 @@ func (f *fleet) open() {
 	}
 }
 
-// work lets all clients make calls while happen does, which can wait until so many more
-// calls are answered, and then waits for the clients.
+// work makes calls with all clients while happen runs, which can wait until n more calls are
+// answered, and then waits for the clients.
 func (f *fleet) work(happen func(answered func(calls int))) {
 	answers, over, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
@@ -199,11 +198,11 @@ func (f *fleet) work(happen func(answered func(calls int))) {
 	<-ended
 }
 
-// call makes a call by a client, and notes it.
+// call makes a call with a client, and records it.
 func (f *fleet) call(id int, c groupCall) {
 	f.history.Record(id, 1, c, func() (any, linear.Known) {
 		output, known := f.try(id%endpointCount, c)
-		// The same request at other endpoints: it is carried out once.
+		// The same request at other endpoints: it takes effect once.
 		for other := 1; other < endpointCount && known == linear.Unknown && c.verb == transferBetween; other++ {
 			if again, at := f.try((id+other)%endpointCount, c); at == linear.Answered && again == true {
 				return again, at
@@ -216,7 +215,7 @@ func (f *fleet) call(id int, c groupCall) {
 	})
 }
 
-// try makes a call at an endpoint, and tells what is known of it.
+// try makes a call at an endpoint, and returns the knowledge about it.
 func (f *fleet) try(endpoint int, c groupCall) (any, linear.Known) {
 	output, err := c.make(f.t.Context(), f.client(endpoint))
 	switch code(err) {
@@ -233,7 +232,7 @@ func (f *fleet) try(endpoint int, c groupCall) (any, linear.Known) {
 	return nil, linear.Unknown
 }
 
-// check looks at what there is when the endpoints are gone, by another one, and at the
+// check examines the data after the end of the endpoints, through another one, and the
 // history.
 func (f *fleet) check() {
 	f.t.Helper()
@@ -274,14 +273,14 @@ func (f *fleet) check() {
 	}
 }
 
-// groupVerb is what a call does to the items of a group.
+// groupVerb is the effect of a call on the items of a group.
 type groupVerb int
 
 const (
 	getOne          groupVerb = iota // GetItem, consistent
 	addTo                            // UpdateItem ADD
 	swap                             // PutItem, if the number is from
-	transferBetween                  // TransactWriteItems: take from an item, if it has as much, and add to another
+	transferBetween                  // TransactWriteItems: subtract from an item, if it has enough, and add to another
 	getGroup                         // TransactGetItems of the group
 	groupVerbs
 )
@@ -305,7 +304,7 @@ func randomCall(rng *rand.Rand) groupCall {
 // groupState are the numbers of a group.
 type groupState [groupItems]int
 
-// doGroup is what a call does.
+// doGroup applies a call.
 func doGroup(g groupState, input any) (groupState, any) {
 	switch c := input.(groupCall); c.verb {
 	case getOne:
@@ -395,7 +394,7 @@ func (c groupCall) make(ctx context.Context, db *dynamodb.Client) (any, error) {
 	return state, nil
 }
 
-// refusedByCondition tells of a transaction that a condition of its refused.
+// refusedByCondition reports whether a condition of a transaction has failed.
 func refusedByCondition(err error) bool {
 	canceled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	return ok && slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {

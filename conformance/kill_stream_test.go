@@ -38,14 +38,15 @@ var (
 const (
 	streamWriters = 8
 	streamItems   = 40 // of each writer
-	// visitEvery is how many acknowledged changes the consumer in Go waits for.
+	// visitEvery is the number of acknowledged changes between two reads of the consumer in
+	// Go.
 	visitEvery = 25
 )
 
-// TestKill_Streams lets consumers with the SDKs of Go, and of Python and JavaScript where
-// they are asked for, follow a stream whose shards rotate each second and split, while
-// writers write and the server is killed and started again. Each consumer has each change
-// once, those of an item in the order of its writes.
+// TestKill_Streams runs consumers with the SDKs of Go, and of Python and JavaScript if
+// requested, on a stream whose shards rotate each second and split, while writers write and
+// the server is killed and restarted. Each consumer gets each change once, those of an item in
+// the order of its writes.
 func TestKill_Streams(t *testing.T) {
 	t.Parallel()
 	kills, changes := 1, cmp.Or(*streamChanges, 300)
@@ -136,9 +137,9 @@ func TestKill_Streams(t *testing.T) {
 	}
 }
 
-// ownAddress returns an address, with port 0, on which no other program listens: a server
-// that is killed and started again finds its port free. Where only 127.0.0.1 is a
-// loopback address, another program can take the port.
+// ownAddress returns an address, with port 0, that no other program uses: a restarted server
+// finds its port free. If 127.0.0.1 is the only loopback address, another program can take the
+// port.
 func ownAddress() string {
 	own := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.N(254), rand.N(256), 1+rand.N(254))
 	lis, err := net.Listen("tcp", own)
@@ -149,16 +150,16 @@ func ownAddress() string {
 	return own
 }
 
-// streamWriting counts items up.
+// streamWriting increments items.
 type streamWriting struct {
 	t            *testing.T
 	db           *dynamodb.Client
 	acknowledged atomic.Int64
-	written      chan<- struct{} // gets one after some changes, unless it has one
+	written      chan<- struct{} // receives a value after some changes, unless it has one
 }
 
-// until writes until the number of acknowledged changes is enough, and calls then while
-// writers are still at it.
+// until writes until enough changes are acknowledged, and then calls then while writers still
+// write.
 func (w *streamWriting) until(round int, enough int64, then func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -177,7 +178,7 @@ func (w *streamWriting) until(round int, enough int64, then func()) {
 					if !isBroken(err) {
 						w.t.Errorf("writing %s: %v", id, err)
 					}
-					return // it may have happened: the stream knows
+					return // it may have happened: the stream has it or not
 				}
 				now := w.acknowledged.Add(1)
 				if now%visitEvery == 0 {
@@ -200,15 +201,15 @@ func (w *streamWriting) until(round int, enough int64, then func()) {
 	cancel()
 }
 
-// followed is what a consumer has seen.
+// followed is the state of a consumer.
 type followed struct {
 	name    string
 	last    map[string]int // by item
 	records int
-	wrong   string // the first that is
+	wrong   string // the first error
 }
 
-// take takes a change of an item to n.
+// take processes a change of an item to n.
 func (f *followed) take(id, n string) {
 	number, err := strconv.Atoi(n)
 	if f.records++; (err != nil || number != f.last[id]+1) && f.wrong == "" {
@@ -217,8 +218,8 @@ func (f *followed) take(id, n string) {
 	f.last[id] = number
 }
 
-// followInProgram runs a consumer that writes a line for each change: the item and its
-// number. It ends, having read what there is, when its input does.
+// followInProgram runs a consumer that writes a line for each change: the item and its number.
+// When its input ends, it reads the rest and ends.
 func followInProgram(ended <-chan struct{}, f *followed, command ...string) error {
 	c := exec.Command(command[0], command[1:]...)
 	c.Stderr = os.Stderr
@@ -245,8 +246,8 @@ func followInProgram(ended <-chan struct{}, f *followed, command ...string) erro
 	return c.Wait()
 }
 
-// followInGo reads the stream with the SDK for Go, again after each written and until ended
-// is closed. After a restart of the server it continues behind the last record that it has.
+// followInGo reads the stream with the SDK for Go, again after each value of written and until
+// ended is closed. After a restart of the server it continues after its last record.
 func followInGo(ctx context.Context, endpoint, arn string, written, ended <-chan struct{}, f *followed) error {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
@@ -269,7 +270,7 @@ func followInGo(ctx context.Context, endpoint, arn string, written, ended <-chan
 		switch err := stream.Read(ctx, take); {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case isBroken(err): // an answer can be cut off, of which the end of the writes does not tell
+		case isBroken(err): // an answer can be cut off, regardless of the end of the writes
 		case err != nil:
 			return err
 		case last && f.records == before:

@@ -36,21 +36,20 @@ var (
 	killSeed   = flag.Uint64("conformance.seed", 1, "where the random choices of writers begin")
 )
 
-// What the writers work on.
+// The data of the writers.
 const (
 	killWriters  = 64
 	killAccounts = 256
 	killCounters = 64
 	opening      = 100 // balance of each account at first
-	// killAfter is how many writes are acknowledged between two kills, in the long tier.
+	// killAfter is the number of acknowledged writes between two kills, in the long tier.
 	killAfter = 300
 )
 
-// TestKill_Writers lets many writers increment counters under conditions and
-// transfer between accounts by transactions, while the server is killed again
-// and again. Sums are exact, of a write without an answer either all is there
-// or nothing, no transaction stays open, and the indexes hold what the items
-// say.
+// TestKill_Writers runs many writers that increment counters under conditions and transfer
+// between accounts by transactions, while the server is killed repeatedly. Sums are exact, a
+// write without an answer took effect completely or not at all, no transaction stays open, and
+// the indexes match the items.
 func TestKill_Writers(t *testing.T) {
 	t.Parallel()
 	kills, after := killCount(long.Enabled()), int64(killAfter/2)
@@ -78,7 +77,7 @@ func TestKill_Writers(t *testing.T) {
 	})
 }
 
-// killCount returns how often the servers are killed.
+// killCount returns the number of kills.
 func killCount(longTier bool) int {
 	switch {
 	case *killRounds > 0:
@@ -131,8 +130,8 @@ func testKills(t *testing.T, kills int, after int64, start func() (*process, err
 	checkBookkeeping(t, p)
 }
 
-// oneShotClient is a client that tries nothing twice: what became of a call is
-// known or is not.
+// oneShotClient returns a client that does not retry, so the outcome of a call is known or
+// unknown.
 func oneShotClient(t *testing.T, p *process) *dynamodb.Client {
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
@@ -145,10 +144,10 @@ func oneShotClient(t *testing.T, p *process) *dynamodb.Client {
 	})
 }
 
-// ownBody sends a copy of each request's body. The SDK closes its own as soon
-// as the answer is there, which may be before the transport has looked for the
-// body's end; a read of what is closed then fails, and the transport closes the
-// connection under the answer. Clients that try again do not notice.
+// ownBody sends a copy of each request's body. The SDK closes its own when the answer arrives,
+// possibly before the transport has read the body's end; reading the closed body then fails,
+// and the transport closes the connection during the answer. Clients with retries do not
+// notice.
 type ownBody struct{ next http.RoundTripper }
 
 func (o ownBody) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -161,8 +160,8 @@ func (o ownBody) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.next.RoundTrip(r)
 }
 
-// bank is a table of accounts, counters and ledgers. Items have the attribute
-// n, by which, with tier, they are indexed.
+// bank is a table of accounts, counters and ledgers. Items have the attribute n; the indexes
+// use it, together with tier.
 type bank struct {
 	t       *testing.T
 	db      *dynamodb.Client
@@ -173,8 +172,7 @@ var bankTable = aws.String("bank")
 
 func bankKey(kind string, id int) item { return item{"kind": s(kind), "id": n(id)} }
 
-// tier is the partition of the global index that a number is in: it changes
-// with most writes.
+// tier returns the partition of the global index for a number: it changes with most writes.
 func tier(number int) types.AttributeValue { return s("t" + strconv.Itoa(number%3)) }
 
 // open creates the table and the items.
@@ -217,8 +215,8 @@ func (b *bank) open() {
 	}
 }
 
-// work lets the writers write until enough is acknowledged, kills the server,
-// and waits for them.
+// work runs the writers until enough writes are acknowledged, kills the server, and waits for
+// them.
 func (b *bank) work(p *process, after int64) {
 	b.t.Helper()
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -264,17 +262,17 @@ func isBroken(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.As(err, &network) || err != nil && strings.Contains(err.Error(), "EOF")
 }
 
-// bankWriter is one writer, and what it knows of its writes.
+// bankWriter is one writer, with its knowledge about its writes.
 type bankWriter struct {
 	*bank
 	name string
 	rand *rand.Rand
-	// made and unknown count writes, by what they add to: acknowledged ones,
-	// and those that got no answer.
+	// made and unknown count writes, by the number that they change: acknowledged ones, and
+	// those without an answer.
 	made, unknown map[string]int
 }
 
-// count notes what became of a write.
+// count records the outcome of a write.
 func (w *bankWriter) count(to string, err error) (done bool, _ error) {
 	switch code := code(err); {
 	case err == nil:
@@ -337,8 +335,7 @@ func (w *bankWriter) increment(ctx context.Context, counter int) (bool, error) {
 	return w.count("counter"+strconv.Itoa(counter), err)
 }
 
-// transfer moves one from an account to another, and notes that in the
-// writer's ledger.
+// transfer moves one from an account to another, and records it in the writer's ledger.
 func (w *bankWriter) transfer(ctx context.Context, i, from, to int) (bool, error) {
 	var actions []types.TransactWriteItem
 	add := func(key item, by int, more string) error {
@@ -366,7 +363,7 @@ func (b *bank) scan(index *string) []item {
 	return scanAll(b.t, b.db, bankTable, index)
 }
 
-// scanAll returns the items of a table, or of an index of its.
+// scanAll returns the items of a table, or of one of its indexes.
 func scanAll(t *testing.T, db *dynamodb.Client, table, index *string) []item {
 	t.Helper()
 	var items []item
@@ -380,7 +377,7 @@ func scanAll(t *testing.T, db *dynamodb.Client, table, index *string) []item {
 	return items
 }
 
-// texts are items as sorted texts, of some attributes or of all.
+// texts returns items as sorted texts, with some attributes or all.
 func texts(items []item, attributes ...string) []string {
 	var out []string
 	for _, it := range items {
@@ -401,8 +398,7 @@ func texts(items []item, attributes ...string) []string {
 	return out
 }
 
-// check compares the items with what the writers know, and the indexes with
-// the items.
+// check compares the items with the writers' knowledge, and the indexes with the items.
 func (b *bank) check() {
 	b.t.Helper()
 	items := b.scan(nil)
@@ -462,9 +458,9 @@ func (b *bank) checkCount(what string, got int, w *bankWriter, to string) {
 	}
 }
 
-// isDecided reports whether the record of a transaction says that it is
-// committed or aborted: such records stay until the time of the transaction is
-// over, for whoever might still be at it.
+// isDecided reports whether the record of a transaction is committed or aborted: such records
+// stay until the time of the transaction is over, for other endpoints that may still process
+// it.
 func isDecided(row bigtable.Row) bool {
 	for _, cells := range row {
 		for _, cell := range cells { // the newest of a column first
@@ -476,8 +472,8 @@ func isDecided(row bigtable.Row) bool {
 	return false
 }
 
-// checkBookkeeping reads all rows natively: no item is held by a transaction,
-// no change waits for its index entries, and no transaction is open.
+// checkBookkeeping reads all rows natively: no item is held by a transaction, no change waits
+// for its index entries, and no transaction is open.
 func checkBookkeeping(t *testing.T, p *process) {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+p.exports["BIGTABLE_EMULATOR_HOST"], grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -510,7 +506,7 @@ func checkBookkeeping(t *testing.T, p *process) {
 				_, qualifier, _ := strings.Cut(cell.Column, ":")
 				switch {
 				case strings.HasPrefix(qualifier, "s") && len(cell.Value) > 0 && strings.ContainsAny(string(cell.Value[:1]), "RE"):
-					states++ // live, or live with entries in indexes that follow from the item
+					states++ // live, or live with index entries that follow from the item
 				default:
 					t.Errorf("table %s, row %q: bookkeeping is left: %q = %q", table, row.Key(), cell.Column, cell.Value)
 				}
@@ -526,7 +522,7 @@ func checkBookkeeping(t *testing.T, p *process) {
 	}
 }
 
-// serveBigtable serves a Bigtable alone, until the test ends.
+// serveBigtable serves only a Bigtable, until the test ends.
 func serveBigtable(t *testing.T) *process {
 	t.Helper()
 	behind, err := serve("--bigtable", "127.0.0.1:0", "--dynamodb", "off")

@@ -15,11 +15,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
 
-// binary is the tabletop that the tests run.
+// binary is the path of the tested tabletop.
 var binary string
 
-// TestMain builds the binary, starts it, and sets what it asks to export in
-// this process' environment: where the clients look for it by themselves.
+// TestMain builds the binary, starts it, and sets its exported variables in this process'
+// environment, where the clients find them.
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
@@ -56,8 +56,8 @@ func run(m *testing.M) int {
 	return code
 }
 
-// servers are those that tests share. A test that runs again in this process, as with
-// -count and -cpu, asks another one, which has none of its tables.
+// servers are the shared servers. A test that runs again in this process, as with -count and
+// -cpu, gets another one, without its tables.
 var servers shared
 
 type shared struct {
@@ -69,7 +69,7 @@ type shared struct {
 	run     map[*testing.T]int // of the tests that run now
 }
 
-// runOf returns how often a test ran before.
+// runOf returns the number of earlier runs of a test.
 func (s *shared) runOf(t *testing.T) int {
 	t.Helper()
 	s.mu.Lock()
@@ -105,7 +105,7 @@ func (s *shared) of(n int) (*process, error) {
 	return s.running[n], nil
 }
 
-// writeBucket makes a bucket with a file to import.
+// writeBucket creates a bucket with a file to import.
 func writeBucket(buckets string) error {
 	bucket := filepath.Join(buckets, "conformance")
 	if err := os.MkdirAll(bucket, 0o777); err != nil {
@@ -152,7 +152,7 @@ func (p *process) stop() error {
 	return p.Wait()
 }
 
-// kill ends the server at once, in the midst of what it does.
+// kill ends the server in the middle of its work.
 func (p *process) kill() error {
 	if err := p.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

@@ -15,15 +15,14 @@ import (
 	"time"
 )
 
-// The servers beside ours with -before: the program from before a change, and a
-// second copy of it that shows what the run makes of no change at all.
+// The servers beside ours with -before: the program from before a change, and a second copy of
+// it, which shows the ratios without any change.
 const (
 	before      = "before"
 	beforeAgain = "before-again"
 )
 
-// beforeParts are the parts that -before can run: what they start are servers of
-// one program.
+// beforeParts are the parts that -before can run: they start servers of one program.
 var beforeParts = []string{"points", "dynamodb"}
 
 // leastPairs is the least number of repetitions for meaningful quartiles, and
@@ -33,11 +32,11 @@ const (
 	beforeReps = 6
 )
 
-// shippedProfile is the profile by which the program is optimized that is shipped.
+// shippedProfile is the profile that optimizes the shipped program.
 const shippedProfile = "cmd/tabletop/serve.pgo"
 
-// shortCPU is the CPU time of a workload below which the system's count of it,
-// which lags by up to a tick of its scheduler, says too little.
+// shortCPU is the smallest meaningful CPU time of a workload: the system's count lags by up to
+// a tick of its scheduler.
 const shortCPU = 50 * time.Millisecond
 
 const beforeUsage = "compare with no peers, but with this `PROGRAM`, a build of this program from before a change; ours is built as it is. " +
@@ -46,7 +45,7 @@ const beforeUsage = "compare with no peers, but with this `PROGRAM`, a build of 
 	"A row is slower if the interquartile range of its ratios, one a repetition, lies wholly above 1 by more than the noise, " +
 	"and by more than its own two copies differ; faster likewise. -out writes the table"
 
-// checkBefore says what is wrong with the flags beside -before.
+// checkBefore checks the flags of a run with -before.
 func (b *bench) checkBefore(parts []string, profile, raw string) error {
 	if _, err := os.Stat(b.before); err != nil {
 		return fmt.Errorf("-before: %w", err)
@@ -68,14 +67,15 @@ func (b *bench) checkBefore(parts []string, profile, raw string) error {
 	return nil
 }
 
-// beforeOrder is the order of the servers in a repetition: each of the six in turn.
+// beforeOrder returns the order of the servers in a repetition: each of the six orders in
+// turn.
 func beforeOrder(rep int) []string {
 	const b, o, a = before, ours, beforeAgain
 	orders := [][]string{{b, o, a}, {a, o, b}, {o, a, b}, {b, a, o}, {a, b, o}, {o, b, a}}
 	return orders[(rep-1)%len(orders)]
 }
 
-// flagsOf are the flags of go build by which a program was built.
+// flagsOf returns the flags of go build with which a program was built.
 func flagsOf(program string) ([]string, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -93,9 +93,8 @@ func flagsOf(program string) ([]string, error) {
 	return flags, nil
 }
 
-// builtAlike is an error unless two programs differ in their code alone: they have
-// to be built by the same Go with the same settings, those apart that say where
-// and from what.
+// builtAlike returns an error unless two programs differ only in their code: the Go version
+// and the settings of the builds must be equal, except those for the place and the source.
 func builtAlike(program, other string) error {
 	var settings [2]map[string]string
 	for i, file := range []string{program, other} {
@@ -124,19 +123,19 @@ func builtAlike(program, other string) error {
 	return nil
 }
 
-// beforeRow is a workload by one metric: its ratios, of each repetition one.
+// beforeRow is a workload by one metric, with one ratio per repetition.
 type beforeRow struct {
 	workload    string
 	metric      metric
 	before, now float64   // medians
 	ratios      []float64 // ours to before
 	itself      []float64 // before-again to before
-	failure     string    // what ended ours
-	missing     bool      // too few repetitions of one of the three
+	failure     string    // reason why ours failed
+	missing     bool      // one of the three has too few repetitions
 }
 
-// beforeReport writes the table of all workloads, and counts those that have
-// become slower or fail.
+// beforeReport returns the table of all workloads, and the number of those that became slower
+// or failed.
 func beforeReport(rs *results, b *bench) (text string, slower int) {
 	var w strings.Builder
 	fmt.Fprintf(&w, "# Before and after\n\n")
@@ -177,15 +176,15 @@ func beforeReport(rs *results, b *bench) (text string, slower int) {
 	return w.String(), slower
 }
 
-// What becomes of a row by a change.
+// The verdicts on a row after a change.
 const (
 	becameSlower verdict = "**slower**"
 	becameFaster verdict = "faster"
 	alike        verdict = ""
 )
 
-// judge says whether a row has changed by more than the noise, and than it differs
-// from itself.
+// judge compares the change of a row with the noise, and with the row's difference from
+// itself.
 func (r beforeRow) judge(noise float64) verdict {
 	limit := 1 + noise
 	if len(r.itself) > 0 {
@@ -204,14 +203,14 @@ func (r beforeRow) judge(noise float64) verdict {
 	return alike
 }
 
-// unlike is the factor by which the program from before differs from itself in a
-// row, 1 or above.
+// unlike returns the factor by which the program from before differs from itself in a row, 1
+// or above.
 func (r beforeRow) unlike() float64 {
 	return math.Exp(math.Abs(math.Log(quantile(r.itself, 0.5))))
 }
 
-// noiseOf is how far the median ratios of before beside itself are from 1, the
-// 5 in 100 farthest left out: 0.03 is 1/1.03 to 1.03.
+// noiseOf returns the distance from 1 of the median ratios of before to itself, without the 5
+// in 100 farthest: 0.03 is 1/1.03 to 1.03.
 func noiseOf(rows []beforeRow) float64 {
 	var off []float64
 	for _, r := range rows {
@@ -225,9 +224,8 @@ func noiseOf(rows []beforeRow) float64 {
 	return quantile(off, 0.95) - 1
 }
 
-// beforeRows are the rows of all workloads, in the order of their names: by time,
-// and by the server's CPU time where there is enough of it. What fails is a row by
-// time alone.
+// beforeRows returns the rows of all workloads, sorted by name: by time, and by the server's
+// CPU time if there is enough of it. A failure is only a row by time.
 func beforeRows(rs *results) []beforeRow {
 	names := map[string]bool{}
 	for p := range rs.runs {
@@ -249,8 +247,8 @@ func beforeRows(rs *results) []beforeRow {
 	return rows
 }
 
-// ratios are those of a metric of two points in the repetitions in which both
-// have it.
+// ratios returns the ratios of a metric of two points in the repetitions in which both have
+// it.
 func (rs *results) ratios(of, to point, m metric) []float64 {
 	has := func(r result) bool {
 		return r.Errors == 0 && m.value(r) > 0 && (m.name != serverCPU.name || m.value(r)*float64(r.Ops) >= float64(shortCPU.Microseconds()))
@@ -266,7 +264,7 @@ func (rs *results) ratios(of, to point, m metric) []float64 {
 	return out
 }
 
-// quantile is that of values, between two of them in proportion; NaN of none.
+// quantile returns a quantile of values, interpolated; NaN without values.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestBeforeReport: the noise is that of the program from before beside itself,
-// and a row whose quartiles are beyond it has changed.
+// TestBeforeReport: the noise is that of the program from before against itself, and a row
+// whose quartiles are beyond it has changed.
 func TestBeforeReport(t *testing.T) {
 	t.Parallel()
 	var lines strings.Builder
@@ -20,8 +20,8 @@ func TestBeforeReport(t *testing.T) {
 			fmt.Fprintf(&lines, `{"run":%d,"target":%q,"workload":%q,"p50_us":%v,"ops":1000,"server_cpu_us":%v}`+"\n", i+1, server, workload, us, us)
 		}
 	}
-	// The median ratio of most to themselves is 1.04: the noise is 4 %, of all but
-	// the one in twenty farthest off.
+	// The median ratio of most to themselves is 1.04: without the farthest one in twenty, the
+	// noise is 4 %.
 	for i := range 21 {
 		add(before, fmt.Sprintf("quiet%02d", i), 100, 100, 100, 100, 100)
 		add(beforeAgain, fmt.Sprintf("quiet%02d", i), 100, 104, 104, 104, 120)
@@ -44,7 +44,7 @@ func TestBeforeReport(t *testing.T) {
 	add(ours, "restless", 110, 110, 110, 110, 110)
 	add(before, "broken", 100, 100, 100, 100, 100)
 	lines.WriteString(`{"run":1,"target":"ours","workload":"broken","errors":1,"note":"refused"}` + "\n")
-	// A drift of the machine hits both of a pair.
+	// A drift of the machine affects both of a pair.
 	add(before, "drift", 100, 200, 300, 400, 500)
 	add(beforeAgain, "drift", 100, 200, 300, 400, 500)
 	add(ours, "drift", 100, 200, 300, 400, 500)
@@ -102,7 +102,7 @@ func TestBeforeOrder(t *testing.T) {
 	}
 }
 
-// TestRun_BeforeFlags: what -before cannot do is refused before anything runs.
+// TestRun_BeforeFlags: flags that -before does not support are rejected before anything runs.
 func TestRun_BeforeFlags(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "program")
@@ -119,7 +119,7 @@ func TestRun_BeforeFlags(t *testing.T) {
 		{"-reps 4 is too few, the least is 5", exitBadFlag, []string{"-before", program, "-reps", "4"}},
 		{"-profile runs one", exitBadFlag, []string{"-before", program, "-profile", "x"}},
 		{"must be a new file", exitBadFlag, []string{"-before", program, "-raw", program}},
-		{"-before: ", exitEnvironment, []string{"-before", program, "-parts", "points"}}, // it is no program
+		{"-before: ", exitEnvironment, []string{"-before", program, "-parts", "points"}}, // not a program
 		{"there is no load harness in nowhere", exitEnvironment, []string{"-before", program, "-harness", "nowhere"}},
 		{"say where it is with -harness DIR", exitEnvironment, []string{"-harness", "nowhere"}},
 	} {

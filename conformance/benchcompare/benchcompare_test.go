@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestReport: medians over repetitions, verdicts in both directions, and rows
-// of what was not measured or failed.
+// TestReport: medians over repetitions, verdicts in both directions, and rows of missing or
+// failed measurements.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "raw.jsonl")
@@ -69,7 +69,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestNotes: a report that is written again keeps what people wrote below it.
+// TestNotes: a new report keeps the notes below the old one.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.md")
@@ -87,8 +87,7 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestCommandLine: the command of a report says what was given, and no place on
-// the machine.
+// TestCommandLine: the command of a report has the given flags, and no place on the machine.
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
@@ -104,8 +103,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestPoints: the client of the point workloads makes them all; one whose calls
-// fail has no time, and says why.
+// TestPoints: the client of the point workloads runs them all; a workload with failed calls
+// has the reason instead of a time.
 func TestPoints(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "raw.jsonl")
@@ -135,14 +134,15 @@ func TestPoints(t *testing.T) {
 			t.Errorf("%s that is struck: %q", w, why)
 		}
 	}
-	// The kernel counts the time of a running thread now and then: a short workload can have none.
+	// The kernel updates the time of a running thread only at times: a short workload can have
+	// none.
 	if _, err := os.Stat("/proc/self/schedstat"); err == nil && cpu <= 0 {
 		t.Error("all workloads together took no CPU time")
 	}
 }
 
-// TestChanges: the client of the DynamoDB endpoint makes its workloads, in turns of some
-// calls each.
+// TestChanges: the client of the DynamoDB endpoint runs its workloads, in turns of some calls
+// each.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "raw.jsonl")
@@ -185,7 +185,7 @@ func TestParseGoBenchmarks(t *testing.T) {
 	}
 }
 
-// A report of some parts alone would not say what the others were.
+// A report of only some parts would show the others as not measured.
 func TestRun_PartialReport(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "performance.md")

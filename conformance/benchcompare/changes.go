@@ -13,24 +13,23 @@ import (
 	"strings"
 )
 
-// changesCommand is the argument that makes the program a client of one DynamoDB
-// endpoint.
+// changesCommand is the argument that makes the program a client of one DynamoDB endpoint.
 const changesCommand = "changes"
 
-// changes measures what it costs to record the changes of a table and to read them, and
-// what a statement costs beside the ordinary request.
+// changes measures the cost of recording the changes of a table and of reading them, and the
+// cost of a statement compared with the ordinary request.
 func (b *bench) changes(ctx context.Context, server string, rep int) error {
 	return b.own(ctx, server, rep, changesCommand, "-rows", strconv.Itoa(changeItems), "-ops", "4000")
 }
 
-// The tables: one with a stream, one without. Items have some 1 KB and are written
-// again and again.
+// The tables: one with a stream, one without. Items have about 1 KB and are written
+// repeatedly.
 const (
 	recordedTable   = "recorded"
 	unrecordedTable = "unrecorded"
 	changeItems     = 1000
 	changeText      = 980 // bytes
-	changeTurns     = 4   // of each of two workloads that are compared
+	changeTurns     = 4   // of each of two compared workloads
 )
 
 // changeLoad is work on the tables of one server.
@@ -41,8 +40,8 @@ type changeLoad struct {
 	iterator string // at the beginning of the stream
 }
 
-// measureChanges makes the tables and runs the workloads. Those that are compared work
-// in turn, so that what else the machine does affects both.
+// measureChanges creates the tables and runs the workloads. Compared workloads run in turn, so
+// that other work on the machine affects both.
 func measureChanges(ctx context.Context, work load, addr string) ([]result, error) {
 	l := &changeLoad{load: work, endpoint: "http://" + addr, client: &http.Client{}}
 	defer l.client.CloseIdleConnections()
@@ -51,7 +50,7 @@ func measureChanges(ctx context.Context, work load, addr string) ([]result, erro
 	}
 	var out []result
 	for _, pair := range [][2]changeWorkload{
-		// The log has what filled the table when it is read.
+		// Before it is read, the log holds the writes that filled the table.
 		{{"changes/getrecords1000", l.ops / 40, l.getRecords}, {"changes/query1000", l.ops / 40, l.query}},
 		{{"changes/executestatement", l.ops, l.executeStatement}, {"changes/get", l.ops, l.get}},
 		{{"changes/put", l.ops, l.on(recordedTable, l.put)}, {"changes/put/off", l.ops, l.on(unrecordedTable, l.put)}},
@@ -84,7 +83,7 @@ type changeWorkload struct {
 	call func(context.Context, *rand.Rand) error
 }
 
-// together is what the turns of a workload are: their means, and the worst.
+// together combines the turns of a workload: their means, and the worst.
 func together(turns []result) result {
 	var all result
 	for _, r := range turns {
@@ -106,8 +105,8 @@ func together(turns []result) result {
 	return all
 }
 
-// call sends one request, whose signature the server does not verify, and reads its
-// answer into out, unless that is nil.
+// call sends one request, whose signature the server does not verify, and decodes its answer
+// into out unless that is nil.
 func (l *changeLoad) call(ctx context.Context, service, operation, body string, out any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, l.endpoint, strings.NewReader(body))
 	if err != nil {
@@ -140,7 +139,7 @@ func (l *changeLoad) call(ctx context.Context, service, operation, body string, 
 	return json.Unmarshal(answer, out)
 }
 
-// countOf asks how often an answer has a text.
+// countOf counts the answers that contain a text.
 type countOf struct {
 	text string
 	want int
@@ -194,7 +193,7 @@ func (l *changeLoad) fill(ctx context.Context) error {
 
 func changeKey(i int) string { return fmt.Sprintf(`"PK": {"S": "p"}, "SK": {"N": "%d"}`, i) }
 
-// changeItem is an item as it is after some version of it.
+// changeItem returns a version of an item.
 func changeItem(i int, version uint64) string {
 	return fmt.Sprintf(`{%s, "N": {"N": "%d"}, "V": {"S": "%0*d"}}`, changeKey(i), version, changeText, i)
 }
@@ -216,7 +215,7 @@ func (l *changeLoad) executeStatement(ctx context.Context, rng *rand.Rand) error
 		&countOf{`"SK"`, 1})
 }
 
-// on is the workload on one of the tables.
+// on returns the workload on one of the tables.
 func (l *changeLoad) on(table string, call func(context.Context, string, *rand.Rand) error) func(context.Context, *rand.Rand) error {
 	return func(ctx context.Context, rng *rand.Rand) error { return call(ctx, table, rng) }
 }

@@ -17,14 +17,13 @@ import (
 	"time"
 )
 
-// clients are what the program measures itself as a client of one server, by the
-// argument that makes it one.
+// clients are the program's own clients of one server, by the argument that selects them.
 var clients = map[string]func(ctx context.Context, l load, addr string) ([]result, error){
 	pointsCommand:  measurePoints,
 	changesCommand: measureChanges,
 }
 
-// own lets this program be the client of a fresh server.
+// own runs this program as the client of a fresh server.
 func (b *bench) own(ctx context.Context, server string, rep int, command string, args ...string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -37,8 +36,7 @@ func (b *bench) own(ctx context.Context, server string, rep int, command string,
 	})
 }
 
-// runClient is the program with the argument of a client: it appends its results to a
-// file.
+// runClient runs the program with the argument of a client: it appends its results to a file.
 func runClient(ctx context.Context, command string, args []string, stderr io.Writer) int {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -65,7 +63,7 @@ func runClient(ctx context.Context, command string, args []string, stderr io.Wri
 	return exitHold
 }
 
-// load is how much work a client does, and whose CPU time it counts.
+// load is the amount of work of a client, and the process whose CPU time counts.
 type load struct {
 	rows, ops int
 	pid       int
@@ -73,8 +71,8 @@ type load struct {
 	seed      uint64
 }
 
-// run lets workers make calls until there are enough, the time is over or one
-// fails, which ends the workload and is its result.
+// run makes calls with workers until there are enough, the time is over or one fails, which
+// ends the workload with that result.
 func (l load) run(ctx context.Context, workers int, call func(context.Context, *rand.Rand) error) result {
 	var begun, failed atomic.Int64
 	var mu sync.Mutex // guards note and times
@@ -114,15 +112,15 @@ func (l load) run(ctx context.Context, workers int, call func(context.Context, *
 	return r
 }
 
-// cpuTime is the CPU time of a process, of all its threads that live, 0 where the
-// system does not say.
+// cpuTime returns the CPU time of a process, over all its living threads; 0 if the system does
+// not report it.
 func cpuTime(pid int) time.Duration {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	total := time.Duration(0)
 	for _, file := range files {
 		text, err := os.ReadFile(filepath.Clean(file))
 		if err != nil {
-			continue // the thread is gone
+			continue // the thread has ended
 		}
 		on, _, _ := strings.Cut(string(text), " ")
 		ns, _ := strconv.ParseInt(on, 10, 64)

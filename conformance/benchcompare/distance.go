@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// distanceCommand is the argument that makes the program measure the DynamoDB endpoint, the
-// loader and the verifier over links of some length, and nothing else.
+// distanceCommand is the argument that makes the program measure only the DynamoDB endpoint,
+// the loader and the verifier over links of various lengths.
 const distanceCommand = "distance"
 
-// links are the round trips that are measured. The first one is the floor.
+// links are the measured round trips. The first one is the floor.
 var links = []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond}
 
-// farTarget is how much longer a load, and a verification, may take over the last link
-// than over the first.
+// farTarget is the largest ratio of the times of a load, and of a verification, over the last
+// link and over the first.
 const farTarget = 1.5
 
 // distance is one measurement.
@@ -32,13 +32,13 @@ type distance struct {
 	calls, exported int
 }
 
-// The lines around what make distance writes.
+// The lines around the output of make distance.
 const (
 	distanceBegin = "<!-- written by make distance -->\n"
 	distanceEnd   = "<!-- end of what make distance writes -->\n"
 )
 
-// runDistance is the program with that argument.
+// runDistance runs the program with that argument.
 func runDistance(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	d := &distance{bench: &bench{stderr: stderr}}
 	flags := flag.NewFlagSet(distanceCommand, flag.ContinueOnError)
@@ -74,7 +74,7 @@ func runDistance(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	return exitHold
 }
 
-// replaceBetween puts a text between two lines of a file.
+// replaceBetween replaces the text between two lines of a file.
 func replaceBetween(file, begin, end, text string) error {
 	src, err := os.ReadFile(filepath.Clean(file))
 	if err != nil {
@@ -88,8 +88,8 @@ func replaceBetween(file, begin, end, text string) error {
 	return os.WriteFile(file, []byte(before+begin+text+end+after), 0o666)
 }
 
-// measure runs everything, and returns the tables; missed says that the target of loads
-// is.
+// measure runs everything, and returns the tables; missed reports that the target of loads
+// does not hold.
 func (d *distance) measure(ctx context.Context) (text string, missed bool, err error) {
 	scratch, err := os.MkdirTemp("", "benchcompare-distance")
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *distance) measure(ctx context.Context) (text string, missed bool, err e
 	return w.String(), missed, err
 }
 
-// overLink runs work on a server that is so far away.
+// overLink runs work on a server at the given distance.
 func (d *distance) overLink(addr string, roundTrip time.Duration, work func(addr string) error) error {
 	l, err := newLink(addr, roundTrip)
 	if err != nil {
@@ -125,7 +125,7 @@ func (d *distance) overLink(addr string, roundTrip time.Duration, work func(addr
 	return errors.Join(work(l.addr()), l.close())
 }
 
-// operations measures those of an endpoint over a server, and returns their table.
+// operations measures the operations of an endpoint over a server, and returns their table.
 func (d *distance) operations(ctx context.Context, server string) (string, error) {
 	cells := map[string][]string{}
 	for _, roundTrip := range links {
@@ -183,14 +183,14 @@ func (d *distance) endpoint(ctx context.Context, target string, work func(*chang
 	})
 }
 
-// The tables, of which one has an index.
+// The tables, one of which has an index.
 const (
 	farPlain   = "plain"
 	farIndexed = "indexed"
 	farItems   = 200
 )
 
-// distanceOperation is what is measured.
+// distanceOperation is a measured operation.
 type distanceOperation struct {
 	name, operation string
 	tables          []string
@@ -247,7 +247,7 @@ func farKey(i int) string {
 	return `{"pk":{"S":"p` + strconv.Itoa(i/20) + `"},"sk":{"N":"` + strconv.Itoa(i%20) + `"}}`
 }
 
-// farItem is an item after some writes.
+// farItem returns an item after some writes.
 func farItem(i, write int) string {
 	return strings.TrimSuffix(farKey(i), "}") + `,"g":{"S":"g` + strconv.Itoa(i%7) + `"},"n":{"N":"` + strconv.Itoa(write) + `"},"text":{"S":"` + strings.Repeat("x", 240) + `"}}`
 }
@@ -261,7 +261,7 @@ func (d *distance) callOf(l *changeLoad, o distanceOperation, table string) func
 	}
 }
 
-// fillDistance makes the tables and their items.
+// fillDistance creates the tables and their items.
 func fillDistance(ctx context.Context, l *changeLoad) error {
 	for table, index := range map[string]string{
 		farPlain: "",
@@ -282,8 +282,8 @@ func fillDistance(ctx context.Context, l *changeLoad) error {
 	return nil
 }
 
-// migrations loads and verifies an export over the first and the last link, and returns
-// a table, and whether the target is missed.
+// migrations loads and verifies an export over the first and the last link, and returns a
+// table and whether the target is missed.
 func (d *distance) migrations(ctx context.Context, file string) (table string, missed bool, err error) {
 	if err := writeExport(file, d.exported); err != nil {
 		return "", false, err

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestLink: what goes over a link comes whole and in order, both ways, and the end of
-// one side is the end of the other.
+// TestLink: data over a link arrives complete and in order, both ways, and the end of one side
+// is the end of the other.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,7 +63,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// TestDistanceOperations: each is taken, on the tables that it is for.
+// TestDistanceOperations: each operation succeeds on its tables.
 func TestDistanceOperations(t *testing.T) {
 	t.Parallel()
 	d := &distance{bench: &bench{}}
@@ -81,8 +81,8 @@ func TestDistanceOperations(t *testing.T) {
 	}
 }
 
-// TestReplaceBetween: what is around the tables stays, and a file without a place for
-// them is refused.
+// TestReplaceBetween: the text around the tables stays, and a file without a place for them is
+// an error.
 func TestReplaceBetween(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "page.md")

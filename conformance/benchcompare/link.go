@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// link is a server that seems to be further away: it hands on what it gets in either
-// direction after half of a round trip, however much that is.
+// link makes a server seem further away: it forwards data in either direction after half of a
+// round trip, however much it is.
 type link struct {
 	lis       net.Listener
 	to        string
@@ -17,10 +17,10 @@ type link struct {
 
 	working sync.WaitGroup
 	mu      sync.Mutex // guards conns
-	conns   []net.Conn // nil: it is closed
+	conns   []net.Conn // nil: closed
 }
 
-// newLink returns a link to a server, which listens.
+// newLink returns a listening link to a server.
 func newLink(to string, roundTrip time.Duration) (*link, error) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,7 @@ func (l *link) close() error {
 	return err
 }
 
-// keep notes a connection that close ends. It reports false where that was before.
+// keep adds a connection that close ends. It returns false after close.
 func (l *link) keep(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,16 +78,16 @@ func (l *link) accept() {
 	}
 }
 
-// parcel is what came at once, and when it is handed on.
+// parcel is data that arrived together, with the time of its delivery.
 type parcel struct {
 	bytes []byte
-	due   time.Duration // of the link's time
+	due   time.Duration // on the link's clock
 }
 
-// parcels bounds how much is on the way.
+// parcels limits the data on the way.
 const parcels = 4096
 
-// carry hands on what one side sends until it ends.
+// carry forwards the data of one side until it ends.
 func (l *link) carry(from io.Reader, to net.Conn) {
 	way := make(chan parcel, parcels)
 	l.working.Go(func() {
@@ -112,7 +112,7 @@ func (l *link) carry(from io.Reader, to net.Conn) {
 			way <- parcel{b[:n], l.elapsed() + l.roundTrip/2}
 		}
 		if err != nil {
-			return // the other side learns of it
+			return // the other side notices
 		}
 	}
 }

@@ -1,23 +1,22 @@
-// Command benchcompare measures Tabletop beside the emulators that people use now, and
-// reports which of the project's targets hold. `make bench-compare` runs it;
-// docs/performance.md has its last figures.
+// Command benchcompare compares Tabletop with today's emulators, and reports which of the
+// project's targets hold. `make bench-compare` runs it; docs/performance.md has its last
+// figures.
 //
-// Our program and a peer do the same seeded work in turn, repetition after
-// repetition, so that the machine's drift affects both; every figure is a ratio
-// of medians of one run. The load harness is a folder next to the project
-// (-harness). Peers are built from their packages: cbtemulator by go install,
-// Dynoxide by cargo.
+// Our program and a peer do the same seeded work in turn, repetition after repetition, so that
+// the machine's drift affects both; every figure is a ratio of medians of one run. The load
+// harness is a folder next to the project (-harness). Peers are built from their packages:
+// cbtemulator by go install, Dynoxide by cargo.
 //
-// With -before PROGRAM, a build of this program from before a change, there are
-// no peers: the parts points and dynamodb run that program and ours, and the
-// report says for each row whether it has become slower by more than the noise,
-// which is that of PROGRAM against itself in the same run.
+// With -before PROGRAM, a build of this program from before a change, there are no peers: the
+// parts points and dynamodb run that program and ours, and the report shows for each row
+// whether it became slower by more than the noise. The noise is that of PROGRAM against itself
+// in the same run.
 //
 // With the argument distance it measures the DynamoDB endpoint, the loader and the verifier
-// over a link of some length to a Bigtable; `make distance` does.
+// over links of various lengths to a Bigtable; `make distance` does.
 //
-// It exits 0 when every measured target holds, or no row has become slower; 1
-// otherwise; 2 for a bad flag; 3 when the measurement failed.
+// It exits 0 when every measured target holds, or no row became slower; 1 otherwise; 2 for a
+// bad flag; 3 when the measurement failed.
 package main
 
 import (
@@ -42,8 +41,7 @@ const (
 	exitEnvironment = 3
 )
 
-// repository is the folder of the project, as seen from conformance, in which the program
-// runs.
+// repository is the folder of the project, relative to conformance, in which the program runs.
 const repository = ".."
 
 func main() {
@@ -150,8 +148,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitHold
 }
 
-// commandLine is the command that gave these flags, but that a place on this
-// machine is named by what it is.
+// commandLine returns the command with these flags; placeholders replace places on this
+// machine.
 func commandLine(flags *flag.FlagSet) string {
 	words := []string{"go run -C conformance ./benchcompare"}
 	flags.Visit(func(f *flag.Flag) {

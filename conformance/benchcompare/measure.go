@@ -22,16 +22,16 @@ const (
 	oursOnDisk  = "ours-disk"
 	cbtemulator = "cbtemulator"
 	dynoxide    = "dynoxide"
-	// null is the harness's server that answers at once and stores nothing, in
-	// the process of its client: the floor under what a protocol takes.
+	// null is the harness's server in the client's process. It answers at once and stores
+	// nothing: the floor of a protocol's cost.
 	null = "null"
 )
 
 // ourProgram is the file of our server.
 const ourProgram = "tabletop"
 
-// needHarness reports whether some of the parts need the load harness; the others
-// measure with programs of this module.
+// needHarness reports whether some of the parts need the load harness; the others use programs
+// of this module.
 func needHarness(parts []string) bool {
 	return slices.ContainsFunc(parts, func(name string) bool {
 		return slices.Contains([]string{"bigtable", "long", "growth", "dynamodb", "startup"}, name)
@@ -42,21 +42,21 @@ func needHarness(parts []string) bool {
 type part struct {
 	name    string
 	servers []string
-	// reps bounds the repetitions of what takes minutes; 0 is no bound.
+	// reps limits the repetitions of workloads that take minutes; 0 means no limit.
 	reps int
 	run  func(b *bench, ctx context.Context, server string, rep int) error
 }
 
-// growthReps is the bound of the parts that fill tables of a million rows.
+// growthReps is the limit for the parts that fill tables of a million rows.
 const growthReps = 2
 
-// stopTimeout is how long a server may take to end.
+// stopTimeout is the time limit for the end of a server.
 const stopTimeout = 10 * time.Second
 
 // partTimeout ends a part on a server that hangs.
 const partTimeout = 10 * time.Minute
 
-// parts are all parts, in the order in which they run.
+// parts returns all parts, in the order in which they run.
 func parts() []part {
 	bigtable := []string{ours, cbtemulator}
 	return []part{
@@ -95,19 +95,18 @@ type bench struct {
 	reps, rows, items                 int
 	stderr                            io.Writer
 
-	before string // the program with which ours is compared, instead of the peers; see before.go
+	before string // the program to compare with, instead of the peers; see before.go
 	line   string // the command line, for the report
 
 	binaries string // folder of the built programs
-	profiles string // folder for CPU profiles of our server; "" for none, and no peers without
-	profiled int    // how many profiles were begun: each has a file of its own
+	profiles string // folder for CPU profiles of our server, without peers; "" for none
+	profiled int    // number of profiles begun: each has a file of its own
 	raw      string // file of the harness's results, one JSON line each
 	pinned   bool   // server and client have a core each
 }
 
-// measure builds what is compared, runs the named parts and returns the
-// results: all those in the file raw, if it is named. With an error of a part it
-// returns the results of the others.
+// measure builds the programs, runs the named parts and returns the results: all those in the
+// file raw, if it is named. After an error of a part it returns the results of the others.
 func (b *bench) measure(ctx context.Context, names []string, raw string) (*results, error) {
 	scratch, err := b.profiles, error(nil) // the program is needed until its profiles are merged
 	if scratch == "" {
@@ -134,7 +133,7 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 	}
 	elapsed := stopwatch()
 	ran := false
-	var failed []error // what a part measured before stands
+	var failed []error // earlier results of a part stay
 	for _, p := range parts() {
 		if !slices.Contains(names, p.name) {
 			continue
@@ -169,7 +168,7 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 	return rs, errors.Join(append(failed, err)...)
 }
 
-// servers are those of a part, in the order in which they work in a repetition.
+// servers returns the servers of a part, in their order of work in a repetition.
 func (b *bench) servers(p part, rep int) []string {
 	if b.before != "" {
 		return beforeOrder(rep)
@@ -180,9 +179,9 @@ func (b *bench) servers(p part, rep int) []string {
 // build builds our program, the harness and the peers, or copies the program of
 // -before.
 func (b *bench) build(ctx context.Context, names []string) error {
-	how := []string{"-pgo=" + shippedProfile} // as it is shipped: see the Makefile
+	how := []string{"-pgo=" + shippedProfile} // as shipped: see the Makefile
 	if b.profiles != "" {
-		how = []string{"-pgo=off", "-trimpath"} // a profile depends on none before, and names no folder of this machine
+		how = []string{"-pgo=off", "-trimpath"} // a profile is independent of earlier ones, and names no folder of this machine
 	}
 	if b.before != "" {
 		var err error
@@ -200,9 +199,8 @@ func (b *bench) build(ctx context.Context, names []string) error {
 			return fmt.Errorf("-before: %w", err)
 		}
 	}
-	// What a linker wrote is read into memory in smaller pieces than a copy of it,
-	// and takes a tenth more CPU for a while. The peers' are copies, as is a program
-	// that was downloaded.
+	// The output of a linker is loaded in smaller pieces than a copy of it, and takes a tenth
+	// more CPU for a while. The peers' programs are copies, as is a downloaded program.
 	copies := map[string]string{ourProgram: linked}
 	if b.before != "" {
 		copies[before], copies[beforeAgain] = b.before, b.before
@@ -222,7 +220,7 @@ func (b *bench) build(ctx context.Context, names []string) error {
 		}
 	}
 	if b.before != "" {
-		return nil // there are no peers
+		return nil // without peers
 	}
 	kept := filepath.Join(b.cache, "bin")
 	if err := os.MkdirAll(kept, 0o777); err != nil {
@@ -305,13 +303,13 @@ func (b *bench) client(ctx context.Context, program string, args ...string) erro
 	return b.command(ctx, ".", []string{"GOMAXPROCS=1"}, argv[0], argv[1:]...)
 }
 
-// together runs the harness with a server in its process, which have the cores
-// that else a client and a server have.
+// together runs the harness with a server in its process. It has the cores that a client and a
+// server have otherwise.
 func (b *bench) together(ctx context.Context, args ...string) error {
 	return b.command(ctx, ".", []string{"GOMAXPROCS=2"}, b.harnessProgram(), args...)
 }
 
-// argv is the command line of a server that opens one endpoint at addr.
+// argv returns the command line of a server that opens one endpoint at addr.
 func (b *bench) argv(server, addr, data string, dynamoDB bool) []string {
 	host, port, _ := net.SplitHostPort(addr)
 	switch server {
@@ -362,7 +360,7 @@ func serving(ctx context.Context, addr string, env, argv []string, work func(pid
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), env...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // a profile is written at a clean end
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // a profile needs a clean end
 	cmd.WaitDelay = stopTimeout
 	if err := cmd.Start(); err != nil {
 		cancel()
@@ -370,7 +368,7 @@ func serving(ctx context.Context, addr string, env, argv []string, work func(pid
 	}
 	defer func() {
 		cancel()
-		_ = cmd.Wait() // its code is that of who ended it
+		_ = cmd.Wait() // its code is the signal's
 	}()
 	if err := waitFor(ctx, addr); err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
@@ -386,7 +384,7 @@ func freeAddr() (string, error) {
 	return lis.Addr().String(), lis.Close()
 }
 
-// waitFor dials addr until somebody answers.
+// waitFor dials addr until a server answers.
 func waitFor(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

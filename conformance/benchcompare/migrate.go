@@ -13,10 +13,9 @@ import (
 	"syscall"
 )
 
-// migrate times `tabletop migrate verify`, which infers a mapping for an export,
-// loads it into a private store in memory and verifies every item: once for
-// each size of -migration. The memory is the peak, and that of the process with
-// the store in it.
+// migrate times `tabletop migrate verify`, which infers a mapping for an export, loads it into
+// a private store in memory and verifies every item: once for each size of -migration. The
+// memory is the peak of the process, which includes the store.
 func (b *bench) migrate(ctx context.Context, server string, rep int) (err error) {
 	dir, err := os.MkdirTemp("", "benchcompare-export")
 	if err != nil {
@@ -41,7 +40,7 @@ func (b *bench) migrate(ctx context.Context, server string, rep int) (err error)
 		seconds := elapsed().Seconds()
 		r := result{Run: rep, Target: server, Workload: "migrate/" + size, Ops: items, Seconds: seconds, OpsPerS: float64(items) / seconds}
 		if used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-			r.RSSMB = float64(used.Maxrss) / 1024 // of KiB, as Linux counts
+			r.RSSMB = float64(used.Maxrss) / 1024 // in KiB, the unit of Linux
 			r.ServerUs = float64(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime()) / float64(items) / 1e3
 		}
 		out = append(out, r)
@@ -57,7 +56,7 @@ func writeExport(file string, items int) error {
 	}
 	w := bufio.NewWriterSize(f, 1<<20)
 	for i := range items {
-		i = i * 7919 % items // in no order, and each once
+		i = i * 7919 % items // in a scattered order, each once
 		_, _ = fmt.Fprintf(w, `{"pk":{"S":"customer#%07d"},"sk":{"S":"order#%03d"},"total":{"N":"%d.5"},"state":{"S":"paid"},"lines":{"L":[{"S":"sku-%d"},{"N":"%d"}]},"gift":{"BOOL":%t}}`+"\n",
 			i/10, i%10, i%1000, i%97, i%7, i%3 == 0)
 	}

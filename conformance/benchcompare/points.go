@@ -16,12 +16,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// pointsCommand is the argument that makes the program a client of one server,
-// in a process of its own as the load harness is.
+// pointsCommand is the argument that makes the program a client of one server, in a process of
+// its own like the load harness.
 const pointsCommand = "points"
 
-// points measures the calls on single rows that the harness makes at fewer
-// degrees of concurrency: at 1, 8 and 64 at once, those of the harness left out.
+// points measures the calls on single rows at 1, 8 and 64 concurrent calls, except for the
+// combinations that the harness measures.
 func (b *bench) points(ctx context.Context, server string, rep int) error {
 	return b.own(ctx, server, rep, pointsCommand, "-rows", strconv.Itoa(b.rows), "-ops", "10000")
 }
@@ -32,13 +32,13 @@ type pointLoad struct {
 	data btpb.BigtableClient
 }
 
-// The table, whose rows are as the harness's: three cells, 1 KB.
+// The table, whose rows are like the harness's: three cells, 1 KB.
 const (
 	pointParent   = "projects/p/instances/i"
 	pointTable    = pointParent + "/tables/points"
 	pointCellSize = 1024 / 3
 	pointBatch    = 500
-	pointCounters = 10_000 // rows that have one
+	pointCounters = 10_000 // number of rows with a counter
 )
 
 // measurePoints fills a table and runs the workloads on it.
@@ -169,7 +169,7 @@ func each[M any](recv func() (M, error), fn func(M) error) error {
 	}
 }
 
-// key is that of any row.
+// key returns the key of a random row.
 func (l pointLoad) key(rng *rand.Rand) []byte { return pointKey(rng.IntN(l.rows)) }
 
 func pointKey(i int) []byte { return fmt.Appendf(nil, "user%010d", i) }

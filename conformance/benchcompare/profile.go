@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 )
 
-// profile runs parts against our server alone, and writes a CPU profile of all
-// its runs to a file, by which the compiler can optimize: see `make pgo`. The
-// profile names no folder of this machine: the program is built with -trimpath, and
-// pprof takes the program's own name from its arguments.
+// profile runs parts only against our server, and writes a CPU profile of all its runs to a
+// file for the compiler's optimizer: see `make pgo`. The profile names no folder of this
+// machine: the program is built with -trimpath, and pprof takes the program's own name from
+// its arguments.
 func (b *bench) profile(ctx context.Context, parts []string, file string) (err error) {
 	if file, err = filepath.Abs(file); err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// notesHeading begins what is below the tables: what make distance measures, and what
-// people write of what a report cannot tell. A new report keeps it.
+// notesHeading begins the text below the tables: the output of make distance, and notes by
+// people. A new report keeps it.
 const notesHeading = "\n## Round trips\n"
 
 // notesOf returns the notes of a report, "" if there are none.
@@ -31,9 +31,8 @@ func notesOf(file string) (string, error) {
 	return "", err
 }
 
-// report writes the table of targets, and counts those that do not hold, for
-// which failing is enough. What was not measured has a row too, and does not
-// count.
+// report returns the table of targets, and the number of those that do not hold, for which
+// failing is enough. A missing measurement has a row too, and does not count.
 func report(rs *results, b *bench) (text string, missed int) {
 	var w strings.Builder
 	fmt.Fprintf(&w, "# Performance\n\n")
@@ -61,7 +60,7 @@ func report(rs *results, b *bench) (text string, missed int) {
 			group = nil
 		}
 		switch row.verdict {
-		case notMeasured, becameSlower, becameFaster: // the last two are of no target
+		case notMeasured, becameSlower, becameFaster: // the last two have no target
 		case noTarget:
 			continue
 		case holds:
@@ -93,7 +92,7 @@ func writeGroup(w io.Writer, name string, rows []reportRow) {
 	}
 }
 
-// verdict is the last word of a row.
+// verdict is the last column of a row.
 type verdict string
 
 const (
@@ -156,7 +155,7 @@ func (t target) judge(rs *results) reportRow {
 	return row
 }
 
-// processor is the name of the machine's processor, "" if it does not say.
+// processor returns the name of the machine's processor, "" if it is unknown.
 func processor() string {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -170,7 +169,7 @@ func processor() string {
 	return ""
 }
 
-// figure is a number with three digits.
+// figure returns a number with three digits.
 func figure(v float64, ok bool) string {
 	if !ok {
 		return "–"

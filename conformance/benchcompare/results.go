@@ -37,11 +37,11 @@ type result struct {
 	ServerUs float64 `json:"server_cpu_us"`
 	Errors   int     `json:"errors"`
 	Note     string  `json:"note"`
-	Date     string  `json:"date,omitempty"` // of a command: the day on which it ended
+	Date     string  `json:"date,omitempty"` // of a command: the day of its end
 }
 
-// results holds the repetitions of each workload on each server, and which
-// commands measured them, as Note says, in how many Seconds and on which Date.
+// results has the repetitions of each workload on each server, and the commands that measured
+// them, in Note, with their Seconds and Date.
 type results struct {
 	runs     map[point][]result
 	commands []result
@@ -76,7 +76,7 @@ func readResults(file string) (*results, error) {
 	return rs, lines.Err()
 }
 
-// repetitions says how often points were measured: the fewest and the most.
+// repetitions returns how often points were measured: the fewest and the most.
 func (rs *results) repetitions() string {
 	least, most := 0, 0
 	for _, runs := range rs.runs {
@@ -91,8 +91,7 @@ func (rs *results) repetitions() string {
 	return fmt.Sprintf("%d to %d", least, most)
 }
 
-// failure returns what ended the first repetition of a point that failed, "" if
-// none did.
+// failure returns the error of the first failed repetition of a point, "" without a failure.
 func (rs *results) failure(p point) string {
 	for _, r := range rs.runs[p] {
 		if r.Errors > 0 {
@@ -102,8 +101,8 @@ func (rs *results) failure(p point) string {
 	return ""
 }
 
-// median returns the median of a metric over the repetitions of a point, and
-// whether there is one: a repetition that failed has none.
+// median returns the median of a metric over the successful repetitions of a point, and
+// whether there are any.
 func (rs *results) median(p point, metric func(result) float64) (float64, bool) {
 	var values []float64
 	for _, r := range rs.runs[p] {
@@ -117,7 +116,7 @@ func (rs *results) median(p point, metric func(result) float64) (float64, bool) 
 	return middle(values), true
 }
 
-// middle is the median of some values; one at least.
+// middle returns the median of at least one value.
 func middle(values []float64) float64 {
 	slices.Sort(values)
 	at := len(values) / 2
@@ -127,9 +126,8 @@ func middle(values []float64) float64 {
 	return (values[at-1] + values[at]) / 2
 }
 
-// goBenchmarks runs the project's own benchmarks of what the harness lacks.
-// Each is a pair of sub-benchmarks, of ours and of what it is compared with,
-// run in turn in one process.
+// goBenchmarks runs the project's own benchmarks of cases that the harness lacks. Each is a
+// pair of sub-benchmarks, ours and its counterpart, run in turn in one process.
 func (b *bench) goBenchmarks(ctx context.Context, _ string, rep int) error {
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", "^BenchmarkCompare", "-benchtime", "1s",
 		"./engine", "./emu", "./testkit", "./facade", "./control/internal/requests")
@@ -155,12 +153,12 @@ func appendResults(file string, rs []result) error {
 	return errors.Join(err, f.Close())
 }
 
-// today is the day of what is measured now.
+// today returns the day of the present measurement.
 func today() string {
 	return time.Now().UTC().Format(time.DateOnly) //nolint:forbidigo // what is measured is dated
 }
 
-// stopwatch begins to measure, and returns how long it has.
+// stopwatch starts a measurement, and returns a function for the time since.
 func stopwatch() func() time.Duration {
 	began := time.Now()                                      //nolint:forbidigo // what is measured is the time of day
 	return func() time.Duration { return time.Since(began) } //nolint:forbidigo // likewise
@@ -169,14 +167,14 @@ func stopwatch() func() time.Duration {
 // goBenchmarkLine is BenchmarkCompareRowRead/engine-2  1000  2000 ns/op  1500 cpu-ns/op.
 var goBenchmarkLine = regexp.MustCompile(`(?m)^BenchmarkCompare([^/\s]+)/([^\s]+?)(?:-\d+)?\s+(\d+)\s+([0-9.]+) ns/op(?:\s+([0-9.]+) cpu-ns/op)?`)
 
-// parseGoBenchmarks makes results of `go test -bench` output: the workload is
-// the benchmark's name, the server the sub-benchmark's.
+// parseGoBenchmarks converts the output of `go test -bench` to results: the workload is the
+// benchmark's name, the server the sub-benchmark's.
 func parseGoBenchmarks(text string, rep int) []result {
 	var out []result
 	for _, m := range goBenchmarkLine.FindAllStringSubmatch(text, -1) {
 		n, _ := strconv.Atoi(m[3])
 		ns, _ := strconv.ParseFloat(m[4], 64)
-		cpu, _ := strconv.ParseFloat(m[5], 64) // of those that report it
+		cpu, _ := strconv.ParseFloat(m[5], 64) // only some report it
 		out = append(out, result{Run: rep, Target: m[2], Workload: "go/" + m[1], Ops: n, P50us: ns / 1e3, ServerUs: cpu / 1e3})
 	}
 	return out

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// metric is what is compared of two results.
+// metric is the compared figure of two results.
 type metric struct {
 	name  string
 	value func(result) float64
@@ -25,19 +25,19 @@ var (
 	rate      = metric{"rate", func(r result) float64 { return max(r.OpsPerS, r.UnitsPS) }}
 )
 
-// target is a ratio that has to hold.
+// target is a required ratio.
 type target struct {
 	group  string
 	metric metric
 	ours   point
-	peer   point // none: the limit is of the figure itself
-	// limit is the bound of ours/peer: at most, or at least where atLeast. 0 is
-	// no bound: the row is there to be read.
+	peer   point // empty: the limit applies to the figure itself
+	// limit is the largest ours/peer, or the smallest with atLeast. 0 means no limit: the row
+	// is only informative.
 	limit   float64
 	atLeast bool
 }
 
-// targets are the rows of the report, by group.
+// targets returns the rows of the report, by group.
 func (b *bench) targets() []target {
 	var out []target
 	beside := func(group, peer string, m metric, limit float64, workloads ...string) {
@@ -48,7 +48,7 @@ func (b *bench) targets() []target {
 	itself := func(group string, m metric, w, than string, limit float64) {
 		out = append(out, target{group: group, metric: m, ours: point{ours, w}, peer: point{ours, than}, limit: limit})
 	}
-	// about is a row of what has no target.
+	// about adds a row without a target.
 	about := func(group string, m metric, mine, than point) {
 		out = append(out, target{group: group, metric: m, ours: mine, peer: than})
 	}
@@ -110,7 +110,7 @@ func (b *bench) targets() []target {
 			target{group: ddb, metric: p50, ours: point{"round-tripper", w}, peer: point{"http", w}, limit: 0.8},
 			target{group: ddb, metric: p50, ours: point{"direct", w}, peer: point{"http", w}, limit: 0.6})
 	}
-	// The steadiest measure of what the same request costs either side.
+	// The steadiest measure of the cost of the same request on either side.
 	const near = "Near: server CPU a request"
 	beside(near, cbtemulator, serverCPU, 1.0, "write1k/c1", "read/c1", "read/c8", "checkandmutate", "rmw/hot", "wide/100000/random/write")
 	beside(near, dynoxide, serverCPU, 1.0, "get/c1", "get/c8", "put1k/c1", "put1k/c8", "put/conditional", "update/add/hot", "update/add/spread",

@@ -1,13 +1,11 @@
-// Command bigtable-client runs the integration tests of the official Go client,
-// unchanged, against a tabletop binary, and compares each outcome with the one
-// declared in declared.txt. It fails if an outcome differs, in either
-// direction, or if the client has a test that is not declared.
+// Command bigtable-client runs the integration tests of the official Go client, unchanged,
+// against a tabletop binary, and compares each outcome with the one declared in declared.txt.
+// It fails if an outcome differs in either direction, or if the client has an undeclared test.
 //
 //	go run -C conformance ./bigtable-client ../bin/tabletop [TEST...]
 //
-// The tests come from the client module named in go.mod. Each runs in a process
-// of its own, as it would against the service (-it.use-prod); only
-// BIGTABLE_EMULATOR_HOST names the server.
+// The tests come from the client module named in go.mod. Each runs in a process of its own, as
+// it would against the service (-it.use-prod); only BIGTABLE_EMULATOR_HOST names the server.
 package main
 
 import (
@@ -31,7 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
 
-// What the tests are told that they run against.
+// The settings of the tests for their server.
 const (
 	project  = "p"
 	instance = "i"
@@ -41,19 +39,19 @@ const (
 //go:embed declared.txt
 var declared string
 
-// outcome is how a test is declared to end.
+// outcome is the declared end of a test.
 type outcome string
 
 const (
 	passes outcome = "pass"
 	skips  outcome = "skip" // by its own decision
 	later  outcome = "later"
-	// noServer is a test that no server can pass where this one runs.
+	// noServer is a test that no server can pass on this machine.
 	noServer outcome = "no-server"
-	// limited fails since a client that dials BIGTABLE_EMULATOR_HOST receives
-	// 4 MiB at most, and passes with the 256 MiB that it receives otherwise.
+	// limited fails because a client with BIGTABLE_EMULATOR_HOST receives at most 4 MiB, and
+	// passes with its usual 256 MiB.
 	limited outcome = "limited"
-	// elsewhere is not run: the test brings the server that it talks to.
+	// elsewhere is not run: the test has a server of its own.
 	elsewhere outcome = "elsewhere"
 )
 
@@ -61,7 +59,7 @@ const (
 type declaration struct {
 	test    string
 	outcome outcome
-	says    string // what the output of a test that does not pass must contain
+	says    string // required text in the output of a test that does not pass
 	why     string
 }
 
@@ -159,22 +157,21 @@ func parse(text string) ([]declaration, error) {
 	return out, nil
 }
 
-// binaries are the client's tests: as published, and with the receive limit
-// that the client sets for the service set for an emulator too.
+// binaries are the client's tests: as published, and with the receive limit for the service
+// applied to an emulator too.
 type binaries struct {
-	dir               string // of the client's module, which has their test data
+	dir               string // of the client's module, with their test data
 	published, raised string
 }
 
-// The client dials an emulator in internal/option/option.go, without options
-// of its own but these.
+// The client dials an emulator in internal/option/option.go, only with these options of its
+// own.
 const (
 	dialsWith = "grpc.WithTransportCredentials(insecure.NewCredentials())"
 	raised    = dialsWith + ", grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(1<<28))"
 )
 
-// build compiles the client's tests where their module lies, which brings all
-// that they depend on.
+// build compiles the client's tests in their module, which provides all dependencies.
 func build(ctx context.Context, dir string) (*binaries, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "cloud.google.com/go/bigtable").Output()
 	if err != nil {
@@ -206,7 +203,7 @@ func build(ctx context.Context, dir string) (*binaries, error) {
 	return b, nil
 }
 
-// complete refuses a list that does not name exactly the tests there are.
+// complete rejects a list that does not name exactly the existing tests.
 func complete(ctx context.Context, binary string, declarations []declaration) error {
 	out, err := exec.CommandContext(ctx, binary, "-test.list", "^TestIntegration_").Output()
 	if err != nil {
@@ -225,7 +222,7 @@ func complete(ctx context.Context, binary string, declarations []declaration) er
 	return nil
 }
 
-// serve starts the server and returns where it listens.
+// serve starts the server and returns its address.
 func serve(ctx context.Context, binary string) (addr string, stop func(), err error) {
 	server := exec.CommandContext(ctx, binary, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
 	server.Stderr = os.Stderr
@@ -249,7 +246,7 @@ func serve(ctx context.Context, binary string) (addr string, stop func(), err er
 	return ready.Exports["BIGTABLE_EMULATOR_HOST"], stop, nil
 }
 
-// createInstance makes the instance that the tests ask to be there.
+// createInstance creates the instance that the tests require.
 func createInstance(ctx context.Context, addr string) error {
 	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -263,7 +260,7 @@ func createInstance(ctx context.Context, addr string) error {
 	return err
 }
 
-// check runs a test and says in what its end differs from what is declared.
+// check runs a test and returns the difference between its end and the declared one.
 func (b *binaries) check(ctx context.Context, addr string, d declaration) string {
 	if d.outcome == elsewhere {
 		return ""
@@ -291,12 +288,13 @@ func (b *binaries) check(ctx context.Context, addr string, d declaration) string
 // test runs one test in a process and returns its end, PASS, FAIL or SKIP, and
 // the end of its output.
 func (b *binaries) test(ctx context.Context, binary, addr, name string) (end, output string) {
-	// One subtest at a time: those of CreateAppProfile make their ids in one
-	// buffer that they share, and two at once can ask for the same id.
+	// One subtest at a time: those of CreateAppProfile make their ids in a shared buffer, and
+	// two concurrent ones can use the same id.
 	cmd := exec.CommandContext(ctx, binary, "-test.run", "^TestIntegration_"+name+"$", "-test.v", "-test.timeout=2m", "-test.parallel=1",
 		"-it.use-prod", "-it.project="+project, "-it.instance="+instance, "-it.cluster="+cluster, "-it.table=t")
 	cmd.Dir = b.dir
-	// The keys are of the region in which the client's tests create instances; nobody looks for them.
+	// The keys name the region in which the client's tests create instances; they are not
+	// verified.
 	cmd.Env = append(os.Environ(), "BIGTABLE_EMULATOR_HOST="+addr,
 		"GCLOUD_TESTS_BIGTABLE_KEYRING=projects/"+project+"/locations/us-central1/keyRings/tests")
 	out, err := cmd.CombinedOutput()

@@ -15,8 +15,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
 
-// TestClients: what docs/control.md promises, by each client: items, snapshots, faults, time, all that ctl has, two
-// workers at a time with a server each, and servers that do not answer.
+// TestClients: each client has the features in docs/control.md: items, snapshots, faults,
+// time, all commands of ctl, two concurrent workers with a server each, and servers that do
+// not answer.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	binary, err := program.Path(t.Context())
@@ -29,8 +30,8 @@ func TestClients(t *testing.T) {
 	})
 	for _, c := range []struct {
 		name, dir string
-		needs     string   // a program
-		compile   []string // to the folder in its last word; nil: it need not be
+		needs     string   // a required program
+		compile   []string // compiler, with the output folder as its last word; nil: not compiled
 		run       []string
 	}{
 		{name: "python", dir: "python", needs: "python3", run: []string{"python3", "-B", "-m", "unittest", "-v", "test_tabletop"}},
@@ -73,7 +74,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// serve starts a server that ends with the test, and returns what it says to export.
+// serve starts a server that ends with the test, and returns the variables that it exports.
 func serve(t *testing.T, binary string) (exports []string) {
 	t.Helper()
 	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0", "--fixtures", "../../fixtures/subjects")

@@ -9,13 +9,14 @@ import (
 	"testing"
 )
 
-// renamed are the verbs of ctl whose method has another name, as Python writes it.
+// renamed are the commands of ctl whose method has another name, as in Python.
 var renamed = map[string]string{"put": "put_items", "write": "put_rows", "delete": "delete_table", "diff": "changes_since"}
 
-// further are methods of the clients that are no verb of ctl.
+// further are methods of the clients that are not commands of ctl.
 var further = []string{"call"}
 
-// surface: what tabletop ctl has, every client has, and the types of the one for JavaScript too.
+// surface checks that every client has all commands of tabletop ctl, and the JavaScript client
+// also their types.
 func surface(t *testing.T, binary string) {
 	t.Helper()
 	help, err := exec.CommandContext(t.Context(), binary, "ctl", "help").Output()
@@ -36,7 +37,7 @@ func surface(t *testing.T, binary string) {
 	for _, file := range []struct {
 		path   string
 		camel  bool
-		method string // a pattern with the name in place of NAME
+		method string // a pattern with NAME in place of the name
 	}{
 		{"python/tabletop.py", false, `(?m)^    def NAME\(self`},
 		{"javascript/tabletop.mjs", true, `(?m)^\t(async )?NAME\(`},

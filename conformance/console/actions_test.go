@@ -17,13 +17,13 @@ func (p *tab) click(selector string) {
 	ask[bool](p, fmt.Sprintf(`document.querySelector(%q).click(), true`, selector))
 }
 
-// point points at an element, and goes on doing so. There may be none.
+// point moves the pointer to an element, if it exists, and keeps it there.
 func (p *tab) point(selector string) {
 	p.t.Helper()
 	ask[bool](p, fmt.Sprintf(`document.querySelector(%q)?.dispatchEvent(new MouseEvent('mouseenter')), new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`, selector))
 }
 
-// pushButton clicks the first button with a label that can be seen.
+// pushButton clicks the first visible button with a label.
 func (p *tab) pushButton(label string) {
 	p.t.Helper()
 	if !ask[bool](p, fmt.Sprintf(`((b) => { b?.click(); return !!b; })([...document.querySelectorAll('button')].find((b) => b.textContent === %q))`, label)) {
@@ -31,13 +31,13 @@ func (p *tab) pushButton(label string) {
 	}
 }
 
-// resize makes the window smaller or larger.
+// resize changes the size of the window.
 func (p *tab) resize(width, height int64) {
 	p.t.Helper()
 	p.do(chromedp.EmulateViewport(width, height))
 }
 
-// fill gives a field a value, as typing does.
+// fill sets the value of a field, as typing does.
 func (p *tab) fill(selector, value string) {
 	p.t.Helper()
 	ask[bool](p, fmt.Sprintf(`((e) => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})); return true; })(document.querySelector(%q))`, value, selector))
@@ -48,8 +48,8 @@ func (p *tab) scrollTo(selector string, top int) {
 	ask[int](p, fmt.Sprintf(`document.querySelector(%q).scrollTop = %d`, selector, top))
 }
 
-// hoverAll points at each attribute of the row that is open, and at each cell that is seen, and returns what
-// is not lit as the API says.
+// hoverAll points at each attribute of the open row, and at each visible cell, and returns
+// highlights that differ from the API's.
 const hoverAll = `(async () => {
 	const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 	const wrong = [];
@@ -82,7 +82,8 @@ const hoverAll = `(async () => {
 	return wrong;
 })()`
 
-// editAll takes each attribute from the item that is open, and returns what is shown of the cells but not so by the API.
+// editAll removes each attribute from the open item, and returns shown cells that differ from
+// the API's.
 const editAll = `(async () => {
 	const area = document.querySelector('dialog textarea');
 	const whole = JSON.parse(area.value);

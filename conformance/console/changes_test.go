@@ -7,7 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// TestChanges: the lab shows what changed since a snapshot, as rows with the cells that differ and as items.
+// TestChanges: the lab shows the changes since a snapshot, as rows with the changed cells and
+// as items.
 func TestChanges(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)

@@ -25,8 +25,8 @@ import (
 
 const token = labserver.Token
 
-// browser starts Chromium. Without REPORT_CHECK in the environment, which make
-// report-check sets, the test is skipped. REPORT_SHOTS names a folder for pictures.
+// browser starts Chromium. Without REPORT_CHECK in the environment, which make report-check
+// sets, the test is skipped. REPORT_SHOTS names a folder for pictures.
 func browser(t *testing.T) context.Context {
 	t.Helper()
 	if os.Getenv("REPORT_CHECK") == "" {
@@ -74,7 +74,7 @@ func start(t *testing.T) *server {
 
 func serverOf(s *labserver.Server) *server { return &server{s.Lab, s.DynamoDB, s.URL} }
 
-// startFixture starts a server that holds a shipped fixture.
+// startFixture starts a server with the data of a shipped fixture.
 func startFixture(t *testing.T, name string) (*server, *mapping.Mapping) {
 	t.Helper()
 	s := startWith(t, labserver.Options{Fixture: name})
@@ -92,7 +92,7 @@ func startWith(t *testing.T, o labserver.Options) *labserver.Server {
 	return labserver.Start(t, o)
 }
 
-// tab is a page of the browser, and what it complained of.
+// tab is a page of the browser, with its complaints.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -102,7 +102,7 @@ type tab struct {
 	said []string // guarded by mu
 }
 
-// open makes a tab and signs it in.
+// open opens a tab and signs it in.
 func open(t *testing.T, ctx context.Context, srv *server) *tab {
 	t.Helper()
 	ctx, end := chromedp.NewContext(ctx)
@@ -138,14 +138,14 @@ func (p *tab) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// ready waits until the page of a path has all that it shows.
+// ready waits until the page of a path is complete.
 func (p *tab) ready(path string) {
 	p.t.Helper()
 	path, _, _ = strings.Cut(path, "?")
 	p.until(fmt.Sprintf("decodeURIComponent(document.documentElement.dataset.ready ?? '') === decodeURIComponent(%q)", path))
 }
 
-// until waits until an expression is true, for five minutes at most.
+// until waits until an expression is true, at most five minutes.
 func (p *tab) until(expression string) {
 	p.t.Helper()
 	if !ask[bool](p, fmt.Sprintf(`new Promise((done) => {
@@ -162,7 +162,7 @@ func (p *tab) visit(path string) {
 	p.ready(path)
 }
 
-// ask evaluates an expression in the page, or what it promises.
+// ask evaluates an expression in the page, and awaits a promise.
 func ask[T any](p *tab, expression string) T {
 	p.t.Helper()
 	out, err := chromedp.Run(p.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
@@ -178,7 +178,7 @@ func (p *tab) complaints() []string {
 	return p.said
 }
 
-// sound fails the test if the page complained, or obeyed the data that it shows.
+// sound fails the test if the page has complaints, or executed the data that it shows.
 func (p *tab) sound(what string) {
 	p.t.Helper()
 	if said := p.complaints(); len(said) > 0 {
@@ -198,7 +198,7 @@ func (p *tab) sound(what string) {
 	}
 }
 
-// shoot makes pictures of the page, light and dark.
+// shoot takes pictures of the page, light and dark.
 func (p *tab) shoot(name string) {
 	p.t.Helper()
 	folder := os.Getenv("REPORT_SHOTS")

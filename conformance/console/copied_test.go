@@ -12,10 +12,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// copying makes the clipboard of the page one that can be asked.
+// copying replaces the clipboard of the page by one that the test can read.
 const copying = `navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }, true`
 
-// copied clicks a button, the last with that label, and returns what it copies.
+// copied clicks the last button with that label, and returns the copied text.
 func (p *tab) copied(label string) string {
 	p.t.Helper()
 	ask[bool](p, "globalThis.copied = null, true")
@@ -24,7 +24,8 @@ func (p *tab) copied(label string) string {
 	return ask[string](p, "globalThis.copied")
 }
 
-// builds fails the test unless pieces of code compile in a test that has the clients of both endpoints.
+// builds fails the test unless pieces of code compile in a test that has the clients of both
+// endpoints.
 func builds(t *testing.T, pieces ...string) {
 	t.Helper()
 	var text strings.Builder
@@ -55,7 +56,7 @@ var (
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "copied.go")
-	// The compiler sees a folder of the main module that does not exist.
+	// The compiler gets a virtual folder in the main module.
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +78,8 @@ var (
 	}
 }
 
-// TestCopied_Faults: the code of a fault has all of its conditions, before it is armed and after, and compiles.
+// TestCopied_Faults: the code of a fault has all of its conditions, before and after it is
+// armed, and compiles.
 func TestCopied_Faults(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -129,7 +131,7 @@ func TestCopied_Faults(t *testing.T) {
 		p.until(fmt.Sprintf("document.querySelectorAll('[data-fault]').length === %d", faults+1))
 		pieces = append(pieces, c.want)
 	}
-	// They are listed by endpoint, in their order.
+	// They are sorted by endpoint, in their order.
 	if got, want := p.copied("Copy all as testkit code"), strings.Join(pieces, "\n"); got != want {
 		t.Errorf("armed they are\n%s, want\n%s", got, want)
 	}
@@ -151,7 +153,7 @@ func TestCopied_Faults(t *testing.T) {
 	p.sound("copy")
 	builds(t, pieces...)
 
-	// What testkit has no word for is not left out.
+	// Conditions that testkit cannot express are not omitted.
 	p.fill("textarea", `{"endpoint":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","item":{"id":{"L":[]}}}`)
 	ask[bool](p, "globalThis.copied = null, true")
 	ask[bool](p, `[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Copy as testkit code').at(-1).click(), true`)

@@ -19,8 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
-// TestRequests_Live: what a client asks for appears without a reload, and a DynamoDB request opens into the calls of
-// Bigtable that it became.
+// TestRequests_Live: a client's requests appear without a reload, and a DynamoDB request
+// expands to its Bigtable calls.
 func TestRequests_Live(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -62,7 +62,7 @@ func TestRequests_Live(t *testing.T) {
 	}
 	p.click("[data-request] button")
 	p.until("document.querySelectorAll('[data-request]').length > 6")
-	// What would be a file is caught before it is written.
+	// Intercept the file before it is written.
 	ask[bool](p, `URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.saved = text; }); return '#'; }, true`)
 	p.pushButton("Save as access pattern")
 	p.until("!!globalThis.saved")
@@ -73,7 +73,8 @@ func TestRequests_Live(t *testing.T) {
 	p.shoot("requests-live")
 }
 
-// TestRequests_Paused: of what comes in a pause the page keeps as much as of the rest, and says how much came.
+// TestRequests_Paused: during a pause the page keeps as many requests as otherwise, and shows
+// how many arrived.
 func TestRequests_Paused(t *testing.T) {
 	const come = 5200
 	ctx := browser(t)
@@ -85,7 +86,7 @@ func TestRequests_Paused(t *testing.T) {
 	p.pushButton("Pause")
 	for i := range come {
 		srv.set(t, "rows", fmt.Sprint(i), btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
-		if i%500 == 499 { // the server forgets what is 5,000 ago
+		if i%500 == 499 { // the server forgets requests older than the last 5,000
 			p.until(fmt.Sprintf("document.body.innerText.replaceAll(',', '').includes(' %d since the pause')", i+1))
 		}
 	}
@@ -99,7 +100,7 @@ func TestRequests_Paused(t *testing.T) {
 	p.sound("a pause")
 }
 
-// TestItem_Edit: an item that is put shows what would change before, and the table has it after.
+// TestItem_Edit: putting an item first shows the changes, and then the table has it.
 func TestItem_Edit(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -133,7 +134,8 @@ func TestItem_Edit(t *testing.T) {
 	p.sound("edit")
 }
 
-// TestLab: a fault that the page arms strikes, its hits are counted, and a snapshot is come back to.
+// TestLab: a fault armed on the page takes effect, its hits are counted, and a snapshot can be
+// restored.
 func TestLab(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -143,7 +145,7 @@ func TestLab(t *testing.T) {
 	}
 	p := open(t, ctx, srv)
 	p.visit("/lab")
-	p.fill("textarea", `{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":1,"behindDynamoDB":true}`) // in this process there are no others
+	p.fill("textarea", `{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":1,"behindDynamoDB":true}`) // this process has no other clients
 	p.pushButton("Arm")
 	p.until("!!document.querySelector('[data-fault]')")
 	if err := set("a"); err == nil {
@@ -171,8 +173,8 @@ func TestLab(t *testing.T) {
 	p.shoot("lab")
 }
 
-// lightOf asks which pixels of the map are not the ground, by rows: the moments at which there was something, and of how many
-// the brightness is more than half.
+// lightOf returns the pixels of the map that are not background, by row: the moments with
+// load, and the number of them with more than half of the brightness.
 const lightOf = `((c) => {
 	const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
 	return Array.from({length: c.height}, (_, y) => {
@@ -187,8 +189,8 @@ type line struct {
 	Bright int
 }
 
-// TestKeys: of ten minutes of known load the map shows a diagonal, a line and an even field, the sum is that of the requests, and
-// what is hot, or ascends, is marked with its rule.
+// TestKeys: for ten minutes of known load the map shows a diagonal, a line and an even field,
+// the sum is that of the requests, and hot or ascending keys are marked with their rule.
 func TestKeys(t *testing.T) {
 	const seconds, each = 600, 10
 	ctx := browser(t)
@@ -238,7 +240,8 @@ func TestKeys(t *testing.T) {
 	lines := see("sequential", "Writes go through the keys in order", "L03 key-starts-with-time", "L04 sequential-ids")
 	for y, l := range lines {
 		for _, x := range l.Lit {
-			// A row of the map is of the moments in which its keys were written: the diagonal, one row of the map wide.
+			// A row of the map has the moments in which its keys were written: the diagonal,
+			// one row of the map wide.
 			if at, want := float64(x)/seconds, float64(y)/float64(len(lines)); at < want-0.02 || at > want+0.02 {
 				t.Fatalf("sequential: line %d of %d is lit at %d of %d", y, len(lines), x, seconds)
 			}
@@ -260,7 +263,7 @@ func TestKeys(t *testing.T) {
 
 	lines = see("salted")
 	for y, l := range lines {
-		// Its moments are spread over all of the time: each quarter has some.
+		// Its moments are spread over the whole time: each quarter has some.
 		var quarters [4]int
 		for _, x := range l.Lit {
 			quarters[min(3, 4*x/seconds)]++
@@ -273,7 +276,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeys_Few: of few rows each has a large share by itself. A row is hot if it has far more than the others.
+// TestKeys_Few: with few rows each has a large share. A row is hot if it has far more than the
+// others.
 func TestKeys_Few(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -302,7 +306,7 @@ func TestKeys_Few(t *testing.T) {
 	p.sound("uneven")
 }
 
-// TestKeys_LargeRow: a row that is too large is marked beside the map with its rule.
+// TestKeys_LargeRow: an oversized row is marked beside the map with its rule.
 func TestKeys_LargeRow(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -325,7 +329,7 @@ func TestKeys_LargeRow(t *testing.T) {
 	p.shoot("keys-large-row")
 }
 
-// TestQuery: a request is run, and the calls of Bigtable that it became are shown.
+// TestQuery: a request is run, and its Bigtable calls are shown.
 func TestQuery(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -337,11 +341,11 @@ func TestQuery(t *testing.T) {
 	srv.createTable(t, "_first", "f")
 	p := open(t, ctx, srv)
 	p.visit("/query")
-	// The request that is there finds something, and is seen as a whole.
+	// The example request finds items, and is completely visible.
 	if hidden := ask[int](p, "(({scrollHeight, clientHeight}) => scrollHeight - clientHeight)(document.querySelector('textarea'))"); hidden > 0 {
 		t.Errorf("%d pixels of the request are hidden", hidden)
 	}
-	// What would be a file, or is copied, is caught.
+	// Intercept files and the clipboard.
 	ask[bool](p, `URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.saved = text; }); return '#'; }, navigator.clipboard.writeText = async (text) => { globalThis.copied = text; }, true`)
 	p.pushButton("Save as access pattern")
 	p.until("document.querySelector('.toast')?.innerText.includes('run it first')")
@@ -375,7 +379,7 @@ func TestMigration(t *testing.T) {
 	for _, verb := range []string{"Verify", "Lint", "Plan"} {
 		p.pushButton(verb)
 		p.until(fmt.Sprintf("document.querySelector('[data-report]')?.dataset.report === '%s s5-order-entry'", strings.ToLower(verb)))
-		// Lint lays nothing out: it has no rows to count, and no differences.
+		// Lint does not lay out items: it has no rows to count, and no differences.
 		says := ask[string](p, "document.querySelector('main').innerText")
 		for _, laidOut := range []string{"differences\t", "rows\t", " items in "} {
 			if strings.Contains(says, laidOut) != (verb == "Verify") {
@@ -387,7 +391,8 @@ func TestMigration(t *testing.T) {
 	}
 }
 
-// TestMigration_Progress: how far a run is can be seen on the page that began it, and on any other.
+// TestMigration_Progress: the progress of a run is visible on the page that started it, and on
+// any other.
 func TestMigration_Progress(t *testing.T) {
 	ctx := browser(t)
 	files := heldfile.New(os.DirFS("../../fixtures/subjects"), "s2-video/expect/schema.golden")
@@ -413,7 +418,8 @@ func TestMigration_Progress(t *testing.T) {
 	}
 }
 
-// TestNarrow: nothing is wider than half a laptop's screen, and the first Tab reaches the link to the content.
+// TestNarrow: no element is wider than half a laptop's screen, and the first Tab reaches the
+// link to the content.
 func TestNarrow(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -436,7 +442,8 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestTable: families come, change and go from the page, rows are dropped, and the table is deleted.
+// TestTable: families are created, changed and dropped on the page, rows are dropped, and the
+// table is deleted.
 func TestTable(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)

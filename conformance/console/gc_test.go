@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// TestRows_Collected: the cells that the page strikes through are those that garbage collection takes, by rules of
-// versions and ages and by rules of rules.
+// TestRows_Collected: the page strikes through exactly the cells that garbage collection
+// removes, with rules of versions and ages and nested rules.
 func TestRows_Collected(t *testing.T) {
 	t.Parallel()
 	ctx := browser(t)

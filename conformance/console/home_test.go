@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestHome: the lines for clients name an endpoint and what clients ask for beside it; tables of indexes lie under their table.
+// TestHome: the lines for clients have an endpoint and the other settings of clients; tables
+// of indexes are listed under their table.
 func TestHome(t *testing.T) {
 	ctx := browser(t)
 	srv, m := startFixture(t, "s5-order-entry")

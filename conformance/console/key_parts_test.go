@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// TestKeyParts: the keys of rows of a mapping are cut into its parts, which say what they are when pointed at.
+// TestKeyParts: the keys of mapped rows are split into their parts, which show their meaning
+// under the pointer.
 func TestKeyParts(t *testing.T) {
 	ctx := browser(t)
 	srv, m := startFixture(t, "s6-row-keys")

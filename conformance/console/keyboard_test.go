@@ -11,11 +11,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// unreached are the places that Tab has to come to, and has not come to yet. Of some tabs it comes to one, arrows to the others.
+// unreached are the elements that Tab has yet to reach. In a list of tabs it reaches one, and
+// arrows reach the others.
 const unreached = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')]
 	.filter((e) => e.checkVisibility() && !e.disabled && e.tabIndex >= 0 && !e.dataset.reached)`
 
-// TestKeyboard: on each page all that can be used has a name, Tab comes to it, and the parts of the page are landmarks.
+// TestKeyboard: on each page every control has a name and can be reached with Tab, and the
+// parts of the page are landmarks.
 func TestKeyboard(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// TestKeys_Keyboard: in the heat map arrows move a mark, of whose place the page tells, Shift takes in a range, Enter shows only it,
-// and Escape all again.
+// TestKeys_Keyboard: in the heat map arrows move a mark, whose place the page announces, Shift
+// selects a range, Enter shows only that, and Escape shows all again.
 func TestKeys_Keyboard(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)

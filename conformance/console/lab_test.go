@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control"
 )
 
-// control asks the control API, as a program beside the page does.
+// control calls the control API like another program.
 func (s *server) control(t *testing.T, method, path, body string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.url+control.Prefix+path, strings.NewReader(body))
@@ -27,8 +27,8 @@ func (s *server) control(t *testing.T, method, path, body string) {
 	}
 }
 
-// TestLab_Live: what others do with the clock, faults and snapshots is seen without a reload, the clock goes on while it
-// runs, and nobody asks for it again and again.
+// TestLab_Live: changes of the clock, faults and snapshots by others appear without a reload,
+// the shown clock runs with the clock, and the page does not poll.
 func TestLab_Live(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -52,7 +52,7 @@ func TestLab_Live(t *testing.T) {
 	p.until("document.querySelector('header .state').textContent === 'clock 2071-02-03T04:05:06Z · frozen'")
 	p.sound("lab")
 
-	// What is typed stays while others do something.
+	// Typed text survives changes by others.
 	p.fill("[aria-label='Advance by']", "7d")
 	srv.control(t, "POST", "clock", `{"run":true}`)
 	p.until(clock + ".endsWith('running')")
@@ -67,7 +67,7 @@ func TestLab_Live(t *testing.T) {
 		t.Errorf("while the clock goes on the page asks %d times", n)
 	}
 
-	// Of another page the header hears too.
+	// The header of another page is notified too.
 	p.visit("/query")
 	srv.control(t, "POST", "clock", `{"set":"2072-01-01T00:00:00Z"}`)
 	p.until("document.querySelector('header .state').textContent.includes('clock 2072-01-01T00:00:0')")
@@ -77,7 +77,8 @@ func TestLab_Live(t *testing.T) {
 	p.sound("requests")
 }
 
-// beyond are the elements of cards that stand out of their cards, and heads of columns that are written downwards.
+// beyond are the elements of cards that stick out of their cards, and column heads with
+// vertical text.
 const beyond = `(() => {
 	const out = [];
 	for (const card of document.querySelectorAll('.card')) {
@@ -92,7 +93,8 @@ const beyond = `(() => {
 	return out;
 })()`
 
-// TestLab_Width: the faults stand in their card, whatever they are for, in a wide window and in a narrow one.
+// TestLab_Width: the faults stay inside their card, whatever their conditions, in a wide and
+// in a narrow window.
 func TestLab_Width(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -122,7 +124,8 @@ func TestLab_Width(t *testing.T) {
 	}
 }
 
-// TestHome_Live: tables that come and go are seen without a reload, and what was typed into the filter stays.
+// TestHome_Live: created and deleted tables appear and disappear without a reload, and the
+// text in the filter stays.
 func TestHome_Live(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)

@@ -6,12 +6,13 @@ import (
 	"testing"
 )
 
-// cut are the parts of the lines that are seen which do not show all of their text: those that lie beyond the list, and those of a
-// kind that must not be cut.
+// cut are the parts of visible lines whose text is truncated: those that extend beyond the
+// list, and those of a kind that must not be truncated.
 const cut = `[...document.querySelectorAll('.virtual')].flatMap((list) => [...list.querySelectorAll('.line > *')].filter((e) => e.checkVisibility() && e.textContent &&
 	(e.getBoundingClientRect().right > list.getBoundingClientRect().right || e.matches('.whole') && e.scrollWidth > e.clientWidth)).map((e) => e.textContent))`
 
-// TestLists_Whole: on a laptop's screen and on half of one, a line does not run out of its list, and times and durations are whole.
+// TestLists_Whole: on a laptop's screen and on half of one, lines stay inside their list, and
+// times and durations are complete.
 func TestLists_Whole(t *testing.T) {
 	ctx := browser(t)
 	srv, m := startFixture(t, "s4-versions")
@@ -28,7 +29,7 @@ func TestLists_Whole(t *testing.T) {
 			p.sound(path)
 		}
 	}
-	// Versions that are a millisecond apart differ in what is seen of them.
+	// Versions that are a millisecond apart look different.
 	p.visit(table + "/rows")
 	p.until("document.querySelectorAll('[data-cell]').length > 1")
 	if same := ask[int](p, `((all) => all.length - new Set(all).size)([...document.querySelectorAll('[data-cell]')].filter((e) => e.matches('.old')).map((e) => e.querySelector('.whole').textContent + e.textContent))`); same != 0 {
@@ -37,11 +38,11 @@ func TestLists_Whole(t *testing.T) {
 	p.shoot("lists-rows")
 }
 
-// active is the line that a list says it is at, its place and its text.
+// active is the current line of a list: its place and its text.
 const active = `((list) => { const e = document.getElementById(list.getAttribute('aria-activedescendant') ?? ''); return e && list.contains(e) && e.ariaSelected === 'true' ? e.ariaPosInSet : 'none'; })(document.querySelector("[aria-label='%s']"))`
 
-// TestLists_Keyboard: arrows go through the cells, each with the attributes that it carries, and Enter opens one. A list says
-// which line it is at, and a line that stays is the same element.
+// TestLists_Keyboard: arrows move through the cells, each with its attributes, and Enter opens
+// one. A list announces its current line, and a line that stays is the same element.
 func TestLists_Keyboard(t *testing.T) {
 	ctx := browser(t)
 	srv, m := startFixture(t, "s1-catalog")
@@ -86,7 +87,8 @@ func TestLists_Keyboard(t *testing.T) {
 	p.sound("the keyboard in lists")
 	p.shoot("lists-keyboard")
 
-	// In Requests the arrow to the right opens the calls; the request that is chosen stays so when others come.
+	// In Requests the right arrow expands the calls; the selected request stays selected when
+	// others arrive.
 	scan := fmt.Sprintf("fetch('/api/v1/query', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({operation: 'Scan', request: {TableName: %q}})}).then((r) => r.ok)", m.SourceTable())
 	ask[bool](p, scan)
 	p.visit("/requests?f=" + url.QueryEscape("endpoint:ddb op:Scan"))

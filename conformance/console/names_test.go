@@ -10,14 +10,15 @@ import (
 	"testing"
 )
 
-// TestHome_Names: of 100,000 tables the home page shows some, says of how many, and finds those whose name has the text of
-// its filter.
+// TestHome_Names: of 100,000 tables the home page shows some, with the total, and finds those
+// whose name contains the filter's text.
 func TestHome_Names(t *testing.T) {
 	t.Parallel()
 	const tables = 100_000
 	ctx := browser(t)
 	srv := start(t)
-	// To make so many would take longer than the rest of the tests: the list alone is answered here.
+	// Creating so many tables would take longer than the rest of the tests: only the list is
+	// faked.
 	to, err := url.Parse(srv.url)
 	if err != nil {
 		t.Fatal(err)

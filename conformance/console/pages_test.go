@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// common are the pages that no table has.
+// common are the pages that do not belong to a table.
 var common = map[string]string{"home": "/", "requests": "/requests", "query": "/query", "streams": "/streams", "lab": "/lab", "migration": "/migration"}
 
 // see visits pages and looks for complaints.
@@ -56,7 +56,7 @@ func (s *server) client() *btclient.Client {
 	return btclient.New(s.lab.Bigtable().Conn(), "tabletop", "tabletop", btclient.Options{})
 }
 
-// set writes cells of a column "f:name", one a time.
+// set writes cells of a column "f:name", each with its own timestamp.
 func (s *server) set(t *testing.T, table, key string, cells ...btclient.Cell) {
 	t.Helper()
 	for len(cells) > 0 {
@@ -103,7 +103,7 @@ func TestPages_NoToken(t *testing.T) {
 	p.until("!!document.querySelector('input[aria-label=Token]')")
 	p.shoot("token")
 	p.mu.Lock()
-	p.said = nil // a refusal is one
+	p.said = nil // a refusal is a complaint
 	p.mu.Unlock()
 	p.fill("input[aria-label=Token]", token)
 	p.click("form button")
@@ -111,7 +111,7 @@ func TestPages_NoToken(t *testing.T) {
 	p.sound("signed in again")
 }
 
-// texts are what a page must show and never obey.
+// texts are texts that a page must show and never execute.
 var texts = []string{
 	`<script>document.title="owned"</script>`,
 	`"><img src=x onerror="document.title='owned'">`,
@@ -186,14 +186,14 @@ func TestPages_Hostile(t *testing.T) {
 	p.until("!!document.querySelector('dialog[open]')")
 	p.sound("an item")
 	p.shoot("hostile-item")
-	// What a filter asks for comes back as text too.
+	// The text of a filter is shown as text too.
 	p.visit("/requests?f=" + url.QueryEscape(texts[1]))
 	p.sound("a filter")
 }
 
-// TestPages_Fixtures visits the tables of all fixtures. In a row of each rule, pointing at an attribute lights the
-// cells that it became, and pointing at a cell lights the attributes. That what the API says of them is
-// what the mapping wrote, TestCarried_Exactly of control shows.
+// TestPages_Fixtures visits the tables of all fixtures. In a row of each rule, pointing at an
+// attribute highlights its cells, and pointing at a cell highlights its attributes.
+// TestCarried_Exactly of control checks that these match the mapping.
 func TestPages_Fixtures(t *testing.T) {
 	ctx := browser(t)
 	subjects, err := fixtures.Subjects()
@@ -222,8 +222,9 @@ func TestPages_Fixtures(t *testing.T) {
 				p.point("[data-attribute]:not([data-cells=''])")
 				p.shoot(s.Name + "-" + rule)
 			}
-			// Of an item that is opened no cell would change, or it is a copy that is not written; with an attribute more or less those would that the API
-			// tells, which are what the endpoint writes (TestPreviewItem_Fixtures of control).
+			// An opened item would change no cell, unless it is a copy that is not written.
+			// With an attribute more or less, the page shows the API's changes, which are the
+			// endpoint's (TestPreviewItem_Fixtures of control).
 			p.visit("/d/" + items)
 			p.until("!!document.querySelector('tbody tr[tabindex]')")
 			p.click("tbody tr[tabindex]")
@@ -236,7 +237,7 @@ func TestPages_Fixtures(t *testing.T) {
 	}
 }
 
-// rowsOfRules is for each rule of a mapping the key of a row that has an item of it.
+// rowsOfRules returns, for each rule of a mapping, the key of a row with an item of the rule.
 func (s *server) rowsOfRules(t *testing.T, m *mapping.Mapping) map[string][]byte {
 	t.Helper()
 	out := map[string][]byte{}

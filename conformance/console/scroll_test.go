@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// scrollAll scrolls a list to its end, frame by frame, and tells what that took.
+// scrollAll scrolls a list to its end, frame by frame, and returns the cost.
 const scrollAll = `(async () => {
 	const frame = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 	const list = document.querySelector("[aria-label='%s']"), want = %d;
@@ -30,8 +30,9 @@ const scrollAll = `(async () => {
 	return out;
 })()`
 
-// TestScroll: a table of many rows, and one of many columns, are seen to their ends with few elements, and
-// little that is fetched at once. How long a task takes depends on the machine: it is told, and not asserted.
+// TestScroll: a table of many rows, and one of many columns, can be scrolled to their ends
+// with few elements and small fetches. The time of tasks depends on the machine: it is logged,
+// and not asserted.
 func TestScroll(t *testing.T) {
 	const rows, wide, columns = 100_000, 10, 10_000
 	ctx := browser(t)
@@ -69,8 +70,8 @@ func TestScroll(t *testing.T) {
 			Nodes, Seen, Bytes, Fetches int
 			Long                        []int
 		}](p, fmt.Sprintf(scrollAll, list.label, list.lines))
-		// Tasks above 50 ms are told of and not refused: how long one takes is up to the machine and to what else it
-		// does, and the tests share it. What makes them long has bounds here: elements, and bytes of a fetch.
+		// Tasks above 50 ms are logged and not rejected: their time depends on the machine and
+		// its load. Their causes have limits here: elements, and bytes of a fetch.
 		t.Logf("%s: %d elements at most, %d fetches of at most %d bytes, tasks above 50 ms: %v", list.table, got.Nodes, got.Fetches, got.Bytes, got.Long)
 		if got.Seen != list.lines {
 			t.Errorf("%s: line %d of %d is the last that is seen", list.table, got.Seen, list.lines)

@@ -9,7 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// TestItems_Pages: the next page can be asked for as long as there is one, and the fields of the key stand on one line.
+// TestItems_Pages: the next page can be requested while there is one, and the fields of the
+// key are on one line.
 func TestItems_Pages(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -38,7 +39,8 @@ func TestItems_Pages(t *testing.T) {
 	p.shoot("items-pages")
 }
 
-// TestPages_NoTable: the page of a table that is not there leads to those that are, and it, as the others of a table, is of Home.
+// TestPages_NoTable: the page of a missing table leads to the existing ones; like the others
+// of a table, it belongs to Home.
 func TestPages_NoTable(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -57,7 +59,8 @@ func TestPages_NoTable(t *testing.T) {
 	}
 }
 
-// TestTable_Mapping: the page of a table of a mapping shows its file, what becomes of each attribute, and what lint says.
+// TestTable_Mapping: the page of a mapped table shows its file, the treatment of each
+// attribute, and the findings of lint.
 func TestTable_Mapping(t *testing.T) {
 	ctx := browser(t)
 	srv, m := startFixture(t, "s6-anti-sequential")
@@ -81,7 +84,8 @@ func TestTable_Mapping(t *testing.T) {
 	p.shoot("table-mapping")
 }
 
-// TestRows_Copy: the reading of a row is there as code of each client, whatever bytes the key has.
+// TestRows_Copy: the code that reads a row is available for each client, whatever bytes the
+// key has.
 func TestRows_Copy(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)

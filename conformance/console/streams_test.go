@@ -29,8 +29,9 @@ func (s *server) changeStream(t *testing.T, table string) {
 
 const streamThings = `{"TableName":"things","StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`
 
-// TestStreams: what both endpoints tell of one write is on one line, live, and what one alone tells of says why; a table
-// without a stream says how to turn one on, and what is written is shown and never obeyed.
+// TestStreams: the records of both endpoints about one write are on one line, live, and a
+// record of only one shows the reason. A table without a stream shows how to enable one.
+// Written data is shown and never executed.
 func TestStreams(t *testing.T) {
 	ctx := browser(t)
 	srv := start(t)
@@ -45,7 +46,7 @@ func TestStreams(t *testing.T) {
 	rows := m.TargetTable()
 	p := open(t, ctx, srv)
 
-	// Nothing yet, of either endpoint.
+	// No record yet, from either endpoint.
 	p.visit("/streams?dynamodb=things&bigtable=tabletop/" + rows)
 	p.until("!!document.querySelector('[data-none=records]') && !!document.querySelector('[data-none=changes]')")
 	p.sound("no streams")
@@ -68,7 +69,7 @@ func TestStreams(t *testing.T) {
 		t.Errorf("%d lines of two writes", n)
 	}
 
-	// A write that comes meanwhile, and one of Bigtable's endpoint.
+	// A concurrent write, and one of Bigtable's endpoint.
 	srv.call(t, "DeleteItem", `{"TableName":"things","Key":{"id":{"S":"a"}}}`)
 	p.until("document.querySelectorAll('[data-write=both]').length === 3")
 	if err := srv.client().MutateRow(t.Context(), rows, []byte("by hand"), btclient.AppendSets(nil, []btclient.Cell{{Family: m.Families()[0].Name, Qualifier: []byte("q"), Timestamp: 1000, Value: []byte("v")}})); err != nil {
@@ -76,7 +77,7 @@ func TestStreams(t *testing.T) {
 	}
 	p.until("document.querySelectorAll('[data-write=bigtable]').length === 1")
 
-	// The second of two lines before: the update, by the keyboard.
+	// The second of two earlier lines: the update, by the keyboard.
 	for range 3 {
 		p.press("ArrowDown", "[aria-label='Writes, the newest first']")
 	}

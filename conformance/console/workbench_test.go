@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// change replaces a piece of the mapping that is edited, as typing does, and waits for its preview.
+// change replaces a piece of the edited mapping, as typing does, and waits for its preview.
 func (p *tab) change(old, with string) {
 	p.t.Helper()
 	text := ask[string](p, "document.querySelector('textarea.code').value")
@@ -18,8 +18,9 @@ func (p *tab) change(old, with string) {
 	p.until("!!document.querySelector('[data-previewed]')")
 }
 
-// TestWorkbench: a mapping is edited with its rows beside it: what changes, what is lost, what lint says and where the
-// text is wrong; what is saved is the text; a difference of its verification leads to the item and its row.
+// TestWorkbench: a mapping is edited next to its rows: changes, losses, findings of lint, and
+// the position of a fault. The saved text is the edited one; a difference of its verification
+// leads to the item and its row.
 func TestWorkbench(t *testing.T) {
 	ctx := browser(t)
 	p := open(t, ctx, start(t))
@@ -38,7 +39,7 @@ func TestWorkbench(t *testing.T) {
 	if wrong := ask[[]string](p, `[...document.querySelectorAll('.preview [data-attribute]')].filter((a) => { a.dispatchEvent(new MouseEvent('mouseenter')); return a.dataset.attribute === 'Content' && a.closest('.preview').querySelectorAll('tr.lit').length !== 1; }).map((a) => a.textContent)`); len(wrong) > 0 {
 		t.Errorf("pointing at an attribute lights no cell: %v", wrong)
 	}
-	// The values have room: some twenty characters in a line.
+	// The values have room: about twenty characters in a line.
 	if narrow := ask[[]string](p, "[...document.querySelectorAll('.preview [data-cell] td:last-child')].filter((td) => td.clientWidth < 165).map((td) => td.clientWidth + ' pixels: ' + td.textContent)"); len(narrow) > 0 {
 		t.Errorf("values are cut into pieces: %s", strings.Join(narrow, "\n"))
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate"
 )
 
-// hostile are texts that a page must show and never obey.
+// hostile are texts that a page must show and never execute.
 var hostile = []string{
 	`<script>document.title="owned"</script>`,
 	`"><img src=x onerror="document.title='owned'">`,
@@ -54,7 +54,7 @@ rules:
   put: [{attr: "*", cell: "a:{attr}"}]
 `
 
-// hostileFixture has differences, findings of each level, exceptions, and a
+// hostileFixture returns a fixture with differences, findings of each level, exceptions, and a
 // hostile text in every place that data can reach.
 func hostileFixture() fstest.MapFS {
 	var items, golden, access strings.Builder
@@ -77,7 +77,7 @@ func hostileFixture() fstest.MapFS {
 	}
 }
 
-// quoted is a JSON string.
+// quoted returns a JSON string.
 func quoted(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -110,8 +110,8 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// open loads a page and returns its document and what the browser says. The
-// environment variable REPORT_SHOTS names a folder for pictures.
+// open loads a page and returns its document and the browser's messages. The environment
+// variable REPORT_SHOTS names a folder for pictures.
 func open(t *testing.T, path string, flags ...string) (dom, console string) {
 	t.Helper()
 	args := append([]string{

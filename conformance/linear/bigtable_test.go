@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// verb is what a call does to a row.
+// verb is the effect of a call on a row.
 type verb uint8
 
 const (
@@ -34,16 +34,16 @@ type rowCall struct {
 	row   string
 	verb  verb
 	from  int64 // compareSwap
-	value int64 // write, compareSwap, and by how much to increment
+	value int64 // write, compareSwap, and the amount to increment
 }
 
-// rowState is what a row holds.
+// rowState is the content of a row.
 type rowState struct {
 	exists bool
 	value  int64
 }
 
-// rows is the model of a table, row by row.
+// rows returns the model of a table, row by row.
 func rows() porcupine.Model {
 	return Model(rowState{}, func(s rowState, input any) (rowState, any) {
 		switch c := input.(rowCall); c.verb {
@@ -68,7 +68,7 @@ func rows() porcupine.Model {
 
 const tableName = "projects/tabletop/instances/tabletop/tables/t"
 
-// twice is the row whose calls are all delivered two times.
+// twice is the row whose calls are all delivered twice.
 const twice = "twice"
 
 func TestBigtable(t *testing.T) {
@@ -114,7 +114,7 @@ func TestBigtable(t *testing.T) {
 			return nil, Unknown
 		})
 	})
-	for name, alike := range faults { // of one method's calls chance may spare all
+	for name, alike := range faults { // chance may spare all calls of one method
 		struck := 0
 		for _, f := range alike {
 			struck += f.Hits()
@@ -126,8 +126,7 @@ func TestBigtable(t *testing.T) {
 	check(t, h, rows())
 }
 
-// make makes the call. The answer to a read that finds the two cells different
-// is an error of the test.
+// make makes the call. A read that finds different cells fails the test.
 func (c rowCall) make(t *testing.T, client btpb.BigtableClient) (any, error) {
 	t.Helper()
 	ctx, key := t.Context(), []byte(c.row)
@@ -192,13 +191,13 @@ func (c rowCall) read(t *testing.T, client btpb.BigtableClient) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, chunk := range resp.GetChunks() { // a value of eight bytes comes in one
+		for _, chunk := range resp.GetChunks() { // a value of eight bytes is one chunk
 			values = append(values, number(chunk.GetValue()))
 		}
 	}
 }
 
-// wholeRow is what the values of a row say, which are two of the same or none.
+// wholeRow returns the state of a row from its values, which are two equal ones or none.
 func wholeRow(t *testing.T, c rowCall, values []int64) rowState {
 	t.Helper()
 	switch {
@@ -210,7 +209,7 @@ func wholeRow(t *testing.T, c rowCall, values []int64) rowState {
 	return rowState{true, values[0]}
 }
 
-// replaceRow puts a number in the place of all that a row holds.
+// replaceRow replaces the content of a row by a number.
 func replaceRow(n int64) []*btpb.Mutation {
 	out := []*btpb.Mutation{{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}}}
 	for _, family := range []string{"f", "g"} {
@@ -230,8 +229,8 @@ func number(b []byte) int64 {
 	return int64(binary.BigEndian.Uint64(b))
 }
 
-// TestModel gives the checker histories that have only one fault each, all of
-// which it must find, and the same ones without it.
+// TestModel gives the checker histories with one fault each, which it must find, and the same
+// ones without the fault.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	op := func(call, end int64, c rowCall, output any) porcupine.Operation {
@@ -239,7 +238,7 @@ func TestModel(t *testing.T) {
 	}
 	for i, c := range []struct{ good, bad porcupine.Operation }{
 		{op(5, 6, rowCall{verb: read}, rowState{true, 7}), op(5, 6, rowCall{verb: read}, rowState{true, 3})}, // stale
-		{op(5, 6, rowCall{verb: read}, rowState{true, 7}), op(5, 6, rowCall{verb: read}, rowState{})},        // gone
+		{op(5, 6, rowCall{verb: read}, rowState{true, 7}), op(5, 6, rowCall{verb: read}, rowState{})},        // deleted
 		{op(2, 6, rowCall{verb: read}, rowState{true, 3}), op(5, 6, rowCall{verb: read}, rowState{true, 3})}, // late
 		{op(5, 6, rowCall{verb: increment, value: 1}, int64(8)), op(5, 6, rowCall{verb: increment, value: 1}, int64(4))},
 		{op(5, 6, rowCall{verb: compareSwap, from: 7}, true), op(5, 6, rowCall{verb: compareSwap, from: 3}, true)},

@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// operation is what a call does to items.
+// operation is the effect of a call on items.
 type operation uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	put                          // PutItem
 	conditional                  // UpdateItem SET, if the number is from
 	add                          // UpdateItem ADD
-	transfer                     // TransactWriteItems: take from one item, if it has as much, and add to another
+	transfer                     // TransactWriteItems: subtract from one item, if it has enough, and add to another
 	getAll                       // TransactGetItems of all items
 )
 
@@ -37,7 +37,7 @@ type itemCall struct {
 	from, value int64
 }
 
-// items are the numbers of all items: transactions join them.
+// items are the numbers of all items: transactions connect them.
 type items [3]int64
 
 func doItems(s items, input any) (items, any) {
@@ -86,7 +86,7 @@ func TestDynamoDB(t *testing.T) {
 	}
 }
 
-// testDynamoDB has the endpoint make so many calls to Bigtable side by side.
+// testDynamoDB limits the endpoint's concurrent calls to Bigtable.
 func testDynamoDB(t *testing.T, concurrency int, stream *types.StreamSpecification) {
 	t.Helper()
 	env := testkit.Start(t, testkit.WithSeed(*seed), testkit.WithDynamoDBOptions(facade.Options{Concurrency: concurrency}))
@@ -113,8 +113,8 @@ func testDynamoDB(t *testing.T, concurrency int, stream *types.StreamSpecificati
 			env.FailDynamoDB(op, testkit.RequestLimitExceeded, testkit.Applied(), testkit.WithProbability(0.05)),
 		)
 	}
-	// Behind the endpoint calls fail at any place of an operation, before and after
-	// they did what they were to do.
+	// Behind the endpoint, calls fail at any step of an operation, before and after they take
+	// effect.
 	for _, method := range []string{"MutateRow", "CheckAndMutateRow"} {
 		faults = append(
 			faults,
@@ -145,7 +145,7 @@ func testDynamoDB(t *testing.T, concurrency int, stream *types.StreamSpecificati
 	check(t, h, Model(items{}, doItems, nil))
 }
 
-// judge tells what an error says about what was done.
+// judge returns the knowledge about a call from its error.
 func judge(t *testing.T, env *testkit.Env, call itemCall, err error) Known {
 	t.Helper()
 	var api smithy.APIError
@@ -158,8 +158,8 @@ func judge(t *testing.T, env *testkit.Env, call itemCall, err error) Known {
 		api.ErrorCode() == "TransactionConflictException", api.ErrorCode() == "TransactionCanceledException":
 		return Refused // a failed condition is an answer, see make
 	case api.ErrorCode() == "ServiceUnavailable", api.ErrorCode() == "RequestLimitExceeded", api.ErrorCode() == "InternalServerError":
-		// The lost answer may have been a failure itself. What that left behind
-		// may be carried out or taken away later.
+		// The lost answer may have been a failure itself. Its remains may be completed or
+		// undone later.
 		env.Advance(time.Minute)
 	default:
 		t.Errorf("%+v: %v", call, err)
@@ -257,7 +257,7 @@ func numeral(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// value is the number of an item; -1 is none, which no item ever is.
+// value returns the number of an item; -1 means no item, which is never a value.
 func value(item map[string]types.AttributeValue) int64 {
 	if n, ok := item["n"].(*types.AttributeValueMemberN); ok {
 		if v, err := strconv.ParseInt(n.Value, 10, 64); err == nil {

@@ -10,19 +10,19 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Known says what a client knows of a call that it made.
+// Known is a client's knowledge about a call.
 type Known uint8
 
-// What a client may know of a call.
+// The degrees of knowledge about a call.
 const (
 	Answered Known = iota // it has an answer
-	Lost                  // it was done, the answer was lost
-	Unknown               // it was done, will be, or never is
-	Refused               // it was not done
+	Lost                  // it took effect, but its answer was lost
+	Unknown               // it took effect, will, or never does
+	Refused               // it had no effect
 )
 
-// History records the calls of clients and their outcomes. Its clock counts calls and returns: what is
-// before what needs no time of day. It is safe for concurrent use.
+// History records the calls of clients and their outcomes. Its clock counts calls and returns,
+// so the order needs no time of day. It is safe for concurrent use.
 type History struct {
 	clients int
 	now     atomic.Int64
@@ -34,9 +34,9 @@ type History struct {
 // New returns an empty history of the given number of clients, which are numbered from 0.
 func New(clients int) *History { return &History{clients: clients} }
 
-// Record makes a call and notes it. call returns the output, which the model
-// is given with how much of it is known. copies is how often the call is
-// delivered; only the last one is answered.
+// Record makes a call and records it. call returns the output, which the model gets with the
+// knowledge about it. copies is the number of deliveries of the call; only the last one is
+// answered.
 func (h *History) Record(client, copies int, input any, call func() (any, Known)) {
 	began := h.now.Add(1)
 	output, k := call()
@@ -54,7 +54,7 @@ func (h *History) Record(client, copies int, input any, call func() (any, Known)
 		if i > 0 && k == Answered {
 			result.Known = Lost
 		}
-		// A client has one call at a time, so that the copies are others'.
+		// A client has one call at a time, so copies belong to other clients.
 		h.ops = append(h.ops, porcupine.Operation{ClientId: client + i*h.clients, Input: input, Call: began, Output: result, Return: ended})
 	}
 }
@@ -65,10 +65,9 @@ type Result struct {
 	Known  Known
 }
 
-// Model makes a checker's model of a function that does input to a state. It
-// returns the new state and what the client is to see. part, if it is not nil, tells
-// the part of the whole that an input is about, which begins as initial: no input is
-// about two.
+// Model returns a checker's model of a function do, which applies an input to a state. It
+// returns the new state and the client's output. part, if not nil, returns the part of the
+// state that an input concerns, which begins as initial: each input concerns one part.
 func Model[State comparable](initial State, do func(State, any) (State, any), part func(input any) string) porcupine.Model {
 	n := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{initial} },
@@ -104,7 +103,7 @@ func Model[State comparable](initial State, do func(State, any) (State, any), pa
 	return m
 }
 
-// Count returns the number of all operations, and of those whose result is known to the degree k.
+// Count returns the number of all operations, and of those with the knowledge k.
 func (h *History) Count(k Known) (all, known int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,9 +115,8 @@ func (h *History) Count(k Known) (all, known int) {
 	return len(h.ops), known
 }
 
-// Check returns an error if the history could not have happened one call after the
-// other, or if that is not found out in a minute. In the first case a picture of what
-// was found is left in the file.
+// Check returns an error if the history has no sequential order, or if the search takes more
+// than a minute. In the first case it writes a picture of the failure to the file.
 func (h *History) Check(m porcupine.Model, picture string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -127,7 +125,7 @@ func (h *History) Check(m porcupine.Model, picture string) error {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:
-		// Each call without an answer doubles what may have been.
+		// Each call without an answer doubles the possibilities.
 		return fmt.Errorf("whether a history of %d operations is linearizable was not found out in a minute: make fewer calls", len(h.ops))
 	case porcupine.Illegal:
 	}

@@ -18,15 +18,14 @@ var (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// The Bigtable client's metrics library starts one when it is imported.
+		// The Bigtable client's metrics library starts one on import.
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
-// clients is how many make calls at the same time.
+// clients is the number of concurrent clients.
 const clients = 5
 
-// run lets the clients make their calls, each with a random sequence of its
-// own.
+// run runs the steps of the clients, each with a random sequence of its own.
 func run(step func(client int, rng *rand.Rand)) {
 	var wg sync.WaitGroup
 	for client := range clients {
@@ -40,8 +39,7 @@ func run(step func(client int, rng *rand.Rand)) {
 	wg.Wait()
 }
 
-// check fails the test if the history could not have happened one after the
-// other.
+// check fails the test if the history has no sequential order.
 func check(t *testing.T, h *History, m porcupine.Model) {
 	t.Helper()
 	all, unanswered := h.Count(Unknown)

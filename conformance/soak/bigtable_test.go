@@ -26,9 +26,9 @@ const (
 	batchRows = 8
 )
 
-// ledger is the table that the Bigtable clients write. Each has a row of its
-// own and a batch of rows, with one number in two families; they share rows of
-// counters, each with its sum and the part of every client.
+// ledger is the table of the Bigtable clients. Each has a row of its own and a batch of rows,
+// with one number in two families; they share rows of counters, each with its sum and the part
+// of every client.
 type ledger struct {
 	*soak
 	clients []*bigtableClient
@@ -73,8 +73,7 @@ func newLedger(s *soak, clients int) *ledger {
 
 func (l *ledger) client(i int) worker { return l.clients[i] }
 
-// scan reads the long table to its end. A stream that a fault cuts off is
-// continued where it was cut.
+// scan reads the long table to its end. It continues a stream that a fault cuts off.
 func (l *ledger) scan(ctx context.Context) error {
 	rows, start := 0, ""
 	for {
@@ -101,8 +100,8 @@ type bigtableClient struct {
 	*ledger
 	name string
 	api  btpb.BigtableClient
-	// What the answers say: its own row's number, that of its batch, and how
-	// often it has added to each counter.
+	// The state by the answers: its own row's number, that of its batch, and the number of its
+	// additions to each counter.
 	own, batch int64
 	made       map[string]int64
 }
@@ -118,7 +117,7 @@ func (c *bigtableClient) call(ctx context.Context, rng *rand.Rand) time.Duration
 	var kind string
 	var took time.Duration
 	var err error
-	done := func() {} // notes what was done
+	done := func() {} // records the effect
 	switch rng.IntN(8) {
 	case 0, 1, 2:
 		kind = "MutateRow"
@@ -211,8 +210,7 @@ func (c *bigtableClient) writeBatch(ctx context.Context, table string, n int64) 
 	}
 }
 
-// readCounter checks that a counter, of which no write is half seen, is the sum
-// of its parts.
+// readCounter checks that a counter is the sum of its parts, so that no write is half visible.
 func (c *bigtableClient) readCounter(ctx context.Context, row string) error {
 	parts, err := c.numbers(ctx, row)
 	if err != nil || parts == nil {
@@ -228,7 +226,7 @@ func (c *bigtableClient) readCounter(ctx context.Context, row string) error {
 	return nil
 }
 
-// numbers are the newest values of a row's cells.
+// numbers returns the newest values of a row's cells.
 func (c *bigtableClient) numbers(ctx context.Context, row string) ([]int64, error) {
 	stream, err := c.api.ReadRows(ctx, &btpb.ReadRowsRequest{
 		TableName: tableName(c.soak, rowsTable), Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte(row)}}, Filter: latest(),
@@ -245,14 +243,13 @@ func (c *bigtableClient) numbers(ctx context.Context, row string) ([]int64, erro
 		if err != nil {
 			return nil, err
 		}
-		for _, chunk := range resp.GetChunks() { // a value of eight bytes comes in one
+		for _, chunk := range resp.GetChunks() { // a value of eight bytes is one chunk
 			out = append(out, int64(binary.BigEndian.Uint64(chunk.GetValue())))
 		}
 	}
 }
 
-// keys reads the rows of a table after a key. It returns how many there are, and
-// the last key.
+// keys reads the rows of a table after a key. It returns their number, and the last key.
 func (c *bigtableClient) keys(ctx context.Context, table, after string) (n int, last string, err error) {
 	span := &btpb.RowRange{StartKey: &btpb.RowRange_StartKeyOpen{StartKeyOpen: []byte(after)}}
 	stream, err := c.api.ReadRows(ctx, &btpb.ReadRowsRequest{
@@ -269,14 +266,14 @@ func (c *bigtableClient) keys(ctx context.Context, table, after string) (n int, 
 		if err != nil {
 			return n, last, err
 		}
-		for _, chunk := range resp.GetChunks() { // one cell a row
+		for _, chunk := range resp.GetChunks() { // one cell per row
 			last = string(chunk.GetRowKey())
 			n++
 		}
 	}
 }
 
-// check compares all rows with what the answers said.
+// check compares all rows with the answers.
 func (l *ledger) check() {
 	for _, c := range l.clients {
 		expect := func(row string, n int64) {
@@ -319,7 +316,7 @@ func both(n int64) []*btpb.Mutation {
 	return out
 }
 
-// twice is what a row that was set to a number holds; 0 is one that never was.
+// twice returns the content of a row set to a number; 0 means never set.
 func twice(n int64) []int64 {
 	if n == 0 {
 		return nil
@@ -331,7 +328,7 @@ func latest() *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerColumnLimitFilter{CellsPerColumnLimitFilter: 1}}
 }
 
-// latestIs lets through the newest cells that hold a number.
+// latestIs passes the newest cells that contain a number.
 func latestIs(n int64) *btpb.RowFilter {
 	value := binary.BigEndian.AppendUint64(nil, uint64(n))
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: []*btpb.RowFilter{

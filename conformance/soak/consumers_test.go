@@ -17,11 +17,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/streamwalk"
 )
 
-// streamConsumers is how many read the DynamoDB stream of the accounts.
+// streamConsumers is the number of readers of the accounts' DynamoDB stream.
 const streamConsumers = 2
 
-// consumer reads the DynamoDB stream of the bank on a connection of its own, from
-// one visit to the next. What it has read comes to the items.
+// consumer reads the DynamoDB stream of the bank on a connection of its own, visit by visit.
+// Its records must reproduce the items.
 type consumer struct {
 	*bank
 	api     *dynamodbstreams.Client
@@ -69,7 +69,7 @@ func (a asking) GetRecords(_ context.Context, in *dynamodbstreams.GetRecordsInpu
 	return asks(a.consumer, a.api.GetRecords, in), nil
 }
 
-// asks makes a call until it is not refused by a fault.
+// asks repeats a call until no fault affects it.
 func asks[In, Out any](c *consumer, call func(context.Context, In, ...func(*dynamodbstreams.Options)) (Out, error), in In) Out {
 	for {
 		out, err := call(c.t.Context(), in)
@@ -85,14 +85,14 @@ func asks[In, Out any](c *consumer, call func(context.Context, In, ...func(*dyna
 	}
 }
 
-// visit reads what is new.
+// visit reads new records.
 func (c *consumer) visit() {
 	if err := c.stream.Read(c.t.Context(), c.take); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-// take takes a record, whose old image is what the records before it came to.
+// take processes a record, whose old image must match the earlier records.
 func (c *consumer) take(r streamtypes.Record) {
 	c.records++
 	key := imageText(c, r.Dynamodb.Keys)
@@ -102,19 +102,19 @@ func (c *consumer) take(r streamtypes.Record) {
 	c.items[key] = imageText(c, r.Dynamodb.NewImage)
 }
 
-// imageText is an item as text, "" if there is none.
+// imageText returns an item as text, "" if it does not exist.
 func imageText[V any](c *consumer, image map[string]V) string {
 	if len(image) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(image) // by name
+	text, err := json.Marshal(image) // sorted by name
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return string(text)
 }
 
-// check compares what was read with the items.
+// check compares the read records with the items.
 func (c *consumer) check() {
 	c.visit()
 	want := map[string]string{}

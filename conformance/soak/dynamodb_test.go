@@ -30,24 +30,24 @@ var (
 
 type item = map[string]types.AttributeValue
 
-// bank is the table that the DynamoDB clients write. Each has an item of its
-// own, and one that counts its transfers; they share counters, each with its
-// sum and the part of every client, and accounts, which hold nothing together.
+// bank is the table of the DynamoDB clients. Each has an item of its own, and one that counts
+// its transfers; they share counters, each with its sum and the part of every client, and
+// accounts, whose sum is zero.
 type bank struct {
 	*soak
 	clients []*dynamoDBClient
 }
 
-// dynamoDBClient has a connection of its own and tries nothing twice.
+// dynamoDBClient has a connection of its own and does not retry.
 type dynamoDBClient struct {
 	*bank
 	name string
 	api  *dynamodb.Client
-	// own is what its own item may hold: the last number that it was answered
-	// for, 0 for no item, and those after it of which it was not.
+	// own has the possible numbers of its own item: the last acknowledged one, 0 for no item,
+	// and later ones without an answer.
 	own []int
-	// made and unknown count writes by what they add to: those with an answer
-	// and those without.
+	// made and unknown count writes by the number that they change: those with an answer and
+	// those without.
 	made, unknown map[string]int
 }
 
@@ -95,7 +95,7 @@ func numeral(n int) types.AttributeValue { return &types.AttributeValueMemberN{V
 
 func key(kind, id string) item { return item{"kind": text(kind), "id": text(id)} }
 
-// number is an attribute that is a number, 0 if there is none.
+// number returns a numeric attribute, 0 without one.
 func number(it item, name string) int {
 	if v, ok := it[name].(*types.AttributeValueMemberN); ok {
 		if n, err := strconv.Atoi(v.Value); err == nil {
@@ -110,10 +110,10 @@ func tier(n int) types.AttributeValue { return text("t" + strconv.Itoa(n%tiers))
 // call implements worker.
 func (c *dynamoDBClient) call(ctx context.Context, rng *rand.Rand) time.Duration {
 	began := time.Now()
-	var kind, counts string // counts: what a write adds to
+	var kind, counts string // counts: the number that a write changes
 	var took time.Duration
 	var err error
-	conflicts := false // whether another's transaction may be in the way
+	conflicts := false // whether another transaction may conflict
 	next := 1 + rng.IntN(1_000_000)
 	wrote := false
 	switch rng.IntN(8) {
@@ -234,8 +234,7 @@ func (b *bank) scan(index *string) []item {
 	return out
 }
 
-// check compares all items with what the answers said, and the index with the
-// items.
+// check compares all items with the answers, and the index with the items.
 func (b *bank) check() {
 	total, indexed := 0, []string{}
 	found := map[string]item{}

@@ -9,36 +9,34 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// asked are faults, and the code of the errors that clients see of them and of
-// no others.
+// asked are faults, and the code of the errors that clients get only from them.
 type asked struct {
 	code   string
 	faults []*testkit.Fault
-	// exact tells that each time the faults strike a client sees the code. Else
-	// a call that is struck may succeed, or fail with something else first.
+	// exact means that clients see the code each time the faults take effect. Otherwise an
+	// affected call may succeed, or fail with another error first.
 	exact bool
-	// unseen is how many of the calls that were struck may have had nobody left
-	// to see it. Nil: none.
+	// unseen counts affected calls whose client may have left. Nil: none.
 	unseen *atomic.Int64
 }
 
-// The codes of Bigtable calls that are struck.
+// The codes of affected Bigtable calls.
 const (
-	refusedCall = codes.Unavailable        // nothing was done
-	refusedScan = codes.FailedPrecondition // of the long table: nothing came
-	lostAnswer  = codes.Aborted            // all was done
-	cutStream   = codes.ResourceExhausted  // some rows came
+	refusedCall = codes.Unavailable        // no effect
+	refusedScan = codes.FailedPrecondition // of the long table: no rows delivered
+	lostAnswer  = codes.Aborted            // full effect
+	cutStream   = codes.ResourceExhausted  // some rows delivered
 )
 
-// The codes of DynamoDB calls that are struck.
+// The codes of affected DynamoDB calls.
 const (
-	refusedOperation = "ThrottlingException"  // nothing was done
-	lostResponse     = "RequestLimitExceeded" // it was done, if it did not fail behind the endpoint
-	behindEndpoint   = "ServiceUnavailable"   // it was done, is half done and will be undone or finished, or was not done
+	refusedOperation = "ThrottlingException"  // no effect
+	lostResponse     = "RequestLimitExceeded" // full effect, unless it failed behind the endpoint
+	behindEndpoint   = "ServiceUnavailable"   // full effect, partial effect that will be undone or completed, or none
 )
 
-// script lets faults strike: a few in a hundred calls, and many more of the few calls
-// without -soak.for.
+// script arms faults: for a few in a hundred calls, and for many more of the few calls without
+// -soak.for.
 func (s *soak) script() []asked {
 	often := 1.0
 	if *soakFor == 0 {
@@ -53,7 +51,7 @@ func (s *soak) script() []asked {
 	scan := asked{code: refusedScan.String(), exact: true, unseen: &s.left, faults: []*testkit.Fault{
 		s.env.Fail("ReadRows", status.Error(refusedScan, "refused"), testkit.OnTable(longTable), testkit.WithProbability(0.02*often)),
 	}}
-	// A write of a value is the same when it is made twice.
+	// A repeated write of the same value has no further effect.
 	s.env.Duplicate("MutateRow", testkit.WithProbability(0.05))
 	s.env.Duplicate("MutateRows", testkit.WithProbability(0.05))
 	cut := asked{code: cutStream.String(), exact: true, unseen: &s.left, faults: []*testkit.Fault{
@@ -75,8 +73,8 @@ func (s *soak) script() []asked {
 	return []asked{refused, lost, scan, cut, throttled, lostToo, behind}
 }
 
-// check compares what clients saw with how often the faults struck, which it
-// returns, and ends the faults.
+// check compares the clients' errors with the hits of the faults, which it returns, and
+// removes the faults.
 func (a asked) check(s *soak) (struck int) {
 	s.t.Helper()
 	for _, f := range a.faults {

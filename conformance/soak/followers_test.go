@@ -24,8 +24,8 @@ import (
 
 const (
 	streamReaders = 10
-	// hours is how many hours pass between two windows, with a backup each: after
-	// some windows there is as much of records and backups as there will be.
+	// hours is the number of hours between two windows, with a backup each: after some windows
+	// the number of records and backups is stable.
 	hours      = 4
 	streamKeep = 24 * time.Hour
 	backupKeep = 8 * time.Hour
@@ -37,18 +37,17 @@ type followers struct {
 	*soak
 	admin   btapb.BigtableTableAdminClient
 	cluster string
-	backup  string // the last
+	backup  string // the last one
 	made    int
 	readers []*follower
 	all     sync.WaitGroup
 }
 
-// follower reads the stream on a connection of its own. What it has read comes to
-// the rows.
+// follower reads the stream on a connection of its own. Its records must reproduce the rows.
 type follower struct {
 	*followers
 	api  btpb.BigtableClient
-	done chan struct{} // it reads no more
+	done chan struct{} // closed when it has stopped reading
 
 	cells   map[string]string // by row and column: the newest value
 	records int
@@ -122,7 +121,7 @@ func (r *follower) run(ctx context.Context, began *timestamppb.Timestamp) {
 	}
 }
 
-// read reads on, and tells whether it has come to the last row.
+// read continues, and reports whether it has reached the last row.
 func (r *follower) read(ctx context.Context, began *timestamppb.Timestamp) (last bool, err error) {
 	whole := &btpb.StreamPartition{RowRange: &btpb.RowRange{StartKey: &btpb.RowRange_StartKeyClosed{}, EndKey: &btpb.RowRange_EndKeyOpen{}}}
 	req := &btpb.ReadChangeStreamRequest{
@@ -156,7 +155,7 @@ func (r *follower) read(ctx context.Context, began *timestamppb.Timestamp) (last
 		if change.GetType() != btpb.ReadChangeStreamResponse_DataChange_CONTINUATION {
 			row = string(change.GetRowKey())
 		}
-		for _, chunk := range change.GetChunks() { // what is collected is old
+		for _, chunk := range change.GetChunks() { // collected cells are old
 			if set := chunk.GetMutation().GetSetCell(); set != nil {
 				pending[cellName(row, set.GetFamilyName(), set.GetColumnQualifier())] = string(set.GetValue())
 			}
@@ -177,8 +176,8 @@ func cellName(row, family string, qualifier []byte) string {
 	return fmt.Sprintf("%q %s:%q", row, family, qualifier)
 }
 
-// between lets hours pass and makes a backup in each, while no call is under way.
-// Every other reader is cut off.
+// between lets hours pass and makes a backup in each, while no call is running. Every second
+// reader is cut off.
 func (f *followers) between() {
 	for i, r := range f.readers {
 		if i%2 == 0 {
@@ -205,8 +204,8 @@ func (f *followers) between() {
 	}
 }
 
-// check compares what the readers have read, and what is restored of the last
-// backup, since which nothing was written, with the rows.
+// check compares the read records, and a restore of the last backup, since which nothing was
+// written, with the rows.
 func (f *followers) check() {
 	ctx := f.t.Context()
 	table := tableName(f.soak, rowsTable)
@@ -254,7 +253,7 @@ func firstOther(got, want map[string]string) string {
 	return "no difference"
 }
 
-// newestCells are the newest values of all cells of a table.
+// newestCells returns the newest values of all cells of a table.
 func newestCells(ctx context.Context, api btpb.BigtableClient, table string) (map[string]string, error) {
 	stream, err := api.ReadRows(ctx, &btpb.ReadRowsRequest{TableName: table, Filter: latest()})
 	if err != nil {

@@ -22,20 +22,19 @@ var (
 )
 
 const (
-	// warmRounds are those up to the first samples: what deleted tables may take
-	// is taken then.
+	// warmRounds is the number of rounds up to the first samples: by then the memory for
+	// deleted tables is in use.
 	warmRounds = 50
-	// sampleRounds is over how many rounds samples are averaged: what is given
-	// back is so in the background, and is sampled somewhere on its way.
+	// sampleRounds is the number of rounds over which samples are averaged: memory is freed in
+	// the background, and is sampled somewhere in between.
 	sampleRounds = 25
-	roundRows    = 100 // of a request
+	roundRows    = 100 // rows per request
 	roundRowSize = 10 << 10
 )
 
-// TestRounds does what a suite of tests does for hours: it makes a table, fills
-// it and deletes it. What is resident at the end is within a fifth of what was
-// after the first 50 tables, each the mean of 25 rounds. Nothing else runs in the
-// process meanwhile.
+// TestRounds imitates hours of a test suite: it creates a table, fills it and deletes it. The
+// resident memory at the end is within a fifth of that after the first 50 tables, each the
+// mean of 25 rounds. Nothing else runs in the process meanwhile.
 func TestRounds(t *testing.T) { //nolint:paralleltest // it measures the process
 	if *rounds <= warmRounds {
 		t.Skipf("-soak.rounds=%d, want more than %d", *rounds, warmRounds)

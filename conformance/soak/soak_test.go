@@ -31,53 +31,52 @@ var (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// The Bigtable client's metrics library starts one when it is imported.
+		// The Bigtable client's metrics library starts one on import.
 		goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 
 const (
-	// windows is in how many parts the time is divided. In every other one a
-	// scan of a long table runs beside the calls.
+	// windows is the number of parts of the time. In every second one a scan of a long table
+	// runs beside the calls.
 	windows = 20
-	// warmWindows are those before the first sample.
+	// warmWindows is the number of windows before the first sample.
 	warmWindows = 4
-	// windowCalls are the calls of a window without -soak.for.
+	// windowCalls is the number of calls of a window without -soak.for.
 	windowCalls = 40
-	// tick is how often clients are given calls to make.
+	// tick is the interval at which clients get calls to make.
 	tick = 10 * time.Millisecond
 )
 
 // worker makes one call at a time.
 type worker interface {
-	// call makes a call of the worker's choice. It returns how long a write of
-	// a single row took, 0 for other calls.
+	// call makes a call of the worker's choice. It returns the time of a write of a single
+	// row, 0 for other calls.
 	call(ctx context.Context, rng *rand.Rand) time.Duration
 }
 
-// soak is what the clients share.
+// soak is the shared state of the clients.
 type soak struct {
 	t   *testing.T
 	env *testkit.Env
 
 	scanning atomic.Bool  // whether a long scan runs
-	scans    atomic.Int64 // long scans that came to their end
-	left     atomic.Int64 // long scans that were left when their window was over
+	scans    atomic.Int64 // completed long scans
+	left     atomic.Int64 // long scans abandoned at the end of their window
 
 	mu    sync.Mutex               // guards all below
-	seen  map[string]int           // errors that were asked for, by code
+	seen  map[string]int           // expected errors, by code
 	times map[bool][]time.Duration // of writes, by scanning
 	calls map[string]int           // by kind
 }
 
-// saw counts an error that may be asked for.
+// saw counts an error that may be expected.
 func (s *soak) saw(code string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen[code]++
 }
 
-// TestSoak runs the clients window by window. Between two windows no call is
-// under way.
+// TestSoak runs the clients window by window. Between two windows no call is running.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	s := &soak{
@@ -111,7 +110,7 @@ func TestSoak(t *testing.T) {
 			warm = takeSample()
 		}
 		s.window(workers, rngs, calls, w%2 == 1, ledger.scan)
-		// What calls without an answer hold is free after a while.
+		// Resources of calls without an answer are free after a while.
 		for _, c := range consumers {
 			c.visit()
 		}
@@ -148,13 +147,13 @@ func TestSoak(t *testing.T) {
 	if race.Enabled {
 		most += uint64(end.goroutines) * raceHistory
 	}
-	// How much a short run keeps resident depends on when it was collected.
+	// The resident memory of a short run depends on the time of its last garbage collection.
 	if *soakFor > 0 && end.resident > most {
 		t.Errorf("resident memory: %d bytes after %d windows, %d at the end", warm.resident, warmWindows, end.resident)
 	}
 }
 
-// window lets the workers make so many calls, and returns when they are done.
+// window makes n calls with the workers, and returns when they are done.
 func (s *soak) window(workers []worker, rngs []*rand.Rand, calls int, scanning bool, scan func(context.Context) error) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
@@ -217,22 +216,22 @@ func (s *soak) paced(turns chan<- struct{}, calls int) {
 	}
 }
 
-// What a sample may be above the one after the warm-up, beside a fifth of the
-// heap and of what is resident.
+// The allowed growth of a sample since the warm-up, in addition to a fifth of the heap and of
+// the resident memory.
 const (
 	goroutineSlack = 10
 	heapSlack      = 4 << 20
 	residentSlack  = 64 << 20
-	// raceHistory is what the race detector may come to keep of a goroutine that
-	// stays, outside of the heap.
+	// raceHistory is the memory that the race detector may keep for a permanent goroutine,
+	// outside of the heap.
 	raceHistory = 512 << 10
 )
 
-// sample is what the process takes.
+// sample is the resource usage of the process.
 type sample struct {
 	goroutines int
 	heap       uint64 // live bytes
-	resident   uint64 // bytes; 0 where the system does not tell
+	resident   uint64 // bytes; 0 if the system does not report it
 }
 
 func takeSample() sample {
@@ -248,7 +247,8 @@ func takeSample() sample {
 	return out
 }
 
-// settle takes the sample again until the goroutines that are about to end have ended. The test fails if they still run a minute before the timeout of go test.
+// settle repeats the sample until ending goroutines have ended. The test fails if they still
+// run a minute before the timeout of go test.
 func (s *sample) settle(t *testing.T, warm sample) {
 	t.Helper()
 	ticker := time.NewTicker(tick)
@@ -262,7 +262,7 @@ func (s *sample) settle(t *testing.T, warm sample) {
 	}
 }
 
-// stacks are those of all goroutines, the same ones together.
+// stacks returns the stacks of all goroutines, with equal ones combined.
 func stacks() string {
 	buf := make([]byte, 16<<20)
 	count := map[string]int{}
@@ -279,7 +279,7 @@ func stacks() string {
 	return strings.Join(lines, "\n")
 }
 
-// percentile is the duration that so much of the durations is below.
+// percentile returns the duration with the given fraction of the durations below it.
 func percentile(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -287,7 +287,7 @@ func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(int(float64(len(sorted))*p), len(sorted)-1)]
 }
 
-// report logs what was measured.
+// report logs the measurements.
 func (s *soak) report(began time.Time, calls int, warm, end sample) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

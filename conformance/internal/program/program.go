@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// Path returns the executable of tabletop. It is in the cache of the go command, which
-// links it only after a change, for all tests that start it.
+// Path returns the executable of tabletop. It is in the cache of the go command, which links
+// it only after a change, for all tests that start it.
 func Path(ctx context.Context) (string, error) {
 	dir, err := command(ctx, "list", "-m", "-f", "{{.Dir}}", "github.com/tabletop-emu/tabletop")
 	if err != nil {
 		return "", err
 	}
-	// go run prints the executable that it would run. The run that links it names a copy,
-	// which ends with the run.
+	// go run prints the executable that it would run. The run that links it prints a temporary
+	// copy, which the run deletes.
 	build := []string{"-C", dir, "run", "-exec", "echo", "./cmd/tabletop"}
 	path, err := command(ctx, build...)
 	if err != nil {
