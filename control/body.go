@@ -45,7 +45,7 @@ func receive(w http.ResponseWriter, r *http.Request, members bool) error {
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return &Error{http.StatusRequestTimeout, "timeout", fmt.Sprintf("after %v there were %d bytes of the body, and it had not ended", bodyTime, len(text)), "send as many bytes as Content-Length says, at once"}
+			return &Error{http.StatusRequestTimeout, "timeout", fmt.Sprintf("after %v only %d bytes of the body had arrived", bodyTime, len(text)), "send as many bytes as Content-Length says, at once"}
 		case err != nil:
 			return &Error{http.StatusBadRequest, "bad_request", fmt.Sprintf("the body broke off after %d bytes", len(text)), "send as many bytes as Content-Length says"}
 		}
@@ -70,11 +70,11 @@ func known(r *http.Request, names string) error {
 	for name, values := range given {
 		switch {
 		case !slices.Contains(want, name) && len(want) == 0:
-			return badRequest("there is no parameter %q: %s takes none", name, r.URL.Path)
+			return badRequest("unknown parameter %q: %s has no parameters", name, r.URL.Path)
 		case !slices.Contains(want, name):
-			return badRequest("there is no parameter %q, want %s", name, strings.Join(want, ", "))
+			return badRequest("unknown parameter %q, want %s", name, strings.Join(want, ", "))
 		case len(values) > 1:
-			return badRequest("the parameter %q is there %d times, want one", name, len(values))
+			return badRequest("the parameter %q occurs %d times, want one", name, len(values))
 		}
 	}
 	return nil
@@ -109,9 +109,9 @@ func read(r *http.Request, into any) error {
 		return badRequest("the body is not JSON: it ends too early")
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok { // the decoder has no error type for it
-		return badRequest("there is no member %s", name)
+		return badRequest("unknown member %s", name)
 	}
-	return badRequest("the body is not what is expected: %v", err)
+	return badRequest("the body is invalid: %v", err)
 }
 
 // jsonTypes are the decoder's names of given values.

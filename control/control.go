@@ -128,7 +128,7 @@ func New(o Options) *Server {
 		}
 		allow := strings.Join(methods, ", ")
 		w.Header().Set("Allow", allow)
-		fail(w, &Error{http.StatusMethodNotAllowed, "method", fmt.Sprintf("nothing answers %s %s", r.Method, r.URL.Path), "this path takes " + allow})
+		fail(w, &Error{http.StatusMethodNotAllowed, "method", fmt.Sprintf("unknown path or method: %s %s", r.Method, r.URL.Path), "this path accepts " + allow})
 	})
 
 	all := http.NewServeMux()
@@ -208,7 +208,7 @@ func notFound(what, name, remedy string) *Error {
 }
 
 func (s *Server) unknown(r *http.Request) *Error {
-	return &Error{http.StatusNotFound, "not_found", fmt.Sprintf("nothing answers %s %s", r.Method, r.URL.Path), "GET / lists what there is"}
+	return &Error{http.StatusNotFound, "not_found", fmt.Sprintf("unknown path or method: %s %s", r.Method, r.URL.Path), "GET / lists the paths"}
 }
 
 // asError converts any error to an answer.

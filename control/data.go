@@ -287,7 +287,7 @@ func (s *Server) rows(r *http.Request) (any, error) {
 	var cursor []byte
 	if err == nil {
 		if cursor, err = base64.RawURLEncoding.DecodeString(q.Get("cursor")); err != nil {
-			err = badRequest("cursor is not one that was given")
+			err = badRequest("cursor was not returned by an earlier answer")
 		}
 	}
 	if err != nil {
@@ -482,7 +482,7 @@ func (s *Server) items(r *http.Request) (any, error) {
 	if q.Has("cursor") {
 		key, err := base64.RawURLEncoding.DecodeString(q.Get("cursor"))
 		if err != nil || !json.Valid(key) {
-			return nil, badRequest("cursor is not one that was given")
+			return nil, badRequest("cursor was not returned by an earlier answer")
 		}
 		scan["ExclusiveStartKey"] = json.RawMessage(key)
 	}

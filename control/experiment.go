@@ -107,7 +107,7 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 	}
 	// Sub, which computed by for a set, saturates at 292 years.
 	if last := from(maxLead); by > 0 && (by == math.MaxInt64 || c.Now().Add(by).After(last)) {
-		return nil, badRequest("the clock goes no further than 290 years from now by the machine's, which is %s", last.UTC().Format(time.RFC3339))
+		return nil, badRequest("the clock may be at most 290 years ahead of the machine's, at %s", last.UTC().Format(time.RFC3339))
 	}
 	if by > 0 {
 		if _, err := s.opts.Lab.Advance(by); err != nil {
@@ -324,7 +324,7 @@ func (s *Server) addFault(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if in.Warnings != nil {
-		return nil, badRequest("there is no member \"warnings\"")
+		return nil, badRequest("unknown member \"warnings\"")
 	}
 	if len(s.armed()) >= maxFaults {
 		return nil, &Error{http.StatusConflict, "limit", "there are " + strconv.Itoa(maxFaults) + " faults", "DELETE " + Prefix + "faults removes all"}

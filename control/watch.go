@@ -151,7 +151,7 @@ func (s *Server) found(r *http.Request) (record, error) {
 			return out, nil
 		}
 	}
-	return record{}, notFound("request", r.PathValue("id"), "the newest are kept: GET "+Prefix+"requests lists them")
+	return record{}, notFound("request", r.PathValue("id"), "only the newest are kept: GET "+Prefix+"requests lists them")
 }
 
 // pattern returns a request as an access pattern.

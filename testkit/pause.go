@@ -72,7 +72,7 @@ func (e *Env) pause(tb testing.TB, out io.Writer) {
 	if t, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {
 		if at, ok := t.Deadline(); ok {
 			at = at.Add(-pauseMargin)
-			until = ", and by itself at " + at.Format(time.TimeOnly) + ", before the time of go test is over: -timeout 0 takes that away"
+			until = ", or automatically at " + at.Format(time.TimeOnly) + ", before the deadline of go test, which -timeout 0 removes"
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, at)
 			defer cancel()

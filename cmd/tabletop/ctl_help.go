@@ -73,7 +73,7 @@ func (v *ctlVerb) inShell(e *control.Error) *control.Error {
 		out.Remedy = "give the one that the server printed, or that its --token-file holds, with --console-token; or its --port-file"
 		return &out
 	}
-	out.Remedy = strings.ReplaceAll(out.Remedy, "GET / lists what there is", `"tabletop ctl help" lists the verbs`)
+	out.Remedy = strings.ReplaceAll(out.Remedy, "GET / lists the paths", `"tabletop ctl help" lists the verbs`)
 	out.Remedy = route.ReplaceAllStringFunc(out.Remedy, func(text string) string {
 		m := route.FindStringSubmatch(text)
 		if m[2] == "openapi.yaml" {

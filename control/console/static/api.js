@@ -2,7 +2,7 @@
 
 const prefix = '/api/v1/';
 
-/** APIError is what the API answers when it does not do what was asked. */
+/** APIError is the answer of the API to a request that failed. */
 export class APIError extends Error {
   constructor(status, error) {
     super(error.text);
@@ -12,7 +12,7 @@ export class APIError extends Error {
   }
 }
 
-// Timestamps may be too large for a number of JavaScript: those are read as BigInt.
+// Timestamps may be too large for a number of JavaScript: large ones are read as BigInt.
 function parse(text) {
   if (!/"timestamp":-?\d{17}/.test(text)) return JSON.parse(text);
   return JSON.parse(text, (name, value, context) =>
@@ -41,13 +41,13 @@ export const get = (path) => ask('GET', path);
 export const post = (path, body = {}) => ask('POST', path, body);
 export const remove = (path) => ask('DELETE', path);
 
-/** session shows a token, for a cookie that does so from then on. */
+/** session exchanges a token for a cookie. */
 export const session = (token) => ask('POST', 'session', {}, { Authorization: 'Bearer ' + token });
 
-/** dynamo runs an operation of DynamoDB: its answer is in response, the calls that it became in calls. What pages do by themselves no fault strikes. */
+/** dynamo runs an operation of DynamoDB: response has its answer, calls the Bigtable calls. Faults do not affect the pages' own operations. */
 export const dynamo = (operation, request, faults = false) => post('query', { operation, request, faults });
 
-/** live has what the server tells whoever looks: "lab" is what experiments have made of it (detail), "tables" that they may be other ones, "runs" which verbs of migrate are under way (detail), "tick" that a second is over. */
+/** live dispatches news of the server: "lab" when experiments changed it (detail), "tables" when the tables may have changed, "runs" with the running migrate commands (detail), "tick" every second. */
 export const live = new EventTarget();
 setInterval(() => live.dispatchEvent(new Event('tick')), 1000);
 
@@ -58,7 +58,7 @@ function listen(params) {
   return source;
 }
 
-/** events calls each with the requests that come after one, until signal ends it. */
+/** events calls each with the requests after one, until signal ends it. */
 export function events(after, signal, each, lost) {
   const source = listen({ after, kinds: 'requests,lab,tables' });
   source.addEventListener('request', (e) => each(JSON.parse(e.data)));
@@ -67,7 +67,7 @@ export function events(after, signal, each, lost) {
   signal.addEventListener('abort', () => source.close());
 }
 
-/** follow hears of some kinds of events, until signal ends it, and while the page is seen: a browser has few connections to a server. */
+/** follow listens to some kinds of events, until signal ends it, and while the page is visible: a browser has few connections to a server. */
 export function follow(kinds, signal) {
   let source;
   const look = () => {
@@ -77,15 +77,15 @@ export function follow(kinds, signal) {
   look();
   document.addEventListener('visibilitychange', () => {
     look();
-    if (source) live.dispatchEvent(new Event('tables')); // there may have been some meanwhile
+    if (source) live.dispatchEvent(new Event('tables')); // some may have changed meanwhile
   }, { signal });
   signal.addEventListener('abort', () => source?.close());
 }
 
-/** part is a piece of a path. */
+/** part escapes a piece of a path. */
 export const part = encodeURIComponent;
 
-/** query writes parameters, but for those that are empty. */
+/** query returns the query string of the parameters that are not empty. */
 export function query(params) {
   const q = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) if (value !== undefined && value !== null && value !== '') q.set(name, value);
@@ -93,5 +93,5 @@ export function query(params) {
   return text && '?' + text;
 }
 
-/** projectOf is the project in the resource name of a table. */
+/** projectOf returns the project in the resource name of a table. */
 export const projectOf = (name) => name.split('/')[1];

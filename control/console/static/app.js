@@ -1,4 +1,4 @@
-// The frame of all pages: who one is, where one is, and the page of that place.
+// The frame of all pages: the sign-in, the navigation, and the current page.
 import { h, fill, errorBox } from './dom.js';
 import { follow, get, live, session } from './api.js';
 
@@ -29,7 +29,7 @@ async function signIn() {
   }
 }
 
-/** askToken is the page of who shows no token, or one of another server. */
+/** askToken shows the page for a missing or wrong token. */
 function askToken() {
   const input = h('input', { class: 'mono', size: 44, 'aria-label': 'Token', autocomplete: 'off', autofocus: true });
   const said = h('div');
@@ -45,9 +45,9 @@ function askToken() {
   input.focus();
 }
 
-let known; // what the server said of itself last, and when
+let known; // the last info of the server, with its time
 
-/** serverTime is what the clock of the server shows by now. */
+/** serverTime returns the present time of the server's clock. */
 export const serverTime = () => new Date(Date.parse(known.clock.now) + (known.clock.frozen ? 0 : Date.now() - known.at));
 
 function stand() {
@@ -65,7 +65,7 @@ live.addEventListener('lab', (e) => {
   stand();
 });
 
-/** standing shows what is unlike a server that was just started. */
+/** standing shows the differences from a newly started server. */
 export async function standing() {
   const info = await get('info');
   known = { ...info, at: Date.now() };
@@ -81,7 +81,7 @@ async function show() {
   const route = routes.find(([pattern]) => pattern.test(location.pathname));
   for (const a of nav.children) {
     const href = a.getAttribute('href');
-    // What is of a table is reached from the list of them.
+    // The pages of a table belong to the list of tables.
     if (href === location.pathname) a.setAttribute('aria-current', 'page');
     else if (href === '/' && /^\/(t|d|keys)\//.test(location.pathname)) a.setAttribute('aria-current', 'true');
     else a.removeAttribute('aria-current');
@@ -94,7 +94,7 @@ async function show() {
     document.title = [...args, title, 'Tabletop'].join(' · ');
     const [page, info] = await Promise.all([import('./' + file), standing()]);
     if (signal.aborted) return;
-    if (file !== 'requests.js') follow(file === 'migration.js' ? 'lab,tables,runs' : 'lab,tables', signal); // that page has a stream of its own
+    if (file !== 'requests.js') follow(file === 'migration.js' ? 'lab,tables,runs' : 'lab,tables', signal); // that page has its own stream
     fill(main);
     await page.show(main, { args, info, params: new URLSearchParams(location.search), signal, again: show, live });
   } catch (err) {
@@ -122,5 +122,5 @@ document.addEventListener('click', (e) => {
   go(a.getAttribute('href'));
 });
 addEventListener('popstate', show);
-try { await signIn(); } catch { /* show tells who has no token */ }
+try { await signIn(); } catch { /* show asks for the token */ }
 show();

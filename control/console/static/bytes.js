@@ -1,7 +1,7 @@
-// Bytes, which are base64 in the API, and what they may mean.
+// Bytes, which are base64 in the API, and their possible meanings.
 import { h, plain } from './dom.js';
 
-/** bytesOf decodes what the API sends, at most most bytes of it. */
+/** bytesOf decodes at most the given number of bytes of the API's base64. */
 export function bytesOf(b, most = Infinity) {
   const chars = Math.ceil(Math.min(b.base64.length * 3 / 4, most) / 3) * 4;
   const text = atob(b.base64.length > chars ? b.base64.slice(0, chars) : b.base64);
@@ -10,10 +10,10 @@ export function bytesOf(b, most = Infinity) {
   return out;
 }
 
-/** lengthOf is how many bytes there are. */
+/** lengthOf returns the number of bytes. */
 export const lengthOf = (b) => b.base64.length / 4 * 3 - (b.base64.endsWith('==') ? 2 : b.base64.endsWith('=') ? 1 : 0);
 
-/** base64Of writes bytes as the API takes them. */
+/** base64Of encodes bytes for the API. */
 export function base64Of(bytes) {
   let text = '';
   for (const n of bytes) text += String.fromCharCode(n);
@@ -31,7 +31,7 @@ export function unescaped(text) {
   return Uint8Array.from(out);
 }
 
-// escapedBytes is text with each byte as \xNN that is not of a character which can be seen.
+// escapedBytes returns text, with \xNN for each byte outside visible characters.
 function escapedBytes(bytes) {
   const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let out = '';
@@ -39,7 +39,7 @@ function escapedBytes(bytes) {
     const n = bytes[i];
     const length = n < 0x80 ? 1 : n >= 0xc2 && n < 0xe0 ? 2 : n >= 0xe0 && n < 0xf0 ? 3 : n >= 0xf0 && n < 0xf5 ? 4 : 1;
     let text = '';
-    try { text = utf8.decode(bytes.subarray(i, i + length)); } catch { /* no character */ }
+    try { text = utf8.decode(bytes.subarray(i, i + length)); } catch { /* not a character */ }
     if (text === '\\') text = '\\\\';
     else if (plain(text) !== text) text = '';
     out += text || '\\x' + n.toString(16).padStart(2, '0');
@@ -48,13 +48,13 @@ function escapedBytes(bytes) {
   return out;
 }
 
-/** textOf writes the beginning of bytes so that they can be told apart. */
+/** textOf returns the beginning of bytes in a form that distinguishes different bytes. */
 export function textOf(b, most = 200) {
   const bytes = bytesOf(b, most);
   return escapedBytes(bytes) + (lengthOf(b) > bytes.length ? '…' : '');
 }
 
-/** bytesShown is an element with the beginning of bytes. */
+/** bytesShown returns an element with the beginning of bytes. */
 export function bytesShown(b, most = 200) {
   if (!b.base64) return h('span', { class: 'soft' }, '(empty)');
   const el = h('span', { class: 'data mono' });
@@ -68,7 +68,7 @@ export function bytesShown(b, most = 200) {
   return el;
 }
 
-/** meanings are what bytes may be: [name, text]. */
+/** meanings returns the possible meanings of bytes: [name, text]. */
 export function meanings(b) {
   const bytes = bytesOf(b, 64 << 10);
   const out = [['bytes', String(lengthOf(b))]];
@@ -86,7 +86,7 @@ export function meanings(b) {
   return out;
 }
 
-/** timeOf writes microseconds as a time. */
+/** timeOf formats microseconds as a time. */
 export function timeOf(micros) {
   const ms = Number(micros) / 1000;
   if (!(Math.abs(ms) < 8.64e15)) return String(micros);

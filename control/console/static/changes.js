@@ -1,4 +1,4 @@
-// What changed since a snapshot: tables, rows with their cells, and DynamoDB items.
+// The changes since a snapshot: tables, rows with their cells, and DynamoDB items.
 import { h, plain, shown, number } from './dom.js';
 import { bytesShown, textOf, timeOf } from './bytes.js';
 import { part, projectOf, query } from './api.js';
@@ -10,7 +10,7 @@ const countsSaid = (what, c) => ['added', 'removed', 'changed'].filter((how) => 
 
 const cellRows = (list, mark, cls) => list?.map((c) => h('tr', { class: cls, 'data-edited': `${mark}${plain(c.family)}:${textOf(c.qualifier, 200)}` }, h('td', {}, mark), h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'mono soft' }, c.timestamp < 0 ? 'when it is written' : timeOf(c.timestamp)), h('td', {}, bytesShown(c.value, 200))));
 
-/** cellsShown are the lines of a table: the cells that are no more, and those that come. */
+/** cellsShown returns the lines of a table: the removed cells, and the added ones. */
 export const cellsShown = (row) => [cellRows(row.before, '−', 'gone'), cellRows(row.after, '+', 'new')];
 
 function itemShown(i) {
@@ -20,7 +20,7 @@ function itemShown(i) {
     h('tr', {}, h('th', { scope: 'row' }, plain(n)), h('td', { class: 'gone' }, i.before?.[n] && text(i.before[n])), h('td', {}, i.after?.[n] && text(i.after[n])))))));
 }
 
-/** changesShown is an element with the answer of snapshots/{name}/changes. */
+/** changesShown returns an element with the answer of snapshots/{name}/changes. */
 export function changesShown(answer, info) {
   const to = answer.to ? `“${plain(answer.to)}”` : 'now';
   if (!answer.tables.length) return h('div', { class: 'note' }, `From “${plain(answer.from)}” to ${to} nothing has changed${answer.cut ? ', as far as was compared' : ''}.`);
@@ -33,5 +33,5 @@ export function changesShown(answer, info) {
       t.shown.length < t.rows.added + t.rows.removed + t.rows.changed && h('p', { class: 'soft' }, `${number(t.rows.added + t.rows.removed + t.rows.changed - t.shown.length)} more rows are not shown.`))));
 }
 
-/** keyShown is the key of a row, in its parts if they are known. */
+/** keyShown returns the key of a row, in its parts if they are known. */
 export const keyShown = (row) => row.parts ? partsShown(row.parts) : bytesShown(row.key, 120);

@@ -1,13 +1,13 @@
-// Bytes, and the reading of a row, as code of clients.
+// Client code for bytes and for reading a row.
 import { plain } from './dom.js';
 import { bytesOf } from './bytes.js';
 
 const hex = (n) => n.toString(16).padStart(2, '0');
 
-// asciiOf is a literal of Go, and behind b one of Python, of which each byte that is not of ASCII is written out.
+// asciiOf returns a Go literal, or after b a Python one, in which each byte outside ASCII is escaped.
 const asciiOf = (bytes) => '"' + Array.from(bytes, (n) => n >= 0x20 && n < 0x7f && n !== 0x22 && n !== 0x5c ? String.fromCharCode(n) : '\\x' + hex(n)).join('') + '"';
 
-/** goText is a string of Go. */
+/** goText returns a Go string. */
 export function goText(text) {
   const out = [];
   for (const c of text.toWellFormed()) {
@@ -20,7 +20,7 @@ export function goText(text) {
   return `"${out.join('')}"`;
 }
 
-/** goBytes is a string of Go, too, which holds these bytes. */
+/** goBytes returns a Go string with these bytes. */
 export function goBytes(bytes) {
   try { return goText(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(bytes))); } catch { return asciiOf(bytes); }
 }
@@ -28,12 +28,12 @@ export function goBytes(bytes) {
 /** shellOf quotes a word for a shell. */
 export const shellOf = (word) => "'" + word.replaceAll("'", "'\\''") + "'";
 
-/** awsLine is a line for a shell that knows no credentials: the endpoint takes any. */
+/** awsLine returns a line for a shell without credentials: the endpoint accepts any. */
 export const awsLine = (info, command) => `AWS_ACCESS_KEY_ID=tabletop AWS_SECRET_ACCESS_KEY=tabletop aws dynamodb ${command} --endpoint-url ${info.dynamodb} --region us-east-1`;
 
 const json = JSON.stringify;
 
-/** rowCode is for each client the code that reads a row: [client, code]. */
+/** rowCode returns the code of each client that reads a row: [client, code]. */
 export function rowCode(info, instance, table, key) {
   const bytes = bytesOf(key), isText = key.text !== undefined && plain(key.text) === key.text;
   const all = Array.from(bytes, hex).join('');

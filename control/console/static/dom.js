@@ -1,6 +1,6 @@
-// Elements, and texts of strangers. Data gets into the document by text nodes alone.
+// Elements, and untrusted texts. Data gets into the document only by text nodes.
 
-/** h makes an element. Of props, on... are listeners, "class" and attributes are set as they are. */
+/** h creates an element. In props, on... are listeners; "class" and attributes are set unchanged. */
 export function h(tag, props, ...children) {
   const el = document.createElement(tag);
   for (const [name, value] of Object.entries(props ?? {})) {
@@ -20,14 +20,14 @@ function put(el, children) {
   }
 }
 
-/** fill gives an element other children. */
+/** fill replaces the children of an element. */
 export function fill(el, ...children) {
   el.replaceChildren();
   put(el, children);
   return el;
 }
 
-// What would not be seen, or would move what stands beside it.
+// Characters that are invisible, or that move the text beside them.
 const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
 function escaped(c) {
@@ -35,12 +35,12 @@ function escaped(c) {
   return n < 0x80 ? '\\x' + n.toString(16).padStart(2, '0') : '\\u{' + n.toString(16) + '}';
 }
 
-/** plain is a text on one line, with what cannot be seen written out. */
+/** plain returns a text on one line, with invisible characters escaped. */
 export function plain(text) {
   return text.replace(unseen, escaped).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
 }
 
-/** shown is an element with a text of a stranger, at most most characters of it. */
+/** shown returns an element with at most the given number of characters of an untrusted text. */
 export function shown(text, most = 400) {
   const el = h('span', { class: 'data mono' });
   const cut = text.length > most ? text.slice(0, most) : text;
@@ -54,17 +54,17 @@ export function shown(text, most = 400) {
   return el;
 }
 
-/** number writes a number with marks between thousands. */
+/** number formats a number with separators between thousands. */
 export function number(n) { return Number(n).toLocaleString('en-US'); }
 
-/** size writes a number of bytes. */
+/** size formats a number of bytes. */
 export function size(n) {
   if (n < 1024) return `${n} B`;
   if (n < 1 << 20) return `${(n / 1024).toFixed(1)} KiB`;
   return `${(n / (1 << 20)).toFixed(1)} MiB`;
 }
 
-/** button is one that does something; its errors are told. */
+/** button returns a button with an action; it shows the action's errors. */
 export function button(label, act, props = {}) {
   const b = h('button', { type: 'button', ...props, onclick: async () => {
     b.disabled = true;
@@ -73,12 +73,12 @@ export function button(label, act, props = {}) {
   return b;
 }
 
-/** errorBox says what went wrong, and what to do. */
+/** errorBox shows an error, and its remedy. */
 export function errorBox(err) {
   return h('div', { class: 'note error', role: 'alert' }, h('b', {}, err.code ? plain(err.code) + ': ' : ''), shown(err.message ?? String(err), 2000), err.remedy && h('p', { class: 'soft' }, remedyShown(err.remedy)));
 }
 
-// What the API would be asked for has a page.
+// Pages for the requests that remedies name.
 const places = { tables: ['/', 'Home'], requests: ['/requests', 'Requests'], faults: ['/lab', 'Lab'], snapshots: ['/lab', 'Lab'], migrate: ['/migration', 'Migration'] };
 
 function remedyShown(text) {
@@ -103,7 +103,7 @@ export function tell(what) {
   setTimeout(() => mine.remove(), 6000);
 }
 
-/** copier is a button that copies a text; with a name for those who do not see what is beside it. */
+/** copier returns a button that copies a text; name describes it for screen readers. */
 export function copier(label, text, name) {
   return button(label, async () => {
     const what = typeof text === 'function' ? await text() : text;
@@ -116,7 +116,7 @@ export function copier(label, text, name) {
   }, { 'aria-label': name });
 }
 
-/** save gives a text to the user as a file. */
+/** save offers a text to the user as a file. */
 export function save(name, text) {
   const url = URL.createObjectURL(new Blob([text], { type: 'application/octet-stream' }));
   h('a', { href: url, download: name }).click();
@@ -133,7 +133,7 @@ export function dialog(title, ...children) {
   return d;
 }
 
-/** confirmed asks before something that cannot be taken back. */
+/** confirmed asks before an action that cannot be undone. */
 export function confirmed(question, label) {
   return new Promise((resolve) => {
     let yes = false;
@@ -142,17 +142,17 @@ export function confirmed(question, label) {
   });
 }
 
-/** counted is a number with what it counts: "1 row", "2 rows". */
+/** counted returns a number with its noun: "1 row", "2 rows". */
 export function counted(n, one, more = one + 's') { return `${number(n)} ${Number(n) === 1 ? one : more}`; }
 
 let lists = 0;
 
 /**
- * virtual is a list of which only the lines that are seen are elements. of.count() is how many there are, of.line(i)
- * gives an element. The others may be left out: by of.key(i) the element of a line is found again, and of.update(line, i)
- * brings it up to date; of.end() is called when the last lines are seen; of.pick(i) when one is chosen by a click, by
- * Enter, or by the arrow keys, which call of.look(i) in its place if it is there; of.turn(i, open) is what the arrows
- * to the right and to the left do.
+ * virtual returns a list that only has elements for the visible lines. of.count() returns the number of lines, of.line(i)
+ * an element. The rest is optional: of.key(i) identifies the element of a line for reuse, and of.update(line, i)
+ * updates it; of.end() is called when the last lines are visible; of.pick(i) when a line is chosen by a click, by
+ * Enter, or by the arrow keys, which call of.look(i) instead if it exists; the right and left arrows
+ * call of.turn(i, open).
  */
 export function virtual(of) {
   const height = of.height ?? 26;
@@ -172,7 +172,7 @@ export function virtual(of) {
   function draw() {
     wanted = 0;
     const count = of.count();
-    // A browser has no room for an element of more than some million pixels.
+    // Browsers limit the height of an element to some million pixels.
     space.style.height = Math.min(count * height, 12e6) + 'px';
     const scale = Math.max(1, count * height / 12e6);
     const first = Math.max(0, Math.floor(list.scrollTop * scale / height) - 4);
@@ -189,7 +189,7 @@ export function virtual(of) {
       if (of.pick) line.setAttribute('aria-selected', i === chosen);
       now.set(key, line);
     }
-    // A line that stays is not moved: what is in it may have the focus.
+    // A line that stays is not moved: it may contain the focus.
     const lines = [...now.values()], stay = new Set(lines);
     for (const line of [...space.children]) if (!stay.has(line)) line.remove();
     lines.forEach((line, n) => { if (space.children[n] !== line) space.insertBefore(line, space.children[n] ?? null); });

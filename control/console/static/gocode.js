@@ -1,14 +1,14 @@
-// Code of Go that does again what a page has done. What it cannot say it refuses to write: code that does something else is worse than none.
+// Go code that repeats the actions of a page. It throws an error for what it cannot express: code that does something else is worse than none.
 import { bytesOf, unescaped } from './bytes.js';
 import { goBytes, goText } from './code.js';
 
-/** bytesIn are the bytes of base64, of either alphabet. */
+/** bytesIn decodes base64 of either alphabet. */
 const bytesIn = (base64) => bytesOf({ base64: base64.replaceAll('-', '+').replaceAll('_', '/') });
 
 const units = [['h', 'time.Hour', 3600_000_000_000n], ['m', 'time.Minute', 60_000_000_000n], ['s', 'time.Second', 1_000_000_000n], ['ms', 'time.Millisecond', 1_000_000n], ['us', 'time.Microsecond', 1000n], ['ns', 'time.Nanosecond', 1n]];
 const lengths = new Map([['d', 86400_000_000_000n], ...units.map(([name, , ns]) => [name, ns])]);
 
-/** duration is one such as 1.5h, or 1d12h, as Go writes it. */
+/** duration returns the Go expression of a duration such as 1.5h, or 1d12h. */
 export function duration(text) {
   const given = text.trim().replaceAll(/[µμ]s/g, 'us');
   if (!/^(?:(?:\d+\.?\d*|\.\d+)(?:[dhms]|[mun]s))+$/.test(given)) throw new Error(`“${text}” is no duration such as 90s, 25h or 3d`);
@@ -24,7 +24,7 @@ export function duration(text) {
   return out.join(' + ') || '0';
 }
 
-/** code is a status of gRPC by the name that package codes has for it. */
+/** code returns the name in package codes of a gRPC status. */
 function code(name) {
   if (/[a-z]/.test(name)) return 'codes.' + name;
   if (name === 'CANCELLED') return 'codes.Canceled';
@@ -37,7 +37,7 @@ function keyValue(name, value) {
   return `${goText(name)}: &types.AttributeValueMember${type}{Value: ${type === 'B' ? `[]byte(${goBytes(bytesIn(v))})` : goText(String(v))}}`;
 }
 
-/** faultCode is a fault, as the API takes and shows it, as a test in Go arms it. */
+/** faultCode returns the Go test code that arms a fault, given in the API's form. */
 export function faultCode(f) {
   const options = [];
   if (f.table) options.push(`testkit.OnTable(${goText(f.table)})`);
@@ -62,7 +62,7 @@ export function faultCode(f) {
   }
 }
 
-// filters are those that the client for Go has a function for, by their names in JSON.
+// filters are the filters with a function in the Go client, by their names in JSON.
 const filters = {
   chain: (f) => `bigtable.ChainFilters(${(f.filters ?? []).map(filterCode).join(', ')})`,
   interleave: (f) => `bigtable.InterleaveFilters(${(f.filters ?? []).map(filterCode).join(', ')})`,
@@ -86,10 +86,10 @@ const filters = {
 
 const camel = (name) => name.replaceAll(/_(.)/g, (_, c) => c.toUpperCase());
 
-/** member is one of a message, whose names may be written in two ways. */
+/** member returns a member of a message, whose names may be written in two ways. */
 const member = (message, name) => Object.entries(message).find(([n]) => camel(n) === name)?.[1];
 
-/** bounds are the first that is in a range, and the first behind it: the client has no others. */
+/** bounds returns the first element of a range, and the first after it: the client has no others. */
 function bounds(f, of) {
   const bound = (closed, open, shift) => {
     const [same, next] = [member(f, closed), member(f, open)];
@@ -110,13 +110,13 @@ const less = (a, b) => {
   return i < 0 ? a.length < b.length : i >= b.length ? false : a[i] < b[i];
 };
 
-/** past is the first key behind all that begin with prefix; empty if there is none. */
+/** past returns the first key after all that begin with prefix; empty if there are no later keys. */
 function past(prefix) {
   const end = prefix.findLastIndex((n) => n < 0xff);
   return end < 0 ? [] : [...prefix.slice(0, end), prefix[end] + 1];
 }
 
-/** readCode reads the rows of a table that the form of Query asks for: its keys are as people write bytes. */
+/** readCode returns code that reads the rows selected in the form of Query, with keys in their typed form. */
 export function readCode({ table, prefix, start, end, match, filter, most, reverse }) {
   let range = `bigtable.PrefixRange(${goBytes(unescaped(prefix))})`;
   if (start || end || !prefix) {

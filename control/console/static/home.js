@@ -1,10 +1,10 @@
-// Home: where the endpoints are, what is behind them, and what goes on.
+// Home: the addresses of the endpoints, their tables, and the present load.
 import { h, copier, button, confirmed, counted, plain, tell } from './dom.js';
 import { get, post, part } from './api.js';
 import { awsLine } from './code.js';
 import { keysPath, rowsPath, tablePath } from './paths.js';
 
-// lines are what makes a client of each language find the endpoints, as they stand: an endpoint takes any credentials, and clients want some.
+// lines configure a client of each language to find the endpoints: an endpoint accepts any credentials, and clients require some.
 function lines(info) {
   const out = [], { bigtable: bt, dynamodb: ddb, project, instance } = info;
   if (bt) {
@@ -52,12 +52,12 @@ async function traffic(info) {
     last.length > 0 && h('span', { class: failed ? 'bad' : 'ok' }, `${failed} failed`), last.length > 0 && '. ', h('a', { href: '/requests' }, 'Watch them live'));
 }
 
-/** show makes the page, and makes it anew when there may be other tables. */
+/** show builds the page, and again when the tables may have changed. */
 export async function show(main, context) {
   await draw(main, context);
   let waits = false;
   context.live.addEventListener('tables', () => {
-    if (waits) return; // for more of them
+    if (waits) return; // for further events
     waits = true;
     setTimeout(async () => {
       waits = false;
@@ -106,7 +106,7 @@ function tableList(tables, list, own, info) {
   const left = h('small');
   const owner = new Map();
   for (const t of list) for (const name of t.dynamodb ?? []) owner.set(name, t);
-  // An index that is a table of its own has the name of its table, two underscores and that of the index.
+  // An index in a table of its own is named after its table, with two underscores and the index's name.
   const named = new Map(list.map((t) => [t.name, t]));
   const above = (t) => {
     for (let i = t.table.lastIndexOf('__'); i > 0; i = t.table.lastIndexOf('__', i - 1)) {

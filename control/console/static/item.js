@@ -1,4 +1,4 @@
-// Items of a DynamoDB table: scan, query and get, and changes with what they change.
+// Items of a DynamoDB table: scan, query and get, and edits with their effects.
 import { h, fill, shown, plain, errorBox, button, dialog, confirmed, save, tell, number, counted } from './dom.js';
 import { dynamo, part, post, query } from './api.js';
 import { cellsShown, keyShown } from './changes.js';
@@ -8,7 +8,7 @@ import { callShown } from './requests.js';
 const comparisons = ['=', '<>', '<', '<=', '>', '>=', 'between', 'begins_with', 'contains', 'exists', 'not exists'];
 const ofKeys = ['=', '<', '<=', '>', '>=', 'between', 'begins_with'];
 
-/** condition writes one comparison as an expression, with its names and values. */
+/** condition returns one comparison as an expression, with its names and values. */
 function condition(n, name, op, type, text, names, values) {
   names['#' + n] = name;
   const value = (x, i) => {
@@ -97,7 +97,7 @@ export async function show(main, { args: [name], signal }) {
         h('pre', {}, `tabletop ctl put ${plain(name)} '${JSON.stringify(Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: types[k.AttributeName] === 'N' ? '1' : 'a' }])))}'`)]));
       return;
     }
-    // The columns are of all items of the page: the key first.
+    // The columns cover all items of the page: the key first.
     const keyNames = t.KeySchema.map((k) => k.AttributeName);
     const seen = new Set(keyNames);
     for (const item of items) for (const a of Object.keys(item)) seen.add(a);
@@ -124,9 +124,9 @@ export async function show(main, { args: [name], signal }) {
   function edit(item) {
     const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: JSON.stringify(item ?? Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), null, 2) });
     const diff = h('div'), cells = h('div', { 'data-edit': '' }), wrong = h('div');
-    // asked is what the cells are of, or are to be of: an answer that comes late is of something else.
+    // asked identifies the request of the shown cells: a late answer belongs to another one.
     let asked;
-    let now; // the item as it stands in the text; undefined if that is none
+    let now; // the item in the text; undefined if the text is invalid
     async function cellsOf(request) {
       const mine = asked = JSON.stringify(request);
       try {

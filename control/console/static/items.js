@@ -1,10 +1,10 @@
-// Values of DynamoDB, as its JSON has them.
+// DynamoDB values in their JSON form.
 import { h, shown, plain } from './dom.js';
 
-/** typeOf is the tag of a value: "S", "N", … */
+/** typeOf returns the tag of a value: "S", "N", … */
 export const typeOf = (v) => Object.keys(v)[0];
 
-/** valueShown is an element with a value and its type. */
+/** valueShown returns an element with a value and its type. */
 export function valueShown(v, depth = 0) {
   if (!v || typeof v !== 'object') return h('span', { class: 'soft' }, '—');
   const type = typeOf(v), x = v[type];
@@ -25,7 +25,7 @@ export function valueShown(v, depth = 0) {
   }
 }
 
-/** valueText is a value on one line, without its type. */
+/** valueText returns a value on one line, without its type. */
 export function valueText(v) {
   if (!v) return '';
   const type = typeOf(v), x = v[type];

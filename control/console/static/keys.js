@@ -1,4 +1,4 @@
-// Keys: which keys were read and written when, from the counters of ListHotTablets.
+// Keys: the load on keys over time, from the counters of ListHotTablets.
 import { h, fill, plain, number, counted, size, errorBox, button } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, part, query } from './api.js';
@@ -9,7 +9,7 @@ const metrics = {
 };
 const spans = { '15 minutes': ['15m', '1s', 1], 'an hour': ['1h', '1m', 60], '24 hours': ['24h', '1m', 60] };
 
-/** findings are what stands out: [text, rule, bucket]. */
+/** findings returns the anomalies: [text, rule, bucket]. */
 export function findings(map) {
   const out = map.large.map((row) => [
     `A row holds ${row.more ? 'more than 256 MB, which it must not' : `${size(row.bytes)}, and should be below 100 MB`}`, 'L41 row-too-large',
@@ -18,14 +18,14 @@ export function findings(map) {
   const sums = map.keys.map((k) => k.reads + k.writes);
   const all = sums.reduce((a, b) => a + b, 0);
   if (all < 100) return out;
-  // Of few keys each has a large share: one is hot that has several times what the others have, on average.
+  // With few keys each has a large share: a key is hot if it has several times the average of the others.
   const fair = (i) => (all - sums[i]) / (map.keys.length - 1);
   for (const [i, k] of map.keys.entries()) {
     if (map.keys.length === 1 || sums[i] <= 0.2 * all || sums[i] < 3 * fair(i)) continue;
     const where = k.first.base64 === k.last.base64 ? 'row' : 'range of keys';
     out.push([`${Math.round(100 * sums[i] / all)} % of the operations are at one ${where}`, 'L26 hot-key-range', i]);
   }
-  // Writes ascend if the middle of those of a moment is hardly ever before that of the moment before.
+  // Writes ascend if the middle of a moment's writes is rarely before that of the previous moment.
   const peaks = map.columns.map((c) => {
     let weight = 0, sum = 0;
     c.cells.forEach((cell, i) => { weight += cell.writes * i; sum += cell.writes; });
@@ -48,7 +48,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   const bright = h('input', { type: 'range', min: 1, max: 100, value: 50, 'aria-label': 'Brightness', oninput: () => draw() });
   const canvas = h('canvas', { role: 'img', tabindex: 0, 'aria-label': 'Heat map: time from left to right, keys from top to bottom' });
   const tip = h('p', { class: 'soft', 'aria-live': 'polite' }, 'Point at a place of the map, or drag over a range of keys to see only these; with the keyboard arrows point, with Shift over a range, Enter shows only that, and Escape all.');
-  // Beside the map the sum of each range, below it that of each moment.
+  // Beside the map is the sum of each range, below it that of each moment.
   const ofKeys = h('canvas', { class: 'of-keys', 'aria-hidden': true }), ofTimes = h('canvas', { class: 'of-times', 'aria-hidden': true });
   const beside = h('div', { class: 'beside' }), begins = h('span'), ends = h('span');
   const picture = h('div', { class: 'heat' }, canvas, ofKeys, beside, ofTimes, h('div', { class: 'times soft mono' }, begins, ends));
@@ -63,7 +63,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     } catch (err) { fill(marks, errorBox(err)); }
   }
 
-  // The colour of a share of the maximum, dark to light: it is on its own ground in both schemes.
+  // The colour of a share of the maximum, from dark to light, on a background of its own in both schemes.
   function colour(share) {
     const x = Math.pow(share, 1.05 - bright.value / 100);
     return [Math.round(255 * Math.min(1, x * 1.6)), Math.round(255 * Math.max(0, x * 1.5 - 0.4)), Math.round(60 + 120 * Math.sin(Math.PI * Math.min(1, x * 1.2)))];
@@ -82,7 +82,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const [, , seconds] = spans[span.value];
     const start = new Date(map.columns[0].start) / 1000;
     const end = new Date(map.columns.at(-1).start) / 1000;
-    // Columns are those with counts alone: the moments between them are empty.
+    // There are columns only for moments with counts: the moments between them are empty.
     const width = Math.max(1, Math.round((end - start) / seconds) + 1), height = last - first + 1;
     bounds = { start, seconds, width, height, first };
     canvas.width = width;
@@ -120,7 +120,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       h('td', {}, h('a', { href: rowsAt(i) }, 'rows')))))));
   }
 
-  // bars draws sums, each a line of the share that it is of the greatest.
+  // bars draws sums as lines, in proportion to the greatest.
   function bars(on, values, across) {
     const long = 48, most = Math.max(1, ...values);
     on.width = across ? long : values.length;
@@ -158,7 +158,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     from = null;
   });
 
-  // By keys: a place, and the range from where Shift was first held to it.
+  // The keyboard: a place, and the range from the place at which Shift was pressed.
   const cursor = h('span', { hidden: true });
   let spot = null;
   function mark() {

@@ -1,4 +1,4 @@
-// Lab: the clock, what is due, faults and snapshots, each also as code for testkit.
+// Lab: the clock, pending work, faults and snapshots, each also as code for testkit.
 import { h, fill, plain, shown, button, copier, confirmed, errorBox, tell, size } from './dom.js';
 import { get, live, post, remove, part, query } from './api.js';
 import { changesShown } from './changes.js';
@@ -98,7 +98,7 @@ export async function show(main, { info, again, signal }) {
     }, { class: 'primary' }), copier('Copy as testkit code', () => faultCode(JSON.parse(spec.value)))), wrong);
 
   await Promise.all([snapshots(), faults()]);
-  // Others may use what is here, too.
+  // Other clients may change the same state.
   live.addEventListener('tick', tick, { signal });
   live.addEventListener('lab', ({ detail }) => {
     ({ clock: { frozen } } = detail);

@@ -1,8 +1,8 @@
-// The mapping of a table: its file in a fixture, what becomes of each attribute, and what lint says of it.
+// The mapping of a table: its file in a fixture, the treatment of each attribute, and the findings of lint.
 import { h, fill, plain, shown, button, errorBox, number } from './dom.js';
 import { get, post, part, query } from './api.js';
 
-/** targetOf is the table that the text of a mapping is of; "" if it says none. */
+/** targetOf returns the table of a mapping text; "" if the text has none. */
 export function targetOf(text) {
   const lines = text.split('\n');
   const at = lines.findIndex((line) => /^target:/.test(line));
@@ -13,7 +13,7 @@ export function targetOf(text) {
   return m ? m[1] ?? m[2] ?? m[3] : '';
 }
 
-/** mappingShown is an element that finds the fixture of a table when it is asked to. */
+/** mappingShown returns an element that finds the fixture of a table on request. */
 export function mappingShown(table) {
   const out = h('div', { 'aria-live': 'polite', 'data-mapping': '' });
   const find = button('Show it, with what lint says', async () => {

@@ -1,4 +1,4 @@
-// Migration: the fixtures of --fixtures, and what plan, verify and lint say of them.
+// Migration: the fixtures of --fixtures, and the results of plan, verify and lint for them.
 import { h, fill, plain, shown, button, errorBox, number, save } from './dom.js';
 import { get, live, post, part, query } from './api.js';
 import { workbench } from './workbench.js';
@@ -10,7 +10,7 @@ function findingShown(f) {
     shown([f.message, f.file && (f.line ? `${f.file}:${f.line}` : f.file), f.fix && 'fix: ' + f.fix].filter(Boolean).join(' · '), 2000));
 }
 
-/** rowLink is where the row of a difference is shown, if this server has the table: verify runs in a store of its own. */
+/** rowLink returns a link to the row of a difference, if this server has the table: verify runs in a store of its own. */
 function rowLink(f, info, tables) {
   if (!f.rowKeyHex || !tables.some((t) => t.table === f.table && t.instance === info.instance)) return null;
   const escaped = f.rowKeyHex.replace(/../g, (n) => '\\x' + n);
@@ -18,8 +18,8 @@ function rowLink(f, info, tables) {
 }
 
 /**
- * reportShown is a report; link(failure) is what leads to the item of a difference. One for which nothing was laid out, that of
- * lint, tells of no rows.
+ * reportShown returns an element with a report; link(failure) returns a link to the item of a difference. A report
+ * without laid-out items, as of lint, omits rows.
  */
 function reportShown(r, laidOut, info, tables, link) {
   return [
@@ -35,7 +35,7 @@ function reportShown(r, laidOut, info, tables, link) {
   ];
 }
 
-/** runShown is how far a run is, of this page or of somebody else. */
+/** runShown returns the progress of a run, of this page or of another client. */
 function runShown(r) {
   const far = r.phase && `: ${r.phase} ${number(r.items)}${r.total < 0 ? '' : ` of ${number(r.total)}`}`;
   return h('span', { class: 'soft', 'data-run': `${r.verb} ${r.fixture}` }, plain(`${r.verb} of ${r.fixture}`), far, ' ',
@@ -57,7 +57,7 @@ export async function show(main, { info, params, signal }) {
   const out = h('div', { 'aria-live': 'polite' });
   const running = h('span', { class: 'runs' });
   live.addEventListener('runs', ({ detail }) => fill(running, detail.runs.map(runShown)), { signal });
-  /** run shows what a verb says of a fixture with a text of its mapping, its own if there is none. */
+  /** run shows the result of a command for a fixture with a mapping text, by default its own. */
   async function run(fixture, verb, mapping, into, link) {
     fill(into, h('p', { class: 'soft' }, `${verb} runs…`));
     try {

@@ -1,8 +1,8 @@
-// Row keys, cut into the parts that a mapping wrote.
+// Row keys, split into the parts of a mapping.
 import { h, plain } from './dom.js';
 import { bytesShown } from './bytes.js';
 
-/** partsShown is an element with the parts of a row key, each with its name; what it says is told on hover and to screen readers. */
+/** partsShown returns an element with the parts of a row key, each with its name; the meaning is available on hover and to screen readers. */
 export function partsShown(parts) {
   const el = h('span', { class: 'parts' });
   let segment = 0;

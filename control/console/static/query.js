@@ -1,4 +1,4 @@
-// Query: requests of DynamoDB, and PartiQL, with the calls of Bigtable that they become; and ReadRows by its bounds and a filter.
+// Query: requests of DynamoDB, and PartiQL, with their Bigtable calls; and ReadRows with bounds and a filter.
 import { h, fill, plain, shown, button, copier, save, errorBox, number, counted } from './dom.js';
 import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, unescaped, timeOf } from './bytes.js';
@@ -9,7 +9,7 @@ import { readCode } from './gocode.js';
 
 const operations = ['Query', 'Scan', 'GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchGetItem', 'BatchWriteItem', 'TransactGetItems', 'TransactWriteItems', 'CreateTable', 'UpdateTable', 'DeleteTable', 'DescribeTable', 'ListTables', 'UpdateTimeToLive', 'DescribeTimeToLive'];
 
-/** sample is a request to begin with, for a table, and of an item of it if there is one. */
+/** sample returns an example request for a table, with one of its items if it has any. */
 function sample(operation, t, item) {
   if (!t) return operation === 'ListTables' ? {} : { TableName: 'orders' };
   const type = (name) => t.AttributeDefinitions.find((a) => a.AttributeName === name).AttributeType;
@@ -57,7 +57,7 @@ export async function show(main, { info, params }) {
   const request = h('textarea', { rows: 12, 'aria-label': 'The request, as JSON' });
   const begin = async () => {
     const t = table.value && await dynamo('DescribeTable', { TableName: table.value }).then((a) => a.response.Table, () => undefined);
-    // The key of the first item, so that the first answer is not an empty one.
+    // The key of the first item, so that the first answer is not empty.
     const item = t && await dynamo('Scan', { TableName: table.value, Limit: 1 }).then((a) => a.response.Items[0], () => undefined);
     request.value = JSON.stringify(sample(operation.value, t, item), null, 2);
     request.rows = Math.max(12, Math.min(30, request.value.split('\n').length + 1));
@@ -69,7 +69,7 @@ export async function show(main, { info, params }) {
     h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value)), { class: 'primary' }),
       copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${shellOf(JSON.stringify(JSON.parse(request.value)))}`),
       button('Save as access pattern', async () => {
-        // It is made of the request as it was answered last, with its calls.
+        // The trace has the last answered request, with its calls.
         const body = JSON.stringify(JSON.parse(request.value));
         const { requests } = await get('requests' + query({ endpoint: 'dynamodb', operation: operation.value, status: 'OK', limit: 100 }));
         for (const r of requests) {

@@ -1,12 +1,12 @@
-// Requests: both endpoints, live, with the calls of Bigtable that a DynamoDB request became.
+// Requests: both endpoints, live, with the Bigtable calls of a DynamoDB request.
 import { h, fill, shown, plain, virtual, button, copier, save, errorBox, size, number, counted } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, events, query } from './api.js';
 import { awsLine, shellOf } from './code.js';
 
-const kept = 5000; // as many as the server keeps
+const kept = 5000; // the server's limit
 
-/** matcher makes a test of a filter such as "endpoint:ddb op:Query status:!ok table:orders >10ms". */
+/** matcher returns the test of a filter such as "endpoint:ddb op:Query status:!ok table:orders >10ms". */
 export function matcher(text) {
   const tests = text.trim().split(/\s+/).filter(Boolean).map((word) => {
     const time = word.match(/^([<>])([\d.]+)(ms|s)$/);
@@ -34,7 +34,7 @@ const tableOf = (r) => r.table?.slice(r.table.lastIndexOf('/') + 1) ?? '';
 const pretty = (value) => JSON.stringify(value, null, 2);
 const millis = (n) => `${number(Number(n.toPrecision(3)))} ms`;
 
-/** capacityOf is what an answer of DynamoDB says that it consumed; "" if it was not asked for that. */
+/** capacityOf returns the consumed capacity in an answer of DynamoDB; "" if it was not requested. */
 export function capacityOf(operation, response) {
   return [response?.ConsumedCapacity ?? []].flat().map((c) => {
     const kinds = [['ReadCapacityUnits', 'RCU'], ['WriteCapacityUnits', 'WCU']].filter(([name]) => c[name]).map(([name, unit]) => `${c[name]} ${unit}`);
@@ -42,7 +42,7 @@ export function capacityOf(operation, response) {
   }).join('; ');
 }
 
-/** callShown is an element with a call of Bigtable: what was asked for. */
+/** callShown returns an element with the request of a Bigtable call. */
 export function callShown(c) {
   return h('details', { class: 'call' }, h('summary', {}, h('b', { class: 'mono' }, plain(c.operation)), ' ', h('span', { class: 'mono' }, plain(tableOf(c))), ' ',
     c.key && bytesShown(c.key, 80), ' ', h('span', { class: c.status === 'OK' ? 'ok' : 'bad' }, plain(c.status)), ` ${c.millis} ms`, c.rows > 0 && `, ${counted(c.rows, 'row')}`),
@@ -63,12 +63,12 @@ export async function show(main, { info, params, signal }) {
   main.classList.add('full');
   let all = []; // newest first
   let seen = [];
-  const open = new Set(); // requestIDs whose calls are shown
+  const open = new Set(); // requestIDs with visible calls
   const filter = h('input', { class: 'mono', type: 'search', size: 50, value: params.get('f') ?? '', 'aria-label': 'Filter', placeholder: 'endpoint:ddb op:Query status:!ok table:orders >10ms' });
   const inner = h('input', { type: 'checkbox', checked: params.get('calls') === 'true' });
   const count = h('small', { 'aria-live': 'polite' });
   const live = h('small');
-  let paused = false, waiting = [], missed = 0; // of those that came in the pause
+  let paused = false, waiting = [], missed = 0; // requests during a pause
   let shownID = 0;
 
   const columns = [['w64', 'time'], ['w64', 'endpoint'], ['w150', 'operation'], ['half', 'table'], ['half', 'key'], ['w80', 'status'], ['w80', 'took'], ['w80 spare', 'size'], ['w60 spare', 'rows'], ['w60 spare', 'test']];
@@ -120,7 +120,7 @@ export async function show(main, { info, params, signal }) {
       seen.push(r);
       if (open.has(r.requestID) && !inner.checked) seen.push(...of.get(r.requestID)?.slice().reverse() ?? []);
     }
-    // What is chosen stays so, wherever it is now.
+    // The selection stays on its request, wherever that is now.
     list.chosen = seen.findIndex((r) => r.id === shownID);
     count.textContent = `${number(seen.length)} of ${number(all.length)}${missed ? `, ${number(missed)} since the pause${missed > waiting.length ? `, of which ${number(waiting.length)} are kept` : ''}` : ''}`;
     if (!all.length) fill(side.lastChild, h('div', { class: 'note' }, 'Nothing has been asked yet. Each request of a client is here as soon as it is answered, for example:', h('pre', {}, info.dynamodb

@@ -1,4 +1,4 @@
-// Rows: keys, the cells of one row with every version, and the DynamoDB items it carries.
+// Rows: keys, the cells of one row with all versions, and the DynamoDB items in it.
 import { h, fill, shown, plain, errorBox, virtual, button, dialog, copier, size, number, counted, confirmed, tell } from './dom.js';
 import { bytesShown, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
 import { get, post, part, query } from './api.js';
@@ -38,7 +38,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       for (const el of [prefix, start, end, match]) if (el.value) bounds[el.name + '64'] = base64Of(unescaped(el.value));
       const page = await get(at + '/rows' + query({ project, ...bounds, reverse: reverse.checked ? 'true' : '', keys: 'true', limit: rows.length ? 1000 : 100, cursor }));
       if (mine !== generation || signal.aborted) return;
-      // Cells are asked for again when a row is opened: a large table would not fit.
+      // Opening a row loads its cells again: a large table would not fit.
       for (const r of page.rows) rows.push({ key: r.key, parts: r.parts, cells: r.count });
       cursor = page.cursor;
       done = !cursor;
@@ -98,7 +98,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const lit = new Set();
     const carries = new Map(); // the attributes of a cell
     for (const item of found.items) for (const a of item.attributes) for (const c of a.cells) (carries.get(c) ?? carries.set(c, []).get(c)).push(plain(a.name));
-    // Times that end in microseconds are longer.
+    // Times with microseconds are longer.
     const time = 'soft mono whole ' + (seen.some((c) => timeOf(c.timestamp).length > 24) ? 'micros' : 'millis');
     const lines = virtual({
       label: 'Cells', height: 28, count: () => seen.length, key: (i) => seen[i],

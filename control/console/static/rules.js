@@ -1,6 +1,6 @@
-// Rules of garbage collection, in words, and what they would take.
+// Garbage-collection rules in words, and the cells that they would remove.
 
-/** inWords says what a rule, as cbt writes it, collects. */
+/** inWords describes the cells that a rule, in cbt's syntax, collects. */
 export function inWords(rule) {
   if (rule === 'never') return 'All versions are kept.';
   const said = rule
@@ -17,7 +17,7 @@ function micros(age) {
   return n;
 }
 
-/** collected tells whether a rule takes a cell: the version of its column (0 is the newest), and its time and the time of the server in microseconds. */
+/** collected reports whether a rule removes a cell: the version in its column (0 is the newest), its time and the server's time in microseconds. */
 export function collected(rule, version, at, now) {
   const tokens = rule.match(/\(|\)|and|or|maxversions=\d+|maxage=[0-9a-z.µ]+|never/g) ?? [];
   let i = 0;

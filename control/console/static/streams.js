@@ -1,4 +1,4 @@
-// Streams: what DynamoDB Streams and Bigtable's change stream tell of one write, side by side.
+// Streams: the records of DynamoDB Streams and of Bigtable's change stream about one write, side by side.
 import { h, fill, shown, plain, virtual, copier, errorBox, tell, number, size } from './dom.js';
 import { bytesShown, textOf, timeOf } from './bytes.js';
 import { get, live, part, projectOf, query } from './api.js';
@@ -14,7 +14,7 @@ const bigtableHow = (info, table) => `admin, err := bigtable.NewAdminClient(ctx,
 
 const how = (text) => h('div', { class: 'bar' }, h('pre', {}, text), copier('Copy', text));
 
-/** of finds the page of a stream. */
+/** of returns the page of a stream. */
 const of = (places) => '/streams' + query(places);
 
 const microsOf = (sequence) => BigInt(sequence.slice(1, 21)) / 1000n;
@@ -23,7 +23,7 @@ const microsAt = (time) => {
   return BigInt(Date.parse(seconds + 'Z')) * 1000n + BigInt((rest ?? '').padEnd(6, '0').slice(0, 6));
 };
 
-/** joined are writes, the newest first: records of both endpoints, those of one write together. */
+/** joined returns writes, the newest first, with the records of both endpoints about each. */
 export function joined(records, changes) {
   const writes = [], by = new Map();
   for (const change of changes) {
@@ -82,7 +82,7 @@ function changeShown(c, t, info) {
     h('table', { class: 'entries' }, h('tbody', {}, c.entries.map(entryShown)))];
 }
 
-/** listed are all streams, to choose one of: those that come meanwhile, too. */
+/** listed shows all streams for selection, including new ones. */
 async function listed(main, info, signal) {
   let asked = 0;
   const draw = async () => {
@@ -120,7 +120,7 @@ export async function show(main, { info, params, signal }) {
   const [instance, table] = (params.get('bigtable') ?? '').split('/');
   if (!table && !dynamo) return listed(main, info, signal);
   main.classList.add('full');
-  const sides = { // of each, where it is read, and how far it was
+  const sides = { // for each, its source and its position
     records: dynamo && { path: `streams/${part(dynamo)}/records`, asks: { arn }, found: [] },
     changes: table && { path: `tables/${part(instance)}/${part(table)}/changes`, asks: { project }, found: [] },
   };
@@ -156,7 +156,7 @@ export async function show(main, { info, params, signal }) {
     list.redraw();
   }
 
-  // more reads on in a stream, as far as there is anything.
+  // more continues a stream while it has records.
   async function more(name) {
     const s = sides[name];
     if (!s) return;
@@ -170,7 +170,7 @@ export async function show(main, { info, params, signal }) {
     } while (s.again);
   }
 
-  // look finds out which streams there are, of those that were not there before.
+  // look finds new streams.
   async function look() {
     if (Object.values(sides).every((s) => !s || s.there)) return;
     const all = await get('streams');
@@ -185,7 +185,7 @@ export async function show(main, { info, params, signal }) {
     const failed = [];
     const keep = (err) => failed.push(errorBox(err));
     await look().catch(keep);
-    // A write is in its change stream first: who reads records before changes finds both.
+    // A write is in its change stream first: reading records before changes finds both.
     for (const name of ['records', 'changes']) if (sides[name]?.there) await more(name).catch(keep);
     reading = false;
     if (signal.aborted) return;

@@ -9,7 +9,7 @@ import { keysPath, rowsPath } from './paths.js';
 
 const keyText = (schema) => schema.map((k) => `${k.AttributeName} (${k.KeyType === 'HASH' ? 'partition' : 'sort'})`).join(', ');
 
-/** segmentSaid says what a segment of a row key is. */
+/** segmentSaid describes a segment of a row key. */
 function segmentSaid(g) {
   if (!g.encoders?.length) return 'always the same';
   return [g.attributes?.length ? 'of ' + g.attributes.join(' and ') : g.encoders.join(' and '), g.time && 'a time', g.reversed && 'greater values first', g.unordered && 'in no order of the values'].filter(Boolean).join(', ');
@@ -29,7 +29,7 @@ async function dynamoTable(name) {
     indexes.map(([kind, i]) => row(`${kind} index`, `${i.IndexName}: ${keyText(i.KeySchema)}, ${i.Projection.ProjectionType.toLowerCase()}`)))));
 }
 
-/** ruleOf is a rule of garbage collection as Bigtable's administration takes it in JSON: of how many versions, of which age, or of both. */
+/** ruleOf returns a garbage-collection rule in the JSON of Bigtable's administration: a number of versions, an age, or both. */
 export function ruleOf(versions, age, both) {
   const rules = [versions && { maxNumVersions: Number(versions) }, age && { maxAge: seconds(age) }].filter(Boolean);
   if (rules.length < 2) return rules[0] ?? {};
@@ -42,7 +42,7 @@ function seconds(age) {
   return Number(m[1]) * { s: 1, m: 60, h: 3600, d: 86400 }[m[2]] + 's';
 }
 
-/** familyForm asks for the rule of a family, of a new one if name is not given, and calls done with the modification. */
+/** familyForm asks for the rule of a family, new if name is not given, and calls done with the modification. */
 function familyForm(name, done) {
   const id = h('input', { class: 'mono', 'aria-label': 'Family', value: name ?? '', disabled: !!name, autofocus: !name });
   const versions = h('input', { type: 'number', min: 1, max: 100000, 'aria-label': 'Versions that are kept' }), age = h('input', { 'aria-label': 'Age up to which cells are kept', size: 8, placeholder: '7d' });

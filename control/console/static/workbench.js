@@ -1,4 +1,4 @@
-// The workbench: a mapping as text, the rows that items become by it while it is typed, and what lint says.
+// The workbench: a mapping as text, the resulting rows of items while it is typed, and the findings of lint.
 import { h, fill, plain, shown, button, copier, errorBox, number, save } from './dom.js';
 import { bytesShown, timeOf } from './bytes.js';
 import { get, post, part } from './api.js';
@@ -13,7 +13,7 @@ function cellLine(c, i, mark) {
   return h('tr', { class: mark, 'data-cell': i }, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80), h('small', {}, timeOf(c.timestamp))), h('td', {}, bytesShown(c.value, 400)));
 }
 
-/** rowShown has the cells of an item; those that its mapping did not write before are marked, and those that it wrote are struck through. */
+/** rowShown returns the cells of an item; new cells are marked, and cells only of the previous mapping are struck through. */
 function rowShown(item) {
   const was = new Set(item.was?.cells.map(nameOf));
   const is = new Set(item.row?.cells.map(nameOf));
@@ -42,8 +42,8 @@ function itemShown(item) {
 }
 
 /**
- * workbench edits the mapping of a fixture. With it come plan, lint and verify of the text, by run(verb, text, out, item),
- * where item(key) shows an item first.
+ * workbench edits the mapping of a fixture. It also runs plan, lint and verify on the text, by run(verb, text, out, item);
+ * item(key) shows an item first.
  */
 export async function workbench(out, fixture, run, first) {
   const own = (await get('migrate/' + part(fixture))).mapping;
@@ -71,7 +71,7 @@ export async function workbench(out, fixture, run, first) {
       p.lossy?.map((f) => h('div', { class: 'note warn', 'data-lossy': f.attribute }, h('b', {}, plain(f.attribute)), ' of the rule ', plain(f.rule), ' loses something: ', shown(f.why ?? '', 1000))),
       p.warnings?.map((w) => h('div', { class: 'note warn' }, shown(w, 2000))),
       p.findings?.map((f) => h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : ''), 'data-finding': f.rule }, f.file === 'mapping.yaml' && place(f.line, f.lineColumn), h('b', {}, plain(`${f.rule} ${f.name}`)), ' ', shown(f.message, 1000), f.fix && h('small', {}, ' · ', plain(f.fix)))));
-    if (p.problems.length) { // the rows of the text before stay
+    if (p.problems.length) { // the rows of the previous text stay
       for (const el of seen.querySelectorAll('.preview')) el.classList.add('stale');
     } else {
       fill(seen, p.items.length ? (item ? p.items : p.items.toSorted((a, b) => Boolean(b.changed) - Boolean(a.changed))).map(itemShown) : h('p', { class: 'soft' }, 'The data have no items.'));

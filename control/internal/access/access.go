@@ -47,7 +47,7 @@ func Pattern(r Request) (string, error) {
 		return "", fmt.Errorf("%s does not read items", r.Operation)
 	}
 	if len(r.Request) == 0 || len(r.Response) == 0 {
-		return "", errors.New("its request or its answer is longer than what is kept")
+		return "", errors.New("its request or its answer was too long to be recorded")
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(r.Request, &members); err != nil {

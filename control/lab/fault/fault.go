@@ -162,7 +162,7 @@ func (s *Set) remove(f *Fault) {
 func (s *Set) store(active []*Fault) { s.active.Store(&active) }
 
 // ErrApplied is returned for a spec that is Applied without FailCall.
-var ErrApplied = errors.New("applied says how a call fails, and nothing of other effects")
+var ErrApplied = errors.New("applied modifies failures of calls, and has no meaning for other effects")
 
 // Near returns text that suggests the known name nearest to a wrong name, "" if no name is
 // near.
