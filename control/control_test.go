@@ -389,7 +389,7 @@ func TestRefusals(t *testing.T) {
 		{"no time", "POST", "clock", `{"set":"tomorrow"}`, nil, 400, "bad_request", `set is "tomorrow", want a time`, ""},
 		{"an unknown parameter", "GET", "items/orders?limits=3", "", nil, 400, "bad_request", `"limits", want index, limit, cursor`, ""},
 		{"an unknown parameter", "POST", "reset?force=true", "", nil, 400, "bad_request", `"force"`, ""},
-		{"a parameter twice", "GET", "requests?endpoint=dynamodb&endpoint=bigtable", "", nil, 400, "bad_request", `"endpoint" is there 2 times`, ""},
+		{"a parameter twice", "GET", "requests?endpoint=dynamodb&endpoint=bigtable", "", nil, 400, "bad_request", `"endpoint" occurs 2 times`, ""},
 		{"a query that is none", "GET", "requests?endpoint=%zz", "", nil, 400, "bad_request", "%25", ""},
 		{"no such endpoint", "GET", "requests?endpoint=ddb", "", nil, 400, "bad_request", `endpoint is "ddb", want bigtable or dynamodb`, ""},
 		{"no such status", "GET", "requests?status=nope", "", nil, 400, "bad_request", `status is "nope", want OK, one of gRPC's such as Unavailable`, ""},

@@ -5,13 +5,13 @@ import software.amazon.awssdk.services.dynamodb.DynamoDbClient;
 import software.amazon.awssdk.services.dynamodb.model.*;
 
 /**
- * Streams, recovery and an export in a test, with the official client against the server that prints its addresses:
+ * Streams, recovery and an export in a test, with the official client, against a server that was started with
  *
  *     tabletop serve --dynamodb 127.0.0.1:0 --console 127.0.0.1:0 --buckets DIR   # with a folder DIR/exports
  */
 public final class ExampleDynamoDB {
 	public static void main(String[] args) {
-		Tabletop control = Tabletop.fromEnvironment(); // all addresses are those that serve printed
+		Tabletop control = Tabletop.fromEnvironment(); // the addresses printed by serve
 		control.reset();
 		DynamoDbClient ddb = DynamoDbClient.builder().endpointOverride(URI.create(System.getenv("AWS_ENDPOINT_URL_DYNAMODB"))).build();
 		ddb.createTable(t -> t.tableName("orders").billingMode(BillingMode.PAY_PER_REQUEST)
@@ -21,15 +21,15 @@ public final class ExampleDynamoDB {
 		ddb.updateContinuousBackups(b -> b.tableName("orders").pointInTimeRecoverySpecification(p -> p.pointInTimeRecoveryEnabled(true)));
 
 		put(ddb, "new");
-		control.advance("1m"); // time passes by command
+		control.advance("1m"); // time passes on command
 		Instant now = Instant.parse(control.clock().get("now").text());
 		control.advance("1m");
 		put(ddb, "lost");
 
-		// The stream, and as a consumer reads it: DynamoDbStreamsClient with the endpoint AWS_ENDPOINT_URL_DYNAMODB_STREAMS.
+		// The stream. A consumer reads it with a DynamoDbStreamsClient and the endpoint AWS_ENDPOINT_URL_DYNAMODB_STREAMS.
 		check(control.records("orders").map(r -> r.get("eventName").text()).toList().equals(List.of("INSERT", "MODIFY")));
 
-		// The table as it was.
+		// The earlier state of the table.
 		ddb.restoreTableToPointInTime(r -> r.sourceTableName("orders").targetTableName("restored").restoreDateTime(now));
 		while (ddb.describeTable(t -> t.tableName("restored")).table().tableStatus() != TableStatus.ACTIVE) Thread.onSpinWait();
 		var item = ddb.getItem(g -> g.tableName("restored").key(java.util.Map.of("id", AttributeValue.fromS("0001")))).item();

@@ -30,11 +30,11 @@ import java.util.stream.Stream;
  * control.fault(Map.of("endpoint", "bigtable", "method", "MutateRow", "effect", "fail", "code", "UNAVAILABLE", "times", 2));
  * </pre>
  *
- * It needs nothing but Java 17. Where a method takes JSON, that is a text, or maps and lists; what it answers
- * is {@link Json}, whose text a library can read too. docs/control.md describes the API.
+ * It needs only Java 17. Methods accept JSON as a text, or as maps and lists, and return it
+ * as {@link Json}, whose text a library can parse too. docs/control.md describes the API.
  */
 public final class Tabletop {
-	/** What the API answers when it does not do what was asked; with the code "unreachable" and the status 0, that it does not answer. */
+	/** The error answer of the API; with the code "unreachable" and the status 0 if it does not answer. */
 	public static final class ControlException extends RuntimeException {
 		public final int status;
 		public final String code;
@@ -90,7 +90,7 @@ public final class Tabletop {
 		return new Tabletop(ports.get("console").text(), token != null ? token : ports.get("token").text());
 	}
 
-	/** Makes any request of the API; path is what follows /api/v1/, body JSON, or null. */
+	/** Makes any request of the API; path is the part after /api/v1/, body is JSON, or null. */
 	public Json call(String method, String path, Object body) {
 		HttpRequest request = HttpRequest.newBuilder(URI.create(url + "/api/v1/" + path))
 			.header("Authorization", "Bearer " + token)
@@ -112,7 +112,7 @@ public final class Tabletop {
 			}
 			Json error = said.get("error");
 			throw new ControlException(answer.statusCode(), error.get("code").text(), error.get("text").text(), error.get("remedy").text(), null);
-		} catch (IllegalArgumentException | IllegalStateException e) { // it is no JSON, or not that of the API
+		} catch (IllegalArgumentException | IllegalStateException e) { // not JSON, or not the API's
 			throw unreachable("something else does, with status " + answer.statusCode(), e);
 		}
 	}
@@ -141,7 +141,7 @@ public final class Tabletop {
 	/** The streams of DynamoDB's tables, and the Bigtable tables that have a change stream. */
 	public Json streams() { return call("GET", "streams", null); }
 
-	/** All records so far of DynamoDB Streams, page by page: those of the table's latest stream. */
+	/** All records so far of the table's latest stream of DynamoDB Streams, page by page. */
 	public Stream<Json> records(String table) { return records(table, Map.of()); }
 
 	public Stream<Json> records(String table, Map<String, ?> query) { return pages("records", "streams/" + part(table) + "/records", query); }
@@ -159,8 +159,8 @@ public final class Tabletop {
 	}
 
 	/**
-	 * Writes rows of a Bigtable table: a list of them, each with a key and cells, or delete. Keys, qualifiers and values
-	 * are what {@link #bytes} makes of them.
+	 * Writes rows of a Bigtable table: a list of rows, each with a key and cells, or delete. Keys, qualifiers and values
+	 * have the form of {@link #bytes}.
 	 */
 	public long putRows(String table, Object rows) { return putRows("tabletop", table, rows); }
 
@@ -168,13 +168,13 @@ public final class Tabletop {
 		return call("POST", "tables/" + part(instance) + "/" + part(table) + "/rows", Map.of("rows", Json.of(rows))).get("rows").number();
 	}
 
-	/** A text as the API has bytes. */
+	/** The API's bytes of a text. */
 	public static Map<String, String> bytes(String text) { return Map.of("text", text); }
 
-	/** Bytes as the API has them. */
+	/** The API's form of bytes. */
 	public static Map<String, String> bytes(byte[] raw) { return Map.of("base64", Base64.getEncoder().encodeToString(raw)); }
 
-	/** Creates, changes and drops column families: a list such as {@code [{"id":"f","create":{}}]}; answers the table. */
+	/** Creates, changes and drops column families: a list such as {@code [{"id":"f","create":{}}]}; returns the table. */
 	public Json families(String table, Object modifications) { return families("tabletop", table, modifications); }
 
 	public Json families(String instance, String table, Object modifications) {
@@ -198,22 +198,22 @@ public final class Tabletop {
 
 	public void deleteTable(String instance, String table) { call("DELETE", "tables/" + part(instance) + "/" + part(table), null); }
 
-	/** Of which Bigtable tables it is known which keys were read and written when. */
+	/** The Bigtable tables with load counts. */
 	public Json heat() { return call("GET", "heat", null); }
 
-	/** Which keys of a Bigtable table were read and written when. */
+	/** The load on the keys of a Bigtable table over time. */
 	public Json heat(String table) { return heat("tabletop", table, Map.of()); }
 
 	public Json heat(String instance, String table, Map<String, ?> query) {
 		return call("GET", "heat/" + part(instance) + "/" + part(table) + query(query), null);
 	}
 
-	/** Runs an operation of DynamoDB: its response, and the calls of Bigtable that it became. */
+	/** Runs a DynamoDB operation; returns its response, and its Bigtable calls. */
 	public Json query(String operation, Object request) {
 		return call("POST", "query", Map.of("operation", operation, "request", Json.of(request)));
 	}
 
-	/** The keys of a DynamoDB table that are used most, while contributor insights are on. */
+	/** The most used keys of a DynamoDB table, while contributor insights are on. */
 	public Json insights(String table) { return call("GET", "insights/" + part(table), null); }
 
 	public Json insights(String table, String index) { return call("GET", "insights/" + part(table) + query(Map.of("index", index)), null); }
@@ -231,39 +231,39 @@ public final class Tabletop {
 
 	public void forget(String name) { call("DELETE", "snapshots/" + part(name), null); }
 
-	/** Which rows and items are other now than in a snapshot. */
+	/** The rows and items that have changed since a snapshot. */
 	public Json changesSince(String name) { return call("GET", "snapshots/" + part(name) + "/changes", null); }
 
-	/** Which rows and items are other in a second snapshot than in the first. */
+	/** The rows and items that differ between two snapshots. */
 	public Json changesSince(String name, String to) { return call("GET", "snapshots/" + part(name) + "/changes" + query(Map.of("to", to)), null); }
 
 	public Json clock() { return call("GET", "clock", null); }
 
-	/** Lets time pass, such as "25h", and does what is due meanwhile. */
+	/** Advances the clock, by "25h" for example, and runs the work due on the way. */
 	public Json advance(String duration) { return call("POST", "clock", Map.of("advance", duration)); }
 
-	/** Goes to a time, and does what is due on the way. */
+	/** Advances the clock to a time, and runs the work due on the way. */
 	public Json set(Instant time) { return call("POST", "clock", Map.of("set", time.toString())); }
 
 	public Json freeze() { return call("POST", "clock", Map.of("freeze", true)); }
 
 	public Json run() { return call("POST", "clock", Map.of("run", true)); }
 
-	/** Collects garbage: how many cells went. */
+	/** Collects garbage; returns the number of deleted cells. */
 	public long gc() { return call("POST", "gc", null).get("cells").number(); }
 
-	/** Deletes items whose time to live is over: how many. */
+	/** Deletes expired items; returns their number. */
 	public long ttl() { return call("POST", "ttl", null).get("items").number(); }
 
-	/** Lets something go wrong: see docs/control.md for the members. */
+	/** Arms a fault; docs/control.md lists the members. */
 	public Json fault(Object fault) { return call("POST", "faults", fault); }
 
 	public List<Json> faults() { return call("GET", "faults", null).get("faults").list(); }
 
-	/** Ends all faults. */
+	/** Removes all faults. */
 	public void mend() { call("DELETE", "faults", null); }
 
-	/** Ends a fault, as {@link #fault} or {@link #faults} answered it. */
+	/** Removes a fault, as returned by {@link #fault} or {@link #faults}. */
 	public void mend(Json fault) { call("DELETE", "faults/" + fault.get("endpoint").text() + "/" + fault.get("id").number(), null); }
 
 	/** All rows as text. */
@@ -276,21 +276,21 @@ public final class Tabletop {
 
 	public List<Json> requests(Map<String, ?> query) { return call("GET", "requests" + query(query), null).get("requests").list(); }
 
-	/** One of the requests, with its bodies and the calls that it became. */
+	/** One of the requests, with its bodies and its calls. */
 	public Json request(long id) { return call("GET", "requests/" + id, null); }
 
-	/** As tabletop migrate plan does, for a folder of --fixtures. */
+	/** Runs tabletop migrate plan on a folder of --fixtures. */
 	public Json plan(String fixture) { return call("POST", "migrate/plan", Map.of("fixture", fixture)); }
 
-	/** The same with the text of another mapping than the fixture's own. */
+	/** The same with another mapping text than the fixture's own. */
 	public Json plan(String fixture, String mapping) { return call("POST", "migrate/plan", Map.of("fixture", fixture, "mapping", mapping)); }
 
-	/** As tabletop migrate verify does. */
+	/** Runs tabletop migrate verify. */
 	public Json verify(String fixture) { return call("POST", "migrate/verify", Map.of("fixture", fixture)); }
 
 	public Json verify(String fixture, String mapping) { return call("POST", "migrate/verify", Map.of("fixture", fixture, "mapping", mapping)); }
 
-	/** As tabletop migrate lint does. */
+	/** Runs tabletop migrate lint. */
 	public Json lint(String fixture) { return call("POST", "migrate/lint", Map.of("fixture", fixture)); }
 
 	public Json lint(String fixture, String mapping) { return call("POST", "migrate/lint", Map.of("fixture", fixture, "mapping", mapping)); }
@@ -312,7 +312,7 @@ public final class Tabletop {
 
 	private static String part(String name) { return URLEncoder.encode(name, StandardCharsets.UTF_8).replace("+", "%20"); }
 
-	/** A JSON value. What it is not, it refuses with an IllegalStateException; {@link #toString} is its text. */
+	/** A JSON value. Access as another type throws an IllegalStateException; {@link #toString} is its text. */
 	public static final class Json implements Iterable<Json> {
 		private final Object value; // a Map, a List, a String, a Number, a Boolean or null
 
@@ -327,7 +327,7 @@ public final class Tabletop {
 
 		public boolean isNull() { return value == null; }
 
-		/** A member of an object; one that it does not have is null. */
+		/** A member of an object; JSON null if it is missing. */
 		public Json get(String member) { return new Json(as(Map.class, "object").get(member)); }
 
 		/** An element of an array. */
@@ -404,7 +404,7 @@ public final class Tabletop {
 		}
 	}
 
-	/** Reads a JSON text. */
+	/** Parses a JSON text. */
 	private static final class Reader {
 		private final String text;
 		private int at;
@@ -493,7 +493,7 @@ public final class Tabletop {
 			throw bad();
 		}
 
-		/** The next character that is no space, or 0 at the end. */
+		/** The next character that is not a space, or 0 at the end. */
 		private char next() {
 			while (at < text.length() && " \t\r\n".indexOf(text.charAt(at)) >= 0) {
 				at++;

@@ -71,7 +71,7 @@ public final class TabletopTest {
 		control.forget("all");
 	}
 
-	/** What tabletop ctl has and acceptance does not use. */
+	/** The features of tabletop ctl that acceptance does not use. */
 	private static void allOfCtl() {
 		control.reset();
 		equal("frozen", true, control.freeze().get("frozen").bool());
@@ -169,7 +169,7 @@ public final class TabletopTest {
 
 	private static List<String> keys(String table) { return control.rows(table).map(r -> r.get("key").get("base64").text()).toList(); }
 
-	/** Two workers at a time with a server each: items, snapshots, clock and faults of one are not the other's. */
+	/** Two concurrent workers with a server each: items, snapshots, clock and faults are separate. */
 	private static void parallelWorkers() throws Exception {
 		var servers = List.of(control, new Tabletop(System.getenv("TABLETOP_SECOND_URL"), System.getenv("TABLETOP_SECOND_TOKEN")));
 		var together = new CyclicBarrier(servers.size());
@@ -188,7 +188,7 @@ public final class TabletopTest {
 		}
 	}
 
-	/** Runs five tests, and returns how many hours went by. */
+	/** Runs five tests, and returns the number of hours that passed. */
 	private static long work(Tabletop server, int worker, CyclicBarrier together) throws Exception {
 		server.reset();
 		server.query("CreateTable", TABLE);
@@ -247,7 +247,7 @@ public final class TabletopTest {
 
 	private static long count() { return control.items("orders_java", Map.of("limit", 70)).count(); }
 
-	/** The Bigtable table that has the items. */
+	/** The Bigtable table with the items. */
 	private static String over() {
 		return control.tables().get("bigtable").list().stream().filter(t -> t.toString().contains("\"dynamodb\":[\"orders_java\"]")).findFirst().orElseThrow().get("table").text();
 	}

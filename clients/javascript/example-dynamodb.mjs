@@ -1,4 +1,4 @@
-// Streams, recovery and an export in a test, with the official client against the server that prints its addresses:
+// Streams, recovery and an export in a test, with the official client, against a server that was started with
 //
 //     tabletop serve --dynamodb 127.0.0.1:0 --console 127.0.0.1:0 --buckets DIR   # with a folder DIR/exports
 import assert from 'node:assert/strict'
@@ -6,7 +6,7 @@ import { CreateTableCommand, DescribeExportCommand, DescribeTableCommand, Dynamo
 	PutItemCommand, RestoreTableToPointInTimeCommand, UpdateContinuousBackupsCommand, waitUntilTableExists } from '@aws-sdk/client-dynamodb'
 import { Control } from './tabletop.mjs'
 
-const control = new Control() // all addresses are those that serve printed
+const control = new Control() // the addresses printed by serve
 await control.reset()
 const ddb = new DynamoDBClient()
 await ddb.send(new CreateTableCommand({
@@ -18,17 +18,17 @@ await ddb.send(new UpdateContinuousBackupsCommand({ TableName: 'orders', PointIn
 const put = state => ddb.send(new PutItemCommand({ TableName: 'orders', Item: { id: { S: '0001' }, state: { S: state } } }))
 
 await put('new')
-await control.advance('1m') // time passes by command
+await control.advance('1m') // time passes on command
 const before = new Date((await control.info()).clock.now)
 await control.advance('1m')
 await put('lost')
 
-// The stream, and as a consumer reads it: new DynamoDBStreamsClient()
+// The stream. A consumer reads it with new DynamoDBStreamsClient().
 const events = []
 for await (const record of control.records('orders')) events.push(record.eventName)
 assert.deepEqual(events, ['INSERT', 'MODIFY'])
 
-// The table as it was.
+// The earlier state of the table.
 await ddb.send(new RestoreTableToPointInTimeCommand({ SourceTableName: 'orders', TargetTableName: 'restored', RestoreDateTime: before }))
 await waitUntilTableExists({ client: ddb, minDelay: 1, maxDelay: 1, maxWaitTime: 60 }, { TableName: 'restored' })
 const { Item } = await ddb.send(new GetItemCommand({ TableName: 'restored', Key: { id: { S: '0001' } } }))

@@ -1,4 +1,4 @@
-/** What the API answers when it does not do what was asked; with the code 'unreachable' and the status 0, that it does not answer. */
+/** The error answer of the API; with the code 'unreachable' and the status 0 if it does not answer. */
 export class ControlError extends Error {
 	readonly status: number
 	readonly code: string
@@ -10,17 +10,17 @@ export class ControlError extends Error {
 export interface Bytes { base64: string; text?: string }
 export interface Cell { family: string; qualifier: Bytes; timestamp: number; value: Bytes }
 export interface Row { key: Bytes; cells: Cell[] }
-/** Bytes that are sent: a string as UTF-8. */
+/** Bytes to send: a string as UTF-8. */
 export type BytesLike = string | Uint8Array | Partial<Bytes>
-/** A row to write; with delete it first loses all that it has. */
+/** A row to write; delete first removes its present cells. */
 export interface NewRow {
 	key: BytesLike
 	delete?: boolean
 	cells?: { family: string; qualifier: BytesLike; value: BytesLike; timestamp?: number }[]
 }
-/** What was done to keys. */
+/** The load on keys. */
 export interface Counts { reads: number; writes: number; bytes: number; errors: number }
-/** Where requests are counted. */
+/** A place with counted requests. */
 export interface HeatPlace { cluster: string; table: string }
 /** Ranges of keys, and columns of time with the counts of each range. */
 export interface Heat {
@@ -31,7 +31,7 @@ export interface Heat {
 }
 export interface Snapshot { name: string; taken: string; bytes: number }
 export interface Clock { now: string; frozen: boolean }
-/** What is served, and where; paused is the name of the paused Go test, or "". */
+/** The servers and their addresses; paused is the name of the paused Go test, or "". */
 export interface Info {
 	version: string
 	project: string
@@ -43,7 +43,7 @@ export interface Info {
 	snapshots: number
 	paused: string
 }
-/** A Bigtable table; dynamodb are the tables whose items its rows are, own says that the DynamoDB endpoint keeps it for itself. */
+/** A Bigtable table; dynamodb are the tables whose items are in its rows, own means that it is the DynamoDB endpoint's own. */
 export interface Table {
 	name: string
 	instance: string
@@ -95,7 +95,7 @@ export interface Request {
 	calls?: Request[]
 }
 
-/** A stream of a DynamoDB table, and the Bigtable table that has its rows, if it is known. */
+/** A stream of a DynamoDB table, and the Bigtable table with its rows, if it is known. */
 export interface Stream { table: string; arn: string; label: string; view: string; status: string; latest: boolean; instance?: string; over?: string }
 /** A Bigtable table with a change stream. */
 export interface ChangeStream { name: string; instance: string; table: string; retention: string; dynamodb?: string[] }
@@ -119,9 +119,9 @@ export interface Change {
 	record?: string
 }
 
-/** How many rows or items came, went and changed. */
+/** Numbers of added, removed and changed rows or items. */
 export interface Counted { added: number; removed: number; changed: number }
-/** What is other than in the snapshot from: now, or in the snapshot to. shown are the first of the rows, and cut says that not all were compared. */
+/** The changes since the snapshot from: until now, or until the snapshot to. shown has the first rows, and cut means that not all were compared. */
 export interface Changes {
 	from: string
 	to?: string
@@ -143,7 +143,7 @@ export interface Changes {
 	}[]
 	cut?: boolean
 }
-/** A key that is used much; over is how many of count may be those of another. */
+/** A frequently used key; up to over of count may belong to another key. */
 export interface Used { key: Item; count: number; over?: number }
 
 type Query = Record<string, string | number | boolean | undefined>

@@ -5,11 +5,11 @@
 //	await control.snapshot('base') // once
 //	await control.restore('base')  // before each test
 //
-// It needs nothing but Node 18 or later. docs/control.md describes the API, and
+// It needs only Node 18 or later. docs/control.md describes the API, and
 // tabletop.d.mts has the types: copy it too for TypeScript.
 import { readFile } from 'node:fs/promises'
 
-/** What the API answers when it does not do what was asked; with the code 'unreachable' and the status 0, that it does not answer. */
+/** The error answer of the API; with the code 'unreachable' and the status 0 if it does not answer. */
 export class ControlError extends Error {
 	constructor(status, { code, text, remedy }, options) {
 		super(`${text}: ${remedy}`, options)
@@ -19,7 +19,7 @@ export class ControlError extends Error {
 
 const unreachable = (text, remedy, cause) => new ControlError(0, { code: 'unreachable', text, remedy }, { cause })
 
-/** A server that runs with --console. By default it is found in the environment, as serve prints it. */
+/** A server that runs with --console. By default the environment variables printed by serve locate it. */
 export class Control {
 	constructor({ url = process.env.TABLETOP_CONSOLE_URL, token = process.env.TABLETOP_CONSOLE_TOKEN } = {}) {
 		if (!url || !token) throw new Error('which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN')
@@ -37,7 +37,7 @@ export class Control {
 		return new Control({ url: ports.console, token: token ?? ports.token })
 	}
 
-	/** Makes any request of the API; path is what follows /api/v1/. */
+	/** Makes any request of the API; path is the part after /api/v1/. */
 	async call(method, path, { body, query = {} } = {}) {
 		const given = Object.entries(query).filter(([, value]) => value !== undefined)
 		const url = `${this.url}/api/v1/${path}` + (given.length ? `?${new URLSearchParams(given)}` : '')
@@ -64,7 +64,7 @@ export class Control {
 
 	/** The streams of DynamoDB's tables, and the Bigtable tables that have a change stream. */
 	streams() { return this.call('GET', 'streams') }
-	/** All records so far of DynamoDB Streams, page by page: those of the table's latest stream. */
+	/** All records so far of the table's latest stream of DynamoDB Streams, page by page. */
 	records(table, query = {}) { return this.#pages('records', `streams/${part(table)}/records`, query) }
 	/** All records so far of the change stream of a Bigtable table, page by page. */
 	changes(table, { instance = 'tabletop', ...query } = {}) { return this.#pages('changes', `tables/${part(instance)}/${part(table)}/changes`, query) }
@@ -82,7 +82,7 @@ export class Control {
 	async putItems(table, items) { return (await this.call('POST', `items/${part(table)}`, { body: { items } })).items }
 	/** Writes rows of a Bigtable table: each with a key and cells, or delete: true. Keys, qualifiers and values are strings or Uint8Arrays. */
 	async putRows(table, rows, { instance = 'tabletop' } = {}) { return (await this.call('POST', `tables/${part(instance)}/${part(table)}/rows`, { body: { rows: rows.map(row) } })).rows }
-	/** Creates, changes and drops column families, such as [{ id: 'f', create: {} }]; answers the table. */
+	/** Creates, changes and drops column families, such as [{ id: 'f', create: {} }]; returns the table. */
 	families(table, modifications, { instance = 'tabletop' } = {}) { return this.call('POST', `tables/${part(instance)}/${part(table)}/families`, { body: { modifications } }) }
 	/** Deletes the rows of a Bigtable table whose key begins with prefix, a string or a Uint8Array. */
 	async drop(table, prefix, { instance = 'tabletop' } = {}) { await this.call('POST', `tables/${part(instance)}/${part(table)}/drop`, { body: { prefix: bytes(prefix) } }) }
@@ -90,11 +90,11 @@ export class Control {
 	async empty(table, { instance = 'tabletop' } = {}) { await this.call('POST', `tables/${part(instance)}/${part(table)}/drop`, { body: { all: true } }) }
 	/** Deletes a Bigtable table. */
 	async deleteTable(table, { instance = 'tabletop' } = {}) { await this.call('DELETE', `tables/${part(instance)}/${part(table)}`) }
-	/** Which keys of a Bigtable table were read and written when; without a table, of which that is known. */
+	/** The load on the keys of a Bigtable table over time; without a table, the tables with load counts. */
 	heat(table, { instance = 'tabletop', ...query } = {}) { return this.call('GET', table ? `heat/${part(instance)}/${part(table)}` : 'heat', { query }) }
-	/** Runs an operation of DynamoDB: its response, and the calls of Bigtable that it became. */
+	/** Runs a DynamoDB operation; returns its response, and its Bigtable calls. */
 	query(operation, request) { return this.call('POST', 'query', { body: { operation, request } }) }
-	/** The keys of a DynamoDB table, or of an index, that are used most, while contributor insights are on. */
+	/** The most used keys of a DynamoDB table, or of an index, while contributor insights are on. */
 	insights(table, { index } = {}) { return this.call('GET', `insights/${part(table)}`, { query: { index } }) }
 	async reset() { await this.call('POST', 'reset') }
 	/** Continues the paused Go test. */
@@ -103,39 +103,39 @@ export class Control {
 	snapshot(name) { return this.call('POST', 'snapshots', { body: { name } }) }
 	restore(name) { return this.call('POST', `snapshots/${part(name)}/restore`) }
 	async forget(name) { await this.call('DELETE', `snapshots/${part(name)}`) }
-	/** Which rows and items are other than in a snapshot: now, or in the snapshot to. */
+	/** The rows and items that have changed since a snapshot: until now, or until the snapshot to. */
 	changesSince(name, { to, limit } = {}) { return this.call('GET', `snapshots/${part(name)}/changes`, { query: { to, limit } }) }
 	clock() { return this.call('GET', 'clock') }
-	/** Lets time pass, such as '25h', and does what is due meanwhile. */
+	/** Advances the clock, by '25h' for example, and runs the work due on the way. */
 	advance(duration) { return this.call('POST', 'clock', { body: { advance: duration } }) }
-	/** Goes to a time, and does what is due on the way: a Date, or RFC 3339. */
+	/** Advances the clock to a time, a Date or RFC 3339, and runs the work due on the way. */
 	set(time) { return this.call('POST', 'clock', { body: { set: time } }) }
 	freeze() { return this.call('POST', 'clock', { body: { freeze: true } }) }
 	run() { return this.call('POST', 'clock', { body: { run: true } }) }
-	/** Collects garbage: how many cells went. */
+	/** Collects garbage; returns the number of deleted cells. */
 	async gc() { return (await this.call('POST', 'gc')).cells }
-	/** Deletes items whose time to live is over: how many. */
+	/** Deletes expired items; returns their number. */
 	async ttl() { return (await this.call('POST', 'ttl')).items }
-	/** Lets something go wrong: see docs/control.md for the members. */
+	/** Arms a fault; docs/control.md lists the members. */
 	fault(spec) { return this.call('POST', 'faults', { body: spec }) }
 	async faults() { return (await this.call('GET', 'faults')).faults }
-	/** Ends a fault, as fault() or faults() answered it, or all. */
+	/** Removes a fault, as returned by fault() or faults(), or all. */
 	async mend(fault) { await this.call('DELETE', fault ? `faults/${fault.endpoint}/${fault.id}` : 'faults') }
 	async dump(table) { return (await this.call('GET', 'dump', { query: { table } })).text }
 	/** The last requests of both endpoints, the newest first: 100 of them, or limit. */
 	async requests(query = {}) { return (await this.call('GET', 'requests', { query })).requests }
-	/** One of the requests, with its bodies and the calls that it became. */
+	/** One of the requests, with its bodies and its calls. */
 	request(id) { return this.call('GET', `requests/${id}`) }
-	/** As tabletop migrate plan does, for a folder of --fixtures; mapping is the text of another one than the fixture's own. */
+	/** Runs tabletop migrate plan on a folder of --fixtures; mapping replaces the text of the fixture's own. */
 	plan(fixture, { mapping } = {}) { return this.call('POST', 'migrate/plan', { body: { fixture, mapping } }) }
-	/** As tabletop migrate verify does. */
+	/** Runs tabletop migrate verify. */
 	verify(fixture, { mapping } = {}) { return this.call('POST', 'migrate/verify', { body: { fixture, mapping } }) }
-	/** As tabletop migrate lint does. */
+	/** Runs tabletop migrate lint. */
 	lint(fixture, { mapping } = {}) { return this.call('POST', 'migrate/lint', { body: { fixture, mapping } }) }
 }
 
 const part = encodeURIComponent
-/** Bytes as the API has them; those in its form already stay as they are. */
+/** The API's form of bytes; bytes already in this form stay as they are. */
 const bytes = value => typeof value === 'string' ? { text: value } : value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value
 const row = ({ key, cells = [], ...rest }) => ({
 	...rest, key: bytes(key), cells: cells.map(cell => ({ ...cell, qualifier: bytes(cell.qualifier), value: bytes(cell.value) })),

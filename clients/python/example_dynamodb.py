@@ -1,4 +1,4 @@
-"""Streams, recovery and an export in a test, with the official client against the server that prints its addresses:
+"""Streams, recovery and an export in a test, with the official client, against a server that was started with
 
     tabletop serve --dynamodb 127.0.0.1:0 --console 127.0.0.1:0 --buckets DIR   # with a folder DIR/exports
 """
@@ -6,7 +6,7 @@
 import boto3
 from tabletop import Control
 
-control = Control()                           # all addresses are those that serve printed
+control = Control()                           # the addresses printed by serve
 control.reset()
 ddb = boto3.client("dynamodb")
 ddb.create_table(
@@ -20,15 +20,15 @@ def put(state):
     ddb.put_item(TableName="orders", Item={"id": {"S": "0001"}, "state": {"S": state}})
 
 put("new")
-control.advance("1m")                         # time passes by command
+control.advance("1m")                         # time passes on command
 before = control.info()["clock"]["now"]
 control.advance("1m")
 put("lost")
 
-# The stream, and as a consumer reads it: boto3.client("dynamodbstreams")
+# The stream. A consumer reads it with boto3.client("dynamodbstreams").
 assert [r["eventName"] for r in control.records("orders")] == ["INSERT", "MODIFY"]
 
-# The table as it was.
+# The earlier state of the table.
 ddb.restore_table_to_point_in_time(SourceTableName="orders", TargetTableName="restored", RestoreDateTime=before)
 ddb.get_waiter("table_exists").wait(TableName="restored", WaiterConfig={"Delay": 1})
 item = ddb.get_item(TableName="restored", Key={"id": {"S": "0001"}})["Item"]

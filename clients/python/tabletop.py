@@ -21,7 +21,7 @@ import urllib.request
 
 
 class ControlError(Exception):
-    """What the API answers when it does not do what was asked; with the code "unreachable" and the status 0, that it does not answer."""
+    """The error answer of the API; with the code "unreachable" and the status 0 if it does not answer."""
 
     def __init__(self, status, code, text, remedy):
         super().__init__(f"{text}: {remedy}")
@@ -33,7 +33,7 @@ def _unreachable(url, why):
 
 
 class Control:
-    """A server that runs with --console. By default it is found in the environment, as serve prints it."""
+    """A server that runs with --console. By default the environment variables printed by serve locate it."""
 
     def __init__(self, url=None, token=None, timeout=60):
         url = url or os.environ.get("TABLETOP_CONSOLE_URL")
@@ -58,7 +58,7 @@ class Control:
         return cls(ports["console"], token or ports.get("token"), timeout)
 
     def call(self, method, path, body=None, **query):
-        """Make any request of the API; path is what follows /api/v1/."""
+        """Make any request of the API; path is the part after /api/v1/."""
         given = {name: value for name, value in query.items() if value is not None}
         url = f"{self.url}/api/v1/{path}" + ("?" + urllib.parse.urlencode(given) if given else "")
         request = urllib.request.Request(
@@ -107,7 +107,7 @@ class Control:
         return self.call("GET", "streams")
 
     def records(self, table, **query):
-        """All records so far of DynamoDB Streams, page by page: those of the table's latest stream."""
+        """All records so far of the table's latest stream of DynamoDB Streams, page by page."""
         return self._pages("records", f"streams/{_part(table)}/records", query)
 
     def changes(self, table, instance="tabletop", **query):
@@ -123,7 +123,7 @@ class Control:
         return self.call("POST", f"tables/{_part(instance)}/{_part(table)}/rows", {"rows": [_row(row) for row in rows]})["rows"]
 
     def families(self, table, modifications, instance="tabletop"):
-        """Create, change and drop column families, such as [{"id": "f", "create": {}}]; answers the table."""
+        """Create, change and drop column families, such as [{"id": "f", "create": {}}]; return the table."""
         return self.call("POST", f"tables/{_part(instance)}/{_part(table)}/families", {"modifications": list(modifications)})
 
     def drop(self, table, prefix, instance="tabletop"):
@@ -139,15 +139,15 @@ class Control:
         self.call("DELETE", f"tables/{_part(instance)}/{_part(table)}")
 
     def heat(self, table=None, instance="tabletop", **query):
-        """Which keys of a Bigtable table were read and written when; without a table, of which that is known."""
+        """The load on the keys of a Bigtable table over time; without a table, the tables with load counts."""
         return self.call("GET", f"heat/{_part(instance)}/{_part(table)}" if table else "heat", **query)
 
     def query(self, operation, request):
-        """Run an operation of DynamoDB: its response, and the calls of Bigtable that it became."""
+        """Run a DynamoDB operation; return its response, and its Bigtable calls."""
         return self.call("POST", "query", {"operation": operation, "request": request})
 
     def insights(self, table, index=None):
-        """The keys of a DynamoDB table, or of an index, that are used most, while contributor insights are on."""
+        """The most used keys of a DynamoDB table, or of an index, while contributor insights are on."""
         return self.call("GET", f"insights/{_part(table)}", index=index)
 
     def reset(self):
@@ -170,18 +170,18 @@ class Control:
         self.call("DELETE", f"snapshots/{_part(name)}")
 
     def changes_since(self, name, to=None, limit=None):
-        """Which rows and items are other than in a snapshot: now, or in the snapshot to."""
+        """The rows and items that have changed since a snapshot: until now, or until the snapshot to."""
         return self.call("GET", f"snapshots/{_part(name)}/changes", to=to, limit=limit)
 
     def clock(self):
         return self.call("GET", "clock")
 
     def advance(self, duration):
-        """Let time pass, such as "25h", and do what is due meanwhile."""
+        """Advance the clock, by "25h" for example, and run the work due on the way."""
         return self.call("POST", "clock", {"advance": duration})
 
     def set(self, time):
-        """Go to a time, and do what is due on the way: a datetime with its zone, or RFC 3339."""
+        """Advance the clock to a time, a datetime with its zone or RFC 3339, and run the work due on the way."""
         return self.call("POST", "clock", {"set": time.isoformat() if hasattr(time, "isoformat") else time})
 
     def freeze(self):
@@ -191,22 +191,22 @@ class Control:
         return self.call("POST", "clock", {"run": True})
 
     def gc(self):
-        """Collect garbage: how many cells went."""
+        """Collect garbage; return the number of deleted cells."""
         return self.call("POST", "gc")["cells"]
 
     def ttl(self):
-        """Delete items whose time to live is over: how many."""
+        """Delete expired items; return their number."""
         return self.call("POST", "ttl")["items"]
 
     def fault(self, **spec):
-        """Let something go wrong: see docs/control.md for the members."""
+        """Arm a fault; docs/control.md lists the members."""
         return self.call("POST", "faults", spec)
 
     def faults(self):
         return self.call("GET", "faults")["faults"]
 
     def mend(self, fault=None):
-        """End a fault, as fault() or faults() answered it, or all."""
+        """Remove a fault, as returned by fault() or faults(), or all."""
         self.call("DELETE", f"faults/{fault['endpoint']}/{fault['id']}" if fault else "faults")
 
     def dump(self, table=None):
@@ -217,19 +217,19 @@ class Control:
         return self.call("GET", "requests", **query)["requests"]
 
     def request(self, id):
-        """One of the requests, with its bodies and the calls that it became."""
+        """One of the requests, with its bodies and its calls."""
         return self.call("GET", f"requests/{id}")
 
     def plan(self, fixture, mapping=None):
-        """As tabletop migrate plan does, for a folder of --fixtures; mapping is the text of another one than the fixture's own."""
+        """Run tabletop migrate plan on a folder of --fixtures; mapping replaces the text of the fixture's own."""
         return self._migrate("plan", fixture, mapping)
 
     def verify(self, fixture, mapping=None):
-        """As tabletop migrate verify does."""
+        """Run tabletop migrate verify."""
         return self._migrate("verify", fixture, mapping)
 
     def lint(self, fixture, mapping=None):
-        """As tabletop migrate lint does."""
+        """Run tabletop migrate lint."""
         return self._migrate("lint", fixture, mapping)
 
     def _migrate(self, verb, fixture, mapping):
@@ -237,7 +237,7 @@ class Control:
 
 
 def _bytes(value):
-    """Bytes as the API has them; those in its form already stay as they are."""
+    """The API's form of bytes; bytes already in this form stay as they are."""
     if isinstance(value, str):
         return {"text": value}
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, (bytes, bytearray)) else value

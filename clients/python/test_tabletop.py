@@ -53,7 +53,7 @@ class TestControl(unittest.TestCase):
         control.restore("all")
         self.assertEqual(len(list(control.items("orders_py"))), 300)
 
-        # Both endpoints: the DynamoDB endpoint answers over its own port, twice not.
+        # Both endpoints: the DynamoDB endpoint answers over its own port, twice with an error.
         fault = dict(endpoint="dynamodb", method="GetItem", effect="fail", code="InternalServerError", times=2)
         control.fault(**fault)
         statuses = [self.get_item() for _ in range(3)]
@@ -73,7 +73,7 @@ class TestControl(unittest.TestCase):
         control.forget("all")
 
     def test_restored_later(self):
-        """No restore turns the clock back: a time to live that a test counts from then holds, one of the snapshot may be over."""
+        """A restore does not turn the clock back: a time to live set by a later test is valid, one of the snapshot may have expired."""
         control = Control()
         control.reset()
         control.query("CreateTable", TABLE)
@@ -92,7 +92,7 @@ class TestControl(unittest.TestCase):
         self.assertEqual([i["k"]["S"] for i in control.items("orders_py")], ["after"])
 
     def test_all_of_ctl(self):
-        """What tabletop ctl has and test_acceptance does not use."""
+        """The features of tabletop ctl that test_acceptance does not use."""
         control = Control()
         control.reset()
         now = control.clock()["now"]
@@ -183,7 +183,7 @@ class TestControl(unittest.TestCase):
         control.reset()
 
     def test_parallel_workers(self):
-        """Two workers at a time with a server each: items, snapshots, clock and faults of one are not the other's."""
+        """Two concurrent workers with a server each: items, snapshots, clock and faults are separate."""
         servers = [Control(), Control(os.environ["TABLETOP_SECOND_URL"], os.environ["TABLETOP_SECOND_TOKEN"])]
         together = threading.Barrier(len(servers), timeout=600)
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env node
-// Public DynamoDB test suites, as they are published, against `tabletop serve`.
+// Runs public DynamoDB test suites, unchanged, against `tabletop serve`.
 //
 //     run.mjs PATH-TO-TABLETOP [--nubo DIR] [--onetable DIR]
 //
 // DIR is a checkout of the suite; none of its files is changed. Without any
 // DIR both suites are fetched into .suites/ of the repository, at the commits
-// below, and one whose address does not answer is left out. What the
-// package.json of a suite asks for is installed there when node_modules is
+// below; a suite whose address does not answer is skipped. The dependencies
+// of a suite's package.json are installed in its folder if node_modules is
 // missing.
 //
 // Each run has a server of its own, in memory. Prints counts by group, then
-// every test that does not do what expected.json says of it: exits 0 when
-// there is none. A test listed there that passes is one too.
+// every test whose result differs from expected.json: exits 0 when there are
+// no differences. A listed test that passes is a difference too.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
@@ -29,10 +29,10 @@ const expected = JSON.parse(readFileSync(path.join(here, 'expected.json'), 'utf8
 const older = ['--messages', 'classic']
 const current = ['--messages', 'current']
 
-// Where each suite is from and how it is run: for each run, by its name in
+// The source and the command of each suite: for each run, by its name in
 // expected.json, the server's flags and the environment; the command that writes
-// a report, where it looks for the server's address, and the group that a test
-// file counts in.
+// a report, its variable for the server's address, and the group of a test
+// file.
 const suites = {
   // Captured in May 2026, before the newer wording of validation errors, whose texts it asserts.
   nubo: {
@@ -87,8 +87,8 @@ async function main() {
   process.exit(surprises ? 1 : 0)
 }
 
-// checkout returns the folder of a suite at its commit, fetched at the first
-// time, or nothing when its address does not answer.
+// checkout returns the folder of a suite at its commit, which it fetches the first
+// time, or nothing if its address does not answer.
 function checkout(name) {
   const { from, commit } = suites[name]
   const dir = path.join(fetched, `${name}-${commit.slice(0, 7)}`)
@@ -106,8 +106,8 @@ function checkout(name) {
   return dir
 }
 
-// install fetches what a suite needs: the versions of its lock file, or the
-// newest in their ranges where a registry lacks one of those.
+// install installs the dependencies of a suite: the versions of its lock file, or the
+// newest in their ranges if a registry lacks one of them.
 function install(dir) {
   if (existsSync(path.join(dir, 'node_modules'))) return
   for (const args of [['ci'], ['install', '--no-package-lock']]) {
@@ -140,7 +140,7 @@ async function run(binary, suite, dir, flags, env) {
   }
 }
 
-// start runs the server until stop is called, which fails unless it ends well.
+// start runs the server until stop is called, which fails unless it ends cleanly.
 async function start(binary, portFile, flags) {
   const args = ['serve', '--bigtable', 'off', '--dynamodb', '127.0.0.1:0', '--port-file', portFile, ...flags]
   const server = spawn(binary, args, { stdio: ['ignore', 'ignore', 'inherit'] })
@@ -160,8 +160,8 @@ async function start(binary, portFile, flags) {
   }
 }
 
-// compare prints the counts of a report and what differs from expected.json,
-// and returns how many tests do.
+// compare prints the counts of a report and its differences from expected.json,
+// and returns the number of differing tests.
 function compare(suite, { failures, skipped }, dir, report) {
   const groups = {}
   const seen = new Set()

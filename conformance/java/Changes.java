@@ -1,16 +1,16 @@
-// The change-stream reader of the official Java client, unchanged, against a running
+// Tests the change-stream reader of the official Java client, unchanged, against a running
 // `tabletop serve`:
 //
 //     java -cp CLASSPATH Changes.java PATH-TO-TABLETOP
 //
 // (make conformance-java has the class path of pom.xml beside this file)
 //
-// The server keeps its data in a folder and splits and merges partitions all the time.
-// It is stopped and started again, and killed while writers are at work. The consumer
+// The server keeps its data in a folder and constantly splits and merges partitions.
+// It is restarted, and killed while writers write. The consumer
 // follows the partitions by their tokens, as a program in production does. Each record
-// must come once, those of a row in the order of its writes, and none that was
-// acknowledged may be missing; of a write without an answer the record may come. The
-// client checks the form of every message by itself and throws where it is wrong.
+// must arrive once, those of a row in the order of its writes, and no acknowledged write
+// may be missing; a write without an answer may have a record. The
+// client checks the form of every message and throws if it is wrong.
 // Exits 0 when all that holds.
 
 import com.google.api.gax.rpc.ServerStream;
@@ -69,7 +69,7 @@ public class Changes {
   static volatile Throwable failure;
 
   public static void main(String[] args) throws Exception {
-    java.util.logging.Logger.getLogger("").setLevel(java.util.logging.Level.OFF); // calls that fail are told by them
+    java.util.logging.Logger.getLogger("").setLevel(java.util.logging.Level.OFF); // otherwise the clients log failed calls
     binary = args[0];
     dir = Files.createTempDirectory("tabletop-java");
     int code = 1;
@@ -129,8 +129,8 @@ public class Changes {
       began = Instant.now();
     }
     var settings = BigtableDataSettings.newBuilderForEmulator("127.0.0.1", port).setProjectId("p").setInstanceId("i");
-    settings.stubSettings().mutateRowSettings().setRetryableCodes(Set.of()); // what became of a write is known, or is not
-    var client = BigtableDataClient.create(settings.build()); // its close would wait for the streams, which have no end
+    settings.stubSettings().mutateRowSettings().setRetryableCodes(Set.of()); // so that the outcome of a write is known or unknown
+    var client = BigtableDataClient.create(settings.build()); // its close would wait for the endless streams
     begin(client);
     say("writes", work(client, null));
     say("writes, then a stop", work(client, null));
@@ -163,12 +163,12 @@ public class Changes {
     }
   }
 
-  // ---- what is written
+  // ---- writers
 
   static final Set<String> acknowledged = ConcurrentHashMap.newKeySet(); // row/number
-  static final Map<String, AtomicInteger> numbers = new ConcurrentHashMap<>(); // by row: of the last write, each of which is made once
+  static final Map<String, AtomicInteger> numbers = new ConcurrentHashMap<>(); // by row: the number of the last write; each is made once
 
-  // work lets all writers write. A kill comes when half is done.
+  // work runs all writers. A kill follows after half of the writes.
   static int work(BigtableDataClient client, Runnable kill) throws Exception {
     int before = acknowledged.size();
     var done = new AtomicInteger();
@@ -198,11 +198,11 @@ public class Changes {
       client.mutateRow(RowMutation.create(TableId.of(TABLE), row).setCell("f", "n", String.valueOf(n)).deleteCells("f", "old"));
       acknowledged.add(row + "/" + n);
     } catch (RuntimeException e) {
-      // There may be a record.
+      // It may have a record.
     }
   }
 
-  // forms writes records of the forms that the client knows.
+  // forms writes records of all forms that the client knows.
   static void forms(BigtableDataClient client) throws Exception {
     long now = Instant.now().getEpochSecond() * 1_000_000;
     client.mutateRow(RowMutation.create(TableId.of(TABLE), "x-large").setCell("f", "before", "b").setCell("f", "large", "v".repeat(LARGE)).setCell("f", "after", "a"));
@@ -237,7 +237,7 @@ public class Changes {
     }
   }
 
-  // ---- what is read
+  // ---- readers
 
   static final Set<String> seen = ConcurrentHashMap.newKeySet(); // row/number
   static final Map<String, Integer> last = new ConcurrentHashMap<>();
@@ -246,9 +246,9 @@ public class Changes {
   static final AtomicInteger garbage = new AtomicInteger();
   static final AtomicInteger splits = new AtomicInteger();
   static final AtomicInteger merges = new AtomicInteger();
-  static final AtomicInteger anew = new AtomicInteger(); // reads, when the client had given up
+  static final AtomicInteger anew = new AtomicInteger(); // reads after the client had given up
 
-  // record takes a record.
+  // record processes a record.
   static void record(ChangeStreamMutation m) {
     String row = m.getRowKey().toStringUtf8();
     boolean gc = m.getType() == ChangeStreamMutation.MutationType.GARBAGE_COLLECTION;
@@ -281,8 +281,8 @@ public class Changes {
     check(forms.add(row + (gc ? " gc " : " ") + m.getEntries().size()), row + " came twice");
   }
 
-  // Piece is a part of the keys that nobody reads: it waits for its neighbors to be
-  // closed, with which it becomes the partition next.
+  // Piece is a range of keys without a reader: it waits until its neighbors are
+  // closed, and together they become the partition next.
   record Piece(ChangeStreamContinuationToken token, ByteStringRange next, Instant since) {}
 
   static final List<Piece> pieces = new ArrayList<>();
@@ -329,8 +329,8 @@ public class Changes {
     return r.getEndBound() == BoundType.UNBOUNDED ? "" : r.getEnd().toStringUtf8();
   }
 
-  // match reads the partitions of which all pieces are there. A piece that waits for
-  // long is asked for by itself: partitions have changed again, and it is told how.
+  // match reads the partitions whose pieces are complete. A piece that waits for a
+  // long time is read alone: the partitions have changed again, and the answer has the change.
   static void match(BigtableDataClient client) {
     synchronized (pieces) {
       var byNext = new HashMap<String, List<Piece>>();
@@ -386,7 +386,7 @@ public class Changes {
           }
           throw new IllegalStateException("a stream ended without a close");
         } catch (com.google.api.gax.rpc.UnavailableException e) {
-          anew.incrementAndGet(); // the server is away for longer than the client tries
+          anew.incrementAndGet(); // the server is away for longer than the client retries
           Thread.sleep(100);
         }
       }

@@ -1,5 +1,5 @@
-// The control API by its client, and the official clients of both endpoints, unchanged, against a running
-// `tabletop serve`: a snapshot, time to live, and a fault that a client outlives.
+// Tests the control API by its client, and the official clients of both endpoints, unchanged, against a running
+// `tabletop serve`: a snapshot, time to live, and a fault that a client survives.
 //
 //     java -cp CLASSPATH Control PATH-TO-TABLETOP
 //
@@ -38,7 +38,7 @@ public class Control {
   static final String TABLE = "java-control";
 
   public static void main(String[] args) throws Exception {
-    java.util.logging.Logger.getLogger("").setLevel(java.util.logging.Level.OFF); // calls that fail are told by them
+    java.util.logging.Logger.getLogger("").setLevel(java.util.logging.Level.OFF); // otherwise the clients log failed calls
     Process server = new ProcessBuilder(args[0], "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0")
         .redirectError(ProcessBuilder.Redirect.INHERIT).start();
     int code = 1;
@@ -59,7 +59,7 @@ public class Control {
     System.exit(code);
   }
 
-  // exports are the lines to export that a server prints until it is ready.
+  // exports returns the lines for export that a server prints until it is ready.
   static Map<String, String> exports(BufferedReader lines) throws Exception {
     var found = new HashMap<String, String>();
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
@@ -123,7 +123,7 @@ public class Control {
     equal("the dump has one that expired", false, dump.contains("k001"));
   }
 
-  // faults: the official client asks again by itself.
+  // faults: the official client retries.
   static void faults(Tabletop control, BigtableTableAdminClient admin, BigtableDataClient data) {
     admin.createTable(CreateTableRequest.of("java-faults").addFamily("f"));
     control.fault(Map.of("endpoint", "bigtable", "method", "MutateRow", "effect", "fail", "code", "UNAVAILABLE", "times", 2));
@@ -139,7 +139,7 @@ public class Control {
     return i == 0 ? "kept" : String.format("k%03d", i);
   }
 
-  // both compares what each endpoint has.
+  // both compares the data of the endpoints.
   static void both(String what, int want, DynamoDbClient dynamodb, BigtableDataClient data, String under) {
     equal(what + " by DynamoDB", want, (int) dynamodb.scanPaginator(s -> s.tableName(TABLE)).items().stream().count());
     int rows = 0;

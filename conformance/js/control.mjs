@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The control API by its client, and the official clients of both endpoints, unchanged, against a running `tabletop serve`:
-// a snapshot, time to live, and a fault that a client outlives.
+// Tests the control API by its client, and the official clients of both endpoints, unchanged, against a running `tabletop serve`:
+// a snapshot, time to live, and a fault that a client survives.
 //
 //     control.mjs PATH-TO-TABLETOP
 //
@@ -58,11 +58,11 @@ async function run() {
   assert.match(dump, /kept/)
   assert.doesNotMatch(dump, /k001/)
 
-  // The official client asks again by itself.
+  // The official client retries.
   const rows = instance.table('js-faults')
   await rows.create({ families: ['f'] })
-  // Its rows are written by MutateRows, and the service of its low level has MutateRow.
-  const timestampMicros = 1_000_000 // given by the client: else it is not asked twice
+  // Its rows are written with MutateRows, its low-level service has MutateRow.
+  const timestampMicros = 1_000_000 // set by the client: otherwise it does not retry
   const tableName = 'projects/tabletop/instances/tabletop/tables/js-faults'
   const mutateRow = promisify(bigtable.request).bind(bigtable)
   for (const [method, row, write] of [
@@ -83,7 +83,7 @@ async function run() {
   }
 }
 
-process.env.METADATA_SERVER_DETECTION = 'none' // there is no such server to be asked
+process.env.METADATA_SERVER_DETECTION = 'none' // there is no metadata server
 const server = spawn(process.argv[2], ['serve', '--bigtable', '127.0.0.1:0', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'inherit'] })
 const ended = new Promise((resolve, reject) => server.on('error', reject).on('exit', resolve))
 ended.catch(() => {})

@@ -3,8 +3,8 @@
 //
 //     follow.mjs ENDPOINT STREAM-ARN
 //
-// It goes on behind what it has when the server was away, and ends, having read what there
-// is, when its input does. TestKill_Streams of ../kill_stream_test.go starts it.
+// It continues after its last change when the server was away. When its input ends, it reads
+// the rest and ends. TestKill_Streams of ../kill_stream_test.go starts it.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { DescribeStreamCommand, DynamoDBStreamsClient, GetRecordsCommand, GetShardIteratorCommand } from '@aws-sdk/client-dynamodb-streams'
@@ -19,7 +19,7 @@ const behind = new Map()
 const closed = new Set()
 let records = 0
 
-// shard reads what is new in a shard.
+// shard reads the new records of a shard.
 async function shard(ShardId) {
   const at = behind.has(ShardId)
     ? { ShardIteratorType: 'AFTER_SEQUENCE_NUMBER', SequenceNumber: behind.get(ShardId) }
@@ -38,7 +38,7 @@ async function shard(ShardId) {
   }
 }
 
-// visit reads what is new, of parents before their children.
+// visit reads the new records, of parents before their children.
 async function visit() {
   let ExclusiveStartShardId
   do {
@@ -55,7 +55,7 @@ for (;;) {
   try {
     await visit()
   } catch (error) {
-    if (last || error.$response) throw error // else the server is away
+    if (last || error.$response) throw error // otherwise the server is away
   }
   if (last && records === before) break
   if (!last) await sleep(100)

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// The AWS SDK for JavaScript, unchanged, against a running `tabletop serve`.
+// Tests the AWS SDK for JavaScript, unchanged, against a running `tabletop serve`.
 //
 //     run.mjs PATH-TO-TABLETOP
 //
-// Starts the binary on a free loopback port, points the SDK at it by the very
+// Starts the binary on a free loopback port, configures the SDK with the
 // lines that it prints for export, and runs each case. Exits 0 when all pass.
-// The cases and the operations that each calls are those of ../README.md.
+// The cases and their operations are listed in ../README.md.
 
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -97,16 +97,16 @@ const cases = []
 const test = (name, run) => cases.push({ name, run })
 
 let client // of the API itself
-let items // of the same, with items as plain values
+let items // the same API, with items as plain values
 
-// Of ../README.md: the operations of each case, and those by which any of them
-// makes its table.
+// Of ../README.md: the operations of each case, and those with which every
+// case creates its table.
 const table = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 const listed = new Map(Array.from(table.matchAll(/^\| ([a-z ]+) \| ([A-Z]\w+(?: [A-Z]\w+)*) \|/gm), ([, name, row]) => [name, row.split(' ')]))
 const prelude = new Set(['CreateTable', 'DescribeTable'])
 const called = new Set()
 
-// record is a middleware that notes the operation of each request.
+// record is a middleware that records the operation of each request.
 const record = (next) => (args) => {
   called.add(args.request.headers['x-amz-target'].split('.')[1])
   return next(args)
@@ -170,7 +170,7 @@ test('items', async () => {
   assert.equal((await items.send(new GetCommand({ TableName, Key: { pk: 'a', sk: 2 } }))).Item, undefined)
 })
 
-// normal gives equal values one form: numbers as text, binary values as hex,
+// normal converts equal values to one form: numbers as text, binary values as hex,
 // sets in order.
 function normal(value) {
   if (value instanceof NumberValue) return `number ${value.toString()}`
@@ -239,7 +239,7 @@ test('reads', async () => {
 
 const sortKeys = (found) => found.map((item) => Number(item.sk.toString()))
 
-// plain gives an item of small numbers back as it was put.
+// plain returns an item of small numbers in the form in which it was put.
 const plain = (item) => item && Object.fromEntries(Object.entries(item).map(([k, v]) => [k, v instanceof NumberValue ? Number(v.toString()) : v]))
 
 test('batches', async () => {
@@ -265,7 +265,7 @@ const index = (IndexName, hash, range, ProjectionType) => ({
   Projection: { ProjectionType },
 })
 
-// red is the sort keys of the red items, by the index by-color.
+// red returns the sort keys of the red items, from the index by-color.
 const red = async (TableName) => {
   const request = { TableName, IndexName: 'by-color', KeyConditionExpression: 'color = :c', ExpressionAttributeValues: { ':c': 'red' } }
   return sortKeys((await items.send(new QueryCommand(request))).Items)
@@ -522,7 +522,7 @@ test('account', async () => {
   await refused(client.send(new GetResourcePolicyCommand({ ResourceArn })), 'PolicyNotFoundException')
 })
 
-// finished is what describe returns when its job is not in progress any more.
+// finished returns the result of describe when its job is no longer in progress.
 const finished = async (describe, status) => {
   for (;;) {
     const done = await describe()
@@ -531,7 +531,7 @@ const finished = async (describe, status) => {
   }
 }
 
-// imported imports a table like that of newTable, and returns what came of it.
+// imported imports a table like that of newTable, and returns the result.
 const imported = async (TableName, source) => {
   const command = new ImportTableCommand({
     ...source,
@@ -601,7 +601,7 @@ test('errors', async () => {
   await refused(items.send(new GetCommand({ TableName: 'js-nowhere', Key: { pk: 'a' } })), 'ResourceNotFoundException')
 })
 
-// start starts the server and returns it once it has printed every line to
+// start starts the server and returns it after it has printed all lines for
 // export.
 async function start(binary) {
   const buckets = mkdtempSync(join(tmpdir(), 'tabletop-buckets-'))

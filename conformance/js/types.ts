@@ -1,4 +1,4 @@
-// The types of the client for JavaScript, as a project in TypeScript sees them: tsc compiles this, strictly, and nothing runs it.
+// The types of the client for JavaScript, as used in a TypeScript project: tsc compiles this, strictly, and nothing runs it.
 import { Control, ControlError, type Change, type Changes, type Clock, type Item } from '../../clients/javascript/tabletop.mjs'
 
 export async function use(): Promise<void> {
@@ -24,7 +24,7 @@ export async function use(): Promise<void> {
 	const hits: number[] = (await control.faults()).filter(f => f.id === fault.id).map(f => f.hits)
 	console.log(hits)
 	await control.mend(fault)
-	// @ts-expect-error there is no such endpoint
+	// @ts-expect-error unknown endpoint
 	await control.fault({ endpoint: 'front', method: 'MutateRow', effect: 'fail' })
 
 	const { now: later }: Clock = await control.set(new Date('2030-01-01'))

@@ -25,7 +25,7 @@ records = 0
 
 
 def shard(name):
-    """Reads what is new in a shard."""
+    """Reads the new records of a shard."""
     global records
     at = {"ShardIteratorType": "TRIM_HORIZON"}
     if name in behind:
@@ -45,7 +45,7 @@ def shard(name):
 
 
 def visit():
-    """Reads what is new, of parents before their children."""
+    """Reads the new records, of parents before their children."""
     page = {"StreamArn": arn}
     while True:
         described = api.describe_stream(**page)["StreamDescription"]

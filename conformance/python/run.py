@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The official Python clients, unchanged, against a running `tabletop serve`.
+"""Tests the official Python clients, unchanged, against a running `tabletop serve`.
 
     run.py PATH-TO-TABLETOP
 
@@ -48,8 +48,8 @@ def case(fn):
     return fn
 
 
-# Of ../README.md: the operations of each DynamoDB case, and those by which any
-# of them makes its table.
+# Of ../README.md: the operations of each DynamoDB case, and those with which
+# every case creates its table.
 ROW = re.compile(r"^\| ([a-z ]+) \| ([A-Z]\w+(?: [A-Z]\w+)*) \|")
 LISTED = {
     m[1]: set(m[2].split())
@@ -254,7 +254,7 @@ def client():
 
 
 def dynamodb_case(fn):
-    """A case that has to call exactly the operations of its row."""
+    """A case that must call exactly the operations of its row."""
 
     def run():
         CALLED.clear()
@@ -741,14 +741,14 @@ def dynamodb_account():
 
 
 def finished(describe, status):
-    """What describe returns when its job is not in progress any more."""
+    """The result of describe when its job is no longer in progress."""
     while (done := describe())[status] == "IN_PROGRESS":
         time.sleep(0.01)
     return done
 
 
 def imported(table, **request):
-    """Import a table like that of new_dynamodb_table, and return what came of it."""
+    """Import a table like that of new_dynamodb_table, and return the result."""
     arn = client().import_table(
         TableCreationParameters={
             "TableName": table,
@@ -883,11 +883,11 @@ def control_both_endpoints_come_back_expire_and_outlive_faults():
     dump = control.dump(under)
     assert "kept" in dump and "k001" not in dump, dump
 
-    # The official client asks again by itself.
+    # The official client retries.
     rows = new_bigtable_table("py-faults", f=None)
     fault = control.fault(endpoint="bigtable", method="MutateRow", effect="fail", code="UNAVAILABLE", times=2)
     row = rows.direct_row(b"r")
-    row.set_cell("f", b"q", b"v", timestamp=datetime.fromtimestamp(1, timezone.utc))  # else it is not asked twice
+    row.set_cell("f", b"q", b"v", timestamp=datetime.fromtimestamp(1, timezone.utc))  # otherwise it does not retry
     equal(row.commit().code, 0)
     equal(rows.read_row(b"r").cell_value("f", b"q"), b"v")
     equal([(f["id"], f["hits"]) for f in control.faults()], [(fault["id"], 2)])
@@ -901,7 +901,7 @@ def control_both_endpoints_come_back_expire_and_outlive_faults():
 
 
 def start(binary, buckets):
-    """Start the server; return it once it has printed every line to export."""
+    """Start the server; return it after it has printed all lines for export."""
     bucket = os.path.join(buckets, "conformance")
     os.mkdir(bucket)
     with open(os.path.join(bucket, "items.csv"), "w") as file:

@@ -1,4 +1,4 @@
-// A test as users of @shelf/jest-dynamodb write it.
+// A test in the style of users of @shelf/jest-dynamodb.
 const { DynamoDB } = require('@aws-sdk/client-dynamodb')
 
 const dynamodb = new DynamoDB({

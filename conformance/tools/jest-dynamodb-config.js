@@ -1,4 +1,4 @@
-// What the preset makes before the tests, as its own documentation has it.
+// The preset creates this before the tests, as in its own documentation.
 module.exports = {
   port: Number(process.env.TABLETOP_PORT),
   tables: [{

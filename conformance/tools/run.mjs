@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Public tools that expect DynamoDB Local, unchanged, against a running `tabletop serve --like dynamodb-local`.
+// Runs public tools that expect DynamoDB Local, unchanged, against a running `tabletop serve --like dynamodb-local`.
 //
 //     run.mjs PATH-TO-TABLETOP PYTHON
 //
@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url'
 const here = dirname(fileURLToPath(import.meta.url))
 const [binary, python] = process.argv.slice(2).map(path => resolve(path))
 
-// start runs a program, and hands on what it prints.
+// start runs a program, and forwards its output.
 function start(args, env = {}) {
   const program = spawn(args[0], args.slice(1), { cwd: here, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
   program.ended = new Promise((resolve, reject) => program.on('error', reject).on('exit', resolve))
@@ -22,7 +22,7 @@ function start(args, env = {}) {
   return program
 }
 
-// run waits for a program, and shows what it printed if it failed.
+// run waits for a program, and shows its output if it failed.
 async function run(args, env) {
   const program = start(args, env)
   let text = ''
@@ -52,7 +52,7 @@ const tools = {
   },
 }
 
-// listening is where dynamodb-admin says that it listens.
+// listening returns the address that dynamodb-admin prints.
 async function listening(admin) {
   for await (const line of createInterface(admin.stdout)) {
     const url = line.match(/listening on (http:\/\/\S+)/)?.[1]
@@ -61,7 +61,7 @@ async function listening(admin) {
   throw new Error('dynamodb-admin ended before it was ready')
 }
 
-// pages looks at each kind of page, as a user does who makes a table and an item in it.
+// pages visits each kind of page, like a user who creates a table and an item in it.
 async function pages(url) {
   const ask = async (method, path, body) => {
     const answer = await fetch(url + path, { method, headers: { 'Content-Type': 'application/json' }, body: body && JSON.stringify(body) })

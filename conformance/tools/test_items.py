@@ -1,4 +1,4 @@
-"""Tests as users of pytest-dynamodb write them, for a server that is there already."""
+"""Tests in the style of users of pytest-dynamodb, for a running server."""
 
 from pytest_dynamodb import factories
 

@@ -1,16 +1,16 @@
-// The Kinesis Client Library with the adapter for DynamoDB Streams, unchanged, against a
-// running `tabletop serve`, in which it also keeps its leases:
+// Tests the Kinesis Client Library with the adapter for DynamoDB Streams, unchanged, against a
+// running `tabletop serve`, which also holds its leases:
 //
 //     java -cp CLASSPATH Follow.java PATH-TO-TABLETOP [CHANGES]
 //
 // (make conformance-java-streams has the class path of pom.xml beside this file)
 //
-// CHANGES is how many changes are written at least, 6,400 if it is not said.
+// CHANGES is the minimal number of written changes; 6,400 by default.
 //
 // The server keeps its data in a folder; its shards rotate and split. Writers write while
-// a worker follows the stream. Half way the worker is shut down, the server is killed and
-// started again, and another worker goes on from the checkpoints of the first. Each change
-// must come once, those of an item in the order of its writes.
+// a worker follows the stream. Halfway the worker is shut down, the server is killed and
+// restarted, and another worker continues from the checkpoints of the first. Each change
+// must arrive once, those of an item in the order of its writes.
 // Exits 0 when that holds.
 
 import com.amazonaws.services.dynamodbv2.streamsadapter.AmazonDynamoDBStreamsAdapterClient;
@@ -84,7 +84,7 @@ public class Follow {
   public static void main(String[] args) throws Exception {
     binary = args[0];
     if (args.length > 1) {
-      int each = 2 * WRITERS * ITEMS; // what one more write of an item makes
+      int each = 2 * WRITERS * ITEMS; // changes by one more write of each item
       writes = (Integer.parseInt(args[1]) + each - 1) / each;
     }
     dir = Files.createTempDirectory("tabletop-follow");
@@ -184,7 +184,7 @@ public class Follow {
         .item(Map.of("id", AttributeValue.fromS(id), "n", AttributeValue.fromN("" + n))).build();
   }
 
-  /** Waits until each item was seen as it was written last, as long as changes come. */
+  /** Waits until the last change of each item was seen, while changes arrive. */
   static void await(int last) throws Exception {
     Instant until = Instant.now().plus(PATIENCE);
     int came = changes.get();
