@@ -99,7 +99,7 @@ const editAll = `(async () => {
 		const want = (answer.before ?? []).length + (answer.after ?? []).length;
 		const right = () => {
 			const shown = [...document.querySelectorAll('[data-edited]')];
-			return shown.length === want && (want > 0 || document.querySelector('[data-edit]').textContent.includes(answer.refused?.slice(0, 60) ?? 'No cell is other'));
+			return shown.length === want && (want > 0 || document.querySelector('[data-edit]').textContent.includes(answer.refused?.slice(0, 60) ?? 'No cell changes'));
 		};
 		for (let i = 0; i < 12_000 && !right(); i++) await new Promise((done) => setTimeout(done, 25));
 		if (!right()) return 'without ' + name + ': ' + document.querySelector('[data-edit]').textContent + ', want ' + want + ' cells';

@@ -90,7 +90,7 @@ func TestRequests_Paused(t *testing.T) {
 			p.until(fmt.Sprintf("document.body.innerText.replaceAll(',', '').includes(' %d since the pause')", i+1))
 		}
 	}
-	p.until("document.body.innerText.includes('5,200 since the pause, of which 5,000 are kept')")
+	p.until("document.body.innerText.includes('5,200 since the pause, 5,000 of them kept')")
 	p.shoot("requests-paused")
 	p.pushButton("Pause")
 	p.until("document.querySelector(\"[aria-label='Requests, the newest first'] .line\")?.ariaSetSize === '5000' && !document.body.innerText.includes('since the pause')")
@@ -125,7 +125,7 @@ func TestItem_Edit(t *testing.T) {
 	p.sound("the cells of an edit")
 	p.shoot("item-edit")
 	p.fill("dialog textarea", `{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"1"}}`)
-	p.until("document.querySelector('[data-edit]').textContent.includes('No cell is other than before')")
+	p.until("document.querySelector('[data-edit]').textContent.includes('No cell changes')")
 	p.fill("dialog textarea", `{"id":{"N":"1"}}`)
 	p.until("document.querySelector('[data-edit]').textContent.includes('id')")
 	p.fill("dialog textarea", `{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"2"}}`)
@@ -159,7 +159,7 @@ func TestLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.pushButton("Restore")
-	p.until("document.body.innerText.includes('All is as it was')")
+	p.until("document.body.innerText.includes('The state is that of')")
 	if dump, err := srv.lab.Dump(t.Context(), "rows"); err != nil || dump != "" {
 		t.Errorf("after restore there is %q, %v", dump, err)
 	}
@@ -455,13 +455,13 @@ func TestTable(t *testing.T) {
 	p.visit("/t/tabletop/t")
 	p.pushButton("Add a family…")
 	p.fill("input[aria-label=Family]", "g")
-	p.fill("input[aria-label='Versions that are kept']", "2")
+	p.fill("input[aria-label='Number of versions to keep']", "2")
 	p.fill("input[aria-label^='Age']", "7d")
 	p.shoot("table-family")
 	p.pushButton("Create it")
 	p.until("document.body.innerText.includes('maxversions=2 or maxage=168h0m0s')")
 	p.click("button[aria-label='Rule of g']")
-	p.fill("input[aria-label='Versions that are kept']", "3")
+	p.fill("input[aria-label='Number of versions to keep']", "3")
 	p.pushButton("Change the rule")
 	p.until("document.body.innerText.includes('versions beyond the newest 3')")
 	p.click("button[aria-label='Drop g']")

@@ -67,7 +67,7 @@ func TestRows_Collected(t *testing.T) {
 	p.visit("/t/tabletop/ruled/rows")
 	p.until(fmt.Sprintf("document.querySelectorAll('[data-cell]').length === %d", len(cells)))
 	struck := ask[[]int](p, "[...document.querySelectorAll('[data-cell]')].filter((e) => e.querySelector('.gone')).map((e) => Number(e.dataset.cell))")
-	reasons := ask[int](p, "[...document.querySelectorAll('[data-cell]')].filter((e) => e.title.startsWith('Garbage collection would take it: ')).length")
+	reasons := ask[int](p, "[...document.querySelectorAll('[data-cell]')].filter((e) => e.title.startsWith('Garbage collection would delete it: ')).length")
 	p.sound("rows")
 
 	before := there()

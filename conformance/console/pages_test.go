@@ -228,7 +228,7 @@ func TestPages_Fixtures(t *testing.T) {
 			p.visit("/d/" + items)
 			p.until("!!document.querySelector('tbody tr[tabindex]')")
 			p.click("tbody tr[tabindex]")
-			p.until("/No cell is other than before|is a copy of/.test(document.querySelector('[data-edit]')?.textContent)")
+			p.until("/No cell changes|is a copy of/.test(document.querySelector('[data-edit]')?.textContent)")
 			if wrong := ask[string](p, fmt.Sprintf(editAll, "/api/v1/items/"+items+"/preview")); wrong != "" {
 				t.Error(wrong)
 			}

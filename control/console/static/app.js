@@ -34,7 +34,7 @@ function askToken() {
   const input = h('input', { class: 'mono', size: 44, 'aria-label': 'Token', autocomplete: 'off', autofocus: true });
   const said = h('div');
   fill(main, h('h1', {}, 'Which token?'),
-    h('p', {}, 'Every start of a server makes a token, so that no other page can ask it. The address that the server printed behind “# Console:” has it in it; it is also printed as TABLETOP_CONSOLE_TOKEN and stands in the port file. With --token-file it is the one in that file.'),
+    h('p', {}, 'The server creates a new token at each start, which keeps other pages out. The address printed after “# Console:” contains it; it is also printed as TABLETOP_CONSOLE_TOKEN and written to the port file. With --token-file it comes from that file.'),
     h('form', { class: 'bar', onsubmit: async (e) => {
       e.preventDefault();
       try {
@@ -88,7 +88,7 @@ async function show() {
   }
   main.className = '';
   try {
-    if (!route) throw new Error('There is no such page.');
+    if (!route) throw new Error('This page does not exist.');
     const [pattern, file, title] = route;
     const args = location.pathname.match(pattern).slice(1).map(decodeURIComponent);
     document.title = [...args, title, 'Tabletop'].join(' · ');

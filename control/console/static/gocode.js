@@ -11,7 +11,7 @@ const lengths = new Map([['d', 86400_000_000_000n], ...units.map(([name, , ns]) 
 /** duration returns the Go expression of a duration such as 1.5h, or 1d12h. */
 export function duration(text) {
   const given = text.trim().replaceAll(/[µμ]s/g, 'us');
-  if (!/^(?:(?:\d+\.?\d*|\.\d+)(?:[dhms]|[mun]s))+$/.test(given)) throw new Error(`“${text}” is no duration such as 90s, 25h or 3d`);
+  if (!/^(?:(?:\d+\.?\d*|\.\d+)(?:[dhms]|[mun]s))+$/.test(given)) throw new Error(`“${text}” is not a duration; write 90s, 25h or 3d`);
   let left = 0n;
   for (const [, whole, rest = '', unit] of given.matchAll(/(\d*)\.?(\d*)([mun]s|[dhms])/g)) {
     left += BigInt(whole + rest || 0) * lengths.get(unit) / 10n ** BigInt(rest.length);
@@ -33,7 +33,7 @@ function code(name) {
 
 function keyValue(name, value) {
   const [[type, v] = [], ...more] = Object.entries(value);
-  if (more.length || !['S', 'N', 'B'].includes(type)) throw new Error(`testkit.OnItem takes strings, numbers and bytes, and “${name}” is none of them`);
+  if (more.length || !['S', 'N', 'B'].includes(type)) throw new Error(`testkit.OnItem accepts strings, numbers and bytes; “${name}” has another type`);
   return `${goText(name)}: &types.AttributeValueMember${type}{Value: ${type === 'B' ? `[]byte(${goBytes(bytesIn(v))})` : goText(String(v))}}`;
 }
 
@@ -58,7 +58,7 @@ export function faultCode(f) {
     case 'bigtable cut': return `env.CutReadRows(${args(f.rows ?? 0, err())})`;
     case 'bigtable delay': return `env.Latency(${args(goText(f.method), duration(f.delay))})`;
     case 'bigtable duplicate': return `env.Duplicate(${args(goText(f.method))})`;
-    default: throw new Error(`There is no fault of ${f.endpoint} with the effect ${f.effect}`);
+    default: throw new Error(`The endpoint ${f.endpoint} has no fault with the effect ${f.effect}`);
   }
 }
 
@@ -101,7 +101,7 @@ function bounds(f, of) {
 
 function filterCode(f) {
   const [[name, value] = ['that is empty'], ...more] = Object.entries(f).map(([n, v]) => [camel(n), v]);
-  if (more.length || !Object.hasOwn(filters, name)) throw new Error(`The client for Go has no function for the filter ${more.length ? 'with ' + [name, ...more.map(([n]) => n)].join(' and ') : name}`);
+  if (more.length || !Object.hasOwn(filters, name)) throw new Error(`The Go client has no function for the filter ${more.length ? 'with ' + [name, ...more.map(([n]) => n)].join(' and ') : name}`);
   return filters[name](value);
 }
 

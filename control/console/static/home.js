@@ -36,7 +36,7 @@ function addresses(info, open) {
 
 function banners(info) {
   const out = [];
-  if (info.clock.frozen) out.push('The clock stands still.');
+  if (info.clock.frozen) out.push('The clock is frozen.');
   else if (Math.abs(new Date(info.clock.now) - Date.now()) > 5000) out.push('The clock of the server was moved.');
   if (info.faults) out.push(`${info.faults} fault${info.faults > 1 ? 's are' : ' is'} armed: calls may fail on purpose.`);
   return out.map((text) => h('div', { class: 'note warn' }, text, ' ', h('a', { href: '/lab' }, 'To the lab')));
@@ -80,8 +80,8 @@ async function draw(main, { info, again }) {
   const [tables, now] = await Promise.all([get('tables'), traffic(info)]);
   const own = tables.bigtable.filter((t) => t.own);
   const shownTables = tables.bigtable.filter((t) => !t.own);
-  main.append(h('h1', {}, 'Tabletop ', h('small', {}, info.version.replace(/^tabletop /, ''))), info.paused && h('div', { class: 'note' }, h('p', {}, 'The test ', h('b', {}, plain(info.paused)), ' is paused here, with all that it has made.'),
-    button('Continue', async () => { await post('resume'); tell('The test continues, and this server ends with it.'); }, { class: 'primary' })), banners(info), now);
+  main.append(h('h1', {}, 'Tabletop ', h('small', {}, info.version.replace(/^tabletop /, ''))), info.paused && h('div', { class: 'note' }, h('p', {}, 'The test ', h('b', {}, plain(info.paused)), ' is paused here, with all its data.'),
+    button('Continue', async () => { await post('resume'); tell('The test continues; this server ends with it.'); }, { class: 'primary' })), banners(info), now);
   main.append(...addresses(info, !shownTables.length && !tables.dynamodb.length), h('h2', {}, 'Tables'));
   if (!shownTables.length && !tables.dynamodb.length) {
     main.append(h('div', { class: 'note' }, h('p', {}, 'There are no tables yet. Any client of either endpoint can make one; this makes one from a shell:'),
@@ -94,9 +94,9 @@ async function draw(main, { info, again }) {
   main.append(h('h2', {}, 'All of it'), h('div', { class: 'bar' }, button('Reset…', async () => {
     if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
     await post('reset');
-    tell('Everything is gone.');
+    tell('Everything was removed.');
     again();
-  }, { class: 'danger' }), h('small', {}, 'A snapshot, which the lab takes, can be come back to.')));
+  }, { class: 'danger' }), h('small', {}, 'Take a snapshot in the lab to be able to restore it.')));
 }
 
 function tableList(tables, list, own, info) {
@@ -132,15 +132,15 @@ function tableList(tables, list, own, info) {
     const fits = (text) => text.includes(filter.value);
     const found = rows.filter((r) => fits([r.name, ...r.items, ...r.under.map((t) => t.table)].join(' ')));
     body.replaceChildren(...found.slice(0, most).map(({ t, items, under }) => h('tr', {},
-      h('td', {}, t ? link(t) : h('span', { class: 'soft' }, 'kept by the endpoint'), t && t.instance !== info.instance && h('small', {}, ` in ${plain(t.instance)}`),
+      h('td', {}, t ? link(t) : h('span', { class: 'soft' }, 'a table of the endpoint itself'), t && t.instance !== info.instance && h('small', {}, ` in ${plain(t.instance)}`),
         under.length > 0 && h('details', { open: filter.value !== '' && under.some((u) => fits(u.table)) }, h('summary', {}, h('small', {}, counted(under.length, 'index table'))), under.map((u) => h('div', { class: 'under' }, link(u), ' ', h('small', {}, links(u)))))),
       h('td', {}, items.map((name, i) => [i > 0 && ', ', h('a', { href: '/d/' + part(name) }, plain(name))])),
       h('td', { class: 'soft' }, t && t.families.map((f) => `${f.name} (${f.gc})`).map(plain).join(', ')),
       h('td', {}, t && links(t)))));
-    left.textContent = `${found.length > most ? `the first ${most} of ` : ''}${counted(found.length, 'table')}` + (own.length ? `, and ${own.length} that the DynamoDB endpoint keeps for itself` : '');
+    left.textContent = `${found.length > most ? `the first ${most} of ` : ''}${counted(found.length, 'table')}` + (own.length ? `, and ${own.length} of the DynamoDB endpoint itself` : '');
   }
   filter.addEventListener('input', draw);
   draw();
   return h('div', {}, h('div', { class: 'bar' }, filter, left), h('table', {}, h('thead', {}, h('tr', {},
-    ['Bigtable', 'DynamoDB', 'Families and what is collected', ''].map((t) => h('th', { scope: 'col' }, t)))), body));
+    ['Bigtable', 'DynamoDB', 'Families and their garbage collection', ''].map((t) => h('th', { scope: 'col' }, t)))), body));
 }

@@ -93,7 +93,7 @@ export async function show(main, { args: [name], signal }) {
 
   function draw() {
     if (!items.length) {
-      fill(results, h('div', { class: 'note' }, starts.length || hash.value || attribute.value ? 'No item fits. A page of a scan with a filter may be empty although later ones are not.' : ['The table has no items. “New item…” puts one, or from a shell:',
+      fill(results, h('div', { class: 'note' }, starts.length || hash.value || attribute.value ? 'No item matches. A page of a scan with a filter may be empty although later pages are not.' : ['The table has no items. “New item…” puts one, or from a shell:',
         h('pre', {}, `tabletop ctl put ${plain(name)} '${JSON.stringify(Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: types[k.AttributeName] === 'N' ? '1' : 'a' }])))}'`)]));
       return;
     }
@@ -103,14 +103,14 @@ export async function show(main, { args: [name], signal }) {
     for (const item of items) for (const a of Object.keys(item)) seen.add(a);
     const most = 60;
     const columns = [...seen].slice(0, most);
-    const bulk = button('Delete the chosen…', async () => {
+    const bulk = button('Delete selected…', async () => {
       if (!await confirmed(`Delete ${counted(selected.size, 'item')}?`, 'Delete them')) return;
       for (const item of selected) await dynamo('DeleteItem', { TableName: name, Key: keyOf(item) });
       tell(`${selected.size === 1 ? 'The item is' : `${number(selected.size)} items are`} deleted.`);
       run();
     }, { class: 'danger' });
     bulk.disabled = true;
-    const box = (item) => h('input', { type: 'checkbox', 'aria-label': 'Choose this item', onclick: (e) => e.stopPropagation(), onchange: (e) => {
+    const box = (item) => h('input', { type: 'checkbox', 'aria-label': 'Select this item', onclick: (e) => e.stopPropagation(), onchange: (e) => {
       if (e.target.checked) selected.add(item); else selected.delete(item);
       bulk.disabled = !selected.size;
     } });
@@ -133,8 +133,8 @@ export async function show(main, { args: [name], signal }) {
         const answer = await post(`items/${part(name)}/preview`, request);
         if (asked !== mine) return;
         if (answer.refused) fill(cells, h('div', { class: 'note warn' }, plain(answer.refused)));
-        else fill(cells, h('p', { class: 'mono' }, keyShown(answer)), answer.before || answer.after ? h('table', {}, h('tbody', {}, cellsShown(answer))) : h('small', {}, 'No cell is other than before.'),
-          h('small', {}, answer.kept > 0 && answer.kept === 1 ? '1 cell stays as it is. ' : `${number(answer.kept)} cells stay as they are. `, answer.more > 0 && `${number(answer.more)} more are not shown. `));
+        else fill(cells, h('p', { class: 'mono' }, keyShown(answer)), answer.before || answer.after ? h('table', {}, h('tbody', {}, cellsShown(answer))) : h('small', {}, 'No cell changes.'),
+          h('small', {}, answer.kept > 0 && answer.kept === 1 ? '1 cell is unchanged. ' : `${number(answer.kept)} cells are unchanged. `, answer.more > 0 && `${number(answer.more)} more are not shown. `));
       } catch (err) { if (asked === mine) fill(cells, errorBox(err)); }
     }
     function changes() {

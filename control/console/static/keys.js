@@ -34,7 +34,7 @@ export function findings(map) {
   const rises = peaks.filter((p, i) => i && p > peaks[i - 1]).length;
   const falls = peaks.filter((p, i) => i && p < peaks[i - 1]).length;
   if (map.keys.length >= 8 && rises >= 8 && falls <= 0.1 * rises) {
-    out.push(['Writes go through the keys in order, each moment at one place', 'L03 key-starts-with-time or L04 sequential-ids', -1]);
+    out.push(['Writes move through the keys in order, at one place at a time', 'L03 key-starts-with-time or L04 sequential-ids', -1]);
   }
   return out;
 }

@@ -30,7 +30,7 @@ export async function show(main, { info, again, signal }) {
     await post('clock', change);
     ({ clock: { frozen } } = await standing());
     tick();
-    done(`The time is ${timeText()}. What was due on the way is done.`);
+    done(`The time is ${timeText()}. Work that was due on the way is done.`);
   }
   tick();
   const by = h('input', { class: 'mono', size: 8, value: '25h', 'aria-label': 'Advance by' });
@@ -38,14 +38,14 @@ export async function show(main, { info, again, signal }) {
   const clockCard = h('section', { class: 'card' }, h('h2', {}, 'Clock'), h('p', {}, now),
     h('div', { class: 'bar' }, ['1m', '1h', '1d'].map((d) => guarded('+' + d, () => clock({ advance: d }))), by, guarded('Advance', () => clock({ advance: by.value }))),
     h('div', { class: 'bar' }, to, guarded('Set forward', () => clock({ set: to.value })), guarded('Freeze', () => clock({ freeze: true })), guarded('Run', () => clock({ run: true }))),
-    h('p', { class: 'soft' }, 'Time moves forward only. Items whose time to live is over, backups and collections that are due on the way are done as at their time.'),
+    h('p', { class: 'soft' }, 'Time moves forward only. Expired items, backups and garbage collections that are due on the way are processed at their own times.'),
     copier('Copy as testkit code', () => `env.Advance(${duration(by.value)})`));
 
   const dueCard = h('section', { class: 'card' }, h('h2', {}, 'Garbage and time to live'),
     h('div', { class: 'bar' },
       guarded('Collect garbage now', async () => { const { cells } = await post('gc'); done(`Garbage collection deleted ${cells} cells.`); }),
       guarded('Delete expired items now', async () => { const { items } = await post('ttl'); done(`${items} expired items are deleted.`); })),
-    h('p', { class: 'soft' }, 'Until then cells that a rule would take are still read, as in the service: the page of rows strikes them through.'),
+    h('p', { class: 'soft' }, 'Until then cells that a rule would delete can still be read, as in the service; the page of rows strikes them through.'),
     copier('Copy as testkit code', 'env.RunGC()'));
 
   // Snapshots.
@@ -65,9 +65,9 @@ export async function show(main, { info, again, signal }) {
     const from = side('From'), to = side('To', 'now');
     fill(sides, list.length > 0 && [h('label', {}, 'from', from), h('label', {}, 'to', to), guarded('Compare', () => compare(from.value, to.value))]);
     fill(kept, list.length ? h('table', {}, h('tbody', {}, list.map((s) => h('tr', {}, h('td', {}, shown(s.name, 128)), h('td', { class: 'soft' }, s.taken.slice(0, 19).replace('T', ' ')), h('td', { class: 'num' }, size(s.bytes)),
-      h('td', {}, guarded('Changes', () => compare(s.name, '')), ' ', guarded('Restore', async () => { await post(`snapshots/${part(s.name)}/restore`); done(`All is as it was in “${plain(s.name)}”.`); }), ' ',
+      h('td', {}, guarded('Changes', () => compare(s.name, '')), ' ', guarded('Restore', async () => { await post(`snapshots/${part(s.name)}/restore`); done(`The state is that of “${plain(s.name)}”.`); }), ' ',
         guarded('Remove', async () => { await remove('snapshots/' + part(s.name)); await snapshots(); }))))))
-      : h('p', { class: 'soft' }, 'None yet. A snapshot keeps both endpoints’ tables, and is come back to in milliseconds: take one before each of your experiments.'));
+      : h('p', { class: 'soft' }, 'None yet. A snapshot keeps the tables of both endpoints and is restored in milliseconds: take one before each experiment.'));
   }
   const snapshotCard = h('section', { class: 'card' }, h('h2', {}, 'Snapshots'), kept, sides,
     h('div', { class: 'bar' }, name, guarded('Take', async () => { await post('snapshots', { name: name.value }); await snapshots(); done(`“${plain(name.value)}” is taken.`); })),
@@ -84,7 +84,7 @@ export async function show(main, { info, again, signal }) {
       h('td', { class: 'soft wraps' }, plain([f.table && 'table ' + f.table, f.row && 'row ' + (f.row.text ?? f.row.base64), f.item && JSON.stringify(f.item), f.skip && `skip ${f.skip}`, f.times && (f.times === 1 ? 'once' : `${f.times} times`), f.probability !== undefined && `${f.probability * 100} %`].filter(Boolean).join(', '))),
       h('td', { class: 'num' }, String(f.hits)), h('td', { class: 'acts' }, copier('Code', () => faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.endpoint}/${f.id}`); await faults(); }))))))),
     h('div', { class: 'bar' }, guarded('End all', async () => { await remove('faults'); await faults(); }), guarded('Count again', faults), copier('Copy all as testkit code', list.map(faultCode).join('\n')))]
-      : h('p', { class: 'soft' }, 'None is armed. A fault lets calls of clients fail, hang, be cut or arrive twice, so that you see what your program does then. Choose one below, change it, and arm it.'));
+      : h('p', { class: 'soft' }, 'None is armed. A fault makes calls of clients fail, hang, break off or arrive twice, which shows how your program reacts. Choose one below, change it, and arm it.'));
   }
   const spec = h('textarea', { rows: 9, 'aria-label': 'The fault, as JSON', value: JSON.stringify(presets[0][1], null, 2) });
   const preset = h('select', { 'aria-label': 'Presets', onchange: () => { spec.value = JSON.stringify(presets[preset.selectedIndex][1], null, 2); } }, presets.map(([label]) => h('option', {}, label)));
@@ -108,11 +108,11 @@ export async function show(main, { info, again, signal }) {
   main.append(h('h1', {}, 'Lab'), said, h('div', { class: 'cards' }, clockCard, dueCard, snapshotCard, h('section', { class: 'card' }, h('h2', {}, 'All of it'),
     h('div', { class: 'bar' }, guarded('Show as text', async () => {
       const { text } = await get('dump');
-      fill(said, h('pre', {}, text ? shown(text, 200000) : 'The server holds nothing.'));
+      fill(said, h('pre', {}, text ? shown(text, 200000) : 'The server has no data.'));
     }), guarded('Reset…', async () => {
       if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
       await post('reset');
-      tell('Everything is gone.');
+      tell('Everything was removed.');
       again();
     }, { class: 'danger' })), copier('Copy as testkit code', 'env.Reset()')), faultCard), differences);
 }

@@ -28,7 +28,7 @@ function reportShown(r, laidOut, info, tables, link) {
     r.failures?.length > 0 && [h('h2', {}, 'Differences'), r.failures.map((f) => h('div', { class: 'note error' }, h('b', {}, plain([f.kind, f.check].filter(Boolean).join(', '))), ' ', rowLink(f, info, tables), ' ', f.itemKey && link(f),
       h('table', {}, h('tbody', {}, Object.entries(f).filter(([name, v]) => typeof v === 'string' && name !== 'kind' && name !== 'check').map(([name, v]) => row(name, shown(v, 2000)))))))],
     r.tables?.length > 0 && [h('h2', {}, 'Tables'), r.tables.map((t) => h('section', { class: 'card' }, h('h2', {}, plain(`${t.name} → ${t.target}`)), h('p', {}, `${number(t.items)} items`, laidOut && ` in ${number(t.rows)} rows, ${number(t.cells)} cells`),
-      t.fidelity?.length > 0 && h('details', {}, h('summary', {}, 'Attributes: what is kept of them'), h('table', {}, h('tbody', {}, t.fidelity.map((f) => h('tr', {}, h('td', {}, plain(f.rule)), h('td', {}, plain(f.attribute)), h('td', { class: f.class === 'lossy' ? 'bad' : '' }, plain(f.class)), h('td', { class: 'soft' }, plain(f.why ?? ''))))))),
+      t.fidelity?.length > 0 && h('details', {}, h('summary', {}, 'Attributes: what is preserved'), h('table', {}, h('tbody', {}, t.fidelity.map((f) => h('tr', {}, h('td', {}, plain(f.rule)), h('td', {}, plain(f.attribute)), h('td', { class: f.class === 'lossy' ? 'bad' : '' }, plain(f.class)), h('td', { class: 'soft' }, plain(f.why ?? ''))))))),
       t.samples?.length > 0 && h('details', {}, h('summary', {}, 'Samples: items and their rows'), t.samples.map((s) => h('div', { class: 'split' }, h('pre', {}, shown(s.item, 4000)), h('pre', {}, shown(s.row, 4000)))))))],
     r.patterns?.length > 0 && [h('h2', {}, 'Access patterns'), h('table', {}, h('tbody', {}, r.patterns.map((p) => h('tr', {}, h('td', { class: 'mono' }, plain(p.id)), h('td', {}, plain(p.title ?? '')), h('td', { class: p.differences ? 'bad' : 'ok' }, p.differences ? `${p.differences} differences` : 'equal'), h('td', { class: 'soft' }, plain((p.endpoints ?? []).join(' and ')))))))],
     r.lint?.findings?.length > 0 && [h('h2', {}, 'Lint'), r.lint.findings.map(findingShown)],
@@ -72,7 +72,7 @@ export async function show(main, { info, params, signal }) {
     return run(which.value, label.toLowerCase(), undefined, out, (f) => h('a', { href: '/migration' + query({ fixture: which.value, item: f.itemKey }) }, 'item and row'));
   }, props);
   main.append(names.length ? h('div', { class: 'bar' }, which, verb('Verify', { class: 'primary' }), verb('Lint'), verb('Plan'), button('Edit the mapping', () => edit()), running)
-    : h('div', { class: 'note' }, 'The folder has no fixtures: each is a folder of its own in it.'),
-  h('p', { class: 'soft' }, 'Verify lays the items out in a store of its own, reads them back, compares the rows with the golden ones, and asks every access pattern at both endpoints.'), out);
+    : h('div', { class: 'note' }, 'The folder has no fixtures: each fixture is a folder inside it.'),
+  h('p', { class: 'soft' }, 'Verify lays the items out in a store of its own, reads them back, compares the rows with the golden ones, and runs every access pattern on both endpoints.'), out);
   if (names.includes(params.get('fixture')) && (params.has('item') || params.has('edit'))) await edit(params.get('item')).catch((err) => fill(out, errorBox(err)));
 }

@@ -10,7 +10,7 @@ export function partsShown(parts) {
     if (p.segment !== segment) el.append(h('span', { class: 'soft' }, ' · '));
     segment = p.segment;
     if (!p.name) { el.append(bytesShown(p.bytes, 80)); continue; }
-    const said = `${p.name}, written by ${p.encoder}${p.value === undefined ? ', which does not tell of what' : ': ' + p.value}`;
+    const said = `${p.name}, written by ${p.encoder}${p.value === undefined ? '; the value is unknown' : ': ' + p.value}`;
     el.append(h('span', { class: 'part', title: plain(said), 'data-part': p.name }, h('small', {}, plain(p.name)), ' ', bytesShown(p.bytes, 80),
       p.value !== undefined && p.value !== p.bytes.text && h('small', { class: 'data' }, ' = ', plain(p.value.slice(0, 80)))));
   }

@@ -47,7 +47,7 @@ export async function show(main, { info, params }) {
     const began = performance.now();
     try {
       const shownAs = await act();
-      fill(result, h('p', { class: 'soft' }, `${(performance.now() - began).toFixed(1)} ms, with the way through the browser`), shownAs);
+      fill(result, h('p', { class: 'soft' }, `${(performance.now() - began).toFixed(1)} ms, including the browser`), shownAs);
     } catch (err) { fill(result, errorBox(err)); }
   };
 
@@ -64,7 +64,7 @@ export async function show(main, { info, params }) {
   };
   table.addEventListener('change', begin);
   operation.addEventListener('change', begin);
-  const dynamoTab = h('div', {}, !tables.dynamodb.length && h('div', { class: 'note' }, 'There are no DynamoDB tables yet: CreateTable makes one, here too.'),
+  const dynamoTab = h('div', {}, !tables.dynamodb.length && h('div', { class: 'note' }, 'There are no DynamoDB tables yet: create one with CreateTable, here too.'),
     h('div', { class: 'bar' }, operation, table), request,
     h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value)), { class: 'primary' }),
       copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${shellOf(JSON.stringify(JSON.parse(request.value)))}`),
@@ -80,8 +80,8 @@ export async function show(main, { info, params }) {
           save(pattern.file, pattern.text);
           return;
         }
-        throw new Error('It was not answered as it stands: run it first.');
-      }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify asks of both endpoints. Run the request first.' })));
+        throw new Error('This request has no answer yet: run it first.');
+      }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify runs on both endpoints. Run the request first.' })));
 
   // PartiQL.
   const statement = h('textarea', { rows: 5, 'aria-label': 'The statement', value: `SELECT * FROM "${tables.dynamodb[0] ?? 'orders'}"` });
@@ -90,7 +90,7 @@ export async function show(main, { info, params }) {
   // ReadRows.
   const native = tables.bigtable.filter((t) => !t.own && t.name.startsWith(`projects/${info.project}/`)).sort((a, b) => a.table.startsWith('_') - b.table.startsWith('_'));
   const at = h('select', { 'aria-label': 'Bigtable table' }, native.map((t, i) => option(i, `${t.instance}/${t.table}`)));
-  const field = (name) => h('input', { class: 'mono', placeholder: name, 'aria-label': name, title: 'Bytes as text, with \\xNN for those that are none' });
+  const field = (name) => h('input', { class: 'mono', placeholder: name, 'aria-label': name, title: 'Bytes as text, with \\xNN for other bytes' });
   const [prefix, start, end] = ['prefix', 'from', 'before'].map(field);
   const most = h('input', { type: 'number', min: 1, max: 1000, value: 25, 'aria-label': 'Rows' });
   const reverse = h('input', { type: 'checkbox' });

@@ -101,7 +101,7 @@ export async function show(main, { info, params, signal }) {
     select();
   }
   function toggle(r) {
-    return h('button', { type: 'button', hidden: true, title: 'The calls of Bigtable that it became', onclick: (e) => {
+    return h('button', { type: 'button', hidden: true, title: 'Its Bigtable calls', onclick: (e) => {
       e.stopPropagation();
       turn(r, !open.has(r.requestID));
     } });
@@ -122,8 +122,8 @@ export async function show(main, { info, params, signal }) {
     }
     // The selection stays on its request, wherever that is now.
     list.chosen = seen.findIndex((r) => r.id === shownID);
-    count.textContent = `${number(seen.length)} of ${number(all.length)}${missed ? `, ${number(missed)} since the pause${missed > waiting.length ? `, of which ${number(waiting.length)} are kept` : ''}` : ''}`;
-    if (!all.length) fill(side.lastChild, h('div', { class: 'note' }, 'Nothing has been asked yet. Each request of a client is here as soon as it is answered, for example:', h('pre', {}, info.dynamodb
+    count.textContent = `${number(seen.length)} of ${number(all.length)}${missed ? `, ${number(missed)} since the pause${missed > waiting.length ? `, ${number(waiting.length)} of them kept` : ''}` : ''}`;
+    if (!all.length) fill(side.lastChild, h('div', { class: 'note' }, 'No requests yet. Each request of a client appears here when it is answered, for example:', h('pre', {}, info.dynamodb
       ? awsLine(info, 'list-tables') : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} ls`),
     'A client that sends the header x-tabletop-test is shown with the name of its test.'));
     list.redraw();
@@ -146,7 +146,7 @@ export async function show(main, { info, params, signal }) {
         whole.endpoint === 'dynamodb' && whole.status === 'OK' && h('div', { class: 'bar' }, button('Save as access pattern', async () => {
           const pattern = await get(`requests/${whole.id}/pattern`);
           save(pattern.file, pattern.text);
-        }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify asks of both endpoints' })),
+        }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify runs on both endpoints' })),
         h('table', {}, h('tbody', {}, row('endpoint', whole.endpoint), row('table', whole.table), row('key', whole.key && bytesShown(whole.key)), row('text', whole.text), row('at', whole.start),
           row('took', whole.millis + ' ms'), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('capacity', capacityOf(whole.operation, whole.response)), row('test', whole.test), row('request id', whole.requestID))),
         whole.cut && h('p', { class: 'soft' }, 'Its bodies are longer than the 64 KiB that are kept.'),
@@ -167,12 +167,12 @@ export async function show(main, { info, params, signal }) {
     select();
   });
   inner.addEventListener('change', select);
-  main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar' }, filter, h('label', {}, inner, 'calls of the DynamoDB endpoint on lines of their own'), pause,
+  main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar' }, filter, h('label', {}, inner, 'show calls of the DynamoDB endpoint as separate lines'), pause,
     button('Save as NDJSON', () => save('requests.ndjson', seen.map((r) => JSON.stringify({ ...r, children: undefined })).join('\n') + '\n')), button('Save as trace', async () => {
       const tables = [...new Set(seen.filter((r) => r.endpoint === 'dynamodb' && r.table).map((r) => r.table))];
       const trace = await get('requests/trace' + query({ table: tables.length === 1 ? tables[0] : '' }));
       save(trace.file, trace.text);
-    }, { title: 'The requests of DynamoDB, those of one table if only they are shown, for the folder trace of a fixture: tabletop migrate lint judges them' }), count, live),
+    }, { title: 'The DynamoDB requests shown here, for the folder trace of a fixture: tabletop migrate lint checks them' }), count, live),
   h('div', { class: 'split' }, h('section', { class: 'wider' }, h('div', { class: 'line-head' }, columns.map(([kind, what]) => h('span', { class: kind }, what))), list.el), side));
   let before;
   do {
@@ -182,5 +182,5 @@ export async function show(main, { info, params, signal }) {
   } while (before && all.length < kept);
   select();
   if (params.get('id')) await detail({ id: Number(params.get('id')) });
-  events(all[0]?.id ?? 0, signal, arrived, (lost) => { live.textContent = lost === undefined ? '● live' : lost ? 'not live: too many pages watch, reload to try again' : 'connecting…'; });
+  events(all[0]?.id ?? 0, signal, arrived, (lost) => { live.textContent = lost === undefined ? '● live' : lost ? 'not live: too many pages are open; reload to try again' : 'connecting…'; });
 }

@@ -15,7 +15,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   const at = `tables/${part(instance)}/${part(id)}`;
   const t = await get(at + query({ project }));
   const gc = new Map(t.families.map((f) => [f.name, f.gc]));
-  const input = (name, label, width = 14) => h('input', { class: 'mono', name, size: width, 'aria-label': label, placeholder: label, value: params.get(name) ?? '', title: 'Bytes as text, with \\xNN for those that are none' });
+  const input = (name, label, width = 14) => h('input', { class: 'mono', name, size: width, 'aria-label': label, placeholder: label, value: params.get(name) ?? '', title: 'Bytes as text, with \\xNN for other bytes' });
   const prefix = input('prefix', 'prefix'), start = input('start', 'from'), end = input('end', 'before'), match = input('match', 'matching');
   const reverse = h('input', { type: 'checkbox', checked: params.get('reverse') === 'true' });
   const count = h('small', { 'aria-live': 'polite' });
@@ -27,7 +27,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     key: (i) => rows[i], pick: (i) => open(rows[i].key), end: () => more(),
   });
   const cells = h('section', { class: 'wide' }, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Choose a row.'));
-  const items = h('section', {}, h('h2', {}, 'Items that it carries'), h('div', { class: 'scroll' }));
+  const items = h('section', {}, h('h2', {}, 'Items in this row'), h('div', { class: 'scroll' }));
 
   async function more() {
     if (loading || done) return;
@@ -53,7 +53,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   function empty() {
     const bounded = prefix.value || start.value || end.value || match.value;
     fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes one that is no text.' : [
-      'The table has no rows. A row is there as soon as it has a cell, for example by:',
+      'The table has no rows. A row exists once it has a cell, for example by:',
       h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(t.families[0]?.name ?? 'family')}:column=value`)]));
     fill(items.lastChild);
   }
@@ -107,7 +107,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
         const c = seen[i];
         return h('div', {
           class: c.version ? 'old' : '', 'data-cell': c.at,
-          title: [c.gone && 'Garbage collection would take it: ' + c.gone, carries.has(c.at) && 'Of ' + carries.get(c.at).slice(0, 20).join(', ')].filter(Boolean).join('. '),
+          title: [c.gone && 'Garbage collection would delete it: ' + c.gone, carries.has(c.at) && 'Of ' + carries.get(c.at).slice(0, 20).join(', ')].filter(Boolean).join('. '),
           onmouseenter: () => lightAttributes(c.at, true), onmouseleave: () => lightAttributes(c.at, false),
         }, h('span', { class: 'w240 mono' }, c.version ? h('span', { class: 'soft' }, `  version ${c.version + 1}`) : [plain(c.family) + ':', bytesShown(c.qualifier, 80)]),
         h('span', { class: time, title: String(c.timestamp) }, timeOf(c.timestamp)),
@@ -120,7 +120,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${counted(versions.size, 'column')}`),
       h('label', {}, showBookkeeping, 'bookkeeping'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
       button('Delete…', async () => {
-        if (!await confirmed('Delete this row, all its cells?', 'Delete the row')) return;
+        if (!await confirmed('Delete this row with all its cells?', 'Delete the row')) return;
         await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });
         tell('The row is deleted.');
         again();
@@ -138,7 +138,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     function lightAttributes(cell, on) {
       for (const [places, el] of attributes) el.classList.toggle('lit', on && places.includes(cell));
     }
-    fill(items, h('h2', {}, 'Items that it carries'), h('div', { class: 'scroll' }, found.problems?.map((p) => h('div', { class: 'note error' }, shown(p))),
+    fill(items, h('h2', {}, 'Items in this row'), h('div', { class: 'scroll' }, found.problems?.map((p) => h('div', { class: 'note error' }, shown(p))),
       found.items.map((item) => h('div', { class: 'item' },
         h('p', {}, h('a', { href: '/d/' + part(item.table) }, plain(item.table)), item.rule && h('small', {}, ' by the rule ', plain(item.rule))),
         h('table', {}, h('tbody', {}, item.attributes.map((a) => {
@@ -146,12 +146,12 @@ export async function show(main, { args: [instance, id], info, params, signal })
             tabindex: 0, 'data-attribute': a.name, 'data-cells': a.cells.join(' '),
             onmouseenter: () => lightCells(a.cells, true), onmouseleave: () => lightCells(a.cells, false),
             onfocus: () => lightCells(a.cells, true), onblur: () => lightCells(a.cells, false),
-          }, h('th', { scope: 'row' }, plain(a.name), a.key && h('small', { title: 'It is part of the row key' }, ' key'), !a.key && !a.cells.length && h('small', { title: 'No cell of this row holds it: the rule of the mapping says it, or it is a copy' }, ' rule')), h('td', {}, valueShown(item.item[a.name])));
+          }, h('th', { scope: 'row' }, plain(a.name), a.key && h('small', { title: 'It is part of the row key' }, ' key'), !a.key && !a.cells.length && h('small', { title: 'It has no cell in this row: the rule of the mapping determines it, or the item is a copy' }, ' rule')), h('td', {}, valueShown(item.item[a.name])));
           attributes.push([a.cells, tr]);
           return tr;
         }))))),
       found.more > 0 && h('p', { class: 'soft' }, `and ${counted(found.more, 'more item')}`),
-      !found.items.length && !found.problems?.length && h('p', { class: 'soft' }, 'No DynamoDB item lies in this row. Serve a mapping over the table (tabletop serve --mapping FILE), and its items are shown here, each attribute beside the cells it became.')));
+      !found.items.length && !found.problems?.length && h('p', { class: 'soft' }, 'This row has no DynamoDB items. Serve a mapping over the table (tabletop serve --mapping FILE) to see its items here, each attribute next to its cells.')));
   }
 
   function cellDialog(c, key) {

@@ -60,7 +60,7 @@ function entryShown(e) {
 
 function imagesShown(d) {
   const names = [...new Set([...Object.keys(d.OldImage ?? {}), ...Object.keys(d.NewImage ?? {})])].sort();
-  if (!names.length) return h('p', { class: 'soft' }, `A stream with the view ${d.StreamViewType} has the key alone.`);
+  if (!names.length) return h('p', { class: 'soft' }, `A stream with the view ${d.StreamViewType} has only the key.`);
   const text = (v) => v && shown(JSON.stringify(v), 400);
   return h('table', {}, h('thead', {}, h('tr', {}, ['attribute', 'before', 'after'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, names.map((n) => {
     const same = JSON.stringify(d.OldImage?.[n]) === JSON.stringify(d.NewImage?.[n]);
@@ -71,12 +71,12 @@ function imagesShown(d) {
 const fact = (what, value) => value && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, value instanceof Node ? value : shown(String(value))));
 
 function recordShown(r) {
-  if (!r) return h('p', { class: 'soft' }, 'No record: the write came by Bigtable’s endpoint, or was garbage collection, or the DynamoDB table had no stream then.');
+  if (!r) return h('p', { class: 'soft' }, 'No record: the write came through the Bigtable endpoint, or was garbage collection, or the DynamoDB table had no stream then.');
   return [h('table', {}, h('tbody', {}, fact('event', r.eventName + (r.userIdentity ? ', by time to live' : '')), fact('sequence number', r.dynamodb.SequenceNumber), fact('key', keysText(r.dynamodb.Keys)), fact('bytes', number(r.dynamodb.SizeBytes)))), imagesShown(r.dynamodb)];
 }
 
 function changeShown(c, t, info) {
-  if (!c) return h('p', { class: 'soft' }, 'No record: the Bigtable table had no change stream then, or keeps it no longer.');
+  if (!c) return h('p', { class: 'soft' }, 'No record: the Bigtable table had no change stream then, or no longer keeps the record.');
   return [h('table', {}, h('tbody', {}, fact('row', keyShown(c)), fact('committed', c.time), fact('by', c.gc ? 'garbage collection' : c.cluster))),
     h('div', { class: 'bar' }, t && h('a', { href: rowsPath(t, info) + (rowsPath(t, info).includes('?') ? '&' : '?') + query({ prefix: textOf(c.key, 4096) }).slice(1) }, 'Its row now')),
     h('table', { class: 'entries' }, h('tbody', {}, c.entries.map(entryShown)))];
@@ -95,13 +95,13 @@ async function listed(main, info, signal) {
 
 function listOf(main, all, info) {
   if (!all.bigtable.length && !all.dynamodb.length) {
-    main.append(h('div', { class: 'note' }, h('p', {}, 'No table has a stream yet. One of DynamoDB tells of each item that changes:'), how(dynamoHow(info, 'orders')),
-      h('p', {}, 'and a change stream of Bigtable of each mutation of a row, whichever endpoint it came by:'), how(bigtableHow(info, 'orders'))));
+    main.append(h('div', { class: 'note' }, h('p', {}, 'No table has a stream yet. A DynamoDB stream records each item that changes:'), how(dynamoHow(info, 'orders')),
+      h('p', {}, 'and a Bigtable change stream records each mutation of a row, through either endpoint:'), how(bigtableHow(info, 'orders'))));
     return;
   }
   const head = (...names) => h('thead', {}, h('tr', {}, names.map((x) => h('th', { scope: 'col' }, x))));
   const place = (t) => ({ project: projectOf(t.name) === info.project ? '' : projectOf(t.name), bigtable: `${t.instance}/${t.table}` });
-  main.append(h('p', { class: 'soft' }, 'Both endpoints tell of the writes of a table: here what each says of the same write stands side by side.'));
+  main.append(h('p', { class: 'soft' }, 'Both endpoints record the writes of a table; their records of the same write are shown side by side.'));
   main.append(h('h2', {}, 'DynamoDB Streams'));
   if (all.dynamodb.length) main.append(h('table', {}, head('table', 'stream', 'view', 'status', 'rows in'), h('tbody', {}, all.dynamodb.map((d) => h('tr', {},
     h('td', {}, h('a', { href: of({ bigtable: d.over && `${d.instance}/${d.over}`, dynamodb: d.table, arn: d.latest ? '' : d.arn }) }, plain(d.table))), h('td', { class: 'mono' }, plain(d.label)),
@@ -112,7 +112,7 @@ function listOf(main, all, info) {
     h('td', {}, h('a', { href: of({ ...place(b), dynamodb: b.dynamodb?.find((name) => all.dynamodb.some((d) => d.table === name)) }) }, plain(`${b.instance} / ${b.table}`))),
     h('td', {}, plain(b.retention.replace(/0m0s$/, ''))), h('td', {}, plain((b.dynamodb ?? []).join(', '))))))));
   else main.append(h('div', { class: 'note' }, 'None. Turn one on, in Go:', how(bigtableHow(info, 'TABLE'))));
-  if (all.more) main.append(h('p', { class: 'soft' }, 'There are more than a page lists.'));
+  if (all.more) main.append(h('p', { class: 'soft' }, 'There are more streams than a page lists.'));
 }
 
 export async function show(main, { info, params, signal }) {

@@ -38,14 +38,14 @@ export function ruleOf(versions, age, both) {
 
 function seconds(age) {
   const m = age.trim().match(/^(\d+(?:\.\d+)?)(s|m|h|d)$/);
-  if (!m) throw new Error(`“${age}” is no age: write a number with s, m, h or d, such as 7d`);
+  if (!m) throw new Error(`“${age}” is not an age: write a number with s, m, h or d, such as 7d`);
   return Number(m[1]) * { s: 1, m: 60, h: 3600, d: 86400 }[m[2]] + 's';
 }
 
 /** familyForm asks for the rule of a family, new if name is not given, and calls done with the modification. */
 function familyForm(name, done) {
   const id = h('input', { class: 'mono', 'aria-label': 'Family', value: name ?? '', disabled: !!name, autofocus: !name });
-  const versions = h('input', { type: 'number', min: 1, max: 100000, 'aria-label': 'Versions that are kept' }), age = h('input', { 'aria-label': 'Age up to which cells are kept', size: 8, placeholder: '7d' });
+  const versions = h('input', { type: 'number', min: 1, max: 100000, 'aria-label': 'Number of versions to keep' }), age = h('input', { 'aria-label': 'Age up to which to keep cells', size: 8, placeholder: '7d' });
   const join = h('select', { 'aria-label': 'How they are joined' }, [['or', 'either is enough'], ['and', 'both are needed']].map(([value, label]) => h('option', { value }, label)));
   const wrong = h('div');
   const d = dialog(name ? `The rule of ${plain(name)}` : 'A new family', h('form', { onsubmit: async (e) => {
@@ -62,7 +62,7 @@ function familyForm(name, done) {
 export async function show(main, { args: [instance, id], info, params, again }) {
   const project = params.get('project');
   const at = `tables/${part(instance)}/${part(id)}`;
-  const prefix = h('input', { class: 'mono', size: 14, 'aria-label': 'Prefix of the rows to drop', placeholder: 'prefix, or all', title: 'Bytes as text, with \\xNN for those that are none' });
+  const prefix = h('input', { class: 'mono', size: 14, 'aria-label': 'Prefix of the rows to drop', placeholder: 'prefix, or all', title: 'Bytes as text, with \\xNN for other bytes' });
   const modify = async (modification) => {
     await post(at + '/families' + query({ project }), { modifications: [modification] });
     again();
@@ -97,7 +97,7 @@ export async function show(main, { args: [instance, id], info, params, again }) 
     h('tr', {}, h('td', {}, plain(k.rule), h('small', {}, ' of ', plain(k.table))), h('td', { class: 'mono' }, k.segments.map((g, i) => [i > 0 && h('span', { class: 'soft' }, ' · '), h('span', { class: 'part', title: plain(segmentSaid(g)) }, plain(g.template))])),
       h('td', { class: 'soft' }, plain(k.segments.map(segmentSaid).join('; '))))))));
   if (t.keys?.length) main.append(mappingShown(id));
-  main.append(h('h2', {}, 'DynamoDB tables whose items its rows are'));
-  if (!names.length) main.append(h('p', { class: 'soft' }, 'None: the rows are asked for by Bigtable clients alone.'));
+  main.append(h('h2', {}, 'DynamoDB tables with items in its rows'));
+  if (!names.length) main.append(h('p', { class: 'soft' }, 'None: only Bigtable clients use the rows.'));
   for (const name of names) main.append(await dynamoTable(name).catch(errorBox));
 }

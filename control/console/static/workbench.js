@@ -33,7 +33,7 @@ function itemShown(item) {
   const attributes = new Map(item.attributes?.map((a) => [a.name, a]));
   return fill(el, h('h2', {}, shown(item.key, 200), item.rule && h('small', {}, ' by the rule ', plain(item.rule)), item.changed && h('span', { class: 'badge' }, 'changed'), lost.size > 0 && h('span', { class: 'badge bad' }, 'loses ' + plain([...lost.keys()].join(', ')))),
     item.refused && h('div', { class: 'note error' }, shown(item.refused, 2000)),
-    item.large && h('p', { class: 'soft' }, `The item has ${number(item.large)} bytes, too many to be shown here: of its cells the first bytes are.`),
+    item.large && h('p', { class: 'soft' }, `The item has ${number(item.large)} bytes, which is too large to show: only the first bytes of its cells are shown.`),
     h('div', { class: 'halves' }, item.item && h('table', {}, h('tbody', {}, Object.entries(item.item).map(([name, v]) => {
       const a = attributes.get(name);
       return h('tr', { tabindex: 0, 'data-attribute': name, onmouseenter: () => light(a?.cells ?? [], true), onmouseleave: () => light([], false), onfocus: () => light(a?.cells ?? [], true), onblur: () => light([], false) },
@@ -67,14 +67,14 @@ export async function workbench(out, fixture, run, first) {
     fill(said,
       p.problems.map((f) => h('div', { class: 'note error', 'data-problem': f.line ?? '' }, place(f.line, f.column), shown(f.text, 2000))),
       p.unjudged && h('div', { class: 'note' }, shown(p.unjudged, 1000)),
-      p.leftOut > 0 && h('div', { class: 'note error' }, `${number(p.leftOut)} items cannot be laid out: a load refuses the data for them.`),
+      p.leftOut > 0 && h('div', { class: 'note error' }, `${number(p.leftOut)} items cannot be laid out: a load rejects the data because of them.`),
       p.lossy?.map((f) => h('div', { class: 'note warn', 'data-lossy': f.attribute }, h('b', {}, plain(f.attribute)), ' of the rule ', plain(f.rule), ' loses something: ', shown(f.why ?? '', 1000))),
       p.warnings?.map((w) => h('div', { class: 'note warn' }, shown(w, 2000))),
       p.findings?.map((f) => h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : ''), 'data-finding': f.rule }, f.file === 'mapping.yaml' && place(f.line, f.lineColumn), h('b', {}, plain(`${f.rule} ${f.name}`)), ' ', shown(f.message, 1000), f.fix && h('small', {}, ' · ', plain(f.fix)))));
     if (p.problems.length) { // the rows of the previous text stay
       for (const el of seen.querySelectorAll('.preview')) el.classList.add('stale');
     } else {
-      fill(seen, p.items.length ? (item ? p.items : p.items.toSorted((a, b) => Boolean(b.changed) - Boolean(a.changed))).map(itemShown) : h('p', { class: 'soft' }, 'The data have no items.'));
+      fill(seen, p.items.length ? (item ? p.items : p.items.toSorted((a, b) => Boolean(b.changed) - Boolean(a.changed))).map(itemShown) : h('p', { class: 'soft' }, 'The data has no items.'));
     }
     out.dataset.previewed = edit.value === own ? 'own' : bad ? 'bad' : 'other';
   }
@@ -96,7 +96,7 @@ export async function workbench(out, fixture, run, first) {
   fill(out, h('div', { class: 'halves workbench' },
     h('div', {}, edit, h('div', { class: 'bar' }, button('Save mapping.yaml', () => save('mapping.yaml', edit.value), { class: 'primary' }), copier('Copy', () => edit.value),
       verb('Verify'), verb('Lint'), verb('Plan'), button('As it was', () => { edit.value = own; return refresh(); })),
-    h('p', { class: 'soft' }, 'The file on disk stays as it is. What is saved is this text, byte for byte, as ', h('code', {}, 'tabletop migrate plan --mapping'), ' takes it. Verify, Lint and Plan are of this text too.')),
-    h('div', {}, h('p', { class: 'soft' }, 'Up to 20 items, some of each rule. What the fixture’s own mapping does otherwise comes first, and is marked or struck through.'), said, seen)), ran);
+    h('p', { class: 'soft' }, 'The file on disk does not change. Saving stores this text, byte for byte, as ', h('code', {}, 'tabletop migrate plan --mapping'), ' accepts it. Verify, Lint and Plan use this text too.')),
+    h('div', {}, h('p', { class: 'soft' }, 'Up to 20 items, some of each rule. Differences from the fixture’s own mapping come first, and are marked or struck through.'), said, seen)), ran);
   await refresh();
 }
