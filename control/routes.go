@@ -80,10 +80,10 @@ func (s *Server) routes() map[string]route {
 
 const homeText = `Tabletop: the control API of this server.
 
-It needs a token: "Authorization: Bearer TOKEN", with the one that the server printed, that is in its port file, or that its --token-file holds.
-` + "`tabletop ctl help`" + ` speaks it from a shell. Below /api/v1/:
+It needs a token: "Authorization: Bearer TOKEN", with the token from the server's output, its port file or its --token-file.
+` + "`tabletop ctl help`" + ` lists the commands for a shell. Below /api/v1/:
 
-  GET  info                                what is served, and where
+  GET  info                                the endpoints and their addresses
   GET  tables                              Bigtable's and DynamoDB's
   GET  tables/{instance}/{table}           families, rules, size
                                            DELETE removes it
@@ -95,26 +95,26 @@ It needs a token: "Authorization: Bearer TOKEN", with the one that the server pr
   GET  tables/{instance}/{table}/items     the items of one row, and the cells of each attribute   ?key= or ?key64=
   GET  items/{table}                       items of DynamoDB      ?limit= ?cursor=
   POST items/{table}                       put items
-  POST items/{table}/preview               which cells a put or a delete would change
-  POST query                               run an operation of DynamoDB, and see the calls of Bigtable that it became
+  POST items/{table}/preview               the cells that a put or a delete would change
+  POST query                               run a DynamoDB operation, and show its Bigtable calls
   POST reset                               remove all tables, and the faults; snapshots and the clock stay
   POST resume                              continue the paused Go test
   GET  snapshots   POST snapshots          named snapshots        DELETE snapshots/{name}, POST snapshots/{name}/restore
-  GET  snapshots/{name}/changes            rows and items that differ since then   ?to= ?limit=
+  GET  snapshots/{name}/changes            rows and items changed since then   ?to= ?limit=
   GET  clock       POST clock              set, advance, freeze, run
   POST gc          POST ttl                collect garbage, delete expired items
-  GET  faults      POST faults             what goes wrong        DELETE faults, DELETE faults/{endpoint}/{id}
+  GET  faults      POST faults             the armed faults       DELETE faults, DELETE faults/{endpoint}/{id}
   GET  dump                                all tables as text     ?table=
   GET  requests    GET requests/{id}       the last requests of both endpoints
-  GET  requests/trace                      those of DynamoDB, as a trace that lint judges
-  GET  requests/{id}/pattern               one that reads, as an access pattern of a fixture
-  GET  heat        GET heat/{instance}/{table}   which keys are hot
-  GET  insights/{table}                    the keys of a DynamoDB table that are used most   ?index=
+  GET  requests/trace                      requests of DynamoDB, as a trace for lint
+  GET  requests/{id}/pattern               a request that reads, as an access pattern of a fixture
+  GET  heat        GET heat/{instance}/{table}   the load on keys
+  GET  insights/{table}                    the most used keys of a DynamoDB table   ?index=
   GET  streams                             the streams of both endpoints
   GET  streams/{table}/records             records of DynamoDB Streams   ?from= ?limit= ?cursor=
   GET  tables/{instance}/{table}/changes   records of a change stream of Bigtable   ?from= ?bookkeeping= ?limit= ?cursor=
   GET  events                              live, as server-sent events   ?after= ?kinds=
   GET  migrate     POST migrate/{verb}     plan, verify and lint fixtures
-  GET  migrate/{fixture}                   its mapping            POST migrate/preview: the rows that items become by another one
+  GET  migrate/{fixture}                   its mapping            POST migrate/preview: the rows of items under another mapping
   GET  openapi.yaml                        all of this, for programs
 `

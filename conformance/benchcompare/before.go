@@ -39,10 +39,10 @@ const shippedProfile = "cmd/tabletop/serve.pgo"
 // a tick of its scheduler.
 const shortCPU = 50 * time.Millisecond
 
-const beforeUsage = "compare with no peers, but with this `PROGRAM`, a build of this program from before a change; ours is built as it is. " +
+const beforeUsage = "compare with this `PROGRAM`, a build of this program from before a change, instead of the peers. " +
 	"Each repetition runs a copy of PROGRAM, ours and a second copy of PROGRAM in turn, in every order. " +
-	"The noise of a metric is how far from 1 the median ratio of the two copies is, in all rows but the 5 in 100 farthest off. " +
-	"A row is slower if the interquartile range of its ratios, one a repetition, lies wholly above 1 by more than the noise, " +
+	"The noise of a metric is the distance from 1 of the median ratio of the two copies, without the 5 in 100 rows farthest off. " +
+	"A row is slower if the interquartile range of its ratios, one per repetition, is above 1 by more than the noise, " +
 	"and by more than its own two copies differ; faster likewise. -out writes the table"
 
 // checkBefore checks the flags of a run with -before.
@@ -157,8 +157,8 @@ func beforeReport(rs *results, b *bench) (text string, slower int) {
 		}
 		noise := noiseOf(of)
 		fmt.Fprintf(&w, "\n## %s, in microseconds\n\n", m.name)
-		fmt.Fprintf(&w, "The noise is %.1f %%: so close to 1 is the program from before beside itself in 95 of 100 rows. A row is slower, or faster, if its quartiles are both farther from 1 than that, and than the row is beside itself, on the same side; a smaller change is not seen.\n\n", 100*noise)
-		fmt.Fprintf(&w, "| what | before | ours | ratio | quartiles | before beside itself |  |\n|---|---|---|---|---|---|---|\n")
+		fmt.Fprintf(&w, "The noise is %.1f %%: the distance from 1 of the program from before against itself in 95 of 100 rows. A row is slower, or faster, if its quartiles are both farther from 1 than that, and than the row's own noise, on the same side; a smaller change is not detected.\n\n", 100*noise)
+		fmt.Fprintf(&w, "| what | before | ours | ratio | quartiles | before against itself |  |\n|---|---|---|---|---|---|---|\n")
 		for _, r := range of {
 			verdict := r.judge(noise)
 			if verdict == becameSlower || verdict == fails {

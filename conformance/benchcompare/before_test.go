@@ -120,8 +120,8 @@ func TestRun_BeforeFlags(t *testing.T) {
 		{"-profile runs one", exitBadFlag, []string{"-before", program, "-profile", "x"}},
 		{"must be a new file", exitBadFlag, []string{"-before", program, "-raw", program}},
 		{"-before: ", exitEnvironment, []string{"-before", program, "-parts", "points"}}, // not a program
-		{"there is no load harness in nowhere", exitEnvironment, []string{"-before", program, "-harness", "nowhere"}},
-		{"say where it is with -harness DIR", exitEnvironment, []string{"-harness", "nowhere"}},
+		{"no load harness in nowhere", exitEnvironment, []string{"-before", program, "-harness", "nowhere"}},
+		{"name its folder with -harness DIR", exitEnvironment, []string{"-harness", "nowhere"}},
 	} {
 		var stderr strings.Builder
 		if code := run(t.Context(), c.args, io.Discard, &stderr); code != c.code || !strings.Contains(stderr.String(), c.want) {

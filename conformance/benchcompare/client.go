@@ -45,7 +45,7 @@ func runClient(ctx context.Context, command string, args []string, stderr io.Wri
 	rep := flags.Int("run", 1, "number of the repetition")
 	out := flags.String("out", "", "the file of the results")
 	l := load{}
-	flags.IntVar(&l.pid, "pid", 0, "the server's process, whose CPU time is counted; 0: none is")
+	flags.IntVar(&l.pid, "pid", 0, "the server's process, for its CPU time; 0: not measured")
 	flags.IntVar(&l.rows, "rows", 100_000, "rows or items of 1 KB in the table")
 	flags.IntVar(&l.ops, "ops", 10_000, "calls of a workload")
 	flags.DurationVar(&l.maxTime, "maxtime", 2*time.Second, "end of a workload with fewer")

@@ -43,18 +43,18 @@ func runDistance(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	d := &distance{bench: &bench{stderr: stderr}}
 	flags := flag.NewFlagSet(distanceCommand, flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&d.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder, `DIR`, where built peers are kept")
-	flags.IntVar(&d.reps, "reps", 3, "loads and verifications over each link, whose medians count")
+	flags.StringVar(&d.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder, `DIR`, of built peers")
+	flags.IntVar(&d.reps, "reps", 3, "loads and verifications over each link, of which the report has the medians")
 	flags.IntVar(&d.calls, "calls", 50, "calls of an operation over each link")
 	flags.IntVar(&d.exported, "items", 100_000, "items that are loaded and verified")
-	out := flags.String("out", "", "put the tables into this `FILE`, between the lines that say so")
+	out := flags.String("out", "", "put the tables into this `FILE`, between its marked lines")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitHold
 	} else if err != nil {
 		return exitBadFlag
 	}
 	if d.reps < 1 || d.calls < 1 || d.exported < 1 {
-		_, _ = fmt.Fprintf(stderr, "benchcompare %s: -reps, -calls and -items are 1 at least\n", distanceCommand)
+		_, _ = fmt.Fprintf(stderr, "benchcompare %s: -reps, -calls and -items must be at least 1\n", distanceCommand)
 		return exitBadFlag
 	}
 	text, missed, err := d.measure(ctx)
@@ -83,7 +83,7 @@ func replaceBetween(file, begin, end, text string) error {
 	before, rest, begun := strings.Cut(string(src), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !begun || !ended {
-		return fmt.Errorf("%s has no lines %q and %q, between which the tables go", file, begin, end)
+		return fmt.Errorf("%s lacks the lines %q and %q that enclose the tables", file, begin, end)
 	}
 	return os.WriteFile(file, []byte(before+begin+text+end+after), 0o666)
 }

@@ -62,17 +62,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("benchcompare", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&b.harness, "harness", "../../shared/bench", "the folder, `DIR`, of the load harness")
-	flags.StringVar(&b.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder, `DIR`, where built peers are kept")
-	flags.IntVar(&b.reps, "reps", 3, fmt.Sprintf("repetitions, whose medians count; with -before at least %d, and by default %d", leastPairs, beforeReps))
+	flags.StringVar(&b.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder, `DIR`, of built peers")
+	flags.IntVar(&b.reps, "reps", 3, fmt.Sprintf("repetitions, of which the report has the medians; with -before at least %d, and by default %d", leastPairs, beforeReps))
 	flags.IntVar(&b.rows, "rows", 100_000, "rows of the base table")
 	flags.IntVar(&b.items, "items", 5_000, "items of the DynamoDB table")
 	flags.StringVar(&b.growth, "growth", "10000,100000,1000000", "table sizes of the growth and memory rows; the last is swept")
 	flags.StringVar(&b.migration, "migration", "10000,1000000", "items of the exports that are loaded and verified")
-	wanted := flags.String("parts", strings.Join(partNames(), ","), "what is measured")
+	wanted := flags.String("parts", strings.Join(partNames(), ","), "the measured parts")
 	raw := flags.String("raw", "", "keep the raw results in this `FILE`, or add to those it has")
 	flags.StringVar(&b.before, "before", "", beforeUsage)
 	profile := flags.String("profile", "", "compare nothing: write a CPU profile of our server under -parts to this file")
-	out := flags.String("out", "", "write the report, as Markdown, to this `FILE` too; the notes that it has are kept")
+	out := flags.String("out", "", "write the report, as Markdown, to this `FILE` too; its notes are kept")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitHold
 	} else if err != nil {
@@ -100,7 +100,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if *out != "" && *raw == "" && b.before == "" && slices.ContainsFunc(partNames(), func(part string) bool { return !slices.Contains(names, part) }) {
-		_, _ = fmt.Fprintf(stderr, "benchcompare: -out %s would say that all but -parts %s were not measured: give -raw FILE too, which keeps the results of several runs\n", *out, *wanted)
+		_, _ = fmt.Fprintf(stderr, "benchcompare: -out %s would list all but -parts %s as not measured: give -raw FILE too, which keeps the results of several runs\n", *out, *wanted)
 		return exitBadFlag
 	}
 	fail := func(err error) int {

@@ -118,7 +118,7 @@ func (b *bench) measure(ctx context.Context, names []string, raw string) (*resul
 	b.binaries = filepath.Join(scratch, "bin")
 	if needHarness(names) {
 		if _, err := os.Stat(filepath.Join(b.harness, "go.mod")); err != nil {
-			return nil, fmt.Errorf("there is no load harness in %s: it is a module of its own and no part of this project; say where it is with -harness DIR (make bench-compare HARNESS=DIR), or measure -parts points,changes,go, which need none: %w", b.harness, err)
+			return nil, fmt.Errorf("no load harness in %s: it is a module outside this project; name its folder with -harness DIR (make bench-compare HARNESS=DIR), or measure only -parts points,changes,go: %w", b.harness, err)
 		}
 	}
 	if b.raw = raw; raw == "" {

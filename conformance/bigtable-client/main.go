@@ -125,7 +125,7 @@ func run(ctx context.Context, args []string) error {
 	report.Printf("%d pass, %d pass but for the client's limit, %d wait for later features, %d no server can pass, %d skip, %d have their own server",
 		counts[passes], counts[limited], counts[later], counts[noServer], counts[skips], counts[elsewhere])
 	if differ > 0 {
-		return fmt.Errorf("%d tests ended otherwise than declared.txt says", differ)
+		return fmt.Errorf("%d tests did not end as declared in declared.txt", differ)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func parse(text string) ([]declaration, error) {
 		case !slices.Contains([]outcome{passes, skips, later, noServer, limited, elsewhere}, d.outcome):
 			return nil, fmt.Errorf("declared.txt:%d: %q is not an outcome", n+1, d.outcome)
 		case silent != (d.says == ""), (d.outcome == passes) != (d.why == ""):
-			return nil, fmt.Errorf("declared.txt:%d: a test that does not pass has a reason, and one that is run for it an output; others have none", n+1)
+			return nil, fmt.Errorf("declared.txt:%d: a test that does not pass needs a reason, and if it is run, an output; other tests must have neither", n+1)
 		}
 		out = append(out, d)
 	}

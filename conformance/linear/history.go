@@ -130,7 +130,7 @@ func (h *History) Check(m porcupine.Model, picture string) error {
 	case porcupine.Illegal:
 	}
 	if err := porcupine.VisualizePath(m, info, picture); err != nil {
-		return fmt.Errorf("a history of %d operations is not linearizable, and of it there is no picture: %w", len(h.ops), err)
+		return fmt.Errorf("a history of %d operations is not linearizable, and its picture could not be written: %w", len(h.ops), err)
 	}
 	return fmt.Errorf("a history of %d operations is not linearizable; see %s", len(h.ops), picture)
 }

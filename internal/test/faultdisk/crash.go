@@ -118,13 +118,13 @@ func (s *Script) Run() (crashes int, err error) {
 			return n, fmt.Errorf("crash %d, %s: %w", n, during, err)
 		}
 		if got != states[x.Done] && got != states[x.Begun] {
-			return n, fmt.Errorf("crash %d, %s, leaves\n%s\nwhich is neither what was before\n%s\nnor what is after\n%s", n, during, got, states[x.Done], states[x.Begun])
+			return n, fmt.Errorf("crash %d, %s, leaves\n%s\nwhich is neither the state before\n%s\nnor the state after\n%s", n, during, got, states[x.Done], states[x.Begun])
 		}
 		met[got] = true
 	}
 	for i, state := range states {
 		if !met[state] {
-			return len(found), fmt.Errorf("none of %d crashes left what is there after step %d of %d", len(found), i, len(s.Steps))
+			return len(found), fmt.Errorf("none of %d crashes left the state after step %d of %d", len(found), i, len(s.Steps))
 		}
 	}
 	return len(found), nil

@@ -61,7 +61,7 @@ func TestScript(t *testing.T) {
 		change     func(fs vfs.FS, parts ...string) error
 	}{
 		{"whole", "", func(fs vfs.FS, parts ...string) error { return replace(fs, true, parts...) }},
-		{"lost", "which is neither what was before", func(fs vfs.FS, parts ...string) error { return replace(fs, false, parts...) }},
+		{"lost", "which is neither the state before", func(fs vfs.FS, parts ...string) error { return replace(fs, false, parts...) }},
 		{"in halves", "in first, leaves\na\nwhich", func(fs vfs.FS, parts ...string) error { return write(fs, "store", parts...) }},
 		{"nothing", "first changes nothing", func(vfs.FS, ...string) error { return nil }},
 		{"error", "first: broken", func(vfs.FS, ...string) error { return errors.New("broken") }},

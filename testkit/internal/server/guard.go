@@ -84,7 +84,7 @@ func principalOf(ctx context.Context) string {
 func (g *guard) check(ctx context.Context, principal, method string, req any) error {
 	needs, known := iam.NeedsOf(method, req)
 	if !known {
-		return status.Errorf(codes.PermissionDenied, "%s may not call %s: testkit.WithIAM leaves it to the owner.", principal, method)
+		return status.Errorf(codes.PermissionDenied, "%s may not call %s: with testkit.WithIAM only the owner may.", principal, method)
 	}
 	for _, n := range needs {
 		if err := g.allows(ctx, principal, n); err != nil {
