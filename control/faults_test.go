@@ -174,7 +174,7 @@ func TestFaults_Warnings(t *testing.T) {
 	}
 }
 
-// TestRequests_Before: a partial list of requests says how to get the rest.
+// TestRequests_Before: a partial list of requests links to the rest.
 func TestRequests_Before(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

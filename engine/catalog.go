@@ -38,7 +38,7 @@ const (
 	catalogDeleted  = 'd' // followed by the id, 4 bytes: a deletedRecord
 	catalogResource = 'r' // followed by the name: a value of the layer above
 	catalogJournal  = 'j' // a journalState
-	catalogDrop     = 'p' // a dropRecord, while a drop in pieces is under way
+	catalogDrop     = 'p' // a dropRecord, during a drop in pieces
 	catalogBackup   = 'b' // followed by the name: a backupRecord
 	catalogCopy     = 'c' // followed by the id, 4 bytes: empty, while cells are copied to that id
 )

@@ -17,7 +17,7 @@ func TestHome_Names(t *testing.T) {
 	const tables = 100_000
 	ctx := browser(t)
 	srv := start(t)
-	// Creating so many tables would take longer than the rest of the tests: only the list is
+	// Creating all these tables would take longer than the rest of the tests: only the list is
 	// faked.
 	to, err := url.Parse(srv.url)
 	if err != nil {

@@ -106,8 +106,7 @@ func (r *rule) unknownSalt(vars []attr.Value) *rowkey.Part {
 	return nil
 }
 
-// span adds the rows of a candidate, for one shard if the salt is unknown; false if there are
-// none.
+// span adds the rows of a candidate, for one shard if the salt is unknown; false without rows.
 func (l *rules) span(x *candidate, c attr.KeyRange, shard int) bool {
 	r := x.r
 	var key []byte

@@ -12,15 +12,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// The table that says how to read the tables of an instance, and its family.
+// The table with the layouts of an instance's tables, and its family.
 const (
 	SchemaTable  = "_migration_schema"
 	SchemaFamily = "m"
 )
 
-// The columns of the row of a table that have its mapping: its file, the joiner
-// that auto in it has come to, and the descriptor sets that the file names, whose
-// names go on the last.
+// The columns of a table's row with its mapping: its file, the outcome of the joiner auto in
+// it, and its descriptor sets, whose names follow the last one.
 const (
 	SchemaMapping     = "mapping"
 	schemaJoiner      = "joiner"

@@ -50,7 +50,7 @@ func AppendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
 	return append(dst, key...), true
 }
 
-// CutPartition is the inverse of AppendPartition; rest is what follows.
+// CutPartition is the inverse of AppendPartition; rest is the remainder of the row key.
 func CutPartition(row []byte) (key, rest []byte, ok bool) {
 	if len(row) >= 4 && row[0] == 0 && row[1] == longPartition {
 		n := int(binary.BigEndian.Uint16(row[2:]))
