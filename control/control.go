@@ -190,8 +190,8 @@ func cleaned(name string) string {
 type Error struct {
 	Status int    `json:"-"`
 	Code   string `json:"code"`   // for programs
-	Text   string `json:"text"`   // what is wrong
-	Remedy string `json:"remedy"` // what to do
+	Text   string `json:"text"`   // the fault
+	Remedy string `json:"remedy"` // the remedy
 }
 
 // Error returns the text and the remedy.

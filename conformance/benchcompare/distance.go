@@ -44,7 +44,7 @@ func runDistance(ctx context.Context, args []string, stdout, stderr io.Writer) i
 	flags := flag.NewFlagSet(distanceCommand, flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&d.cache, "cache", filepath.Join(os.TempDir(), "tabletop-bench"), "the folder, `DIR`, of built peers")
-	flags.IntVar(&d.reps, "reps", 3, "loads and verifications over each link, of which the report has the medians")
+	flags.IntVar(&d.reps, "reps", 3, "loads and verifications over each link, for each median")
 	flags.IntVar(&d.calls, "calls", 50, "calls of an operation over each link")
 	flags.IntVar(&d.exported, "items", 100_000, "items that are loaded and verified")
 	out := flags.String("out", "", "put the tables into this `FILE`, between its marked lines")

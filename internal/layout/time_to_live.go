@@ -151,7 +151,8 @@ func (t *timeToLive) checkRule(c *compiler, r *rule) {
 	}
 }
 
-// timestamp returns the timestamp of an item's cells, in microseconds. told reports that it determines the attribute, or that the item lacks it. Other values, a time long past or not a
+// timestamp returns the timestamp of an item's cells, in microseconds. The second result reports that it
+// determines the attribute, or that the item lacks it. Other values, a time long past or not a
 // time, do not make the item expire.
 func (t *timeToLive) timestamp(item attr.Item, importMicros int64) (micros int64, told bool) {
 	v := item[t.name]

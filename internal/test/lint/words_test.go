@@ -7,17 +7,21 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// wordy are phrases that a reader has to decode, with a plain alternative.
-var wordy = []struct {
+// phrase is a phrase that a reader has to decode, with a plain alternative.
+type phrase struct {
 	phrase *regexp.Regexp
 	plain  string
-}{
+}
+
+// wordy are the phrases that documents, strings and exported doc comments avoid.
+var wordy = []phrase{
 	{regexp.MustCompile(`\bis none\b`), "name the case: not found, unset, empty"},
-	{regexp.MustCompile(`\bis no \w+`), "is not a ..., or must be ..."},
+	{regexp.MustCompile(`\bis no [\w%]+`), "is not a ..., or must be ..."},
 	{regexp.MustCompile(`\bof which\b`), "whose, or two sentences"},
 	{regexp.MustCompile(`\btold\b`), "reported, returned"},
 	{regexp.MustCompile(`\bis to be\b`), "an active verb: retained, pending"},
@@ -26,8 +30,35 @@ var wordy = []struct {
 	{regexp.MustCompile(`\bso many\b`), "n, at most n"},
 }
 
-// plainNo are sentences with "is no" that are plain English.
-var plainNo = regexp.MustCompile(`(?i)\bthere is no\b|\bis no (longer|more)\b`)
+// dialect are further phrases to decode. All comments of the folders of plainComments avoid
+// them, those of unexported names, fields and statements too.
+var dialect = []phrase{
+	{regexp.MustCompile(`\bare none\b`), "without any, empty"},
+	{regexp.MustCompile(`\bare to be\b`), "an active verb: must, pending"},
+	{regexp.MustCompile(`\b(may|can) be had\b`), "is available"},
+	{regexp.MustCompile(`\bgo on\b`), "continue"},
+	{regexp.MustCompile(`\bby itself\b`), "alone, automatically"},
+	{regexp.MustCompile(`\bunder way\b`), "running"},
+	{regexp.MustCompile(`\b(is|are) gone\b`), "was deleted"},
+	{regexp.MustCompile(`\bcomes? to (be|its|their)\b`), "becomes, ends"},
+	{regexp.MustCompile(`\b(gives?|given) back\b`), "frees, returns"},
+	{regexp.MustCompile(`\bbut for\b`), "except for"},
+	{regexp.MustCompile(`\bthat there (is|are)\b`), "existing"},
+	{regexp.MustCompile(`\b(is|are) what\b`), "the verb of the thing: X does Z"},
+	{regexp.MustCompile(`\bwhat (is|was|becomes|became|comes|came|goes|went)\b`), "a noun: the result, retained data"},
+	{regexp.MustCompile(`\btells? (whether|that|of|if)\b`), "reports, notifies"},
+	{regexp.MustCompile(`\bsays (whether|what|which|why|who|when)\b`), "reports, selects, describes"},
+	{regexp.MustCompile(`^\w+ (says|tells)\b`), "reports, returns, notifies"},
+	{regexp.MustCompile(`^\w+ (is|are) (that|those) of\b`), "repeat the noun, or returns the ... of"},
+	{regexp.MustCompile(`\b[wW]ho (waits|asks|reads|writes|has)\b`), "the caller, the reader"},
+	{regexp.MustCompile(`\b[nN]obody\b|\b[sS]omebody\b`), "name the actor, or the passive"},
+}
+
+// plainNo are sentences with the phrases that are plain English.
+var plainNo = regexp.MustCompile(`(?i)\bthere is no\b|\bis no (longer|more)\b|\b(all|each|half|one|some) of which\b`)
+
+// plainComments are folders in which all comments are checked.
+var plainComments = []string{"conformance", "control", "engine", "internal", "testkit"}
 
 // plainSoFar are the checked texts: documents, and folders with all files below them.
 var plainSoFar = []string{
@@ -51,7 +82,7 @@ func below(file, folder string) bool {
 }
 
 // TestWords checks that package comments, doc comments of exported names, strings and
-// documents do not use wordy phrases.
+// documents do not use wordy phrases, and no comment of plainComments uses the dialect.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	read := map[string]bool{}
@@ -70,6 +101,14 @@ func TestWords(t *testing.T) {
 		}
 		for _, comment := range docComments(f.tree) {
 			checkWords(t, f.path, comment)
+		}
+		if slices.ContainsFunc(plainComments, func(folder string) bool { return below(f.path, folder) }) {
+			for _, comment := range f.tree.Comments {
+				text := strings.ReplaceAll(strings.TrimSpace(comment.Text()), "\n", " ")
+				for _, found := range dialectIn(text) {
+					t.Errorf("%s: %s", f.path, found)
+				}
+			}
 		}
 		copied := false
 		for folder := range quoted {
@@ -122,9 +161,14 @@ func checkWords(t *testing.T, file, text string) {
 }
 
 // wordyIn returns each wordy phrase of a text in its context, with the plain alternative.
-func wordyIn(text string) (found []string) {
+func wordyIn(text string) []string { return phrasesIn(text, wordy) }
+
+// dialectIn is wordyIn with the further phrases of dialect.
+func dialectIn(text string) []string { return phrasesIn(text, slices.Concat(wordy, dialect)) }
+
+func phrasesIn(text string, phrases []phrase) (found []string) {
 	text = plainNo.ReplaceAllString(text, "")
-	for _, w := range wordy {
+	for _, w := range phrases {
 		for _, at := range w.phrase.FindAllStringIndex(text, -1) {
 			from, to := max(at[0]-40, 0), min(at[1]+40, len(text))
 			found = append(found, fmt.Sprintf("%q in %q: write %s", text[at[0]:at[1]], text[from:to], w.plain))
@@ -207,9 +251,25 @@ func TestWords_Finds(t *testing.T) {
 		"There is no row.":               false,
 		"It is no longer open.":          false,
 		"untold":                         false,
+		"%q is no %s":                    true,
+		"two rows, one of which is old":  false,
 	} {
 		if found := wordyIn(text); len(found) > 0 != want {
 			t.Errorf("%q: found %q, want some: %t", text, found, want)
+		}
+	}
+	for text, want := range map[string]bool{
+		"next is what comes then":    true,
+		"keys are those of the rows": true,
+		"reads says when it reads":   true,
+		"a row that nobody reads":    true,
+		"keys returns the row keys":  false,
+		"a mark to tell rows apart":  false,
+		"It tells of rows.":          true,
+		"0s is no time":              true,
+	} {
+		if found := dialectIn(text); len(found) > 0 != want {
+			t.Errorf("%q: found %q in a comment, want some: %t", text, found, want)
 		}
 	}
 	if got := prose("a `so many` b\n```\ntold\n```\n    anew\nc"); strings.Contains(got, "told") || strings.Contains(got, "anew") || strings.Contains(got, "so many") {

@@ -38,7 +38,7 @@ func (s *Server) Connect() (*grpc.ClientConn, error) {
 	conn, err := grpc.NewClient(target,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
-		// A large buffer would save system calls, but there are none.
+		// A large buffer saves system calls, which this connection does not make.
 		grpc.WithReadBufferSize(clientReadBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
 	if err != nil {
