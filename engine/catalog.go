@@ -24,8 +24,8 @@ const (
 	plainVersion  = 1
 )
 
-// raiseVersion adds formatVersion to b. It must precede data that a program of plainVersion
-// would misread.
+// raiseVersion adds formatVersion to b. Batches with data that a program of plainVersion would
+// misread need it.
 func raiseVersion(b *pebble.Batch) error {
 	return b.Set(catalogKey(catalogVersion, ""), fmt.Append(nil, formatVersion), nil)
 }

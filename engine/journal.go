@@ -81,7 +81,7 @@ type journal struct {
 	micros int64      // its commit time
 	told   int64      // lower bound of future commit times
 	// frontier is the last number such that neither it nor any number before it is in flight;
-	// the numbers after it are in flight, from head on.
+	// the elements of flight from head on are the numbers after it.
 	frontier uint64
 	// kept is the last stored number up to frontier. The numbers after it were discarded: they
 	// are assigned again once the store is reopened, so they are not positions.
@@ -134,7 +134,7 @@ func (d *DB) JournalLast() (number uint64, micros int64) {
 }
 
 // settle ends the flight of the numbers: their records are durable, or, if not kept,
-// discarded. Kept numbers may be settled again.
+// discarded. A later call may still keep a number.
 func (j *journal) settle(kept bool, numbers ...uint64) {
 	if len(numbers) == 0 {
 		return

@@ -63,7 +63,7 @@ type rowGroup struct {
 
 	rows  [][]byte
 	latch [groupRows]uint8 // index of each row's latch
-	// The rows of a latch form a list: last is 1 + the index of its last row, and prev links
+	// The rows of a latch form a list: last is 1 + the index of its last row, and before links
 	// each row to the one before, 0 for none.
 	last   [latches]uint8
 	before [groupRows]uint8
