@@ -25,7 +25,7 @@ func (p *process) cpu(b *testing.B) time.Duration {
 	b.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
 	if err != nil {
-		b.Skipf("the time of a process is not told here: %v", err)
+		b.Skipf("this system does not report the time of a process: %v", err)
 	}
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	fields := strings.Fields(rest)

@@ -115,7 +115,7 @@ func TestPattern_OrderEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !done.Equal() || len(done.Patterns) != asked {
-		t.Errorf("verify of %d patterns says: %s", asked, text.String())
+		t.Errorf("verify of %d patterns reports: %s", asked, text.String())
 	}
 }
 

@@ -42,7 +42,7 @@ func TestBody_Slow(t *testing.T) {
 	}
 	var tables struct{ DynamoDB []string }
 	if e.must("GET", "tables", "", &tables); len(tables.DynamoDB) != 1 {
-		t.Errorf("a reset of which only a part came was made: %+v", tables)
+		t.Errorf("an incomplete reset took effect: %+v", tables)
 	}
 }
 

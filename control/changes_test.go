@@ -111,7 +111,7 @@ func TestSnapshotChanges(t *testing.T) {
 	e.must("POST", "snapshots", `{"name":"two"}`, nil)
 	put("late", "1")
 	if got := ask("one/changes?to=two"); got.To != "two" || got.table(m.TargetTable()).Rows.Added != 1 {
-		t.Errorf("what came after the second one is not of it: %+v", got)
+		t.Errorf("changes after the second one are included: %+v", got)
 	}
 	back := ask("two/changes?to=one")
 	if fresh := back.table("fresh"); fresh.Change != "removed" || fresh.Rows.Removed != 1 {
@@ -123,7 +123,7 @@ func TestSnapshotChanges(t *testing.T) {
 		n += len(table.Shown)
 	}
 	if n != 1 || few.table(m.TargetTable()).Rows.Added != 2 {
-		t.Errorf("%d rows are shown of one that may be; counted are all: %+v", n, few.Tables)
+		t.Errorf("%d rows are shown, want one; all are counted: %+v", n, few.Tables)
 	}
 
 	for _, path := range []string{"none/changes", "one/changes?to=none"} {

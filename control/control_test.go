@@ -817,7 +817,7 @@ func TestTableAdmin(t *testing.T) {
 			body = "{}"
 		}
 		if code := e.ask(method, at, body, nil); code != http.StatusNotFound {
-			t.Errorf("%s of a table that is gone: %d", path, code)
+			t.Errorf("%s of a deleted table: %d", path, code)
 		}
 	}
 }

@@ -76,7 +76,7 @@ func TestPreviewItem_Fixtures(t *testing.T) {
 				e.must("POST", "items/"+name+"/preview", request, &said)
 				if said.Refused != "" {
 					if do() {
-						t.Errorf("%s: was done, and said to be refused: %s", what, said.Refused)
+						t.Errorf("%s: took effect, but was reported as refused: %s", what, said.Refused)
 					}
 					return false
 				}

@@ -51,7 +51,7 @@ func TestQuery_Faults(t *testing.T) {
 		e.query("DeleteItem", `{"TableName":"orders","Key":{"k":{"S":"b"}}}`)
 		e.must("POST", "faults", `{"endpoint":"dynamodb","method":"PutItem",`+c.fault+`,"times":1}`, nil)
 		if code := e.ask("POST", "query", put+`,"faults":false}`, nil); code != http.StatusOK || e.hits()[0] != 0 {
-			t.Errorf("%s strikes what faults do not: %d", c.fault, code)
+			t.Errorf("%s is affected by faults: %d", c.fault, code)
 		}
 		e.query("DeleteItem", `{"TableName":"orders","Key":{"k":{"S":"b"}}}`)
 		var got failed

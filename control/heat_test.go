@@ -147,7 +147,7 @@ func TestHeat(t *testing.T) {
 				}
 			}
 			if percent < 70 {
-				t.Errorf("minute %d: what is named has %v %% of the load", i, percent)
+				t.Errorf("minute %d: the named range has %v %% of the load", i, percent)
 			}
 		}
 	})

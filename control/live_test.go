@@ -113,7 +113,7 @@ func TestEvents_Unread(t *testing.T) {
 	}
 	for range 8 {
 		if s := e.stream(""); s.conn.status != http.StatusOK {
-			t.Fatalf("the places of those who read no more are taken: %d", s.conn.status)
+			t.Fatalf("readers that stopped keep their places: %d", s.conn.status)
 		}
 	}
 }
@@ -126,35 +126,35 @@ func TestEvents_Kinds(t *testing.T) {
 	e.query("CreateTable", strings.Replace(createTable, `"orders"`, `"before"`, 1))
 	lab, tables, requests := e.stream("?kinds=lab"), e.stream("?kinds=tables"), e.stream("?kinds=requests")
 	if !lab.until(`"faults":0`) {
-		t.Error("a page of the lab is not told what it is like")
+		t.Error("a page of the lab does not get the state")
 	}
 	if text := tables.conn.text.String(); text != "" {
-		t.Errorf("what was there before is news: %q", text)
+		t.Errorf("the earlier state is news: %q", text)
 	}
 	e.must("POST", "faults", `{"endpoint":"bigtable","method":"MutateRow","effect":"delay","delay":"1s"}`, nil)
 	if !lab.until(`"faults":1`) {
-		t.Error("nobody told the lab of a fault")
+		t.Error("the lab got no news of a fault")
 	}
 	e.must("POST", "clock", `{"advance":"1h"}`, nil)
 	if !lab.until("2023-11-14T23:13:20Z") {
-		t.Error("nobody told the lab of the time")
+		t.Error("the lab got no news of the time")
 	}
 	e.must("DELETE", "faults", "", nil)
 	e.query("CreateTable", createTable) // by the DynamoDB endpoint
 	if !tables.until("event: tables\ndata: {}\n\n") {
-		t.Error("nobody told of a table")
+		t.Error("no news of a table")
 	}
 	e.must("POST", "snapshots", `{"name":"s"}`, nil)
 	if !lab.until(`"snapshots":1`) {
-		t.Error("nobody told the lab of a snapshot")
+		t.Error("the lab got no news of a snapshot")
 	}
 	if !requests.until("event: request\n") {
-		t.Error("nobody told of a request")
+		t.Error("no news of a request")
 	}
 	before := strings.Count(tables.conn.text.String(), "event: ")
 	e.must("POST", "snapshots/s/restore", "", nil)
 	if !lab.until(`"snapshots":1}`) || !tables.until(strings.Repeat("event: tables\ndata: {}\n\n", before+1)) {
-		t.Error("nobody told of tables that were restored")
+		t.Error("no news of restored tables")
 	}
 	for s, want := range map[*streaming]string{lab: "lab", tables: "tables", requests: "request"} {
 		s.end()
@@ -172,7 +172,7 @@ func TestEvents_Runs(t *testing.T) {
 	e := newEnvOf(t, labserver.Options{Control: control.Options{Fixtures: files}})
 	early := e.stream("?kinds=runs")
 	if !early.until("event: runs\ndata: {\"runs\":[]}\n\n") {
-		t.Error("nobody says that nothing runs")
+		t.Error("no report that nothing runs")
 	}
 	done := make(chan struct{})
 	go func() {
@@ -181,10 +181,10 @@ func TestEvents_Runs(t *testing.T) {
 	}()
 	const loaded = `{"runs":[{"fixture":"s2-video","verb":"verify","table":"Videos","phase":"loading","items":9,"total":9}]}`
 	if !early.until(loaded) {
-		t.Error("nobody says how far it is")
+		t.Error("no report of the progress")
 	}
 	if late := e.stream("?kinds=runs"); !late.until(loaded) {
-		t.Error("who comes later is not told how far it is")
+		t.Error("a later reader does not get the progress")
 	} else {
 		late.end()
 	}
@@ -197,7 +197,7 @@ func TestEvents_Runs(t *testing.T) {
 	for !ended() && early.flush() {
 	}
 	if !ended() {
-		t.Error("nobody says that it is done")
+		t.Error("no report of the end")
 	}
 	<-done
 }

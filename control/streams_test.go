@@ -163,7 +163,7 @@ func TestStreams(t *testing.T) {
 	met := map[string]bool{}
 	for _, c := range changes {
 		if c.Record == "" {
-			t.Errorf("%v says of no record", c)
+			t.Errorf("%v names no record", c)
 			continue
 		}
 		said, ok := of[c.Record]
@@ -173,7 +173,7 @@ func TestStreams(t *testing.T) {
 		met[said] = true
 		for _, entry := range c.Entries {
 			if strings.HasPrefix(entry.Family, "_") {
-				t.Errorf("%v has what the endpoint keeps for itself", c)
+				t.Errorf("%v has the endpoint's own cells", c)
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func TestStreams_Follow(t *testing.T) {
 	e.must("POST", "gc", "", nil)
 	changes, _ = pages[changeRecord](e, "changes", "tables/i/t/changes?from="+url.QueryEscape(e.lab.Clock().Now().UTC().Format(time.RFC3339Nano)))
 	if len(changes) == 0 || !changes[0].GC || changes[0].Entries[0].Kind != "DeleteCells" {
-		t.Errorf("what was collected: %v", changes)
+		t.Errorf("collected cells: %v", changes)
 	}
 	// A day later no record is retained.
 	e.must("POST", "clock", `{"advance":"25h"}`, nil)

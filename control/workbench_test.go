@@ -112,7 +112,7 @@ func TestPreview(t *testing.T) {
 		}
 	}
 	if len(p.Findings) == 0 || p.Findings[0].Rule != "L46" || p.Findings[0].File != "mapping.yaml" || p.Findings[0].Line != 27 {
-		t.Errorf("lint does not say that a counter is no integer: %+v", p.Findings)
+		t.Errorf("lint does not report that a counter is not an integer: %+v", p.Findings)
 	}
 
 	p = e.preview("s2-video", replaced(t, own.Mapping, `codec: json, ts: {attr: UploadDate, as: iso(s)}`, `codec: json`), `,"item":{"PK":{"S":"0124"},"SK":{"S":"Video"}}`)
@@ -125,7 +125,7 @@ func TestPreview(t *testing.T) {
 
 	p = e.preview("s2-video", replaced(t, own.Mapping, "gc: {versions: 1000}", "gc: {versions: 1}"), "")
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "would remove 2 cells") {
-		t.Errorf("what garbage collection takes is not told: %q", p.Warnings)
+		t.Errorf("the cells that garbage collection deletes are not reported: %q", p.Warnings)
 	}
 
 	p = e.preview("s2-video", replaced(t, own.Mapping, likes, `put: [{attr: Count, cell: "a:Likes", codec: nosuch}]`), "")
@@ -208,7 +208,7 @@ func TestMigrate_Mapping(t *testing.T) {
 		t.Fatal(err)
 	}
 	if fmt.Sprint(is) != fmt.Sprint(wanted) {
-		t.Errorf("plan says\n%s\nof the text, and of the file\n%s", got, want)
+		t.Errorf("plan reports\n%s\nfor the text, and for the file\n%s", got, want)
 	}
 
 	var verified struct {

@@ -115,7 +115,7 @@ func TestTrap84_Backup(t *testing.T) {
 		t.Errorf("t3 has\n%swant\n%s", got, want)
 	}
 	if got := mustDumpTable(t, d, "t2"); got == want {
-		t.Error("t2 was written to, and has what it had")
+		t.Error("a write to t2 has no effect")
 	}
 	used := map[uint32]bool{}
 	for _, tab := range d.Tables("") {
@@ -442,7 +442,7 @@ func testTrap94(t *testing.T, noSync bool, every int) {
 				has = has || r.Name == name
 			}
 			if has != named[name] {
-				t.Errorf("crash %d: %s is there: %v, what came with it: %v", n, name, named[name], has)
+				t.Errorf("crash %d: %s exists: %v, its resource: %v", n, name, named[name], has)
 			}
 		}
 		for id := range cellsUnder(t, crashed) {

@@ -182,12 +182,12 @@ func testCrashJournal(t *testing.T, seed uint64) {
 			}
 		}
 		if end, _ := crashed.journal.end(crashed.now); end.Number < ends[x.Done] {
-			return "", fmt.Errorf("the end is %d, a reader was told %d", end.Number, ends[x.Done])
+			return "", fmt.Errorf("the end is %d, a reader had seen %d", end.Number, ends[x.Done])
 		}
 		if tab, err := crashed.Table("t"); err == nil && tab.Journal[JournalStream].Keep > 0 {
 			mustMutate(t, crashed, "after", set("f", "q", 1000, "v"))
 			if got := records(t, crashed, JournalOptions{After: max(ends[x.Done], tab.Journal[JournalStream].Since)}); len(got) == 0 {
-				return "", fmt.Errorf("what is written comes before %d, of which a reader was told that it is the end", ends[x.Done])
+				return "", fmt.Errorf("a new record comes before %d, which a reader has seen as the end", ends[x.Done])
 			}
 		}
 		return text, crashed.Close()

@@ -268,7 +268,7 @@ func TestFaults(t *testing.T) {
 			recs := records(t, again, JournalOptions{})
 			for i, text := range read {
 				if i >= len(recs) || recordText(&recs[i]) != text {
-					t.Fatalf("a reader had %d records, of which there are %d; the first that is not: %.100s", len(read), len(recs), text)
+					t.Fatalf("a reader had %d records, %d still exist; the first missing one: %.100s", len(read), len(recs), text)
 				}
 			}
 			if acknowledged != "" && len(recs) <= int(number(t, acknowledged)) {
@@ -277,7 +277,7 @@ func TestFaults(t *testing.T) {
 			folded := openTest(t, Options{Now: o.Now})
 			createTest(t, folded, "f")
 			if fold(t, folded, recs); mustDump(t, folded) != got {
-				t.Errorf("the records come to\n%.500swant\n%.500s", mustDump(t, folded), got)
+				t.Errorf("the records result in\n%.500swant\n%.500s", mustDump(t, folded), got)
 			}
 			_, err = again.Backups().Get("b")
 			if err != nil && (backedUp || !errors.Is(err, ErrBackupNotFound)) {

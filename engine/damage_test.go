@@ -109,7 +109,7 @@ func TestDamage(t *testing.T) {
 					case err == nil && got != want:
 						t.Errorf("%s, byte %d of %d: %d bytes are read of %d, without an error", name, at, size, len(got), len(want))
 					case err != nil && (!strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "load the data again")):
-						t.Errorf("%s, byte %d of %d: the error does not name the file, or what to do: %v", name, at, size, err)
+						t.Errorf("%s, byte %d of %d: the error lacks the file or the advice: %v", name, at, size, err)
 					case err != nil:
 						told++
 					}
@@ -244,7 +244,7 @@ func TestFaults_Files(t *testing.T) {
 				}
 			}
 			if n := struck.Load(); n > 5 {
-				t.Errorf("what failed was tried %d times", n)
+				t.Errorf("the failed write was tried %d times", n)
 			}
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})
 			failing.Store(false)

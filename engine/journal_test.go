@@ -197,7 +197,7 @@ func TestJournal_History(t *testing.T) {
 			}
 			fold(t, other, records(t, d, JournalOptions{}))
 			if got, want := mustDump(t, other), mustDump(t, d); got != want {
-				t.Errorf("the records come to\n%swant\n%s", got, want)
+				t.Errorf("the records result in\n%swant\n%s", got, want)
 			}
 		})
 	}
@@ -414,7 +414,7 @@ func TestJournal_Refused(t *testing.T) {
 				t.Fatalf("%d records after the end and a write, want 1", len(got))
 			}
 			if told := max(at.Micros, end.Micros); got[0].Micros < told {
-				t.Errorf("a record of %d, after readers were told that none is to come before %d", got[0].Micros, told)
+				t.Errorf("a record at %d, after readers were promised none before %d", got[0].Micros, told)
 			}
 		})
 	}
@@ -534,7 +534,7 @@ func TestTrap124_JournalRestore(t *testing.T) {
 	mustRestore(t, d, s)
 	<-r.Signal()
 	if r.Next() || !errors.Is(r.Err(), ErrRestored) {
-		t.Errorf("a reader goes on: %v", r.Err())
+		t.Errorf("a reader continues: %v", r.Err())
 	}
 	for again := range 2 {
 		for range 3 {

@@ -48,7 +48,7 @@ func (l *listener) Dropping(span Span) (done func(dropped bool)) {
 func (l *listener) want(t *testing.T, want ...string) {
 	t.Helper()
 	if got := strings.Join(l.told, "\n"); got != strings.Join(want, "\n") {
-		t.Errorf("told\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+		t.Errorf("calls\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
 	l.told = nil
 }
@@ -74,10 +74,10 @@ func TestRecorder_Recorded(t *testing.T) {
 	recs := records(t, d, JournalOptions{Reason: JournalReplication})
 	if len(recs) != 1 || recordText(&recs[0]) != recordText(&l.last) || recs[0].Number != l.last.Number ||
 		recs[0].Micros != l.last.Micros || recs[0].Origin != "here" || l.last.Origin != "here" {
-		t.Errorf("told %+v, the journal has %+v", l.last, recs)
+		t.Errorf("recorded %+v, the journal has %+v", l.last, recs)
 	}
 	if at := l.last.Mutations[0].Timestamp; at <= 0 {
-		t.Errorf("told of the timestamp %d", at)
+		t.Errorf("recorded with the timestamp %d", at)
 	}
 	if value, err := d.Resource("told/r"); err != nil || string(value) != fmt.Sprint(l.last.Number) {
 		t.Errorf("beside it is %q, %v", value, err)
@@ -87,7 +87,7 @@ func TestRecorder_Recorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if last := records(t, d, JournalOptions{Reason: JournalReplication})[1]; recordText(&last) != recordText(&l.last) {
-		t.Errorf("told of %s, the journal has %s", recordText(&l.last), recordText(&last))
+		t.Errorf("recorded %s, the journal has %s", recordText(&l.last), recordText(&last))
 	}
 	l.told = nil
 
@@ -118,7 +118,7 @@ func TestRecorder_Undone(t *testing.T) {
 	}
 	for _, told := range l.told {
 		if !strings.HasPrefix(told, "recorded ") {
-			t.Errorf("who refuses is told %q", told)
+			t.Errorf("the recorder that refused was called: %q", told)
 		}
 	}
 	l.err, l.told = nil, nil
@@ -142,7 +142,7 @@ func TestRecorder_Undone(t *testing.T) {
 		t.Errorf("UpdateRows: %v", errs)
 	}
 	if n := len(records(t, d, JournalOptions{Reason: JournalReplication})); n != 1 || strings.Count(strings.Join(l.told, "\n"), "undone r") != 1 || slices.ContainsFunc(l.told, func(s string) bool { return strings.HasPrefix(s, "undone s") }) {
-		t.Errorf("%d records; told %q", n, l.told)
+		t.Errorf("%d records; calls %q", n, l.told)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestRecorder_Row(t *testing.T) {
 	}
 	l.row = nil
 	if got := text(); !slices.Equal(got, []string{"seen++", "++"}) {
-		t.Errorf("by what is stored then: %q", got)
+		t.Errorf("by the stored cells: %q", got)
 	}
 }
 

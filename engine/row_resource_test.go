@@ -71,6 +71,6 @@ func TestRowTx_PutResource(t *testing.T) {
 		t.Errorf("%v; a transaction that is over takes resources", err)
 	}
 	if got := d.ResourceVersion(); got != version {
-		t.Errorf("the resources have version %d, %d before: those of rows do not count", got, version)
+		t.Errorf("the resources have version %d, %d before: resources of rows do not count", got, version)
 	}
 }

@@ -79,7 +79,7 @@ func TestUpdateRows_Errors(t *testing.T) {
 	mutate := func(_ int, tx *RowTx) error { return tx.Mutate([]Mutation{set("f", "q", 1000, "v")}) }
 	for _, err := range d.UpdateRows(t.Context(), "none", rows, mutate) {
 		if !errors.Is(err, ErrTableNotFound) {
-			t.Errorf("%v, want that there is no table", err)
+			t.Errorf("%v, want table not found", err)
 		}
 	}
 	if errs := d.UpdateRows(t.Context(), "t", nil, mutate); len(errs) != 0 {

@@ -65,7 +65,7 @@ func TestRestore_Scans(t *testing.T) {
 		t.Errorf("%d rows, error %v", rows, err)
 	}
 	if text := mustDump(t, d); strings.Contains(text, "after") || strings.Count(text, "\n") != 200 {
-		t.Error("not what the snapshot held")
+		t.Error("not the data of the snapshot")
 	}
 }
 

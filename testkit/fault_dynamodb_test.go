@@ -389,7 +389,7 @@ func TestUnprocessed(t *testing.T) {
 	}
 	env.Unprocessed("BatchWriteItem")
 	if _, err = oneShot(env).BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: batch}); errorCode(err) != "ProvisionedThroughputExceededException" {
-		t.Errorf("a batch of which nothing is processed: %v", err)
+		t.Errorf("a batch without processed entries: %v", err)
 	}
 	bad := map[string][]types.WriteRequest{"none": batch["a-table"], "a-table": batch["a-table"][:1]}
 	env.Reset()

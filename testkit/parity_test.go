@@ -46,7 +46,7 @@ func TestControl_Parity(t *testing.T) {
 			continue
 		}
 		if route == nil || !strings.Contains(routes, `"`+route[1]+`":`) {
-			t.Errorf("%q names no route, and no reason why there is none", line)
+			t.Errorf("%q names neither a route nor the reason for its absence", line)
 		}
 		for _, v := range verb {
 			if !strings.Contains(verbs, `{name: "`+v[1]+`",`) {

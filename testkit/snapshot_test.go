@@ -256,7 +256,7 @@ func TestDumpAll_Kinesis(t *testing.T) {
 	}
 	put("4")
 	if got := waiting(); !slices.Equal(got, want) {
-		t.Errorf("with a stream that is no longer asked for: %q, want %q", got, want)
+		t.Errorf("with a disabled stream: %q, want %q", got, want)
 	}
 	env.Advance(25 * time.Hour)
 	if got := waiting(); len(got) != 0 {

@@ -246,7 +246,7 @@ func TestGC_Manual(t *testing.T) {
 	}
 	set(t, env, "t", "young", "f", "q", []byte("2"))
 	if got := env.Dump("t"); !strings.Contains(got, "old") {
-		t.Errorf("the expired cell is gone before RunGC:\n%s", got)
+		t.Errorf("the expired cell was deleted before RunGC:\n%s", got)
 	}
 	if got := env.RunGC(); got != 1 {
 		t.Errorf("RunGC deleted %d cells, want 1", got)

@@ -83,7 +83,7 @@ func TestBeforeReport(t *testing.T) {
 		}
 	}
 	if n := strings.Count(text, "| short |"); n != 1 {
-		t.Errorf("what takes 10 ms of CPU has %d rows, want that of its time", n)
+		t.Errorf("a workload of 10 ms of CPU has %d rows, want only the one of its time", n)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestReport(t *testing.T) {
 	}
 	text, missed := report(rs, &bench{reps: 3, rows: 100_000, growth: "10,1000", migration: "10,100"})
 	if missed != 3 {
-		t.Errorf("%d targets missed, want the load's and what failed, by its time and by its CPU", missed)
+		t.Errorf("%d targets missed, want the load's and the failed one's, by time and by CPU", missed)
 	}
 	for _, want := range []string{
 		"Medians of 1 to 3 repetitions",
@@ -191,7 +191,7 @@ func TestRun_PartialReport(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "performance.md")
 	var stderr strings.Builder
 	if code := run(t.Context(), []string{"-parts", "go", "-out", out}, io.Discard, &stderr); code != exitBadFlag || !strings.Contains(stderr.String(), "give -raw FILE too") {
-		t.Errorf("exit code %d, and it says %q", code, &stderr)
+		t.Errorf("exit code %d, output %q", code, &stderr)
 	}
 	if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a report was written, error %v", err)

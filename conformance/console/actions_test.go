@@ -27,7 +27,7 @@ func (p *tab) point(selector string) {
 func (p *tab) pushButton(label string) {
 	p.t.Helper()
 	if !ask[bool](p, fmt.Sprintf(`((b) => { b?.click(); return !!b; })([...document.querySelectorAll('button')].find((b) => b.textContent === %q))`, label)) {
-		p.t.Fatalf("there is no button %q", label)
+		p.t.Fatalf("button %q not found", label)
 	}
 }
 

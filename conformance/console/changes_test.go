@@ -32,11 +32,11 @@ func TestChanges(t *testing.T) {
 	got := ask[string](p, "document.querySelector('[data-changes]').innerText")
 	for _, want := range []string{"rows: 1 changed; items: 1 changed", "rows: 1 added", "± item of things", `{"N":"1"}`, `{"N":"2"}`, texts[0]} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%q is not told: %s", want, got)
+			t.Errorf("%q is not shown: %s", want, got)
 		}
 	}
 	if item := ask[string](p, "document.querySelector('[data-row=changed] > div').innerText"); !strings.Contains(item, "total") || strings.Contains(item, "same") {
-		t.Errorf("of the item is shown what is as it was: %s", item)
+		t.Errorf("unchanged attributes of the item are shown: %s", item)
 	}
 	p.sound("changes")
 	p.shoot("changes")

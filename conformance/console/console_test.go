@@ -152,7 +152,7 @@ func (p *tab) until(expression string) {
 		const end = Date.now() + 300_000;
 		(function look() { if (%s) done(true); else if (Date.now() > end) done(false); else setTimeout(look, 15); })();
 	})`, expression)) {
-		p.t.Fatalf("it does not come to be: %s %v\n%s", expression, p.complaints(), ask[string](p, "document.body.innerText.slice(0, 2000)"))
+		p.t.Fatalf("it never becomes true: %s %v\n%s", expression, p.complaints(), ask[string](p, "document.body.innerText.slice(0, 2000)"))
 	}
 }
 

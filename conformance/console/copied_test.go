@@ -74,7 +74,7 @@ var (
 	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "./testkit/testdata/copied")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Errorf("what is copied does not compile: %v\n%s\n%s", err, out, text.String())
+		t.Errorf("the copied code does not compile: %v\n%s\n%s", err, out, text.String())
 	}
 }
 

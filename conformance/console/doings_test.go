@@ -58,7 +58,7 @@ func TestRequests_Live(t *testing.T) {
 	p.click("[data-request]")
 	p.until("document.body.innerText.includes('As Bigtable')")
 	if calls := ask[string](p, "document.querySelector('.call').textContent"); !strings.Contains(calls, "ReadRows") || !strings.Contains(calls, "rowRanges") {
-		t.Errorf("the calls of a Query do not show what is read: %s", calls)
+		t.Errorf("the calls of a Query do not show their rows: %s", calls)
 	}
 	p.click("[data-request] button")
 	p.until("document.querySelectorAll('[data-request]').length > 6")
@@ -120,7 +120,7 @@ func TestItem_Edit(t *testing.T) {
 	}
 	p.until("!!document.querySelector('[data-edit] [data-edited]')")
 	if cells := ask[string](p, "[...document.querySelectorAll('[data-edited]')].map((c) => c.dataset.edited.slice(0, 1) + c.textContent).join(' ')"); !strings.Contains(cells, "total") || strings.Contains(cells, "same") || strings.Count(cells, "total") != 2 {
-		t.Errorf("the cells that change are %q, want one of total that goes and one that comes", cells)
+		t.Errorf("the changed cells are %q, want one removed and one added of total", cells)
 	}
 	p.sound("the cells of an edit")
 	p.shoot("item-edit")
@@ -295,7 +295,7 @@ func TestKeys_Few(t *testing.T) {
 		t.Errorf("four rows with equal load: %s", got)
 	}
 	if n := ask[int](p, "document.querySelectorAll('main tbody tr').length"); n != 0 {
-		t.Errorf("%d ranges that nobody read are the busiest", n)
+		t.Errorf("%d unread ranges are the busiest", n)
 	}
 	p.sound("even")
 	p.shoot("keys-even")

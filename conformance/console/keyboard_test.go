@@ -63,7 +63,7 @@ func TestKeyboard(t *testing.T) {
 			ask[bool](p, "(document.activeElement.dataset.reached = '1', true)")
 		}
 		if left := ask[[]string](p, unreached+".map((e) => e.outerHTML.slice(0, 200))"); len(left) > 0 {
-			t.Errorf("%s: Tab does not come to %s", path, strings.Join(left, "\n"))
+			t.Errorf("%s: Tab does not reach %s", path, strings.Join(left, "\n"))
 		}
 		p.sound(path)
 	}

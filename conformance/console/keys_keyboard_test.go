@@ -29,7 +29,7 @@ func TestKeys_Keyboard(t *testing.T) {
 	first := tip()
 	p.press("ArrowDown", canvas)
 	if second := tip(); first == second || !ask[bool](p, "/key-\\d\\d.* reads?, .* writes?/.test(document.querySelector('.heat ~ p').textContent)") {
-		t.Errorf("the arrow tells %q and then %q", first, second)
+		t.Errorf("the arrow announces %q and then %q", first, second)
 	}
 	p.shoot("keys-keyboard")
 	for range 2 {

@@ -57,14 +57,14 @@ func TestLab_Live(t *testing.T) {
 	srv.control(t, "POST", "clock", `{"run":true}`)
 	p.until(clock + ".endsWith('running')")
 	if got := ask[string](p, "document.querySelector(\"[aria-label='Advance by']\").value"); got != "7d" {
-		t.Errorf("what was typed is %q now", got)
+		t.Errorf("the typed text is %q now", got)
 	}
 
 	ask[bool](p, `globalThis.asked = 0, ((ask) => { globalThis.fetch = (...to) => { globalThis.asked++; return ask(...to); }; })(fetch), true`)
 	second := ask[string](p, clock)
 	p.until(clock + " !== " + quoted(second) + " && " + clock + " > " + quoted("2071-02-03 04:05:08"))
 	if n := ask[int](p, "globalThis.asked"); n != 0 {
-		t.Errorf("while the clock goes on the page asks %d times", n)
+		t.Errorf("while the clock runs the page polls %d times", n)
 	}
 
 	// The header of another page is notified too.

@@ -87,11 +87,11 @@ func TestWorkbench(t *testing.T) {
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
 	p.change(`codec: json, ts: {attr: UploadDate, as: iso(s)}`, `codec: json`)
 	if got := ask[string](p, "document.querySelector('[data-changed]').innerText"); !strings.Contains(got, "loses UploadDate") {
-		t.Errorf("the attribute that is lost is not told: %s", got)
+		t.Errorf("the lost attribute is not reported: %s", got)
 	}
 	p.change("apiVersion: migration/v1", "apiVersion: migration/v7")
 	if got := ask[string](p, "document.querySelector('[data-problem]')?.innerText ?? ''"); !strings.Contains(got, "line 3") {
-		t.Errorf("the text is wrong in line 3, and the page says %q", got)
+		t.Errorf("the text is wrong in line 3, and the page shows %q", got)
 	}
 	p.shoot("workbench-problem")
 

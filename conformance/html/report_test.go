@@ -161,7 +161,7 @@ func TestReport_InBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Equal() || len(r.Failures) != 12 || r.Differences <= 12 || len(r.Lint.Findings) < 4 {
-		t.Fatalf("the fixture does not show what a report can show:\n%s", r.Text())
+		t.Fatalf("the fixture does not cover the report:\n%s", r.Text())
 	}
 	var page bytes.Buffer
 	if err := r.WriteHTML(&page); err != nil {

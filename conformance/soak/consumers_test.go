@@ -122,7 +122,7 @@ func (c *consumer) check() {
 		want[imageText(c, item{"kind": it["kind"], "id": it["id"]})] = imageText(c, it)
 	}
 	if !maps.Equal(c.items, want) {
-		c.t.Errorf("%d records of the DynamoDB stream come to %d items, the table has %d: %s", c.records, len(c.items), len(want), firstOther(c.items, want))
+		c.t.Errorf("%d records of the DynamoDB stream result in %d items, the table has %d: %s", c.records, len(c.items), len(want), firstOther(c.items, want))
 	}
 	c.t.Logf("a consumer of the DynamoDB stream has %d records of %d shards", c.records, c.stream.Shards())
 }

@@ -216,7 +216,7 @@ func (f *followers) check() {
 	}
 	f.env.RestoreBackup(f.t, f.backup, "restored")
 	if got, err := newestCells(ctx, api, tableName(f.soak, "restored")); err != nil || !maps.Equal(got, want) {
-		f.t.Errorf("what is restored has %d cells (%v), the table %d: %s", len(got), err, len(want), firstOther(got, want))
+		f.t.Errorf("the restored table has %d cells (%v), the table %d: %s", len(got), err, len(want), firstOther(got, want))
 	}
 	if _, err := api.MutateRow(ctx, &btpb.MutateRowRequest{TableName: table, RowKey: []byte(lastRow), Mutations: both(1)}); err != nil {
 		f.t.Fatal(err)
@@ -230,7 +230,7 @@ func (f *followers) check() {
 	}
 	for i, r := range f.readers {
 		if r.records != f.readers[0].records || !maps.Equal(r.cells, want) {
-			f.t.Errorf("reader %d was cut off %d times and has %d records of %d, which come to %d cells of %d: %s",
+			f.t.Errorf("reader %d was cut off %d times and has %d records of %d, which result in %d cells of %d: %s",
 				i, r.resumed, r.records, f.readers[0].records, len(r.cells), len(want), firstOther(r.cells, want))
 		}
 	}

@@ -288,7 +288,7 @@ func TestRead_Waits(t *testing.T) {
 	}
 	for i, d := range slept {
 		if d != told[i].Next {
-			t.Errorf("%v are told and %v slept", told[i].Next, d)
+			t.Errorf("reported %v, slept %v", told[i].Next, d)
 		}
 	}
 }
@@ -350,7 +350,7 @@ func TestRead_Stops(t *testing.T) {
 	}
 	for call, ctx := range f.contexts {
 		if ctx.Err() == nil {
-			t.Errorf("stream %d goes on", call)
+			t.Errorf("stream %d continues", call)
 		}
 	}
 }

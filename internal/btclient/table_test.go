@@ -101,7 +101,7 @@ func TestEnsureTable(t *testing.T) {
 		t.Error(created, err)
 	}
 	if got, want := strings.Join(told, "; "), "age, maxAge: 24h, versions: 1; versions, versions: 2, none"; got != want {
-		t.Errorf("told %s, want %s", got, want)
+		t.Errorf("reported %s, want %s", got, want)
 	}
 	if ids, err := c.Tables(ctx); err != nil || !slices.Equal(ids, []string{"t", "u"}) {
 		t.Errorf("tables %q, %v", ids, err)

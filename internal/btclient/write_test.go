@@ -141,7 +141,7 @@ func TestMutateRows_Waits(t *testing.T) {
 	for i, want := range []btclient.Wait{{Next: time.Second, Left: 7 * time.Second}, {Spent: time.Second, Next: 2 * time.Second, Left: 6 * time.Second}} {
 		want.Table, want.Call, want.Err = "t", "MutateRows", told[i].Err
 		if told[i] != want || status.Code(want.Err) != codes.Aborted {
-			t.Errorf("told of %+v, want %+v", told[i], want)
+			t.Errorf("waits %+v, want %+v", told[i], want)
 		}
 	}
 }

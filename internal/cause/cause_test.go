@@ -43,7 +43,7 @@ func TestCarry(t *testing.T) {
 	w := &wire{}
 	conn := cause.Carry(w)
 	if named, ok := conn.(interface{ Target() string }); !ok || named.Target() != "there" {
-		t.Error("the name of the connection is gone")
+		t.Error("the name of the connection is missing")
 	}
 	if err := conn.Invoke(ctx, "", nil, nil); err != nil || !slices.Equal(w.sent, []string{"one"}) {
 		t.Errorf("sent %q, %v", w.sent, err)

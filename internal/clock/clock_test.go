@@ -45,7 +45,7 @@ func TestAt_Property(t *testing.T) {
 			},
 			"stop": func(t *rapid.T) {
 				if len(all) == 0 {
-					t.Skip("nobody waits")
+					t.Skip("no wait is pending")
 				}
 				w := rapid.SampledFrom(all).Draw(t, "wait")
 				w.stopped = w.stopped || w.at.After(now)
@@ -217,7 +217,7 @@ func TestRun(t *testing.T) {
 		t.Fatalf("it is %v", c.Now())
 	}
 	if got := c.Run(); c.Frozen() || got.Before(at) || got.After(at.Add(time.Minute)) {
-		t.Errorf("it goes on at %v", got)
+		t.Errorf("it continues at %v", got)
 	}
 	reached, _ := c.At(c.Now().Add(time.Millisecond))
 	<-reached // without an advance

@@ -116,7 +116,7 @@ func checkBytes(t *testing.T, s *Store, bound int) {
 		}
 	}
 	if held != s.bytes {
-		t.Fatalf("the store says that columns take %d bytes, they take %d", s.bytes, held)
+		t.Fatalf("the store reports %d bytes of columns, they take %d", s.bytes, held)
 	}
 }
 
@@ -296,7 +296,7 @@ func TestManyTables(t *testing.T) {
 	}
 	quiet.Add([]byte("k"), Counts{Reads: 1}) // through an earlier reference
 	if got := sum(s, name(0)); got.Reads != 1 {
-		t.Errorf("the one that came back has %+v", got)
+		t.Errorf("the place that came back has %+v", got)
 	}
 	checkBytes(t, s, 0)
 	small, _ := newStore(liveBytes + 1000) // too small even for the names

@@ -28,10 +28,10 @@ func TestRead(t *testing.T) {
 				got, err := httpbody.Read(arriving(bytes.NewReader(text)), hint, most)
 				if size > most {
 					if !errors.Is(err, httpbody.ErrTooLarge) {
-						t.Errorf("%d bytes %s, said to be %d: %v", size, how, hint, err)
+						t.Errorf("%d bytes %s, announced as %d: %v", size, how, hint, err)
 					}
 				} else if err != nil || !bytes.Equal(got, text) {
-					t.Errorf("%d bytes %s, said to be %d: %d, %v", size, how, hint, len(got), err)
+					t.Errorf("%d bytes %s, announced as %d: %d, %v", size, how, hint, len(got), err)
 				}
 			}
 		}

@@ -514,14 +514,14 @@ func TestShortRead_Left(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"<nil>"}, told); diff != "" {
-		t.Errorf("told of the end of the handler (-want +got):\n%s", diff)
+		t.Errorf("reported end of the handler (-want +got):\n%s", diff)
 	}
 	cancel()
 	if _, err := stream.Recv(); status.Code(err) != codes.Canceled {
 		t.Errorf("a message after the client has left: %v", err)
 	}
 	if len(told) != 1 {
-		t.Errorf("told of the end %d times", len(told))
+		t.Errorf("the end was reported %d times", len(told))
 	}
 }
 

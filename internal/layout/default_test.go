@@ -127,7 +127,7 @@ func TestItems_Native(t *testing.T) {
 	var e *lens.Error
 	row.Cells[2].Value = []byte("no number")
 	if _, err := m.Items(row); !errors.As(err, &e) || e.Code != lens.CodeCorrupt || !bytes.Equal(e.Row, row.Key) {
-		t.Errorf("a number that is none: %v; want %s", err, lens.CodeCorrupt)
+		t.Errorf("an invalid number: %v; want %s", err, lens.CodeCorrupt)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestSchemaRows_Joiner(t *testing.T) {
 	}
 	for _, wrong := range []string{"oc", "auto", ""} {
 		if _, err := m.Proven(wrong); err == nil {
-			t.Errorf("auto comes to %q", wrong)
+			t.Errorf("auto has the outcome %q", wrong)
 		}
 	}
 	rows, err := m.SchemaRows(expTime)
@@ -133,7 +133,7 @@ func TestSchemaRows_Joiner(t *testing.T) {
 		}
 	}
 	if _, err := FromSchemaRows("t", rows); err == nil {
-		t.Error("a joiner in the table that is none is taken")
+		t.Error("an invalid joiner in the table is accepted")
 	}
 }
 

@@ -75,7 +75,7 @@ func TestCutRowKey(t *testing.T) {
 	}
 	for _, key := range []string{"", "ab", "a#other#8305627524999", "a#mem#83056275249990"} {
 		if got := m.CutRowKey("", Row{Key: []byte(key)}); got != nil {
-			t.Errorf("%q, which is no row of the rule, is cut into %+v", key, got)
+			t.Errorf("%q, which is not a row of the rule, is split into %+v", key, got)
 		}
 	}
 	if got := m.CutRowKey("none", row); got != nil {

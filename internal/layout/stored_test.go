@@ -65,7 +65,7 @@ func TestAppendStored(t *testing.T) {
 				compareStored(t, m, row)
 			})
 			if stored, err := m.AppendStored(nil, Row{Key: []byte("\x00\x07"), Cells: []Cell{{Family: lens.FamilyItem, Qualifier: nil, Timestamp: 0, Value: nil}}}); err != nil || key.Range.Name != "" && len(stored) != 0 {
-				t.Errorf("a row of nobody: %v, %v", stored, err)
+				t.Errorf("a row without an item: %v, %v", stored, err)
 			}
 		})
 	}
@@ -84,7 +84,7 @@ func compareStored(t *rapid.T, m *Mapping, row Row) {
 		if wantErr != nil {
 			var e *lens.Error
 			if !errors.As(err, &e) || e.Code != lens.CodeCorrupt || string(json) != "before" || itemErr == nil {
-				t.Fatalf("%s, %v, %v; want what Items says: %v", json, err, itemErr, wantErr)
+				t.Fatalf("%s, %v, %v; want the result of Items: %v", json, err, itemErr, wantErr)
 			}
 			continue
 		}
@@ -100,7 +100,7 @@ func compareStored(t *rapid.T, m *Mapping, row Row) {
 			}
 		}
 		if got := stored.Get("no key"); !got.IsAbsent() {
-			t.Fatalf("what is no key is %v", got)
+			t.Fatalf("an invalid key gives %v", got)
 		}
 	}
 }

@@ -166,7 +166,7 @@ func TestJoinedKeys_AutoIsProven(t *testing.T) {
 		}
 	}
 	if proof.Joiner() != "escaped-all('#')" || !proof.Apart() || proof.Offender() != nil {
-		t.Errorf("auto comes to %s, offender %v", proof.Joiner(), proof.Offender())
+		t.Errorf("auto has the outcome %s, offender %v", proof.Joiner(), proof.Offender())
 	}
 	if err := proof.Add(orgKey("ORG#acme#u#bob", "ORG")); err != nil || proof.Offender() == nil {
 		t.Errorf("no offender, %v", err)
@@ -203,7 +203,7 @@ func TestJoinedKeys_AutoIsProven(t *testing.T) {
 	} {
 		text, _, _ := strings.Cut(strings.Replace(orgsMapping, "JOINER", "auto", 1), "rules:")
 		if proof := mustLoad(t, text+"rules: "+rules).ProveJoiner(); proof.Apart() || proof.Joiner() != "plain('#')" {
-			t.Errorf("auto comes to %s for rules %s", proof.Joiner(), rules)
+			t.Errorf("auto has the outcome %s for rules %s", proof.Joiner(), rules)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func TestLatest(t *testing.T) {
 		}
 		var e *lens.Error
 		if err := prove(m, other); !errors.As(err, &e) || e.Code != lens.CodeVersion || e.Rule != placed[i].Rule {
-			t.Fatalf("a copy that is none: %v", err)
+			t.Fatalf("a false copy: %v", err)
 		}
 	})
 }

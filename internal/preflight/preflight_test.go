@@ -206,7 +206,7 @@ func TestStart(t *testing.T) {
 	}
 	denied := options(good(fake{"ListTables": status.Error(codes.PermissionDenied, "d")}))
 	if denied.ReadOnly = true; preflight.Start(t.Context(), denied) != nil {
-		t.Error("who only reads rows is to be allowed to list tables")
+		t.Error("permission to list tables is required for reading rows only")
 	}
 	o.AppProfile = "mine"
 	if err := preflight.Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "app profile mine of projects/p/instances/i not found") {

@@ -210,10 +210,10 @@ func TestReplication_Reads(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := found(); n == 0 || n == 40 {
-		t.Errorf("%d of 40 reads find what is in one of two clusters", n)
+		t.Errorf("%d of 40 reads find data of one of two clusters", n)
 	}
 	env.Advance(time.Minute)
 	if n := found(); n != 40 {
-		t.Errorf("%d of 40 reads find what has arrived", n)
+		t.Errorf("%d of 40 reads find the arrived data", n)
 	}
 }

@@ -116,7 +116,7 @@ func TestRing(t *testing.T) {
 			r := &kept[j]
 			want := made[r.ID-1]
 			if r.RequestID != strconv.FormatUint(r.ID-1, 10) || !bytes.Equal(r.request, want) || !bytes.Equal(r.response, want[:len(want)/2]) {
-				t.Fatalf("%d is not what it was: %d and %d bytes", r.ID, len(r.request), len(r.response))
+				t.Fatalf("%d has changed: %d and %d bytes", r.ID, len(r.request), len(r.response))
 			}
 		}
 	}

@@ -227,7 +227,7 @@ func TestMemFS_Lifetime(t *testing.T) {
 	}
 	p := make([]byte, len(big))
 	if _, err := r.ReadAt(p, 0); err != nil || !bytes.Equal(p, big) {
-		t.Fatalf("contents after the last link is gone: %v", err)
+		t.Fatalf("contents after the last link was removed: %v", err)
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)

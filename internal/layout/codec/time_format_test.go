@@ -51,6 +51,6 @@ func TestTimeFormat_From(t *testing.T) {
 		}
 	})
 	if told == 0 {
-		t.Error("no bound is told")
+		t.Error("no bound was found")
 	}
 }

@@ -32,7 +32,7 @@ var failures = []failure{
 	{name: "`ABORTED`", err: status.Error(codes.Aborted, "a fault"), quick: []string{"CreateTable"}},
 	{name: "`DEADLINE_EXCEEDED`", err: status.Error(codes.DeadlineExceeded, "a fault"), quick: []string{"ListTables"}},
 	{name: "`RESOURCE_EXHAUSTED`", err: status.Error(codes.ResourceExhausted, "a fault"), quick: []string{"MutateRow"}},
-	{name: "no connection", err: &btclient.UnsentError{Err: status.Error(codes.Unavailable, "a fault: nobody is there")}, quick: []string{"ReadModifyWriteRow"}},
+	{name: "no connection", err: &btclient.UnsentError{Err: status.Error(codes.Unavailable, "a fault: no server")}, quick: []string{"ReadModifyWriteRow"}},
 	{name: "connection cut", err: status.Error(codes.Unavailable, "a fault: cut"), begun: true, quick: []string{"ReadRows"}},
 	{name: "the answer ends early", err: io.EOF, only: "MutateRows", quick: []string{"MutateRows"}},
 	{name: "answer lost", err: status.Error(codes.Unavailable, "a fault: lost"), applied: true, raced: true, quick: []string{"CheckAndMutateRow"}},

@@ -180,13 +180,13 @@ func (r *doorRun) text(q request, err error) string {
 	case q.operation == "":
 		return "no start"
 	case !ok:
-		r.t.Errorf("%s: %v is no error of DynamoDB", r.what, err)
+		r.t.Errorf("%s: %v is not an error of DynamoDB", r.what, err)
 		return err.Error()
 	}
 	switch known.Code {
 	case awserr.CodeRequestLimit, awserr.CodeInternalServerError, awserr.CodeServiceUnavailable:
 	default:
-		r.t.Errorf("%s: %v is no error that clients retry", r.what, err)
+		r.t.Errorf("%s: %v is not an error that clients retry", r.what, err)
 	}
 	return fmt.Sprint(known.HTTPStatus, " ", known.Code)
 }

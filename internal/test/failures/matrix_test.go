@@ -132,7 +132,7 @@ func TestMatrix(t *testing.T) {
 	}
 	for _, rpc := range clientRPCs(t) {
 		if (seen[rpc] != nil) == (elsewhere[rpc] != "") {
-			t.Errorf("%s of package btclient was called: %t; not to be: %q", rpc, seen[rpc] != nil, elsewhere[rpc])
+			t.Errorf("%s of package btclient was called: %t; excluded: %q", rpc, seen[rpc] != nil, elsewhere[rpc])
 		}
 	}
 	if t.Failed() || *all {
@@ -239,7 +239,7 @@ func compareDocs(t *testing.T, table string, whole bool) {
 			}
 		}
 	default:
-		t.Errorf("%s is not what is seen; go generate ./internal/test/failures writes it (-docs +seen):\n%s", page, cmp.Diff(strings.Split(have, "\n"), strings.Split(table, "\n")))
+		t.Errorf("%s differs from the results; go generate ./internal/test/failures writes it (-docs +seen):\n%s", page, cmp.Diff(strings.Split(have, "\n"), strings.Split(table, "\n")))
 	}
 }
 

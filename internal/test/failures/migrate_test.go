@@ -67,7 +67,7 @@ func (m *migration) verify() error {
 func (m *migration) verifyNothing() error {
 	r, err := migrate.Verify(m.t.Context(), m.conn, migrate.OfSource(m.items()), migrate.VerifyOptions{Common: m.common, Stored: true})
 	if err == nil && r.Equal() {
-		m.t.Errorf("%s: nothing is what the source holds", m.what)
+		m.t.Errorf("%s: an empty target equals the source", m.what)
 	}
 	return err
 }

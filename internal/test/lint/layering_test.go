@@ -280,7 +280,7 @@ func TestNoJunkDrawers(t *testing.T) {
 	for _, f := range productionFiles(t) {
 		stem := strings.TrimSuffix(path.Base(f.path), ".go")
 		if banned[stem] || banned[path.Base(path.Dir(f.path))] {
-			t.Errorf("%s: name it after what a reader looks up", f.path)
+			t.Errorf("%s: name it after the subject that a reader looks up", f.path)
 		}
 	}
 }

@@ -158,7 +158,7 @@ func (s *engineStore) foldJournal(ctx context.Context, o op) (string, error) {
 	}
 	s.folded += len(recs)
 	if got != want.String() {
-		return fmt.Sprintf("the records come to\n%swant\n%s", got, want.String()), nil
+		return fmt.Sprintf("the records result in\n%swant\n%s", got, want.String()), nil
 	}
 	return "", nil
 }

@@ -54,7 +54,7 @@ func TestNeeds(t *testing.T) {
 		}
 	}
 	if seen != len(needs) {
-		t.Errorf("%d of %d entries are of RPCs that there are", seen, len(needs))
+		t.Errorf("%d of %d entries are of existing RPCs", seen, len(needs))
 	}
 }
 
