@@ -223,8 +223,8 @@ func TestPages_Fixtures(t *testing.T) {
 				p.shoot(s.Name + "-" + rule)
 			}
 			// An opened item would change no cell, unless it is a copy that is not written.
-			// With an attribute more or less, the page shows the API's changes, which are the
-			// endpoint's (TestPreviewItem_Fixtures of control).
+			// After adding or removing an attribute, the
+	// page shows the changes that the API reports, which are the endpoint's (TestPreviewItem_Fixtures of control).
 			p.visit("/d/" + items)
 			p.until("!!document.querySelector('tbody tr[tabindex]')")
 			p.click("tbody tr[tabindex]")
