@@ -224,7 +224,7 @@ func TestPages_Fixtures(t *testing.T) {
 			}
 			// An opened item would change no cell, unless it is a copy that is not written.
 			// After adding or removing an attribute, the
-	// page shows the changes that the API reports, which are the endpoint's (TestPreviewItem_Fixtures of control).
+			// page shows the changes that the API reports, which are the endpoint's (TestPreviewItem_Fixtures of control).
 			p.visit("/d/" + items)
 			p.until("!!document.querySelector('tbody tr[tabindex]')")
 			p.click("tbody tr[tabindex]")
