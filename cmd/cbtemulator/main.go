@@ -1,11 +1,11 @@
 // Command cbtemulator serves Bigtable with the command line of Google's Cloud Bigtable
-// emulator: it takes the same flags, prints the same line when it is ready, and keeps the
+// emulator: it takes the same flags, prints the same ready line, and keeps the
 // data in memory. Scripts and containers that start that emulator can start this one.
 //
 //	cbtemulator -host 127.0.0.1 -port 9000
 //
-// What differs: Bigtable's limits are enforced and garbage is collected once a
-// minute, as in the service; SIGTERM is a clean stop too. Everything else, such
+// The differences: Bigtable's limits are enforced, garbage is collected once a
+// minute, as in the service, and SIGTERM also stops it cleanly. Everything else, such
 // as data on disk, is in `tabletop serve`.
 //
 // It exits 0 after SIGINT or SIGTERM, 1 when it cannot serve, 2 for a bad
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitStopped
 	} else if err != nil {
-		return exitBadFlag // said already
+		return exitBadFlag // already reported
 	}
 	switch {
 	case flags.NArg() > 0:
@@ -82,8 +82,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitStopped
 }
 
-// keepDue does what is due, such as automated backups and the end of those that have
-// expired, once a second until stop is called.
+// keepDue runs due work once a second until stop is called: automated backups and the deletion
+// of expired ones.
 func keepDue(srv *emu.Server, logger *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var background sync.WaitGroup
@@ -97,7 +97,7 @@ func keepDue(srv *emu.Server, logger *slog.Logger) (stop func()) {
 			case <-ticker.C:
 			}
 			if err := srv.RunDue(ctx); err != nil && ctx.Err() == nil {
-				logger.Error("what is due failed, and is tried again", "error", err)
+				logger.Error("due work failed, and will be retried", "error", err)
 			}
 		}
 	})

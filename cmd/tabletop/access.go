@@ -12,7 +12,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// off is the listen address of an endpoint that stays closed.
+// off is the listen address of a disabled endpoint.
 const off listenAddress = "off"
 
 // listenAddress is HOST:PORT, or "off".
@@ -39,8 +39,8 @@ func parseListenAddress(text string) (listenAddress, error) {
 	return listenAddress(text), nil
 }
 
-// accessFlags say who may come in: who reaches the endpoints, whether what passes
-// is encrypted, and what a client must show.
+// accessFlags configure access: the reachable addresses, encryption, and credentials of
+// clients.
 type accessFlags struct {
 	Public    bool   `help:"Allow addresses that other machines can reach. Without it, only loopback addresses are accepted."`
 	TLSCert   string `name:"tls-cert" help:"Serve both endpoints over TLS with this certificate (PEM, followed by its chain)." placeholder:"FILE"`
@@ -48,14 +48,14 @@ type accessFlags struct {
 	TokenFile string `name:"token-file" help:"Require the token in this file from every client: on the Bigtable endpoint as \"authorization: Bearer TOKEN\", the DynamoDB endpoint as the secret key of the access key \"tabletop\", whose signatures it checks." placeholder:"FILE"`
 }
 
-// maxTokenBytes bounds a token: the header that carries it stays small.
+// maxTokenBytes bounds a token, since it is sent in a header.
 const maxTokenBytes = 4096
 
-// leastTokenBytes is from where on a token is not guessed, if its characters are chance.
+// leastTokenBytes is the length above which a random token cannot be guessed.
 const leastTokenBytes = 16
 
-// check finds what the flags cannot say together, and addresses that other
-// machines reach without --public.
+// check rejects contradicting flags, and addresses that other machines can reach without
+// --public.
 func (d *accessFlags) check(bigtable, dynamoDB listenAddress) error {
 	if (d.TLSCert == "") != (d.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key need each other")
@@ -74,8 +74,8 @@ func (d *accessFlags) check(bigtable, dynamoDB listenAddress) error {
 	return nil
 }
 
-// isLoopback says whether only this machine reaches a HOST:PORT. A name but
-// localhost is not looked up: what it means can change.
+// isLoopback reports whether only this machine can reach a HOST:PORT. It does not resolve names
+// other than localhost, since their meaning can change.
 func isLoopback(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -97,11 +97,10 @@ func (d *accessFlags) tls() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// token returns the content of --token-file without the line's end, or "".
+// token returns the content of --token-file without its line end, or "".
 func (d *accessFlags) token() (string, error) { return readToken("--token-file", d.TokenFile) }
 
-// readToken returns the content of the file that a flag names, without the line's end, or
-// "" for none.
+// readToken returns the content of a flag's file without its line end, or "" without a file.
 func readToken(flag, file string) (string, error) {
 	if file == "" {
 		return "", nil

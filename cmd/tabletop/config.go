@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// loadConfig reads a configuration file: JSON or YAML, one member a flag, by
-// the flag's name. YAML reads JSON too.
+// loadConfig reads a configuration file: JSON or YAML, one member per flag, by the flag's name.
+// The YAML parser also reads JSON.
 func loadConfig(r io.Reader) (kong.Resolver, error) {
 	file := "configuration"
 	if f, ok := r.(interface{ Name() string }); ok {
@@ -62,7 +62,7 @@ func (c *configFile) Validate(app *kong.Application) error {
 	return nil
 }
 
-// flagNames are names of all flags of all commands.
+// flagNames returns names of all flags of all commands.
 func flagNames(app *kong.Application, names func(*kong.Flag) []string) (all []string, err error) {
 	err = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
@@ -73,8 +73,8 @@ func flagNames(app *kong.Application, names func(*kong.Flag) []string) (all []st
 	return all, err
 }
 
-// nearestText names the known name that is nearest, where one is near; prefix comes
-// before all of them.
+// nearestText suggests the known name nearest to name, or returns "". prefix precedes all known
+// names.
 func nearestText(prefix, name string, known []string) string {
 	if near := nearest.To(name, known); near != "" {
 		return ", nearest to " + prefix + near
@@ -82,15 +82,14 @@ func nearestText(prefix, name string, known []string) string {
 	return ""
 }
 
-// environmentPrefix begins, before an underscore, the variables that set flags.
+// environmentPrefix, with an underscore, begins the names of variables that set flags.
 const environmentPrefix = "TABLETOP"
 
-// warnOfEnvironment warns of variables that look like a flag's and set none. They are
-// no error, unlike a slip in a configuration file, which is this program's alone: a
-// variable may be there for others, as the version of an image is.
+// warnOfEnvironment warns of variables that look like a flag's but set none. It is only a
+// warning, since such a variable may be for other programs, such as the version of an image.
 func (p *program) warnOfEnvironment(ctx context.Context, parser *kong.Kong) error {
 	const prefix = environmentPrefix + "_"
-	var named []string // without the prefix, whose letters tell no name from another
+	var named []string // without the prefix, which would make all names similar
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
 		if rest, ok := strings.CutPrefix(name, prefix); ok && name != configVariable {
@@ -159,7 +158,7 @@ func (c *configFile) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (an
 	return flagText(v)
 }
 
-// flagText is a scalar as it would stand on the command line.
+// flagText converts a scalar to its form on the command line.
 func flagText(v strictyaml.Value) (any, error) {
 	switch v.Kind() { //nolint:exhaustive // texts and numbers are as they are written
 	case strictyaml.Null, strictyaml.Mapping, strictyaml.List:

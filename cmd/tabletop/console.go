@@ -16,17 +16,17 @@ import (
 	"github.com/tabletop-emu/tabletop/control"
 )
 
-// consoleFlags are those of the control API.
+// consoleFlags are the flags of the control API.
 type consoleFlags struct {
 	Console     serveConsole `help:"Address of the control API (snapshots, clock, faults, requests; for any language and for tabletop ctl). Without HOST:PORT: a free port on 127.0.0.1. See docs/control.md. Default: off." placeholder:"HOST:PORT"`
 	ConsoleFile string       `name:"console-token-file" help:"Write the token of the control API to this file, which only its owner can read. Removed at the end." placeholder:"FILE"`
 	Fixtures    string       `help:"Folder with the fixtures that the control API may plan, verify and lint." placeholder:"DIR"`
 }
 
-// serveConsole is where the control API of a server listens; "" is not at all.
+// serveConsole is the listen address of the control API; "" disables it.
 type serveConsole listenAddress
 
-// Decode implements kong.MapperValue: --console alone listens on a port that is free.
+// Decode implements kong.MapperValue: --console without a value listens on a free port.
 func (c *serveConsole) Decode(ctx *kong.DecodeContext) error {
 	if next := ctx.Scan.Peek(); next.IsEOL() || !next.IsValue() {
 		*c = anyPort
@@ -37,7 +37,7 @@ func (c *serveConsole) Decode(ctx *kong.DecodeContext) error {
 	return err
 }
 
-// on says whether the control API is asked for.
+// on reports whether the control API is enabled.
 func (c *consoleFlags) on() bool { return c.Console != "" }
 
 func (c *consoleFlags) check(access accessFlags, target string) error {
@@ -56,7 +56,8 @@ func (c *consoleFlags) check(access accessFlags, target string) error {
 	return nil
 }
 
-// openConsole opens the control API. fixtures are the folders for migrate, unless --fixtures names others.
+// openConsole opens the control API. fixtures are the folders for migrate, unless --fixtures
+// overrides them.
 func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error {
 	c := &s.command.Control
 	if !c.on() {
@@ -70,12 +71,12 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 		o.DynamoDB = s.dynamoDBURL()
 	}
 	if o.Token == "" {
-		o.Token = rand.Text() // no sign at its begin that a shell or a flag takes for its own
+		o.Token = rand.Text() // does not begin with a sign that a shell or a flag would interpret
 		s.consoleToken = o.Token
 	}
 	if s.command.Data != "" {
 		o.ClockMoved = s.keepLead
-		s.closers = append(s.closers, s.keepLead) // faults move it, too
+		s.closers = append(s.closers, s.keepLead) // faults also move it
 	}
 	if c.Fixtures != "" {
 		root, err := os.OpenRoot(c.Fixtures)
@@ -94,9 +95,9 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 	web := s.webServer(api)
 	web.ReadHeaderTimeout, web.IdleTimeout = 10*time.Second, 2*time.Minute
 	s.closers = append(s.closers, func() error {
-		err := api.Close() // ends what has no end
+		err := api.Close() // ends endless requests
 		s.wait(tracked, func(ctx context.Context) {
-			if web.Shutdown(ctx) != nil { // time is up
+			if web.Shutdown(ctx) != nil { // the time is over
 				err = errors.Join(err, web.Close())
 			}
 		})
@@ -117,7 +118,7 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 	return nil
 }
 
-// webServer is a server of HTTP for an endpoint that listen has opened.
+// webServer returns an HTTP server for an endpoint that listen has opened.
 func (s *serving) webServer(h http.Handler) *http.Server {
 	handler := arrivals{h}
 	return &http.Server{
@@ -130,7 +131,7 @@ func (s *serving) webServer(h http.Handler) *http.Server {
 	}
 }
 
-// consoleURL is where the control API is found.
+// consoleURL returns the URL of the control API.
 func (s *serving) consoleURL() string {
 	scheme := "http"
 	if s.tls != nil {

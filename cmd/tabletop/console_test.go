@@ -95,7 +95,7 @@ func TestConsole_WeakToken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for token, want := range map[string]string{
-		"abc":              "tabletop: warning: the token of --token-file has 3 characters, and can be guessed: 16 are safe\n",
+		"abc":              "tabletop: warning: the token of --token-file has 3 characters, and can be guessed: use at least 16\n",
 		"0123456789abcdef": "",
 	} {
 		s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--console=127.0.0.1:0", "--token-file", writeFile(t, dir, token, token))
@@ -135,7 +135,7 @@ func TestConsole_Lead(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, code := tabletop(t, append([]string{"serve"}, args...)...)
-	if code != exitBadInput || !strings.Contains(out, `"soon" is not how far the clock is ahead, want a duration such as 25h0m0s`) {
+	if code != exitBadInput || !strings.Contains(out, `"soon" is not the lead of the clock, want a duration such as 25h0m0s`) {
 		t.Errorf("it exits %d: %s", code, out)
 	}
 }

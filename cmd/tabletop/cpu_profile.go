@@ -5,10 +5,9 @@ import (
 	"runtime/pprof"
 )
 
-// startCPUProfile profiles the process until stop, which puts the profile in
-// its place. The file is whole or not there: of one that cannot be written stop
-// returns why, and a process that is killed leaves what it had written beside it,
-// as FILE.*.
+// startCPUProfile profiles the process until stop, which moves the complete profile to file.
+// stop returns an error if the profile could not be written. A killed process leaves its
+// partial profile as FILE.*.
 func startCPUProfile(file string) (stop func() error, err error) {
 	if file == "" {
 		return func() error { return nil }, nil
@@ -17,7 +16,7 @@ func startCPUProfile(file string) (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	written := &output{Writer: w} // package pprof returns no error of its writer
+	written := &output{Writer: w} // package pprof ignores errors of its writer
 	if err := pprof.StartCPUProfile(written); err != nil {
 		w.drop()
 		return nil, err

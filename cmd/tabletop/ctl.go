@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ctlCommand speaks the control API.
+// ctlCommand is a client of the control API.
 type ctlCommand struct {
 	PortFile     string        `help:"Read the address of the API and its token from the port file of the server." placeholder:"FILE"`
 	Wait         time.Duration `help:"How long to wait for the port file to appear. Default: ${default}." default:"10s" placeholder:"DURATION"`
@@ -20,79 +20,80 @@ type ctlCommand struct {
 // ctlVerb is a verb of ctl: a request of the API.
 type ctlVerb struct {
 	name, takes, what string
-	method, path      string // {} is an argument: before the ?, one part of the path
-	// names of parameters that NAME=VALUE may set, besides those that arguments fill.
+	method, path      string // {} is an argument: before the ?, one segment of the path
+	// params are the parameters that NAME=VALUE may set, besides those set by arguments.
 	params string
-	// body makes the body of the arguments. Default: there is none.
+	// body builds the body from the arguments. Default: no body.
 	body func(args []string) any
-	json string // what the last argument is called, which is JSON, or a file or stdin that has it; "": it is no JSON
-	text string // the member of the answer that is printed as it is. Default: all, as JSON
+	json string // name of the last argument if it is JSON, or a file or stdin with JSON; otherwise ""
+	text string // the member of the answer that is printed unchanged. Default: the whole answer, as JSON
 	list string // the member of the answer that --all joins
-	args [2]int // the least and the most
-	// table says that the first argument is [INSTANCE/]TABLE, slash that it is ENDPOINT/ID: two parts of the path.
+	args [2]int // minimum and maximum
+	// table means that the first argument is [INSTANCE/]TABLE; slash means that it is
+	// ENDPOINT/ID, two segments of the path.
 	table, slash bool
-	more         string // of the help of the verb
+	more         string // further help
 }
 
 var ctlVerbs = []ctlVerb{
-	{name: "info", what: "what is served, and where", method: "GET", path: "info"},
-	{name: "tables", what: "the tables of both endpoints", method: "GET", path: "tables"},
-	{name: "rows", takes: "[INSTANCE/]TABLE [PREFIX]", what: "rows of Bigtable, with all cells", method: "GET", path: "tables/{}/rows?prefix={}", args: [2]int{1, 2}, params: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor", list: "rows", table: true, more: `"tabletop ctl tables" says in which of Bigtable's tables the items of a DynamoDB table lie.`},
-	{name: "write", takes: "[INSTANCE/]TABLE ROW", what: "write a row of Bigtable: its cells, in JSON", method: "POST", path: "tables/{}/rows", args: [2]int{2, 2}, params: "project", json: "ROW", table: true, more: writeHelp, body: func(args []string) any {
+	{name: "info", what: "show the server and its endpoints", method: "GET", path: "info"},
+	{name: "tables", what: "list the tables of both endpoints", method: "GET", path: "tables"},
+	{name: "rows", takes: "[INSTANCE/]TABLE [PREFIX]", what: "list rows of Bigtable, with all cells", method: "GET", path: "tables/{}/rows?prefix={}", args: [2]int{1, 2}, params: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor", list: "rows", table: true, more: `"tabletop ctl tables" shows which Bigtable tables hold the items of a DynamoDB table.`},
+	{name: "write", takes: "[INSTANCE/]TABLE ROW", what: "write a row of Bigtable from cells in JSON", method: "POST", path: "tables/{}/rows", args: [2]int{2, 2}, params: "project", json: "ROW", table: true, more: writeHelp, body: func(args []string) any {
 		return map[string]any{"rows": []any{json.RawMessage(args[1])}}
 	}},
-	{name: "families", takes: "[INSTANCE/]TABLE LIST", what: "create, change and drop column families, in JSON", method: "POST", path: "tables/{}/families", args: [2]int{2, 2}, params: "project", json: "LIST", table: true, more: `tabletop ctl families t '[{"id":"f","create":{"gcRule":{"maxNumVersions":1}}},{"id":"g","drop":true}]'`, body: func(args []string) any {
+	{name: "families", takes: "[INSTANCE/]TABLE LIST", what: "create, change and drop column families, from JSON", method: "POST", path: "tables/{}/families", args: [2]int{2, 2}, params: "project", json: "LIST", table: true, more: `tabletop ctl families t '[{"id":"f","create":{"gcRule":{"maxNumVersions":1}}},{"id":"g","drop":true}]'`, body: func(args []string) any {
 		return map[string]any{"modifications": json.RawMessage(args[1])}
 	}},
-	{name: "drop", takes: "[INSTANCE/]TABLE PREFIX", what: "delete the rows of Bigtable that begin so", method: "POST", path: "tables/{}/drop", args: [2]int{2, 2}, params: "project", table: true, body: func(args []string) any {
+	{name: "drop", takes: "[INSTANCE/]TABLE PREFIX", what: "delete the rows of Bigtable with a key prefix", method: "POST", path: "tables/{}/drop", args: [2]int{2, 2}, params: "project", table: true, body: func(args []string) any {
 		return map[string]any{"prefix": map[string]string{"text": args[1]}}
 	}},
 	{name: "empty", takes: "[INSTANCE/]TABLE", what: "delete all rows of a table of Bigtable", method: "POST", path: "tables/{}/drop", args: [2]int{1, 1}, params: "project", table: true, body: func([]string) any { return map[string]bool{"all": true} }},
 	{name: "delete", takes: "[INSTANCE/]TABLE", what: "delete a table of Bigtable", method: "DELETE", path: "tables/{}", args: [2]int{1, 1}, params: "project", table: true},
-	{name: "items", takes: "TABLE [CURSOR]", what: "items of DynamoDB", method: "GET", path: "items/{}?cursor={}", args: [2]int{1, 2}, params: "index limit cursor", list: "items"},
-	{name: "put", takes: "TABLE ITEM", what: "put an item, in DynamoDB's JSON", method: "POST", path: "items/{}", args: [2]int{2, 2}, json: "ITEM", body: func(args []string) any { return map[string]any{"items": []any{json.RawMessage(args[1])}} }, more: `tabletop ctl put orders '{"id":{"S":"a"},"total":{"N":"42"}}'`},
-	{name: "query", takes: "OPERATION REQUEST", what: "run an operation of DynamoDB, and see the calls of Bigtable that it became", method: "POST", path: "query", args: [2]int{2, 2}, json: "REQUEST", more: `tabletop ctl query GetItem '{"TableName":"orders","Key":{"id":{"S":"a"}}}'`, body: func(args []string) any {
+	{name: "items", takes: "TABLE [CURSOR]", what: "list items of DynamoDB", method: "GET", path: "items/{}?cursor={}", args: [2]int{1, 2}, params: "index limit cursor", list: "items"},
+	{name: "put", takes: "TABLE ITEM", what: "put an item in DynamoDB JSON", method: "POST", path: "items/{}", args: [2]int{2, 2}, json: "ITEM", body: func(args []string) any { return map[string]any{"items": []any{json.RawMessage(args[1])}} }, more: `tabletop ctl put orders '{"id":{"S":"a"},"total":{"N":"42"}}'`},
+	{name: "query", takes: "OPERATION REQUEST", what: "run a DynamoDB operation, and show its Bigtable calls", method: "POST", path: "query", args: [2]int{2, 2}, json: "REQUEST", more: `tabletop ctl query GetItem '{"TableName":"orders","Key":{"id":{"S":"a"}}}'`, body: func(args []string) any {
 		return map[string]any{"operation": args[0], "request": json.RawMessage(args[1])}
 	}},
-	{name: "reset", what: "remove all tables, and the faults; snapshots and the clock stay", method: "POST", path: "reset"},
-	{name: "snapshots", what: "the snapshots that are kept", method: "GET", path: "snapshots"},
-	{name: "snapshot", takes: "NAME", what: "keep what there is", method: "POST", path: "snapshots", args: [2]int{1, 1}, body: func(args []string) any {
+	{name: "reset", what: "remove all tables and faults; snapshots and the clock stay", method: "POST", path: "reset"},
+	{name: "snapshots", what: "list the snapshots", method: "GET", path: "snapshots"},
+	{name: "snapshot", takes: "NAME", what: "take a snapshot", method: "POST", path: "snapshots", args: [2]int{1, 1}, body: func(args []string) any {
 		return map[string]string{"name": args[0]}
 	}},
-	{name: "restore", takes: "NAME", what: "come back to a snapshot", method: "POST", path: "snapshots/{}/restore", args: [2]int{1, 1}},
-	{name: "forget", takes: "NAME", what: "give up a snapshot", method: "DELETE", path: "snapshots/{}", args: [2]int{1, 1}},
-	{name: "diff", takes: "NAME [NAME]", what: "what is other than in a snapshot, now or in another one", method: "GET", path: "snapshots/{}/changes?to={}", args: [2]int{1, 2}, params: "to limit"},
-	{name: "clock", what: "the time of the server", method: "GET", path: "clock"},
-	{name: "advance", takes: "DURATION", what: "let time pass, and do what is due meanwhile", method: "POST", path: "clock", args: [2]int{1, 1}, body: func(args []string) any { return map[string]string{"advance": args[0]} }, more: "tabletop ctl advance 1d12h"},
-	{name: "set", takes: "TIME", what: "go to a time, in RFC 3339", method: "POST", path: "clock", args: [2]int{1, 1}, more: "tabletop ctl set 2030-01-01T00:00:00Z", body: func(args []string) any {
+	{name: "restore", takes: "NAME", what: "restore a snapshot", method: "POST", path: "snapshots/{}/restore", args: [2]int{1, 1}},
+	{name: "forget", takes: "NAME", what: "delete a snapshot", method: "DELETE", path: "snapshots/{}", args: [2]int{1, 1}},
+	{name: "diff", takes: "NAME [NAME]", what: "compare a snapshot with the present, or with another snapshot", method: "GET", path: "snapshots/{}/changes?to={}", args: [2]int{1, 2}, params: "to limit"},
+	{name: "clock", what: "show the time of the server", method: "GET", path: "clock"},
+	{name: "advance", takes: "DURATION", what: "advance the clock, and run the work that becomes due", method: "POST", path: "clock", args: [2]int{1, 1}, body: func(args []string) any { return map[string]string{"advance": args[0]} }, more: "tabletop ctl advance 1d12h"},
+	{name: "set", takes: "TIME", what: "set the clock to a time in RFC 3339", method: "POST", path: "clock", args: [2]int{1, 1}, more: "tabletop ctl set 2030-01-01T00:00:00Z", body: func(args []string) any {
 		return map[string]string{"set": args[0]}
 	}},
 	{name: "freeze", what: "stop the clock", method: "POST", path: "clock", body: func([]string) any { return map[string]bool{"freeze": true} }},
-	{name: "run", what: "let it go on", method: "POST", path: "clock", body: func([]string) any { return map[string]bool{"run": true} }},
+	{name: "run", what: "start the clock again", method: "POST", path: "clock", body: func([]string) any { return map[string]bool{"run": true} }},
 	{name: "gc", what: "collect garbage", method: "POST", path: "gc"},
-	{name: "ttl", what: "delete items whose time to live is over", method: "POST", path: "ttl"},
-	{name: "faults", what: "what goes wrong, and how often it did", method: "GET", path: "faults"},
-	{name: "fault", takes: "FAULT", what: "let something go wrong, in JSON", method: "POST", path: "faults", args: [2]int{1, 1}, json: "FAULT", body: func(args []string) any { return json.RawMessage(args[0]) }, more: faultHelp},
-	{name: "mend", takes: "[ENDPOINT/ID]", what: "end a fault, or all", method: "DELETE", path: "faults/{}", args: [2]int{0, 1}, slash: true, more: "tabletop ctl mend dynamodb/1"},
-	{name: "dump", takes: "[TABLE]", what: "rows as text", method: "GET", path: "dump?table={}", args: [2]int{0, 1}, params: "table", text: "text", more: `TABLE is one of Bigtable: "tabletop ctl tables" says in which of them the items of a DynamoDB table lie.`},
-	{name: "requests", takes: "[NAME=VALUE...]", what: "the last requests of both endpoints", method: "GET", path: "requests", params: "endpoint operation table status failed internal test limit before", list: "requests", more: "tabletop ctl requests endpoint=dynamodb failed=true"},
-	{name: "request", takes: "ID", what: "one of them, with the calls that it became", method: "GET", path: "requests/{}", args: [2]int{1, 1}},
-	{name: "heat", takes: "[[INSTANCE/]TABLE]", what: "the keys of a table that were read and written, by time; without TABLE, the tables that have such data", method: "GET", path: "heat/{}", args: [2]int{0, 1}, params: "project cluster step last limit", table: true, more: "tabletop ctl heat t last=1h step=1m"},
-	{name: "insights", takes: "TABLE [INDEX]", what: "the keys that are used most, while contributor insights are on", method: "GET", path: "insights/{}?index={}", args: [2]int{1, 2}, params: "index"},
-	{name: "streams", what: "the streams of both endpoints", method: "GET", path: "streams"},
-	{name: "records", takes: "TABLE [CURSOR]", what: "records of DynamoDB Streams", method: "GET", path: "streams/{}/records?cursor={}", args: [2]int{1, 2}, params: "arn from limit cursor", list: "records"},
-	{name: "changes", takes: "[INSTANCE/]TABLE [CURSOR]", what: "records of a change stream of Bigtable", method: "GET", path: "tables/{}/changes?cursor={}", args: [2]int{1, 2}, params: "project from bookkeeping limit cursor", list: "changes", table: true},
+	{name: "ttl", what: "delete expired items", method: "POST", path: "ttl"},
+	{name: "faults", what: "list the injected faults, with their counts", method: "GET", path: "faults"},
+	{name: "fault", takes: "FAULT", what: "inject a fault, from JSON", method: "POST", path: "faults", args: [2]int{1, 1}, json: "FAULT", body: func(args []string) any { return json.RawMessage(args[0]) }, more: faultHelp},
+	{name: "mend", takes: "[ENDPOINT/ID]", what: "remove a fault, or all", method: "DELETE", path: "faults/{}", args: [2]int{0, 1}, slash: true, more: "tabletop ctl mend dynamodb/1"},
+	{name: "dump", takes: "[TABLE]", what: "print rows as text", method: "GET", path: "dump?table={}", args: [2]int{0, 1}, params: "table", text: "text", more: `TABLE is a Bigtable table: "tabletop ctl tables" shows which ones hold the items of a DynamoDB table.`},
+	{name: "requests", takes: "[NAME=VALUE...]", what: "list the last requests of both endpoints", method: "GET", path: "requests", params: "endpoint operation table status failed internal test limit before", list: "requests", more: "tabletop ctl requests endpoint=dynamodb failed=true"},
+	{name: "request", takes: "ID", what: "show one request with its Bigtable calls", method: "GET", path: "requests/{}", args: [2]int{1, 1}},
+	{name: "heat", takes: "[[INSTANCE/]TABLE]", what: "show reads and writes of a table by key and time; without TABLE, list the tables with such data", method: "GET", path: "heat/{}", args: [2]int{0, 1}, params: "project cluster step last limit", table: true, more: "tabletop ctl heat t last=1h step=1m"},
+	{name: "insights", takes: "TABLE [INDEX]", what: "list the most used keys, while contributor insights are on", method: "GET", path: "insights/{}?index={}", args: [2]int{1, 2}, params: "index"},
+	{name: "streams", what: "list the streams of both endpoints", method: "GET", path: "streams"},
+	{name: "records", takes: "TABLE [CURSOR]", what: "list records of DynamoDB Streams", method: "GET", path: "streams/{}/records?cursor={}", args: [2]int{1, 2}, params: "arn from limit cursor", list: "records"},
+	{name: "changes", takes: "[INSTANCE/]TABLE [CURSOR]", what: "list records of a Bigtable change stream", method: "GET", path: "tables/{}/changes?cursor={}", args: [2]int{1, 2}, params: "project from bookkeeping limit cursor", list: "changes", table: true},
 	{name: "resume", what: "continue the paused Go test", method: "POST", path: "resume"},
-	{name: "plan", takes: "FIXTURE", what: "as tabletop migrate plan does", method: "POST", path: "migrate/plan", args: [2]int{1, 1}, body: ofFixture},
-	{name: "verify", takes: "FIXTURE", what: "as tabletop migrate verify does", method: "POST", path: "migrate/verify", args: [2]int{1, 1}, body: ofFixture},
-	{name: "lint", takes: "FIXTURE", what: "as tabletop migrate lint does", method: "POST", path: "migrate/lint", args: [2]int{1, 1}, body: ofFixture},
+	{name: "plan", takes: "FIXTURE", what: "run tabletop migrate plan", method: "POST", path: "migrate/plan", args: [2]int{1, 1}, body: ofFixture},
+	{name: "verify", takes: "FIXTURE", what: "run tabletop migrate verify", method: "POST", path: "migrate/verify", args: [2]int{1, 1}, body: ofFixture},
+	{name: "lint", takes: "FIXTURE", what: "run tabletop migrate lint", method: "POST", path: "migrate/lint", args: [2]int{1, 1}, body: ofFixture},
 }
 
 func ofFixture(args []string) any { return map[string]string{"fixture": args[0]} }
 
 // Help is the long help of the command.
 func (*ctlCommand) Help() string {
-	return `Asks the control API of a server that runs with --console, which it finds by --port-file, or by --console-url and --console-token ($TABLETOP_CONSOLE_URL and $TABLETOP_CONSOLE_TOKEN, which serve prints). It prints the answer and exits 0; or the error and what to do, and exits 2, or 3 where no server answers. "tabletop ctl help" lists the verbs, "tabletop ctl help VERB" says what one takes; docs/control.md describes the API.`
+	return `Calls the control API of a server that runs with --console. It finds the server by --port-file, or by --console-url and --console-token ($TABLETOP_CONSOLE_URL and $TABLETOP_CONSOLE_TOKEN, which serve prints). It prints the answer and exits 0. After an error, it prints advice and exits 2, or 3 if no server answers. "tabletop ctl help" lists the verbs, "tabletop ctl help VERB" describes one; docs/control.md describes the API.`
 }
 
 // Run makes the request.
@@ -111,7 +112,7 @@ func (c *ctlCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	if c.All && v.list == "" {
-		return badInput("ctl %s: there is no more for --all", v.name)
+		return badInput("ctl %s does not take --all", v.name)
 	}
 	asked, err := v.parse(p, c.Args)
 	if err != nil {

@@ -11,10 +11,11 @@ import (
 	"slices"
 )
 
-// mostListed is the most that the API lists in an answer.
+// mostListed is the longest list in an answer of the API.
 const mostListed = "1000"
 
-// all asks for page after page and prints each as it comes, as one document: no more than a page is held.
+// all prints all pages as one document. It prints each page as it arrives, so that memory holds
+// only one.
 func (s ctlServer) all(ctx context.Context, p *program, what asked) error {
 	if !what.query.Has("limit") {
 		what.query.Set("limit", mostListed)
@@ -38,7 +39,7 @@ func (s ctlServer) all(ctx context.Context, p *program, what asked) error {
 	}
 }
 
-// page is an answer, and the list in it.
+// page returns an answer, and its list.
 func (s ctlServer) page(ctx context.Context, what asked) (page map[string]json.RawMessage, some []json.RawMessage, err error) {
 	text, err := s.answer(ctx, http.MethodGet, what.path, what.query, nil)
 	if err != nil {
@@ -53,22 +54,22 @@ func (s ctlServer) page(ctx context.Context, what asked) (page map[string]json.R
 	return page, some, nil
 }
 
-// unreadable is the error of an answer that is not what the API answers.
+// unreadable is the error of an answer that is not from the API.
 func unreadable(err error) error { return fmt.Errorf("ctl: cannot read the answer: %w", err) }
 
-// listing prints an object with a list, of which it holds nothing.
+// listing prints an object with a list, without holding the list.
 type listing struct {
 	to    io.Writer
 	name  string // of the list
 	begun bool
-	n     int // elements that are printed
+	n     int // printed elements
 }
 
-// add prints elements, and reports whether they could be.
+// add prints elements, and reports whether that succeeded.
 func (l *listing) add(some []json.RawMessage) bool {
 	var out bytes.Buffer
 	l.write(&out, some)
-	_, err := l.to.Write(out.Bytes()) // the program says what is wrong with it
+	_, err := l.to.Write(out.Bytes()) // the program reports the error
 	return err == nil
 }
 
@@ -83,7 +84,7 @@ func (l *listing) write(out *bytes.Buffer, some []json.RawMessage) {
 		}
 		l.n++
 		out.WriteString("\n    ")
-		_ = json.Indent(out, each, "    ", "  ") // it was read
+		_ = json.Indent(out, each, "    ", "  ") // already parsed
 	}
 }
 
@@ -103,7 +104,8 @@ func (l *listing) end(some []json.RawMessage, members map[string]json.RawMessage
 	_, _ = l.to.Write(out.Bytes())
 }
 
-// cut is the error of a page, and how to go on if others were printed: the object stays open, so that nobody takes it for a whole one.
+// cut returns the error of a page, with a hint to continue if others were printed. The printed
+// object stays unclosed, so that it is not mistaken for a complete one.
 func (l *listing) cut(err error, name, value string) error {
 	if !l.begun {
 		return err

@@ -21,14 +21,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// negative is an argument that would be taken for a flag.
+// negative matches an argument that kong would take for a flag.
 var negative = regexp.MustCompile(`^-\.?[0-9]`)
 
 // switches are the flags of ctl that take no value.
 var switches = []string{"--all", "--help", "--version"}
 
-// arranged puts flags of ctl before its arguments, which are to follow each other, and keeps arguments that begin with
-// a sign from being taken for flags, until unsigned.
+// arranged moves flags of ctl before its arguments, which must be contiguous. It escapes
+// arguments that begin with a sign; unsigned undoes that.
 func arranged(args []string) []string {
 	at := slices.Index(args, "ctl")
 	if at < 0 || at > 0 && !strings.HasPrefix(args[0], "--config") { // else a word of another command
@@ -54,7 +54,7 @@ func arranged(args []string) []string {
 	return append(flags, rest...)
 }
 
-// unsigned is an argument as it was given.
+// unsigned returns an argument as it was given.
 func unsigned(arg string) string {
 	if rest, ok := strings.CutPrefix(arg, " "); ok && negative.MatchString(rest) {
 		return rest
@@ -62,9 +62,9 @@ func unsigned(arg string) string {
 	return arg
 }
 
-// asked is what a verb asks for.
+// asked is the request of a verb.
 type asked struct {
-	path  string // {} where the instance of the server is to be
+	path  string // {} stands for the instance of the server
 	query url.Values
 	body  []byte
 }
@@ -103,7 +103,8 @@ func (v *ctlVerb) parse(p *program, given []string) (out asked, err error) {
 	return out, err
 }
 
-// jsonOf is the JSON that an argument is, or names: @FILE, or - for the standard input.
+// jsonOf returns the JSON of an argument, or of the file it names: @FILE, or - for the standard
+// input.
 func (v *ctlVerb) jsonOf(p *program, arg string) (string, error) {
 	at := v.json
 	text := []byte(arg)
@@ -129,7 +130,7 @@ func (v *ctlVerb) jsonOf(p *program, arg string) (string, error) {
 	return string(text), nil
 }
 
-// fill is the verb's path with its arguments, of which those behind the ? are parameters.
+// fill puts the arguments into the verb's path. Those after the ? become parameters.
 func (v *ctlVerb) fill(args []string, query url.Values) (string, error) {
 	path, params, _ := strings.Cut(v.path, "?")
 	if strings.Contains(path, "{}") {
@@ -157,7 +158,7 @@ func (v *ctlVerb) fill(args []string, query url.Values) (string, error) {
 	}
 	for name, values := range query {
 		if len(values) > 1 {
-			return "", badInput("ctl %s: %s is there %d times", v.name, name, len(values))
+			return "", badInput("ctl %s: %s is given %d times", v.name, name, len(values))
 		}
 	}
 	return path, nil
@@ -173,7 +174,7 @@ func (c *ctlCommand) at(ctx context.Context, p *program) (base, token string, er
 		}
 		var found ports
 		if err := json.Unmarshal(text, &found); err != nil {
-			return "", "", badInput("--port-file: %s is not that of a server: %w", c.PortFile, err)
+			return "", "", badInput("--port-file: %s is not the port file of a server: %w", c.PortFile, err)
 		}
 		if found.Console == "" {
 			return "", "", badInput("--port-file: the server of %s has no control API; start it with --console 127.0.0.1:8088", c.PortFile)
@@ -184,7 +185,7 @@ func (c *ctlCommand) at(ctx context.Context, p *program) (base, token string, er
 		}
 	}
 	if base == "" {
-		return "", "", badInput("ctl: which server? Say --port-file, or --console-url and --console-token")
+		return "", "", badInput("ctl: no server given; use --port-file, or --console-url and --console-token")
 	}
 	if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return "", "", badInput("--console-url: %q is not the address of a server; expected one such as http://127.0.0.1:8088", base)
@@ -193,13 +194,13 @@ func (c *ctlCommand) at(ctx context.Context, p *program) (base, token string, er
 }
 
 const (
-	// portFilePause is between two looks for a port file.
+	// portFilePause is the interval of checks for a port file.
 	portFilePause = 20 * time.Millisecond
-	// portFileNotice is after how long a wait for one is told of.
+	// portFileNotice is the waiting time after which a notice is printed.
 	portFileNotice = time.Second
 )
 
-// readPortFile reads the port file, which a server that was just started is still to write.
+// readPortFile reads the port file, and waits for it if the server is still starting.
 func (c *ctlCommand) readPortFile(ctx context.Context, p *program) ([]byte, error) {
 	began, told := time.Now(), false
 	for {
@@ -211,10 +212,10 @@ func (c *ctlCommand) readPortFile(ctx context.Context, p *program) ([]byte, erro
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, badInput("--port-file: %w", err)
 		case waited >= c.Wait:
-			return nil, fmt.Errorf("--port-file: %s did not appear within %v: is a server running that was started with it?", c.PortFile, c.Wait)
+			return nil, fmt.Errorf("--port-file: %s did not appear within %v: is the server running, and was it started with this file?", c.PortFile, c.Wait)
 		case waited >= portFileNotice && !told:
 			told = true
-			_, _ = fmt.Fprintf(p.stderr, "tabletop: waiting for %s, %v at most\n", c.PortFile, c.Wait)
+			_, _ = fmt.Fprintf(p.stderr, "tabletop: waiting for %s, at most %v\n", c.PortFile, c.Wait)
 		}
 		select {
 		case <-time.After(portFilePause):
@@ -224,13 +225,13 @@ func (c *ctlCommand) readPortFile(ctx context.Context, p *program) ([]byte, erro
 	}
 }
 
-// ctlServer is the API that is asked.
+// ctlServer is the server of the API.
 type ctlServer struct {
 	base, token string
 	verb        *ctlVerb
 }
 
-// answer is that of a request.
+// answer returns the answer of a request.
 func (s ctlServer) answer(ctx context.Context, method, path string, query url.Values, body []byte) ([]byte, error) {
 	address := s.base + control.Prefix + path
 	if len(query) > 0 {
@@ -248,7 +249,7 @@ func (s ctlServer) answer(ctx context.Context, method, path string, query url.Va
 	if err != nil {
 		return nil, fmt.Errorf("ctl: %w", err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read
+	defer func() { _ = resp.Body.Close() }() // read completely
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, fmt.Errorf("ctl: %w", err)
@@ -295,12 +296,12 @@ func (c *ctlCommand) ask(ctx context.Context, p *program, v *ctlVerb, what asked
 		return err
 	}
 	if name, value := next(page); name != "" {
-		_, _ = fmt.Fprintf(p.stderr, "tabletop: there are more: add %s=%s to go on, or --all\n", name, value)
+		_, _ = fmt.Fprintf(p.stderr, "tabletop: there are more: add %s=%s to continue, or --all\n", name, value)
 	}
 	return nil
 }
 
-// next is the parameter that asks for the next page; "" if there is none.
+// next returns the parameter for the next page; name is "" after the last one.
 func next(page map[string]json.RawMessage) (name, value string) {
 	for _, name := range []string{"cursor", "before"} {
 		if text := strings.Trim(string(page[name]), `"`); text != "" {
@@ -310,7 +311,7 @@ func next(page map[string]json.RawMessage) (name, value string) {
 	return "", ""
 }
 
-// printAnswer prints an answer, or the member of it that is a text.
+// printAnswer prints an answer, or one text member of it.
 func printAnswer(p *program, member string, answer []byte) error {
 	var members map[string]json.RawMessage
 	var out bytes.Buffer

@@ -9,35 +9,35 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// faultHelp are the members of a fault.
+// faultHelp describes the members of a fault.
 const faultHelp = `tabletop ctl fault '{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","times":2}'
 tabletop ctl fault '{"endpoint":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","times":1,"table":"orders"}'
 
   endpoint        bigtable or dynamodb
   method          the RPC or the operation; * for all
-  effect          fail; of bigtable also delay, cut, duplicate; of dynamodb also unprocessed, stale
-  code, message   of fail and cut: UNAVAILABLE, or of dynamodb Throttling
-  applied         of fail: true if the request is served, and its answer is lost
-  delay, rows, snapshot   of delay (a duration), cut (how many arrive) and stale (a name)
+  effect          fail; for bigtable also delay, cut, duplicate; for dynamodb also unprocessed, stale
+  code, message   for fail and cut: UNAVAILABLE, or for dynamodb Throttling
+  applied         for fail: true if the request is served, but its answer is lost
+  delay, rows, snapshot   for delay (a duration), cut (number of rows that arrive) and stale (a name)
   table, row, item        only such requests
-  behindDynamoDB  true: the calls of the DynamoDB endpoint, instead of the clients'
-  skip, times, probability   which of those that fit. Default: all, also when clients try again`
+  behindDynamoDB  true: the calls of the DynamoDB endpoint, instead of those of clients
+  skip, times, probability   which of the matching requests. Default: all, including retries`
 
-// writeHelp are the members of a row.
+// writeHelp describes the members of a row.
 const writeHelp = `tabletop ctl write t '{"key":{"text":"a"},"cells":[{"family":"f","qualifier":{"text":"q"},"value":{"text":"v"}}]}'
 
   key, qualifier, value   {"text":"..."}, or {"base64":"..."}
   timestamp               of a cell, in microseconds. Default: the time of the server
-  delete                  true: the row first loses all that it has`
+  delete                  true: first delete all cells of the row`
 
-// helpOfCtl lists the verbs, or says what one takes.
+// helpOfCtl lists the verbs, or describes one.
 func (p *program) helpOfCtl(args []string) error {
 	switch len(args) {
 	case 0:
 		for _, v := range ctlVerbs {
 			_, _ = fmt.Fprintf(p.stdout, "  %-34s %s\n", strings.TrimSpace(v.name+" "+v.takes), v.what)
 		}
-		_, _ = fmt.Fprintln(p.stdout, "\n\"tabletop ctl help VERB\" says more of one.")
+		_, _ = fmt.Fprintln(p.stdout, "\n\"tabletop ctl help VERB\" describes a verb.")
 		return nil
 	case 1:
 	default:
@@ -63,14 +63,14 @@ func (p *program) helpOfCtl(args []string) error {
 	return nil
 }
 
-// route finds what a remedy of the API says in HTTP.
+// route matches HTTP requests in a remedy of the API.
 var route = regexp.MustCompile(`(GET|POST|DELETE) ` + control.Prefix + `([^\s,;:]*)`)
 
-// inShell is the error of a request of a verb, with the remedy as a shell has it.
+// inShell returns the error of a verb's request, with the remedy as a shell command.
 func (v *ctlVerb) inShell(e *control.Error) *control.Error {
 	out := *e
 	if e.Code == "token" {
-		out.Remedy = "give the one that the server printed, or that its --token-file holds, with --console-token; or its --port-file"
+		out.Remedy = "give the token that the server printed, or that its --token-file holds, with --console-token; or give its --port-file"
 		return &out
 	}
 	out.Remedy = strings.ReplaceAll(out.Remedy, "GET / lists the paths", `"tabletop ctl help" lists the verbs`)
@@ -89,7 +89,7 @@ func (v *ctlVerb) inShell(e *control.Error) *control.Error {
 	return &out
 }
 
-// says is the command for a method and a path.
+// says returns the command for a method and a path.
 func (v *ctlVerb) says(method, path string) (string, bool) {
 	pattern, _, _ := strings.Cut(v.path, "?")
 	if method != v.method {

@@ -73,7 +73,7 @@ func TestCtl_Pages(t *testing.T) {
 	_ = resp.Body.Close()
 	count := func(out string) int { return len(regexp.MustCompile(`"S": "k\d{4}"`).FindAllString(out, -1)) }
 	out := ctl(t, s, exitEqual, "items", "orders")
-	m := regexp.MustCompile(`there are more: add (cursor=\S+) to go on, or --all\n$`).FindStringSubmatch(out)
+	m := regexp.MustCompile(`there are more: add (cursor=\S+) to continue, or --all\n$`).FindStringSubmatch(out)
 	if m == nil || count(out) != 100 || strings.Index(out, `"cursor"`) < strings.Index(out, `"items"`) {
 		t.Fatalf("%d items:\n%.300s\n…%s", count(out), out, out[max(0, len(out)-300):])
 	}
@@ -96,7 +96,7 @@ func TestCtl_Pages(t *testing.T) {
 	if out := ctl(t, s, exitEqual, "requests", "operation=CreateTable", "endpoint=dynamodb"); strings.Count(out, `"id":`) != 1 {
 		t.Error(out)
 	}
-	if out := ctl(t, s, exitEqual, "requests", "endpoint=bigtable", "limit=1"); !regexp.MustCompile(`there are more: add before=\d+ to go on, or --all\n$`).MatchString(out) {
+	if out := ctl(t, s, exitEqual, "requests", "endpoint=bigtable", "limit=1"); !regexp.MustCompile(`there are more: add before=\d+ to continue, or --all\n$`).MatchString(out) {
 		t.Error(out)
 	}
 }
@@ -145,14 +145,14 @@ func TestCtl_Words(t *testing.T) {
 		{[]string{"mend", "dynamodb/7"}, `there is no fault "dynamodb/7": "tabletop ctl faults" lists them`},
 		{[]string{"rows", "orders"}, `the rows of DynamoDB's table orders are in Bigtable's table tabletop/ddb.orders-`},
 		{[]string{"dump", "none"}, `"tabletop ctl tables" lists the tables of both endpoints`},
-		{[]string{"rows", "t", "filter={}", "filter={}"}, `filter is there 2 times`},
+		{[]string{"rows", "t", "filter={}", "filter={}"}, `filter is given 2 times`},
 		{[]string{"requests", "endpoint=ddb"}, `endpoint is "ddb", want bigtable or dynamodb: see "tabletop ctl help requests"`},
 		{[]string{"requests", "kind=x"}, `requests takes [NAME=VALUE...] (1 argument given); NAME=VALUE sets endpoint, operation,`},
 		{[]string{"fault", `{"endpoint":"bigtable","method":"ReadRow","effect":"fail","code":"UNAVAILABLE"}`}, `nearest to ReadRows: see "tabletop ctl help fault"`},
-		{[]string{"info", "--console-token", "wrong"}, "give the one that the server printed, or that its --token-file holds, with --console-token"},
+		{[]string{"info", "--console-token", "wrong"}, "give the token that the server printed, or that its --token-file holds, with --console-token"},
 		{[]string{"info", "--nothing", "x"}, "unknown flag --nothing"},
 		{[]string{"advance", "--", "-1h"}, `advance is "-1h"`},
-		{[]string{"info", "--all"}, "there is no more for --all"},
+		{[]string{"info", "--all"}, "info does not take --all"},
 		{[]string{"info", "--console-url", "127.0.0.1:8088"}, `"127.0.0.1:8088" is not the address of a server; expected one such as http://127.0.0.1:8088`},
 		{[]string{"restore", ""}, "restore takes NAME (an empty argument given)"},
 		{[]string{"resume"}, "no test is paused"},
@@ -200,7 +200,7 @@ func TestCtl_PortFile(t *testing.T) {
 	if code := s.end(t, syscall.SIGTERM); code != exitEqual {
 		t.Errorf("the server ends with %d", code)
 	}
-	if out, code := tabletop(t, "ctl", "--port-file", file, "--wait", "0s", "info"); code != exitEnvironment || !strings.Contains(out, "is a server running that was started with it?") {
+	if out, code := tabletop(t, "ctl", "--port-file", file, "--wait", "0s", "info"); code != exitEnvironment || !strings.Contains(out, "is the server running, and was it started with this file?") {
 		t.Errorf("it exits %d: %s", code, out)
 	}
 	if err := os.WriteFile(file, text, 0o600); err != nil {

@@ -62,17 +62,16 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	if !equal {
 		return &exitError{code: exitDifferences}
 	}
-	_, _ = fmt.Fprintf(p.stdout, "All %d fixtures: what went in came back, from both endpoints.\n", len(subjects))
+	_, _ = fmt.Fprintf(p.stdout, "All %d fixtures: all items came back unchanged, from both endpoints.\n", len(subjects))
 	return nil
 }
 
-// write makes a folder of each fixture, all of them or, where one is there
-// already, none.
+// write creates a folder for each fixture, or none if one already exists.
 func (c *demoCommand) write(p *program, subjects []fixtures.Subject) error {
 	for _, s := range subjects {
 		dir := filepath.Join(c.Write, s.Name)
 		if _, err := os.Lstat(dir); err == nil {
-			return badInput("--write: %s is there already", dir)
+			return badInput("--write: %s already exists", dir)
 		}
 	}
 	for _, s := range subjects {
@@ -85,7 +84,7 @@ func (c *demoCommand) write(p *program, subjects []fixtures.Subject) error {
 	return nil
 }
 
-// printSubject shows what was proved of one fixture.
+// printSubject prints the results of one fixture.
 func (p *program) printSubject(s fixtures.Subject, r *report.Report) {
 	w := p.stdout
 	_, _ = fmt.Fprintf(w, "%s  %s\n", p.bold(s.Name), s.Title)

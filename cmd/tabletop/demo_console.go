@@ -16,13 +16,13 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// demoConsole is where the console of a demo listens; "" is none.
+// demoConsole is the listen address of a demo's console; "" disables it.
 type demoConsole listenAddress
 
-// anyPort is one that the system chooses.
+// anyPort lets the system choose the port.
 const anyPort = "127.0.0.1:0"
 
-// IsBool implements kong.BoolMapperValue: --console alone listens on a port that is free.
+// IsBool implements kong.BoolMapperValue: --console without a value listens on a free port.
 func (*demoConsole) IsBool() bool { return true }
 
 // Decode implements kong.MapperValue.
@@ -36,7 +36,8 @@ func (d *demoConsole) Decode(ctx *kong.DecodeContext) error {
 	return err
 }
 
-// consoleAddress is where a console listens that is asked for by a text: "true" is any port that is free, "" not at all.
+// consoleAddress returns the listen address for a flag's text: a free port for "true", none for
+// "".
 func consoleAddress(text string) (listenAddress, error) {
 	switch text {
 	case "true":
@@ -47,7 +48,7 @@ func consoleAddress(text string) (listenAddress, error) {
 	return parseListenAddress(text)
 }
 
-// Validate checks what flags cannot say alone.
+// Validate checks combinations of flags.
 func (c *demoCommand) Validate() error {
 	switch {
 	case c.Console == "" && (c.ConsoleFile != "" || c.PortFile != ""):
@@ -60,8 +61,8 @@ func (c *demoCommand) Validate() error {
 	return nil
 }
 
-// hold serves all fixtures until ctx ends. They are of several times: nothing of them is removed for its age until
-// somebody asks for it.
+// hold serves all fixtures until ctx ends. Their data are of different times, so nothing
+// expires unless a user requests it.
 func (c *demoCommand) hold(ctx context.Context, p *program, subjects []fixtures.Subject) error {
 	with := beginning{fixtures: fixtures.Folder()}
 	sources := make([]*source.Source, len(subjects))
@@ -76,7 +77,7 @@ func (c *demoCommand) hold(ctx context.Context, p *program, subjects []fixtures.
 	with.load = func(ctx context.Context, l *lab.Lab) error {
 		for i, s := range subjects {
 			o := migrate.LoadOptions{Common: migrate.Common{Mappings: []*mapping.Mapping{with.mappings[i]}}}
-			// It is no client's: the first requests that are shown are those of who looks.
+			// Probe keeps these calls out of the list of requests.
 			r, err := migrate.Load(lab.Probe(ctx), l.Bigtable().Conn(), sources[i], o)
 			if err != nil {
 				return fmt.Errorf("fixture %s: %w", s.Name, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// dynamoDBFlags say how the DynamoDB endpoint behaves.
+// dynamoDBFlags configure the DynamoDB endpoint.
 type dynamoDBFlags struct {
 	Messages            messages      `help:"The wording of DynamoDB's validation errors: current (most regions since 2026-06) or classic. Default: current." placeholder:"current|classic"`
 	Auth                auth          `help:"How signatures are checked: any (a well-formed one is required), none, or strict (made with a key of --access-keys, and verified). Default: any; with --access-keys, strict." placeholder:"any|none|strict"`
@@ -24,7 +24,7 @@ type dynamoDBFlags struct {
 	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a shard of a stream takes changes before its children replace it. Default: 4h." default:"4h" placeholder:"DURATION"`
 	KinesisEndpoint     string        `name:"kinesis-endpoint" help:"Deliver the changes of tables with a Kinesis destination to this server (Kinesis API)." placeholder:"URL"`
 	KinesisDir          string        `name:"kinesis-dir" help:"Deliver them to files in this folder: one per stream, one record per line." placeholder:"DIR"`
-	Throttle            throttle      `help:"Throttle tables and global indexes by their throughput, as the service does; with =partitions also requests that use one partition key too much." placeholder:"tables|partitions"`
+	Throttle            throttle      `help:"Throttle tables and global indexes by their throughput, as the service does; with =partitions, also throttle requests to overused partition keys." placeholder:"tables|partitions"`
 	StreamRetention     time.Duration `name:"stream-retention" help:"How long a stream keeps a change, and how long a disabled stream can be read. Default: 24h." default:"24h" placeholder:"DURATION"`
 	Buckets             string        `help:"Folder whose subfolders act as S3 buckets: exports write to them, imports read from them. Default: exports and imports are rejected." placeholder:"DIR"`
 	TableDelay          time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: 0s." placeholder:"DURATION"`
@@ -38,7 +38,7 @@ const (
 	messagesClassic messages = "classic"
 )
 
-// auth is one of the three; "" is authAny, or authStrict where keys are known.
+// auth is one of the three modes; "" is authAny, or authStrict if keys are known.
 type auth string
 
 const (
@@ -55,7 +55,7 @@ const (
 	throttlePartitions throttle = "partitions"
 )
 
-// IsBool implements kong.BoolMapperValue: --throttle alone is throttleTables.
+// IsBool implements kong.BoolMapperValue: --throttle without a value is throttleTables.
 func (*throttle) IsBool() bool { return true }
 
 // Decode implements kong.MapperValue.
@@ -76,7 +76,7 @@ func (t *throttle) Decode(ctx *kong.DecodeContext) error {
 	return nil
 }
 
-// check finds what the flags cannot say alone or together.
+// check rejects invalid and contradicting flags.
 func (d *dynamoDBFlags) check(access accessFlags, mappings int) error {
 	switch d.Messages {
 	case "", messagesCurrent, messagesClassic:
@@ -104,7 +104,7 @@ func (d *dynamoDBFlags) check(access accessFlags, mappings int) error {
 		return errors.New("--kinesis-endpoint and --kinesis-dir exclude each other: changes are delivered once")
 	case d.IndexLag < 0:
 		return fmt.Errorf("--index-lag: %v must not be negative", d.IndexLag)
-	case d.StreamShardRotation == 0: // to the endpoint it is the default
+	case d.StreamShardRotation == 0: // the endpoint would use the default
 		return errors.New("--stream-shard-rotation: must be greater than 0s")
 	case d.StreamRetention == 0:
 		return errors.New("--stream-retention: must be greater than 0s")
@@ -114,7 +114,7 @@ func (d *dynamoDBFlags) check(access accessFlags, mappings int) error {
 	return nil
 }
 
-// secret says whether only those who know a key come in.
+// secret reports whether clients need a known key.
 func (d *dynamoDBFlags) secret(access accessFlags) bool {
 	return d.AccessKeys != "" || access.TokenFile != ""
 }
@@ -122,8 +122,8 @@ func (d *dynamoDBFlags) secret(access accessFlags) bool {
 // tokenKeyID is the access key whose secret is the token of --token-file.
 const tokenKeyID = "tabletop"
 
-// announced is what the ready line says of the endpoint where it is not as by default: what
-// surprises who has forgotten the flag, or the file or environment it came from.
+// announced returns the settings for the ready line that differ from the defaults: a flag, file
+// or environment variable may have been forgotten.
 func (d *dynamoDBFlags) announced() string {
 	text := ""
 	for _, on := range []struct{ value, does string }{
@@ -139,14 +139,13 @@ func (d *dynamoDBFlags) announced() string {
 	return text
 }
 
-// dynamoDBFlag is the flag that sets an option of the endpoint.
+// dynamoDBFlag maps options of the endpoint to their flags.
 var dynamoDBFlag = map[string]string{
 	"KinesisEndpoint": "--kinesis-endpoint", "KinesisDir": "--kinesis-dir", "StreamShards": "--stream-shards",
 	"StreamShardRotation": "--stream-shard-rotation", "StreamRetention": "--stream-retention",
 }
 
-// apply puts the flags into the options of the endpoint. token is that of
-// --token-file, or "".
+// apply sets the options of the endpoint from the flags. token is that of --token-file, or "".
 func (d *dynamoDBFlags) apply(o *facade.Options, token string) error {
 	if d.Messages == messagesClassic {
 		o.Messages = facade.MessagesClassic
@@ -174,8 +173,8 @@ func (d *dynamoDBFlags) apply(o *facade.Options, token string) error {
 	return nil
 }
 
-// readAccessKeys reads a file of lines ID SECRET. Empty lines and those that
-// begin with # are passed over. No error shows a secret.
+// readAccessKeys reads a file of lines ID SECRET. It skips empty lines and comments (#). No
+// error shows a secret.
 func readAccessKeys(file string) (map[string]string, error) {
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -192,7 +191,7 @@ func readAccessKeys(file string) (map[string]string, error) {
 			return nil, badInput("--access-keys: %s:%d: %d words; an access key and its secret are expected", file, n+1, len(fields))
 		}
 		if _, twice := keys[fields[0]]; twice {
-			return nil, badInput("--access-keys: %s:%d: the access key %s is there twice", file, n+1, fields[0])
+			return nil, badInput("--access-keys: %s:%d: access key %s is listed twice", file, n+1, fields[0])
 		}
 		keys[fields[0]] = fields[1]
 	}

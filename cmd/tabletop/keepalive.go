@@ -7,22 +7,22 @@ import (
 	"google.golang.org/grpc/keepalive"
 )
 
-// How the client library of Cloud Bigtable pings, which its servers take.
+// The ping settings of Cloud Bigtable's client library, which its servers accept.
 const (
 	cloudPingAfter = 30 * time.Second
 	pingPatience   = 10 * time.Second
 )
 
-// leastPingAfter is how often gRPC lets a client ping at most.
+// leastPingAfter is the shortest ping interval that gRPC allows.
 const leastPingAfter = 10 * time.Second
 
-// findDead ends a connection over which nothing comes any more, so that the next call
-// makes another: without it one that a machine in between forgot is kept for ever.
+// findDead closes a connection that no longer receives anything, so that the next call
+// opens another: otherwise a connection that a middlebox dropped is kept forever.
 //
-// Servers of gRPC end a connection with ENHANCE_YOUR_CALM at the third ping within five
-// minutes between which they have sent nothing, and at pings without a call; some have
-// it otherwise. So one that is not Cloud Bigtable is pinged during calls alone, and not
-// more than twice before a call without an answer ends, which timeout is.
+// gRPC servers close a connection with ENHANCE_YOUR_CALM after a third ping within five
+// minutes without sending data, and after pings without a call; some are configured
+// differently. So other servers than Cloud Bigtable are pinged only during calls, and at
+// most twice within timeout, the deadline of an unanswered call.
 func findDead(cloud bool, timeout time.Duration) grpc.DialOption {
 	if cloud {
 		return grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: cloudPingAfter, Timeout: pingPatience, PermitWithoutStream: true})

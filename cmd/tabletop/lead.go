@@ -12,12 +12,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// leadFile, in the folder of --data, has how far the clock was moved ahead of the machine's, as a
-// duration. What is stored begins and ends at times of that clock: behind it, what was
-// READY would be CREATING again, and what other clusters have seen be on its way.
+// leadFile, in the folder of --data, holds how far the clock was moved ahead of the machine's,
+// as a duration. Stored resources have times of that clock: with an earlier clock, READY
+// resources would be CREATING again, and replicated writes would be pending again.
 const leadFile = "clock-lead"
 
-// takeLead moves the clock as far ahead as it was when the data was served last.
+// takeLead moves the clock ahead as far as when the data was last served.
 func (s *serving) takeLead() error {
 	name := filepath.Join(s.command.Data, leadFile)
 	text, err := os.ReadFile(name)
@@ -29,20 +29,20 @@ func (s *serving) takeLead() error {
 	}
 	lead, err := time.ParseDuration(strings.TrimSpace(string(text)))
 	if err != nil {
-		return badInput("--data: %s: %q is not how far the clock is ahead, want a duration such as 25h0m0s", name, text)
+		return badInput("--data: %s: %q is not the lead of the clock, want a duration such as 25h0m0s", name, text)
 	}
 	s.clock.Advance(lead)
 	return nil
 }
 
-// lead is how far the clock is ahead of the machine's; 0: it is not.
+// lead returns how far the clock is ahead of the machine's, or 0.
 func (s *serving) lead() time.Duration {
 	return max(0, s.clock.Now().Sub(clock.New().Now()).Round(time.Millisecond))
 }
 
-// keepLead keeps that for the next start.
+// keepLead saves the lead for the next start.
 func (s *serving) keepLead() error {
-	s.leads.Lock() // requests may move the clock at once
+	s.leads.Lock() // concurrent requests may move the clock
 	defer s.leads.Unlock()
 	name := filepath.Join(s.command.Data, leadFile)
 	lead := s.lead()
@@ -58,7 +58,7 @@ func (s *serving) keepLead() error {
 		err = os.Rename(name+".new", name)
 	}
 	if err != nil {
-		return fmt.Errorf("the clock is moved, and will not be so after a restart: %w", err)
+		return fmt.Errorf("the clock is moved, but will not be after a restart: %w", err)
 	}
 	return nil
 }

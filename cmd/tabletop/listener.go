@@ -11,21 +11,19 @@ import (
 	"sync/atomic"
 )
 
-// trackedListener is a listener that knows its connections, so that a stop waits for
-// requests alone, and not for clients that hold a connection and send nothing, or
-// half of a request.
+// trackedListener tracks its connections, so that a stop waits only for requests, and not for
+// idle clients or incomplete requests.
 type trackedListener struct {
 	net.Listener
-	greeting int // bytes after which a connection counts as asked; 0: the handler says so
+	greeting int // bytes after which a connection counts as having a request; 0: the handler decides
 
 	mu       sync.Mutex
 	conns    map[*trackedConn]bool
 	stopping bool
 }
 
-// http2Greeting is what a client of HTTP/2 sends before any request: the preface
-// and the head of its settings. Until then package grpc can neither drain a
-// connection nor end it.
+// http2Greeting is the size of what an HTTP/2 client sends before any request: the preface and
+// the head of its settings. Before that, package grpc can neither drain nor close a connection.
 const http2Greeting = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + 9
 
 func newTrackedListener(l net.Listener, greeting int) *trackedListener {
@@ -49,19 +47,19 @@ func (d *trackedListener) Accept() (net.Conn, error) {
 		if !stopping {
 			return c, nil
 		}
-		_ = accepted.Close() // it asked nothing yet
+		_ = accepted.Close() // it has no request yet
 	}
 }
 
-// cut closes the connections on which no request stands that has wholly arrived,
-// or all of them, and those that come from now on.
+// cut closes the connections without a complete request, or all connections, and all later
+// ones.
 func (d *trackedListener) cut(all bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stopping = true
 	for c := range d.conns {
 		if all || !c.asked.Load() {
-			_ = c.Conn.Close() // who holds it closes it again
+			_ = c.Conn.Close() // its owner closes it again
 		}
 	}
 }
@@ -70,8 +68,8 @@ func (d *trackedListener) cut(all bool) {
 type trackedConn struct {
 	net.Conn
 	listener *trackedListener
-	greeting int         // bytes that are still to come; only Read has it
-	asked    atomic.Bool // a request that has wholly arrived may stand on it
+	greeting int         // pending bytes; used only by Read
+	asked    atomic.Bool // it may have a complete request
 }
 
 // Read implements net.Conn.
@@ -93,7 +91,7 @@ func (c *trackedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// trackedConnOf is the connection of an endpoint under one that may be encrypted.
+// trackedConnOf returns the endpoint's connection inside a possibly encrypted one.
 func trackedConnOf(c net.Conn) *trackedConn {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()
@@ -101,8 +99,8 @@ func trackedConnOf(c net.Conn) *trackedConn {
 	return c.(*trackedConn)
 }
 
-// arrivals marks the connections of a server of HTTP on which a request has wholly
-// arrived. It is the server's handler, in front of its own.
+// arrivals is an HTTP handler that marks connections with a complete request, and calls the
+// server's own handler.
 type arrivals struct{ http.Handler }
 
 type arrivalsKey struct{}
@@ -112,7 +110,7 @@ func withTrackedConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, arrivalsKey{}, trackedConnOf(c))
 }
 
-// idle is a server's ConnState: an answered request is none.
+// idle is a server's ConnState: it marks a connection without a pending request.
 func (arrivals) idle(c net.Conn, state http.ConnState) {
 	if state == http.StateIdle {
 		trackedConnOf(c).asked.Store(false)
@@ -125,13 +123,13 @@ func (a arrivals) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Body == http.NoBody {
 		c.asked.Store(true)
 	} else {
-		r = r.WithContext(r.Context()) // the server looks at the body of its own
+		r = r.WithContext(r.Context()) // the server uses the original body
 		r.Body = arrivingBody{r.Body, c}
 	}
 	a.Handler.ServeHTTP(w, r)
 }
 
-// arrivingBody is the body of a request, whose end is the end of its arrival.
+// arrivingBody is the body of a request; the request is complete at its end.
 type arrivingBody struct {
 	io.ReadCloser
 	conn *trackedConn

@@ -133,7 +133,7 @@ func stopTwice(t *testing.T, args ...string) *os.ProcessState {
 	if err := mutate(t.Context(), conn, "t", "row"); err != nil { // the call before it is there
 		t.Fatal(err)
 	}
-	for _, want := range []string{"tabletop: waiting for requests in flight, 24h0m0s at most; Ctrl-C ends them at once\n", ""} {
+	for _, want := range []string{"tabletop: waiting for requests in flight, at most 24h0m0s; Ctrl-C ends them at once\n", ""} {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}

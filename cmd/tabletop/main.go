@@ -8,13 +8,13 @@
 //	tabletop migrate plan     show what a load would create, and what survives
 //	tabletop migrate load     write an export to a Bigtable
 //	tabletop migrate verify   compare an export with its rows in Bigtable
-//	tabletop migrate lint     judge a mapping and its data by the design guides
+//	tabletop migrate lint     check a mapping and its data against the design guides
 //	tabletop migrate diff     compare two exports or tables
 //	tabletop migrate reverse  write rows as an export
 //
-// It exits 0 when all is well and what was compared is equal, 1 when there are
-// differences, 2 for a bad input, mapping or flag, and 3 when the environment
-// is at fault: a port in use, a disk, a server that does not answer.
+// It exits 0 on success and if the compared data is equal, 1 if there are
+// differences, 2 for a bad input, mapping or flag, and 3 for a fault of the
+// environment: a port in use, a full disk, a server that does not answer.
 //
 // Flags can also be set in the environment (TABLETOP_PROJECT for --project)
 // and in a JSON or YAML file (--config). A flag takes precedence over the
@@ -48,16 +48,16 @@ const (
 	exitDifferences = 1
 	exitBadInput    = 2 // input, mapping or flags
 	exitEnvironment = 3
-	exitSignaled    = 128 // and the signal's number, as a shell says it
+	exitSignaled    = 128 // plus the signal's number, as in a shell
 )
 
-// exitError is an error that knows its exit code.
+// exitError is an error with its exit code.
 type exitError struct {
 	code int
-	err  error // nil: everything was said already
+	err  error // nil: already reported
 }
 
-// Error returns the text of the error inside.
+// Error returns the text of the wrapped error.
 func (e *exitError) Error() string {
 	if e.err == nil {
 		return ""
@@ -65,26 +65,26 @@ func (e *exitError) Error() string {
 	return e.err.Error()
 }
 
-// Unwrap returns the error inside.
+// Unwrap returns the wrapped error.
 func (e *exitError) Unwrap() error { return e.err }
 
-// unfinished is an error that left something half done, and how to go on.
+// unfinished is the error of interrupted work, with advice on how to continue.
 type unfinished struct {
 	err    error
 	advice string
 }
 
-// Error returns the text of the error inside, and the advice.
+// Error returns the text of the wrapped error, and the advice.
 func (u *unfinished) Error() string { return u.err.Error() + "; " + u.advice }
 
-// Unwrap returns the error inside.
+// Unwrap returns the wrapped error.
 func (u *unfinished) Unwrap() error { return u.err }
 
 func badInput(format string, args ...any) error {
 	return &exitError{exitBadInput, fmt.Errorf(format, args...)}
 }
 
-// commonFlags are those of every command.
+// commonFlags are the flags of every command.
 type commonFlags struct {
 	Config  kong.ConfigFlag  `help:"Read flags from a JSON or YAML file ($$TABLETOP_CONFIG)." placeholder:"FILE" env:"-"`
 	Version kong.VersionFlag `help:"Print the version and exit." env:"-"`
@@ -108,16 +108,16 @@ type command struct {
 	} `cmd:"" help:"Move DynamoDB data to Bigtable and verify the result."`
 }
 
-// serveAlone is the command line of which serve is all that matters: reading
-// the flags of all commands costs more than opening a store.
+// serveAlone is the command line with only serve: reading the flags of all commands costs more
+// time than opening a store.
 type serveAlone struct {
 	commonFlags
 
 	Serve serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
 }
 
-// grammar returns what args are to be parsed by. A configuration file may name
-// the flags of any command, and is checked against all.
+// grammar returns the grammar for args. With a configuration file it has all commands, since
+// the file may set the flags of any of them.
 func grammar(args []string) any {
 	isConfig := func(arg string) bool { return strings.HasPrefix(arg, "--config") }
 	if len(args) > 0 && args[0] == "serve" && !slices.ContainsFunc(args, isConfig) {
@@ -126,14 +126,14 @@ func grammar(args []string) any {
 	return &command{}
 }
 
-// program is what a command has of the world around it.
+// program is the environment of a command.
 type program struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	// progress and color say whether a person watches stderr and stdout.
+	// progress and color report whether stderr and stdout are terminals.
 	progress, color bool
-	// alone says that the process is there for this program, which may set up
-	// what belongs to the process.
+	// alone means that the process runs only this program, which may change settings of the
+	// process.
 	alone bool
 }
 
@@ -146,11 +146,11 @@ func main() {
 		color:    isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("NO_COLOR") == "",
 		alone:    true,
 	}
-	deaf := signal.Ignored(os.Interrupt) // as of a command in the background of a script
+	deaf := signal.Ignored(os.Interrupt) // as for a background command of a script
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() {
 		stop()    // a second signal ends the process at once
-		if deaf { // to ignore it again is not to end
+		if deaf { // ignoring it again would not end it
 			again := make(chan os.Signal, 1)
 			signal.Notify(again, os.Interrupt)
 			<-again
@@ -162,13 +162,13 @@ func main() {
 	os.Exit(code)
 }
 
-// output is a writer that keeps its first error, so that what prints need not look.
+// output is a writer that keeps its first error, so that callers need not check.
 type output struct {
 	io.Writer
 	err error
 }
 
-// Write writes, unless a write before it failed.
+// Write writes, unless an earlier write failed.
 func (o *output) Write(text []byte) (int, error) {
 	if o.err != nil {
 		return 0, o.err
@@ -178,8 +178,8 @@ func (o *output) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// run runs a command line and returns the exit code. What was to be printed and
-// could not be is a fault of the environment: nobody has read it.
+// run runs a command line and returns the exit code. Output that could not be written is a
+// fault of the environment.
 func (p *program) run(ctx context.Context, args []string) int {
 	out := &output{Writer: p.stdout}
 	p.stdout = out
@@ -190,10 +190,10 @@ func (p *program) run(ctx context.Context, args []string) int {
 	return code
 }
 
-// exited is the exit code with which kong ends --help and --version.
+// exited is the exit code of kong for --help and --version.
 type exited int
 
-// parser returns what parses a command line by a grammar.
+// parser returns a parser for a grammar.
 func (p *program) parser(ctx context.Context, grammar any) (*kong.Kong, error) {
 	return kong.New(grammar,
 		kong.Name("tabletop"),
@@ -211,7 +211,8 @@ func (p *program) parser(ctx context.Context, grammar any) (*kong.Kong, error) {
 	)
 }
 
-// command runs a command line, and returns the exit code if all can be printed.
+// command runs a command line, and returns the exit code, provided that its output can be
+// printed.
 func (p *program) command(ctx context.Context, args []string) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -253,7 +254,7 @@ func (p *program) command(ctx context.Context, args []string) (code int) {
 	return exitEqual
 }
 
-// exitCode is the exit code of a command that ends with err.
+// exitCode returns the exit code for err.
 func exitCode(err error) int {
 	if err == nil {
 		return exitEqual

@@ -372,7 +372,7 @@ func TestServe_TTL(t *testing.T) {
 			break
 		}
 	}
-	if code := s.end(t, syscall.SIGTERM); code != 0 || !strings.HasSuffix(s.stderr.String(), "deleted items whose time to live is over\" items=1\n") {
+	if code := s.end(t, syscall.SIGTERM); code != 0 || !strings.HasSuffix(s.stderr.String(), "deleted expired items\" items=1\n") {
 		t.Errorf("exit code %d\n%s", code, s.stderr)
 	}
 }

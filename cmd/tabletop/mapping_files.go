@@ -9,39 +9,39 @@ import (
 	"strings"
 )
 
-// tableInName stands in the name of a mapping file for that of a table.
+// tableInName is the placeholder for a table's name in the name of a mapping file.
 const tableInName = "{table}"
 
-// forceFlag lets an inferred mapping take the place of one that is there, which
-// somebody may have worked on: other outputs can be had again.
+// forceFlag lets an inferred mapping overwrite an existing one, which may have been edited.
+// Other outputs can be recreated.
 type forceFlag struct {
 	Force bool `help:"Overwrite another mapping in the file. Default: this is an error."`
 }
 
-// mappingFiles are inferred mappings, by the files that they go to.
+// mappingFiles are inferred mappings, by their output files.
 type mappingFiles map[string][]byte
 
-// add adds the mapping of one table. The Bigtable table's name can name a file;
-// that of the source may not.
+// add adds the mapping of one table. The file is named by the Bigtable table, whose name is
+// always a valid file name.
 func (f mappingFiles) add(name, target string, text []byte) {
 	f[strings.ReplaceAll(name, tableInName, target)] = text
 }
 
-// check refuses files, which flag names, that hold something else.
+// check rejects files that exist with other content; flag names them.
 func (f *forceFlag) check(flag string, files mappingFiles) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		info, err := os.Stat(name)
 		if f.Force || err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-			continue // what cannot be written is told when it is
+			continue // unwritable files are reported when they are written
 		}
 		if was, err := os.ReadFile(name); err != nil || !bytes.Equal(was, files[name]) {
-			return badInput("%s %s: the file holds something else, which would be gone: name another file, or --force", flag, name)
+			return badInput("%s %s: the file has other content, which would be lost: name another file, or use --force", flag, name)
 		}
 	}
 	return nil
 }
 
-// write writes the files that flag names.
+// write writes the files; flag names them.
 func (f mappingFiles) write(flag string) error {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		if err := os.WriteFile(name, f[name], 0o666); err != nil {

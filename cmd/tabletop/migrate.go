@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// inputFlags say what is read.
+// inputFlags name the input.
 type inputFlags struct {
 	Path        string `arg:"" optional:"" help:"The same as --source." placeholder:"PATH"`
 	Source      string `help:"The data: an export to S3 with the incremental exports after it, JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, or a folder of such pages or part files; uncompressed, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
@@ -31,8 +31,8 @@ type inputFlags struct {
 	csvFlags
 }
 
-// validateInput takes the path for the source; it wins over one that the
-// environment or a file names.
+// validateInput uses the path argument as the source; it overrides one from the environment or
+// a file.
 func (f *inputFlags) validateInput(args *kong.Context) error {
 	both := slices.ContainsFunc(args.Path, func(p *kong.Path) bool { return p.Flag != nil && p.Flag.Name == "source" && !p.Resolved })
 	switch {
@@ -46,7 +46,7 @@ func (f *inputFlags) validateInput(args *kong.Context) error {
 	return nil
 }
 
-// mappingFlags say how what is read is laid out.
+// mappingFlags select the mapping.
 type mappingFlags struct {
 	Mapping []string `default:"auto" help:"How items become rows: a mapping file (repeatable), or auto: the mapping of a fixture folder, or one inferred from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none"`
 }
@@ -58,28 +58,28 @@ func (f *mappingFlags) validateMapping() error {
 	return nil
 }
 
-// mappingAuto stands for no mapping file.
+// mappingAuto selects no mapping file.
 const mappingAuto = "auto"
 
 func (f *mappingFlags) auto() bool { return len(f.Mapping) == 0 || f.Mapping[0] == mappingAuto }
 
-// sourceFlags are the flags of commands that lay an input out and report.
+// sourceFlags are the flags of commands that lay out an input and report.
 type sourceFlags struct {
 	inputFlags
 	mappingFlags
 	reportFlags
 }
 
-// Validate checks what flags cannot say alone.
+// Validate checks combinations of flags.
 func (f *sourceFlags) Validate(args *kong.Context) error {
 	return errors.Join(f.validateInput(args), f.validateMapping(), f.validateReports())
 }
 
-// csvFlags say how a CSV input is written.
+// csvFlags describe the form of a CSV input.
 type csvFlags struct {
 	CSVDelimiter   string   `name:"csv-delimiter" help:"The delimiter of a CSV input. Default: a comma; a tab for .tsv." placeholder:"CHARACTER"`
 	CSVHeader      []string `name:"csv-header" help:"The columns of a CSV input without a header: NAME or NAME:TYPE, separated by commas." placeholder:"NAME:TYPE"`
-	CSVRagged      bool     `name:"csv-ragged" help:"Read records of a CSV input that are shorter than the header, whose last attributes are absent, and ignore empty cells at the end."`
+	CSVRagged      bool     `name:"csv-ragged" help:"Accept records of a CSV input that are shorter than the header (their last attributes are absent), and ignore empty cells at the end."`
 	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"Meaning of an empty quoted cell of a CSV input: value (empty text) or absent. Default: value." placeholder:"value|absent"`
 }
 
@@ -121,8 +121,8 @@ func (f *inputFlags) open(m mappingFlags) (*source.Source, []*mapping.Mapping, e
 	return src, mappings, nil
 }
 
-// input recognizes what is verified or linted: a fixture as a whole, or a source of
-// so many tables, with the mappings that are named for it.
+// input opens the input of verify or lint: a whole fixture, or a source with its number of
+// tables and the given mappings.
 func (f *sourceFlags) input() (in migrate.Input, mappings []*mapping.Mapping, tables int, err error) {
 	if !isFixture(f.Source) {
 		src, mappings, err := f.open(f.mappingFlags)
@@ -132,7 +132,7 @@ func (f *sourceFlags) input() (in migrate.Input, mappings []*mapping.Mapping, ta
 		return migrate.OfSource(src), mappings, len(src.Tables), nil
 	}
 	if !f.auto() || f.Key != "" || f.Table != "" || f.TableSchema != "" {
-		return in, nil, 0, badInput("--source %s is a fixture, which brings its own mapping, key and schema: --mapping, --key, --table and --table-schema are for inputs", f.Source)
+		return in, nil, 0, badInput("--source %s is a fixture with its own mapping, key and schema: --mapping, --key, --table and --table-schema are for other inputs", f.Source)
 	}
 	return migrate.OfFixture(os.DirFS(f.Source)), nil, 0, nil
 }
@@ -140,7 +140,7 @@ func (f *sourceFlags) input() (in migrate.Input, mappings []*mapping.Mapping, ta
 // isFixture reports whether a folder is a fixture rather than an export.
 func isFixture(dir string) bool { return fixtures.Is(os.DirFS(dir)) }
 
-// inFixture names the files of a fixture folder as they are from here.
+// inFixture makes the paths in a fixture's error relative to the current folder.
 func inFixture(dir string, err error) error {
 	if !isFixture(dir) {
 		return err
@@ -158,7 +158,7 @@ func inFixture(dir string, err error) error {
 	return err
 }
 
-// asInputError gives err the exit code of a bad input, if that is what it is.
+// asInputError gives err the exit code of a bad input if it is one.
 func asInputError(err error) error {
 	if err == nil {
 		return nil
@@ -173,24 +173,23 @@ func asInputError(err error) error {
 	return err
 }
 
-// memoryGoal is what a migration keeps its memory near, however large the
-// source, unless GOMEMLIMIT or GOGC say otherwise.
+// memoryGoal is the approximate memory of a migration, however large the source, unless
+// GOMEMLIMIT or GOGC override it.
 const (
 	memoryGoal       = 320 << 20
 	relaxedGCPercent = 300
 )
 
-// relaxGC lets the process take memory up to memoryGoal before it collects garbage
-// often. It is the first step of each command that works on a source.
+// relaxGC lets the process use memory up to memoryGoal before it collects garbage often. Each
+// command with a source calls it first.
 func relaxGC() {
 	if os.Getenv("GOMEMLIMIT") == "" && os.Getenv("GOGC") == "" {
 		debug.SetMemoryLimit(memoryGoal)
-		debug.SetGCPercent(relaxedGCPercent) // what is below the goal need not be collected often
+		debug.SetGCPercent(relaxedGCPercent) // below the goal, collect rarely
 	}
 }
 
-// common are the options of all commands that work on a source: the clocks of this
-// machine.
+// common returns the options of all commands with a source: the clocks of this machine.
 func common(mappings []*mapping.Mapping) migrate.Common {
 	start := time.Now()
 	return migrate.Common{
@@ -199,7 +198,7 @@ func common(mappings []*mapping.Mapping) migrate.Common {
 	}
 }
 
-// sleep waits, unless ctx ends.
+// sleep waits, unless ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -25,7 +25,7 @@ type diffCommand struct {
 	reportFlags
 }
 
-// Validate checks what flags cannot say alone.
+// Validate checks combinations of flags.
 func (c *diffCommand) Validate() error {
 	if c.Source != "" {
 		c.Sides, c.Source = append([]string{c.Source}, c.Sides...), ""
@@ -108,8 +108,8 @@ func (c *diffCommand) side(ctx context.Context, text string, m *mapping.Mapping)
 	return side, t.close, nil
 }
 
-// bigtableSide takes the name of a Bigtable, or of a table of one, apart. A path
-// that is there is none.
+// bigtableSide parses the name of a Bigtable, or of a table in one. An existing path is not
+// one.
 func bigtableSide(text string) (where, table string, found bool) {
 	if cloudInstance.MatchString(text) {
 		return text, "", true

@@ -21,12 +21,12 @@ import (
 
 type inferCommand struct {
 	inputFlags
-	Mapping string `help:"Complete this mapping file instead of finding one: list in each rule with \"*\" and no schema the attributes that its items have." placeholder:"FILE"`
+	Mapping string `help:"Complete this mapping file instead of finding one: give each rule that has \"*\" and no schema the attributes of its items." placeholder:"FILE"`
 	Output  string `help:"Write the mapping to a file; {table} in its name is replaced by the name of each table. Default: standard output, with the choices on standard error." short:"o" placeholder:"FILE"`
 	forceFlag
 }
 
-// Validate checks what flags cannot say alone.
+// Validate checks combinations of flags.
 func (c *inferCommand) Validate(args *kong.Context) error {
 	if err := c.validateInput(args); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (c *inferCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*inferCommand) Help() string {
-	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. With --mapping it completes an existing mapping: each rule with "*" gets a schema, the attributes that its items have. Faults of the file that this repairs do not stop it; the first is reported. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. What the data does not show, such as a key that the input does not declare, is a guess, with a warning. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
+	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. With --mapping it completes an existing mapping: each rule with "*" gets a schema with the attributes of its items. Faults of the file that this repairs do not stop it; the first is reported. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. A choice that the data does not determine, such as an undeclared key, is a guess, with a warning. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
 }
 
 // Run infers and writes the mappings.
@@ -48,7 +48,7 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 	}
 	src, mappings, err := c.open(given)
 	faulty, ok := errors.AsType[*mapping.SpecError](err)
-	if ok { // may be mended by what is to be inferred
+	if ok { // the inferred schema may repair it
 		mappings, src, err = c.openFaulty(err)
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 		}
 	}
 	if n := len(src.Tables); n > 1 && !strings.Contains(c.Output, tableInName) {
-		return badInput("--output: %s has %d tables: give --output with %s in the name, or take one by --table", c.Source, n, tableInName)
+		return badInput("--output: %s has %d tables: give --output with %s in the name, or select one with --table", c.Source, n, tableInName)
 	}
 	var o infer.Options
 	all := make([]*infer.Inferred, len(src.Tables)) // before anything is written
@@ -84,7 +84,7 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 		choices = p.stderr
 	}
 	if faulty != nil {
-		all[0].Warnings = append(all[0].Warnings, fmt.Sprintf("%s had faults, which the schemas of its rules mend: the first was %v", c.Mapping, faulty))
+		all[0].Warnings = append(all[0].Warnings, fmt.Sprintf("%s had faults that the inferred schemas repair: the first was %v", c.Mapping, faulty))
 	}
 	files := mappingFiles{}
 	texts := make([][]byte, len(all))
@@ -114,8 +114,8 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 	return files.write("--output")
 }
 
-// openFaulty opens the source with a mapping file that fault is wrong with, as far as
-// the file says which items its rules take. Else fault is the error.
+// openFaulty opens the source with a faulty mapping file, if the file still determines which
+// items its rules take. Otherwise it returns fault.
 func (c *inferCommand) openFaulty(fault error) ([]*mapping.Mapping, *source.Source, error) {
 	text, err := os.ReadFile(c.Mapping)
 	if err != nil {
@@ -139,7 +139,7 @@ type planCommand struct {
 	Report []string `help:"Also write the plan to files; text without a file goes to the terminal. May be repeated." placeholder:"text=FILE|json=FILE"`
 }
 
-// Validate checks what flags cannot say alone.
+// Validate checks combinations of flags.
 func (c *planCommand) Validate(args *kong.Context) error {
 	if err := errors.Join(c.validateInput(args), c.validateMapping(), validateReports(c.Report, "text", "json")); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (c *planCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*planCommand) Help() string {
-	return `Lays the whole input out and writes nothing: prints the Bigtable tables with their families and garbage collection, the continuous materialized views, how many items each rule takes, with the row key of one of them, the fidelity table, which says for each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost with the mapping's consent (lossy), and what else changes; and the items that the mapping cannot lay out, counted by what is wrong with them. Exits 0 when a load would succeed, 1 when it would refuse such items, 2 when the input or the mapping is at fault, 3 when the machine is.`
+	return `Lays out the whole input and writes nothing. It prints the Bigtable tables with their families and garbage collection, and the continuous materialized views. For each rule, it prints the number of items and an example row key. The fidelity table shows for each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost with the mapping's consent (lossy). Other changes follow, and the items that the mapping cannot lay out, counted by reason. Exits 0 when a load would succeed, 1 when it would refuse such items, 2 when the input or the mapping is at fault, 3 when the machine is.`
 }
 
 // Run prints the plan.
@@ -169,7 +169,7 @@ func (c *planCommand) Run(ctx context.Context, p *program) error {
 	_, _ = fmt.Fprint(p.stdout, plan.Text())
 	for _, to := range c.Report {
 		format, file, _ := strings.Cut(to, "=")
-		if file == "" { // it was printed
+		if file == "" { // already printed
 			continue
 		}
 		text := []byte(plan.Text())

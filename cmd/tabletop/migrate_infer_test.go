@@ -70,7 +70,7 @@ rules:
 	}
 	done := filepath.Join(dir, "done.yaml")
 	out, code := tabletop(t, "migrate", "infer", items, "--mapping", given, "-o", done)
-	if code != exitEqual || !strings.Contains(out, "warning: "+given+" had faults, which the schemas of its rules mend") || !strings.Contains(out, fault) {
+	if code != exitEqual || !strings.Contains(out, "warning: "+given+" had faults that the inferred schemas repair") || !strings.Contains(out, fault) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	if out, code := tabletop(t, "migrate", "verify", items, "--mapping", done); code != exitEqual {

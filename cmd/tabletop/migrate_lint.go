@@ -16,7 +16,7 @@ type lintCommand struct {
 	lintFlags
 }
 
-// Validate checks what flags cannot say alone.
+// Validate checks combinations of flags.
 func (c *lintCommand) Validate(args *kong.Context) error {
 	if err := errors.Join(c.sourceFlags.Validate(args), c.validateFailOn()); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (c *lintCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*lintCommand) Help() string {
-	return `Judges the mapping, the data, the access patterns and a trace of a fixture folder (mapping.yaml, source/, access/, trace/), or the data of an input, by the rules of docs/lint.md, which cite the published design guides. Nothing is written and no Bigtable is needed. Exits 0 when no finding has the level of --fail-on (default: lint=error) or worse, 1 when one does, 2 when the input or the mapping is at fault.`
+	return `Checks the mapping, the data, the access patterns and a trace of a fixture folder (mapping.yaml, source/, access/, trace/), or the data of an input, against the rules of docs/lint.md, which cite the published design guides. Nothing is written and no Bigtable is needed. Exits 0 when no finding has the level of --fail-on (default: lint=error) or worse, 1 when one does, 2 when the input or the mapping is at fault.`
 }
 
 // Run lints a fixture or an input.

@@ -27,14 +27,14 @@ type loadCommand struct {
 	Data       string `help:"Write to the data folder of a server that is not running." placeholder:"DIR"`
 	DeadLetter string `help:"If items cannot be loaded, write them here (position in the source, reason, contents) and load the rest. Default: the first such item fails the whole load." placeholder:"FILE"`
 	Remap      bool   `help:"Load into a table that has cells of the same items from another mapping, and leave those cells: reads may find both. Default: this is an error."`
-	Mix        bool   `help:"Load into a table that another source was loaded into (a later full export, or a source without a time). Attributes that only one of them has remain side by side. Default: this is an error."`
-	KeepWrites bool   `help:"Load into a table in which the DynamoDB endpoint has written since the last load. The items that it wrote stay as they are; those that it deleted come back. Default: this is an error."`
+	Mix        bool   `help:"Load into a table that another source was loaded into (a later full export, or a source without a time). Attributes that only one of the sources has stay side by side. Default: this is an error."`
+	KeepWrites bool   `help:"Load into a table in which the DynamoDB endpoint has written since the last load. The items that it wrote stay unchanged; those that it deleted come back. Default: this is an error."`
 	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it. With --part and --finish, the folder of all parts." placeholder:"FILE"`
 	Check      bool   `help:"Load nothing: check that the target can be used (instance, app profile, permissions, clock, families of the tables of --mapping and of their indexes) and print the result. Exits 0 if everything is right, else 3."`
 	Tablets    *int   `help:"Split new tables into N tablets at row keys of the data, so that several servers take rows from the start. Default: 1." placeholder:"N"`
 }
 
-// Validate checks what flags cannot say alone.
+// Validate checks combinations of flags.
 func (c *loadCommand) Validate(args *kong.Context) error {
 	if c.Target != "" && c.Data != "" {
 		return errors.New("--target and --data exclude each other")
@@ -64,15 +64,15 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 	return checkOutputs(outputs, slices.Concat(c.sourceFlags.inputs(), c.lintFlags.inputs(), c.connectFlags.inputs()))
 }
 
-// maxTablets bounds how often a table is cut when it is made.
+// maxTablets bounds the tablets of a new table.
 const maxTablets = 1000
 
 // Help is the long help of the command.
 func (*loadCommand) Help() string {
-	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that already existed. Incremental exports beside the full one bring a loaded table up to date: items they deleted are removed, with their entries in indexes; a table that a DynamoDB endpoint has written since is refused, and so is one that later exports were loaded into, or that has cells of a load which would hide those of this one (a source that tells no time, over an export). Nothing is compared: verify --against does that. Exits 0 when everything is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
+	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that already existed. Incremental exports beside the full one bring a loaded table up to date: items they deleted are removed, with their entries in indexes. Load refuses a table that a DynamoDB endpoint has written since, or that later exports were loaded into. It also refuses a table whose cells would hide the loaded ones (a source without a time, over an export). Nothing is compared: verify --against does that. Exits 0 when everything is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
 }
 
-// place tells the Bigtable that is written to from any other, for the checkpoint.
+// place identifies the target Bigtable, for the checkpoint.
 func (c *loadCommand) place() string {
 	if c.Data != "" {
 		return "data " + absolute(c.Data)
@@ -80,8 +80,7 @@ func (c *loadCommand) place() string {
 	return strings.TrimSpace("target " + c.Target + " " + c.Endpoint)
 }
 
-// interrupted says, of a load that a server, the machine or a person ended, how it
-// goes on.
+// interrupted adds advice on how to continue to the error of an interrupted load.
 func (c *loadCommand) interrupted(err error) error {
 	if exitCode(err) == exitBadInput || c.Target == targetEmbedded {
 		return err
@@ -92,17 +91,17 @@ func (c *loadCommand) interrupted(err error) error {
 	advice := "the checkpoint " + c.Checkpoint + " is kept: the same command continues from there"
 	if c.Checkpoint == "" {
 		advice = "the same command starts again, and writes what is missing (with --checkpoint FILE a load continues where it stopped)"
-	} else if _, statErr := os.Stat(c.Checkpoint); statErr != nil { // it came to none
+	} else if _, statErr := os.Stat(c.Checkpoint); statErr != nil { // not reached
 		advice = "the load had not reached its first checkpoint: the same command starts again"
 	}
 	return &unfinished{err, advice}
 }
 
-// patience is how long nothing is said of a server that does not answer.
+// patience is the time before an unanswered call is reported.
 const patience = 2 * time.Second
 
-// tellWaits sets a Waiting that tells a person of waits of some work for a place; done ends
-// what shows the progress.
+// tellWaits sets a Waiting that reports waits of the work for a place; done ends the display of
+// progress.
 func (p *program) tellWaits(into *func(migrate.Wait), place, work string, done func()) {
 	*into = func(w migrate.Wait) {
 		if text := waiting(place, work, w, time.Now()); text != "" {
@@ -112,16 +111,15 @@ func (p *program) tellWaits(into *func(migrate.Wait), place, work string, done f
 	}
 }
 
-// waiting says what a person should know of a wait that begins now, once for each
-// call; "" for nothing.
+// waiting returns the message for a wait that begins, once for each call; "" for none.
 func waiting(place, work string, w migrate.Wait, now time.Time) string {
-	if _, late := errors.AsType[*btclient.DeadlineError](w.Err); late { // it has taken its time before there was anything to wait for
-		return fmt.Sprintf("%s gives no answer (%v): it is asked again; Ctrl-C ends the %s at once", place, w.Err, work)
+	if _, late := errors.AsType[*btclient.DeadlineError](w.Err); late { // its deadline was a wait already
+		return fmt.Sprintf("%s gives no answer (%v): retrying; Ctrl-C ends the %s at once", place, w.Err, work)
 	}
 	if w.Spent >= patience || w.Spent+w.Next < patience {
 		return ""
 	}
-	return fmt.Sprintf("%s does not do what it is asked (%v): it is asked again for %v more, until %s; Ctrl-C ends the %s at once",
+	return fmt.Sprintf("%s fails (%v): retrying for %v more, until %s; Ctrl-C ends the %s at once",
 		place, w.Err, w.Left.Round(time.Second), now.Add(w.Left).Format(time.TimeOnly), work)
 }
 
@@ -164,7 +162,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 			return fmt.Errorf("--dead-letter: %w", createErr)
 		}
 		defer func() {
-			if code := exitCode(err); code != exitEqual && code != exitDifferences { // the load did not come to its end
+			if code := exitCode(err); code != exitEqual && code != exitDifferences { // the load was interrupted
 				letters.drop()
 			} else if keepErr := letters.keep(); keepErr != nil {
 				err = fmt.Errorf("--dead-letter: %w", keepErr)
@@ -178,7 +176,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		return migrate.FinishLoad(ctx, conn, src, o)
 	}
 	if !c.Finish {
-		prepared, err := migrate.Prepare(ctx, src, o) // before a store is opened: a refused load creates none
+		prepared, err := migrate.Prepare(ctx, src, o) // before a store is opened: a rejected load creates none
 		done()
 		if err != nil {
 			return asInputError(err)

@@ -74,12 +74,12 @@ func TestWaiting(t *testing.T) {
 			told = append(told, text)
 		}
 	}
-	const want = "target 127.0.0.1:18088 does not do what it is asked (connection refused): it is asked again for 24s more, until 14:03:25; Ctrl-C ends the load at once"
+	const want = "target 127.0.0.1:18088 fails (connection refused): retrying for 24s more, until 14:03:25; Ctrl-C ends the load at once"
 	if len(told) != 1 || told[0] != want {
 		t.Errorf("it says %q, want %q", told, want)
 	}
 	late := fmt.Errorf("writing to table t: %w", &btclient.DeadlineError{Server: "h:1", Call: "MutateRows", After: 10 * time.Second})
-	const asked = "target 127.0.0.1:18088 gives no answer (writing to table t: no answer from h:1 to MutateRows for 10s): it is asked again; Ctrl-C ends the load at once"
+	const asked = "target 127.0.0.1:18088 gives no answer (writing to table t: no answer from h:1 to MutateRows for 10s): retrying; Ctrl-C ends the load at once"
 	if text := waiting("target 127.0.0.1:18088", "load", migrate.Wait{Err: late, Next: 100 * time.Millisecond, Left: all}, now); text != asked {
 		t.Errorf("of a call that has taken its time it says %q, want %q", text, asked)
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// partFlags say which part of the work is done, and how fast.
+// partFlags select a part of the work, and limit its speed.
 type partFlags struct {
 	Part             partOfN `help:"Do the I-th of N parts of the work (split by the data files of an export). Each part runs in a process of its own, in any order, with the same --checkpoint folder. Needs --mapping FILE." placeholder:"I/N"`
 	Finish           bool    `help:"After all parts: check that they are complete, do the rest of the work, and report for all."`
-	MaxRowsPerSecond *int    `name:"max-rows-per-second" help:"Look up and write, or read back, at most N rows per second; retries are not counted. A row that is looked up before it is written counts twice, which is the case for existing tables. With parts, the limit applies to each. Default: no limit." placeholder:"N"`
+	MaxRowsPerSecond *int    `name:"max-rows-per-second" help:"Look up and write, or read back, at most N rows per second; retries are not counted. Rows of existing tables count twice, since they are looked up before they are written. With parts, the limit applies to each. Default: no limit." placeholder:"N"`
 }
 
-// partOfN is --part.
+// partOfN is the value of --part.
 type partOfN struct{ source.Part }
 
 // Decode implements kong.MapperValue.
@@ -29,8 +29,8 @@ func (p *partOfN) Decode(ctx *kong.DecodeContext) (err error) {
 	return err
 }
 
-// validateParts finds what the flags cannot say alone: folder is --checkpoint, lint whether
-// flags of lint are given.
+// validateParts checks combinations of flags. folder is --checkpoint; lint means that flags of
+// lint are given.
 func (f *partFlags) validateParts(folder string, lint bool) error {
 	switch {
 	case f.MaxRowsPerSecond != nil && *f.MaxRowsPerSecond < 1:
@@ -54,10 +54,10 @@ func (f *partFlags) flag() string {
 	return "--part"
 }
 
-// partly reports whether the command is one of several.
+// partly reports whether the command does only a part of the work.
 func (f *partFlags) partly() bool { return f.Finish || f.Part.Of > 0 }
 
-// given is the value of a flag, 0 where it is not given.
+// given returns the value of a flag, or 0 if it is not given.
 func given(flag *int) int {
 	if flag == nil {
 		return 0
@@ -65,14 +65,14 @@ func given(flag *int) int {
 	return *flag
 }
 
-// said is what a person reads of a part behind its report.
+// said returns the note after the report of a part.
 func (f *partFlags) said(verb string) string {
 	if f.Part.Of == 0 {
 		return ""
 	}
-	then := "when all are:"
+	then := "after all parts:"
 	if verb == "verify" {
-		then = "its rows are compared when all are, whatever is said above of differences:"
+		then = "rows are compared after all parts, so ignore differences above:"
 	}
 	return strings.Join([]string{"part", f.Part.String(), "is complete;", then, "tabletop migrate", verb, "--finish"}, " ")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// reportFlags say where a report goes besides the terminal.
+// reportFlags name further outputs of the report.
 type reportFlags struct {
 	Report []string `help:"Also write the report to files; text without a file goes to the terminal. May be repeated." placeholder:"text=FILE|json=FILE|junit=FILE|html=FILE"`
 }
@@ -21,7 +21,7 @@ func (f *reportFlags) validateReports() error {
 	return validateReports(f.Report, "text", "json", "junit", "html")
 }
 
-// validateReports checks the values of --report, of which text may stand alone.
+// validateReports checks the values of --report. Only text may lack a file.
 func validateReports(reports []string, formats ...string) error {
 	for _, r := range reports {
 		format, file, _ := strings.Cut(r, "=")
@@ -32,13 +32,12 @@ func validateReports(reports []string, formats ...string) error {
 	return nil
 }
 
-// finish prints and writes the report, and says by its error whether all is
-// equal.
+// finish prints and writes the report. It returns an error if something differs.
 func (f *reportFlags) finish(p *program, r *report.Report) error {
 	p.printReport(r)
 	for _, to := range f.Report {
 		format, file, _ := strings.Cut(to, "=")
-		if file == "" { // it was printed
+		if file == "" { // already printed
 			continue
 		}
 		if err := writeReport(format, file, r); err != nil {
@@ -51,7 +50,7 @@ func (f *reportFlags) finish(p *program, r *report.Report) error {
 	return nil
 }
 
-// finishPart is finish of a command that may do a part of the work.
+// finishPart is finish for a command that may do a part of the work.
 func (f *reportFlags) finishPart(p *program, r *report.Report, verb string, part partFlags) error {
 	err := f.finish(p, r)
 	if text := part.said(verb); text != "" {
@@ -78,7 +77,7 @@ func writeReport(format, file string, r *report.Report) error {
 	return errors.Join(err, w.Close())
 }
 
-// lintFlags say how findings are judged, and which are differences.
+// lintFlags configure lint, and which findings are differences.
 type lintFlags struct {
 	Rules  string `help:"Levels, thresholds and acceptances of lint; these take precedence over those of the fixture and the mapping." placeholder:"FILE"`
 	FailOn string `help:"Count findings of lint at this level or worse as differences." placeholder:"lint=error|warn|info"`
@@ -92,14 +91,14 @@ func (f *lintFlags) validateFailOn() error {
 	return nil
 }
 
-// lint is what the flags ask for, if they ask for anything; nothing is a difference
-// without --fail-on.
+// lint returns the rules that the flags configure, or nil. Without --fail-on, findings are not
+// differences.
 func (f *lintFlags) lint() (*migrate.LintRules, error) {
 	if f.FailOn == "" && f.Rules == "" {
 		return nil, nil
 	}
 	rules := &migrate.LintRules{}
-	rules.FailOn, _ = lint.ParseLevel(strings.TrimPrefix(f.FailOn, "lint=")) // validateFailOn has seen it
+	rules.FailOn, _ = lint.ParseLevel(strings.TrimPrefix(f.FailOn, "lint=")) // checked by validateFailOn
 	if f.Rules == "" {
 		return rules, nil
 	}

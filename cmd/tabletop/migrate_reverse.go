@@ -27,7 +27,7 @@ type reverseCommand struct {
 // exportTimeLoad is the --export-time of the load.
 const exportTimeLoad = "load"
 
-// Validate checks what flags cannot say alone.
+// Validate checks combinations of flags.
 func (c *reverseCommand) Validate() error {
 	var wrong error
 	if _, err := time.Parse(time.RFC3339Nano, c.ExportTime); c.ExportTime != "" && c.ExportTime != exportTimeLoad && err != nil {
@@ -48,7 +48,7 @@ func (c *reverseCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*reverseCommand) Help() string {
-	return `Reads the rows of each table, makes items of them by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. Rows that the mapping cannot read are counted, the first ten named, and their table is not exported, but for --partial; the other tables are. Rows of none of its rules are left out, with a warning. Exits 0 when everything is written, 1 when --partial left rows out, 2 when a mapping is at fault or cannot read a row, 3 when a server or this machine fails.`
+	return `Reads the rows of each table, converts them to items by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A table with rows that the mapping cannot read is not exported, except with --partial; the rows are counted, and the first ten named. Rows without a rule are left out, with a warning. Exits 0 when everything is written, 1 when --partial left rows out, 2 when a mapping is at fault or cannot read a row, 3 when a server or this machine fails.`
 }
 
 // Run writes the exports.
@@ -66,7 +66,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 	if c.ExportTime == exportTimeLoad {
 		o.ExportTime = time.Time{}
 	} else if c.ExportTime != "" {
-		o.ExportTime, _ = time.Parse(time.RFC3339Nano, c.ExportTime) // Validate has seen it
+		o.ExportTime, _ = time.Parse(time.RFC3339Nano, c.ExportTime) // checked by Validate
 	}
 	o.Project, o.Instance, o.Deadline, o.AppProfile = t.project, t.instance, c.deadline(c.Target), c.AppProfile
 	if len(mappings) == 0 {
@@ -74,17 +74,17 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 			return asInputError(err)
 		}
 		if len(mappings) == 0 {
-			return badInput("the table %s notes no mapping, as a load leaves there: give --mapping FILE", layout.SchemaTable)
+			return badInput("the table %s has no mappings recorded by loads: give --mapping FILE", layout.SchemaTable)
 		}
 	}
 	if c.Table != "" {
 		mappings = slices.DeleteFunc(mappings, func(m *mapping.Mapping) bool { return m.SourceTable() != c.Table && m.TargetTable() != c.Table })
 		if len(mappings) == 0 {
-			return badInput("--table: no mapping is of a table %s", c.Table)
+			return badInput("--table: there is no mapping for table %s", c.Table)
 		}
 	}
 	o.Partial = c.Partial
-	var refused []error // tables with rows that cannot be read, which hide no other
+	var refused []error // tables with unreadable rows, which do not prevent the others
 	var unread int64
 	for _, m := range mappings {
 		done := p.showProgress(&o.Progress)

@@ -26,38 +26,38 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/preflight"
 )
 
-// targetEmbedded names, for a load, the store of the command's own, in memory.
+// targetEmbedded is the target of a load into a temporary store in memory.
 const targetEmbedded = "embedded"
 
-// The addresses of Cloud Bigtable, and what its credentials must be good for.
+// The addresses of Cloud Bigtable, and the scopes of its credentials.
 const (
 	cloudDataAddress  = "bigtable.googleapis.com:443"
 	cloudAdminAddress = "bigtableadmin.googleapis.com:443"
 	cloudScope        = "https://www.googleapis.com/auth/cloud-platform"
 )
 
-// caAdvice is what to do about a HOST:PORT that speaks TLS.
+// caAdvice is the advice for a HOST:PORT that uses TLS.
 const caAdvice = "name the certificates to trust (--ca FILE)"
 
 // cloudInstance is a target of Cloud Bigtable.
 var cloudInstance = regexp.MustCompile(`^projects/([^/]+)/instances/([^/]+)$`)
 
-// connectFlags say how a target that is not embedded is reached.
+// connectFlags configure the connection to a target that is not embedded.
 type connectFlags struct {
 	Project   string `help:"Project of the tables at a HOST:PORT. Default: ${default}." default:"tabletop"`
 	Instance  string `help:"Instance of the tables at a HOST:PORT. Default: ${default}." default:"tabletop"`
-	Endpoint  string `help:"Reach projects/P/instances/I here, over TLS, instead of at Google." placeholder:"HOST:PORT"`
-	CA        string `name:"ca" help:"Trust these certificates (PEM), and speak TLS to a HOST:PORT." placeholder:"FILE"`
+	Endpoint  string `help:"Connect to projects/P/instances/I at this address over TLS, instead of at Google." placeholder:"HOST:PORT"`
+	CA        string `name:"ca" help:"Trust these certificates (PEM), and use TLS for a HOST:PORT." placeholder:"FILE"`
 	TokenFile string `name:"token-file" help:"Send the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
 
-	tokenFlag string // what the flag of TokenFile is called; "": as here
+	tokenFlag string // name of the flag of TokenFile; "": token-file
 
 	AppProfile  string        `name:"app-profile" help:"App profile of the instance. Default: the instance's default profile." placeholder:"ID"`
 	Compress    bool          `help:"Compress calls and answers of a remote Bigtable with gzip: fewer bytes, more CPU."`
 	CallTimeout time.Duration `name:"call-timeout" help:"How long a remote Bigtable may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
 }
 
-// AfterApply finds what a flag cannot say.
+// AfterApply checks the flags.
 func (f *connectFlags) AfterApply() error {
 	if f.CallTimeout <= 0 {
 		return fmt.Errorf("--call-timeout: %v must be greater than 0s", f.CallTimeout)
@@ -65,7 +65,7 @@ func (f *connectFlags) AfterApply() error {
 	return checkPlace(f.Project, f.Instance)
 }
 
-// checkPlace finds what is no name of a project or an instance, but of something longer.
+// checkPlace rejects a project or instance that is part of a longer name.
 func checkPlace(project, instance string) error {
 	for _, place := range []struct{ flag, name string }{{"--project", project}, {"--instance", instance}} {
 		if strings.Contains(place.name, "/") {
@@ -75,8 +75,7 @@ func checkPlace(project, instance string) error {
 	return nil
 }
 
-// deadline is that of the calls on a Bigtable; one inside this process has none of
-// ours.
+// deadline returns the deadline of calls; a Bigtable inside this process needs none.
 func (f *connectFlags) deadline(text string) time.Duration {
 	if text == "" || text == targetEmbedded {
 		return 0
@@ -84,17 +83,17 @@ func (f *connectFlags) deadline(text string) time.Duration {
 	return f.CallTimeout
 }
 
-// environmentTarget is where clients of Bigtable look for an emulator.
+// environmentTarget returns the emulator address from the environment.
 func environmentTarget() string { return os.Getenv("BIGTABLE_EMULATOR_HOST") }
 
-// target is where tables are.
+// target is the Bigtable with the tables.
 type target struct {
 	conn              grpc.ClientConnInterface
 	project, instance string
 	close             func() error
 }
 
-// checkTarget finds what cannot be a target.
+// checkTarget rejects an invalid target.
 func checkTarget(flag, text string) error {
 	if cloudInstance.MatchString(text) {
 		return nil
@@ -105,8 +104,7 @@ func checkTarget(flag, text string) error {
 	return nil
 }
 
-// connect opens the connection to a target that is not embedded. Nothing is
-// sent yet.
+// connect opens the connection to a target that is not embedded, without sending anything.
 func (f *connectFlags) connect(ctx context.Context, text string) (*target, error) {
 	tokenFlag := cmp.Or(f.tokenFlag, "--token-file")
 	token, err := readToken(tokenFlag, f.TokenFile)
@@ -165,8 +163,8 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	return t, nil
 }
 
-// dialOptions are those of any connection, to Cloud Bigtable or not. With --compress
-// messages are compressed, as by a client library that is given a compressor.
+// dialOptions returns the options of any connection. With --compress, messages are compressed
+// as by a client library with a compressor.
 func (f *connectFlags) dialOptions(cloud bool) []grpc.DialOption {
 	options := []grpc.DialOption{findDead(cloud, f.CallTimeout)}
 	if f.Compress {
@@ -175,12 +173,12 @@ func (f *connectFlags) dialOptions(cloud bool) []grpc.DialOption {
 	return options
 }
 
-// cloudChannels is over how many connections calls on data go, in turn: one takes about
-// a hundred calls at a time, and the official Go client has ten.
+// cloudChannels is the number of connections for data calls, used in turn. One carries about a
+// hundred calls at a time; the official Go client has ten.
 // https://cloud.google.com/bigtable/docs/configure-connection-pools
 const cloudChannels = 10
 
-// tls is how a server proves itself.
+// tls returns the TLS settings for servers.
 func (f *connectFlags) tls() (credentials.TransportCredentials, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.CA != "" {
@@ -196,7 +194,7 @@ func (f *connectFlags) tls() (credentials.TransportCredentials, error) {
 	return credentials.NewTLS(config), nil
 }
 
-// bearer shows a token with each call.
+// bearer sends a token with each call.
 type bearer struct {
 	token   string
 	secured bool
@@ -207,11 +205,11 @@ func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]strin
 	return map[string]string{"authorization": "Bearer " + b.token}, nil
 }
 
-// RequireTransportSecurity says whether the token may only go over TLS.
+// RequireTransportSecurity reports whether the token requires TLS.
 func (b bearer) RequireTransportSecurity() bool { return b.secured }
 
-// cloudConn sends the calls of the admin services to their own address, and those on
-// data over several connections in turn.
+// cloudConn sends admin calls to their own address, and data calls over several connections in
+// turn.
 type cloudConn struct {
 	data  []*grpc.ClientConn
 	admin *grpc.ClientConn
@@ -238,17 +236,17 @@ func (c *cloudConn) close() (err error) {
 	return err
 }
 
-// Invoke is grpc.ClientConnInterface.
+// Invoke implements grpc.ClientConnInterface.
 func (c *cloudConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	return c.of(method).Invoke(ctx, method, args, reply, opts...)
 }
 
-// NewStream is grpc.ClientConnInterface.
+// NewStream implements grpc.ClientConnInterface.
 func (c *cloudConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	return c.of(method).NewStream(ctx, desc, method, opts...)
 }
 
-// withTarget runs fn on a target; flag is the flag that named it.
+// withTarget runs fn on a target; flag is the flag with its name.
 func (f *connectFlags) withTarget(ctx context.Context, flag, text string, fn func(t *target) error) error {
 	if text == targetEmbedded {
 		return withStore("", func(s *store) error {
@@ -265,11 +263,11 @@ func (f *connectFlags) withTarget(ctx context.Context, flag, text string, fn fun
 	return fmt.Errorf("%s %s: %w", flag, text, preflight.Explain(err))
 }
 
-// look finds, as serve does, what is wrong with a target by which whatever it is asked
-// for fails; reads says that rows are only read there.
+// look checks a target, as serve does, for faults that make every call fail. reads means that
+// rows are only read.
 func (f *connectFlags) look(ctx context.Context, text string, t *target, reads bool) error {
 	if text == "" || text == targetEmbedded || f.AppProfile == "" && !cloudInstance.MatchString(text) {
-		return nil // emulators have no app profiles to speak of
+		return nil // app profiles do not matter to emulators
 	}
 	return preflight.Start(ctx, preflight.Options{
 		Conn: t.conn, Project: t.project, Instance: t.instance, AppProfile: f.AppProfile,
@@ -277,13 +275,13 @@ func (f *connectFlags) look(ctx context.Context, text string, t *target, reads b
 	})
 }
 
-// withStored runs fn on rows that are there: in the folder data or, if that is "",
-// at a target, as withTarget does.
+// withStored runs fn on stored rows: in the folder data or, if that is "", at a target, as
+// withTarget does.
 func (f *connectFlags) withStored(ctx context.Context, flag, text, data string, fn func(t *target) error) error {
 	if data == "" {
 		return f.withTarget(ctx, flag, text, fn)
 	}
-	if _, err := os.Stat(data); err != nil { // opening would make it
+	if _, err := os.Stat(data); err != nil { // opening would create it
 		return badInput("--data: %w", err)
 	}
 	return withStore(data, func(s *store) error {
@@ -291,13 +289,12 @@ func (f *connectFlags) withStored(ctx context.Context, flag, text, data string, 
 	})
 }
 
-// maxMemorySource is the size of a source, as far as its files tell, from which
-// on a private store is on disk.
+// maxMemorySource is the size of a source, by its files, above which its private store is on
+// disk.
 const maxMemorySource = 32 << 20
 
-// withPrivateStore runs fn on a Bigtable of its own for the rows of a source: in
-// memory, or for a large source in a temporary folder. Its clock is now, nil for
-// that of this machine.
+// withPrivateStore runs fn on a private Bigtable for the rows of a source: in memory, or for a
+// large source in a temporary folder. Its clock is now; nil means the clock of this machine.
 func withPrivateStore(source string, now func() time.Time, fn func(s *store) error) (err error) {
 	o := inMemory(now)
 	if sourceBytes(source) > maxMemorySource {
@@ -310,17 +307,16 @@ func withPrivateStore(source string, now func() time.Time, fn func(s *store) err
 	return withEngine(o, fn)
 }
 
-// inMemory is a store in memory that outlives a restart, by the clock now, nil for
-// that of this machine.
+// inMemory returns the options of a store in memory that survives a restart. Its clock is now;
+// nil means the clock of this machine.
 func inMemory(now func() time.Time) engine.Options {
 	return engine.Options{
 		Dir: "/store", FS: engine.NewMemFS(), Now: now,
-		NoSync: true, // nobody reads it after a crash
+		NoSync: true, // a crash discards it anyway
 	}
 }
 
-// fixtureClock is the clock of a fixture that has one, and nil for that of this
-// machine.
+// fixtureClock returns the clock of a fixture, or nil for the clock of this machine.
 func fixtureClock(fsys fs.FS) (func() time.Time, error) {
 	at, err := fixtures.Clock(fsys)
 	if err != nil || at.IsZero() {
@@ -329,8 +325,8 @@ func fixtureClock(fsys fs.FS) (func() time.Time, error) {
 	return func() time.Time { return at }, nil
 }
 
-// sourceBytes estimates the text of a source; 0 where its files cannot be seen,
-// which is told when it is opened.
+// sourceBytes estimates the text size of a source. It returns 0 if the files are unreadable,
+// which opening the source reports.
 func sourceBytes(source string) (size int64) {
 	_ = filepath.WalkDir(source, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -348,17 +344,16 @@ func sourceBytes(source string) (size int64) {
 	return size
 }
 
-// packedFactor is how much smaller compressed items may be expected to be.
+// packedFactor is the assumed compression factor of items.
 const packedFactor = 6
 
-// withStore runs fn on a Bigtable of its own, in the folder dir or, if that is
-// "", in memory.
+// withStore runs fn on a private Bigtable, in the folder dir or, if that is "", in memory.
 func withStore(dir string, fn func(s *store) error) error {
 	return withEngine(engine.Options{Dir: dir}, fn)
 }
 
-// dataError tells why the store of --data cannot be opened: where the folder is
-// somebody else's, the flag is at fault.
+// dataError explains why the store of --data cannot be opened. If the folder belongs to another
+// program, it blames the flag.
 func dataError(err error) error {
 	if errors.Is(err, engine.ErrInvalid) {
 		return badInput("--data: %w", err)
@@ -378,7 +373,7 @@ func withEngine(o engine.Options, fn func(s *store) error) (err error) {
 // store is a Bigtable inside this process.
 type store struct {
 	options engine.Options
-	db      *engine.DB // nil while it is closed
+	db      *engine.DB // nil if closed
 	server  *emu.Server
 }
 
@@ -387,7 +382,7 @@ func (s *store) open() error {
 	if err != nil {
 		return dataError(err)
 	}
-	server, err := emu.New(emu.Options{DB: db}) // its own clock: a verify looks at cells alone, whose times are the DB's
+	server, err := emu.New(emu.Options{DB: db}) // its own clock: verify uses only cells, whose times come from the DB
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
@@ -404,7 +399,7 @@ func (s *store) close() error {
 	return err
 }
 
-// conn is the connection to it, until it is closed or restarted.
+// conn returns the connection to it, until it is closed or restarted.
 func (s *store) conn() grpc.ClientConnInterface { return s.server.Conn() }
 
 func (s *store) runGC(ctx context.Context) error {
@@ -412,8 +407,8 @@ func (s *store) runGC(ctx context.Context) error {
 	return err
 }
 
-// restart closes it and opens it again. What has neither a folder nor a file system
-// of its own comes back empty.
+// restart closes it and opens it again. Without a folder or a file system of its own, it comes
+// back empty.
 func (s *store) restart(context.Context) (grpc.ClientConnInterface, error) {
 	if err := s.close(); err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func TestMigrate_Cloud(t *testing.T) {
 	for verb, flag := range map[string]string{"load": "--target", "verify": "--against"} {
 		run(exitEnvironment, flag+" "+address+": the Bigtable rejects the credentials", with([]string{verb, flag, address, "--ca", cert}, source)...)
 		run(exitEnvironment, "the server is not a Bigtable", with([]string{verb, flag, web.Listener.Addr().String()}, source)...)
-		run(exitEnvironment, "target 127.0.0.1:1 does not do what it is asked", with([]string{verb, flag, "127.0.0.1:1"}, source)...)
+		run(exitEnvironment, "target 127.0.0.1:1 fails (", with([]string{verb, flag, "127.0.0.1:1"}, source)...)
 		run(exitEnvironment, "for plain text use HOST:PORT without --ca", with([]string{verb, flag, web.Listener.Addr().String(), "--ca", cert}, source)...)
 		run(exitEnvironment, "pass the trusted ones (--ca FILE)", with([]string{verb, flag, target, "--endpoint", address, "--token-file", token}, source)...)
 	}

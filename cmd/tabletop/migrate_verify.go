@@ -28,8 +28,8 @@ type verifyCommand struct {
 	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
 	Data         string     `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR"`
 	Timestamps   string     `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
-	LenientSets  bool       `name:"lenient-sets" help:"Let --against accept an empty cell as a member of a set, where the mapping writes one zero byte. Default: it differs."`
-	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, which must be answered as DynamoDB does." placeholder:"N"`
+	LenientSets  bool       `name:"lenient-sets" help:"Let --against accept an empty cell as a member of a set, for which the mapping writes one zero byte. Default: it differs."`
+	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the answers with DynamoDB's." placeholder:"N"`
 	Seed         uint64     `help:"The random seed of the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S"`
 	Regress      string     `help:"Save the items and requests that --differential fails on, shrunk, as a fixture folder that verify accepts as --source." placeholder:"DIR"`
 	Update       updateMode `help:"Rewrite the golden files of a fixture. Rejected if $$CI is true, except with --update=force."`
@@ -39,10 +39,10 @@ type verifyCommand struct {
 	forceFlag
 }
 
-// updateMode is --update.
+// updateMode is the value of --update.
 type updateMode struct{ migrate.UpdateMode }
 
-// IsBool lets the flag stand without a value.
+// IsBool allows the flag without a value.
 func (updateMode) IsBool() bool { return true }
 
 // Decode reads --update or --update=force.
@@ -54,7 +54,7 @@ func (m *updateMode) Decode(ctx *kong.DecodeContext) error {
 	return m.Set(value)
 }
 
-// maxDiffsFlag bounds what a report lists.
+// maxDiffsFlag bounds the differences that a report lists.
 type maxDiffsFlag struct {
 	MaxDiffs int `name:"max-diffs" help:"List this many differences, at least one of each check and kind; all are counted. Default: ${default}." default:"100" placeholder:"N"`
 }
@@ -66,7 +66,7 @@ func (f *maxDiffsFlag) validateMaxDiffs() error {
 	return nil
 }
 
-// Validate checks what flags cannot say alone.
+// Validate checks combinations of flags.
 func (c *verifyCommand) Validate(args *kong.Context) error {
 	if err := c.sourceFlags.Validate(args); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	case c.partly() && !c.stored():
 		mine = fmt.Errorf("%s needs --against: a private store belongs to one process", c.flag())
 	case c.partly() && isFixture(c.Source):
-		mine = fmt.Errorf("%s: the fixture %s is verified as a whole", c.flag(), c.Source)
+		mine = fmt.Errorf("%s: the fixture %s cannot be verified in parts", c.flag(), c.Source)
 	case c.Checkpoint != "" && !c.partly():
 		mine = errors.New("--checkpoint needs --part or --finish")
 	case c.Differential < 0:
@@ -112,12 +112,12 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	return checkOutputs(outputs, slices.Concat(c.sourceFlags.inputs(), c.lintFlags.inputs(), c.connectFlags.inputs()))
 }
 
-// stored reports whether rows are checked that are there already.
+// stored reports whether existing rows are checked.
 func (c *verifyCommand) stored() bool { return c.Against != "" || c.Data != "" }
 
 // Help is the long help of the command.
 func (*verifyCommand) Help() string {
-	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares existing rows with what the mapping makes of the source. A source may be a fixture folder: its golden files and access patterns are then checked too. Finally, the private store is closed and opened again, and must hold the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot express; the report lists their kinds. Exits 0 when everything is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
+	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares existing rows with the expected ones. A source may be a fixture folder: its golden files and access patterns are then checked too. Finally, the private store is closed and opened again, and must hold the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot express; the report lists their kinds. Exits 0 when everything is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
 }
 
 // Run verifies the source.
@@ -128,7 +128,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	if tables > 1 && c.WriteMapping != "" && !strings.Contains(c.WriteMapping, tableInName) {
-		return badInput("--write-mapping: %s has %d tables: put %s into the name, or take one by --table", c.Source, tables, tableInName)
+		return badInput("--write-mapping: %s has %d tables: put %s into the name, or select one with --table", c.Source, tables, tableInName)
 	}
 	if c.Part.Of > 0 {
 		release, err := lockPart(c.Checkpoint, "verify", c.Part.Part)
@@ -159,14 +159,14 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		done()
 		err = inFixture(c.Source, err)
 		if input, ok := errors.AsType[*source.Error](err); ok && input.Damage == source.SourceEmpty {
-			return badInput("%w (--allow-empty lets it pass)", err)
+			return badInput("%w (--allow-empty accepts it)", err)
 		}
 		if err != nil {
 			return asInputError(err)
 		}
-		differ := c.finishPart(p, r, "verify", c.partFlags) // the report is worth reading whatever becomes of the file
+		differ := c.finishPart(p, r, "verify", c.partFlags) // the report is useful even if the file fails
 		if err := c.writeMappings(r); err != nil {
-			if exitCode(differ) > exitDifferences { // a report could not be written either
+			if exitCode(differ) > exitDifferences { // writing a report failed too
 				err = errors.Join(err, differ)
 			}
 			return err

@@ -10,13 +10,13 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
-// namedFile is a file of the command line, with the flag that names it.
+// namedFile is a file on the command line, with its flag.
 type namedFile struct {
 	flag, name string
-	whole      bool // it is written by createWhole
+	whole      bool // written by createWhole
 }
 
-// String is the flag as it was given.
+// String returns the flag as it was given.
 func (f namedFile) String() string {
 	if strings.HasPrefix(f.flag, "--report ") {
 		return f.flag + "=" + f.name
@@ -24,10 +24,9 @@ func (f namedFile) String() string {
 	return f.flag + " " + f.name
 }
 
-// checkOutputs refuses a file that cannot be written, before the work of which it
-// shall tell, and one to write that is one to read, or that two flags name: what was
-// there would be gone. Names are not compared of what is no plain file, such as a
-// terminal, which takes several outputs.
+// checkOutputs rejects, before any work, an output file that cannot be written. It also rejects
+// an output that is also an input, or that two flags name, since it would be overwritten. It
+// does not compare names of special files, such as a terminal, which can take several outputs.
 func checkOutputs(outputs, inputs []namedFile) error {
 	for i, out := range outputs {
 		if err := out.writable(); err != nil {
@@ -47,17 +46,17 @@ func checkOutputs(outputs, inputs []namedFile) error {
 	return nil
 }
 
-// writable says why the file could not be written; it is left as it is.
+// writable returns why the file cannot be written; the file stays unchanged.
 func (f namedFile) writable() error {
 	if f.name == "" || strings.Contains(filepath.Dir(f.name), tableInName) {
-		return nil // the folder's name is not known yet
+		return nil // the folder's name is not yet known
 	}
 	switch info, err := os.Stat(f.name); {
-	case err != nil: // to be made
+	case err != nil: // it will be created
 	case info.IsDir():
 		return errors.New("this is a folder; expected a file")
 	case !info.Mode().IsRegular():
-		return nil // a pipe, which may wait for who reads it
+		return nil // opening a pipe may block until it has a reader
 	case !f.whole:
 		w, err := os.OpenFile(f.name, os.O_WRONLY, 0)
 		if err != nil {
@@ -73,7 +72,7 @@ func (f namedFile) writable() error {
 	return nil
 }
 
-// sameFile reports whether two names are of one plain file, be it there or not.
+// sameFile reports whether two names mean the same plain file, existing or not.
 func sameFile(a, b string) bool {
 	if a == "" || b == "" {
 		return false
@@ -85,21 +84,21 @@ func sameFile(a, b string) bool {
 	return absolute(a) == absolute(b)
 }
 
-// absolute is the whole of a path, cleaned.
+// absolute returns the clean absolute path.
 func absolute(name string) string {
 	whole, err := filepath.Abs(name)
-	if err != nil { // the current folder is gone
+	if err != nil { // the current folder was deleted
 		return filepath.Clean(name)
 	}
 	return whole
 }
 
-// inputs are the files that are read.
+// inputs returns the input files.
 func (f *inputFlags) inputs() []namedFile {
 	return []namedFile{{flag: "--source", name: f.Source}, {flag: "--table-schema", name: f.TableSchema}}
 }
 
-// inputs are the mapping files.
+// inputs returns the mapping files.
 func (f *mappingFlags) inputs() []namedFile {
 	var files []namedFile
 	if !f.auto() {
@@ -110,12 +109,12 @@ func (f *mappingFlags) inputs() []namedFile {
 	return files
 }
 
-// inputs are the files that are read.
+// inputs returns the input files.
 func (f *sourceFlags) inputs() []namedFile {
 	files := append(f.inputFlags.inputs(), f.mappingFlags.inputs()...)
-	for _, name := range []string{fixtures.FixtureFile, fixtures.MappingFile} { // those of a fixture folder
+	for _, name := range []string{fixtures.FixtureFile, fixtures.MappingFile} { // of a fixture folder
 		file := filepath.Join(f.Source, name)
-		if _, err := os.Stat(file); err == nil { // one that has none may get one
+		if _, err := os.Stat(file); err == nil { // a folder without them may get them
 			files = append(files, namedFile{flag: "--source", name: file})
 		}
 	}
@@ -128,7 +127,7 @@ func (f *connectFlags) inputs() []namedFile {
 	return []namedFile{{flag: "--ca", name: f.CA}, {flag: "--token-file", name: f.TokenFile}}
 }
 
-// reportOutputs are the files that --report names.
+// reportOutputs returns the files of --report.
 func reportOutputs(reports []string) []namedFile {
 	var files []namedFile
 	for _, r := range reports {

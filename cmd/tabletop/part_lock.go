@@ -10,39 +10,39 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// lockPart keeps a part from being run by two processes of this machine, or of those whose
-// file systems share locks: it holds a file in the folder of the parts, which no process
-// holds that has ended. release gives it up.
+// lockPart prevents two processes from running the same part, on this machine or on machines
+// whose file systems share locks. It locks a file in the folder of the parts; the lock ends
+// with the process. release ends it.
 func lockPart(folder, verb string, p source.Part) (release func(), err error) {
 	_, err = os.Stat(folder)
 	made := errors.Is(err, os.ErrNotExist)
 	name := filepath.Join(folder, fmt.Sprintf("%s-%d-of-%d.lock", verb, p.Index, p.Of))
 	var f *os.File
-	for range 10 { // whoever ends meanwhile takes the file away, or the folder
+	for range 10 { // an ending process may delete the file or the folder meanwhile
 		if f, err = lockFile(name); f != nil || !errors.Is(err, os.ErrNotExist) {
 			break
 		}
 	}
 	switch {
 	case errors.Is(err, errHeld):
-		return nil, badInput("part %v is under way in another process, which holds %s: let it come to its end, or end it", p, name)
+		return nil, badInput("part %v is running in another process, which holds %s: wait for its end, or stop it", p, name)
 	case err != nil:
 		return nil, badInput("--checkpoint: locking part %v: %w", p, err)
 	}
 	return func() {
-		_ = os.Remove(name) // while it is held, so that nobody loses it who has it next
+		_ = os.Remove(name) // while locked, so that the next owner's file is not deleted
 		_ = f.Close()
 		if made {
-			_ = os.Remove(folder) // unless something is in it
+			_ = os.Remove(folder) // only if it is empty
 		}
 	}, nil
 }
 
-// errHeld is the error of a file that another process has locked.
+// errHeld means that another process has locked the file.
 var errHeld = errors.New("the file is locked")
 
-// lockFile makes a file, with its folder, and locks it. The error is errHeld, or
-// os.ErrNotExist where somebody took it away meanwhile.
+// lockFile creates a file, with its folder, and locks it. The error is errHeld, or
+// os.ErrNotExist if the file was deleted meanwhile.
 func lockFile(name string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return nil, err

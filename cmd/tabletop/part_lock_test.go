@@ -23,7 +23,7 @@ func TestLockPart(t *testing.T) {
 		return release
 	}
 	release := lock("load", one)
-	if _, err := lockPart(folder, "load", one); exitCode(err) != exitBadInput || !strings.Contains(err.Error(), "part 1/2 is under way in another process") {
+	if _, err := lockPart(folder, "load", one); exitCode(err) != exitBadInput || !strings.Contains(err.Error(), "part 1/2 is running in another process") {
 		t.Errorf("error %v, want that the part is under way", err)
 	}
 	lock("load", two)()
@@ -56,7 +56,7 @@ func TestMigrate_PartTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, code := tabletop(t, "migrate", verb[0], verb[1], "127.0.0.1:1", "--source", export, "--mapping", mapping, "--checkpoint", folder, "--part", "1/2")
-		if code != exitBadInput || !strings.Contains(out, "part 1/2 is under way in another process") {
+		if code != exitBadInput || !strings.Contains(out, "part 1/2 is running in another process") {
 			t.Errorf("%s: exit %d, %q; want %d", verb[0], code, out, exitBadInput)
 		}
 		release()

@@ -18,17 +18,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// plainConn is a connection to a Bigtable that speaks plain gRPC, as emulators do. It
-// knows one that does not: a server of TLS ends a connection in plain text without a
-// word, which looks like one that is not there yet.
+// plainConn is a connection to a Bigtable over plain gRPC, as emulators use. It detects TLS
+// servers, which silently close a plain-text connection, like a server that is still starting.
 type plainConn struct {
 	*grpc.ClientConn
-	secured *atomic.Bool // the server speaks TLS
-	advice  string       // what to do then
+	secured *atomic.Bool // the server uses TLS
+	advice  string       // advice for that case
 }
 
-// dialBigtable connects to a Bigtable that speaks plain gRPC; advice is what to do
-// about one that speaks TLS.
+// dialBigtable connects to a Bigtable over plain gRPC; advice is shown if the server uses TLS.
 func dialBigtable(addr, advice string, options ...grpc.DialOption) (*plainConn, error) {
 	c := &plainConn{secured: &atomic.Bool{}, advice: advice}
 	options = append([]grpc.DialOption{
@@ -48,7 +46,7 @@ func dialBigtable(addr, advice string, options ...grpc.DialOption) (*plainConn, 
 	return c, err
 }
 
-// asItIs lets package grpc take an address without resolving it.
+// asItIs makes package grpc use an address without resolving it.
 const asItIs = "passthrough:///"
 
 // Target names the server in errors.
@@ -65,22 +63,22 @@ func (c *plainConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method
 	return stream, c.explain(err)
 }
 
-// explain is the error of a call, or that it can never be answered.
+// explain returns the error of a call, or a permanent error if the server uses TLS.
 func (c *plainConn) explain(err error) error {
 	if err == nil || !c.secured.Load() {
 		return err
 	}
-	return status.Errorf(codes.FailedPrecondition, "the server speaks TLS, and was spoken to in plain text: %s", c.advice)
+	return status.Errorf(codes.FailedPrecondition, "the server uses TLS, but was called in plain text: %s", c.advice)
 }
 
-// firstWords is a connection until its server has said something.
+// firstWords is a connection that checks the first bytes of its server.
 type firstWords struct {
 	net.Conn
-	heard   bool // what came first was no TLS; only Read has it
+	heard   bool // the first bytes were not TLS; used only by Read
 	secured *atomic.Bool
 }
 
-// tlsAlert begins what some servers of TLS answer to plain text.
+// tlsAlert is the first byte of some TLS servers' answer to plain text.
 const tlsAlert = 0x15
 
 // Read implements net.Conn.
@@ -94,16 +92,16 @@ func (c *firstWords) Read(p []byte) (int, error) {
 		c.heard = true
 	case n > 0, err != nil && speaksTLS(c.RemoteAddr()):
 		c.secured.Store(true)
-		return 0, fmt.Errorf("the server speaks TLS: %w", io.ErrUnexpectedEOF)
+		return 0, fmt.Errorf("the server uses TLS: %w", io.ErrUnexpectedEOF)
 	}
 	return n, err
 }
 
-// tlsPatience is how long a server that said nothing may take to begin a handshake.
+// tlsPatience is how long a silent server may take to begin a handshake.
 const tlsPatience = 3 * time.Second
 
-// speaksTLS asks a server for a handshake. Nothing is sent behind it: whose
-// certificate it is does not matter here.
+// speaksTLS tries a TLS handshake with a server. It sends nothing after that, so the
+// certificate does not matter.
 func speaksTLS(addr net.Addr) bool {
 	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: tlsPatience}, Config: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}} //nolint:gosec // see above
 	ctx, cancel := context.WithTimeout(context.Background(), tlsPatience)
@@ -112,6 +110,6 @@ func speaksTLS(addr net.Addr) bool {
 	if err != nil {
 		return false
 	}
-	_ = conn.Close() // nothing was said
+	_ = conn.Close() // nothing was sent
 	return true
 }

@@ -36,7 +36,7 @@ func TestDeadlines_ServerSpeaksTLS(t *testing.T) {
 		{"name the certificates to trust (--ca FILE)", []string{"serve", "--target", found.Bigtable, "--dynamodb", "127.0.0.1:0"}},
 	} {
 		out, code := tabletop(t, c.args...)
-		if code != exitEnvironment || !strings.Contains(out, "the server speaks TLS, and was spoken to in plain text: "+c.want) {
+		if code != exitEnvironment || !strings.Contains(out, "the server uses TLS, but was called in plain text: "+c.want) {
 			t.Errorf("%s: exit code %d, want %d and %q:\n%s", strings.Join(c.args, " "), code, exitEnvironment, c.want, out)
 		}
 		if strings.Contains(out, "sent again") {

@@ -9,19 +9,19 @@ import (
 	"os"
 )
 
-// ports is the content of a port file: where clients find the endpoints, in the
-// forms that BIGTABLE_EMULATOR_HOST and AWS_ENDPOINT_URL_DYNAMODB take. An endpoint
-// that is closed is null. With --target, the target is the Bigtable endpoint. Who can read the
-// token of the control API can do with the server what they like: a file that has it is the owner's alone.
+// ports is the content of a port file: the endpoints in the forms of BIGTABLE_EMULATOR_HOST and
+// AWS_ENDPOINT_URL_DYNAMODB. A disabled endpoint is null. With --target, the target is the
+// Bigtable endpoint. The token of the control API gives full control of the server, so only the
+// owner can read a file with it.
 type ports struct {
 	Bigtable *string `json:"bigtable"`
 	DynamoDB *string `json:"dynamodb"`
 	Console  string  `json:"console,omitempty"` // the URL of the control API; "" without it
-	Token    string  `json:"token,omitempty"`   // its token, unless that is in --token-file
+	Token    string  `json:"token,omitempty"`   // its token, unless --token-file has it
 }
 
-// writePortFile writes the port file, whole at once: who sees it can connect.
-// The file goes with the server, unless another has written its own meanwhile.
+// writePortFile writes the port file atomically, once clients can connect. The server deletes
+// it at the end, unless another has replaced it.
 func (s *serving) writePortFile() error {
 	file := s.command.PortFile
 	if file == "" {
@@ -59,8 +59,7 @@ func (s *serving) writePortFile() error {
 	return nil
 }
 
-// removePortFile removes a port file that may not be there; it refuses what is
-// no file.
+// removePortFile removes a port file, if it exists; it rejects anything but a file.
 func removePortFile(file string) error {
 	if file == "" {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// printReport shows a load or a verification on stdout.
+// printReport prints a load or a verification on stdout.
 func (p *program) printReport(r *report.Report) {
 	for line := range strings.Lines(r.Text()) {
 		switch verdict, rest, _ := strings.Cut(line, " "); verdict {
@@ -27,7 +27,7 @@ func (p *program) printReport(r *report.Report) {
 	}
 }
 
-// printFailures lists the differences that the report holds.
+// printFailures prints the listed differences of the report.
 func (p *program) printFailures(r *report.Report) {
 	for _, f := range r.Failures {
 		_, _ = fmt.Fprintf(p.stdout, "  %s\n", f)
@@ -55,10 +55,10 @@ func (p *program) paint(color, text string) string {
 
 func (p *program) bold(text string) string { return p.paint(ansiBold, text) }
 
-// differences is a number that should be zero.
+// differences formats a number that should be zero.
 func (p *program) differences(n int64) string { return p.good(n == 0, fmt.Sprint(n)) }
 
-// outOf is a number that should be all.
+// outOf formats a number that should be all.
 func (p *program) outOf(n, all int) string {
 	return p.good(n == all, fmt.Sprintf("%d of %d", n, all))
 }
@@ -70,9 +70,9 @@ func (p *program) good(good bool, text string) string {
 	return p.paint(ansiRed, text)
 }
 
-// showProgress sets a Progress that reports to a bar on stderr while a person watches it,
-// and else, as where stderr is the log of a part on another machine, by a line now and then.
-// Call done before anything else is printed.
+// showProgress sets a Progress that shows a bar on a terminal. Otherwise, such as in the log of
+// a part on another machine, it prints a line from time to time. Call done before anything else
+// is printed.
 func (p *program) showProgress(into *func(source.Progress)) (done func()) {
 	if !p.progress {
 		*into = (&progressLog{w: p.stderr, now: time.Now}).tell
@@ -82,7 +82,7 @@ func (p *program) showProgress(into *func(source.Progress)) (done func()) {
 	var phase string
 	clearBar := func() {
 		if bar != nil {
-			_ = bar.Clear() // a bar that cannot be wiped harms nothing
+			_ = bar.Clear() // a leftover bar does no harm
 			bar = nil
 		}
 	}
@@ -98,8 +98,8 @@ func (p *program) showProgress(into *func(source.Progress)) (done func()) {
 				progressbar.OptionShowIts(),
 				progressbar.OptionSetItsString("items"),
 				progressbar.OptionThrottle(100*time.Millisecond),
-				// Else a bar without a total draws itself on a goroutine of its
-				// own, which a Clear does not end.
+				// Otherwise a bar without a total is drawn by its own goroutine, which Clear
+				// does not stop.
 				progressbar.OptionSetSpinnerChangeInterval(0),
 				progressbar.OptionClearOnFinish(),
 			)
@@ -112,17 +112,17 @@ func (p *program) showProgress(into *func(source.Progress)) (done func()) {
 	return clearBar
 }
 
-// progressEvery is how often a log is told how far the work is.
+// progressEvery is the interval of progress lines in a log.
 const progressEvery = 30 * time.Second
 
-// progressLog tells how far the work is, by a line on w every progressEvery.
+// progressLog writes the progress to w, one line every progressEvery.
 type progressLog struct {
 	w   io.Writer
 	now func() time.Time
 
-	at          source.Progress // as it was told of last
-	began, told time.Time       // the pass, and the last line
-	from        int64           // how far it was when it began: of a load that is taken up again, what is done
+	at          source.Progress // as last reported
+	began, told time.Time       // start of the pass, and time of the last line
+	from        int64           // items at its start: of a resumed load, those already done
 }
 
 // tell is a Progress.

@@ -31,25 +31,25 @@ import (
 )
 
 const (
-	// maxMessageBytes is the largest message a Bigtable takes or gives.
+	// maxMessageBytes is the largest message that Bigtable accepts or sends.
 	maxMessageBytes = 256 << 20
-	// maxDynamoDBHeaderBytes is the largest request line with its headers that
-	// DynamoDB takes. Package net/http lets up to 4 KB more pass.
+	// maxDynamoDBHeaderBytes is the largest request line with headers that DynamoDB accepts.
+	// Package net/http accepts up to 4 KB more.
 	maxDynamoDBHeaderBytes = 16 << 10
-	// targetConcurrency is how many calls on a --target an operation has under way.
+	// targetConcurrency is the number of concurrent calls of an operation on a --target.
 	targetConcurrency = 100
-	// stopNotice is after how long a stop that waits says so.
+	// stopNotice is the time after which a waiting stop prints a notice.
 	stopNotice = time.Second
 )
 
-// decodeDuration reads a duration, which may be in days.
+// decodeDuration reads a duration, optionally in days.
 func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 	token, err := ctx.Scan.PopValue("DURATION")
 	if err != nil {
 		return err
 	}
 	text, ok := token.Value.(string)
-	if !ok { // of a configuration file
+	if !ok { // from a configuration file
 		text = fmt.Sprint(token.Value)
 	}
 	d, err := days.Parse(text)
@@ -77,17 +77,17 @@ type serveCommand struct {
 	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N" group:"Data:"`
 	BackupBytes *int64         `name:"backup-bytes" help:"Maximum total size of backups, in MiB; a larger one is rejected. Default: 4096 in memory, unlimited with --data." placeholder:"MIB" group:"Data:"`
 
-	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of an own one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
+	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of a built-in one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
 	Endpoint string        `help:"Connect to projects/P/instances/I at this address over TLS, instead of at Google." placeholder:"HOST:PORT" group:"Another Bigtable:"`
 	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID" group:"Another Bigtable:"`
 	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Another Bigtable:"`
 	Check    bool          `help:"Check that the target can be used, print the result, and exit: 0 if it can, 3 if not. Changes nothing." group:"Another Bigtable:"`
-	CA       string        `name:"ca" help:"Trust these certificates (PEM), and speak TLS to the target." placeholder:"FILE" group:"Another Bigtable:"`
+	CA       string        `name:"ca" help:"Trust these certificates (PEM), and use TLS for the target." placeholder:"FILE" group:"Another Bigtable:"`
 	Compress bool          `help:"Compress requests to the target, and its responses, with gzip. Saves bandwidth, costs CPU." group:"Another Bigtable:"`
 	Timeout  time.Duration `name:"call-timeout" help:"How long the target may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Another Bigtable:"`
 
 	Dynamo     dynamoDBFlags `embed:"" group:"DynamoDB:"`
-	Limits     limits        `help:"The documented limits of Bigtable: strict (enforced, but for short names), production (short ids and display names, unknown zones and long descriptions are refused too) or off. Default: strict." placeholder:"strict|production|off" group:"Limits and simulation:"`
+	Limits     limits        `help:"The documented limits of Bigtable: strict (enforced, except for short names), production (also rejects short ids and display names, unknown zones and long descriptions) or off. Default: strict." placeholder:"strict|production|off" group:"Limits and simulation:"`
 	AdminDelay time.Duration `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
 	Lag        time.Duration `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance, as reads, consistency tokens and change streams see it. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
 	Churn      float64       `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record was read. Default: 0." placeholder:"P" group:"Limits and simulation:"`
@@ -99,7 +99,7 @@ type serveCommand struct {
 	CPUProfile string        `name:"cpu-profile" help:"Write a CPU profile to this file at the end, for go tool pprof." placeholder:"FILE" group:"Process:"`
 }
 
-// gcMode says when expired cells go; "" is gcBackground.
+// gcMode selects when expired cells are removed; "" is gcBackground.
 type gcMode string
 
 const (
@@ -120,7 +120,7 @@ const (
 	limitsOff        limits = "off"
 )
 
-// Validate checks what flags cannot say alone.
+// Validate checks the flags and their combinations.
 func (c *serveCommand) Validate() error {
 	if c.CA != "" && c.Target == "" {
 		return errors.New("--ca needs --target; for the built-in servers use --tls-cert")
@@ -207,10 +207,10 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	return c.serve(ctx, p, beginning{})
 }
 
-// beginning is what a server begins with, besides what its flags say.
+// beginning is the initial state of a server, besides its flags.
 type beginning struct {
 	mappings []*mapping.Mapping
-	// load puts what is to be there into the store, before the DynamoDB endpoint opens. Default: nothing.
+	// load writes initial data to the store, before the DynamoDB endpoint opens. It may be nil.
 	load     func(context.Context, *lab.Lab) error
 	fixtures fs.FS // in place of --fixtures
 }
@@ -223,7 +223,7 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 		}
 		paceHeap(growth)
 	}
-	if err := removePortFile(c.PortFile); err != nil { // first of all: who waits for it must not see that of a server before
+	if err := removePortFile(c.PortFile); err != nil { // first of all: a waiting client must not see an earlier server's file
 		return fmt.Errorf("--port-file: %w", err)
 	}
 	profiled, err := startCPUProfile(c.CPUProfile)
@@ -249,7 +249,7 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 		return err
 	}
 	if weak := token != "" && len(token) < leastTokenBytes; weak && (c.Access.Public || c.Control.on()) {
-		_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: the token of --token-file has %s, and can be guessed: %d are safe\n", phrase.Counted(int64(len(token)), "character"), leastTokenBytes)
+		_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: the token of --token-file has %s, and can be guessed: use at least %d\n", phrase.Counted(int64(len(token)), "character"), leastTokenBytes)
 	}
 	s := &serving{
 		command: c,
@@ -269,7 +269,7 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	if err != nil {
 		return err
 	}
-	var observed *control.Requests // nil: nobody is told of requests
+	var observed *control.Requests // nil: requests are not recorded
 	if c.Control.on() {
 		observed = control.NewRequests()
 		dynamoDB.Observe = observed.ObserveDynamoDB
@@ -334,34 +334,34 @@ type serving struct {
 	program *program
 	clock   *clock.Clock
 	logger  *slog.Logger
-	tls     *tls.Config // nil: plain text
-	token   string      // "": nobody is asked for one
-	failed  chan error  // an endpoint that ended by itself
+	tls     *tls.Config // nil for plain text
+	token   string      // "": not required
+	failed  chan error  // an endpoint that failed
 
 	lab      *lab.Lab           // nil with --target
 	endpoint *dynamodb.Endpoint // of lab
-	leads    sync.Mutex         // held by who keeps the clock's lead
+	leads    sync.Mutex         // held while saving the clock's lead
 
-	bigtableAddr, dynamoDBAddr, consoleAddr net.Addr // nil: the endpoint is closed
-	consoleToken                            string   // "": as token
+	bigtableAddr, dynamoDBAddr, consoleAddr net.Addr // nil for a disabled endpoint
+	consoleToken                            string   // "": same as token
 	closers                                 []func() error
 	deadline                                time.Time // of the stop
 	background                              sync.WaitGroup
 }
 
-// openBigtable opens the store and its endpoint. The DynamoDB endpoint is to be opened with the
-// given options.
+// openBigtable opens the store and its endpoint. dynamoDB are the options of the DynamoDB
+// endpoint that follows.
 func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Requests) error {
 	c := s.command
 	options := engine.Options{Dir: c.Data, EagerGC: c.GC == gcEager}
 	if c.KeepDeleted != nil {
-		options.KeepDeletedBytes = max(1, *c.KeepDeleted<<20) // 0 is the default
+		options.KeepDeletedBytes = max(1, *c.KeepDeleted<<20) // 0 means the default
 	}
 	if c.KeepTables != nil {
 		options.KeepDeletedTables = *c.KeepTables
 	}
 	if c.BackupBytes != nil {
-		options.BackupBytes = max(1, *c.BackupBytes<<20) // 0 is the default
+		options.BackupBytes = max(1, *c.BackupBytes<<20) // 0 means the default
 	}
 	o := emu.Options{Token: s.token, AdminDelay: c.AdminDelay, ReplicationLag: c.Lag, PartitionChurn: c.Churn}
 	if observed != nil {
@@ -399,7 +399,7 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	srv := s.lab.Bigtable()
 	s.every(dueInterval, func(ctx context.Context) {
 		if err := srv.RunDue(ctx); err != nil && ctx.Err() == nil {
-			s.logger.Error("what is due failed, and is tried again", "error", err)
+			s.logger.Error("due work failed, and will be retried", "error", err)
 		}
 	})
 	addr := c.Bigtable
@@ -433,7 +433,7 @@ func (s *serving) openBigtable(dynamoDB facade.Options, observed *control.Reques
 	return nil
 }
 
-// dynamoDBOptions are those of the DynamoDB endpoint, but for what it is over.
+// dynamoDBOptions returns the options of the DynamoDB endpoint, except for its Bigtable.
 func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, error) {
 	c := s.command
 	o := facade.Options{
@@ -443,7 +443,7 @@ func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, 
 	if c.Target != "" {
 		o.Deadline, o.Concurrency = c.Timeout, targetConcurrency
 	} else {
-		o.Seat = "serve" // the store that is behind has one process
+		o.Seat = "serve" // the built-in store has one process
 	}
 	if dir := c.Dynamo.Buckets; dir != "" {
 		root, err := os.OpenRoot(dir)
@@ -457,7 +457,8 @@ func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, 
 	return o, err
 }
 
-// startDynamoDB starts what answers at the DynamoDB endpoint, and returns it and what deletes expired items.
+// startDynamoDB starts the DynamoDB endpoint. It returns its handler, and a function that
+// deletes expired items.
 func (s *serving) startDynamoDB(ctx context.Context, o facade.Options) (http.Handler, func(context.Context) (int, error), error) {
 	if s.lab != nil {
 		return s.endpoint, s.endpoint.ReapExpired, s.endpoint.Open()
@@ -487,8 +488,8 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 	}
 	s.every(c.TTLInterval, func(ctx context.Context) {
 		deleted, err := reap(ctx)
-		if deleted > 0 { // data that goes without anybody's request
-			s.logger.Warn("deleted items whose time to live is over", "items", deleted)
+		if deleted > 0 { // deletions without a request are logged
+			s.logger.Warn("deleted expired items", "items", deleted)
 		}
 		if err != nil && ctx.Err() == nil {
 			s.logger.Error("deleting expired items failed", "error", err)
@@ -502,7 +503,7 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 	web := s.webServer(c.Web.guard(handler))
 	s.closers = append(s.closers, func() (err error) {
 		s.wait(tracked, func(ctx context.Context) {
-			if web.Shutdown(ctx) != nil { // time is up
+			if web.Shutdown(ctx) != nil { // the time is over
 				err = web.Close()
 			}
 		})
@@ -516,11 +517,10 @@ func (s *serving) openDynamoDB(ctx context.Context, o facade.Options) error {
 	return nil
 }
 
-// dueInterval is how often is looked at what is due.
+// dueInterval is the interval of checks for due work.
 const dueInterval = time.Second
 
-// every calls do on a timer until stop, which ends the context of a call under way
-// and waits for it.
+// every calls do periodically until stop, which cancels and awaits a running call.
 func (s *serving) every(interval time.Duration, do func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
@@ -544,9 +544,9 @@ func (s *serving) every(interval time.Duration, do func(context.Context)) {
 	}()
 }
 
-// listen opens a port for a protocol, whose connections begin with a greeting of
-// so many bytes, and warns of one that other machines can reach and that anyone
-// there may use. The listener is the endpoint, or encrypts what passes it.
+// listen opens a port for a protocol whose connections begin with greeting bytes. It warns if
+// other machines can reach the port without credentials. The result is the tracked listener, or
+// a TLS listener over it.
 func (s *serving) listen(flag string, addr listenAddress, protocol string, greeting int) (net.Listener, *trackedListener, error) {
 	lis, err := net.Listen("tcp", string(addr))
 	if err != nil {
@@ -555,7 +555,7 @@ func (s *serving) listen(flag string, addr listenAddress, protocol string, greet
 	tracked := newTrackedListener(lis, greeting)
 	if tcp, ok := lis.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.token == "" {
 		_, _ = fmt.Fprintf(s.program.stderr,
-			"tabletop: warning: %s %s can be reached from other machines, and asks no one who they are; --token-file does\n", flag, lis.Addr())
+			"tabletop: warning: %s %s can be reached from other machines without credentials; require a token with --token-file\n", flag, lis.Addr())
 	}
 	if s.tls == nil {
 		return tracked, tracked, nil
@@ -565,8 +565,8 @@ func (s *serving) listen(flag string, addr listenAddress, protocol string, greet
 	return tls.NewListener(tracked, config), tracked, nil
 }
 
-// announce prints the lines that point clients here, once the endpoints are open.
-// The output as a whole can be given to a shell; "# ready" is its last line.
+// announce prints the addresses for clients, once the endpoints are open. A shell can evaluate
+// the whole output; "# ready" is its last line.
 func (s *serving) announce() {
 	c, w := s.command, s.program.stdout
 	export := func(name, value string) { _, _ = fmt.Fprintf(w, "export %s=%s\n", name, value) }
@@ -591,10 +591,10 @@ func (s *serving) announce() {
 	}
 	if s.dynamoDBAddr != nil {
 		export("AWS_ENDPOINT_URL_DYNAMODB", s.dynamoDBURL())
-		export("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", s.dynamoDBURL()) // whose clients look nowhere else
+		export("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", s.dynamoDBURL()) // such clients ignore other variables
 		export("AWS_REGION", "us-east-1")
-		export("AWS_DEFAULT_REGION", "us-east-1") // botocore looks here alone
-		if !c.Dynamo.secret(c.Access) {           // a secret is not printed
+		export("AWS_DEFAULT_REGION", "us-east-1") // botocore reads only this variable
+		if !c.Dynamo.secret(c.Access) {           // secrets are not printed
 			export("AWS_ACCESS_KEY_ID", "tabletop")
 			export("AWS_SECRET_ACCESS_KEY", "tabletop")
 		}
@@ -607,8 +607,8 @@ func (s *serving) announce() {
 			page += "#token=" + s.consoleToken
 		}
 		_, _ = fmt.Fprintf(w, "# Console: %s\n", page)
-	} else if c.Target == "" { // over another Bigtable there is none
-		_, _ = fmt.Fprintln(w, "# --console opens pages of what is here, and a control API")
+	} else if c.Target == "" { // not available over another Bigtable
+		_, _ = fmt.Fprintln(w, "# --console opens pages with the data, and a control API")
 	}
 	if c.Web.Like == likeDynamoDBLocal {
 		_, _ = fmt.Fprintln(w, "# Initializing DynamoDB Local with the following configuration:")
@@ -619,7 +619,7 @@ func (s *serving) announce() {
 	_, _ = fmt.Fprintf(w, "# ready: project %s, instance %s, data %s%s\n", c.Project, c.Instance, where, c.Dynamo.announced())
 }
 
-// dynamoDBURL is where clients find the DynamoDB endpoint.
+// dynamoDBURL returns the URL of the DynamoDB endpoint.
 func (s *serving) dynamoDBURL() string {
 	scheme := "http"
 	if s.tls != nil {
@@ -628,8 +628,8 @@ func (s *serving) dynamoDBURL() string {
 	return scheme + "://" + clientAddr(s.dynamoDBAddr)
 }
 
-// clientAddr is the address to dial for a listener's: one that listens on all
-// interfaces is reached on the loopback.
+// clientAddr returns the address to dial for a listener; one on all interfaces is dialed on the
+// loopback.
 func clientAddr(a net.Addr) string {
 	if tcp, ok := a.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return net.JoinHostPort("127.0.0.1", fmt.Sprint(tcp.Port))
@@ -637,20 +637,20 @@ func clientAddr(a net.Addr) string {
 	return a.String()
 }
 
-// wait ends an endpoint by stop, which waits for requests in flight until its context
-// ends. What has not wholly arrived is none.
+// wait ends an endpoint by stop, which waits for requests in flight until its context ends.
+// Incomplete requests do not count.
 func (s *serving) wait(tracked *trackedListener, stop func(ctx context.Context)) {
 	ctx, cancel := context.WithDeadline(context.Background(), s.deadline)
 	defer cancel()
 	notice := time.AfterFunc(stopNotice, func() {
-		_, _ = fmt.Fprintf(s.program.stderr, "tabletop: waiting for requests in flight, %v at most; Ctrl-C ends them at once\n", s.command.Grace)
+		_, _ = fmt.Fprintf(s.program.stderr, "tabletop: waiting for requests in flight, at most %v; Ctrl-C ends them at once\n", s.command.Grace)
 	})
 	defer notice.Stop()
 	tracked.cut(false)
 	stop(ctx)
 }
 
-// stop ends what was opened, last first: the endpoints, then what is behind them.
+// stop closes everything in reverse order: the endpoints, then the store.
 func (s *serving) stop() error {
 	s.deadline = time.Now().Add(s.command.Grace)
 	var errs []error

@@ -12,13 +12,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// workNotice is how often work that goes on is told.
+// workNotice is the interval of progress lines for long work.
 const workNotice = 2 * time.Second
 
-// dueTimes is work that each restore of a snapshot may begin again: it is told of only where it takes long.
+// dueTimes is work that each restore of a snapshot may repeat: it is reported only if it takes
+// long.
 const dueTimes = "filling due times"
 
-// worker tells a person of the work that a server does on tables by itself.
+// worker reports background work on tables.
 type worker struct {
 	w io.Writer
 
@@ -26,10 +27,10 @@ type worker struct {
 	heard map[[2]string]heard // by table and phase
 }
 
-// heard is work that goes on.
+// heard has the times of running work.
 type heard struct{ begun, told time.Time }
 
-// tell is facade.Options.Progress. Work that looks at no item is not worth a line.
+// tell is facade.Options.Progress. Work without items is not reported.
 func (k *worker) tell(p facade.Progress) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -42,7 +43,7 @@ func (k *worker) tell(p facade.Progress) {
 	case p.Done:
 		delete(k.heard, work)
 		switch {
-		case p.Err != nil: // which who began the work tells
+		case p.Err != nil: // reported where the work was started
 			_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: not done, after %s\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
 		case p.Items > 0 && (p.Phase != dueTimes || begun && now.Sub(before.begun) >= workNotice):
 			_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: %s, done\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
@@ -55,8 +56,8 @@ func (k *worker) tell(p facade.Progress) {
 	}
 }
 
-// warnOfLeftOut tells of the indexes that the DynamoDB endpoint does not show, since no
-// rows are laid out for them.
+// warnOfLeftOut warns of indexes that the DynamoDB endpoint does not show, since the mapping
+// lays out no rows for them.
 func warnOfLeftOut(w io.Writer, mappings []*mapping.Mapping) {
 	for _, m := range mappings {
 		spec := (*layout.Mapping)(m).Spec()

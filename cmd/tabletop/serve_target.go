@@ -11,8 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/preflight"
 )
 
-// connect connects the endpoint to the target. It reports true when that was only to be
-// checked.
+// connect connects the endpoint to the target. checked means that --check was given and passed.
 func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool, err error) {
 	c := s.command
 	t, err := (&connectFlags{Project: c.Project, Instance: c.Instance, Endpoint: c.Endpoint, CA: c.CA, TokenFile: c.Token, tokenFlag: "--target-token-file", Compress: c.Compress, CallTimeout: c.Timeout}).connect(ctx, c.Target)
@@ -40,7 +39,7 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 		return true, nil
 	}
 	if c.Profile == "" && !cloudInstance.MatchString(c.Target) {
-		return false, nil // emulators have no app profiles to speak of
+		return false, nil // app profiles do not matter to emulators
 	}
 	if err := preflight.Start(ctx, look); err != nil {
 		return false, fmt.Errorf("--target %s: %w", c.Target, err)
@@ -48,8 +47,7 @@ func (s *serving) connect(ctx context.Context, o *facade.Options) (checked bool,
 	return false, nil
 }
 
-// ofTarget is the error of an endpoint that cannot be opened: where it is over a target, that of
-// the target.
+// ofTarget returns the error of opening an endpoint; with --target, it names the target.
 func (c *serveCommand) ofTarget(err error) error {
 	if c.Target == "" {
 		return err
@@ -57,7 +55,7 @@ func (c *serveCommand) ofTarget(err error) error {
 	return fmt.Errorf("--target %s: %w", c.Target, preflight.Explain(err))
 }
 
-// preflightTable is a table of the server as a preflight takes it.
+// preflightTable converts a table of the server for a preflight.
 func preflightTable(t facade.BigtableTable) preflight.Table {
 	out := preflight.Table{ID: t.ID}
 	for _, f := range t.Families {
@@ -66,8 +64,8 @@ func preflightTable(t facade.BigtableTable) preflight.Table {
 	return out
 }
 
-// tablesOf are the tables of mappings, those of their indexes, and the one that says by
-// which mapping a table was loaded.
+// tablesOf returns the tables of mappings, their indexes, and the table with the recorded
+// mappings.
 func tablesOf(mappings []*mapping.Mapping) (tables []preflight.Table) {
 	for _, m := range mappings {
 		l := (*layout.Mapping)(m)
@@ -79,8 +77,8 @@ func tablesOf(mappings []*mapping.Mapping) (tables []preflight.Table) {
 	return append(tables, preflight.Table{ID: layout.SchemaTable, Families: []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}})
 }
 
-// check prints what a preflight finds. It fails if something is wrong, which would keep
-// who from the work.
+// check prints the findings of a preflight. It returns an error if one of them would keep who
+// from working.
 func (p *program) check(ctx context.Context, o preflight.Options, who string) error {
 	findings, err := preflight.Run(ctx, o)
 	if err != nil {

@@ -15,27 +15,27 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// tokenPatience is how long a server of tokens may take to answer; then it is asked anew.
+// tokenPatience is how long a token server may take to answer before the request is repeated.
 const tokenPatience = 10 * time.Second
 
-// fetchedToken shows, with each call, the token that source makes. To make one may take
-// as long as the server of tokens likes, and source cannot be told to stop: it works apart
-// from the calls, each of which waits no longer than it may take itself.
+// fetchedToken sends, with each call, a token from source. source may block for long and cannot
+// be canceled, so it runs in the background, and each call waits at most until its own
+// deadline.
 type fetchedToken struct {
 	source oauth2.TokenSource
 
 	mu   sync.Mutex
-	last *tokenFetch // nil: none was asked for
+	last *tokenFetch // nil before the first request
 }
 
-// tokenFetch is one question for a token.
+// tokenFetch is one request for a token.
 type tokenFetch struct {
-	done  chan struct{} // closed when there are the others
+	done  chan struct{} // closed when the other fields are set
 	token *oauth2.Token
 	err   error
 }
 
-// defaultCredentials are the application default credentials of this machine.
+// defaultCredentials returns the application default credentials of this machine.
 func defaultCredentials(ctx context.Context) (*fetchedToken, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Timeout: tokenPatience})
 	found, err := google.FindDefaultCredentials(ctx, cloudScope)
@@ -45,33 +45,33 @@ func defaultCredentials(ctx context.Context) (*fetchedToken, error) {
 	return &fetchedToken{source: found.TokenSource}, nil
 }
 
-// GetRequestMetadata returns the header. An error that may pass by itself is Unavailable.
+// GetRequestMetadata returns the header. A transient error is Unavailable.
 func (f *fetchedToken) GetRequestMetadata(ctx context.Context, _ ...string) (map[string]string, error) {
 	info, _ := credentials.RequestInfoFromContext(ctx)
 	if err := credentials.CheckSecurityLevel(info.AuthInfo, credentials.PrivacyAndIntegrity); err != nil {
-		return nil, status.Errorf(codes.Unauthenticated, "a token is only shown over TLS: %v", err)
+		return nil, status.Errorf(codes.Unauthenticated, "a token is only sent over TLS: %v", err)
 	}
 	for {
 		fetch, own := f.fetch()
 		select {
 		case <-fetch.done:
 		case <-ctx.Done():
-			return nil, status.Error(codes.Unavailable, "there is no token to show: the server of tokens of the application default credentials gives no answer")
+			return nil, status.Error(codes.Unavailable, "there is no token to show: the token server of the application default credentials does not answer")
 		}
 		switch {
 		case fetch.err == nil:
 			return map[string]string{"authorization": fetch.token.Type() + " " + fetch.token.AccessToken}, nil
-		case !own && tookTooLong(fetch.err): // what others waited for says nothing of this call
+		case !own && tookTooLong(fetch.err): // a deadline of an earlier caller does not apply to this call
 		default:
 			return nil, status.Errorf(refusalCode(fetch.err), "there is no token to show: application default credentials: %v", fetch.err)
 		}
 	}
 }
 
-// RequireTransportSecurity says that the token may only go over TLS.
+// RequireTransportSecurity reports that the token requires TLS.
 func (*fetchedToken) RequireTransportSecurity() bool { return true }
 
-// fetch returns the question whose answer counts, own if it was begun for the caller.
+// fetch returns the current request; own means that this caller started it.
 func (f *fetchedToken) fetch() (fetch *tokenFetch, own bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,7 +87,7 @@ func (f *fetchedToken) fetch() (fetch *tokenFetch, own bool) {
 	return fetch, true
 }
 
-// over reports whether another question is to be asked.
+// over reports whether a new request is needed.
 func (t *tokenFetch) over() bool {
 	select {
 	case <-t.done:
@@ -97,7 +97,7 @@ func (t *tokenFetch) over() bool {
 	}
 }
 
-// tookTooLong reports whether err says that no answer came in time.
+// tookTooLong reports whether err is a timeout.
 func tookTooLong(err error) bool {
 	timed, ok := errors.AsType[interface {
 		error
@@ -106,8 +106,8 @@ func tookTooLong(err error) bool {
 	return ok && timed.Timeout()
 }
 
-// refusalCode is the status of a call for which there is no token: a server of tokens
-// that refuses will do so again, any other error may pass.
+// refusalCode returns the status of a call without a token: a refusal of the token server is
+// permanent, other errors are transient.
 func refusalCode(err error) codes.Code {
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError {
 		return codes.Unauthenticated

@@ -63,10 +63,10 @@ func TestFetchedToken(t *testing.T) {
 	}{
 		"one token for all":   {[]tokenAnswer{{token: "a", valid: time.Hour}}, []string{"a", "a", "a"}, 0},
 		"one that runs out":   {[]tokenAnswer{{token: "a", valid: 13 * time.Second}, {token: "b", valid: time.Hour}}, []string{"a", "a", "b"}, 0},
-		"one that takes long": {[]tokenAnswer{{after: 8 * time.Second, token: "a", valid: time.Hour}}, []string{"Unavailable gives no answer", "a"}, 0},
+		"one that takes long": {[]tokenAnswer{{after: 8 * time.Second, token: "a", valid: time.Hour}}, []string{"Unavailable does not answer", "a"}, 0},
 		"a server that hangs": {
 			[]tokenAnswer{{after: 8 * time.Second, err: late}, {after: 7 * time.Second, token: "a", valid: time.Hour}},
-			[]string{"Unavailable gives no answer", "Unavailable gives no answer", "a"},
+			[]string{"Unavailable does not answer", "Unavailable does not answer", "a"},
 			0,
 		},
 		"a server that refuses":    {[]tokenAnswer{{err: refused}}, []string{"Unauthenticated invalid_grant"}, 0},

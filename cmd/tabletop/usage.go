@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/nearest"
 )
 
-// usage is an error of a command line.
+// usage is an error in a command line.
 type usage struct {
 	text    string
 	node    *kong.Node // the last command that kong recognized
@@ -23,8 +23,7 @@ type usage struct {
 	program *kong.Application
 }
 
-// usageOf returns the error as lines: the command and what is wrong with it, and where its
-// flags are listed.
+// usageOf formats the error: the command, the fault, and where to find its flags.
 func usageOf(e *kong.ParseError) string {
 	u := usage{text: e.Error(), node: e.Context.Model.Node, args: e.Context.Args, program: e.Context.Model}
 	for _, part := range e.Context.Path {
@@ -59,7 +58,7 @@ var (
 	missingValue       = regexp.MustCompile(`^--([\w-]+): expected .* but got "EOL"`)
 )
 
-// hint returns what may have been meant, or "".
+// hint suggests what may have been meant, or returns "".
 func (u *usage) hint() string {
 	if m := unexpectedArgument.FindStringSubmatch(u.text); m != nil {
 		return u.hintOfArgument(m[1])
@@ -77,7 +76,7 @@ func (u *usage) hint() string {
 
 func (u *usage) hintOfArgument(word string) string {
 	if i := slices.Index(u.args, word); i > 0 {
-		// A flag that also stands alone takes its value behind "=".
+		// A flag that may stand without a value takes its value after "=".
 		if f := u.flag(strings.TrimPrefix(u.args[i-1], "--")); f != nil && f.IsBool() && f.Target.Kind() != reflect.Bool {
 			return fmt.Sprintf("; its value follows =, as in --%s=%s", f.Name, word)
 		}
@@ -101,8 +100,7 @@ func (u *usage) hintOfFlag(name string) string {
 	return didYouMean(near)
 }
 
-// haveWordInCommon reports whether two names of flags share a word that is long enough to
-// say something.
+// haveWordInCommon reports whether two flag names share a word of significant length.
 func haveWordInCommon(a, b string) bool {
 	words := strings.Split(b, "-")
 	return slices.ContainsFunc(strings.Split(a, "-"), func(w string) bool { return len(w) > 3 && slices.Contains(words, w) })
@@ -136,11 +134,11 @@ func (u *usage) flag(name string) *kong.Flag {
 	return nil
 }
 
-// listenError returns the error of a port that cannot be opened, with what to do about it.
+// listenError returns the error of a port that cannot be opened, with advice.
 func listenError(flag string, addr listenAddress, err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
-	host, _, _ := net.SplitHostPort(string(addr)) // it was parsed
+	host, _, _ := net.SplitHostPort(string(addr)) // already parsed
 	return fmt.Errorf("%s: %w: stop the program that uses the port, or choose another; %s=%s takes a free one", flag, err, flag, net.JoinHostPort(host, "0"))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/hosts"
 )
 
-// webFlags say what browsers may do with the endpoints that speak HTTP.
+// webFlags configure the access of browsers to the HTTP endpoints.
 type webFlags struct {
 	AllowHost []string `name:"allow-host" help:"Accept HTTP requests to this host name, in addition to localhost and loopback addresses. May be repeated." placeholder:"NAME"`
 	CORS      []string `name:"cors" help:"Origin whose pages may use the DynamoDB endpoint, such as http://app.example:3000, or * for all. May be repeated. Default: origins on this machine." placeholder:"ORIGIN"`
@@ -51,17 +51,17 @@ func (w *webFlags) allows(origin string) bool {
 	return err == nil && hosts.Local(u.Host)
 }
 
-// guard is the DynamoDB endpoint that refuses requests which pages of other web sites make.
+// guard rejects requests from pages of other web sites to the DynamoDB endpoint.
 func (w *webFlags) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		origin := r.Header.Get("Origin")
 		switch {
 		case !hosts.Allowed(r, w.AllowHost):
-			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("The host %q is not one of this server: ask it as localhost, or start it with --allow-host.", r.Host))
+			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("The host %q is not one of this server: use localhost, or start the server with --allow-host.", r.Host))
 		case origin != "" && !w.allows(origin):
-			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("Pages of the origin %q may not use this server: start it with --cors to let them.", origin))
+			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("Pages of the origin %q may not use this server: start it with --cors to allow them.", origin))
 		case w.Like == likeDynamoDBLocal && r.Method == http.MethodGet:
-			rw.Header().Set("Connection", "close") // a tool that waits for the status leaves the body unread, and would not end before the connection
+			rw.Header().Set("Connection", "close") // a tool that waits for the status does not read the body, and would wait for the end of the connection
 			refuse(rw, http.StatusBadRequest, "MissingAuthenticationToken", "Request must contain either a valid (registered) AWS access key ID or X.509 certificate.")
 		default:
 			next.ServeHTTP(rw, r)
@@ -69,7 +69,7 @@ func (w *webFlags) guard(next http.Handler) http.Handler {
 	})
 }
 
-// refuse answers in the form of DynamoDB's errors, without a word to browsers.
+// refuse answers with a DynamoDB error, without CORS headers.
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	text, err := json.Marshal(map[string]string{"__type": "com.amazonaws.dynamodb.v20120810#" + code, "message": message})
 	if err != nil {

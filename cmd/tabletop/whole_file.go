@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 )
 
-// wholeFile is a file that is written beside its place, and put there when it is
-// complete; until then what was there stays. A pipe or a terminal, which cannot be
-// replaced, is written to at once.
+// wholeFile is a file that is written beside its destination and moved there when complete;
+// until then the old content stays. A pipe or a terminal, which cannot be replaced, is written
+// directly.
 type wholeFile struct {
 	*os.File
-	name    string // its place; "" if it is written to at once
-	private bool   // the owner alone can read it
+	name    string // its destination; "" if written directly
+	private bool   // only the owner can read it
 }
 
 func createWhole(name string) (*wholeFile, error) {
@@ -26,14 +26,14 @@ func createWhole(name string) (*wholeFile, error) {
 	return &wholeFile{File: f, name: name}, err
 }
 
-// keep puts the file in its place.
+// keep moves the file to its destination.
 func (w *wholeFile) keep() error {
 	if w.name == "" {
 		return w.Close()
 	}
 	var err error
 	if !w.private {
-		err = w.Chmod(0o644) // temporary files are the owner's alone
+		err = w.Chmod(0o644) // temporary files are private
 	}
 	err = errors.Join(err, w.Close())
 	if err == nil {
@@ -45,23 +45,23 @@ func (w *wholeFile) keep() error {
 	return err
 }
 
-// drop gives the file up.
+// drop discards the file.
 func (w *wholeFile) drop() {
-	_ = w.Close() // nobody reads it
+	_ = w.Close() // it is discarded
 	if w.name != "" {
 		_ = os.Remove(w.Name())
 	}
 }
 
-// replaceFile writes a file, whole at once.
+// replaceFile writes a file atomically.
 func replaceFile(name string, text []byte) error { return replace(name, text, false) }
 
-// replacePrivateFile is replaceFile of what its owner alone may read.
+// replacePrivateFile is replaceFile for a file that only its owner may read.
 func replacePrivateFile(name string, text []byte) error { return replace(name, text, true) }
 
 func replace(name string, text []byte, private bool) error {
 	w, err := createWhole(name)
-	if errors.Is(err, fs.ErrNotExist) { // it is of a name that nobody has given
+	if errors.Is(err, fs.ErrNotExist) { // it concerns a temporary name that the user does not know
 		return fmt.Errorf("%s cannot be written: folder %s does not exist", name, filepath.Dir(name))
 	}
 	if err != nil {
