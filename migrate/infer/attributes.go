@@ -15,12 +15,11 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Attributes finds which attributes the items of each rule of a mapping have, with
-// the types of most of their values, and returns the mapping with a schema for each
-// rule that has "*" and none. A rule that takes no item of the table keeps the schema
-// of the table. It reads the data once.
+// Attributes finds the attributes of each rule's items, with the most frequent type of each.
+// It returns the mapping with a schema for each rule that has "*" and no schema. A rule
+// without items keeps the schema of the table. Attributes reads the data once.
 //
-// Errors: a [source.Error] where the data is damaged; ctx's; a [mapping.SpecError].
+// Errors: a [source.Error] if the data is damaged; ctx's; a [mapping.SpecError].
 func Attributes(ctx context.Context, t *source.Table, m *mapping.Mapping, o Options) (*Inferred, error) {
 	given := (*layout.Mapping)(m)
 	in := &Inferred{}
@@ -55,7 +54,7 @@ func Attributes(ctx context.Context, t *source.Table, m *mapping.Mapping, o Opti
 		}
 	}
 	if unmatched > 0 {
-		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: %s no rule takes, the first at %s", t.Name, phrase.Counted(unmatched, "item"), phrase.Clip(example)))
+		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: no rule takes %s, the first at %s", t.Name, phrase.Counted(unmatched, "item"), phrase.Clip(example)))
 	}
 	changed, err := given.Changed(func(spec *mapfile.Spec) {
 		spec.Rules = slices.Clone(spec.Rules)
@@ -70,14 +69,14 @@ func Attributes(ctx context.Context, t *source.Table, m *mapping.Mapping, o Opti
 	return in, nil
 }
 
-// ruleSchema gives a rule the attributes of its items.
+// ruleSchema sets the schema of a rule to the attributes of its items.
 func (in *Inferred) ruleSchema(spec *mapfile.Spec, r *mapfile.Rule, p *profile) {
 	star := slices.ContainsFunc(r.Put, func(put mapfile.Put) bool { return put.Attr == "*" })
 	switch {
 	case !star || r.Schema != nil:
 		return
 	case p == nil:
-		in.chose("attributes", "rule "+r.Name+": those of source.schema", "rule %s takes none of the table's items, so they do not show which it has", r.Name)
+		in.chose("attributes", "rule "+r.Name+": those of source.schema", "rule %s takes no item of the table, so its attributes are unknown", r.Name)
 		return
 	case p.dropped:
 		in.chose("attributes", "rule "+r.Name+": those of source.schema", "its items have more than %d", maxSchemaNames)
@@ -89,13 +88,13 @@ func (in *Inferred) ruleSchema(spec *mapfile.Spec, r *mapfile.Rule, p *profile) 
 		a := p.attrs[name]
 		own := mapfile.Schema{Type: a.types.majority().typ}
 		if spec.Source.Schema[name].Type == own.Type {
-			own = mapfile.Schema{} // as there
+			own = mapfile.Schema{} // as in the table's schema
 		} else if own.Type == attr.M {
 			a.mapSchema(&own)
 		}
 		r.Schema[name] = own
 	}
-	listed := "they have key attributes alone"
+	listed := "they have only key attributes"
 	if len(names) > 0 {
 		listed = strings.Join(names, ", ")
 	}

@@ -77,12 +77,12 @@ rules:
 	wantChoices := []Choice{
 		{"attributes", "rule doc: 2 of 4", "its 2 items: State, Time"},
 		{"attributes", "rule metric: 3 of 4", "its 2 items: Data, Range, Unit"},
-		{"attributes", "rule unused: those of source.schema", "rule unused takes none of the table's items, so they do not show which it has"},
+		{"attributes", "rule unused: those of source.schema", "rule unused takes no item of the table, so its attributes are unknown"},
 	}
 	if diff := cmp.Diff(wantChoices, in.Choices); diff != "" {
 		t.Errorf("choices (-want +got):\n%s", diff)
 	}
-	if len(in.Warnings) != 1 || !strings.Contains(in.Warnings[0], "1 item no rule takes") || in.Items != 7 {
+	if len(in.Warnings) != 1 || !strings.Contains(in.Warnings[0], "no rule takes 1 item") || in.Items != 7 {
 		t.Errorf("%d items, warnings %q", in.Items, in.Warnings)
 	}
 }

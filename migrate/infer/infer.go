@@ -10,70 +10,69 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// The bounds of what inference keeps in memory.
+// The bounds of memory.
 const (
-	// maxFamilies is how many set and map attributes get families of their
-	// own: Bigtable advises at most about a hundred a table.
+	// maxFamilies bounds the set and map attributes with families of their own: Bigtable
+	// recommends at most about a hundred families per table.
 	maxFamilies = 90
-	// maxSchemaNames bounds the attributes, and the keys of one map, whose
-	// types are told one by one. Maps of more keys are dictionaries: one type
-	// stands for all.
+	// maxSchemaNames bounds the attributes, and the keys of one map, that have a type each. A
+	// map with more keys is a dictionary: one type for all.
 	maxSchemaNames = 2000
-	// maxCandidates is how many attributes of the first item are looked at as
-	// keys in the first pass. Each further one costs a pass of its own.
+	// maxCandidates bounds the attributes of the first item that the first pass tests as keys.
+	// Each further attribute costs a pass of its own.
 	maxCandidates = 4
-	// maxMixed is how many attributes of several types are told one by one.
+	// maxMixed bounds the attributes of several types that are reported one by one.
 	maxMixed = 20
-	// maxRepeats is how many values of one attribute that came twice are kept.
+	// maxRepeats bounds the repeated values of one attribute that are kept.
 	maxRepeats = 100_000
 )
 
 // Options configure Table. The zero value is ready to use.
 type Options struct {
-	// Progress is called now and then, if it is set.
+	// Progress, if set, is called from time to time.
 	Progress func(source.Progress)
 
-	// TempDir is where the hashes of large tables go. Default: the system's.
+	// TempDir is the folder for the hashes of large tables. Default: the system's.
 	TempDir string
 
-	// OpenJoiner leaves the joiner of the row key open, for a caller that lays all
-	// items out anyway and can tell by them. Default: it is decided, in one pass more.
+	// OpenJoiner leaves the joiner of the row key open, for a caller that lays out all items
+	// anyway and can decide then. Default: Table decides it, in one more pass.
 	OpenJoiner bool
 }
 
-// Choice is something that inference decided, and why.
+// Choice is a decision of the inference, with its reason.
 type Choice struct {
-	What   string `json:"what"`   // was decided: "key"
-	Chosen string `json:"chosen"` // what it came to
+	What   string `json:"what"`   // the subject: "key"
+	Chosen string `json:"chosen"` // the decision
 	Why    string `json:"why"`    // the reason
 }
 
 // Inferred is a mapping found from the data.
 type Inferred struct {
-	Mapping *mapping.Mapping // ready to use, or to be written as a file
+	Mapping *mapping.Mapping // ready to use, or to write as a file
 	Choices []Choice         // in the order in which they were made
-	Items   int64            // that the table has
-	// Warnings are what the data alone cannot tell, or tells of itself: a key that
-	// is a guess, values that may be errors. One sentence each, that names the table.
+	Items   int64            // of the table
+	// Warnings are open questions about the data, such as a guessed key or values that may be
+	// errors. Each is one sentence with the name of the table.
 	Warnings []string
 }
 
-// Table finds a lossless mapping for a table from its description, as far as
-// there is one, and from all of its data. It reads the data two to four times.
+// Table finds a lossless mapping for a table from its description, if there is one, and
+// from all of its data. It reads the data two to four times.
 //
 // One item becomes one row. The key is the declared one; else attributes named
 // PK and SK in any case; else the first S, N or B attribute, in the order of
-// the file, that has a different value in every item. For a key that is not declared,
-// Infer returns a warning, since it is a guess. Infer checks that all items have
-// different keys; if names were guessed that fail this check, it returns an error.
+// the file, whose value differs in every item. An undeclared key is a guess, with a
+// warning. Table checks that all items have different keys; if guessed names fail this
+// check, it returns an error.
 //
 // The type of an attribute, or of a map key, is the type of most of its values: only other
-// values need a sidecar cell. Infer lists each such attribute with the shares of its types,
-// and warns if so few values deviate that they may be errors. Sets and maps get families.
-// The joiner of the row key is plain('#') if every key of the data allows it, else
-// escaped('#').
+// values need a sidecar cell. Choices lists each such attribute with the shares of its types.
+// Warnings has those with so few other values that they may be errors. Sets and maps get
+// families. The joiner of the row key is plain('#') if every key of the data allows it,
+// else escaped('#').
 //
-// Errors: a [source.Error] where the data is damaged or has no key; ctx's.
+// Errors: a [source.Error] if the data is damaged or has no key; ctx's.
 func Table(ctx context.Context, t *source.Table, o Options) (*Inferred, error) {
 	p, err := profileOf(ctx, t, o)
 	defer p.close()
@@ -102,8 +101,8 @@ func Table(ctx context.Context, t *source.Table, o Options) (*Inferred, error) {
 	return in, nil
 }
 
-// entriesOf are the table's entries for one pass: they end with ctx, and say how far
-// it is.
+// entriesOf returns the table's entries for one pass, which stops when ctx ends and reports its
+// progress.
 func entriesOf(ctx context.Context, t *source.Table, o Options) iter.Seq2[source.Entry, error] {
 	return func(yield func(source.Entry, error) bool) {
 		n := int64(0)

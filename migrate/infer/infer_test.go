@@ -59,7 +59,7 @@ func TestTable_Key(t *testing.T) {
 		// A key that nobody declared is a guess, and is warned of.
 		var want []string
 		if c.key == "" {
-			want = []string{"table in_: the key " + c.want + " is a guess, since the input declares none: --key PK[,SK] says which it is, --table-schema FILE also which indexes there are"}
+			want = []string{"table in_: the key " + c.want + " is a guess, since the input declares none: declare it with --key PK[,SK], or with --table-schema FILE, which also declares indexes"}
 		}
 		if diff := cmp.Diff(want, in.Warnings); diff != "" {
 			t.Errorf("%s: warnings (-want +got):\n%s", c.name, diff)
@@ -78,11 +78,11 @@ func TestTable_KeyRefused(t *testing.T) {
 		name, text, key, want string
 		damage                source.Damage
 	}{
-		{"two types", `{"id":{"S":"1"}}` + "\n" + `{"id":{"S":"2"}}` + "\n" + `{"id":{"N":"3"}}`, "id", `in.json:3: key attribute "id" is of type N, at in.json:1 it is of type S`, source.KeyTypeMismatch},
-		{"an empty item", `{"id":{"S":"1"}}` + "\n{}", "", "in.json:2: the item is empty, and the input declares no key: name it (--key PK[,SK])", source.KeyUnknown},
+		{"two types", `{"id":{"S":"1"}}` + "\n" + `{"id":{"S":"2"}}` + "\n" + `{"id":{"N":"3"}}`, "id", `in.json:3: key attribute "id" is of type N, but at in.json:1 of type S`, source.KeyTypeMismatch},
+		{"an empty item", `{"id":{"S":"1"}}` + "\n{}", "", "in.json:2: the item is empty, and the input declares no key: name it (--key PK[,SK]), or remove the item", source.KeyUnknown},
 		{
 			"nothing is a key", `{"a":{"S":"1"},"b":{"N":"1"},"c":{"BOOL":true},"d":{"S":"x"}}` + "\n" + `{"a":{"S":"2"},"b":{"S":"1"},"c":{"S":""}}` + "\n" + `{"a":{"S":"2"},"b":{"N":"2"},"d":{"S":"y"}}`, "",
-			`in.json:1: the input declares no key, and none can be inferred ("c" is of type BOOL at in.json:1; "b" is of type S at in.json:2, and of type N elsewhere; "d" is missing at in.json:2; "a" has one value at in.json:2 and in.json:3): name it (--key PK[,SK])`, source.KeyUnknown,
+			`in.json:1: the input declares no key, and none can be inferred ("c" is of type BOOL at in.json:1; "b" is of type S at in.json:2, and of type N elsewhere; "d" is missing at in.json:2; "a" has the same value at in.json:2 and in.json:3): name it (--key PK[,SK])`, source.KeyUnknown,
 		},
 		{"nothing at all", `{"Items":[]}`, "", "in.json: the input has no items and declares no key: name it (--key PK[,SK])", source.KeyUnknown},
 	} {
@@ -100,7 +100,7 @@ func TestTable_KeyNotUnique(t *testing.T) {
 	t.Parallel()
 	const items = `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"b"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" +
 		`{"PK":{"S":"a"},"SK":{"S":"c"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"2"}}` + "\n"
-	const want = "in.json:4: the input declares no key, and PK and SK, by their names the key, have the same values here as at in.json:1, a and b: name the key (--key PK[,SK])"
+	const want = "in.json:4: the input declares no key, and PK and SK, which are named like a key, have the same values here as at in.json:1, a and b: name the key (--key PK[,SK])"
 	_, err := inferred(t, items, source.Options{})
 	wantDamage(t, err, source.KeyUnknown, want)
 

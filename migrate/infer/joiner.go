@@ -10,8 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// joiner lets all keys of the data decide between the plain joiner and the
-// escaped one.
+// joiner chooses the plain or the escaped joiner by all keys of the data.
 func (in *Inferred) joiner(ctx context.Context, t *source.Table, open *layout.Mapping, o Options) (*layout.Mapping, error) {
 	proof := open.ProveJoiner()
 	n := int64(0)
@@ -28,26 +27,26 @@ func (in *Inferred) joiner(ctx context.Context, t *source.Table, open *layout.Ma
 	return open.WithJoiner(proof.Joiner())
 }
 
-// JoinerChoice says what the keys of n items decided.
+// JoinerChoice returns the decision of the keys of n items.
 func JoinerChoice(proof *layout.JoinerProof, n int64) Choice {
-	c := Choice{What: "joiner", Chosen: proof.Joiner(), Why: "no key holds the delimiter, or a byte below it, before its last segment"}
+	c := Choice{What: "joiner", Chosen: proof.Joiner(), Why: "no key has the delimiter, or a byte below it, before its last segment"}
 	if n > 1 {
-		c.Why = fmt.Sprintf("none of the %d keys holds the delimiter, or a byte below it, before its last segment", n)
+		c.Why = fmt.Sprintf("none of the %d keys has the delimiter, or a byte below it, before its last segment", n)
 	}
 	bad := proof.Offender()
 	switch {
 	case proof.Apart():
 		c.Why = "rules have different numbers of segments, and a delimiter in the last segment of one would make rows of another"
 		if bad != nil {
-			c.Why += "; there are such keys: " + delimiterIn(bad)
+			c.Why += "; such keys exist: " + delimiterIn(bad)
 		}
 	case bad != nil:
-		c.Why = "plain('#') could not tell keys apart: " + delimiterIn(bad)
+		c.Why = "plain('#') would confuse keys: " + delimiterIn(bad)
 	}
 	return c
 }
 
-// delimiterIn says which key has the delimiter, and where.
+// delimiterIn describes a key with the delimiter, and its place there.
 func delimiterIn(bad *lens.Error) string {
 	return fmt.Sprintf("of item %s, %s", attr.AppendItemJSON(nil, bad.Key), bad.What)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// key decides on the key.
+// key chooses the key.
 func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Options) (lens.KeySchema, error) {
 	key := t.Key
 	if key.Hash.Name != "" {
@@ -22,7 +22,7 @@ func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Opti
 			case k.Name == "" || k.Type != attr.Absent:
 			case p.items == 0:
 				k.Type = attr.S
-				why = t.KeyFrom + "; no item tells its type: S stands for it"
+				why = t.KeyFrom + "; no item shows its type: S is assumed"
 			default:
 				if k.Type = p.keyType(k.Name); k.Type == attr.Absent {
 					return key, mixedKey(t, k.Name)
@@ -67,7 +67,7 @@ func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Opti
 // guessed chooses a key that the input does not declare.
 func (in *Inferred) guessed(t *source.Table, key lens.KeySchema, why string) {
 	in.chose("key", source.KeyText(key), "a guess: the input declares no key; %s", why)
-	in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the key %s is a guess, since the input declares none: --key PK[,SK] says which it is, --table-schema FILE also which indexes there are",
+	in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the key %s is a guess, since the input declares none: declare it with --key PK[,SK], or with --table-schema FILE, which also declares indexes",
 		t.Name, source.KeyText(key)))
 }
 
@@ -85,8 +85,8 @@ func bothOf(items int64) string {
 	return fmt.Sprintf("each of the %d items has attributes of these names, with values of its own", items)
 }
 
-// sharedPair names two items whose attributes, by their names the key, have the
-// same values.
+// sharedPair returns an error with two items that have the same values in the attributes named
+// like a key.
 func sharedPair(t *source.Table, p *profile) error {
 	var first *source.Entry
 	for e, err := range t.Entries() {
@@ -97,15 +97,15 @@ func sharedPair(t *source.Table, p *profile) error {
 		case first == nil:
 			first = &e
 		default:
-			return source.Damaged(source.KeyUnknown, e.Position, nil, "the input declares no key, and %s and %s, by their names the key, have the same values here as at %s, %s and %s: name the key (--key PK[,SK]), or take one of the items out",
+			return source.Damaged(source.KeyUnknown, e.Position, nil, "the input declares no key, and %s and %s, which are named like a key, have the same values here as at %s, %s and %s: name the key (--key PK[,SK]), or remove one of the items",
 				p.named[0], p.named[1], first.Position, phrase.Clip(e.Item[p.named[0]].Str), phrase.Clip(e.Item[p.named[1]].Str))
 		}
 	}
-	return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and %s and %s, by their names the key, have the same values in two items: name the key (--key PK[,SK])", p.named[0], p.named[1])
+	return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and %s and %s, which are named like a key, have the same values in two items: name the key (--key PK[,SK])", p.named[0], p.named[1])
 }
 
-// mixedKey names the first item whose key attribute is of another type than
-// that of the items before it.
+// mixedKey returns an error with the first item whose key attribute has another type than
+// before.
 func mixedKey(t *source.Table, name string) error {
 	var first *source.Entry
 	for e, err := range t.Entries() {
@@ -117,20 +117,19 @@ func mixedKey(t *source.Table, name string) error {
 			continue
 		}
 		if v := e.Item[name]; v.Type != first.Item[name].Type {
-			return source.Damaged(source.KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, at %s it is of type %s: a key has one type",
+			return source.Damaged(source.KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, but at %s of type %s: a key has one type",
 				name, v.Type, first.Position, first.Item[name].Type)
 		}
 	}
-	return source.Damaged(source.KeyTypeMismatch, source.Position{File: t.File}, nil, "key attribute %q has not the same type, S, N or B, in every item", name)
+	return source.Damaged(source.KeyTypeMismatch, source.Position{File: t.File}, nil, "the type of key attribute %q, S, N or B, is not the same in every item", name)
 }
 
-// noKey says of each attribute that could have been the key what speaks against
-// it, with the lines.
+// noKey returns an error that lists why each attribute cannot be the key, with the lines.
 func noKey(t *source.Table, p *profile) error {
 	var at source.Position
 	var reasons []string
 	told := map[string]bool{}
-	seen := map[string]map[extsort.Hash]source.Position{} // of values that come twice, by attribute; zero until the first is met
+	seen := map[string]map[extsort.Hash]source.Position{} // of repeated values, by attribute; zero until the first occurrence
 	for _, name := range p.order[:min(len(p.order), maxCandidates)] {
 		seen[name] = map[extsort.Hash]source.Position{}
 		for _, h := range p.attrs[name].repeats {
@@ -148,7 +147,7 @@ func noKey(t *source.Table, p *profile) error {
 			return err
 		}
 		if len(e.Item) == 0 {
-			return source.Damaged(source.KeyUnknown, e.Position, nil, "the item is empty, and the input declares no key: name it (--key PK[,SK]), or take the item out")
+			return source.Damaged(source.KeyUnknown, e.Position, nil, "the item is empty, and the input declares no key: name it (--key PK[,SK]), or remove the item")
 		}
 		for _, name := range p.order[:min(len(p.order), maxCandidates)] {
 			v, ok := e.Item[name]
@@ -171,13 +170,13 @@ func noKey(t *source.Table, p *profile) error {
 				case first == (source.Position{}):
 					seen[name][h] = e.Position
 				default:
-					tell(e, name, "has one value at %s and %s", first, e.Position)
+					tell(e, name, "has the same value at %s and %s", first, e.Position)
 				}
 			}
 		}
 	}
 	if len(reasons) == 0 {
-		return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and no S, N or B attribute has a value of its own in every item: name the key (--key PK[,SK])")
+		return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and no S, N or B attribute is unique in all items: name the key (--key PK[,SK])")
 	}
 	return source.Damaged(source.KeyUnknown, at, nil, "the input declares no key, and none can be inferred (%s): name it (--key PK[,SK])", strings.Join(reasons, "; "))
 }

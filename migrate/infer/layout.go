@@ -14,20 +14,19 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// The shares of an attribute's values by which inference tells of types that are
-// not the attribute's own. No value is dropped or changed for them. Google's
-// migration tool for Spanner has the same thresholds, by which it drops and
-// changes.
+// The shares of values from which inference reports other types of an attribute. It never drops
+// or changes a value. Google's migration tool for Spanner uses the same thresholds to drop and
+// change values.
 const (
-	// oddShare is the share, one in so many, below which a type may be an error in
-	// the data.
+	// oddShare: a type with less than one in oddShare of the values may be an error in the
+	// data.
 	oddShare = 1000
-	// mixedShare is the share, one in so many, from which on other types leave the
-	// attribute without one of its own.
+	// mixedShare: an attribute has no type of its own if one in mixedShare values or more have
+	// another type.
 	mixedShare = 20
 )
 
-// spec is the mapping, its joiner left open.
+// spec returns the mapping with an open joiner.
 func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfile.Spec {
 	target := mapfile.BigtableName(t.Name, mapfile.MaxTableIDChars)
 	spec := &mapfile.Spec{
@@ -39,12 +38,12 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 	rule := mapfile.Rule{Name: "item"}
 	for i, k := range key.Attrs() {
 		name := k.Name
-		if strings.ContainsAny(name, "{}:") { // a template cannot say it: it is caught under another name
+		if strings.ContainsAny(name, "{}:") { // a template cannot express it: it is captured under another name
 			name = [2]string{"hash", "range"}[i]
 			if rule.When == nil {
 				rule.When = map[string]string{}
 			}
-			text := "s" // what when sees of a value: its text
+			text := "s" // the text of a value, for when
 			if k.Type == attr.N {
 				text = "n"
 			}
@@ -75,7 +74,7 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 			prefix = "s."
 		case schema.Type == attr.M:
 			prefix = "m."
-		case schema.Type == attr.L && strings.ContainsAny(name, "{}"): // no cell template can name it
+		case schema.Type == attr.L && strings.ContainsAny(name, "{}"): // a cell template cannot name it
 			scalars.Versions = versions
 			continue
 		case schema.Type == attr.L:
@@ -85,7 +84,7 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 		default:
 			continue
 		}
-		// A brace in a name cannot stand in a cell template.
+		// A cell template cannot contain a name with a brace.
 		if families++; families > maxFamilies && !strings.ContainsAny(name, "{}") {
 			shared = append(shared, name)
 			rule.Put = append(rule.Put, mapfile.Put{Attr: name, Cell: "a:" + name, Codec: "ddbjson"})
@@ -93,7 +92,7 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 		}
 		family := mapfile.BigtableName(name, 60)
 		for taken[family] {
-			family = mapfile.BigtableName(name+"\x00", 60) // the escaped form ends in a hash
+			family = mapfile.BigtableName(name+"\x00", 60) // the escaped form ends with a hash
 		}
 		taken[family] = true
 		if family != name {
@@ -124,14 +123,14 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 		why += fmt.Sprintf("; each of the %d set and map attributes has its own", n)
 	}
 	if len(shared) > 0 {
-		why += fmt.Sprintf("; %d more are JSON in one cell, as a table should stay below a hundred families", len(shared))
+		why += fmt.Sprintf("; %d more are JSON in one cell, since a table should stay below a hundred families", len(shared))
 	}
 	if len(lists) > 0 {
-		why += fmt.Sprintf("; lists share %s, whose %d versions are the elements of a list, and a longer list is JSON in one cell", listFamily, versions)
+		why += fmt.Sprintf("; lists share %s, whose %d versions are the elements of a list; a longer list is JSON in one cell", listFamily, versions)
 	}
 	in.chose("families", strings.Join(append(own, set...), " "), "%s", why)
 	if p.dropped {
-		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the items have more than %d attributes; those beyond have no type in the mapping, and each of their values a sidecar cell",
+		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the items have more than %d attributes; the others have no type in the mapping, and each of their values needs a sidecar cell",
 			t.Name, maxSchemaNames))
 	}
 	in.timeToLive(t, spec)
@@ -139,11 +138,11 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 	return spec
 }
 
-// listFamily is the family of lists, whose elements are versions of one column.
+// listFamily is the family of lists. The elements of a list are versions of one column.
 const listFamily = "l"
 
-// listVersions is how many versions the family of lists keeps: room for lists of twice the
-// longest length, within bounds.
+// listVersions returns the number of versions in the family of lists: twice the longest list,
+// within bounds.
 func listVersions(longest int) int {
 	versions := 16
 	for versions < 2*longest && versions < 1024 {
@@ -152,23 +151,22 @@ func listVersions(longest int) int {
 	return versions
 }
 
-// timeToLive takes over how items expire. The attribute stays as it is: only
-// who knows the table can say that garbage collection may delete what is in it.
+// timeToLive copies the expiry attribute. Its cells stay permanent: only a person who knows the
+// table can allow garbage collection to delete them.
 func (in *Inferred) timeToLive(t *source.Table, spec *mapfile.Spec) {
 	if t.TTL == "" {
 		return
 	}
 	if s, ok := spec.Source.Schema[t.TTL]; ok && s.Type != attr.N {
-		in.chose("ttl", "none", "the table lets items expire by %s, which is of type %s in most of them, and so never does", t.TTL, s.Type)
-		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: items expire by %s, but most have it of type %s, by which none expires: the mapping has no ttl", t.Name, t.TTL, s.Type))
+		in.chose("ttl", "none", "the table expires items by %s, but most items have it as type %s, by which items never expire", t.TTL, s.Type)
+		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: items expire by %s, but most have it as type %s, by which items never expire: the mapping has no ttl", t.Name, t.TTL, s.Type))
 		return
 	}
 	spec.Source.TTL = &mapfile.TTL{Attribute: t.TTL, Mode: mapfile.TTLAttribute}
-	in.chose("ttl", t.TTL, "the attribute by which the table lets items expire; it is kept, and who reads the rows deletes them (mode one-second or shift would let garbage collection do it)")
+	in.chose("ttl", t.TTL, "the expiry attribute of the table; it is kept, and readers of the rows delete expired items (mode one-second or shift would let garbage collection do it)")
 }
 
-// types reports the types of attributes and, one by one, the attributes whose values have
-// several.
+// types reports the types of attributes and, one by one, the attributes of several types.
 func (in *Inferred) types(t *source.Table, spec *mapfile.Spec, p *profile) {
 	mixed := map[string]typeCounts{}
 	for name := range spec.Source.Schema {
@@ -190,14 +188,14 @@ func (in *Inferred) types(t *source.Table, spec *mapfile.Spec, p *profile) {
 	in.chose("types", phrase.Counted(int64(len(spec.Source.Schema)), "attribute"), "%s", why)
 	for i, name := range slices.Sorted(maps.Keys(mixed)) {
 		if i == maxMixed {
-			in.chose("type", fmt.Sprintf("%d more", len(mixed)-i), "these have values of several types too")
+			in.chose("type", fmt.Sprintf("%d more", len(mixed)-i), "these too have values of several types")
 			break
 		}
 		in.mixed(t, phrase.Clip(phrase.Column(name)), mixed[name])
 	}
 }
 
-// mixed reports one attribute, or map key, whose values have several types.
+// mixed reports one attribute, or map key, of several types.
 func (in *Inferred) mixed(t *source.Table, name string, types typeCounts) {
 	own, total := types.majority(), int64(0)
 	for _, other := range types {
@@ -223,7 +221,7 @@ func (in *Inferred) mixed(t *source.Table, name string, types typeCounts) {
 
 func (a *attrProfile) mapSchema(s *mapfile.Schema) {
 	elem := a.values.majority().typ
-	if elem == attr.Absent { // only empty maps
+	if elem == attr.Absent { // all maps are empty
 		return
 	}
 	s.Elem = &mapfile.Schema{Type: elem}
@@ -246,7 +244,7 @@ func (in *Inferred) indexes(t *source.Table, spec *mapfile.Spec) {
 		if surplus := x.Surplus(); surplus != "" {
 			gsi.As = mapfile.IndexAsNone
 			spec.Source.GSIs = append(spec.Source.GSIs, gsi)
-			in.chose("index "+x.Name, "none", "%s: a mapping lays out indexes of one HASH and one RANGE attribute", surplus)
+			in.chose("index "+x.Name, "none", "%s: a mapping lays out only indexes of one HASH and one RANGE attribute", surplus)
 			continue
 		}
 		table, why := mapfile.IndexTable(spec.Target.Table, x.Name), "an index becomes a table of its own, in the order of the index key"

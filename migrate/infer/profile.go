@@ -11,29 +11,29 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// profile is what one pass over the data tells.
+// profile is the result of one pass over the data.
 type profile struct {
 	items   int64
-	order   []string // attributes of the first item, as the file has them
+	order   []string // of the first item, in the order of the file
 	attrs   map[string]*attrProfile
-	dropped bool // there are more attributes than are told one by one
-	longest int  // elements of the longest list at top level
+	dropped bool // some attributes were not counted, since there are too many
+	longest int  // elements of the longest top-level list
 
-	named  [2]string      // attributes of the first item that are called PK and SK, if both are
-	pairs  *extsort.Set   // their values; nil without
-	shared []extsort.Hash // a pair that came twice
+	named  [2]string      // attributes of the first item called PK and SK, if it has both
+	pairs  *extsort.Set   // the values of named; nil without
+	shared []extsort.Hash // repeated pairs
 }
 
 type attrProfile struct {
 	types   typeCounts
 	keys    map[string]*typeCounts // of maps, by key
 	values  typeCounts             // of maps, over all keys
-	seen    *extsort.Set           // values, of a candidate key
-	repeats []extsort.Hash         // values that came twice, of a candidate key
-	empty   bool                   // a value is "", which no key can be
+	seen    *extsort.Set           // values of a candidate key
+	repeats []extsort.Hash         // repeated values of a candidate key
+	empty   bool                   // a value is "", which a key cannot be
 }
 
-// typeCounts counts values by their types, in the order in which those came.
+// typeCounts counts values by type, in order of first occurrence.
 type typeCounts []typeCount
 
 type typeCount struct {
@@ -51,7 +51,7 @@ func (c *typeCounts) add(typ attr.Type, at source.Position) {
 	(*c)[i].n++
 }
 
-// majority is the most frequent type; among equals the first by number.
+// majority returns the most frequent type; among equals the first by number.
 func (c typeCounts) majority() (best typeCount) {
 	for _, t := range c {
 		if t.n > best.n || t.n == best.n && t.typ < best.typ {
@@ -68,9 +68,9 @@ func profileOf(ctx context.Context, t *source.Table, o Options) (*profile, error
 			return p, err
 		}
 		p.items++
-		// In an order that the input decides: which attributes are told one by
-		// one, where they are too many, must not differ from run to run. The
-		// first item's come first, since keys are sought among them.
+		// The order depends only on the input, so that the same attributes are counted in each
+		// run if there are too many. The attributes of the first item come first, since keys
+		// are chosen among them.
 		names := slices.Sorted(maps.Keys(e.Item))
 		if p.items == 1 {
 			names = e.Names()
@@ -116,8 +116,7 @@ func profileOf(ctx context.Context, t *source.Table, o Options) (*profile, error
 	return p, nil
 }
 
-// candidates makes the profile tell whether the first attributes of the first
-// item have a value of their own in every item.
+// candidates makes the profile check whether the first attributes of the first item are unique.
 func (p *profile) candidates(tempDir string) {
 	for _, name := range p.order[:min(len(p.order), maxCandidates)] {
 		if p.keyType(name) != attr.Absent {
@@ -134,7 +133,7 @@ func (p *profile) candidates(tempDir string) {
 	p.pairs = extsort.NewSet(tempDir)
 }
 
-// pair hashes what an item has under the named attributes.
+// pair hashes the values of the named attributes of an item.
 func (p *profile) pair(e source.Entry) extsort.Hash {
 	return extsort.HashOf([]byte(e.Item[p.named[0]].Str), []byte(e.Item[p.named[1]].Str))
 }
@@ -185,7 +184,8 @@ func (p *profile) add(name string, v attr.Value, at source.Position) {
 	}
 }
 
-// keyType is the one key type that the attribute has in every item, or Absent.
+// keyType returns the type of an attribute if it is the same key type in every item, else
+// Absent.
 func (p *profile) keyType(name string) attr.Type {
 	a := p.attrs[name]
 	if a == nil || a.empty {
