@@ -9,7 +9,7 @@ import (
 )
 
 func delimiterInSegment(c *check) {
-	met := map[[2]string]*worst{} // by the rule of the item and the other
+	met := map[[2]string]*worst{} // by the rule of the item and the other rule
 	var pairs [][2]string
 	c.onItem = func(x *item) {
 		if x.placed == nil || x.layout == nil || c.t.Mapping == nil {
@@ -65,8 +65,8 @@ func orderedNumberDelimiter(c *check) {
 	}
 }
 
-// usesOrderedNumber reports whether a segment is encoded by nord, which is
-// what a key attribute of type N has by default.
+// usesOrderedNumber reports whether a segment is encoded by nord, the default for a key
+// attribute of type N.
 func (t *tablePass) usesOrderedNumber(segment string) bool {
 	if strings.Contains(segment, ":nord}") {
 		return true

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// width takes in that a number of so many digits follows a text.
+// width records that a number of so many digits follows a text.
 func (v *segmentFacts) width(before string, digits int) {
 	if v.widths == nil {
 		v.widths = map[string]int{}
@@ -18,10 +18,10 @@ func (v *segmentFacts) width(before string, digits int) {
 	}
 }
 
-// lastPart is what follows the last mark in a text: "8305" of "Comment#8305".
+// lastPart returns the text after the last mark: "8305" of "Comment#8305".
 func lastPart(text string) string { return text[strings.LastIndexAny(text, "#_:/|")+1:] }
 
-// add takes the first segment of a row key in.
+// add records the first segment of a row key.
 func (h *headFacts) add(text string) {
 	if h.n++; h.n == 1 {
 		h.prefix = typePrefix().FindString(text)

@@ -83,7 +83,7 @@ func personalData(c *check) {
 	}
 }
 
-// indexes are those that the mapping file declares.
+// indexes returns the indexes of the mapping file.
 func (t *tablePass) indexes() []mapfile.GSI {
 	if t.Spec == nil {
 		return nil
@@ -91,12 +91,12 @@ func (t *tablePass) indexes() []mapfile.GSI {
 	return t.Spec.Source.GSIs
 }
 
-// isKey reports whether an attribute is in the key of the table.
+// isKey reports whether an attribute is part of the table's key.
 func (t *tablePass) isKey(name string) bool {
 	return name == t.Key.Hash.Name || name == t.Key.Range.Name && name != ""
 }
 
-// personalName is the listed word that an attribute's name holds.
+// personalName returns the listed word that an attribute's name contains.
 func personalName(name string, listed []string) string {
 	parts := words(name)
 	for i, w := range parts {
@@ -110,7 +110,7 @@ func personalName(name string, listed []string) string {
 	return ""
 }
 
-// isTenant reports whether an attribute tells the tenant.
+// isTenant reports whether an attribute names the tenant.
 func isTenant(name string, listed []string) bool {
 	return slices.Contains(listed, strings.ToLower(name))
 }
@@ -161,14 +161,14 @@ func tenantPrefix(c *check) {
 	}
 }
 
-// beginsWith reports whether a key begins with a whole value: no letter or
-// digit goes on with it.
+// beginsWith reports whether a key begins with a whole value, not followed by a letter or
+// digit.
 func beginsWith(key, value string) bool {
 	rest, ok := strings.CutPrefix(key, value)
 	return ok && (rest == "" || !strings.ContainsAny(rest[:1], "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"))
 }
 
-// tenantTables finds tables that each hold one tenant.
+// tenantTables reports tables that each hold one tenant.
 func tenantTables(c *check) {
 	listed := c.listed()
 	c.onEnd = func() {

@@ -9,8 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// queries calls f for every pattern that is a Query on the table, not on an
-// index.
+// queries calls f for every pattern that is a Query on the table, not on an index.
 func queries(c *check, f func(p *Pattern, r *request)) {
 	for i, r := range c.t.requests {
 		if r != nil && r.op == "Query" && r.index == "" && r.ranged {
@@ -42,7 +41,7 @@ func severalRanges(c *check) {
 		for i := range c.t.Patterns {
 			p, r := &c.t.Patterns[i], c.t.requests[i]
 			if r != nil && r.op != "Query" && r.op != "GetItem" || r == nil && p.Read != nil && len(p.Read.Ranges) == 0 {
-				continue // several items are asked for: see L43 and L45
+				continue // a request for several items: see L43 and L45
 			}
 			spans := 0
 			switch {
@@ -66,7 +65,7 @@ func severalRanges(c *check) {
 	}
 }
 
-// salted reports whether the mapping puts a salt in front.
+// salted reports whether the mapping puts a salt first.
 func (t *tablePass) salted() bool {
 	found := false
 	t.each(func(l *ruleLayout) {
@@ -75,11 +74,11 @@ func (t *tablePass) salted() bool {
 	return found
 }
 
-// plan is how the mapping reads the items of a query.
+// plan returns the way in which the mapping reads the items of a query.
 func (c *check) plan(r *request) lens.Plan {
 	plan, err := c.t.Mapping.PlanQuery(r.rng)
 	if err != nil {
-		return lens.Plan{} // the condition does not fit the key: nothing to say
+		return lens.Plan{} // the condition does not fit the key: unknown
 	}
 	return plan
 }
@@ -113,8 +112,8 @@ func wholeTable(p lens.Plan) bool {
 	return slices.ContainsFunc(p.Spans, func(s layout.Span) bool { return len(s.Start) == 0 && len(s.End) == 0 })
 }
 
-// suffix is the attribute of a later segment that a scan filters by, or a query
-// that has to read the whole table; "" for none.
+// suffix returns the attribute of a later key segment that a scan or a full-table query filters
+// by, or "".
 func (c *check) suffix(p *Pattern, r *request) string {
 	if r == nil {
 		return ""

@@ -4,7 +4,7 @@ import (
 	"strconv"
 )
 
-// bytesText is a number of bytes in words.
+// bytesText formats a number of bytes.
 func bytesText(n float64) string {
 	for _, u := range []struct {
 		name  string
@@ -17,7 +17,7 @@ func bytesText(n float64) string {
 	return strconv.FormatFloat(n, 'f', 0, 64) + " bytes"
 }
 
-// decimals is how many digits after the point say enough of n.
+// decimals returns the number of useful digits after the point of n.
 func decimals(n float64) int {
 	if n == float64(int64(n)) {
 		return 0
@@ -25,7 +25,7 @@ func decimals(n float64) int {
 	return 1
 }
 
-// percent is a share in words.
+// percent formats a share.
 func percent(share float64) string {
 	return strconv.FormatFloat(share*100, 'f', decimals(share*100), 64) + "%"
 }
