@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// diffHunk is what differs in one place.
+// diffHunk is the difference in one place.
 type diffHunk struct {
 	Kind  Kind
-	Parts []placePart // where
+	Parts []placePart // the place
 	Lines []string    // each begins with '-' (expected), '+' (found) or ' '
 }
 
-// Place is where the hunk is, on one line.
+// Place returns the place of the hunk, on one line.
 func (h diffHunk) Place() string {
 	text := string(h.Kind)
 	for _, p := range h.Parts {
@@ -21,7 +21,7 @@ func (h diffHunk) Place() string {
 	return text
 }
 
-// diffOf is a failure as a hunk of a unified diff.
+// diffOf converts a failure to a hunk of a unified diff.
 func diffOf(f Failure) diffHunk {
 	h := diffHunk{Kind: f.Kind}
 	for _, part := range append(f.place(), placePart{"at", f.lines()}) {
@@ -44,8 +44,7 @@ func diffOf(f Failure) diffHunk {
 	return h
 }
 
-// unifiedDiff writes failures as one unified diff: what is expected against
-// what was found.
+// unifiedDiff formats failures as one unified diff from expected to found.
 func unifiedDiff(failures []Failure) string {
 	if len(failures) == 0 {
 		return ""

@@ -2,22 +2,21 @@ package report
 
 import "github.com/tabletop-emu/tabletop/internal/extsort"
 
-// failedItems are the items that have failed before their rows were compared. The
-// zero value has none.
+// failedItems are the items that failed before their rows were compared. The zero value is
+// empty.
 type failedItems struct {
 	items   map[extsort.Hash]bool // by Bigtable table and key
-	unruled map[string]bool       // the Bigtable tables of items that no rule takes
+	unruled map[string]bool       // Bigtable tables with items that no rule takes
 }
 
-// maxFailedItems bounds how many items are remembered; what is said of others is
-// listed again.
+// maxFailedItems bounds the remembered items; consequences of others are listed.
 const maxFailedItems = 100_000
 
 // ItemFailed records that an item of a Bigtable table has failed. Later failures of the
 // item are not listed.
 func (r *Report) ItemFailed(table, key string) { r.failed.add(table, key) }
 
-// ItemUnmatched notes that no rule takes an item of a Bigtable table that has failed.
+// ItemUnmatched records that a failed item of a Bigtable table matches no rule.
 func (r *Report) ItemUnmatched(table string) { r.failed.unruled[table] = true }
 
 // ItemsFailed reports whether any item has failed.
@@ -39,9 +38,8 @@ func (s *failedItems) add(table, key string) {
 	}
 }
 
-// explain reports whether a difference is only what follows from an item that has
-// failed: it is of the item, or of a row that no rule reads where there are items
-// that no rule takes.
+// explain reports whether a difference is only a consequence of a failed item: it is about the
+// item, or about a row without a rule while there are items without a rule.
 func (s *failedItems) explain(f Failure) bool {
 	switch f.Kind { //nolint:exhaustive // these are of items as they come, or of many of which one is the example
 	case Unmatched, ItemRefused, KeyCollision, LimitExceeded, DuplicateItem, NotLoaded, LossNotAccepted, LintError:

@@ -16,19 +16,18 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 )
 
-// Bounds of an HTML report; what is beyond them is counted, and stands in the
-// JSON report.
+// Bounds of an HTML report; further entries are counted, and are in the JSON report.
 const (
 	maxHTMLFindings = 500
 	maxHTMLFidelity = 1000 // attributes of a table, and rules
 	maxHTMLText     = 2000 // bytes of one value in a difference
-	maxHTMLPlace    = 240  // bytes of one part of its place
+	maxHTMLPlace    = 240  // bytes of one part of a difference's place
 )
 
 //go:embed report.html.tmpl
 var reportTemplate string
 
-// htmlReport is parsed when a report is first written.
+// htmlReport is parsed when the first report is written.
 var htmlReport = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{
 		"counted": phrase.Counted,
@@ -41,7 +40,7 @@ var htmlReport = sync.OnceValue(func() *template.Template {
 	}).Parse(reportTemplate))
 })
 
-// htmlData is a report as its template sees it.
+// htmlData is the data of the template.
 type htmlData struct {
 	*Report
 	Verdict, VerdictClass, Summary string
@@ -65,9 +64,8 @@ type htmlTable struct {
 	Lossless, InDomain, Lossies int
 }
 
-// WriteHTML writes the report as one page that needs nothing else: no script,
-// no file, no network. It can be opened from a disk, printed, and read in the
-// light and in the dark. Whatever comes from data is escaped.
+// WriteHTML writes the report as one self-contained page, without scripts, files or network. It
+// works from a disk, in print, and in light and dark mode. All data is escaped.
 func (r *Report) WriteHTML(w io.Writer) error {
 	d := htmlData{Report: r, Guides: lint.Guides(), MoreDifferences: r.Differences - int64(len(r.Failures))}
 	switch {
@@ -100,7 +98,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 				h.Lossies++
 			}
 		}
-		// What is lost comes first.
+		// Losses come first.
 		h.Fidelity = slices.Clone(t.Fidelity)
 		slices.SortStableFunc(h.Fidelity, func(a, b Fidelity) int { return lossRank(a) - lossRank(b) })
 		if n := len(h.Fidelity); n > maxHTMLFidelity {
@@ -159,8 +157,8 @@ func lossRank(f Fidelity) int {
 	return 0
 }
 
-// lineByAttribute writes the JSON of an item with one attribute a line. Text
-// that is no JSON object stays as it is.
+// lineByAttribute formats the JSON of an item with one attribute per line. Text that is not a
+// JSON object stays as it is.
 func lineByAttribute(text string) string {
 	var b strings.Builder
 	d := jsontext.NewDecoder(strings.NewReader(text))

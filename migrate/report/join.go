@@ -33,8 +33,8 @@ func Joined(most int, parts []*Report) *Report {
 	return r
 }
 
-// JoinChecks adds the checks of a part whose names are wanted, with their failures. A
-// check of several parts becomes one check.
+// JoinChecks adds the wanted checks of a part with their failures. A check of several parts
+// becomes one check.
 func (r *Report) JoinChecks(part *Report, wanted func(check string) bool) {
 	for _, c := range part.Checks {
 		if !wanted(c.Name) {
@@ -74,12 +74,12 @@ func (r *Report) Restate(name, table, detail string) {
 	}
 }
 
-// check is the index of a check, -1 where there is none.
+// check returns the index of a check, or -1.
 func (r *Report) check(name, table string) int {
 	return slices.IndexFunc(r.Checks, func(c Check) bool { return c.Name == name && c.Table == table })
 }
 
-// join adds what a part did with the table.
+// join adds the result of a part for the table.
 func (t *TableReport) join(o TableReport) {
 	for _, n := range []struct {
 		sum *int64
@@ -118,13 +118,13 @@ func (t *TableReport) join(o TableReport) {
 	t.Accepted = joined(t.Accepted, o.Accepted, func(a, b AcceptedLoss) bool {
 		return a.Rule == b.Rule && a.What == b.What && a.Family == b.Family && a.GC == b.GC && a.Attribute == b.Attribute
 	}, func(a *AcceptedLoss, b AcceptedLoss) { a.Cells, a.Values = a.Cells+b.Cells, a.Values+b.Values })
-	// Parts run side by side: their seconds are of all processes.
+	// Parts run in parallel: the seconds are the sum of all processes.
 	t.Phases = joined(t.Phases, o.Phases, func(a, b Phase) bool { return a.Name == b.Name }, func(a *Phase, b Phase) {
 		a.Items, a.Handled, a.Seconds, a.Passes = a.Items+b.Items, a.Handled+b.Handled, a.Seconds+b.Seconds, max(a.Passes, b.Passes)
 	})
 }
 
-// joined adds to each of the elements the same one of others, and has the rest behind.
+// joined adds others to the same elements of all, and appends the rest.
 func joined[T any](all, others []T, same func(a, b T) bool, add func(*T, T)) []T {
 	for _, o := range others {
 		if i := slices.IndexFunc(all, func(a T) bool { return same(a, o) }); i >= 0 {

@@ -23,9 +23,9 @@ func (n NotLaidOut) String() string {
 // NotLaidOutCheck is the name of the check that lists the NotLaidOut parts.
 const NotLaidOutCheck = "not laid out"
 
-// LeaveOut records the parts of a DynamoDB table that its mapping does not lay out: a
-// warning for each, and a check that is not ok. They are not differences, since nothing is
-// compared there.
+// LeaveOut records the parts of a DynamoDB table that its mapping does not lay out: a warning
+// for each, and a check that is not ok. They are not differences, since nothing is compared
+// there.
 func (r *Report) LeaveOut(table string, left ...NotLaidOut) {
 	if len(left) == 0 {
 		return
@@ -38,6 +38,6 @@ func (r *Report) LeaveOut(table string, left ...NotLaidOut) {
 	}
 	r.Checks = append(r.Checks, Check{
 		Name: NotLaidOutCheck, Table: table, State: CheckNoted,
-		Detail: phrase.ClipTo(strings.Join(what, ", "), maxRulesText) + ": nothing of it is compared",
+		Detail: phrase.ClipTo(strings.Join(what, ", "), maxRulesText) + ": not compared",
 	})
 }

@@ -25,33 +25,33 @@ type Kind string
 // the item, or writes them as dead letters.
 const (
 	Unmatched        Kind = "Unmatched"        // no rule of the mapping takes an item
-	ItemRefused      Kind = "ItemRefused"      // the rule that takes an item cannot hold what it has
-	KeyCollision     Kind = "KeyCollision"     // an item is laid out on a cell, or an index row, of another
-	LimitExceeded    Kind = "LimitExceeded"    // an item is beyond a limit of Bigtable
-	MissingRow       Kind = "MissingRow"       // an expected row is not there
-	ExtraRow         Kind = "ExtraRow"         // a row that no item asks for
-	MissingCell      Kind = "MissingCell"      // an expected cell is not there
-	ExtraCell        Kind = "ExtraCell"        // a cell that no item asks for
+	ItemRefused      Kind = "ItemRefused"      // the rule that takes an item cannot hold its content
+	KeyCollision     Kind = "KeyCollision"     // an item is laid out on a cell, or an index row, of another item
+	LimitExceeded    Kind = "LimitExceeded"    // an item exceeds a limit of Bigtable
+	MissingRow       Kind = "MissingRow"       // an expected row does not exist
+	ExtraRow         Kind = "ExtraRow"         // a row that no item produces
+	MissingCell      Kind = "MissingCell"      // an expected cell does not exist
+	ExtraCell        Kind = "ExtraCell"        // a cell that no item produces
 	ValueDiffers     Kind = "ValueDiffers"     // a cell, or an attribute read back, has another value
-	TypeDiffers      Kind = "TypeDiffers"      // a value's type is not the source's
-	TimestampDiffers Kind = "TimestampDiffers" // the cell is there at another time
+	TypeDiffers      Kind = "TypeDiffers"      // the type of a value differs from the source
+	TimestampDiffers Kind = "TimestampDiffers" // the cell exists at another time
 	OrderDiffers     Kind = "OrderDiffers"     // the versions of a column are permuted
-	MissingTable     Kind = "MissingTable"     // the table of the items is not there
-	FamilyDiffers    Kind = "FamilyDiffers"    // a family is not there, or its garbage collection is not the mapping's
-	TableChanged     Kind = "TableChanged"     // a table differed, and no longer did when its rows were looked at
+	MissingTable     Kind = "MissingTable"     // the items' table does not exist
+	FamilyDiffers    Kind = "FamilyDiffers"    // a family does not exist, or its garbage collection differs from the mapping
+	TableChanged     Kind = "TableChanged"     // a table differed, but no longer when its rows were compared
 	MissingItem      Kind = "MissingItem"      // the rows give back fewer items
 	ExtraItem        Kind = "ExtraItem"        // the rows give back an item that the source does not have
-	DuplicateItem    Kind = "DuplicateItem"    // there are two items of one key, in a source or on one side of Diff
+	DuplicateItem    Kind = "DuplicateItem"    // two items have the same key, in a source or on one side of Diff
 	RowUnreadable    Kind = "RowUnreadable"    // the inverse mapping refuses a row
 	IndexStale       Kind = "IndexStale"       // an index table differs from its base
-	GoldenDiffers    Kind = "GoldenDiffers"    // a golden file, other than in a row, says something else
+	GoldenDiffers    Kind = "GoldenDiffers"    // a golden file, other than in a row, differs
 	PatternDiffers   Kind = "PatternDiffers"   // an access pattern gives another answer
-	PatternFullScan  Kind = "PatternFullScan"  // a native read reads a whole table, or too many ranges
+	PatternFullScan  Kind = "PatternFullScan"  // a native read scans a whole table, or too many ranges
 	NotIdempotent    Kind = "NotIdempotent"    // a second load changed something
-	NotPersistent    Kind = "NotPersistent"    // a row, or a table, changed when the Bigtable was closed and opened again
+	NotPersistent    Kind = "NotPersistent"    // a row or a table changed when the Bigtable was closed and opened again
 	LossNotAccepted  Kind = "LossNotAccepted"  // garbage collection would remove cells of an item
-	NotLoaded        Kind = "NotLoaded"        // an item became a dead letter, or its change could not be made; its Damage says why
-	LintError        Kind = "LintError"        // a finding of a level that migrate.LintRules.FailOn names
+	NotLoaded        Kind = "NotLoaded"        // an item became a dead letter, or its change could not be made; Damage has the reason
+	LintError        Kind = "LintError"        // a finding of at least the level migrate.LintRules.FailOn
 )
 
 // Failure is one difference.
@@ -66,19 +66,19 @@ type Failure struct {
 	RowHex  string `json:"rowKeyHex,omitempty"` // the row key in hex
 	Column  string `json:"column,omitempty"`    // family:qualifier, or the attribute
 	Pattern string `json:"pattern,omitempty"`   // the id of the access pattern
-	Want    string `json:"want,omitempty"`      // what is expected, as text
-	Got     string `json:"got,omitempty"`       // what is there
+	Want    string `json:"want,omitempty"`      // the expected value, as text
+	Got     string `json:"got,omitempty"`       // the actual value
 	// Decoded is the effect of a different cell on the items of its row, decoded by the
 	// mapping: `n: want {"N":"3"}, got {"N":"4"}`.
 	Decoded string        `json:"decoded,omitempty"`
 	Detail  string        `json:"detail,omitempty"` // further facts
 	Damage  source.Damage `json:"damage,omitempty"` // of a NotLoaded
-	// File is FILE or FILE:LINE of the fixture's file that expects something else.
+	// File is the place in the fixture, FILE or FILE:LINE, that has another expectation.
 	File string `json:"file,omitempty"`
 	// Mapping is FILE:LINE of the rule, or of the index, in the mapping file.
 	Mapping string `json:"mapping,omitempty"`
 
-	check int    // index of the check that found it; noCheck for none
+	check int    // index of the check that found it, or noCheck
 	by    string // see Grouped
 }
 
@@ -111,7 +111,7 @@ func (f Failure) String() string {
 	return b.String()
 }
 
-// lines are the lines of files that the failure is about.
+// lines returns the lines of files that the failure concerns.
 func (f Failure) lines() string {
 	return strings.Join(slices.DeleteFunc([]string{f.File, f.Mapping}, func(s string) bool { return s == "" }), ", ")
 }
@@ -119,7 +119,7 @@ func (f Failure) lines() string {
 // placePart is a part of a place: "row" and the row's key.
 type placePart struct{ Name, Text string }
 
-// place is where the failure is; what is not known has no text.
+// place returns the parts of the failure's place; unknown parts have no text.
 func (f Failure) place() []placePart {
 	return []placePart{
 		{"pattern", f.Pattern},
@@ -145,10 +145,10 @@ func OrNothing(s string) string {
 type TableReport struct {
 	Name       string `json:"name"`             // of the DynamoDB table
 	Target     string `json:"target"`           // of the Bigtable table
-	Items      int64  `json:"items"`            // that were laid out
+	Items      int64  `json:"items"`            // laid out
 	Rows       int64  `json:"rows"`             // of the table of the items
 	Cells      int64  `json:"cells"`            // of those rows
-	Exceptions int64  `json:"exceptions"`       // sidecar cells: of values, and items, that the mapping's types do not describe
+	Exceptions int64  `json:"exceptions"`       // sidecar cells, for values and items that the mapping's types do not describe
 	Existed    bool   `json:"existed,omitzero"` // before the load
 	IndexRows  int64  `json:"indexRows"`        // of all indexes
 	// CellsWritten counts the cells that a load sent, CellsUnchanged the cells that the
@@ -157,8 +157,8 @@ type TableReport struct {
 	CellsUnchanged int64 `json:"cellsUnchanged"`
 	// CellsDeleted counts the cells that a load removed because of incremental exports.
 	CellsDeleted int64 `json:"cellsDeleted,omitzero"`
-	// ChangesLeft counts the changes of incremental exports that a load did not make, since
-	// it cannot read the row of the item. The item stays as it is, and is a failure.
+	// ChangesLeft counts the changes of incremental exports that a load did not make, since it
+	// cannot read the item's row. The item stays unchanged, and is a failure.
 	ChangesLeft int64 `json:"changesLeft,omitzero"`
 	// ItemsKept counts the items that a load kept, since a DynamoDB endpoint wrote them.
 	ItemsKept int64 `json:"itemsKept,omitempty"`
@@ -173,22 +173,21 @@ type TableReport struct {
 	// Expired counts the items whose time to live is over. If garbage collection deletes
 	// them, a verification skips them, and Items does not include them.
 	Expired int64 `json:"expired"`
-	// Refused says what is wrong with those, by error, rule and attribute, in the order
-	// in which it was met. An item can have several errors.
+	// Refused has the reasons for LeftOut, by error, rule and attribute, in order of
+	// occurrence. An item can have several errors.
 	Refused []RefusedItems `json:"refused"`
-	// Phases are what took how long; none without migrate.Common.Stopwatch.
+	// Phases are the times of the phases; empty without migrate.Common.Stopwatch.
 	Phases  []Phase        `json:"phases"`
-	Choices []infer.Choice `json:"choices"` // what was decided, and why
-	// Fidelity is what the mapping does to each attribute, Samples an item of
-	// each of its rules beside what it becomes.
+	Choices []infer.Choice `json:"choices"` // decisions with their reasons
+	// Fidelity is the result of the mapping for each attribute. Samples has an item of each
+	// rule with its row.
 	Fidelity []Fidelity `json:"fidelity"`
 	Samples  []Sample   `json:"samples"`
-	// Rules are the rules of the mapping, then its indexes, with how many items
-	// each takes.
+	// Rules are the rules of the mapping, then its indexes, each with its number of items.
 	Rules []RuleRows `json:"rules"`
-	// Sidecar tells what the Exceptions are, by kind.
+	// Sidecar counts the Exceptions by kind.
 	Sidecar []SidecarCells `json:"sidecar"`
-	// Accepted are the losses that the mapping accepts and that happen.
+	// Accepted are the losses that the mapping accepts and that occur.
 	Accepted []AcceptedLoss `json:"accepted"`
 	// Mapping is the text of the mapping file that was used or inferred.
 	Mapping string `json:"mapping,omitempty"`
@@ -196,12 +195,12 @@ type TableReport struct {
 
 // RefusedItems are the items that a mapping cannot lay out for one reason.
 type RefusedItems struct {
-	Error     string `json:"error"`               // E-DOMAIN, or the kind of the failure where there is no such code
+	Error     string `json:"error"`               // E-DOMAIN, or the kind of the failure if it has no such code
 	Rule      string `json:"rule,omitempty"`      // of the mapping; "" if no rule takes the item
 	Attribute string `json:"attribute,omitempty"` // "" if no single attribute is wrong
 	Items     int64  `json:"items"`
-	// Item is the key of the first such item and At its place in the source. What says
-	// what is wrong and what was expected.
+	// Item is the key of the first such item and At its place in the source. What describes the
+	// fault and the expectation.
 	Item string `json:"item"`
 	At   string `json:"at"`
 	What string `json:"what"`
@@ -324,7 +323,7 @@ type Check struct {
 	Table       string     `json:"table,omitempty"` // the Bigtable table, or "" for all; of "not laid out" the DynamoDB table
 	State       CheckState `json:"state"`           // its result
 	Differences int64      `json:"differences"`     // failures, also of those not listed
-	// Detail says what was checked; of a skipped check, why it was skipped.
+	// Detail describes what was checked; of a skipped check, why it was skipped.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -335,15 +334,15 @@ type CheckState string
 const (
 	CheckOK      CheckState = "ok"
 	CheckFailed  CheckState = "failed"  // it found differences
-	CheckSkipped CheckState = "skipped" // it could not run, and says nothing
-	CheckNoted   CheckState = "noted"   // it found no difference, but facts to know: lint errors or warnings, parts of a table that are not laid out
+	CheckSkipped CheckState = "skipped" // it could not run
+	CheckNoted   CheckState = "noted"   // no difference, but notes: lint errors or warnings, or parts of a table that are not laid out
 )
 
 // PatternReport is one access pattern that was run.
 type PatternReport struct {
 	ID    string `json:"id"`              // as in its file
 	Title string `json:"title,omitempty"` // in words
-	// Doors are the ways it was run: "dynamodb", "bigtable".
+	// Doors are the endpoints that were used: "dynamodb", "bigtable".
 	Doors []string `json:"doors"`
 	// Ranges is the number of keys and ranges of the native read. RowsScanned and
 	// RowsReturned are the counts of the server; 0 if it sends none.
@@ -371,39 +370,38 @@ type Report struct {
 	Exceptions int64 `json:"exceptions"`
 	// Compared reports whether anything was compared: Load does not.
 	Compared bool `json:"compared"`
-	// Warnings are what a reader should know although nothing differs.
+	// Warnings are facts that a reader should know although nothing differs.
 	Warnings []string        `json:"warnings"`
 	Tables   []TableReport   `json:"tables"`   // one a table of the source
 	Checks   []Check         `json:"checks"`   // in the order in which they ran
 	Patterns []PatternReport `json:"patterns"` // in the order in which they ran
-	// NotLaidOut are the parts of the tables that the mappings lay out nothing of.
+	// NotLaidOut are the parts of the tables that the mappings do not lay out.
 	NotLaidOut []NotLaidOut `json:"notLaidOut"`
 	// Failures are the first differences, at most migrate.Common.MaxDifferences. Beyond
 	// that number, the first failure of each check and kind is still listed.
 	Failures []Failure `json:"failures"`
-	// Lint is what the rules of package lint found; nil where they were not
-	// applied.
+	// Lint has the findings of package lint; nil if it was not applied.
 	Lint *lint.Result `json:"lint,omitempty"`
 
-	// OnlyLint says that only the rules of lint were applied.
+	// OnlyLint means that only the rules of lint were applied.
 	OnlyLint bool `json:"-"`
 	// DiffOf is the unit of a comparison of two sides, "item" or "row"; "" in other reports.
 	DiffOf string `json:"-"`
-	// FailOn is the level from which on findings are differences.
+	// FailOn is the lowest level whose findings are differences.
 	FailOn lint.Level `json:"-"`
 
 	most   int
-	listed map[failureGroup]int // how many of Failures are of each
+	listed map[failureGroup]int // number of Failures in each group
 	stage  stage
 	failed failedItems
-	untold int64 // differences that follow from those
+	untold int64 // unlisted differences that follow from them
 }
 
-// failureGroup is what one example at least is listed of.
+// failureGroup is a group of failures of which at least one is listed.
 type failureGroup struct {
 	stage stage
 	kind  Kind
-	group string // of Failure.Grouped
+	group string // from Failure.Grouped
 }
 
 // New returns an empty report that lists at most the given number of failures.
@@ -422,8 +420,7 @@ func (r *Report) Aside() *Report {
 	return found
 }
 
-// full reports whether no more failures are listed, but for the first of a check, or
-// of a kind.
+// full reports whether only the first failure of a further check or kind is listed.
 func (r *Report) full() bool { return len(r.Failures) >= r.most }
 
 // Lists reports whether the next failure of a kind is listed.
@@ -443,9 +440,9 @@ func (r *Report) IsDifference(f lint.Finding) bool {
 	return r.FailOn != lint.Off && f.Level >= r.FailOn
 }
 
-// Uncounted says which errors and warnings of lint do not count as differences, and
-// which flag would count them: "1 error, 2 warnings not counted as differences (--fail-on
-// lint=warn counts them)"; "" if there are none.
+// Uncounted describes the errors and warnings of lint that are not differences, with the flag
+// that counts them: "1 error, 2 warnings not counted as differences (--fail-on lint=warn counts
+// them)"; "" if there are none.
 func (r *Report) Uncounted() string {
 	if r.Lint == nil {
 		return ""
@@ -472,12 +469,12 @@ func (r *Report) Uncounted() string {
 	return fmt.Sprintf("%s not counted as differences (--fail-on lint=%s counts them)", strings.Join(parts, ", "), least)
 }
 
-// FailuresOf lists the listed failures that the check of that index found.
+// FailuresOf returns the listed failures of the check with that index.
 func (r *Report) FailuresOf(check int) []Failure {
 	return r.failuresWhere(func(f Failure) bool { return f.check == check })
 }
 
-// FailuresOfPattern lists the listed failures of an access pattern.
+// FailuresOfPattern returns the listed failures of an access pattern.
 func (r *Report) FailuresOfPattern(id string) []Failure {
 	return r.failuresWhere(func(f Failure) bool { return f.check == noCheck && f.Pattern == id })
 }
@@ -486,7 +483,7 @@ func (r *Report) failuresWhere(found func(Failure) bool) []Failure {
 	return slices.DeleteFunc(slices.Clone(r.Failures), func(f Failure) bool { return !found(f) })
 }
 
-// stage is what a verification is at: a check, by its index in the report, or an
+// stage is the current stage of a verification: a check, by its index in the report, or an
 // access pattern.
 type stage struct {
 	name  string
@@ -496,10 +493,10 @@ type stage struct {
 // noCheck is the check of a stage that is an access pattern.
 const noCheck = -1
 
-// BeginPattern makes an access pattern the stage at hand.
+// BeginPattern makes an access pattern the current stage.
 func (r *Report) BeginPattern(id string) { r.stage = stage{"pattern " + id, noCheck} }
 
-// Fail records a failure of the stage at hand.
+// Fail records a failure of the current stage.
 func (r *Report) Fail(f Failure) {
 	if r.failed.explain(f) {
 		r.untold++
@@ -510,8 +507,8 @@ func (r *Report) Fail(f Failure) {
 	r.list(f)
 }
 
-// list adds to Failures. Where they are as many as may be, the first of a group takes
-// the place of the last of the group that has most, so that none crowds out another.
+// list adds to Failures. If they are full, the first failure of a group replaces the last one
+// of the largest group.
 func (r *Report) list(f Failure) {
 	of := f.group()
 	if r.listed == nil {
@@ -548,7 +545,7 @@ func (f Failure) Grouped(by string) Failure {
 	return f
 }
 
-// FailAs records the failures of found, as such of one kind.
+// FailAs records the failures of found as failures of one kind.
 func (r *Report) FailAs(kind Kind, found *Report) {
 	r.untold += found.untold
 	for _, f := range found.Failures {
@@ -559,7 +556,7 @@ func (r *Report) FailAs(kind Kind, found *Report) {
 	r.Differences += found.Differences - int64(len(found.Failures))
 }
 
-// Check runs one check and records how many differences it found.
+// Check runs one check and records the number of its differences.
 func (r *Report) Check(name, table string, run func() (detail string, err error)) error {
 	before, untold := r.Differences, r.untold
 	r.stage = stage{name, len(r.Checks)}
@@ -578,7 +575,7 @@ func (r *Report) Check(name, table string, run func() (detail string, err error)
 	return nil
 }
 
-// Skip records a check that cannot run, and why.
+// Skip records a check that cannot run, with the reason.
 func (r *Report) Skip(name, table, why string, args ...any) {
 	r.Checks = append(r.Checks, Check{Name: name, Table: table, State: CheckSkipped, Detail: fmt.Sprintf(why, args...)})
 }

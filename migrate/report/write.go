@@ -24,8 +24,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// Text returns the report for a terminal: tables with what was chosen and why,
-// checks, access patterns, differences, and a last line with the totals.
+// Text returns the report for a terminal: tables with decisions and reasons, checks, access
+// patterns, differences, and a last line with the totals.
 func (r *Report) Text() string {
 	var b strings.Builder
 	if r.Title != "" {
@@ -54,19 +54,19 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&b, "  %-10s %s\n", "refused", x)
 		}
 		if t.ItemsResumed > 0 {
-			fmt.Fprintf(&b, "  %s passed over: the checkpoint says that they are written\n", phrase.Counted(t.ItemsResumed, "item"))
+			fmt.Fprintf(&b, "  %s skipped: written according to the checkpoint\n", phrase.Counted(t.ItemsResumed, "item"))
 		}
 		if t.ItemsKept > 0 {
-			fmt.Fprintf(&b, "  %s left as the DynamoDB endpoint wrote them\n", phrase.Counted(t.ItemsKept, "item"))
+			fmt.Fprintf(&b, "  %s kept as the DynamoDB endpoint wrote them\n", phrase.Counted(t.ItemsKept, "item"))
 		}
 		if t.CellsUnchanged > 0 {
 			fmt.Fprintf(&b, "  %s there already, %d written\n", phrase.Counted(t.CellsUnchanged, "cell"), t.CellsWritten)
 		}
 		if t.CellsDeleted > 0 {
-			fmt.Fprintf(&b, "  %s deleted, as the incremental exports say\n", phrase.Counted(t.CellsDeleted, "cell"))
+			fmt.Fprintf(&b, "  %s deleted because of the incremental exports\n", phrase.Counted(t.CellsDeleted, "cell"))
 		}
 		if t.ChangesLeft > 0 {
-			fmt.Fprintf(&b, "  %s of the incremental exports not made, since the rows cannot be read: the items stay as they are\n", phrase.Counted(t.ChangesLeft, "change"))
+			fmt.Fprintf(&b, "  %s of the incremental exports not made, since the rows cannot be read: the items stay unchanged\n", phrase.Counted(t.ChangesLeft, "change"))
 		}
 		for _, p := range t.Phases {
 			if p.Seconds >= shownSeconds {
@@ -88,7 +88,7 @@ func (r *Report) Text() string {
 					"accepted", a.What, phrase.Counted(a.Values, "value"), a.Attribute, a.Rule, a.Example, "", a.Why)
 				continue
 			}
-			fmt.Fprintf(&b, "  %-10s %s: %s that garbage collection by %s of family %s takes from rule %s, e.g. of item %s\n  %-10s   (%s)\n",
+			fmt.Fprintf(&b, "  %-10s %s: %s that garbage collection by %s of family %s removes from rule %s, e.g. of item %s\n  %-10s   (%s)\n",
 				"accepted", a.What, phrase.Counted(a.Cells, "cell"), a.GC, a.Family, a.Rule, a.Example, "", a.Why)
 		}
 	}
@@ -158,13 +158,14 @@ func (r *Report) Text() string {
 	return b.String()
 }
 
-// shownSeconds is how long a phase takes, at least, that a report for a terminal shows.
+// shownSeconds is the shortest phase that a report for a terminal shows.
 const shownSeconds = 1
 
-// maxRulesText bounds what a report for a terminal says of the rules of a table.
+// maxRulesText bounds the text about a table's rules in a report for a terminal.
 const maxRulesText = 1 << 10
 
-// rulesText says how many items each rule and index takes: "video 2, comment 4, index GSI1 3".
+// rulesText formats the number of items of each rule and index: "video 2, comment 4, index GSI1
+// 3".
 func rulesText(rules []RuleRows) string {
 	var parts []string
 	for _, r := range rules {
@@ -178,8 +179,8 @@ func rulesText(rules []RuleRows) string {
 	return phrase.ClipTo(strings.Join(parts, ", "), maxRulesText)
 }
 
-// cost says what the native read asks for and reads: "1 range, 5 rows scanned for 2";
-// "" where there is none.
+// cost formats the ranges and rows of the native read: "1 range, 5 rows scanned for 2"; ""
+// without one.
 func (p PatternReport) cost() string {
 	if p.Ranges == 0 && p.RowsScanned == 0 {
 		return ""
@@ -194,7 +195,7 @@ func (p PatternReport) cost() string {
 	return text
 }
 
-// LintSummary says "58 rules, 1 error, 2 warnings, 0 notes, 1 finding accepted".
+// LintSummary formats the counts: "58 rules, 1 error, 2 warnings, 0 notes, 1 finding accepted".
 func LintSummary(l *lint.Result) string {
 	text := fmt.Sprintf("%s, %s, %s, %s", phrase.Counted(int64(l.Rules), "rule"), phrase.Counted(int64(l.Errors), "error"), phrase.Counted(int64(l.Warnings), "warning"), phrase.Counted(int64(l.Infos), "note"))
 	if len(l.Accepted) > 0 {
@@ -279,15 +280,15 @@ type junitSkipped struct {
 
 type junitFailure struct {
 	Message string `xml:"message,attr"`
-	Text    string `xml:",cdata"` // as it is, for those who read the file
+	Text    string `xml:",cdata"` // unescaped, for readers of the file
 }
 
 type junitOutput struct {
 	Text string `xml:",cdata"`
 }
 
-// WriteJUnit writes reports as JUnit XML: a suite a report, a case a check and
-// an access pattern.
+// WriteJUnit writes reports as JUnit XML: one suite per report, one case per check and access
+// pattern.
 func WriteJUnit(w io.Writer, reports ...*Report) error {
 	var doc junitSuites
 	for _, r := range reports {
@@ -310,7 +311,7 @@ func WriteJUnit(w io.Writer, reports ...*Report) error {
 		}
 		for i, c := range r.Checks {
 			if c.Name == LintCheck && len(r.Lint.Findings) > 0 {
-				continue // each rule that found something has a case of its own
+				continue // each rule with findings has its own case
 			}
 			add("check", validXML(strings.TrimSpace(c.Name+" "+c.Table)), c.Differences, r.FailuresOf(i))
 			if c.State == CheckSkipped || c.State == CheckNoted {
@@ -338,9 +339,8 @@ func WriteJUnit(w io.Writer, reports ...*Report) error {
 	return err
 }
 
-// addLint adds a case for each rule that found something, which fails where a
-// finding is a difference, and is skipped where an error or a warning is none; and
-// a skipped one for each finding that is accepted.
+// addLint adds a case for each rule with findings: failed if a finding is a difference, skipped
+// if errors or warnings do not count. It also adds a skipped case for each accepted finding.
 func (s *junitSuite) addLint(r *Report) {
 	if r.Lint == nil {
 		return
@@ -383,7 +383,7 @@ func (s *junitSuite) addLint(r *Report) {
 	}
 }
 
-// validXML replaces what XML cannot hold.
+// validXML replaces characters that XML does not allow.
 func validXML(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 && r != '\n' && r != '\t' || r == 0xfffe || r == 0xffff {
