@@ -2,8 +2,8 @@ package source
 
 import "errors"
 
-// openBatchWrite opens the request of a BatchWriteItem call, or its
-// RequestItems alone as the CLI takes it: put requests by table.
+// openBatchWrite opens the request of a BatchWriteItem call, or only its RequestItems as the
+// CLI takes it: put requests by table.
 func openBatchWrite(t tree, name string, found fileLayout) (*Source, error) {
 	src := &Source{Format: "batch-write"}
 	err := readBatchWrite(t, name, found, func(d *document, table string) error {

@@ -14,28 +14,28 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/csvtext"
 )
 
-// CSVOptions are what a CSV file does not say itself. The zero value reads
-// RFC 4180: commas, a header in the first record.
+// CSVOptions describe the form of a CSV file. The zero value reads RFC 4180: commas, a header
+// in the first record.
 type CSVOptions struct {
 	// Delimiter is one character. Default: a comma; a tab for .tsv.
 	Delimiter string
 	// Header names the columns of a file that has no header record.
 	Header []string
-	// Ragged reads records that are shorter than the header, whose last attributes are absent,
-	// and ignores empty cells behind the last column.
+	// Ragged accepts records that are shorter than the header, whose last attributes are
+	// absent, and ignores empty cells after the last column.
 	Ragged bool
-	// QuotedEmpty says what "" is: EmptyValue (default), an empty S or B, or
-	// EmptyAbsent, nothing. A cell without quotes and text always is nothing.
+	// QuotedEmpty is the meaning of "": EmptyValue (default), an empty S or B, or EmptyAbsent,
+	// no attribute. An empty cell without quotes is always absent.
 	QuotedEmpty string
 }
 
-// What a quoted cell without text is.
+// The meanings of a quoted cell without text.
 const (
 	EmptyValue  = "value"
 	EmptyAbsent = "absent"
 )
 
-// csvSuffixes tell a CSV file: its content is like that of many formats.
+// csvSuffixes identify a CSV file, since its content looks like many other formats.
 var csvSuffixes = []string{".csv", ".tsv"}
 
 // isCSV reports whether a file is CSV by its name.
@@ -48,15 +48,15 @@ func isCSV(name string) bool {
 	return false
 }
 
-// unpackedName is a file's name without the suffix of its compression.
+// unpackedName returns a file's name without the suffix of its compression.
 func unpackedName(name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
 }
 
-// openCSV opens a file of one item a record. A column is called `name` or
-// `name:TYPE`; without a type it has that of the table's key or of the
-// mapping's schema, and else is S. In a cell, N is a number, B base64, BOOL true
-// or false, NULL true; sets are JSON arrays, L and M DynamoDB JSON or plain JSON.
+// openCSV opens a file with one item per record. A column is called `name` or `name:TYPE`;
+// without a type it has that of the table's key or of the mapping's schema, or else S. In a
+// cell, N is a number, B base64, BOOL true or false, NULL true; sets are JSON arrays, L and M
+// DynamoDB JSON or plain JSON.
 func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 	table := &Table{Name: tableNameOf(name), Declared: -1, types: map[string]attr.Type{}, doubts: new(atomic.Pointer[[]string])}
 	invalid := func(format string, args ...any) (*Source, error) {
@@ -73,7 +73,7 @@ func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 		delimiter = o.Delimiter[0]
 	}
 	if o.QuotedEmpty != "" && o.QuotedEmpty != EmptyValue && o.QuotedEmpty != EmptyAbsent {
-		return invalid("a quoted empty cell is said to be %q, want %s or %s", o.QuotedEmpty, EmptyValue, EmptyAbsent)
+		return invalid("the setting for quoted empty cells is %q, want %s or %s", o.QuotedEmpty, EmptyValue, EmptyAbsent)
 	}
 	open := func() (*csvReader, []csvColumn, error) {
 		in, err := t.open(name)
@@ -88,7 +88,7 @@ func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 		}
 		return r, columns, nil
 	}
-	r, _, err := open() // so that a bad header is told at once
+	r, _, err := open() // to report a bad header at once
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 	return &Source{Format: "csv", Tables: []*Table{table}}, nil
 }
 
-// keyType is the declared type of a key attribute, or Absent.
+// keyType returns the declared type of a key attribute, or Absent.
 func (t *Table) keyType(name string) attr.Type {
 	switch name {
 	case t.Key.Hash.Name:
@@ -139,7 +139,7 @@ func (t *Table) keyType(name string) attr.Type {
 
 type csvColumn struct {
 	name string
-	typ  attr.Type // Absent where the header does not say
+	typ  attr.Type // Absent if the header has none
 }
 
 // csvReader reads records of a file.
@@ -191,7 +191,7 @@ func (r *csvReader) header(given []string) ([]csvColumn, error) {
 	return columns, nil
 }
 
-// entry reads the next record as an item, and adds it to texts; io.EOF after the last.
+// entry reads the next record as an item, and counts its cells in texts; io.EOF after the last.
 func (r *csvReader) entry(columns []csvColumn, o CSVOptions, texts *columnTexts) (Entry, error) {
 	record, line, err := r.record()
 	at := Position{r.in.label, line}
@@ -228,7 +228,7 @@ func (r *csvReader) entry(columns []csvColumn, o CSVOptions, texts *columnTexts)
 	return parseEntry(append(text, '}'), sampleItem, at)
 }
 
-// csvText is a record as a dead letter shows it.
+// csvText formats a record for a dead letter.
 func csvText(record []csvtext.Cell) []byte {
 	var b []byte
 	for i, c := range record {
@@ -279,7 +279,7 @@ func appendCSVCell(dst []byte, c csvColumn, text []byte) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// appendNumbers appends an array of numbers as one of strings.
+// appendNumbers appends an array of numbers as an array of strings.
 func appendNumbers(dst []byte, v jsontext.Value) ([]byte, error) {
 	d := jsontext.NewDecoder(bytes.NewReader(v))
 	if tok, err := d.ReadToken(); err != nil || tok.Kind() != '[' {
@@ -303,8 +303,8 @@ func appendNumbers(dst []byte, v jsontext.Value) ([]byte, error) {
 	return append(dst, ']'), nil
 }
 
-// record reads the next record that is not a blank line, and the line that it
-// begins on; io.EOF after the last.
+// record reads the next record that is not a blank line, and its first line number; io.EOF
+// after the last.
 func (r *csvReader) record() (cells []csvtext.Cell, line int, err error) {
 	cells, line, err = r.records.Record()
 	if invalid, ok := errors.AsType[*csvtext.SyntaxError](err); ok {

@@ -15,15 +15,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// columnText counts, over the cells of one column of unknown type, the cells that are not
-// text alone.
+// columnText counts the cells of an untyped column that are more than text.
 type columnText struct {
-	cells int // with text
+	cells int // nonempty
 	kinds map[string]int
-	shape string // of all cells so far; "" once two differ
+	shape string // the common shape of all cells; "" if two differ
 }
 
-// Kinds of cells that are not text alone.
+// Kinds of cells that are more than text.
 const (
 	numberCells = "numbers"
 	boolCells   = "true and false"
@@ -31,13 +30,13 @@ const (
 	objectCells = "JSON objects"
 )
 
-// columnTypes is the type that a column of each kind probably has, as a header writes it.
+// columnTypes is the probable type of a column of each kind, in header notation.
 var columnTypes = map[string]string{numberCells: ":N", boolCells: ":BOOL", arrayCells: ":L, :SS or :NS", objectCells: ":M"}
 
-// plainNumber matches the numbers that DynamoDB writes: 007 is a code, and would lose its zeros.
+// plainNumber matches numbers as DynamoDB writes them: 007 is a code, and would lose its zeros.
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]{0,37})(\.[0-9]{1,37})?([eE][-+]?[0-9]{1,3})?$`)
 
-// cellKind is the kind of a cell, "" for text.
+// cellKind returns the kind of a cell, "" for text.
 func cellKind(text []byte) string {
 	switch begin := bytes.TrimLeft(text, jsonSpace); {
 	case plainNumber.Match(text):
@@ -69,7 +68,7 @@ func (c *columnText) add(text []byte) {
 	}
 }
 
-// kind is the kind of all cells, "" where they are text or there are none.
+// kind returns the common kind of all cells, or "".
 func (c *columnText) kind() string {
 	for kind, n := range c.kinds {
 		if n == c.cells {
@@ -79,10 +78,11 @@ func (c *columnText) kind() string {
 	return ""
 }
 
-// digits are what two values of one form differ in.
+// digits matches the part in which two values of one form differ.
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// shapeOf is a value with each run of digits replaced, "" where it has none or is long.
+// shapeOf replaces each run of digits of a value; it returns "" if there are none, or the value
+// is long.
 func shapeOf(text string) string {
 	if len(text) > 100 || !digits.MatchString(text) {
 		return ""
@@ -90,8 +90,8 @@ func shapeOf(text string) string {
 	return digits.ReplaceAllString(text, "#")
 }
 
-// valueNames matches what values look like and names of attributes do not: a date, a UUID, an
-// address.
+// valueNames matches texts that look like values rather than attribute names: a date, a UUID,
+// an address.
 var valueNames = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[^@\s]+@[^@\s]+\.[^@\s]+|https?://.*)$`)
 
 // likeValue reports whether the name of a column looks like a value.
@@ -99,7 +99,7 @@ func likeValue(name string) bool {
 	return cellKind([]byte(name)) != "" || valueNames.MatchString(name)
 }
 
-// headerHint says, of a header that has names like values, how to read a file without a header.
+// headerHint suggests how to read a file without a header if names look like values.
 func headerHint(names []string) string {
 	if i := slices.IndexFunc(names, likeValue); i >= 0 {
 		return fmt.Sprintf("; %q looks like a value: if the file has no header, --csv-header names its columns", phrase.Clip(names[i]))
@@ -107,11 +107,11 @@ func headerHint(names []string) string {
 	return ""
 }
 
-// columnTexts judges a CSV file by its columns without types.
+// columnTexts checks the untyped columns of a CSV file.
 type columnTexts struct {
 	columns []csvColumn
 	texts   []*columnText // nil for a column with a type
-	header  bool          // the names are the first record of the file
+	header  bool          // the names come from the first record of the file
 }
 
 func newColumnTexts(columns []csvColumn, header bool) *columnTexts {
@@ -133,8 +133,8 @@ func (c *columnTexts) add(record []csvtext.Cell) {
 	}
 }
 
-// warnings names the columns whose cells are hardly meant as text, and a header that looks
-// like a record.
+// warnings names the columns whose cells are probably not text, and a header that looks like a
+// record.
 func (c *columnTexts) warnings() (all []string) {
 	var typed []string
 	var value, example string
@@ -158,7 +158,7 @@ func (c *columnTexts) warnings() (all []string) {
 		all = append(all, fmt.Sprintf("the first record was read as the header, but the column name %s looks like a value: if the file has no header, --csv-header names its columns, and the first record is an item", strconv.Quote(phrase.Clip(value))))
 	}
 	if len(typed) > 0 {
-		all = append(all, fmt.Sprintf("columns without a type are read as text, and these hold nothing but numbers, booleans or JSON: %s; name the type in the header, or in --csv-header, as in %s",
+		all = append(all, fmt.Sprintf("columns without a type are read as text, and these hold only numbers, booleans or JSON: %s; set the type in the header, or in --csv-header, as in %s",
 			phrase.ClipTo(strings.Join(typed, ", "), 1000), example))
 	}
 	return all

@@ -112,7 +112,7 @@ func TestTable_Doubts(t *testing.T) {
 		options    Options
 		want       []string // parts of the warnings
 	}{
-		{"numbers and JSON", "id,n,doc,tags,on,zip\na1,10,\"{}\",\"[1]\",true,007\nb,1.5e3,,,FALSE,10\n", Options{}, []string{"these hold nothing but numbers, booleans or JSON: n (numbers: :N), doc (JSON objects: :M), tags (JSON arrays: :L, :SS or :NS), on (true and false: :BOOL); name the type in the header, or in --csv-header, as in n:N"}},
+		{"numbers and JSON", "id,n,doc,tags,on,zip\na1,10,\"{}\",\"[1]\",true,007\nb,1.5e3,,,FALSE,10\n", Options{}, []string{"these hold only numbers, booleans or JSON: n (numbers: :N), doc (JSON objects: :M), tags (JSON arrays: :L, :SS or :NS), on (true and false: :BOOL); set the type in the header, or in --csv-header, as in n:N"}},
 		{"typed", "id,n:N\na,10\n", Options{}, nil},
 		{"type of the key", "id,n\na,10\n", Options{TableSchema: []byte(`{"KeySchema":[{"AttributeName":"n","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"n","AttributeType":"N"}]}`)}, nil},
 		{"some text", "id,n\na,10\nb,ten\n", Options{}, nil},
@@ -152,7 +152,7 @@ func TestOpen_Remote(t *testing.T) {
 		"s3://bucket/prefix":              "aws s3 sync s3://bucket/prefix FOLDER",
 		"gs://bucket/prefix":              "gcloud storage cp --recursive gs://bucket/prefix FOLDER",
 		"https://example.com/items.jsonl": "curl -O https://example.com/items.jsonl",
-		"file:///tmp/x":                   "name the path alone",
+		"file:///tmp/x":                   "name only the path",
 		"hdfs://x/y":                      "copy it here",
 	} {
 		_, err := Open(address, Options{})

@@ -4,13 +4,13 @@
 // uncompressed, gzip or zstd. [Open] recognizes an input by its content, and CSV by its name.
 // Options.Plain reads JSON without type tags.
 //
-// What it promises: a damaged input gives an [Error] that names the place and what was
-// expected; items are streamed, any number of times, in memory bounded by one item;
-// whatever an input allows a reader to check (counts, checksums) is checked.
+// What it promises: a damaged input gives an [Error] with the place and the expectation;
+// items are streamed, any number of times, in memory bounded by one item; counts and
+// checksums of an input are checked.
 //
 // What it does not do: it reads no network source and no binary Ion; both are refused with
 // a hint.
 //
-// [Open], [OpenFS] and what they return are kept stable; the rest is exported for the
-// packages beside it, without a promise.
+// [Open], [OpenFS] and their results are stable; the rest is exported for other packages of
+// migrate, without a promise.
 package source

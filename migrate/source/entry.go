@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// shape is how one item stands in an input.
+// shape is the form of an item in an input.
 type shape uint8
 
 const (
@@ -20,10 +20,10 @@ const (
 	putRequest                // {"PutRequest": {"Item": {"id": …}}}
 	plainJSON                 // {"id": "…", …}
 	pipelineItem              // {"id": {"s": "…"}, …}
-	sampleItem                // plainItem, in which documents may be plain JSON: {"doc": {"M": {"on": true}}, …}
+	sampleItem                // plainItem whose documents may be plain JSON: {"doc": {"M": {"on": true}}, …}
 )
 
-// wrappers are the names of the objects that an item stands in, outermost first.
+// wrappers returns the names of the objects around an item, outermost first.
 func (s shape) wrappers() []string {
 	switch s {
 	case wrappedItem:
@@ -41,7 +41,7 @@ func (e Entry) Names() []string {
 	d := jsontext.NewDecoder(bytes.NewBuffer(e.Text))
 	var names []string
 	if _, err := d.ReadToken(); err != nil {
-		return nil // cannot be: the text has been read as an item
+		return nil // cannot happen: the text has been read as an item
 	}
 	for d.PeekKind() == '"' {
 		name, err := d.ReadToken()
@@ -56,8 +56,8 @@ func (e Entry) Names() []string {
 	return names
 }
 
-// parseEntry reads one item from its JSON text. With an error, the entry is the
-// text and where it stands.
+// parseEntry parses one item from its JSON text. With an error, the entry has the text and its
+// position.
 func parseEntry(text []byte, s shape, at Position) (Entry, error) {
 	switch s { //nolint:exhaustive // the other shapes are DynamoDB JSON
 	case plainJSON:
@@ -90,8 +90,8 @@ func parseEntry(text []byte, s shape, at Position) (Entry, error) {
 	return e, nil
 }
 
-// textOfTruth returns a type tag BOOL or NULL that a string follows, "" for none: requests may
-// say {"BOOL":"true"}, and no export does. Within a string the quotes of the tag are escaped.
+// textOfTruth returns a type tag BOOL or NULL before a string, or "": requests may contain
+// {"BOOL":"true"}, but exports do not. Inside a string the quotes of the tag are escaped.
 func textOfTruth(text []byte) string {
 	for _, tag := range []string{`"BOOL"`, `"NULL"`} {
 		for rest := text; ; {
@@ -108,11 +108,11 @@ func textOfTruth(text []byte) string {
 	return ""
 }
 
-// jsonSpace is what JSON has between tokens.
+// jsonSpace is the white space of JSON.
 const jsonSpace = " \t\r\n"
 
-// bodyOf takes the wrappers off an item that has nothing beside it, without
-// reading it. Where what is left is an item, the text was well formed.
+// bodyOf removes the wrappers of an item without parsing it, if nothing else is beside it. If
+// the body parses as an item, the text was well formed.
 func bodyOf(text []byte, s shape) (body []byte, ok bool) {
 	body = bytes.Trim(text, jsonSpace)
 	for _, name := range s.wrappers() {
@@ -130,7 +130,7 @@ func bodyOf(text []byte, s shape) (body []byte, ok bool) {
 	return body, true
 }
 
-// parseItem reads an item token by token, to say what is wrong with it.
+// parseItem parses an item token by token, to find its fault.
 func parseItem(text []byte, s shape, at Position) (Entry, error) {
 	d := jsontext.NewDecoder(bytes.NewBuffer(text))
 	wrappers := s.wrappers()
@@ -182,8 +182,8 @@ func unwrap(d *jsontext.Decoder, name string, at Position) error {
 	return nil
 }
 
-// JSONCause returns the reason inside a JSON error. It drops the offsets of the error,
-// which count from the start of the line.
+// JSONCause returns the reason inside a JSON error. It drops the offsets of the error, which
+// count from the start of the line.
 func JSONCause(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -195,7 +195,7 @@ func JSONCause(err error) error {
 	return err
 }
 
-// itemError turns an error of the value model into an Error.
+// itemError converts an error of the value model to an Error.
 func itemError(err error, at Position) error {
 	var bad *attr.Error
 	if !errors.As(err, &bad) {

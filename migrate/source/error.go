@@ -18,25 +18,25 @@ const (
 	PackingTruncated Damage = "packing-truncated" // the gzip or zstd stream ends early
 	PackingCorrupt   Damage = "packing-corrupt"   // the gzip or zstd stream is damaged inside
 	ChecksumMismatch Damage = "checksum-mismatch" // MD5 differs from the manifest's
-	DataFileMissing  Damage = "data-file-missing" // listed in the manifest, not there
-	DataFileExtra    Damage = "data-file-extra"   // there, not listed in the manifest
+	DataFileMissing  Damage = "data-file-missing" // listed in the manifest, but missing
+	DataFileExtra    Damage = "data-file-extra"   // present, but not listed in the manifest
 	CountMismatch    Damage = "count-mismatch"    // item count differs from the manifest's
 	ManifestMissing  Damage = "manifest-missing"  // a manifest file is not there
 	ManifestInvalid  Damage = "manifest-invalid"  // a manifest file cannot be understood
 	ReplayGap        Damage = "replay-gap"        // an incremental export does not begin where the state before it ends
-	ReplayOrder      Damage = "replay-order"      // a change lies outside of its export's time, or on another state
+	ReplayOrder      Damage = "replay-order"      // a change is outside its export's time, or applies to another state
 	NotJSON          Damage = "not-json"          // a line or document that is not JSON
 	NotCSV           Damage = "not-csv"           // a record that is not CSV, or of another length than the header
 	NotAnItem        Damage = "not-an-item"       // JSON of another shape than an item's
-	TooLong          Damage = "too-long"          // one item is larger than any item can be
+	TooLong          Damage = "too-long"          // an item larger than any item can be
 	TypeUnknown      Damage = "type-unknown"      // a type tag that DynamoDB does not have
 	NumberInvalid    Damage = "number-invalid"    // an N or NS that is not a DynamoDB number
 	ValueInvalid     Damage = "value-invalid"     // a value that its type does not allow
 	SourceEmpty      Damage = "source-empty"      // nothing to verify
 	KeyMissing       Damage = "key-missing"       // an item without its declared key
 	KeyTypeMismatch  Damage = "key-type-mismatch" // a key attribute of another type
-	KeyDuplicate     Damage = "key-duplicate"     // two items of one key
-	KeyUnknown       Damage = "key-unknown"       // no key declared, and none can be inferred
+	KeyDuplicate     Damage = "key-duplicate"     // two items with the same key
+	KeyUnknown       Damage = "key-unknown"       // no key is declared, and none can be inferred
 	SchemaInvalid    Damage = "schema-invalid"    // a table description that cannot be used
 	FixtureInvalid   Damage = "fixture-invalid"   // a fixture directory that cannot be used
 	MappingRefused   Damage = "mapping-refused"   // the mapping cannot hold an item
@@ -44,42 +44,42 @@ const (
 	ItemBeyondLimit  Damage = "limit-exceeded"    // an item beyond a limit of DynamoDB or Bigtable
 	CellCollision    Damage = "cell-collision"    // two items laid out on one cell
 
-	LoadTimeUnknown   Damage = "load-time-unknown"  // the time of a new export is not known
+	LoadTimeUnknown   Damage = "load-time-unknown"  // the time of a new export is unknown
 	TargetExists      Damage = "target-exists"      // the output already exists
 	TargetWritten     Damage = "target-written"     // a DynamoDB endpoint wrote rows that incremental exports would overwrite
-	TargetNewer       Damage = "target-newer"       // a load wrote rows that the source would half undo, or cells that would hide those of the source
+	TargetNewer       Damage = "target-newer"       // a load wrote rows that the source would undo in part, or cells newer than those of the source
 	WriteRefused      Damage = "write-refused"      // Bigtable rejected a row
 	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint belongs to another load
 )
 
-// Error says what is wrong with an input and where. Nothing has been written when a
-// function returns it, with three exceptions: WriteRefused, a row that a load of
-// incremental exports cannot read, and a fixture that compares nothing.
+// Error is a fault of an input, with its position. Nothing has been written when a function
+// returns it, with three exceptions: WriteRefused, a row that a load of incremental exports
+// cannot read, and a fixture that compares nothing.
 type Error struct {
-	Damage Damage // what kind of fault
-	File   string // as the caller named it, or its path inside the source
-	Line   int    // 1-based; 0 where there is no line
-	Column int    // 1-based; 0 where it is not known
-	Detail string // what is wrong
+	Damage Damage // kind of fault
+	File   string // as named by the caller, or its path inside the source
+	Line   int    // 1-based; 0 if there is no line
+	Column int    // 1-based; 0 if unknown
+	Detail string // the fault
 	Err    error  // the cause, or nil
 
-	all bool // although it is at a line, the items at others cannot be read without it
+	all bool // other lines cannot be read either
 }
 
-// Error returns "FILE:LINE: detail", "FILE:LINE:COLUMN: detail", or the detail alone where the fault is in
-// no file.
+// Error returns "FILE:LINE: detail", "FILE:LINE:COLUMN: detail", or only the detail if the
+// fault is not in a file.
 func (e *Error) Error() string { return phrase.Fault(e.File, e.Line, e.Column, e.Detail, e.Err) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Damaged returns the Error of a damage at a place. err is its cause, or nil; the rest
-// is its detail, as of fmt.Sprintf.
+// Damaged returns an Error at a place. err is its cause, or nil; format and args are its
+// detail.
 func Damaged(d Damage, p Position, err error, format string, args ...any) *Error {
 	return &Error{Damage: d, File: p.File, Line: p.Line, Detail: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Refused turns a mapping's error about an item into an Error.
+// Refused converts a mapping's error about an item to an Error.
 func Refused(p Position, err error, format string, args ...any) *Error {
 	d := MappingRefused
 	var broken *lens.Error
@@ -118,7 +118,7 @@ func OfItem(err error) bool {
 	return false
 }
 
-// ofAll says of the damage at a line that nothing can be read without it.
+// ofAll marks the error of a line as one that affects the whole input.
 func ofAll(err error) error {
 	if input, ok := errors.AsType[*Error](err); ok {
 		input.all = true

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// fileLayout is what a file was recognized as.
+// fileLayout is the recognized form of a file.
 type fileLayout uint8
 
 const (
@@ -38,7 +38,7 @@ func openFile(t tree, name string, plain bool) (*Source, error) {
 	in.close()
 	if in.ion {
 		if known, ok := errors.AsType[*Error](err); ok && known.Damage != Unsupported {
-			found, s, err = itemLines, wrappedItem, nil // whoever reads the first line says what is wrong with it
+			found, s, err = itemLines, wrappedItem, nil // the reader of the first line reports the fault
 		}
 	}
 	if err != nil {
@@ -64,7 +64,7 @@ func openFile(t tree, name string, plain bool) (*Source, error) {
 	return nil, unknownInput(Position{File: in.label}, nil)
 }
 
-// recognize tells what a file is by the first members of its first JSON value.
+// recognize determines the form of a file from the first members of its first JSON value.
 func recognize(in *input) (fileLayout, shape, error) {
 	d := newDocument(in)
 	tok, err := d.ReadToken()
@@ -95,23 +95,22 @@ func recognize(in *input) (fileLayout, shape, error) {
 	return unknownLayout, 0, nil
 }
 
-// unknownInput says what would have been known.
+// unknownInput returns an error that lists the known forms.
 func unknownInput(at Position, cause error) error {
 	return Damaged(Unrecognized, at, cause,
 		"not a known input: neither an export to S3, JSON lines, Ion text or a JSON array of items, the answer to a Scan or Query, a BatchWriteItem request, a NoSQL Workbench model nor a .csv file, plain, gzip or zstd")
 }
 
-// startsJSON reports whether err, met at the first token of a file, is one of
-// a file that was meant to be known: of reading it, or of JSON cut short.
+// startsJSON reports whether err, at the first token of a file, is an error of reading, or of
+// truncated JSON.
 func startsJSON(err error) bool {
 	var syntactic *jsontext.SyntacticError
 	return !errors.As(err, &syntactic) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// recognizeObject goes on after the opening brace. Only scalar members are
-// passed over: what follows one may be larger than memory. An object that is
-// nothing else is an item to those who read it, who say what is wrong: mostly
-// it is plain JSON, without the types of DynamoDB's.
+// recognizeObject continues after the opening brace. It skips only scalar members, since others
+// may be larger than memory. Any other object counts as an item, whose reader reports the
+// fault: mostly it is plain JSON, without DynamoDB's types.
 func recognizeObject(d *document) (fileLayout, shape, error) {
 	for scalars := 0; ; scalars++ {
 		if d.PeekKind() == '}' {
@@ -135,7 +134,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 			case "AttributeDefinitions", "KeySchema":
 				return unknownLayout, 0, schemaAsSource(d)
 			}
-			if scalars > 0 { // beside which no table stands
+			if scalars > 0 { // a table never follows a scalar
 				return itemLines, plainItem, nil
 			}
 			return batchWrite, putRequest, nil
@@ -170,7 +169,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 			case name == "Table", name == "TableDescription":
 				return unknownLayout, 0, schemaAsSource(d)
 			}
-			return itemLines, plainItem, nil // the value will say what is wrong
+			return itemLines, plainItem, nil // the reader of the value reports the fault
 		case '"', '0', 't', 'f', 'n':
 			if name == "exportArn" || name == "manifestFilesS3Key" {
 				return exportManifest, 0, nil
@@ -179,7 +178,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 				return unknownLayout, 0, d.failed(err)
 			}
 		case 0, '}', ']':
-			_, err := d.ReadToken() // the error that PeekKind met
+			_, err := d.ReadToken() // the error of PeekKind
 			return unknownLayout, 0, d.failed(err)
 		}
 	}

@@ -12,16 +12,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
-// schemaName is the file of a dump's folder that describes its table.
+// schemaName is the file with the table description in the folder of a dump.
 const schemaName = "schema.json"
 
-// pages counts the pages of a Scan or Query that a table is made of.
+// pages counts the pages of a Scan or Query in a table.
 type pages struct {
-	n, followed int   // followed: those that say that another page follows
-	first       error // about the first of these
+	n, followed int   // followed: pages that announce another one
+	first       error // about the first followed page
 }
 
-// end returns an error if all pages say that another follows: the last one is missing.
+// end returns an error if every page announces another: the last one is missing.
 func (p *pages) end() error {
 	if p.followed > 0 && p.followed == p.n {
 		return p.first
@@ -29,8 +29,8 @@ func (p *pages) end() error {
 	return nil
 }
 
-// partFiles lists the files below a folder that may hold items, in the order of their paths: not
-// the hidden files, markers and checksums that programs leave there.
+// partFiles lists the files below a folder that may hold items, in the order of their paths. It
+// skips hidden files, markers and checksums of programs.
 func partFiles(t tree, dir string) (files []string, schema string, err error) {
 	err = fs.WalkDir(t, dir, func(name string, d fs.DirEntry, err error) error {
 		base := path.Base(name)
@@ -53,13 +53,13 @@ func partFiles(t tree, dir string) (files []string, schema string, err error) {
 	return files, schema, err
 }
 
-// openFolder opens a folder of pages or part files as one table; nil if it has none.
+// openFolder opens a folder of pages or part files as one table, or returns nil if it has none.
 func openFolder(t tree, dir string, o Options) (*Source, error) {
 	files, schema, err := partFiles(t, dir)
 	if err != nil {
 		return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, err, "cannot read the folder")
 	}
-	for _, name := range fixtures.SourceNames { // the data of a fixture: openExport says what to name
+	for _, name := range fixtures.SourceNames { // the data of a fixture: openExport has a hint
 		if slices.Contains(files, path.Join(dir, path.Base(name))) {
 			return nil, nil //nolint:nilnil // the folder is not one of items
 		}
@@ -111,7 +111,8 @@ func openFolder(t tree, dir string, o Options) (*Source, error) {
 	return src, nil
 }
 
-// folderName is the name of a folder for its table: that of the folder above for one called data.
+// folderName returns the table name for a folder: its own, or that of the parent if it is
+// called data.
 func folderName(t tree, dir string) string {
 	whole := path.Clean(t.label(dir))
 	if path.Base(whole) == s3export.DataFolder && path.Dir(whole) != "." {
@@ -128,7 +129,7 @@ func openPart(t tree, name string, o Options) (*Source, error) {
 	return openFile(t, name, o.Plain)
 }
 
-// describe takes the key and the indexes of a folder's table from its description.
+// describe sets the key and the indexes of a folder's table from its description.
 func (s *Source) describe(t tree, name string) error {
 	text, err := fs.ReadFile(t, name)
 	if err != nil {
@@ -146,7 +147,7 @@ func (s *Source) describe(t tree, name string) error {
 	return nil
 }
 
-// errNoKey refuses plain JSON without a key: nothing in it tells one.
+// errNoKey rejects plain JSON without a declared key, since it contains none.
 func errNoKey(at string) error {
 	return Damaged(KeyUnknown, Position{File: at}, errors.New("--key PK[,SK] or --table-schema FILE declares it"), "plain JSON needs a declared key")
 }

@@ -1,8 +1,7 @@
 package source
 
-// MaxHeldBytes bounds, as JSON text, the items that are held decoded from the
-// first pass over a source on; decoded they take five to ten times as much. A
-// larger source is read and decoded again in each pass.
+// MaxHeldBytes bounds, as JSON text, the items that stay decoded after the first pass; decoded
+// they take five to ten times as much. A larger source is read and decoded again in each pass.
 const MaxHeldBytes = 20 << 20
 
 // Held returns the table with a cache: after a first complete pass without an error, the

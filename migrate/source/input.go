@@ -18,11 +18,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
-// maxZstdWindow is how far back a zstd file may refer, and so what reading one
-// may hold: the most that the zstd tool itself writes unless it is forced.
+// maxZstdWindow bounds the window of a zstd file, and so the memory to read it. It is the
+// largest window of the zstd tool without extra flags.
 const maxZstdWindow = 128 << 20
 
-// packing is how a file is compressed.
+// packing is the compression of a file.
 type packing string
 
 const (
@@ -30,15 +30,14 @@ const (
 	packedZstd packing = "zstd"
 )
 
-// input is one open file, decompressed if its content says that it is gzip or
-// zstd.
+// input is one open file, decompressed if its content is gzip or zstd.
 type input struct {
 	label   string
 	file    fs.File
 	sum     hash.Hash     // MD5 of the bytes read from file
 	raw     io.Reader     // file, summed
 	text    *bufio.Reader // the content
-	packing packing       // "" for none
+	packing packing       // "" if uncompressed
 	ion     bool          // text is converted from Ion
 	zstd    *zstd.Decoder // of a zstd file
 }
@@ -95,7 +94,8 @@ func (t tree) open(name string) (*input, error) {
 	return in, nil
 }
 
-// unreadable says what a text is, by its marks, that is not read; "" for any other.
+// unreadable returns the error text of a known format that is not supported; "" for other
+// content.
 func unreadable(text *bufio.Reader) string {
 	start, _ := text.Peek(512)
 	for mark, what := range map[string]string{
@@ -124,7 +124,7 @@ type members struct {
 	packed *bufio.Reader
 }
 
-// errTrailing: what follows a gzip member is none.
+// errTrailing means that data after a gzip member is not another member.
 var errTrailing = errors.New("trailing data")
 
 // Read implements io.Reader over all members, one after another.
@@ -151,7 +151,7 @@ func (m *members) Read(p []byte) (int, error) {
 	}
 }
 
-// close closes the file. It was only read: there is no error to tell.
+// close closes the file, which was only read, so that errors do not matter.
 func (in *input) close() {
 	if in.zstd != nil {
 		in.zstd.Close()
@@ -159,8 +159,7 @@ func (in *input) close() {
 	_ = in.file.Close()
 }
 
-// checksum is the base64 of the MD5 of the whole file, which it reads to the
-// end.
+// checksum reads the rest of the file and returns its MD5 in base64.
 func (in *input) checksum() (string, error) {
 	if _, err := io.Copy(io.Discard, in.raw); err != nil {
 		return "", in.failed(err, 0)
@@ -168,7 +167,7 @@ func (in *input) checksum() (string, error) {
 	return s3export.Checksum(in.sum.Sum(nil)), nil
 }
 
-// sum is the base64 of the MD5 of a file.
+// sum returns the MD5 of a file in base64.
 func (t tree) sum(name string) (string, error) {
 	f, err := t.Open(name)
 	if err != nil {
@@ -180,7 +179,7 @@ func (t tree) sum(name string) (string, error) {
 	return in.checksum()
 }
 
-// unpack reads a file for what is wrong with how it is packed.
+// unpack reads a file to find faults of its compression.
 func (t tree) unpack(name string) error {
 	in, err := t.open(name)
 	if err != nil {
@@ -193,11 +192,11 @@ func (t tree) unpack(name string) error {
 	return nil
 }
 
-// errTooLong: one item's text is longer than maxItemBytes.
+// errTooLong means that the text of one item is longer than maxItemBytes.
 var errTooLong = errors.New("item text too long")
 
-// failed turns an error of reading at a line into an Error. What the
-// file system answers is no fault of the input, and stays what it is.
+// failed converts an error of reading at a line to an Error. Errors of the file system stay
+// unchanged, since they are not faults of the input.
 func (in *input) failed(err error, line int) error {
 	var known *Error
 	at := Position{File: in.label}
@@ -239,22 +238,22 @@ func (in *input) lines() *lines {
 	return &lines{in: in, texts: itemtext.Reader{Text: in.text, MaxBytes: MaxItemBytes}}
 }
 
-// at returns the position of the text that was read last.
+// at returns the position of the last text read.
 func (l *lines) at() Position { return Position{l.in.label, l.texts.Line()} }
 
-// next returns the next line that is not blank, without its end; io.EOF after
-// the last. The bytes are good until the next call.
+// next returns the next line that is not blank, without its end; io.EOF after the last. The
+// bytes are valid until the next call.
 func (l *lines) next() ([]byte, error) {
 	text, err := l.texts.Next()
 	return text, l.failed(err)
 }
 
-// failed turns an error of texts into an Error, but for io.EOF.
+// failed converts an error of texts to an Error, except for io.EOF.
 func (l *lines) failed(err error) error {
 	switch {
 	case err == nil, errors.Is(err, io.EOF):
 		return err
-	case errors.Is(err, itemtext.ErrBlank): // what a few packed bytes may swell to
+	case errors.Is(err, itemtext.ErrBlank): // a few compressed bytes can expand to that
 		return Damaged(TooLong, l.at(), nil, "more than %d bytes of space stand between items", MaxItemBytes)
 	case errors.Is(err, itemtext.ErrTooLong):
 		err = errTooLong
@@ -262,8 +261,8 @@ func (l *lines) failed(err error) error {
 	return l.in.failed(err, l.texts.Line())
 }
 
-// appendLine appends the next line of a text, with its end if it has one. Errors: io.EOF
-// where no text is left, errTooLong, and those of reading.
+// appendLine appends the next line of a text, with its end if it has one. Errors: io.EOF if no
+// text is left, errTooLong, and errors of reading.
 func appendLine(dst []byte, text *bufio.Reader) ([]byte, error) {
 	for {
 		part, err := text.ReadSlice('\n')
@@ -279,15 +278,14 @@ func appendLine(dst []byte, text *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// document reads a file that is one JSON text, or several that are not one a
-// line, value by value. It knows the line of each, and refuses a value that is
-// longer than an item can be.
+// document reads a file of one or more JSON texts that are not one per line, value by value. It
+// tracks the line of each value, and rejects a value that is longer than any item.
 type document struct {
 	*jsontext.Decoder
 	in       *input
 	read     int64   // bytes handed to the decoder
-	done     int64   // offset before which everything has been dealt with
-	newlines []int64 // offsets of the line ends in [done, read)
+	done     int64   // offset before which everything is processed
+	newlines []int64 // offsets of line ends in [done, read)
 	line     int     // lines that end before done
 }
 
@@ -300,7 +298,7 @@ func newDocument(in *input) *document {
 // reading is the document as its decoder reads it.
 type reading struct{ d *document }
 
-// Read implements io.Reader; it ends with errTooLong where an item does not.
+// Read implements io.Reader; it fails with errTooLong if an item does not end.
 func (r reading) Read(p []byte) (int, error) {
 	d := r.d
 	if d.read-d.done > MaxItemBytes {
@@ -319,7 +317,7 @@ func (r reading) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// advance says that everything before offset has been dealt with.
+// advance records that everything before offset is processed.
 func (d *document) advance(offset int64) {
 	i := 0
 	for i < len(d.newlines) && d.newlines[i] <= offset {
@@ -330,13 +328,13 @@ func (d *document) advance(offset int64) {
 	d.done = offset
 }
 
-// at is the position of the value last read, of the given length.
+// at returns the position of the last value, given its length.
 func (d *document) at(length int) Position {
 	d.advance(max(d.done, d.InputOffset()-int64(length)))
 	return Position{File: d.in.label, Line: d.line + 1}
 }
 
-// failed is input.failed at the place where the decoder stopped.
+// failed is input.failed at the position of the decoder.
 func (d *document) failed(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -369,7 +367,7 @@ func (d *document) inside(open jsontext.Kind, each func() error) error {
 	}
 	for {
 		if next := d.PeekKind(); next == '}' || next == ']' || next == 0 {
-			if _, err := d.ReadToken(); err != nil { // of 0 always: what PeekKind met
+			if _, err := d.ReadToken(); err != nil { // never 0: the error of PeekKind
 				return d.failed(err)
 			}
 			return nil
@@ -393,7 +391,7 @@ func (d *document) want(kind jsontext.Kind) error {
 	return nil
 }
 
-// skip passes over the next value, of whatever size.
+// skip skips the next value, of any size.
 func (d *document) skip() error {
 	next := d.PeekKind()
 	if next == '{' {
@@ -408,7 +406,7 @@ func (d *document) skip() error {
 	return nil
 }
 
-// value reads the next value whole; it is good until the next call.
+// value reads the next value; it is valid until the next call.
 func (d *document) value() (jsontext.Value, Position, error) {
 	v, err := d.ReadValue()
 	if err != nil {

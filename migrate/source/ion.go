@@ -13,15 +13,15 @@ const ionVersion = "$ion_1_0"
 // formatIon is the format of a source in Ion text.
 const formatIon = "ion-text"
 
-// ionLines reads Ion text, one item a line, as DynamoDB JSON with the same lines. A line
-// that is not Ion's text of an item comes as it is, and is no JSON.
+// ionLines converts Ion text, one item per line, to DynamoDB JSON with the same line numbers.
+// An invalid line is passed on unchanged, so that it fails as JSON.
 type ionLines struct {
 	from       *bufio.Reader
 	line, json []byte
-	left       []byte // of json
+	left       []byte // the unread part of json
 }
 
-// Read implements io.Reader. It fails with errTooLong where a line is longer than an item.
+// Read implements io.Reader. It fails with errTooLong if a line is longer than an item.
 func (r *ionLines) Read(p []byte) (int, error) {
 	if len(r.left) == 0 {
 		if err := r.next(); err != nil {
@@ -47,7 +47,7 @@ func (r *ionLines) next() (err error) {
 	return nil
 }
 
-// ionError returns what is wrong with a text that is a line of Ion text; nil for another.
+// ionError returns the fault of a line of Ion text, or nil for other text.
 func ionError(text []byte) error {
 	if !bytes.HasPrefix(text, []byte(ionVersion)) {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// openJSONLines opens a file of items one after the other, one a line or not, as in the
-// data files of an export to S3 or plain.
+// openJSONLines opens a file of consecutive items, one per line or not, plain or as in the data
+// files of an export to S3.
 func openJSONLines(t tree, name string, s shape) *Source {
 	return &Source{Format: "json-lines", Tables: []*Table{{
 		Name:     tableNameOf(name),
@@ -43,7 +43,7 @@ func (l *lines) entry(s shape) (e Entry, err error) {
 	return e, l.failed(err)
 }
 
-// openJSONItems opens a file that holds all items in one JSON text.
+// openJSONItems opens a file with all items in one JSON text.
 func openJSONItems(t tree, name string, found fileLayout, s shape) *Source {
 	table := &Table{Name: tableNameOf(name), Declared: -1}
 	table.entries = func(yield func(Entry, error) bool) {
@@ -62,7 +62,7 @@ func openJSONItems(t tree, name string, found fileLayout, s shape) *Source {
 	return &Source{Format: "json-items", Tables: []*Table{table}}
 }
 
-// errStopped: the consumer of entries wants no more.
+// errStopped means that the consumer of entries stopped.
 var errStopped = errors.New("stopped")
 
 func readJSONItems(t tree, name string, found fileLayout, s shape, all *pages, yield func(Entry, error) bool) error {
@@ -79,7 +79,7 @@ func readJSONItems(t tree, name string, found fileLayout, s shape, all *pages, y
 		}
 		return d.end()
 	}
-	for { // pages, one after the other
+	for { // consecutive pages
 		all.n++
 		err := d.object(func(name string) error {
 			switch name {
@@ -99,8 +99,8 @@ func readJSONItems(t tree, name string, found fileLayout, s shape, all *pages, y
 	}
 }
 
-// lastPage reads the member of an answer to a Scan or Query that is there where
-// further pages follow: if none follows, its items are missing.
+// lastPage reads the member of a Scan or Query answer that announces further pages: if none
+// follows, their items are missing.
 func (d *document) lastPage(member string, all *pages) error {
 	text, at, err := d.value()
 	if err != nil {
@@ -112,11 +112,11 @@ func (d *document) lastPage(member string, all *pages) error {
 	if all.followed++; all.followed > 1 {
 		return nil
 	}
-	all.first = Damaged(Unsupported, at, nil, "the answer is one page of several (%s): the items of the others are missing; let the AWS CLI read all pages (no --max-items, no --no-paginate), or take the member out if these are all that is meant", member)
+	all.first = Damaged(Unsupported, at, nil, "the answer is one page of several (%s), and the items of the others are missing: let the AWS CLI read all pages (no --max-items, no --no-paginate), or remove the member if these are all the items", member)
 	return nil
 }
 
-// yieldEntry reads the next value as an item and hands it on.
+// yieldEntry reads the next value as an item and yields it.
 func (d *document) yieldEntry(s shape, yield func(Entry, error) bool) error {
 	text, at, err := d.value()
 	if err != nil {
@@ -132,8 +132,8 @@ func (d *document) yieldEntry(s shape, yield func(Entry, error) bool) error {
 	return nil
 }
 
-// end checks that nothing follows, and reads to the end, so that a damaged
-// tail of a compressed file is noticed.
+// end checks that nothing follows, and reads to the end, to notice a damaged tail of a
+// compressed file.
 func (d *document) end() error {
 	_, err := d.ReadToken()
 	switch {

@@ -14,7 +14,7 @@ import (
 // source.
 type Part struct{ Index, Of int }
 
-// ParsePart reads a part as String writes it.
+// ParsePart parses the format of String.
 func ParsePart(text string) (p Part, err error) {
 	index, of, found := strings.Cut(text, "/")
 	if found {
@@ -31,9 +31,9 @@ func ParsePart(text string) (p Part, err error) {
 // String returns "3/10".
 func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Index, p.Of) }
 
-// Part returns the source with its part of the data files. Each file goes to the part
-// that has fewest items so far, and so is in exactly one part, in any process that opens
-// the same exports. Only full exports to S3 have files to share out.
+// Part returns the source with only the data files of a part. Each file goes to the part with
+// the fewest items so far, so that every process that opens the same exports divides them
+// alike. Only full exports to S3 can be divided.
 func (s *Source) Part(p Part) (*Source, error) {
 	if p.Index < 1 || p.Index > p.Of {
 		return nil, Damaged(Unsupported, Position{File: s.Path}, nil, "there is no part %v: expected I/N with I from 1 to N", p)
@@ -62,12 +62,12 @@ func (s *Source) Part(p Part) (*Source, error) {
 		mine.Tables = append(mine.Tables, &table)
 	}
 	if p.Of > n {
-		return nil, Damaged(Unsupported, Position{File: s.Path}, nil, "the source has %d data files, which do not make %d parts: a part has one at least", n, p.Of)
+		return nil, Damaged(Unsupported, Position{File: s.Path}, nil, "the source has %d data files, too few for %d parts: each part needs at least one", n, p.Of)
 	}
 	return &mine, nil
 }
 
-// whole refuses a source that has no parts.
+// whole returns an error if a source cannot be divided.
 func (s *Source) whole() error {
 	for _, t := range s.Tables {
 		switch {
@@ -75,14 +75,14 @@ func (s *Source) whole() error {
 			return Damaged(Unsupported, Position{File: s.Path}, nil,
 				"table %s has incremental exports, which change items of any file: load the full export in parts, and then both without parts", t.Name)
 		case t.export == nil:
-			return Damaged(Unsupported, Position{File: s.Path}, nil, "only the data files of an export to S3 can be shared out among parts, this is %s", s.Format)
+			return Damaged(Unsupported, Position{File: s.Path}, nil, "only the data files of an export to S3 can be divided into parts, this is %s", s.Format)
 		}
 	}
 	return nil
 }
 
-// Fingerprint returns a text that identifies the data files of the source. It reads only
-// their manifests. Only sources that have parts have a fingerprint.
+// Fingerprint returns a text that identifies the data files of the source. It reads only their
+// manifests. Only sources that can be divided have a fingerprint.
 func (s *Source) Fingerprint() (string, error) {
 	if err := s.whole(); err != nil {
 		return "", err
@@ -97,12 +97,12 @@ func (s *Source) Fingerprint() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sampledItems is about how many items a Sample reads of an export.
+// sampledItems is the approximate number of items in a Sample of an export.
 const sampledItems = 10_000
 
-// Sample streams items that represent the table, the same each time. Of an export these
-// are the first items of each data file, before any MD5 check. Of any other source they
-// are all items. It skips items that cannot be read; a complete pass reports them.
+// Sample streams items that represent the table, the same each time. For an export these are
+// the first items of each data file, before any MD5 check; for other sources, all items. It
+// skips unreadable items; a complete pass reports them.
 func (t *Table) Sample() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		if t.export == nil {

@@ -24,7 +24,8 @@ func recognizePlain(in *input) (fileLayout, shape, error) {
 	return itemLines, plainJSON, nil
 }
 
-// typedItem returns an item of plain JSON as DynamoDB JSON; text that is no JSON object as it is.
+// typedItem converts an item from plain JSON to DynamoDB JSON; text that is not a JSON object
+// stays as it is.
 func typedItem(text []byte) []byte {
 	v := jsontext.Value(bytes.Trim(text, jsonSpace))
 	if v.Kind() != '{' || !v.IsValid() {
@@ -34,13 +35,13 @@ func typedItem(text []byte) []byte {
 	return typed[len(`{"M":`) : len(typed)-1]
 }
 
-// pipelineTags are the type tags of AWS Data Pipeline and of programs that write Java's names of
-// the types.
+// pipelineTags are the type tags of AWS Data Pipeline, and of programs that write the Java
+// names of the types.
 var pipelineTags = map[string]string{
 	"s": "S", "n": "N", "b": "B", "sS": "SS", "nS": "NS", "bS": "BS", "m": "M", "l": "L", "bOOL": "BOOL", "nULL": "NULL", "nULLValue": "NULL",
 }
 
-// retagged returns an item with the tags of AWS Data Pipeline as DynamoDB JSON; false for any other
+// retagged converts an item from AWS Data Pipeline's tags to DynamoDB JSON; false for other
 // text.
 func retagged(text []byte) ([]byte, bool) {
 	v := jsontext.Value(bytes.Trim(text, jsonSpace))

@@ -4,6 +4,6 @@ package source
 type Progress struct {
 	Table string // the DynamoDB table
 	Phase string // "inferring", "checking", "loading", "comparing", "linting"
-	Items int64  // dealt with in this phase
-	Total int64  // -1 where it is not known yet
+	Items int64  // processed in this phase
+	Total int64  // -1 if unknown
 }

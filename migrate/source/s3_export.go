@@ -20,14 +20,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
-// maxManifestBytes bounds a manifest-summary.json; real ones stay below 2 KB.
+// maxManifestBytes bounds a manifest-summary.json; real ones are below 2 KB.
 const maxManifestBytes = 1 << 20
 
-// maxDataFiles bounds the data files of one export. A partition holds 10 GB: a
-// petabyte has as many.
+// maxDataFiles bounds the data files of one export. At 10 GB per partition, a petabyte has as
+// many.
 const maxDataFiles = 100_000
 
-// maxExportDepth is how deep below the given folder an export is looked for.
+// maxExportDepth bounds the search for exports below the given folder.
 const maxExportDepth = 6
 
 // exportFile is one line of manifest-files.json.
@@ -35,11 +35,11 @@ type exportFile struct {
 	s3export.File
 	path   string       // inside the tree
 	line   int          // in manifest-files.json
-	judged *atomic.Bool // the MD5 was found to be the manifest's
+	judged *atomic.Bool // the MD5 matches the manifest
 }
 
-// openExport opens the exports to S3 in and below a folder: full exports of
-// several tables, and for each any number of incremental exports that follow.
+// openExport opens the exports to S3 in and below a folder: full exports of several tables,
+// each with any number of incremental exports that follow.
 func openExport(t tree, dir string) (*Source, error) {
 	found, err := findExports(t, dir, maxExportDepth)
 	if err != nil {
@@ -85,7 +85,7 @@ func openExport(t tree, dir string) (*Source, error) {
 	}
 	for _, folder := range slices.Sorted(maps.Keys(folders)) {
 		if dir != "." && !strings.HasPrefix(folder, dir+"/") {
-			continue // exports that are not opened have their data there too
+			continue // exports that are not opened also have data there
 		}
 		if err := refuseUnlisted(t, folder, listed); err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func openExport(t tree, dir string) (*Source, error) {
 		if !ok {
 			first := after[name][0]
 			return nil, Damaged(ReplayGap, Position{File: t.label(first.dir)}, nil,
-				"the incremental export of table %s holds changes alone: put the full export that they follow below the same folder, and open that", name)
+				"the incremental export of table %s has only changes: put the full export before it below the same folder, and open that", name)
 		}
 		table := &Table{Name: name, ExportTime: part.to, Declared: part.items, export: &part, tree: t, entries: part.entries(t)}
 		if len(after[name]) > 0 {
@@ -104,7 +104,7 @@ func openExport(t tree, dir string) (*Source, error) {
 			if err != nil {
 				return nil, err
 			}
-			src.Format, src.Integrity = "s3-incremental-export", src.Integrity+"; incremental exports without a gap, changes on the items they were made to"
+			src.Format, src.Integrity = "s3-incremental-export", src.Integrity+"; incremental exports are contiguous, and changes match the items"
 			table.ExportTime, table.Declared, table.entries = r.after[len(r.after)-1].to, -1, r.entries
 			table.FullTime, table.changes, table.export = part.to, r.eachChange, nil
 		}
@@ -113,16 +113,16 @@ func openExport(t tree, dir string) (*Source, error) {
 	return src, nil
 }
 
-// exportPart is one export, its manifests read.
+// exportPart is one export with its parsed manifests.
 type exportPart struct {
 	dir, table  string
 	incremental bool
 	files       []exportFile
-	items       int64     // as the manifest says
+	items       int64     // by the manifest
 	from, to    time.Time // from is zero for a full export
 }
 
-// entries are the items of a full export, as a table has them.
+// entries returns the items of a full export, as a function for Table.
 func (p exportPart) entries(t tree) func(yield func(Entry, error) bool) {
 	return func(yield func(Entry, error) bool) {
 		if err := p.read(t, yield); err != nil && !errors.Is(err, errStopped) {
@@ -155,8 +155,7 @@ func (p exportPart) lines(t tree, yield func(text []byte, at Position) error) er
 	return nil
 }
 
-// findExports lists the folders in and below dir that are exports, whole or
-// not.
+// findExports lists the folders in and below dir that are exports, complete or not.
 func findExports(t tree, dir string, depth int) ([]string, error) {
 	entries, err := fs.ReadDir(t, dir)
 	if err != nil {
@@ -188,14 +187,14 @@ func findExports(t tree, dir string, depth int) ([]string, error) {
 	return found, nil
 }
 
-// isExport reports whether a folder is that of one export.
+// isExport reports whether a folder is one export.
 func isExport(t tree, dir string) bool {
 	found, err := findExports(t, dir, 0)
 	return err == nil && slices.Equal(found, []string{dir})
 }
 
-// openOneExport reads the manifests of the export in dir and checks them
-// against the files that are there.
+// openOneExport reads the manifests of the export in dir and checks them against the existing
+// files.
 func openOneExport(t tree, dir string) (exportPart, error) {
 	at := Position{File: t.label(path.Join(dir, s3export.SummaryName))}
 	part := exportPart{dir: dir}
@@ -263,8 +262,7 @@ func readSummary(t tree, name string) (*s3export.Summary, error) {
 	return &s, nil
 }
 
-// readManifest reads a manifest whole, and checks it against the checksum file
-// beside it if there is one.
+// readManifest reads a whole manifest, and checks it against its checksum file if there is one.
 func readManifest(t tree, name string) ([]byte, error) {
 	at := Position{File: t.label(name)}
 	f, err := t.Open(name)
@@ -274,7 +272,7 @@ func readManifest(t tree, name string) ([]byte, error) {
 	if err != nil {
 		return nil, Damaged(ManifestMissing, at, err, "the manifest cannot be opened")
 	}
-	defer func() { _ = f.Close() }() // it is only read
+	defer func() { _ = f.Close() }() // only read
 	text, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
 	if err != nil {
 		return nil, Damaged(ManifestMissing, at, err, "the manifest cannot be read")
@@ -285,8 +283,7 @@ func readManifest(t tree, name string) ([]byte, error) {
 	return text, checkCompanion(t, name, s3export.ChecksumOf(text))
 }
 
-// checkCompanion compares the MD5 of a manifest with the file beside it that
-// holds it, if there is one.
+// checkCompanion compares the MD5 of a manifest with its checksum file, if there is one.
 func checkCompanion(t tree, name, sum string) error {
 	for _, companion := range s3export.ChecksumNames(name) {
 		want, err := fs.ReadFile(t, companion)
@@ -303,7 +300,7 @@ func checkCompanion(t tree, name, sum string) error {
 	return nil
 }
 
-// readFiles reads manifest-files.json, one JSON object a line.
+// readFiles reads manifest-files.json, one JSON object per line.
 func readFiles(t tree, dir string, summary *s3export.Summary) ([]exportFile, error) {
 	name := path.Join(dir, s3export.FilesName)
 	if _, err := fs.Stat(t, name); isNotExist(err) {
@@ -370,9 +367,8 @@ func refuseUnlisted(t tree, dir string, listed map[string]bool) error {
 	return nil
 }
 
-// judge compares the MD5 of a data file with the manifest's, before anything that is
-// in it is believed: what a damaged file holds is nobody's item. The file is read
-// once more for it, the first time.
+// judge compares the MD5 of a data file with the manifest before its contents are used, since
+// damaged contents mean nothing. The first time, this is an extra read of the file.
 func (f *exportFile) judge(t tree) error {
 	if f.judged.Load() {
 		return nil

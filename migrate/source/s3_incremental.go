@@ -19,44 +19,43 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
-// maxReplayBytes bounds the changes that are held at once. Where there are more,
-// the full export is read several times, each time for the changes to another
-// part of its keys.
+// maxReplayBytes bounds the changes in memory. If there are more, the full export is read
+// several times, each time for another part of the keys.
 const maxReplayBytes = 64 << 20
 
-// itemChange is one line of an incremental export: what became of one item
-// between the two times of the export. Source: developer guide, "DynamoDB table
-// export output format", incremental export output.
+// itemChange is one line of an incremental export: the change of one item between the two times
+// of the export. Source: developer guide, "DynamoDB table export output format", incremental
+// export output.
 type itemChange struct {
 	at       Position
-	export   int   // of those that follow the full one
+	export   int   // index among the exports after the full one
 	micros   int64 // of the last write
 	keys     attr.Item
-	new, old attr.Item // nil: there is none
+	new, old attr.Item // nil if absent
 	text     []byte    // of new
 }
 
-// heldChange is what is held of the changes to one item: hashes and JSON text,
-// which take a fraction of what an item takes.
+// heldChange holds the changes of one item as hashes and JSON text, a fraction of the size of
+// items.
 type heldChange struct {
 	first, last Position
 	began       int          // the export of the first change
 	export      int          // of the last change
 	old, new    extsort.Hash // of OldImage of the first change, and NewImage of the last
-	then        extsort.Hash // of NewImage of the first change; the zero value: it has none
+	then        extsort.Hash // of NewImage of the first change; zero if it has none
 	micros      int64        // of the first change
 	created     bool         // the first change has no OldImage
 	deleted     bool         // the last change has no NewImage
-	met         bool         // in the full export
+	met         bool         // found in the full export
 	keys, text  []byte       // Keys, and NewImage of the last change
-	was         [][]byte     // what collect is to keep: the states before the last
+	was         [][]byte     // for collect with was: the states before the last
 }
 
-// heldChangeBytes is what a heldChange takes beside its text: itself, and its
-// place in a map and a list that grow, rounded up.
+// heldChangeBytes is the memory of a heldChange without its text: itself, and its place in a
+// growing map and list, rounded up.
 const heldChangeBytes = 432
 
-// Change is the effect of the incremental exports behind a full one on one item.
+// Change is the effect on one item of the incremental exports after a full one.
 type Change struct {
 	Key      attr.Item   // of the item
 	Was      []attr.Item // the earlier states in the exports, oldest first
@@ -64,40 +63,37 @@ type Change struct {
 	Position Position    // of the last change
 }
 
-// replayed is a full export with the incremental exports that follow it: the
-// table as it was at the end of the last.
+// replayed is a full export with its incremental exports: the table at the end of the last one.
 type replayed struct {
 	t        tree
 	full     exportPart
 	after    []exportPart // in order of time
-	parts    uint64       // passes over the full export; 0: not known yet
+	parts    uint64       // passes over the full export; 0: unknown
 	maxBytes int
 
-	// apart: a reading found that no item of the full export was written in the moment in
-	// which it ends and the first incremental one begins, which both of them have.
+	// apart means that no item of the full export was written in the moment that it shares with
+	// the first incremental export: the end of one and the beginning of the other.
 	apart atomic.Bool
 }
 
 // adjoin reports whether the first incremental export begins where the full one ends.
 func (r *replayed) adjoin() bool { return r.after[0].from.Equal(r.full.to) }
 
-// overlap reports whether the full export may have changes that the first incremental one
-// has too.
+// overlap reports whether the full export may include changes of the first incremental one.
 func (r *replayed) overlap() bool { return !r.after[0].from.After(r.full.to) && !r.apart.Load() }
 
 // exportMoment is the precision of an export's times.
 const exportMoment = time.Millisecond
 
-// joint compares the changes with the full export that they adjoin.
+// joint compares the changes with the full export before them.
 type joint struct {
 	moment         time.Time // at which the full export ends
 	agree, overlap int
-	differ         error // the first change that was made to another item than the full export has
+	differ         error // the first change that does not fit the full export
 }
 
-// compare compares the first change of an item with what the full export has; the zero
-// value: no such item. An item that was written in the moment which both exports have may
-// differ, if others agree.
+// compare compares the first change of an item with the full export; full is zero if it lacks
+// the item. An item written in the shared moment may differ, if others agree.
 func (j *joint) compare(s *heldChange, full extsort.Hash, found string) error {
 	switch none := (extsort.Hash{}); {
 	case s.created && full == none, !s.created && s.old == full:
@@ -112,7 +108,7 @@ func (j *joint) compare(s *heldChange, full extsort.Hash, found string) error {
 	return nil
 }
 
-// end returns the error of a reading that ended.
+// end returns the error at the end of a reading.
 func (j *joint) end() error {
 	if j.agree > 0 {
 		return nil
@@ -120,7 +116,7 @@ func (j *joint) end() error {
 	return j.differ
 }
 
-// replay checks that the exports follow each other without a gap.
+// replay checks that the exports are contiguous.
 func replay(t tree, full exportPart, after []exportPart) (*replayed, error) {
 	slices.SortFunc(after, func(a, b exportPart) int { return a.from.Compare(b.from) })
 	end, before := full.to, full
@@ -131,17 +127,16 @@ func replay(t tree, full exportPart, after []exportPart) (*replayed, error) {
 		case !part.from.Before(part.to):
 			return nil, Damaged(ManifestInvalid, at, nil, "%s, whose end is not after its beginning", span)
 		case part.from.After(end):
-			return nil, Damaged(ReplayGap, at, nil, "%s, but what comes before it, %s, ends at %s: the changes between are missing", span, t.label(before.dir), s3export.Stamp(end))
+			return nil, Damaged(ReplayGap, at, nil, "%s, but the export before it, %s, ends at %s: the changes between are missing", span, t.label(before.dir), s3export.Stamp(end))
 		case i > 0 && part.from.Before(end), part.to.Before(end):
-			return nil, Damaged(ReplayOrder, at, nil, "%s, but what comes before it, %s, ends at %s: it can only follow what ends where it begins", span, t.label(before.dir), s3export.Stamp(end))
+			return nil, Damaged(ReplayOrder, at, nil, "%s, but the export before it, %s, ends at %s: it must begin where that one ends", span, t.label(before.dir), s3export.Stamp(end))
 		}
 		end, before = part.to, part
 	}
 	return &replayed{t: t, full: full, after: after, maxBytes: maxReplayBytes}, nil
 }
 
-// entries yields the items as they are after all changes: those of the full
-// export first.
+// entries yields the items after all changes, starting with those of the full export.
 func (r *replayed) entries(yield func(Entry, error) bool) {
 	err := r.run(yield)
 	if err != nil && !errors.Is(err, errStopped) {
@@ -171,11 +166,11 @@ func (r *replayed) run(yield func(Entry, error) bool) error {
 	return j.end()
 }
 
-// eachChange yields what became of every item that changed: first of those whose former
-// state only the full export tells, in its order, then in the order of the first changes.
+// eachChange yields the change of every changed item. First come items whose former state only
+// the full export has, in its order; then the others in the order of their first changes.
 func (r *replayed) eachChange(yield func(Change, error) bool) {
 	size := 0
-	images := make([]bool, len(r.after)) // the exports that have old images
+	images := make([]bool, len(r.after)) // the exports with old images
 	err := r.changes(func(c itemChange) error {
 		size += cap(c.text) + 2*c.old.Size() + 2*c.keys.Size() + heldChangeBytes
 		images[c.export] = images[c.export] || c.old != nil
@@ -190,7 +185,7 @@ func (r *replayed) eachChange(yield func(Change, error) bool) {
 	}
 }
 
-// changesOfPart is eachChange for one of so many parts of the keys.
+// changesOfPart is eachChange for one part of the keys.
 func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(Change, error) bool) error {
 	names, changed, order, err := r.collect(part, parts, true)
 	if err != nil {
@@ -201,7 +196,7 @@ func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(C
 		var err error
 		item := func(text []byte) attr.Item {
 			it, bad := attr.UnmarshalItem(text)
-			err = errors.Join(err, bad) // it was read before
+			err = errors.Join(err, bad) // an earlier read
 			return it
 		}
 		c.Key = item(s.keys)
@@ -216,20 +211,20 @@ func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(C
 		}
 		return err
 	}
-	// Without an old image the item is new, or its export has none. Where the exports
-	// overlap, the full one may have a later state than the old image.
+	// Without an old image the item is new, or its export has none. If the exports overlap, the
+	// full one may have a later state than the old image.
 	overlap := r.overlap()
 	untold := func(s *heldChange) bool { return s.created && !images[s.began] || s.began == 0 && overlap }
 	if slices.ContainsFunc(order, func(h extsort.Hash) bool { return untold(changed[h]) }) {
 		readErr := r.full.read(r.t, func(e Entry, bad error) bool {
 			if bad != nil {
-				return true // it has been told, and was not loaded
+				return true // reported, and not loaded
 			}
 			if s := changed[keyOf(e.Item, names)]; s != nil && untold(s) && !s.met {
 				s.met = true
 				was := []attr.Item{e.Item}
 				if !s.created && s.old == extsort.HashItem(e.Item) {
-					was = nil // the first of s.was
+					was = nil // it is the first of s.was
 				}
 				err = give(s, was)
 			}
@@ -249,9 +244,8 @@ func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(C
 	return nil
 }
 
-// collect holds the changes to one of so many parts of the keys, in the order of the
-// first ones, with the names of the key's attributes; with was, also the states
-// before the last.
+// collect collects the changes to one part of the keys, in the order of the first ones, with
+// the names of the key's attributes. With was, it includes the states before the last.
 func (r *replayed) collect(part, parts uint64, was bool) (names []string, changed map[extsort.Hash]*heldChange, order []extsort.Hash, err error) {
 	changed = map[extsort.Hash]*heldChange{}
 	err = r.changes(func(c itemChange) error {
@@ -274,7 +268,7 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 			}
 			changed[h], order = s, append(order, h)
 		case s.export == c.export:
-			return Damaged(ReplayOrder, c.at, nil, "item %s is changed here and at %s: an incremental export has one change of an item, from its first state to its last",
+			return Damaged(ReplayOrder, c.at, nil, "item %s is changed here and at %s: an incremental export has one change per item, from its first state to its last",
 				s.keys, s.last)
 		case c.old != nil && (s.deleted || extsort.HashItem(c.old) != s.new):
 			return staleImage(c.at, s.keys, fmt.Sprintf("the change before it, at %s, leaves", s.last))
@@ -302,7 +296,7 @@ func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool)
 	}
 	adjoin := r.adjoin()
 	err = r.full.read(r.t, func(e Entry, err error) bool {
-		if err != nil { // at fault itself, and told once: the key that would choose its part need not be there
+		if err != nil { // an item with a fault of its own, reported once: it may lack the key that determines its part
 			return part > 0 || yield(e, err)
 		}
 		if len(names) == 0 {
@@ -346,7 +340,7 @@ func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool)
 }
 
 func staleImage(at Position, keys []byte, found string) error {
-	return Damaged(ReplayOrder, at, nil, "the change of item %s was made to another item than is there: %s another one than its OldImage", keys, found)
+	return Damaged(ReplayOrder, at, nil, "the change of item %s does not fit the stored item: %s another one than its OldImage", keys, found)
 }
 
 func keyNames(keys attr.Item) []string {
@@ -358,7 +352,7 @@ func keyNames(keys attr.Item) []string {
 	return names
 }
 
-// keySchema names the attributes of a key, and their types.
+// keySchema formats the attributes of a key with their types.
 func keySchema(keys attr.Item) string {
 	var text []byte
 	for i, name := range keyNames(keys) {
@@ -379,8 +373,8 @@ func keyOf(item attr.Item, names []string) extsort.Hash {
 	return extsort.HashOf(key)
 }
 
-// changes yields all changes in the order of the exports. Those of one export
-// are to different items.
+// changes yields all changes in the order of the exports. Changes of one export are to
+// different items.
 func (r *replayed) changes(yield func(itemChange) error) error {
 	var first Position
 	var key string // of the first change
@@ -388,10 +382,10 @@ func (r *replayed) changes(yield func(itemChange) error) error {
 		err := part.lines(r.t, func(text []byte, at Position) error {
 			c, err := parseChange(text, at)
 			if err != nil {
-				return ofAll(err) // nobody knows what the table is without it
+				return ofAll(err) // without it, the state of the table is unknown
 			}
 			if written := time.UnixMicro(c.micros); written.Before(part.from) || written.After(part.to) {
-				return Damaged(ReplayOrder, at, nil, "the change of item %s was written at %s, outside of the export's %s to %s",
+				return Damaged(ReplayOrder, at, nil, "the change of item %s was written at %s, outside the export's %s to %s",
 					attr.AppendItemJSON(nil, c.keys), s3export.Stamp(written), s3export.Stamp(part.from), s3export.Stamp(part.to))
 			}
 			c.export = i
@@ -445,7 +439,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 		default:
 			return bad("member %q stands in a change, which has Metadata, Keys, OldImage and NewImage", name)
 		}
-		if name == "Metadata" { // whose time some write as a plain string
+		if name == "Metadata" { // some write its time as a plain string
 			var plain struct{ WriteTimestampMicros string }
 			if json.Unmarshal(value, &plain) == nil {
 				if c.micros, err = strconv.ParseInt(plain.WriteTimestampMicros, 10, 64); err != nil {

@@ -109,7 +109,7 @@ func TestOpen_ExportFolder(t *testing.T) {
 	}
 	for _, name := range []string{filepath.Join(dir, "01"), filepath.Join(dir, "01") + "/", filepath.Join(dir, "01", "..", "01", "."), filepath.Join(root, "link")} {
 		_, err := Open(name, Options{})
-		WantDamage(t, err, ReplayGap, "AWSDynamoDB/01: the incremental export of table T holds changes alone")
+		WantDamage(t, err, ReplayGap, "AWSDynamoDB/01: the incremental export of table T has only changes")
 	}
 	src, err := Open(filepath.Join(dir, path.Base(exporttest.Dir)), Options{})
 	if err != nil || src.Path != filepath.ToSlash(filepath.Join(dir, path.Base(exporttest.Dir))) {
@@ -172,8 +172,8 @@ func TestOpen_DamagedIncrementalExport(t *testing.T) {
 		{"an overlap", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1)
 			exporttest.AddIncremental(f, "02", t0, t2)
-		}, ReplayOrder, "it can only follow what ends where it begins"},
-		{"before the full export", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0.Add(-2e9), t0.Add(-1e9)) }, ReplayOrder, "it can only follow"},
+		}, ReplayOrder, "it must begin where that one ends"},
+		{"before the full export", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0.Add(-2e9), t0.Add(-1e9)) }, ReplayOrder, "it must begin"},
 		{"no full export", func(f fstest.MapFS) {
 			for name := range f {
 				if strings.HasPrefix(name, exporttest.Dir) {
@@ -181,7 +181,7 @@ func TestOpen_DamagedIncrementalExport(t *testing.T) {
 				}
 			}
 			exporttest.AddIncremental(f, "01", t0, t1)
-		}, ReplayGap, "holds changes alone"},
+		}, ReplayGap, "has only changes"},
 		{"written at another time", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t2, exporttest.Key("d"), "", exporttest.Item("d", 1)))
 		}, ReplayOrder, "was written at"},

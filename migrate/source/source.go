@@ -19,15 +19,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// MaxItemBytes bounds the JSON text of one item. DynamoDB's items end at 400 KB
-// of binary content; the costliest text form of that (empty elements, escapes)
-// stays below 8 MiB.
+// MaxItemBytes bounds the JSON text of one item. A DynamoDB item has at most 400 KB of binary
+// content, whose longest text (empty elements, escapes) is below 8 MiB.
 const MaxItemBytes = 8 << 20
 
 // Position is a place in an input.
 type Position struct {
-	File string // the path, as far as the source knows it
-	Line int    // 1-based; 0: the file as a whole
+	File string // the path known to the source
+	Line int    // 1-based; 0: the whole file
 }
 
 // String returns "FILE:LINE".
@@ -38,25 +37,25 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d", p.File, p.Line)
 }
 
-// Entry is one item of a source and where it stands.
+// Entry is one item of a source with its position.
 type Entry struct {
 	Item     attr.Item // as it was read
-	Position Position  // where it stands
+	Position Position  // its position
 
-	Text []byte // the JSON of Item, good until the next entry
+	Text []byte // the JSON of Item, valid until the next entry
 }
 
 // Index is a secondary index that a table description declares.
 type Index struct {
 	Name       string            // in DynamoDB
 	Key        mapping.KeySchema // of the index
-	MoreKey    []string          // what its key has beside one HASH and one RANGE attribute: then no mapping lays it out
+	MoreKey    []string          // key attributes beyond one HASH and one RANGE, which no mapping lays out
 	Local      bool              // it has the hash key of the table
 	Projection string            // ALL, KEYS_ONLY or INCLUDE
 	Include    []string          // attributes of an INCLUDE projection
 }
 
-// Surplus says what the key of the index has that no mapping lays out, "" for nothing.
+// Surplus describes the key attributes of the index that no mapping lays out, or "".
 func (x Index) Surplus() string {
 	if len(x.MoreKey) == 0 {
 		return ""
@@ -68,37 +67,35 @@ func (x Index) Surplus() string {
 // each time they stream from the input.
 type Table struct {
 	Name string // of the DynamoDB table
-	// Key is the declared key schema. Its Hash.Name is "" where the input
-	// declares none; a Type is attr.Absent where only the name is known.
+	// Key is the declared key schema. Its Hash.Name is "" if the input declares none; a Type is
+	// attr.Absent if only the name is known.
 	Key     mapping.KeySchema
-	Indexes []Index // that are declared
-	// TTL is the attribute that items expire by, "" where none is declared.
+	Indexes []Index // declared indexes
+	// TTL is the expiry attribute, or "" if none is declared.
 	TTL string
-	// ExportTime is the moment that the data stands for; zero if unknown.
+	// ExportTime is the time of the data; zero if unknown.
 	ExportTime time.Time
-	// FullTime is the moment of the full export that the incremental ones up to
-	// ExportTime follow; zero where there are none.
+	// FullTime is the time of the full export before incremental ones up to ExportTime; zero
+	// without them.
 	FullTime time.Time
-	// Declared is the number of items that the input itself announces, -1 if
-	// it announces none.
+	// Declared is the number of items according to the input, -1 if unknown.
 	Declared int64
-	// KeyFrom says where Key was found, for reports.
+	// KeyFrom describes the origin of Key, for reports.
 	KeyFrom string
 
-	entries func(yield func(Entry, error) bool) // goes on after an error of one item (OfItem), if yield wants
+	entries func(yield func(Entry, error) bool) // continues after an error of one item (OfItem) while yield returns true
 	changes func(yield func(Change, error) bool)
-	export  *exportPart               // the export that the entries are of; nil where they are not of one full export alone
-	tree    tree                      // where the export is
-	pages   *pages                    // of the folder that the table is a file of; nil for one file alone
-	File    string                    // what messages about the table as a whole name
-	Named   bool                      // Name is what the input or its description says
-	types   map[string]attr.Type      // of columns that do not say theirs; nil but for CSV
-	doubts  *atomic.Pointer[[]string] // Doubts; nil but for CSV
-	Lenient bool                      // Entries passes over items that are at fault themselves
+	export  *exportPart               // the only full export of the entries, or nil
+	tree    tree                      // the tree of the export
+	pages   *pages                    // of the folder with the table's file; nil for a single file
+	File    string                    // named by messages about the whole table
+	Named   bool                      // Name is from the input or its description
+	types   map[string]attr.Type      // of untyped columns; nil except for CSV
+	doubts  *atomic.Pointer[[]string] // the result of Doubts; nil except for CSV
+	Lenient bool                      // Entries skips faulty items
 }
 
-// Of is a table of items in memory, with their key; at is the moment that they stand
-// for.
+// Of returns a table of items in memory, with their key; at is the time of the data.
 func Of(name string, key mapping.KeySchema, at time.Time, items []attr.Item) *Table {
 	return &Table{Name: name, Key: key, ExportTime: at, Declared: int64(len(items)), entries: func(yield func(Entry, error) bool) {
 		for i, item := range items {
@@ -109,7 +106,8 @@ func Of(name string, key mapping.KeySchema, at time.Time, items []attr.Item) *Ta
 	}}
 }
 
-// As is the table by the key and the name of its mapping; a name of "" keeps its own.
+// As returns the table with the key and the name of its mapping; with name "", it keeps its own
+// name.
 func (t *Table) As(name string, key mapping.KeySchema) *Table {
 	keyed := *t
 	keyed.Key = key
@@ -119,16 +117,15 @@ func (t *Table) As(name string, key mapping.KeySchema) *Table {
 	return &keyed
 }
 
-// SetColumnType says the type of an attribute to inputs that do not tell it, which is
-// CSV alone.
+// SetColumnType sets the type of an attribute for untyped inputs, which are only CSV.
 func (t *Table) SetColumnType(name string, typ attr.Type) {
 	if t.types != nil {
 		t.types[name] = typ
 	}
 }
 
-// Doubts returns what a full read of the entries found that is allowed and probably not
-// meant: columns of numbers without a type, and a header that looks like a record.
+// Doubts returns suspicious facts from a full read of the entries: untyped columns of numbers,
+// and a header that looks like a record.
 func (t *Table) Doubts() []string {
 	if t.doubts == nil || t.doubts.Load() == nil {
 		return nil
@@ -136,17 +133,17 @@ func (t *Table) Doubts() []string {
 	return *t.doubts.Load()
 }
 
-// Changes streams what incremental exports made of the items that they changed, in
-// bounded memory; nothing of any other source. Errors are those of Entries.
+// Changes streams the changes of incremental exports, one per item, in bounded memory; other
+// sources have none. Errors are those of Entries.
 func (t *Table) Changes(yield func(Change, error) bool) {
 	if t.changes != nil {
 		t.changes(yield)
 	}
 }
 
-// Entries streams the items of the table in the order of the input. It checks
-// each item's form and, where the key is declared, that the item has it. After
-// an error, an [Error] unless reading itself failed, it ends.
+// Entries streams the items of the table in the order of the input. It checks each item's form
+// and, if a key is declared, that the item has it. It ends after an error, which is an [Error]
+// unless reading itself failed.
 func (t *Table) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		t.All(func(e Entry, err error) bool {
@@ -162,8 +159,8 @@ func (t *Table) Entries() iter.Seq2[Entry, error] {
 	}
 }
 
-// All yields the entries like Entries, but continues after an error in a single item. With
-// an error, the entry is what was found there.
+// All yields the entries like Entries, but continues after an error in a single item. With an
+// error, the entry has the faulty text.
 func (t *Table) All(yield func(Entry, error) bool) {
 	t.entries(func(e Entry, err error) bool {
 		if err == nil {
@@ -175,7 +172,7 @@ func (t *Table) All(yield func(Entry, error) bool) {
 
 func (t *Table) checkKey(e Entry) error {
 	for _, k := range t.Key.Attrs() {
-		if k.Name == "" { // no key is declared
+		if k.Name == "" { // no declared key
 			continue
 		}
 		v, ok := e.Item[k.Name]
@@ -201,7 +198,7 @@ const (
 	maxSortBytes = 1024
 )
 
-// CheckSize refuses an item that no DynamoDB table of the key can hold.
+// CheckSize rejects an item that exceeds the limits of any DynamoDB table with the key.
 func (e Entry) CheckSize(key mapping.KeySchema) error {
 	for i, k := range key.Attrs() {
 		limit := [2]int{maxHashBytes, maxSortBytes}[i]
@@ -209,7 +206,7 @@ func (e Entry) CheckSize(key mapping.KeySchema) error {
 			return Damaged(ItemBeyondLimit, e.Position, nil, "key attribute %q has %d bytes: DynamoDB takes at most %d", k.Name, len(v.Str), limit)
 		}
 	}
-	if len(e.Text) <= maxItemSize { // which is never shorter than the item
+	if len(e.Text) <= maxItemSize { // the text is never shorter than the item
 		return nil
 	}
 	if size := e.Item.Size(); size > maxItemSize {
@@ -223,46 +220,44 @@ const formatFolder = "folder"
 
 // Source is an input with its tables.
 type Source struct {
-	// Format is what the input was recognized as: "s3-export",
-	// "s3-incremental-export", "json-lines", "ion-text", "json-items", "batch-write",
-	// "workbench", "csv" or "folder", of pages or part files.
+	// Format is the recognized form of the input: "s3-export", "s3-incremental-export",
+	// "json-lines", "ion-text", "json-items", "batch-write", "workbench", "csv" or "folder",
+	// for pages or part files.
 	Format string
 	// Path is the path that was opened.
 	Path   string
 	Tables []*Table // in the order of the input
-	// Integrity says what the input lets a reader check of itself, besides
-	// its form; reading all entries checks it.
+	// Integrity describes the input's own checks besides its form, such as checksums. Reading
+	// all entries performs them.
 	Integrity string
 
 	Asked string // Options.Table
 }
 
-// Options are what a caller knows about an input that does not say it
-// itself. The zero value is ready to use. What they say must not contradict
-// each other.
+// Options are facts about an input that it does not contain. The zero value is ready to use.
+// They must not contradict each other.
 type Options struct {
-	// Key names the key attributes, "PK" or "PK,SK". It wins over what the
-	// input says.
+	// Key names the key attributes, "PK" or "PK,SK". It overrides the input.
 	Key string
-	// TableSchema is the JSON of a DescribeTable answer or of a CreateTable
-	// request, with the answer of DescribeTimeToLive behind it where items expire; TableSchemaFile is its name in messages. It wins over what the
-	// input says of the key, and must name the same table.
+	// TableSchema is the JSON of a DescribeTable answer or a CreateTable request, followed by
+	// the answer of DescribeTimeToLive if items expire. TableSchemaFile is its name in
+	// messages. It overrides the key of the input, and must name the same table.
 	TableSchema     []byte
 	TableSchemaFile string
-	// Table keeps one table of a source that has several, and names the
-	// table of a source that names none.
+	// Table selects one table of a source with several, and names the table of a source without
+	// a name.
 	Table string
-	// Plain says that items are plain JSON, without type tags: numbers become N, lists L and
+	// Plain means that items are plain JSON, without type tags: numbers become N, lists L and
 	// objects M. The key must be declared.
 	Plain bool
-	// CSV is how a CSV file is written.
+	// CSV describes the form of a CSV file.
 	CSV CSVOptions
 }
 
-// scheme is how the address of something that is not in a file system begins.
+// scheme matches the beginning of an address outside the file system.
 var scheme = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]+)://`)
 
-// remote refuses an address with what brings its content here.
+// remote rejects an address, with advice on how to copy its content.
 func remote(name string) error {
 	m := scheme.FindStringSubmatch(name)
 	if m == nil {
@@ -277,7 +272,7 @@ func remote(name string) error {
 	case "http", "https":
 		hint = fmt.Sprintf("fetch it (curl -O %s), and name the file", name)
 	case "file":
-		hint = "name the path alone"
+		hint = "name only the path"
 	case "dynamodb", "arn":
 		hint = "export the table to S3, copy the export here, and name the folder"
 	}
@@ -306,7 +301,8 @@ func Open(name string, o Options) (*Source, error) {
 	return openTree(os.DirFS(dir), base, filepath.Clean(dir), o)
 }
 
-// openExportFolder opens the folder of one export: the data of incremental ones is beside it.
+// openExportFolder opens the folder of one export; the data of incremental exports is beside
+// it.
 func openExportFolder(name string, o Options) (*Source, error) {
 	whole, err := filepath.Abs(name)
 	if err == nil {
@@ -329,7 +325,7 @@ func OpenFS(fsys fs.FS, name string, o Options) (*Source, error) {
 	return openTree(fsys, name, "", o)
 }
 
-// tree is a file system with the name that its root has for the user.
+// tree is a file system with the user's name for its root.
 type tree struct {
 	fs.FS
 	root string
@@ -381,7 +377,7 @@ func openTree(fsys fs.FS, name, root string, o Options) (*Source, error) {
 	return src, nil
 }
 
-// apply puts what the caller declared over what the source says.
+// apply overrides the facts of the source by the caller's options.
 func (s *Source) apply(o Options) error {
 	s.Asked = o.Table
 	if o.Table != "" {
@@ -396,7 +392,7 @@ func (s *Source) apply(o Options) error {
 			s.Tables = kept
 		case len(s.Tables) == 1 && !s.namesTables():
 			if !TableName().MatchString(o.Table) {
-				return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "%q cannot name a table: 3 to 255 letters, digits and _.- can", o.Table)
+				return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "%q cannot name a table: want 3 to 255 letters, digits and _.-", o.Table)
 			}
 			s.Tables[0].Name = o.Table
 		default:
@@ -442,7 +438,7 @@ func (s *Source) applyKey(key string, schema bool) error {
 		}
 		t.Key = lens.KeySchema{Hash: lens.KeyAttr{Name: hash}, Range: lens.KeyAttr{Name: rng}}
 		t.KeyFrom = "given by the caller"
-		// A type that the input declares for the same attribute still holds.
+		// A type that the input declares for the same attribute stays.
 		for _, k := range declared.Attrs() {
 			if k.Name == hash {
 				t.Key.Hash.Type = k.Type
@@ -477,13 +473,13 @@ func (s *Source) applySchema(o Options) error {
 		t.Key, t.Indexes, t.TTL, t.KeyFrom = d.Key, d.Indexes, d.TTL, "declared by "+file
 	}
 	if !applied {
-		return Damaged(SchemaInvalid, Position{File: file}, nil, "the schema is that of table %s, the source %s has %s", d.Name, s.Path, s.tableNames())
+		return Damaged(SchemaInvalid, Position{File: file}, nil, "the schema is for table %s, but the source %s has %s", d.Name, s.Path, s.tableNames())
 	}
 	return nil
 }
 
-// tableNameOf makes a table name of a file name: its letters, digits and
-// "_.-", without the suffixes that say only how the file is written.
+// tableNameOf makes a table name from a file name: its letters, digits and "_.-", without
+// suffixes of the format.
 func tableNameOf(name string) string {
 	base := path.Base(name)
 	for _, suffix := range []string{".gz", ".zst", ".json", ".jsonl", ".ndjson", ".ion", ".csv", ".tsv"} {
@@ -502,10 +498,10 @@ func tableNameOf(name string) string {
 	return base[:min(len(base), 50)] // Bigtable's longest
 }
 
-// isNotExist tells a missing file from one that cannot be read.
+// isNotExist reports whether a file is missing, rather than unreadable.
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// KeyText is a key as messages tell it, "PK (S), SK (N)", types where they are known.
+// KeyText formats a key for messages, "PK (S), SK (N)", with the known types.
 func KeyText(k mapping.KeySchema) string {
 	var parts []string
 	for _, a := range k.Attrs() {
@@ -520,8 +516,7 @@ func KeyText(k mapping.KeySchema) string {
 	return strings.Join(parts, ", ")
 }
 
-// TableName is what a DynamoDB table can be called; a source may call its
-// tables otherwise.
+// TableName matches the names of DynamoDB tables; tables of a source may have other names.
 var TableName = sync.OnceValue(func() *regexp.Regexp { // large: it counts to 255
 	return regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 })

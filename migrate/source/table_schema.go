@@ -15,11 +15,10 @@ import (
 
 // TableSchema holds the parts of a table description that a mapping needs.
 type TableSchema struct {
-	Name    string            // "" where the description has none
+	Name    string            // "" if the description has none
 	Key     mapping.KeySchema // of the table
 	Indexes []Index           // global, then local
-	// TTL is the attribute that items expire by, "" where the description says
-	// nothing of it or that none do.
+	// TTL is the expiry attribute, or "" if the description has none.
 	TTL string
 }
 
@@ -44,15 +43,15 @@ type schemaTable struct {
 	LocalSecondaryIndexes  []schemaIndex
 }
 
-// schemaTTL is the time to live as DescribeTimeToLive answers, or UpdateTimeToLive
-// asks.
+// schemaTTL is the time to live in an answer of DescribeTimeToLive or a request of
+// UpdateTimeToLive.
 type schemaTTL struct {
 	AttributeName    string
 	TimeToLiveStatus string
 	Enabled          *bool
 }
 
-// on is the attribute that items expire by, "" for none.
+// on returns the expiry attribute, or "".
 func (t schemaTTL) on() string {
 	if t.TimeToLiveStatus == "DISABLED" || t.TimeToLiveStatus == "DISABLING" || t.Enabled != nil && !*t.Enabled {
 		return ""
@@ -60,10 +59,9 @@ func (t schemaTTL) on() string {
 	return t.AttributeName
 }
 
-// ParseTableSchema reads the JSON of a DescribeTable or CreateTable answer or
-// of a CreateTable request. Behind it, or among its members, may be the answer of
-// DescribeTimeToLive or the request of UpdateTimeToLive. Errors are Errors that name
-// file.
+// ParseTableSchema parses the JSON of a DescribeTable or CreateTable answer or of a CreateTable
+// request. After it, or among its members, may be the answer of DescribeTimeToLive or the
+// request of UpdateTimeToLive. Errors are Errors with file.
 func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 	at := Position{File: file}
 	var doc struct {
@@ -114,7 +112,7 @@ func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 	return s, nil
 }
 
-// key is the first attribute of each kind, and the names of those that follow.
+// key returns the first attribute of each kind, and the names of further ones.
 func (t *schemaTable) key(at Position, k schemaKey) (s lens.KeySchema, more []string, err error) {
 	for _, part := range k {
 		tag := ""

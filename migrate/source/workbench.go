@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// openWorkbench opens a NoSQL Workbench model: tables with their keys, indexes
-// and sample data, which is with the facets of a table that has some.
+// openWorkbench opens a NoSQL Workbench model: tables with their keys, indexes and sample data.
+// If a table has facets, the data is there.
 func openWorkbench(t tree, name string) (*Source, error) {
 	src := &Source{Format: "workbench"}
 	err := readWorkbench(t, name, func(d *document) error {
@@ -104,15 +104,15 @@ func (d *document) facets(data func() error) error {
 	})
 }
 
-// readWorkbenchData yields the items of the table at index. One that another list
-// of the table, its own or a facet's, has as well is the same item.
+// readWorkbenchData yields the items of the table at index. The lists of a table and its facets
+// may repeat an item, which is yielded once.
 func readWorkbenchData(t tree, name string, index int, yield func(Entry, error) bool) error {
 	i := -1
 	return readWorkbench(t, name, func(d *document) error {
 		if i++; i != index {
 			return d.skip()
 		}
-		lists, seen := 0, map[extsort.Hash]int{} // in which list an item was seen
+		lists, seen := 0, map[extsort.Hash]int{} // the list of each item
 		list := func() error {
 			lists++
 			return d.array(func() error {
@@ -140,9 +140,9 @@ func readWorkbenchData(t tree, name string, index int, yield func(Entry, error) 
 	})
 }
 
-// typeDocuments writes the documents of an item that are plain JSON, as they are
-// typed into a model, in DynamoDB JSON. A document is one or the other as a whole.
-// What is no item stays what it is.
+// typeDocuments converts the plain JSON documents of an item, as users type them into a model,
+// to DynamoDB JSON. A whole document is in one of the two forms. Text that is not an item stays
+// unchanged.
 func typeDocuments(item []byte) []byte {
 	var attributes map[string]jsontext.Value
 	if json.Unmarshal(item, &attributes) != nil {
@@ -188,7 +188,7 @@ func appendTyped(dst []byte, v jsontext.Value) []byte {
 		return append(append(append(dst, `{"BOOL":`...), v...), '}')
 	}
 	if _, err := d.ReadToken(); err != nil {
-		return dst // cannot be: the text has been read as JSON
+		return dst // cannot happen: the text has been read as JSON
 	}
 	for first := true; d.PeekKind() != '}' && d.PeekKind() != ']'; first = false {
 		if !first {
@@ -207,7 +207,7 @@ func appendTyped(dst []byte, v jsontext.Value) []byte {
 	return append(dst, end...)
 }
 
-// workbenchAttribute is how a model declares one attribute.
+// workbenchAttribute is the declaration of an attribute in a model.
 type workbenchAttribute struct {
 	AttributeName string
 	AttributeType string
