@@ -38,20 +38,20 @@ func New(r *table.Run) *Comparer {
 // job is the comparison of one table.
 type job struct {
 	*table.Job
-	losses losses // what garbage collection would take from it
+	losses losses // what garbage collection would remove
 	same   bool   // the comparison found no difference
-	// collected says that the table has been without its garbage since then.
+	// collected: garbage collection has run since.
 	collected bool
 }
 
-// All compares the tables of all jobs. loaded says that a load of this run wrote them, and
+// All compares the tables of all jobs. loaded means that a load of this run wrote them, and
 // noted that in layout.SchemaTable.
 func (c *Comparer) All(ctx context.Context, loaded bool) error {
 	r := c.run
 	for _, j := range c.jobs {
 		j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "comparing", Total: j.Report.Items})
 		families := j.Mapping.Families()
-		if !loaded { // a load makes them so, or refuses the table
+		if !loaded { // a load creates them, or rejects the table
 			var err error
 			if families, err = compareFamilies(ctx, r, j.Job); err != nil {
 				return err
@@ -79,21 +79,21 @@ func (c *Comparer) All(ctx context.Context, loaded bool) error {
 	return nil
 }
 
-// held is what a scan found in a table.
+// held is the result of scanning a table.
 type held struct {
 	Rows         int64
 	Cells, Items extsort.Bag
 	Unreadable   bool
-	losses       losses // what garbage collection would take, if it was asked for
+	losses       losses // what garbage collection would remove, if k judges it
 }
 
-// what returns its counts as text.
+// what formats its counts.
 func (h held) what() string {
 	return phrase.Counted(h.Rows, "row") + ", " + phrase.Counted(h.Cells.Count, "cell")
 }
 
-// scan reads a table of a job, or spans of it, and sums up what it holds. items reads the
-// items of a row; nil for none. k judges what garbage collection would take.
+// scan reads a table of a job, or spans of it, and sums up its contents. items reads the items
+// of a row, or is nil. k judges what garbage collection would remove.
 func scan(ctx context.Context, b *table.Bigtable, j *table.Job, id string, items func(layout.Row) ([]attr.Item, error), k table.Retention, spans ...layout.Span) (held, error) {
 	var h held
 	done := j.Timed("reading back")
@@ -136,17 +136,17 @@ func scan(ctx context.Context, b *table.Bigtable, j *table.Job, id string, items
 	return h, nil
 }
 
-// Base compares the table of the items of a job, and returns what was compared.
+// Base compares the items' table of a job, and returns a summary.
 func Base(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job) (string, error) {
 	return (&job{Job: j}).base(ctx, b, r, table.Retention{})
 }
 
-// base also finds what garbage collection by k would take.
+// base also finds what garbage collection by k would remove.
 func (j *job) base(ctx context.Context, b *table.Bigtable, r *report.Report, k table.Retention) (string, error) {
 	id := j.Report.Target
 	exact := j.Options.Exact()
 	items := j.Mapping.Items
-	if !exact { // the times may be parts of items: they are read below, with the expected times
+	if !exact { // times may be parts of items: the items are read below, with the expected times
 		items = nil
 	}
 	h, err := scan(ctx, b, j.Job, id, items, k)
@@ -156,7 +156,7 @@ func (j *job) base(ctx context.Context, b *table.Bigtable, r *report.Report, k t
 			r.Fail(f)
 		}
 		j.Report.Rows, j.Report.Cells, j.same = 0, 0, false
-		return "the table is not there", err
+		return "the table does not exist", err
 	}
 	if err != nil {
 		return "", err
@@ -183,8 +183,8 @@ func (j *job) base(ctx context.Context, b *table.Bigtable, r *report.Report, k t
 	return detail, nil
 }
 
-// tableChanged is the failure of a table that was scanned and then, when its rows
-// were looked at one by one, had no difference.
+// tableChanged returns the failure of a table that differed in the scan, but in no row
+// afterwards.
 func tableChanged(j *table.Job, h held) report.Failure {
 	return report.Failure{
 		Kind: report.TableChanged, Table: j.Report.Target, Want: wantedText(j), Got: h.what(),
@@ -192,20 +192,20 @@ func tableChanged(j *table.Job, h held) report.Failure {
 	}
 }
 
-// wantedText returns how much the table of the items must hold.
+// wantedText returns the expected amount of data in the items' table.
 func wantedText(j *table.Job) string {
 	return fmt.Sprintf("%s, %s", phrase.Counted(j.Wanted.Items.Count, "item"), phrase.Counted(j.Wanted.Cells.Count, "cell"))
 }
 
-// missingTable returns the failure of a table that does not exist, with the names of those
-// that do; notFound is the error of the read. If the table exists, it returns notFound.
+// missingTable returns the failure of a table that does not exist, with the names of existing
+// ones. notFound is the error of the read; missingTable returns it if the table exists.
 func missingTable(ctx context.Context, b *table.Bigtable, j *table.Job, notFound error) (report.Failure, error) {
 	f := report.Failure{Kind: report.MissingTable, Table: j.Report.Target, Want: wantedText(j)}
 	switch tables, err := b.Tables(ctx); {
 	case status.Code(err) == codes.NotFound:
-		return f, err // there is no such instance
+		return f, err // the instance does not exist
 	case err != nil:
-		f.Detail = phrase.Clip(err.Error()) // who may read a table need not be allowed to list them
+		f.Detail = phrase.Clip(err.Error()) // permission to read does not imply permission to list
 	case slices.Contains(tables, j.Report.Target):
 		return f, notFound
 	case len(tables) == 0:
@@ -216,13 +216,13 @@ func missingTable(ctx context.Context, b *table.Bigtable, j *table.Job, notFound
 	return f, nil
 }
 
-// Index compares the table of an index of a job, by its place in Indexes.
+// Index compares the table of index i of a job.
 func Index(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job, i int) (string, error) {
 	x := j.Indexes[i]
 	h, err := scan(ctx, b, j, x.TargetTable(), nil, table.Retention{})
-	if status.Code(err) == codes.NotFound { // the loader of the items may know nothing of indexes
+	if status.Code(err) == codes.NotFound { // the loader of the items may not know indexes
 		r.Fail(missingIndex(table.RowLayout{J: j, Index: x}))
-		return "the table is not there", nil
+		return "the table does not exist", nil
 	}
 	if err != nil {
 		return "", err
@@ -235,9 +235,9 @@ func Index(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Jo
 	return detail, compareEntries(ctx, b, r, j, i)
 }
 
-// missingIndex is the failure of an index whose table is not there.
+// missingIndex returns the failure of an index whose table does not exist.
 func missingIndex(l table.RowLayout) report.Failure {
-	return l.Owned(report.Failure{Kind: report.IndexStale, Table: l.Index.TargetTable(), Want: phrase.Counted(l.J.Wanted.Index[l.Index.TargetTable()].Count, "cell"), Detail: "the table is not there"}, table.Owner{})
+	return l.Owned(report.Failure{Kind: report.IndexStale, Table: l.Index.TargetTable(), Want: phrase.Counted(l.J.Wanted.Index[l.Index.TargetTable()].Count, "cell"), Detail: "the table does not exist"}, table.Owner{})
 }
 
 // compareEntries compares the table of an index, or spans of it, row by row.

@@ -24,8 +24,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// differ finds the differences of a table: it goes over what is expected, in
-// order of rows, beside what is there.
+// differ finds the differences of a table: it walks the expected and the stored rows side by
+// side, in key order.
 type differ struct {
 	j      *table.Job
 	b      *table.Bigtable
@@ -33,17 +33,17 @@ type differ struct {
 	table  string
 	layout table.RowLayout // of the table
 	report *report.Report
-	items  bool // the items that the rows give back are compared too
+	items  bool // also compare the items of the rows
 	of     func(table.Placed) lens.Placed
 	kept   func([]layout.Cell) []layout.Cell // after garbage collection; nil: all
-	spans  []layout.Span                     // that are compared; nil: all of the table
+	spans  []layout.Span                     // to compare; nil: the whole table
 }
 
-// expectedRow is what the source puts in one row.
+// expectedRow is the content that the source puts in one row.
 type expectedRow struct {
 	cells []layout.Cell
 	parts []ExpectedPart
-	from  []int // the first cell of each part
+	from  []int // index of the first cell of each part
 }
 
 func (d *differ) run(ctx context.Context) error {
@@ -67,7 +67,7 @@ func (d *differ) run(ctx context.Context) error {
 		return err
 	}
 	ahead, err := parts()
-	// wanted is the next expected row, nil after the last.
+	// wanted returns the next expected row, nil after the last.
 	wanted := func() (*expectedRow, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, nil
@@ -107,7 +107,7 @@ func (d *differ) run(ctx context.Context) error {
 	return errors.Join(gotErr, err2)
 }
 
-// order compares the rows at hand; one that is not there comes last.
+// order compares the keys of the current rows; a missing row comes last.
 func (d *differ) order(want *expectedRow, got layout.Row, found bool) int {
 	switch {
 	case want == nil:
@@ -118,7 +118,7 @@ func (d *differ) order(want *expectedRow, got layout.Row, found bool) int {
 	return bytes.Compare(want.parts[0].Row, got.Key)
 }
 
-// cellBytes is what a cell that is held takes beside its texts.
+// cellBytes is the memory overhead of a cell.
 const cellBytes = 64
 
 func rowBytes(row layout.Row) int {
@@ -129,18 +129,18 @@ func rowBytes(row layout.Row) int {
 	return n
 }
 
-// ofPart says of which rule and item a failure is.
+// ofPart adds the rule and the item of a part to a failure.
 func (d *differ) ofPart(f report.Failure, p ExpectedPart) report.Failure {
 	return d.layout.Owned(f, table.Owner{Rule: p.rule, Item: p.Key})
 }
 
-// partOf is the item of an expected cell.
+// partOf returns the part of an expected cell.
 func (e *expectedRow) partOf(cell int) ExpectedPart {
-	part, _ := slices.BinarySearch(e.from, cell+1) // the last that begins at or before it
+	part, _ := slices.BinarySearch(e.from, cell+1) // the last one that begins at or before it
 	return e.parts[part-1]
 }
 
-// owners are the owners of the expected cells.
+// owners returns the owners of the expected cells.
 func (e *expectedRow) owners() (o rowOwners) {
 	for i, c := range e.cells {
 		part := e.partOf(i)
@@ -149,7 +149,7 @@ func (e *expectedRow) owners() (o rowOwners) {
 	return o
 }
 
-// only is the row with some of its cells, in any order.
+// only returns the row with only the given cells, in any order.
 func (e *expectedRow) only(cells []layout.Cell) *expectedRow {
 	owners := e.owners()
 	left := &expectedRow{cells: cells, parts: e.parts[:1], from: []int{0}}
@@ -161,7 +161,7 @@ func (e *expectedRow) only(cells []layout.Cell) *expectedRow {
 	return left
 }
 
-// what says how much is expected: "3 cells", or "7 cells of 5 items".
+// what describes the expected amount: "3 cells", or "7 cells of 5 items".
 func (e *expectedRow) what() string {
 	items := map[string]bool{}
 	for _, part := range e.parts {
@@ -212,7 +212,7 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 		if c.changed() && (lenient || d.report.Lists(c.failure.Kind)) {
 			f.Decoded = decoded(d.layout, layout.Row{Key: key, Cells: want.cells}, layout.Row{Key: key, Cells: c.exchange(want.cells, got.Cells)})
 			if lenient && f.Decoded == "" && f.Kind == report.ValueDiffers {
-				return // a member of a set, which is its qualifier
+				return // a member of a set: its value is the qualifier
 			}
 		}
 		d.report.Fail(f)
@@ -222,10 +222,9 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 	}
 }
 
-// ownerOfExtra is the item of a cell that no item of the source asks for: the one that
-// the cell makes, or whose cell it would be, or else the one that is nearest to it. A mark
-// of the sidecar that may be any of several items', or is none's, is told of the rule
-// alone: nearness in that family says nothing.
+// ownerOfExtra returns the owner of a cell that no source item produces: the item that the cell
+// creates, or that would write it, or else the nearest item. A sidecar mark that may belong to
+// several items, or to none, gets only its rule, since nearness means nothing in that family.
 func (d *differ) ownerOfExtra(c layout.Cell, want *expectedRow, got layout.Row) table.Owner {
 	if o, ok := ownersOf(d.layout, got).exact(c); ok {
 		return o
@@ -235,7 +234,7 @@ func (d *differ) ownerOfExtra(c layout.Cell, want *expectedRow, got layout.Row) 
 		return nearest
 	}
 	if g := d.j.Mapping.Groups(got.Key); g != nil {
-		if key, err := attr.UnmarshalItem([]byte(g.Of(c))); err == nil { // else no key names the group
+		if key, err := attr.UnmarshalItem([]byte(g.Of(c))); err == nil { // else the group has no key
 			return d.layout.OwnerOf(key)
 		}
 	}
@@ -248,9 +247,9 @@ func (d *differ) ownerOfExtra(c layout.Cell, want *expectedRow, got layout.Row) 
 	return table.Owner{Rule: nearest.Rule}
 }
 
-// onlyOwner is the owner of what is expected at the place of a cell, or else in its
-// column, or its family: false where that is several items', or none's. A mark of the
-// sidecar stands for the cell that it is of.
+// onlyOwner returns the only owner of the expected cells at the place of a cell, or else in its
+// column, or in its family; false if several items or none are there. A sidecar mark stands for
+// its cell.
 func (e *expectedRow) onlyOwner(c layout.Cell) (table.Owner, bool) {
 	if c.Family == lens.FamilyTypes {
 		form, of, _ := strings.Cut(string(c.Qualifier), "/")
@@ -282,7 +281,7 @@ func (e *expectedRow) onlyOwner(c layout.Cell) (table.Owner, bool) {
 	return table.Owner{}, false
 }
 
-// rowItems compares the items that a row of the expected cells gives back: a
+// rowItems compares the items that the inverse mapping finds in a row of expected cells: a
 // difference is a fault of the mapping.
 func (d *differ) rowItems(at report.Failure, want *expectedRow, got layout.Row) {
 	items, err := d.layout.Items(got)
@@ -309,7 +308,7 @@ func (d *differ) rowItems(at report.Failure, want *expectedRow, got layout.Row) 
 		}
 		wanted, err := attr.UnmarshalItem(part.Item)
 		if err != nil {
-			f.Kind, f.Detail = report.RowUnreadable, err.Error() // cannot be: it is the source's item
+			f.Kind, f.Detail = report.RowUnreadable, err.Error() // cannot happen: it is an item of the source
 			d.report.Fail(f)
 			continue
 		}
@@ -347,7 +346,7 @@ func DiffItems(want, got attr.Item, fail func(report.Failure)) {
 	}
 }
 
-// ValueText returns a value as reports show it; a long one is cut.
+// ValueText formats a value for reports; a long one is cut.
 func ValueText(v attr.Value) string {
 	if v.IsAbsent() {
 		return ""
@@ -357,26 +356,25 @@ func ValueText(v attr.Value) string {
 
 // CellDiff is the difference of two rows in one cell.
 type CellDiff struct {
-	failure report.Failure // without its place but for the column
-	want    int            // index of the expected cell; -1 where there is none
+	failure report.Failure // its place is only the column
+	want    int            // index of the expected cell, or -1
 	got     layout.Cell
 }
 
-// In returns the failure, with the place of another one.
+// In returns the failure at the place of another one.
 func (c CellDiff) In(at report.Failure) report.Failure {
 	f := c.failure
 	f.Table, f.RowKey, f.RowHex, f.File = at.Table, at.RowKey, at.RowHex, at.File
 	return f
 }
 
-// changed reports whether one cell is there instead of another.
+// changed reports whether a cell replaces another.
 func (c CellDiff) changed() bool {
 	return c.want >= 0 && c.failure.Got != ""
 }
 
-// exchange puts the column that is there among the expected cells. It is not the
-// cell alone: where its column is a list, that could move an element past others
-// that differ in the same way.
+// exchange replaces an expected column by the stored one. It takes the whole column: in a list,
+// a single cell could move past others that differ in the same way.
 func (c CellDiff) exchange(want, got []layout.Cell) []layout.Cell {
 	in := func(o layout.Cell) bool {
 		return o.Family == want[c.want].Family && bytes.Equal(o.Qualifier, want[c.want].Qualifier)
@@ -395,8 +393,8 @@ func DiffCells(want, got []layout.Cell, fail func(CellDiff)) {
 	diffCellsAs(want, got, table.CellText, asStored, func(int) bool { return false }, fail)
 }
 
-// diffCellsAs is DiffCells with another text for cells. element says that an
-// expected cell is an element of a list, whose value begins with its type.
+// diffCellsAs is DiffCells with another text for cells. element reports whether an expected
+// cell is an element of a list, whose value begins with its type.
 func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, stored func(layout.Cell) layout.Cell, element func(i int) bool, fail func(CellDiff)) {
 	gotText := func(c layout.Cell) string { return cellText(stored(c)) }
 	type column struct{ family, qualifier string }
@@ -426,7 +424,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, sto
 	})
 	for _, key := range order {
 		s := columns[key]
-		// pair takes out of both sides what same says is one cell.
+		// pair removes from both sides the cells that same considers equal.
 		pair := func(same func(a, b version) bool, each func(a, b version)) {
 			s.want = slices.DeleteFunc(s.want, func(a version) bool {
 				i := slices.IndexFunc(s.got, func(b version) bool { return same(a, b) })
@@ -449,7 +447,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, sto
 		}
 		sameTime := func(a, b version) bool { return a.Timestamp == b.Timestamp }
 		sameValue := func(a, b version) bool { return bytes.Equal(a.Value, b.Value) }
-		// inOrder is the text of versions, oldest first: the order of a list.
+		// inOrder formats versions, oldest first: the order of a list.
 		inOrder := func(versions []version, cellText func(layout.Cell) string) string {
 			var b strings.Builder
 			for i, v := range slices.Backward(versions) {
@@ -464,7 +462,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, sto
 			}
 			return b.String()
 		}
-		// Most cells are equal: these go first, and not by a search each.
+		// Most cells are equal: removing these first saves a search for each.
 		equal := map[int64]string{}
 		for _, a := range s.want {
 			equal[a.Timestamp] = string(a.Value)
@@ -480,7 +478,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, sto
 		}
 		known := func(v version) bool { return isEqual[v.Timestamp] }
 		s.want, s.got = slices.DeleteFunc(s.want, known), slices.DeleteFunc(s.got, known)
-		if slices.EqualFunc(s.want, s.got, sameValue) { // in the same order, whatever the others' times are
+		if slices.EqualFunc(s.want, s.got, sameValue) { // the same order, whatever the times of the others are
 			for i, a := range s.want {
 				tell(report.TimestampDiffers, cellText(a.Cell), gotText(s.got[i].Cell), a.i, s.got[i].Cell)
 			}
@@ -522,8 +520,8 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, sto
 	}
 }
 
-// onlyTypesDiffer reports whether two cells hold elements of a list, or else
-// DynamoDB JSON of an item or of a value, that say the same but for types.
+// onlyTypesDiffer reports whether two cells have the same content except for types. The cells
+// are list elements, or DynamoDB JSON of an item or value.
 func onlyTypesDiffer(want, got []byte, elements bool) bool {
 	if elements {
 		a, err := layout.ParseElement(want)
@@ -559,8 +557,8 @@ func sameButTypes(a, b attr.Value) bool {
 	return attr.Equal(a, b) || a.Type != b.Type && slices.Equal(scalarTexts(a), scalarTexts(b))
 }
 
-// scalarTexts are the texts of a scalar, or of the members of a set or of the
-// scalars in a list.
+// scalarTexts returns the texts of a scalar, or of the members of a set or the scalars of a
+// list.
 func scalarTexts(v attr.Value) []string {
 	switch v.Type {
 	case attr.BOOL:
@@ -580,12 +578,12 @@ func scalarTexts(v attr.Value) []string {
 	return []string{v.Str}
 }
 
-// maxOrderBytes bounds what a failure shows of the versions of a column, but for
-// the last of them.
+// maxOrderBytes bounds the versions of a column that a failure shows; the last one is always
+// shown.
 const maxOrderBytes = 1 << 10
 
-// textsOf is cellText for the cells of a row of a mapping's table: of a protobuf its
-// fields, and its bytes.
+// textsOf is cellText for the rows of a mapping's table. It shows a protobuf as its fields and
+// bytes.
 func textsOf(m *layout.Mapping, row layout.Row) func(layout.Cell) string {
 	decoded := m.CellText(row)
 	return func(c layout.Cell) string {

@@ -21,11 +21,10 @@ import (
 // FamiliesCheck is the name of the check of families in a report.
 const FamiliesCheck = "families"
 
-// compareFamilies compares the families of the tables of a job with those that
-// its mapping declares, and returns by which garbage collection is to be judged:
-// that of the table of the items or, where nobody can tell it, that of the
-// mapping. Families that the mapping does not declare are told of, and no
-// difference: their cells are.
+// compareFamilies compares the families of a job's tables with the mapping. It returns the
+// families that decide about garbage collection: those of the items' table or, if they cannot
+// be read, those of the mapping. Undeclared families are reported but are not a difference;
+// their cells are.
 func compareFamilies(ctx context.Context, r *table.Run, j *table.Job) ([]layout.Family, error) {
 	judged, err := compareFamiliesOf(ctx, r, table.RowLayout{J: j}, j.Report.Target, j.Mapping.Families())
 	if err != nil {
@@ -43,11 +42,11 @@ func compareFamiliesOf(ctx context.Context, r *table.Run, tl table.RowLayout, id
 	families, err := r.B.Families(ctx, id)
 	switch code := status.Code(err); {
 	case err == nil:
-	case code == codes.NotFound: // the comparison of its rows tells of it
-		r.Report.Skip(FamiliesCheck, id, "the table is not there")
+	case code == codes.NotFound: // the comparison of its rows reports it
+		r.Report.Skip(FamiliesCheck, id, "the table does not exist")
 		return declared, nil
-	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.Unimplemented: // who may read rows need not be allowed to see families
-		r.Report.Skip(FamiliesCheck, id, "the families of the table, and what their garbage collection is, cannot be read, and those of the mapping are taken for them: %s", phrase.Clip(err.Error()))
+	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.Unimplemented: // permission to read rows does not imply permission to read families
+		r.Report.Skip(FamiliesCheck, id, "the families of the table and their garbage collection cannot be read, so those of the mapping are assumed: %s", phrase.Clip(err.Error()))
 		return declared, nil
 	default:
 		return nil, err
@@ -62,7 +61,7 @@ func compareFamiliesOf(ctx context.Context, r *table.Run, tl table.RowLayout, id
 			}
 			have, ok := families[want.Name]
 			if !ok && want.Name == lens.FamilyTypes && !exceptions(tl) {
-				continue // it is declared for exceptions, and none have to be written
+				continue // it is for exceptions, and the table may have none
 			}
 			if !ok {
 				f.Got = "no such family"
@@ -83,7 +82,7 @@ func compareFamiliesOf(ctx context.Context, r *table.Run, tl table.RowLayout, id
 		return familiesText(families, declared), nil
 	})
 	if tl.Index == nil && len(unjudged) > 0 {
-		r.Report.Skip("retention by intersection", id, "what the rule of %s takes is not judged: no mapping can declare it", strings.Join(unjudged, ", "))
+		r.Report.Skip("retention by intersection", id, "losses by the rule of %s are not checked: a mapping cannot declare such a rule", strings.Join(unjudged, ", "))
 	}
 	return judged, err
 }
@@ -92,9 +91,9 @@ func compareFamiliesOf(ctx context.Context, r *table.Run, tl table.RowLayout, id
 // exceptions.
 func exceptions(l table.RowLayout) bool { return l.Index != nil || l.J.Report.Exceptions > 0 }
 
-// familiesText says how many families were compared, and which others there are.
+// familiesText returns the number of compared families, and the names of others.
 func familiesText(families map[string]*btapb.GcRule, declared []layout.Family) string {
-	known := []string{lens.FamilyState, lens.FamilyTombstone} // the books of the DynamoDB door
+	known := []string{lens.FamilyState, lens.FamilyTombstone} // the bookkeeping of the DynamoDB endpoint
 	for _, f := range declared {
 		known = append(known, f.Name)
 	}

@@ -22,14 +22,14 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// goldenAt is the place of a failure in a row of a table that a golden file has.
+// goldenAt returns the place of a failure in a row of a golden file.
 func goldenAt(t golden.Table, key []byte) report.Failure {
 	f := report.InRow(t.ID, key)
 	f.File = source.Position{File: t.File, Line: t.Lines[string(key)]}.String()
 	return f
 }
 
-// GoldenRows compares tables with a golden file, text by text. The jobs of the run name the
+// GoldenRows compares tables with a golden file, text by text. The jobs of the run supply the
 // items of the rows.
 func GoldenRows(ctx context.Context, r *table.Run, tables []golden.Table) (string, error) {
 	rows := 0
@@ -61,17 +61,17 @@ func GoldenRows(ctx context.Context, r *table.Run, tables []golden.Table) (strin
 			f.Kind, f.Want = report.MissingRow, phrase.Counted(int64(len(want.Cells)), "cell")
 			r.Report.Fail(layout.Owned(f, ownersOf(layout, golden.Bytes(want)).first))
 		}
-		if got := digester.Digest(); t.All != nil && *t.All != got && r.Report.Differences == before && !r.Report.ItemsFailed() { // else the rows, or the items, say more
+		if got := digester.Digest(); t.All != nil && *t.All != got && r.Report.Differences == before && !r.Report.ItemsFailed() { // else the rows, or the items, have more detail
 			r.Report.Fail(report.Failure{
 				Kind: report.GoldenDiffers, Table: t.ID, Want: t.All.String(), Got: got.String(), File: source.Position{File: t.File, Line: t.Line}.String(),
-				Detail: "the rows that differ are not among those of the file: the round trip tells which they are",
+				Detail: "the rows that differ are not in the sample of the file: see the round trip",
 			})
 		}
 	}
 	return phrase.Counted(int64(rows), "row"), nil
 }
 
-// compareGoldenRow compares a row that is there.
+// compareGoldenRow compares a stored row.
 func compareGoldenRow(r *report.Report, tl table.RowLayout, t golden.Table, row layout.Row, rowText []byte) {
 	at := goldenAt(t, row.Key)
 	want, found := t.Rows[string(row.Key)]
@@ -83,7 +83,7 @@ func compareGoldenRow(r *report.Report, tl table.RowLayout, t golden.Table, row 
 		r.Fail(tl.Owned(at, ownersOf(tl, row).first))
 		return
 	}
-	// The row as its text says it, so that the text itself is under test.
+	// The row is parsed from its text, so that the text itself is tested.
 	got := layout.Row{Key: row.Key}
 	for i, line := range strings.Split(strings.TrimSuffix(string(rowText), "\n"), "\n") {
 		if i == 0 {
@@ -114,8 +114,8 @@ func compareGoldenRow(r *report.Report, tl table.RowLayout, t golden.Table, row 
 	})
 }
 
-// goldenOwners are the owners of a row's cells, as its golden text and as what is
-// there tell.
+// goldenOwners finds the owners of a row's cells, both by its golden text and by the stored
+// row.
 type goldenOwners struct {
 	want               layout.Row
 	expected, original rowOwners
@@ -126,7 +126,7 @@ func newGoldenOwners(layout table.RowLayout, want, got layout.Row) *goldenOwners
 	return &goldenOwners{want, ownersOf(layout, want), ownersOf(layout, got)}
 }
 
-// of is the owner of a cell that differs.
+// of returns the owner of a cell that differs.
 func (o *goldenOwners) of(c CellDiff) table.Owner {
 	first, second := o.expected, o.original
 	var cell layout.Cell
@@ -144,14 +144,14 @@ func (o *goldenOwners) of(c CellDiff) table.Owner {
 	return first.nearest(cell)
 }
 
-// onlyTypesDiffer is that of the bytes of a cell that differs.
+// onlyTypesDiffer compares the bytes of a cell that differs.
 func (o *goldenOwners) onlyTypesDiffer(layout table.RowLayout, rule string, c CellDiff) bool {
 	cell := o.want.Cells[c.want]
 	element := layout.J != nil && layout.Index == nil && layout.J.Mapping.ListElement(rule, o.want.Cells, cell)
 	return onlyTypesDiffer(cell.Value, golden.Value(string(c.got.Value)), element)
 }
 
-// SchemaGolden returns the golden text of the tables that the jobs make.
+// SchemaGolden returns the golden text of the tables of the jobs.
 func SchemaGolden(jobs []*table.Job) []byte {
 	var b bytes.Buffer
 	for _, j := range jobs {
@@ -172,7 +172,7 @@ func SchemaGolden(jobs []*table.Job) []byte {
 	return b.Bytes()
 }
 
-// FidelityGolden returns the golden text of what becomes of each attribute.
+// FidelityGolden returns the golden text of the fidelity of each attribute.
 func FidelityGolden(jobs []*table.Job) ([]byte, error) {
 	all := []report.Fidelity{}
 	for _, j := range jobs {
@@ -185,8 +185,7 @@ func FidelityGolden(jobs []*table.Job) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// Goldens compares the tables, and what the mappings make of them, with the golden files of
-// a fixture.
+// Goldens compares the tables, schema and fidelity with the golden files of a fixture.
 func Goldens(ctx context.Context, r *table.Run, f *table.Fixture) error {
 	if err := compareLock(r, f, r.Jobs[0]); err != nil {
 		return err
@@ -233,8 +232,8 @@ func Goldens(ctx context.Context, r *table.Run, f *table.Fixture) error {
 	return nil
 }
 
-// LineDiff returns the lines that only one of two texts has; a line that is missing n times
-// is there n times.
+// LineDiff returns the lines that only one of two texts has; a line missing n times is listed n
+// times.
 func LineDiff(a, b []byte) (onlyA, onlyB []string) {
 	count := map[string]int{}
 	for line := range strings.Lines(string(b)) {
@@ -262,7 +261,8 @@ func LineDiff(a, b []byte) (onlyA, onlyB []string) {
 	return onlyA, onlyB
 }
 
-// GoldenTablesOf returns the golden rows of a fixture, those of the first job first.
+// GoldenTablesOf returns the golden rows of a fixture, starting with the table of the first
+// job.
 func GoldenTablesOf(f *table.Fixture, first *table.Job) ([]golden.Table, error) {
 	tables, err := golden.Parse(f.GoldenFile, first.Report.Target, f.Golden)
 	return tables, table.OfFixtures(err)

@@ -21,8 +21,8 @@ func LockText(f *table.Fixture, j *table.Job) ([]byte, error) {
 	return lock.JSON()
 }
 
-// compareLock compares the mapping of a fixture with its lock file, if it has
-// one: what was loaded by a mapping of another lock lies in other rows.
+// compareLock compares the mapping of a fixture with its lock file, if it has one. A mapping
+// with another lock writes other rows.
 func compareLock(r *table.Run, f *table.Fixture, j *table.Job) error {
 	text, err := f.OptionalFile(mapfile.LockFile)
 	if err != nil || text == nil || f.Mapping == nil {

@@ -19,14 +19,13 @@ type rowOwners struct {
 	cells map[cellPlace]table.Owner
 }
 
-// cellPlace is a cell's place in its row or, with less, its column or family.
+// cellPlace is the position of a cell in its row, or a whole column or family.
 type cellPlace struct {
 	family, qualifier string
 	micros            int64
 }
 
-// The micros of a cellPlace that is a column, and of one that is a family:
-// Bigtable has no such timestamps.
+// The micros of a cellPlace for a column and for a family. Bigtable has no such timestamps.
 const (
 	wholeColumn = -1
 	wholeFamily = -2
@@ -37,7 +36,7 @@ func placesOf(c layout.Cell) [3]cellPlace {
 	return [3]cellPlace{{c.Family, q, c.Timestamp}, {c.Family, q, wholeColumn}, {c.Family, "", wholeFamily}}
 }
 
-// add says whose a cell is.
+// add records the owner of a cell.
 func (o *rowOwners) add(c layout.Cell, of table.Owner) {
 	if o.cells == nil {
 		o.first, o.cells = of, map[cellPlace]table.Owner{}
@@ -49,14 +48,13 @@ func (o *rowOwners) add(c layout.Cell, of table.Owner) {
 	}
 }
 
-// exact is the owner of a cell that the mapping put there; false for another.
+// exact returns the owner of a cell that the mapping wrote; false for other cells.
 func (o rowOwners) exact(c layout.Cell) (table.Owner, bool) {
 	of, ok := o.cells[placesOf(c)[0]]
 	return of, ok
 }
 
-// nearest is the owner of a cell or, if it has none, that of what is nearest to
-// it: its column, its family, its row.
+// nearest returns the owner of a cell or, if it has none, of its column, its family or its row.
 func (o rowOwners) nearest(c layout.Cell) table.Owner {
 	for _, at := range placesOf(c) {
 		if of, ok := o.cells[at]; ok {
@@ -66,8 +64,8 @@ func (o rowOwners) nearest(c layout.Cell) table.Owner {
 	return o.first
 }
 
-// owners finds the rule and the item of each cell of a row by the inverse of the
-// mapping; none of a row that it cannot read.
+// ownersOf finds the rule and the item of each cell of a row by the inverse mapping. The result
+// is empty for an unreadable row.
 func ownersOf(l table.RowLayout, row layout.Row) (o rowOwners) {
 	items, err := l.Items(golden.Canonical(row))
 	if err != nil {
@@ -82,8 +80,8 @@ func ownersOf(l table.RowLayout, row layout.Row) (o rowOwners) {
 	return o
 }
 
-// decoded says what a change of a row does to its items, "" for nothing or
-// where neither row can be read: `n: want {"N":"3"}, got {"N":"4"}`.
+// decoded describes how a change of a row changes its items: `n: want {"N":"3"}, got
+// {"N":"4"}`. It is "" if no item changes, or if neither row can be read.
 func decoded(l table.RowLayout, want, got layout.Row) string {
 	wanted, err := l.Items(golden.Canonical(want))
 	if err != nil || l.J == nil {
@@ -98,7 +96,7 @@ func decoded(l table.RowLayout, want, got layout.Row) string {
 		key := l.J.KeyJSON(item)
 		i := slices.IndexFunc(found, func(other attr.Item) bool { return l.J.KeyJSON(other) == key })
 		if i < 0 {
-			changes = append(changes, "the item "+key+" is gone")
+			changes = append(changes, "the item "+key+" is missing")
 			continue
 		}
 		DiffItems(item, found[i], func(f report.Failure) {
@@ -112,5 +110,5 @@ func decoded(l table.RowLayout, want, got layout.Row) string {
 	return phrase.ClipTo(strings.Join(changes, "; "), maxDecodedBytes)
 }
 
-// maxDecodedBytes bounds what a failure says of the items of its row.
+// maxDecodedBytes bounds the description of a row's items in a failure.
 const maxDecodedBytes = 1 << 10

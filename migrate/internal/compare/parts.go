@@ -17,10 +17,10 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// partRowsCheck is the check of what a part read of a table.
+// partRowsCheck is the check of the rows that a part read.
 const partRowsCheck = "rows of the part"
 
-// ReadPart reads the range of each table that is the part's, and sums up what is there.
+// ReadPart reads the range of each table that belongs to the part, and sums it up.
 func (c *Comparer) ReadPart(ctx context.Context) error {
 	r := c.run
 	index := r.Options.Share.Index - 1
@@ -32,7 +32,7 @@ func (c *Comparer) ReadPart(ctx context.Context) error {
 		for _, id := range j.Targets() {
 			ranges := j.Ranges[id]
 			if index >= len(ranges) {
-				continue // there are fewer ranges than parts
+				continue // fewer ranges than parts
 			}
 			err := r.Report.Check(partRowsCheck, id, func() (string, error) {
 				h, err := readRange(ctx, r.B, j.Job, id, ranges[index].Span, k)
@@ -59,7 +59,7 @@ func (c *Comparer) ReadPart(ctx context.Context) error {
 	return nil
 }
 
-// readRange sums up what a range of a table holds, nothing where there is no table.
+// readRange sums up a range of a table; the sums are zero if the table does not exist.
 func readRange(ctx context.Context, b *table.Bigtable, j *table.Job, id string, span layout.Span, k table.Retention) (held, error) {
 	items := j.Mapping.Items
 	if id != j.Report.Target {
@@ -70,7 +70,7 @@ func readRange(ctx context.Context, b *table.Bigtable, j *table.Job, id string, 
 		return held{}, nil
 	}
 	if h.Unreadable {
-		h.Items.Count = -1 // it is no sum of any items
+		h.Items.Count = -1 // impossible for any sum of items
 	}
 	return h, err
 }
@@ -84,9 +84,9 @@ func (c *Comparer) EndPart() error {
 	return c.run.EndPart(done)
 }
 
-// Finish ends a verification in parts. If the sums that the parts found are those that the
-// source asks for, all is equal. The ranges of keys where they are not are compared row by
-// row, for which the source is read as a whole. The report is that of all parts.
+// Finish ends a verification in parts. If the sums of the parts equal those of the source,
+// there are no differences. Otherwise it compares the differing key ranges row by row, for
+// which it reads the whole source. The report covers all parts.
 func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o table.Options) (*report.Report, error) {
 	r, done, err := table.Finish(ctx, src, o)
 	if err != nil {
@@ -133,7 +133,7 @@ func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Sour
 	return r.Report, nil
 }
 
-// foundBy is what parts found in the tables of a job, by the id.
+// foundBy sums up, by table id, what the parts found in the tables of a job.
 func foundBy(done []*parts.Complete, index int) map[string]held {
 	all := map[string]held{}
 	for _, p := range done {
@@ -148,8 +148,7 @@ func foundBy(done []*parts.Complete, index int) map[string]held {
 	return all
 }
 
-// differingRanges are the ranges, by table, in which something else was found than the
-// source asks for.
+// differingRanges returns the ranges, by table, whose sums differ from those of the source.
 func differingRanges(j *table.Job, done []*parts.Complete, index int) (map[string][]layout.Span, error) {
 	differing := map[string][]layout.Span{}
 	for name, ranges := range j.RangesOf(len(done)) {
@@ -172,7 +171,7 @@ func differingRanges(j *table.Job, done []*parts.Complete, index int) (map[strin
 	return differing, nil
 }
 
-// finishTable compares what is of a table as a whole, and ranges that differ.
+// finishTable compares the totals of a table, and the differing ranges row by row.
 func finishTable(ctx context.Context, r *table.Run, j *table.Job, differing map[string][]layout.Span, found *report.TableReport, n int) error {
 	if _, err := compareFamilies(ctx, r, j); err != nil {
 		return err
@@ -200,7 +199,7 @@ func finishTable(ctx context.Context, r *table.Run, j *table.Job, differing map[
 	return compareSchema(ctx, r, j, false)
 }
 
-// compareIn compares spans of the table of the items.
+// compareIn compares spans of the items' table.
 func compareIn(ctx context.Context, r *table.Run, j *table.Job, spans []layout.Span) error {
 	before := r.Report.AllDifferences()
 	d := differ{
@@ -215,12 +214,12 @@ func compareIn(ctx context.Context, r *table.Run, j *table.Job, spans []layout.S
 		}
 		return err
 	}
-	// Items that meet those of other parts are told by now, and what expires does so
-	// between parts.
+	// Items that meet those of other parts are reported by now, and items may expire between
+	// parts.
 	if err == nil && r.Report.AllDifferences() == before && j.Options.Exact() && len(j.Refused) == 0 && !j.CollectsExpired() {
 		r.Report.Fail(report.Failure{
 			Kind: report.TableChanged, Table: j.Report.Target, Want: wantedText(j),
-			Detail: "what the parts read did not add up to this, and another reading of the table found no difference: something writes to it",
+			Detail: "the sums of the parts differ, but another reading of the table found no difference: something writes to it",
 		})
 	}
 	return err

@@ -16,17 +16,17 @@ import (
 // RestartCheck is the name of the check of a restart in a report.
 const RestartCheck = "restart"
 
-// persisted is a table, and what it held before the Bigtable was closed.
+// persisted is a table with its contents before the Bigtable was closed.
 type persisted struct {
 	layout table.RowLayout
 	table  string
 	held   held
-	of     func(table.Placed) lens.Placed          // nil: the source says nothing of its rows
+	of     func(table.Placed) lens.Placed          // nil: the source does not determine its rows
 	kept   func(cells []layout.Cell) []layout.Cell // see differ
 }
 
-// Restart closes the Bigtable, opens it again and checks that the tables hold
-// what they held before.
+// Restart closes the Bigtable, opens it again and checks that the tables have the same
+// contents.
 func (c *Comparer) Restart(ctx context.Context) error {
 	r := c.run
 	o := r.Jobs[0].Options
@@ -49,7 +49,7 @@ func (c *Comparer) Restart(ctx context.Context) error {
 	for _, t := range tables {
 		h, err := scan(ctx, r.B, t.layout.J, t.table, nil, table.Retention{})
 		if status.Code(err) == codes.NotFound {
-			continue // a check before this one has told
+			continue // an earlier check has reported it
 		}
 		if err != nil {
 			return err
@@ -79,7 +79,7 @@ func LeaveOpen(r *table.Run) {
 	}
 }
 
-// persisted are the tables of one source table.
+// persisted returns the tables of one source table.
 func (j *job) persisted() []*persisted {
 	base := &persisted{layout: table.RowLayout{J: j.Job}, table: j.Report.Target, of: func(p table.Placed) lens.Placed { return p.Base }}
 	if j.collected {
@@ -92,15 +92,15 @@ func (j *job) persisted() []*persisted {
 	return tables
 }
 
-// compare checks what a table holds after the restart.
+// compare checks the contents of a table after the restart.
 func (t *persisted) compare(ctx context.Context, b *table.Bigtable, r *report.Report) (string, error) {
 	j := t.layout.J
 	f := report.Failure{Kind: report.NotPersistent, Table: t.table, Want: t.held.what()}
 	h, err := scan(ctx, b, j, t.table, nil, table.Retention{})
 	if status.Code(err) == codes.NotFound {
-		f.Detail = "the table is not there any more"
+		f.Detail = "the table no longer exists"
 		r.Fail(f)
-		return "the table is not there", nil
+		return "the table does not exist", nil
 	}
 	if err != nil || h.Cells == t.held.Cells {
 		return h.what(), err
@@ -114,7 +114,7 @@ func (t *persisted) compare(ctx context.Context, b *table.Bigtable, r *report.Re
 	}
 	r.FailAs(report.NotPersistent, found)
 	if found.Differences == 0 {
-		f.Got, f.Detail = h.what(), "the table held something else before"
+		f.Got, f.Detail = h.what(), "the contents of the table have changed"
 		r.Fail(f)
 	}
 	return h.what(), nil

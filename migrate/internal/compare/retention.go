@@ -15,18 +15,18 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// losses are what a scan found that garbage collection would take.
+// losses are the cells found by a scan that garbage collection would remove.
 type losses struct {
 	cells    int64
-	gone     extsort.Bag      // of the cells
+	gone     extsort.Bag      // the cells
 	count    int64            // of failures
-	failures []report.Failure // the first of them, and of each group
-	groups   []lossGroup      // in the order in which they were met
+	failures []report.Failure // the first ones, and some of each group
+	groups   []lossGroup      // in order of first occurrence
 	accepted []report.AcceptedLoss
 }
 
-// lossGroup is what one rule of garbage collection takes from the items of one rule of
-// the mapping, in one family.
+// lossGroup has the cells that one garbage-collection rule removes from the items of one
+// mapping rule, in one family.
 type lossGroup struct {
 	rule, family, gc string
 	cells, columns   int64
@@ -80,7 +80,7 @@ func (l *losses) add(j *table.Job, k table.Retention, row rowGroup, most int) {
 			l.accept(report.AcceptedLoss{Rule: g.Rule, What: mapfile.LossRetention, Family: g.family, GC: g.gc, Cells: cells[g], Example: g.Item, Why: j.Why(g.Rule, mapfile.LossRetention)})
 			continue
 		}
-		if declared.Of(g.family) != k.Of(g.family) { // a failure of the check of families
+		if declared.Of(g.family) != k.Of(g.family) { // compareFamilies reports it
 			l.lossGroup(g.Rule, g.family, g.gc, cells[g])
 			continue
 		}
@@ -104,13 +104,13 @@ func (l *losses) accept(a report.AcceptedLoss) {
 	l.accepted = append(l.accepted, a)
 }
 
-// maxGroupsText bounds what the check says of groups of losses.
+// maxGroupsText bounds the groups of losses that the check lists.
 const maxGroupsText = 2 << 10
 
-// retentionCheck is the check of what garbage collection would take.
+// retentionCheck is the check of losses by garbage collection.
 const retentionCheck = "retention"
 
-// retained records what the scan of a table found, as a check of its own.
+// retained adds the check of losses that the scan of a table found.
 func (j *job) retained(r *report.Report, k table.Retention) error {
 	l := &j.losses
 	j.Report.Accepted = append(j.Report.Accepted, l.accepted...)
@@ -125,7 +125,7 @@ func (j *job) retained(r *report.Report, k table.Retention) error {
 		}
 		r.Differences += l.count - int64(len(l.failures))
 		if k.Empty() {
-			return "no family has a rule of garbage collection", nil
+			return "no family has a garbage-collection rule", nil
 		}
 		detail := fmt.Sprintf("garbage collection would remove %s", phrase.Counted(l.cells, "cell"))
 		if l.cells > 0 && len(l.groups) == 0 {
@@ -150,8 +150,8 @@ func (j *job) retained(r *report.Report, k table.Retention) error {
 	return err
 }
 
-// Collect runs garbage collection and checks that the tables then hold what
-// they held before, without the cells that its rules take: no other cell goes.
+// Collect runs garbage collection and checks that it removed exactly the cells that its rules
+// select.
 func (c *Comparer) Collect(ctx context.Context) error {
 	r := c.run
 	const name = "garbage collection"

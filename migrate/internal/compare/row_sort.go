@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// ExpectedPart is what one item puts in one row.
+// ExpectedPart is the content that one item puts in one row.
 type ExpectedPart struct {
 	rule string
 	Item []byte // canonical JSON
@@ -21,8 +21,8 @@ type ExpectedPart struct {
 	cell []layout.Cell
 }
 
-// NewRowSort returns a sorter of what items put in rows, by row key and then by item, in
-// runs of most bytes. dir is for temporary files; "" is the system's.
+// NewRowSort returns a sorter of expected parts, by row key and then by item, in runs of most
+// bytes. dir is for temporary files; "" is the system's.
 func NewRowSort(dir string, most int) *extsort.Sorter[ExpectedPart] {
 	return &extsort.Sorter[ExpectedPart]{
 		What: "the rows of a large table", Dir: dir, Most: most,
@@ -33,7 +33,7 @@ func NewRowSort(dir string, most int) *extsort.Sorter[ExpectedPart] {
 		Append: func(dst []byte, p ExpectedPart) []byte {
 			start := len(dst)
 			dst = p.append(append(dst, make([]byte, binary.MaxVarintLen64)...))
-			// The length stands before the record, right behind what was there.
+			// The length precedes the record, directly after the earlier content.
 			var size [binary.MaxVarintLen64]byte
 			n := binary.PutUvarint(size[:], uint64(len(dst)-start-len(size)))
 			copy(dst[start:], size[:n])
@@ -53,8 +53,7 @@ func NewRowSort(dir string, most int) *extsort.Sorter[ExpectedPart] {
 	}
 }
 
-// append appends the part as a record of a run: its texts, each behind its
-// length, and its cells.
+// append appends the part as a record of a run: its length-prefixed texts, then its cells.
 func (p ExpectedPart) append(dst []byte) []byte {
 	dst = binary.AppendVarint(dst, p.N)
 	for _, text := range [][]byte{p.Row, p.Item, []byte(p.Key), []byte(p.rule)} {
@@ -69,7 +68,7 @@ func (p ExpectedPart) append(dst []byte) []byte {
 	return dst
 }
 
-// parsePart reads what append wrote, and keeps record.
+// parsePart reads a record of append, and keeps a reference to it.
 func parsePart(record []byte) ExpectedPart {
 	number := func() int64 {
 		v, n := binary.Varint(record)

@@ -13,9 +13,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// compareSchema compares the rows of layout.SchemaTable that are of the job's
-// table with those of its mapping. Who loads the items by other means need not
-// write them: without required nothing is compared where there are none.
+// compareSchema compares the rows of layout.SchemaTable for the job's table with those of its
+// mapping. Other loaders need not write them: unless required, a table without such rows is not
+// compared.
 func compareSchema(ctx context.Context, r *table.Run, j *table.Job, required bool) error {
 	want, err := j.SchemaRows(j.Source.ExportTime)
 	if err != nil || want == nil {
@@ -28,12 +28,12 @@ func compareSchema(ctx context.Context, r *table.Run, j *table.Job, required boo
 	if len(got) == 0 && !required {
 		return nil
 	}
-	got = table.CutNote(got, loadnote.WrittenColumn) // what a door wrote differs by itself
+	got = table.CutNote(got, loadnote.WrittenColumn) // a DynamoDB endpoint's note differs
 	got = table.CutColumns(got, func(column string) bool {
 		return column == loadnote.ContentsColumn || column == loadnote.LoadColumn || strings.HasPrefix(column, loadnote.PartsPrefix)
 	})
 	if j.Source.ExportTime.IsZero() {
-		got = table.CutNote(got, loadnote.UntilColumn) // of exports before it
+		got = table.CutNote(got, loadnote.UntilColumn) // from earlier exports
 	}
 	return r.Report.Check("schema table", layout.SchemaTable, func() (string, error) {
 		there := map[string]layout.Row{}

@@ -11,12 +11,11 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// asStored is a cell whose time is that of what is there.
+// asStored returns a cell with its stored time.
 func asStored(c layout.Cell) layout.Cell { return c }
 
-// alignTimes gives the cells that are there the times that the policy does
-// not compare, so that what is left differs. stored is such a cell with its own time
-// again, for who shows it.
+// alignTimes replaces the times of stored cells that the policy does not compare, so that only
+// other differences remain. stored restores the original time of such a cell for display.
 func alignTimes(j *table.Job, want, got []layout.Cell) (aligned []layout.Cell, stored func(layout.Cell) layout.Cell) {
 	policy := j.Options.Timestamps
 	if policy == "" || policy == fixtures.TimestampsExact {
@@ -72,8 +71,8 @@ func alignTimes(j *table.Job, want, got []layout.Cell) (aligned []layout.Cell, s
 	}
 }
 
-// ordered reports whether the cells of a column, as many as wanted, are compared
-// by their order alone: none of their times says more of the item.
+// ordered reports whether the cells of a column are as many as expected, and only their order
+// is compared: none of their times is part of the item.
 func ordered(j *table.Job, policy fixtures.TimestampPolicy, want, got []*layout.Cell) bool {
 	all := len(want)
 	if slices.ContainsFunc(want, func(c *layout.Cell) bool { return !freeTime(j, c.Timestamp, all) }) {
@@ -82,7 +81,7 @@ func ordered(j *table.Job, policy fixtures.TimestampPolicy, want, got []*layout.
 	if policy == fixtures.TimestampsOrderOnly || all == 1 {
 		return true
 	}
-	// Other values are told one by one.
+	// Other values are reported one by one.
 	values := func(cells []*layout.Cell) [][]byte {
 		var out [][]byte
 		for _, c := range cells {
@@ -94,9 +93,8 @@ func ordered(j *table.Job, policy fixtures.TimestampPolicy, want, got []*layout.
 	return slices.EqualFunc(values(want), values(got), bytes.Equal)
 }
 
-// freeTime reports whether a timestamp that the mapping gives says nothing of
-// the item: it is the import's, or the place of an element in a list of at most
-// n, oldest or newest first.
+// freeTime reports whether a timestamp of the mapping is not part of the item: it is the
+// import's default, or the place of an element in a list of at most n, oldest or newest first.
 func freeTime(j *table.Job, micros int64, n int) bool {
 	place := micros/1000 - layout.ListEpochMillis
 	return micros == j.Micros || place > -int64(n) && place < int64(n)
@@ -104,7 +102,7 @@ func freeTime(j *table.Job, micros int64, n int) bool {
 
 type columnName struct{ family, qualifier string }
 
-// versionsOf are the cells of each column, newest first.
+// versionsOf returns the cells of each column, newest first.
 func versionsOf(cells []layout.Cell) map[columnName][]*layout.Cell {
 	columns := map[columnName][]*layout.Cell{}
 	for i := range cells {

@@ -13,15 +13,15 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// A row that many items share can be too large to be held. It is read in parts, its
-// cells are sorted by the items that they are of, on disk where they are many, and
-// come back an item at a time: what a comparison holds does not depend on the row.
+// A row that many items share can be too large for memory. It is read in parts, and its cells
+// are sorted by item, on disk if they are many. They come back one item at a time, so that
+// memory does not depend on the size of the row.
 
-// maxWideBytes is what is sorted of a wide row in memory.
+// maxWideBytes bounds the memory for sorting a wide row.
 const maxWideBytes = 16 << 20
 
-// grouping says how the cells of a row are grouped: such that the items of the row
-// are those of its groups. nil: the row has to be taken as a whole.
+// grouping groups the cells of a row such that the items of the row are those of its groups.
+// nil: the row cannot be divided.
 type grouping func(row []byte) func(layout.Cell) string
 
 // ByItem returns the grouping of a mapping's table by items.
@@ -34,21 +34,21 @@ func ByItem(m *layout.Mapping) grouping {
 	}
 }
 
-// byCell is the grouping for those who ask for no items.
+// byCell is the grouping for callers that need no items.
 func byCell([]byte) func(layout.Cell) string {
 	return func(c layout.Cell) string {
 		return fmt.Sprintf("%s:%d:%s", c.Family, c.Timestamp, c.Qualifier)
 	}
 }
 
-// rowGroup is a row, or a group of the cells of a wide one, in storage order.
+// rowGroup is a row, or a group of the cells of a wide row, in storage order.
 type rowGroup struct {
 	layout.Row
-	GoesOn bool     // the group before is of the same row
-	gc     []string // of a group: the rule that takes each cell, "" for none
+	GoesOn bool     // the previous group belongs to the same row
+	gc     []string // of a group: the rule that removes each cell, or ""
 }
 
-// lost calls yield with each cell that the rules of garbage collection take.
+// lost calls yield with each cell that garbage collection removes.
 func (g rowGroup) lost(k table.Retention, yield func(c layout.Cell, rule string)) {
 	if g.gc == nil {
 		k.Lost(g.Cells, yield)
@@ -61,8 +61,8 @@ func (g rowGroup) lost(k table.Retention, yield func(c layout.Cell, rule string)
 	}
 }
 
-// Groups yields the rows of a table, or of spans of it, and wide rows in groups of their
-// cells. k judges what garbage collection would take.
+// Groups yields the rows of a table, or of spans of it; wide rows come in groups of cells. k
+// judges what garbage collection would remove.
 func Groups(ctx context.Context, b *table.Bigtable, id string, o table.Options, by grouping, k table.Retention, spans ...layout.Span) iter.Seq2[rowGroup, error] {
 	return func(yield func(rowGroup, error) bool) {
 		w := wideRow{o: o}
@@ -91,17 +91,17 @@ func Groups(ctx context.Context, b *table.Bigtable, id string, o table.Options, 
 	}
 }
 
-// wideRow takes in a row part by part.
+// wideRow collects a row part by part.
 type wideRow struct {
 	o     table.Options
-	group func(layout.Cell) string // nil: the cells are held
+	group func(layout.Cell) string // nil: the cells stay in memory
 	gc    table.LostCells
 	sort  *extsort.Sorter[ExpectedPart] // of cells: row is the group, rule that of garbage collection
 	cells []layout.Cell
 	n     int64
 }
 
-// begin forgets what there is.
+// begin resets the state for a new row.
 func (w *wideRow) begin(group func(layout.Cell) string, k table.Retention) {
 	w.close()
 	*w = wideRow{o: w.o, group: group, gc: table.NewLostCells(k), sort: NewRowSort(w.o.TempDir, min(w.o.Window, maxWideBytes))}
@@ -113,7 +113,7 @@ func (w *wideRow) close() {
 	}
 }
 
-// add takes a part in.
+// add adds a part.
 func (w *wideRow) add(part layout.Row) error {
 	if w.group == nil {
 		w.cells = append(w.cells, part.Cells...)
@@ -128,8 +128,7 @@ func (w *wideRow) add(part layout.Row) error {
 	return nil
 }
 
-// groups yields the groups of the row, which is complete. It reports whether that may
-// go on.
+// groups yields the groups of a complete row. It reports whether iteration may continue.
 func (w *wideRow) groups(key []byte, yield func(rowGroup, error) bool) bool {
 	if w.group == nil {
 		return len(w.cells) == 0 || yield(rowGroup{Row: layout.Row{Key: key, Cells: w.cells}}, nil)
