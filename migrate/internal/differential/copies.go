@@ -14,12 +14,12 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// changedAttribute is the attribute by which a copy or a version is made to differ.
+// changedAttribute is the attribute that makes a copy or a version differ.
 const changedAttribute = "differs"
 
-// putCopies writes the copies of the items, which are in the table: as they are, which changes
-// nothing; otherwise, which is refused; and in transactions with a changed version. It returns
-// the items that are in the table afterwards.
+// putCopies writes copies of the items in the table: unchanged copies, which must be no-ops;
+// changed copies, which must be refused; and transactions with a changed version. It returns
+// the items in the table afterwards.
 func (d *trial) putCopies(ctx context.Context, r *report.Report, door *doors.Doors, items []attr.Item) ([]attr.Item, error) {
 	for _, c := range d.withCopies(items) {
 		if !d.derived(c) {
@@ -64,7 +64,7 @@ func (d *trial) putCopies(ctx context.Context, r *report.Report, door *doors.Doo
 	return items, nil
 }
 
-// changed is an item with one attribute changed.
+// changed returns an item with one attribute changed.
 func changed(item attr.Item) attr.Item {
 	other := maps.Clone(item)
 	other[changedAttribute] = attr.String("x" + item[changedAttribute].Str)
@@ -77,8 +77,8 @@ func (d *trial) inRow(item attr.Item, at lens.Location) bool {
 	return err == nil && !own.Derived && own.Rule == at.Rule && string(own.Row) == string(at.Row)
 }
 
-// write puts items in one request, and fails unless they are taken, or refused if taken is
-// false.
+// write puts items in one request. It fails if the endpoint refuses them and taken is true, or
+// accepts them and taken is false.
 func (d *trial) write(ctx context.Context, r *report.Report, door *doors.Doors, taken bool, items ...attr.Item) error {
 	op, request := "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":%s}`, Table, attr.AppendItemJSON(nil, items[0]))
 	if len(items) > 1 {

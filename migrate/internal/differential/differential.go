@@ -33,15 +33,14 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Table is the name, on both sides, of the table that differential
-// runs fill and delete; those of its indexes begin so.
+// Table names the table, on both sides, that differential runs fill and delete. It is also the
+// prefix of their index tables.
 const Table = "_differential"
 
-// Run checks each mapping with migrate.VerifyOptions.Differential items that are
-// drawn from the mapping itself, and those of the source if own is set: the
-// lens alone, rows that the DynamoDB door writes, and rows that the loader
-// writes must all give back the items that went in. An item that the mapping
-// cannot hold must be refused. What fails is shrunk first.
+// Run checks each mapping with migrate.VerifyOptions.Differential items drawn from the mapping
+// itself, and with the source's items if own is set. The mapping alone, the DynamoDB endpoint
+// and the loader must each give back the original items. An item that the mapping cannot hold
+// must be refused. Failing cases are shrunk first.
 func Run(ctx context.Context, r *table.Run, own bool, saved []fixtures.Exchange) error {
 	for _, j := range r.Jobs {
 		before := r.Report.Differences
@@ -53,7 +52,7 @@ func Run(ctx context.Context, r *table.Run, own bool, saved []fixtures.Exchange)
 				return err
 			}
 		}
-		// Of a mapping that does not even hold its items, requests tell nothing new.
+		// If a mapping does not hold its items, requests show nothing new.
 		if (o.Differential > 0 || saved != nil) && r.Report.Differences == before {
 			if err := Requests(ctx, r, j, saved); err != nil {
 				return err
@@ -120,8 +119,7 @@ func differentialOf(ctx context.Context, r *table.Run, j *table.Job, from string
 	})
 }
 
-// Requests runs the requests that a fixture has, and those that are
-// drawn.
+// Requests runs the saved requests of a fixture, and drawn ones.
 func Requests(ctx context.Context, r *table.Run, j *table.Job, saved []fixtures.Exchange) error {
 	const name = "differential requests"
 	why := unfit(j.Mapping.Spec())
@@ -161,19 +159,18 @@ func Requests(ctx context.Context, r *table.Run, j *table.Job, saved []fixtures.
 	return r.Report.Check(name, j.Report.Target, func() (string, error) { return d.requests(ctx, r.Report, j.Options) })
 }
 
-// unfit says why items alone tell nothing of a mapping; "" if they do.
+// unfit returns why items alone cannot test a mapping; "" if they can.
 func unfit(spec *mapfile.Spec) string {
 	switch {
 	case spec == nil:
-		return "the mapping has no file that could be changed for other tables"
+		return "the mapping has no file to adapt to other tables"
 	case keepsCopies(spec) && losesValues(spec):
 		return "the mapping keeps copies of items and accepts losses: the copy of an item that loses something is not a copy of it"
 	}
 	return ""
 }
 
-// losesValues reports whether the mapping accepts that items come back otherwise
-// than they were.
+// losesValues reports whether the mapping accepts that items come back changed.
 func losesValues(spec *mapfile.Spec) bool {
 	return slices.ContainsFunc(spec.AcceptLoss, func(l mapfile.AcceptedLoss) bool {
 		return l.What != mapfile.LossRetention && l.What != mapfile.LossAbsent
@@ -190,14 +187,14 @@ type trial struct {
 	conn    grpc.ClientConnInterface
 	b       *table.Bigtable
 	source  *mapfile.Spec
-	mapping *layout.Mapping // of source, with tables of its own
+	mapping *layout.Mapping // of source, with the trial's own tables
 	options table.Options
 	micros  int64
 	key     func(attr.Item) string
-	refused int // of the items of the last run
+	refused int // items refused in the last run
 	time    trialTime
-	// unserved says why there is no DynamoDB door to the table: its rows are then
-	// the loader's alone.
+	// unserved is the reason why the DynamoDB endpoint cannot serve the table; only the loader
+	// then writes its rows.
 	unserved string
 }
 
@@ -217,13 +214,13 @@ func newTrial(conn grpc.ClientConnInterface, b *table.Bigtable, j *table.Job) (*
 	}, nil
 }
 
-// run tells in what items do not come back: by the lens alone, or else through
-// the door and the loader.
+// run reports the differences of items that come back: from the mapping alone, or else through
+// the endpoint and the loader.
 func (d *trial) run(ctx context.Context, items []attr.Item) (r *report.Report, err error) {
 	r = report.New(d.options.MaxDifferences)
 	d.refused = 0
 	items = slices.DeleteFunc(slices.Clone(items), d.derived)
-	returned := map[string]attr.Item{} // by key, of what the mapping takes
+	returned := map[string]attr.Item{} // by key, items that the mapping accepts
 	for _, item := range items {
 		p, err := d.mapping.Place(item, d.micros)
 		if err != nil {
@@ -254,7 +251,7 @@ func (d *trial) run(ctx context.Context, items []attr.Item) (r *report.Report, e
 	return r, d.load(ctx, r, j)
 }
 
-// job is the job of loading items into the trial's table.
+// job returns the job that loads items into the trial's table.
 func (d *trial) job(ctx context.Context, items []attr.Item) (*table.Job, error) {
 	drawn := source.Of(Table, d.mapping.Key(), time.UnixMicro(d.micros), items)
 	src := &source.Source{Format: "differential", Path: "differential", Tables: []*source.Table{drawn}}
@@ -265,14 +262,14 @@ func (d *trial) job(ctx context.Context, items []attr.Item) (*table.Job, error) 
 	return r.Jobs[0], nil
 }
 
-// apart leaves out items whose row another one has before: a layout that is
-// another tool's may make one item of them.
+// apart drops items whose row an earlier item has: a layout of another tool may merge them into
+// one item.
 func (d *trial) apart(items []attr.Item) []attr.Item {
 	rows := map[string]bool{}
 	return slices.DeleteFunc(slices.Clone(items), func(item attr.Item) bool {
 		at, err := d.mapping.Locate(item)
 		if err != nil {
-			return true // refused, as was counted
+			return true // refused, and counted
 		}
 		taken := rows[string(at.Row)]
 		rows[string(at.Row)] = true
@@ -280,8 +277,8 @@ func (d *trial) apart(items []attr.Item) []attr.Item {
 	})
 }
 
-// withCopies puts in what a source must have and a writer must not write: the
-// copies of other items.
+// withCopies adds the copies of other items, which a source must have and a writer must not
+// write.
 func (d *trial) withCopies(items []attr.Item) []attr.Item {
 	rows := map[string]layout.Row{}
 	for _, item := range items {
@@ -293,14 +290,14 @@ func (d *trial) withCopies(items []attr.Item) []attr.Item {
 	for _, key := range slices.Sorted(maps.Keys(rows)) {
 		all, err := d.mapping.Items(golden.Canonical(rows[key]))
 		if err != nil {
-			continue // items that cannot be in one row together: the loader tells them
+			continue // items that cannot share a row: the loader reports them
 		}
 		source = append(source, slices.DeleteFunc(all, func(item attr.Item) bool { return !d.derived(item) })...)
 	}
 	return source
 }
 
-// items gives the items of a row back.
+// items returns the items of a row.
 func (d *trial) items(row layout.Row) ([]attr.Item, error) {
 	if d.options.Inverse != nil {
 		return d.options.Inverse(d.mapping, row)
@@ -349,7 +346,7 @@ func (d *trial) compareItems(r *report.Report, items []attr.Item, rows []layout.
 	}
 }
 
-// located puts the rule and the row of an item into a failure.
+// located adds the rule and the row of an item to a failure.
 func (d *trial) located(f report.Failure, item attr.Item) report.Failure {
 	at, err := d.mapping.Locate(item)
 	if err != nil {
@@ -366,8 +363,8 @@ func (d *trial) derived(item attr.Item) bool {
 	return err == nil && at.Derived
 }
 
-// withDoors runs do with the DynamoDB door on the trial's table, and deletes
-// the table. now is the door's clock.
+// withDoors runs do with the DynamoDB endpoint on the trial's table, and deletes the table. now
+// is the endpoint's clock.
 func (d *trial) withDoors(ctx context.Context, r *report.Report, j *table.Job, now func() time.Time, do func(*doors.Doors, *facade.Server) error) (err error) {
 	o := d.options
 	o.Now = now
@@ -375,7 +372,7 @@ func (d *trial) withDoors(ctx context.Context, r *report.Report, j *table.Job, n
 	if err != nil {
 		return err
 	}
-	defer func() { _ = server.Close() }() // it holds nothing that is not in the tables
+	defer func() { _ = server.Close() }() // its state is in the tables
 	door := doors.Open(d.b, server, j, r)
 	defer func() {
 		_, deleted := door.Call(context.WithoutCancel(ctx), "DeleteTable", fmt.Appendf(nil, `{"TableName":%q}`, Table))
@@ -384,8 +381,8 @@ func (d *trial) withDoors(ctx context.Context, r *report.Report, j *table.Job, n
 	return do(door, server)
 }
 
-// put puts all items through the door, and reads the rows. returned are the items
-// that the mapping takes, by key, as they come back.
+// put puts all items through the endpoint, and reads the rows. returned are the items that the
+// mapping accepts, by key, as they come back.
 func (d *trial) put(ctx context.Context, r *report.Report, j *table.Job, items []attr.Item, returned map[string]attr.Item) error {
 	return d.withDoors(ctx, r, j, d.options.Now, func(door *doors.Doors, _ *facade.Server) error {
 		var put []attr.Item
@@ -431,12 +428,12 @@ func (d *trial) put(ctx context.Context, r *report.Report, j *table.Job, items [
 	})
 }
 
-// maxIndexKeyBytes are what a partition and a sort key of an index may have.
+// maxIndexKeyBytes are the size limits of the partition and sort key of an index.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 var maxIndexKeyBytes = [2]int{2048, 1024}
 
-// mayRefuse reports whether the door has a reason of its own to refuse an item
-// that the mapping takes: its place is another's, or it is no entry of an index.
+// mayRefuse reports whether the endpoint may refuse an item that the mapping accepts: another
+// item has its place, or it cannot be an index entry.
 func (d *trial) mayRefuse(item attr.Item, refused *doors.Refusal) bool {
 	for _, g := range d.mapping.Spec().Source.GSIs {
 		for i, k := range g.Key.Attrs() {
@@ -461,8 +458,7 @@ func (d *trial) loadUnserved(ctx context.Context, r *report.Report, j *table.Job
 	return err
 }
 
-// load loads the items, compares the rows with them, and reads them through
-// the door.
+// load loads the items, compares the rows with them, and reads them through the endpoint.
 func (d *trial) load(ctx context.Context, r *report.Report, j *table.Job) error {
 	if err := load.Afresh(ctx, d.b, j); err != nil {
 		return err
@@ -498,13 +494,13 @@ func (d *trial) load(ctx context.Context, r *report.Report, j *table.Job) error 
 	})
 }
 
-// raw is JSON that is JSON already.
+// raw is JSON text that is marshaled as it is.
 type raw string
 
 // MarshalJSON returns the text.
 func (t raw) MarshalJSON() ([]byte, error) { return []byte(t), nil }
 
-// ask sends a read, which must answer with the items in order of sort key.
+// ask sends a read, whose answer must have the items in order of sort key.
 func (d *trial) ask(ctx context.Context, r *report.Report, door *doors.Doors, want []attr.Item, op string, request map[string]any) error {
 	request["ConsistentRead"] = true
 	got, err := door.DynamoDB(ctx, &fixtures.Request{Op: op, Request: request}, false)

@@ -1,8 +1,8 @@
 // Package differential draws items and requests from a mapping itself and runs them through
 // the mapping, the DynamoDB endpoint and the loader: every item must come back or be
-// rejected, and requests are answered as a naive DynamoDB does.
+// rejected, and each request must have the answer of a naive DynamoDB.
 //
-// What it promises: the same seed draws the same; a failing case is made smaller before it
+// What it promises: the same seed draws the same; a failing case is shrunk before it
 // is reported, and saved as a fixture if a folder is given; its own tables are deleted.
 //
 // What it does not do: it does not touch the tables of the run.

@@ -10,20 +10,20 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 )
 
-// requestDrawer draws requests of the items of a pool: their keys, and values
-// that their attributes have, now and then those of others.
+// requestDrawer draws requests for the items of a pool: their keys and values, and sometimes
+// those of other items.
 type requestDrawer struct {
 	*rand.Rand
 	indexes []ddbmodel.Index
 	table   *ddbmodel.Table
 	pool    []ddbmodel.Item
-	names   []string // of the attributes that are no key of the table
+	names   []string // attributes outside the table's key
 	values  map[string][]ddbmodel.Value
 	all     []ddbmodel.Value
 	passes  bool // time passes between requests
 }
 
-// newRequestDrawer draws requests of the items of db.
+// newRequestDrawer returns a drawer of requests for the items of db.
 func newRequestDrawer(r *rand.Rand, db *naive) *requestDrawer {
 	w := &requestDrawer{Rand: r, indexes: db.indexes, table: db.table, pool: db.table.Items(), values: map[string][]ddbmodel.Value{}}
 	for _, item := range w.pool {
@@ -43,7 +43,7 @@ func (w *requestDrawer) isKey(key []ddbmodel.KeyAttribute, name string) bool {
 
 func oneOf[T any](w *requestDrawer, from ...T) T { return from[w.IntN(len(from))] }
 
-// one reports true once in n times.
+// one returns true once in n times.
 func (w *requestDrawer) one(n int) bool { return w.IntN(n) == 0 }
 
 // step draws a request.
@@ -105,8 +105,7 @@ func (w *requestDrawer) batchWrite() ddbmodel.BatchWrite {
 // key draws the key of an item of the pool.
 func (w *requestDrawer) key() ddbmodel.Item { return w.table.KeyOf(oneOf(w, w.pool...)) }
 
-// value draws a value that the attribute may have, now and then one of another
-// attribute.
+// value draws a plausible value of the attribute, sometimes a value of another attribute.
 func (w *requestDrawer) value(name string) ddbmodel.Value {
 	if there := w.values[name]; len(there) > 0 && !w.one(6) {
 		return oneOf(w, there...)
@@ -114,8 +113,7 @@ func (w *requestDrawer) value(name string) ddbmodel.Value {
 	return oneOf(w, w.all...)
 }
 
-// ofType draws a value of one of some types; the first is what there is if there
-// are none.
+// ofType draws a value of one of some types, or otherwise if none exists.
 func (w *requestDrawer) ofType(otherwise ddbmodel.Value, kinds ...string) ddbmodel.Value {
 	fit := slices.DeleteFunc(slices.Clone(w.all), func(v ddbmodel.Value) bool { return !slices.Contains(kinds, v.Type) })
 	if len(fit) == 0 {
@@ -124,7 +122,7 @@ func (w *requestDrawer) ofType(otherwise ddbmodel.Value, kinds ...string) ddbmod
 	return oneOf(w, fit...)
 }
 
-// item draws an item of the pool, with an attribute changed or taken out.
+// item draws an item of the pool, with an attribute changed or removed.
 func (w *requestDrawer) item() ddbmodel.Item {
 	item := maps.Clone(oneOf(w, w.pool...))
 	if len(w.names) == 0 {
@@ -140,7 +138,7 @@ func (w *requestDrawer) item() ddbmodel.Item {
 	return item
 }
 
-// write draws a write, on its own or in a transaction or batch.
+// write draws a write, alone or in a transaction or batch.
 func (w *requestDrawer) write(alone bool, kinds ...string) ddbmodel.Write {
 	x := ddbmodel.Write{Kind: oneOf(w, kinds...), Table: w.table.Name}
 	if len(w.names) == 0 && x.Kind == "Update" {
@@ -213,16 +211,15 @@ func (w *requestDrawer) clause(name string) ddbmodel.Clause {
 	return ddbmodel.Set{Path: p, Value: literal(oneOf(w, w.all...))}
 }
 
-// isKeyOfIndex reports whether no path can lead into an attribute, since an
-// index has it as a key.
+// isKeyOfIndex reports whether an attribute is an index key, so that no path can lead into it.
 func (w *requestDrawer) isKeyOfIndex(name string) bool {
 	return slices.ContainsFunc(w.table.Indexes, func(x ddbmodel.Index) bool { return w.isKey(x.Key, name) })
 }
 
-// inside draws a step into a document that the attribute may have.
+// inside draws a path step into a document that the attribute may have.
 func (w *requestDrawer) inside(name string) ddbmodel.Step {
 	for _, v := range w.values[name] {
-		names := slices.DeleteFunc(slices.Sorted(maps.Keys(v.Map)), func(name string) bool { return name == "" }) // no expression can say ""
+		names := slices.DeleteFunc(slices.Sorted(maps.Keys(v.Map)), func(name string) bool { return name == "" }) // an expression cannot contain ""
 		if len(names) > 0 && !w.one(3) {
 			return ddbmodel.Step{Name: oneOf(w, names...)}
 		}
@@ -233,7 +230,7 @@ func (w *requestDrawer) inside(name string) ddbmodel.Step {
 	return ddbmodel.Step{IsIndex: true, Index: w.IntN(3)}
 }
 
-// paths draws what a read projects, nil for all.
+// paths draws the projection of a read, nil for all.
 func (w *requestDrawer) paths(names []string) []ddbmodel.Path {
 	if len(names) == 0 || !w.one(3) {
 		return nil
@@ -287,7 +284,7 @@ func (w *requestDrawer) reading() step {
 			names = x.NonKey
 		}
 	}
-	// A filter of a Query speaks of no key.
+	// A filter of a Query cannot use key attributes.
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return w.isKey(key, name) })
 	s := step{limit: oneOf(w, 0, 0, 1, 2, 3)}
 	if hashes := w.keyValues(key[0]); len(hashes) > 0 && !w.one(4) {
@@ -306,12 +303,12 @@ func (w *requestDrawer) reading() step {
 	return s
 }
 
-// keyValues are what a key attribute may be asked for.
+// keyValues returns values to query a key attribute by.
 func (w *requestDrawer) keyValues(a ddbmodel.KeyAttribute) []ddbmodel.Value {
 	return slices.DeleteFunc(slices.Clone(w.values[a.Name]), func(v ddbmodel.Value) bool { return v.Type != a.Type || v.Type != "N" && v.Text == "" })
 }
 
-// between draws a condition on a sort key; nil where it has no values.
+// between draws a condition on a sort key; nil if it has no values.
 func (w *requestDrawer) between(a ddbmodel.KeyAttribute) *ddbmodel.RangeCondition {
 	values := w.keyValues(a)
 	if len(values) == 0 {

@@ -31,16 +31,16 @@ import (
 
 // The shape of a differential run of requests.
 const (
-	requestsOfRun = 40 // then another table is filled
+	requestsOfRun = 40 // before another table is filled
 	itemsOfRun    = 12
-	drawnOfRun    = 100 // of which the mapping takes some
+	drawnOfRun    = 100 // the mapping accepts some of them
 )
 
-// isReading tells a request that is answered by pages.
+// isReading reports whether the answer of a request comes in pages.
 func isReading(x fixtures.Exchange) bool { return x.Op == "Query" || x.Op == "Scan" }
 
-// step is a request before it is known what DynamoDB answers: an operation,
-// or a reading; or time that passes.
+// step is a request before DynamoDB's answer is known: an operation, a reading, or the passing
+// of time.
 type step struct {
 	op              ddbmodel.Operation
 	reading         ddbmodel.Reading
@@ -48,8 +48,8 @@ type step struct {
 	passes          time.Duration
 }
 
-// unfitForRequests says why the naive DynamoDB cannot stand beside a mapping;
-// "" if it can.
+// unfitForRequests returns why a mapping cannot be compared with the naive DynamoDB; "" if it
+// can.
 func unfitForRequests(m *layout.Mapping) string {
 	if why := doors.Unserved(m); why != "" {
 		return why
@@ -58,21 +58,21 @@ func unfitForRequests(m *layout.Mapping) string {
 		return "the mapping keeps copies of items, which DynamoDB does not"
 	}
 	if ttl := m.Spec().Source.TTL; ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute {
-		return "the mapping hides items whose time has come, which DynamoDB may or may not"
+		return "the mapping hides expired items, which DynamoDB may or may not return"
 	}
 	return ""
 }
 
-// requests runs random requests of items that are drawn from the mapping
-// through the DynamoDB door and through a naive DynamoDB: answers and refusals
-// must be the same, and in the end the rows must give back the items.
+// requests runs random requests for drawn items through the DynamoDB endpoint and a naive
+// DynamoDB. Answers and refusals must be the same, and in the end the rows must give back the
+// items.
 func (d *trial) requests(ctx context.Context, r *report.Report, o table.Options) (detail string, err error) {
 	rnd := rand.New(rand.NewPCG(o.Seed, 1))
 	done, ticks := 0, 0
 	for done < o.Differential {
 		items := d.fitting(d.mapping.Generate(rnd, drawnOfRun), itemsOfRun)
 		if len(items) == 0 {
-			break // the mapping takes next to nothing
+			break // the mapping accepts hardly any item
 		}
 		items = d.timely(rnd, items)
 		w := newRequestDrawer(rnd, d.model(items))
@@ -100,7 +100,7 @@ func (d *trial) requests(ctx context.Context, r *report.Report, o table.Options)
 	return detail, nil
 }
 
-// leastRequests shrinks what fails, saves it and tells it.
+// leastRequests shrinks a failing run, saves it and reports it.
 func (d *trial) leastRequests(ctx context.Context, r *report.Report, start []attr.Item, steps []step, kind report.Kind, o table.Options) (string, error) {
 	runs := 0
 	fails := func(start []attr.Item, steps []step) (bool, error) {
@@ -114,7 +114,7 @@ func (d *trial) leastRequests(ctx context.Context, r *report.Report, start []att
 	if err != nil {
 		return "", err
 	}
-	// A fixture without items proves nothing: one stays.
+	// A fixture without items proves nothing: keep one.
 	start, err = fewer(start, 1, func(start []attr.Item) (bool, error) { return fails(start, steps) })
 	if err != nil {
 		return "", err
@@ -156,14 +156,13 @@ func (d *trial) leastRequests(ctx context.Context, r *report.Report, start []att
 	return detail, nil
 }
 
-// runSteps asks the naive DynamoDB, then the door.
+// runSteps runs the naive DynamoDB, then the endpoint.
 func (d *trial) runSteps(ctx context.Context, start []attr.Item, steps []step) (*report.Report, error) {
 	r := report.New(d.options.MaxDifferences)
 	return r, d.replay(ctx, r, start, d.exchanges(start, steps))
 }
 
-// fitting are the first items, at most most, that a table can hold beside each
-// other.
+// fitting returns the first items, at most most, that fit in one table together.
 func (d *trial) fitting(items []attr.Item, most int) []attr.Item {
 	db := d.model(nil)
 	return slices.DeleteFunc(slices.Clone(items), func(item attr.Item) bool {
@@ -182,7 +181,7 @@ func (d *trial) fitting(items []attr.Item, most int) []attr.Item {
 	})
 }
 
-// naive is a naive DynamoDB with one table, of which some indexes can be read.
+// naive is a naive DynamoDB with one table and its readable indexes.
 type naive struct {
 	ddbmodel.DB
 	table   *ddbmodel.Table
@@ -190,8 +189,8 @@ type naive struct {
 	passed  time.Duration // since the start
 }
 
-// model is a naive DynamoDB with the trial's table, which refuses what the
-// mapping cannot hold and loses what the mapping accepts to lose.
+// model returns a naive DynamoDB with the trial's table. It refuses items that the mapping
+// cannot hold, and loses values as the mapping accepts.
 func (d *trial) model(items []attr.Item) *naive {
 	key := func(k lens.KeySchema) (all []ddbmodel.KeyAttribute) {
 		for _, a := range k.Attrs() {
@@ -238,8 +237,8 @@ func (d *trial) model(items []attr.Item) *naive {
 			index.Projection, index.NonKey = "INCLUDE", def.Include
 		}
 		defined.Indexes = append(defined.Indexes, index)
-		// Of other indexes, whose authors know better, entries may meet. Those of a
-		// row that garbage collection takes stay.
+		// In other indexes, entries may meet; their authors answer for that. Entries of a
+		// garbage-collected row remain.
 		if x.Distinct() && !d.time.takesVersions(d.mapping) {
 			readable = append(readable, index)
 		}
@@ -262,8 +261,8 @@ func (d *trial) model(items []attr.Item) *naive {
 	return db
 }
 
-// exchanges are the requests with what the naive DynamoDB answers; at last all
-// is read.
+// exchanges returns the requests with the answers of the naive DynamoDB; the last one reads
+// everything.
 func (d *trial) exchanges(start []attr.Item, steps []step) []fixtures.Exchange {
 	db := d.model(start)
 	for _, x := range db.indexes {
@@ -303,7 +302,7 @@ func (d *trial) exchanges(start []attr.Item, steps []step) []fixtures.Exchange {
 	return all
 }
 
-// expect says what a reading gives.
+// expect sets the expected answer of a reading.
 func expect(x *fixtures.Exchange, db *naive, reading ddbmodel.Reading) {
 	found := db.Read(reading, nil)
 	x.Scanned = found.Scanned
@@ -317,8 +316,8 @@ func expect(x *fixtures.Exchange, db *naive, reading ddbmodel.Reading) {
 	}
 }
 
-// replay sends requests to the door on a table of the items, and compares its
-// answers and, in the end, the rows. The last request is a Scan of all items.
+// replay sends requests to the endpoint with a table of the items, and compares its answers
+// and, in the end, the rows. The last request is a Scan of all items.
 func (d *trial) replay(ctx context.Context, r *report.Report, start []attr.Item, exchanges []fixtures.Exchange) error {
 	j, err := d.job(ctx, start)
 	if err != nil {
@@ -367,8 +366,8 @@ func (d *trial) replay(ctx context.Context, r *report.Report, start []attr.Item,
 	})
 }
 
-// compareRows checks that the rows give back the items of an exchange that has all
-// of them; none of another.
+// compareRows checks that the rows give back the items of an exchange that lists all of them;
+// it ignores other exchanges.
 func (d *trial) compareRows(ctx context.Context, r *report.Report, all fixtures.Exchange) error {
 	var items []attr.Item
 	if all.Op == "Scan" || isTick(all) {
@@ -391,8 +390,7 @@ func (d *trial) compareRows(ctx context.Context, r *report.Report, all fixtures.
 	return nil
 }
 
-// exchange makes a request, and returns texts of the answer that is wanted and
-// of the one that came.
+// exchange sends a request, and returns the expected and the actual answer as texts.
 func exchange(ctx context.Context, d *doors.Doors, x fixtures.Exchange) (want, got string, err error) {
 	want = string(x.Answer)
 	if len(x.Errors) > 0 {
@@ -418,8 +416,7 @@ func exchange(ctx context.Context, d *doors.Doors, x fixtures.Exchange) (want, g
 	return want, got, err
 }
 
-// readExchange reads all pages, of all segments, and puts the items of a group
-// in the order of their texts.
+// readExchange reads all pages of all segments, and sorts the items of a group by their texts.
 func readExchange(ctx context.Context, d *doors.Doors, x fixtures.Exchange) (string, error) {
 	var request map[string]any
 	if err := json.Unmarshal(x.Request, &request); err != nil {
@@ -470,8 +467,7 @@ func readExchange(ctx context.Context, d *doors.Doors, x fixtures.Exchange) (str
 	return fmt.Sprintf("%d scanned: %s", scanned, strings.Join(items, ", ")), nil
 }
 
-// canonicalAnswer is an answer with what has no order in the order that the
-// naive DynamoDB gives it.
+// canonicalAnswer returns an answer whose unordered parts have the order of the naive DynamoDB.
 func canonicalAnswer(op string, answer []byte) (string, error) {
 	text, err := ddbmodel.Canonical(answer)
 	if err != nil || op != "BatchGetItem" {
@@ -490,7 +486,7 @@ func canonicalAnswer(op string, answer []byte) (string, error) {
 	return ddbmodel.Text(content), nil
 }
 
-// modelItem is an item as the naive DynamoDB has it.
+// modelItem converts an item for the naive DynamoDB.
 func modelItem(item attr.Item) ddbmodel.Item {
 	out := ddbmodel.Item{}
 	for name, v := range item {

@@ -16,8 +16,8 @@ import (
 // regressionItems is the source of a saved fixture.
 const regressionItems = "items.jsonl"
 
-// saveRegression writes items that failed, with their mapping, as a fixture
-// directory below dir, which Verify runs through the same differential check.
+// saveRegression writes failing items and their mapping as a fixture directory below dir.
+// Verify runs it through the same differential check.
 func saveRegression(dir, name string, spec *mapfile.Spec, items []attr.Item, requests []fixtures.Exchange) (string, error) {
 	dir = filepath.Join(dir, name)
 	files := map[string][]byte{}

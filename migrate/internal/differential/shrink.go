@@ -11,11 +11,11 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// maxShrinkRuns bounds how often a failing set is run to make it smaller.
+// maxShrinkRuns bounds the runs that shrink a failing set.
 const maxShrinkRuns = 500
 
-// shrink makes a failing set smaller as long as it fails in the same way: fewer
-// items, then fewer attributes, then shorter values.
+// shrink makes a failing set smaller while it fails in the same way: fewer items, then fewer
+// attributes, then shorter values.
 func (d *trial) shrink(ctx context.Context, items []attr.Item, kind report.Kind) ([]attr.Item, error) {
 	runs := 0
 	fails := func(items []attr.Item) (bool, error) {
@@ -49,8 +49,7 @@ func (d *trial) shrink(ctx context.Context, items []attr.Item, kind report.Kind)
 	return items, nil
 }
 
-// fewer leaves out of a list what is not needed for it to fail, down to least
-// elements.
+// fewer removes elements from a list while it still fails, down to least elements.
 func fewer[T any](list []T, least int, fails func([]T) (bool, error)) ([]T, error) {
 	for part := max(1, len(list)/2); part > 0; part /= 2 {
 		for at := 0; at < len(list) && len(list) > least; {
@@ -69,7 +68,7 @@ func fewer[T any](list []T, least int, fails func([]T) (bool, error)) ([]T, erro
 	return list, nil
 }
 
-// smaller are the items that are one step smaller than item.
+// smaller returns the items that are one step smaller than item.
 func (d *trial) smaller(item attr.Item) iter.Seq[attr.Item] {
 	isKey := d.mapping.Key().IsKey
 	return func(yield func(attr.Item) bool) {
@@ -99,7 +98,7 @@ func (d *trial) smaller(item attr.Item) iter.Seq[attr.Item] {
 	}
 }
 
-// smallerValues are the values of the same type that are one step smaller.
+// smallerValues returns the values of the same type that are one step smaller.
 func smallerValues(v attr.Value) iter.Seq[attr.Value] {
 	return func(yield func(attr.Value) bool) {
 		switch v.Type {

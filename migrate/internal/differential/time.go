@@ -26,32 +26,31 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// tickOp is the Op of an exchange in which time passes: items expire, garbage is
-// collected, and what is left is read.
+// tickOp is the Op of an exchange in which time passes: items expire, garbage is collected, and
+// the rest is read.
 const tickOp = "Tick"
 
 // tickRequest is the request of such an exchange.
 type tickRequest struct {
-	From    time.Time // before it, by the clock of the door
+	From    time.Time // the start, by the clock of the endpoint
 	Seconds int64
 }
 
 func isTick(x fixtures.Exchange) bool { return x.Op == tickOp }
 
-// scanAfter is the reading of what a tick leaves.
+// scanAfter returns the reading after a tick.
 func scanAfter(x fixtures.Exchange) fixtures.Exchange {
 	x.Op, x.Request = "Scan", jsontext.Value(fmt.Sprintf(`{"TableName":%q,"ConsistentRead":true}`, Table))
 	return x
 }
 
-// trialTime is how time passes in a trial. It passes only where garbage collection
-// can be run, and so on a Bigtable of its own: a door that lets items expire would
-// do so with those of others.
+// trialTime controls the time of a trial. Time passes only if garbage collection can be run,
+// and so only on a private Bigtable: an expiring endpoint would also delete items of others.
 type trialTime struct {
 	start     time.Time
 	runGC     func(context.Context) error // nil: no time passes
-	collects  bool                        // it is run: no rule goes by the Bigtable's own clock
-	attribute string                      // that items expire by, "" for none
+	collects  bool                        // runGC is used: no rule depends on the Bigtable's own clock
+	attribute string                      // by which items expire, or ""
 }
 
 func newTrialTime(m *layout.Mapping, o table.Options) trialTime {
@@ -68,8 +67,8 @@ func newTrialTime(m *layout.Mapping, o table.Options) trialTime {
 
 func (t trialTime) passes() bool { return t.runGC != nil }
 
-// takesVersions reports whether garbage collection may take versions of a column
-// that are items.
+// takesVersions reports whether garbage collection may remove versions of a column that are
+// items.
 func (t trialTime) takesVersions(m *layout.Mapping) bool {
 	spec := m.Spec()
 	return t.passes() && t.collects && slices.ContainsFunc(spec.Rules, func(r mapfile.Rule) bool {
@@ -80,8 +79,8 @@ func (t trialTime) takesVersions(m *layout.Mapping) bool {
 	})
 }
 
-// timely are items of which some expire during a run, and some are versions of one,
-// as far as the mapping takes them then.
+// timely returns items some of which expire during a run, and some of which are versions of one
+// column. It includes only items that the mapping accepts then.
 func (d *trial) timely(r *rand.Rand, items []attr.Item) []attr.Item {
 	if !d.time.passes() {
 		return items
@@ -108,12 +107,11 @@ func (d *trial) timely(r *rand.Rand, items []attr.Item) []attr.Item {
 	return d.fitting(out, len(out))
 }
 
-// maxDuePolls bounds how often the door is asked whether it knows when its items
-// expire.
+// maxDuePolls bounds the polls for the endpoint's index of expiry times.
 const maxDuePolls = 20_000
 
-// awaitDueTimes waits until the door, which finds out in the background, knows when
-// the items that were loaded expire.
+// awaitDueTimes waits until the endpoint, which indexes in the background, knows the expiry
+// times of the loaded items.
 func (d *trial) awaitDueTimes(ctx context.Context, door *doors.Doors) error {
 	if d.time.attribute == "" {
 		return nil
@@ -138,10 +136,10 @@ func (d *trial) awaitDueTimes(ctx context.Context, door *doors.Doors) error {
 			return err
 		}
 	}
-	return fmt.Errorf("table %s still has TimeToLiveStatus ENABLING after %d questions", Table, maxDuePolls)
+	return fmt.Errorf("table %s still has TimeToLiveStatus ENABLING after %d polls", Table, maxDuePolls)
 }
 
-// pass lets time pass in the naive DynamoDB, and says what is left then.
+// pass lets time pass in the naive DynamoDB, and returns an exchange with the remaining items.
 func (d *trial) pass(db *naive, passed time.Duration) fixtures.Exchange {
 	x := fixtures.Exchange{Op: tickOp, Request: jsontext.Value(ddbmodel.Text(tickRequest{db.Now(), int64(passed / time.Second)}))}
 	db.passed += passed
@@ -153,15 +151,15 @@ func (d *trial) pass(db *naive, passed time.Duration) fixtures.Exchange {
 	return x
 }
 
-// collect takes from a naive DynamoDB the items, or the parts of them, that are
-// versions which garbage collection takes.
+// collect removes from a naive DynamoDB the items, or parts of them, that are garbage-collected
+// versions.
 func (d *trial) collect(db *naive) {
 	k := table.NewRetention(d.mapping.Families(), nil)
 	rows, of := map[string]layout.Row{}, map[string][]ddbmodel.Item{}
 	for _, item := range db.table.Items() {
 		it, err := attr.UnmarshalItem([]byte(ddbmodel.Text(item)))
 		if err != nil {
-			continue // cannot be: it was one
+			continue // cannot happen: it was one
 		}
 		if p, err := d.mapping.Place(it, d.micros); err == nil {
 			key := string(p.Row)
@@ -180,7 +178,7 @@ func (d *trial) collect(db *naive) {
 		}
 		left, err := d.mapping.Items(layout.Row{Key: row.Key, Cells: kept})
 		if err != nil {
-			continue // the rows cannot be read either, which is told
+			continue // the rows cannot be read either, which is reported
 		}
 		for _, item := range left {
 			it := modelItem(item)
@@ -189,12 +187,12 @@ func (d *trial) collect(db *naive) {
 	}
 }
 
-// trialClock is the clock of a door. It stands between ticks.
+// trialClock is the clock of an endpoint. It stops between ticks.
 type trialClock struct{ at atomic.Int64 } // seconds since 1970
 
 func (c *trialClock) now() time.Time { return time.Unix(c.at.Load(), 0).UTC() }
 
-// clockOf is the clock of a door for exchanges with ticks, nil for others.
+// clockOf returns the clock for exchanges with ticks, nil for others.
 func clockOf(exchanges []fixtures.Exchange) (*trialClock, error) {
 	i := slices.IndexFunc(exchanges, isTick)
 	if i < 0 {
@@ -216,8 +214,7 @@ func tickOf(x fixtures.Exchange) (t tickRequest, err error) {
 	return t, nil
 }
 
-// tick lets time pass behind the door: what has expired goes, and then what garbage
-// collection takes.
+// tick lets time pass for the endpoint: expired items are deleted, then garbage is collected.
 func (d *trial) tick(ctx context.Context, server *facade.Server, clock *trialClock, x fixtures.Exchange) error {
 	t, err := tickOf(x)
 	if err != nil {
