@@ -23,15 +23,15 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// mismatch is how an answer differs from what is expected.
+// mismatch is the difference of an answer from the expected one.
 type mismatch struct {
-	item      attr.Item // that differs; nil where it is none
-	column    string    // the attribute, where it is one
+	item      attr.Item // the differing item, or nil
+	column    string    // the differing attribute, or ""
 	want, got string
 	detail    string
 }
 
-// judge says what is wrong with the answer of a door; a refusal is an answer.
+// judge returns the mismatch of an endpoint's answer; a refusal is an answer.
 func (r *patternRun) judge(items []attr.Item, err error) (*mismatch, error) {
 	if m := refusedAnswer(err); m != nil {
 		if r.known {
@@ -45,15 +45,14 @@ func (r *patternRun) judge(items []attr.Item, err error) (*mismatch, error) {
 	return r.compare(items), nil
 }
 
-// compare compares an answer with the items that are listed, or else with the
-// first answer; nil says that they are the same.
+// compare compares an answer with the listed items, or else with the first answer; nil means
+// equal.
 func (r *patternRun) compare(got []attr.Item) *mismatch {
 	got = slices.DeleteFunc(got, r.J.Failed)
 	if r.known {
 		return r.differs(r.p, r.want, got)
 	}
-	// Nobody knows whether items that have failed, and those they met, would be in
-	// the answer.
+	// It is unknown whether failed items, and the items they met, would be in the answer.
 	if n := r.p.Expect.Count; n != nil && (len(got) > *n || int64(*n-len(got)) > 2*r.J.Report.LeftOut) {
 		return otherCount(*n, len(got))
 	}
@@ -61,8 +60,8 @@ func (r *patternRun) compare(got []attr.Item) *mismatch {
 	return nil
 }
 
-// refusedAnswer is the mismatch of a door that answers, for good, with an error:
-// it is there, and gives something else than items. It is nil for other errors.
+// refusedAnswer is the mismatch of a permanent error: the endpoint works, but returns no items.
+// It is nil for other errors.
 func refusedAnswer(err error) *mismatch {
 	var refused *Refusal
 	if errors.As(err, &refused) {
@@ -75,7 +74,7 @@ func refusedAnswer(err error) *mismatch {
 	return nil
 }
 
-// expected is the list of items that the pattern asks for.
+// expected returns the items that the pattern expects.
 func (d *Doors) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, error) {
 	invalid := func(err error, format string, args ...any) error {
 		return source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, err, format, args...)
@@ -114,13 +113,13 @@ func (d *Doors) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, 
 				}
 				placed, err := d.J.Mapping.Place(e.Item, d.J.Micros)
 				if err != nil {
-					return nil, invalid(err, "expect.keys[%d] %q is an item that the mapping refuses", i, p.Expect.Keys[i])
+					return nil, invalid(err, "expect.keys[%d] %q: the mapping refuses this item", i, p.Expect.Keys[i])
 				}
 				want[i], _ = d.J.Mapping.Returned(e.Item, placed)
 			}
 		}
 		if i := slices.IndexFunc(want, func(item attr.Item) bool { return item == nil }); i >= 0 {
-			return nil, invalid(nil, "expect.keys[%d] %q is not an item of the source", i, p.Expect.Keys[i])
+			return nil, invalid(nil, "expect.keys[%d] %q: the source has no such item", i, p.Expect.Keys[i])
 		}
 	}
 	if c := p.Expect.Count; c != nil && p.Expect.Lists() && *c != len(want) && !p.Missing {
@@ -129,11 +128,11 @@ func (d *Doors) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, 
 	return slices.DeleteFunc(want, d.J.Failed), ctx.Err()
 }
 
-// The steps in which an eventual answer is waited for.
+// The interval of retries while an eventual answer is pending.
 const eventualStep = 20 * time.Millisecond
 
-// eventually asks until the answer is right, or the pattern's lag is over; wrong
-// is what is wrong with the last answer, nil for nothing.
+// eventually repeats a request until the answer is right, or the pattern's lag is over. wrong
+// is the mismatch of the last answer, or nil.
 func (d *Doors) eventually(ctx context.Context, p fixtures.Pattern, ask func() (wrong *mismatch, err error)) (wrong *mismatch, err error) {
 	for waited := time.Duration(0); ; waited += eventualStep {
 		if wrong, err = ask(); wrong == nil || err != nil || waited >= p.Lag || d.J.Options.Sleep == nil {
@@ -150,7 +149,7 @@ func otherCount(want, got int) *mismatch {
 	return &mismatch{want: phrase.Counted(int64(want), "item"), got: phrase.Counted(int64(got), "item"), detail: "another number of items"}
 }
 
-// differs says in what an answer differs from the expectation; nil for nothing.
+// differs returns the mismatch of an answer, or nil.
 func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *mismatch {
 	if p.Equal.As == "count" {
 		if len(want) != len(got) {
@@ -158,7 +157,7 @@ func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *mismatch {
 		}
 		return nil
 	}
-	// compared is what counts of the items, in order.
+	// compared returns the compared part of the items, in order.
 	compared := func(items []attr.Item) []attr.Item {
 		out := make([]attr.Item, len(items))
 		for i, item := range items {
@@ -190,8 +189,8 @@ func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *mismatch {
 	return nil
 }
 
-// otherItem is the mismatch of an item that stands where another is expected: of
-// an attribute, where only one differs.
+// otherItem is the mismatch of an item that is not the expected one. It names the attribute if
+// only one differs.
 func (d *Doors) otherItem(want, got attr.Item, place string) *mismatch {
 	if d.J.KeyJSON(want) == d.J.KeyJSON(got) {
 		var found []*mismatch
@@ -205,7 +204,7 @@ func (d *Doors) otherItem(want, got attr.Item, place string) *mismatch {
 	return &mismatch{item: want, want: phrase.Clip(itemText(want)), got: phrase.Clip(itemText(got)), detail: place + " is another"}
 }
 
-// isKey reports whether an attribute is of the table's key.
+// isKey reports whether an attribute is part of the table's key.
 func (d *Doors) isKey(name string) bool {
 	key := d.J.Mapping.Key()
 	return name == key.Hash.Name || name == key.Range.Name && name != ""
@@ -213,9 +212,9 @@ func (d *Doors) isKey(name string) bool {
 
 func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, item)) }
 
-// merge puts the items of several requests or ranges into the order that one
-// query would give: that of the sort key, of the index that is asked or of the
-// table. Items with one sort key come in the order of their other keys.
+// merge sorts the items of several requests or ranges as one query would: by the sort key of
+// the index that is read, or of the table. Items with the same sort key are in order of their
+// other keys.
 func (d *Doors) merge(items []attr.Item, asked func(x *secondary.Index) bool, descending bool) {
 	table := d.J.Mapping.Key()
 	keys := []lens.KeyAttr{table.Range, table.Hash}

@@ -35,15 +35,15 @@ type Doors struct {
 	J      *table.Job
 	client *http.Client
 	report *report.Report
-	oracle *oracle // nil for none
+	oracle *oracle // or nil
 }
 
-// Open opens both doors on the table of a job.
+// Open opens both endpoints on the table of a job.
 func Open(b *table.Bigtable, server *facade.Server, j *table.Job, r *report.Report) *Doors {
 	return &Doors{b: b, J: j, client: &http.Client{Transport: server.RoundTripper()}, report: r}
 }
 
-// restore loads the table afresh.
+// restore loads the table again.
 func (d *Doors) restore(ctx context.Context) error {
 	tables := []string{d.J.Report.Target}
 	for _, x := range d.J.Indexes {
@@ -58,7 +58,7 @@ func (d *Doors) restore(ctx context.Context) error {
 	return load.Afresh(ctx, d.b, d.J)
 }
 
-// Refusal is an error answer of the DynamoDB door.
+// Refusal is an error answer of the DynamoDB endpoint.
 type Refusal struct {
 	Status int
 	Body   string
@@ -66,7 +66,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return fmt.Sprintf("HTTP %d: %s", r.Status, phrase.Clip(r.Body)) }
 
-// Code is the name of the error: ValidationException.
+// Code returns the name of the error: ValidationException.
 func (r *Refusal) Code() string {
 	var body struct {
 		Type string `json:"__type"`
@@ -77,12 +77,12 @@ func (r *Refusal) Code() string {
 	return body.Type[strings.LastIndexByte(body.Type, '#')+1:]
 }
 
-// maxAnswerBytes bounds one answer of the DynamoDB endpoint: 16 MB is BatchGetItem's
-// limit, in JSON it may take several times that.
+// maxAnswerBytes bounds one answer of the DynamoDB endpoint. BatchGetItem returns up to 16 MB,
+// which can be several times that in JSON.
 const maxAnswerBytes = 256 << 20
 
-// DynamoDB sends a request, or each of several, and returns the items of its
-// pages; merged says that those of several requests are put in order.
+// DynamoDB sends a request, or each of several, and returns the items of all pages. merged
+// reports whether items of several requests are put in order.
 func (d *Doors) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) ([]attr.Item, error) {
 	var items []attr.Item
 	for _, one := range q.Requests() {
@@ -101,8 +101,8 @@ func (d *Doors) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) 
 	return items, nil
 }
 
-// Pages sends a request and follows its pages, if it sets no Limit. The error
-// is a *refusal where the door answers with an error.
+// Pages sends a request and follows its pages, unless it sets a Limit. The error is a *Refusal
+// if the endpoint answers with an error.
 func (d *Doors) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr.Item) error) error {
 	body := maps.Clone(q.Request)
 	if body == nil {
@@ -134,8 +134,8 @@ func (d *Doors) Pages(ctx context.Context, q *fixtures.Request, yield func([]att
 	}
 }
 
-// Call sends a request to the DynamoDB door. The error is a *Refusal where it answers
-// with one.
+// Call sends a request to the DynamoDB endpoint. The error is a *Refusal if it answers with an
+// error.
 func (d *Doors) Call(ctx context.Context, op string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://dynamodb.local/", bytes.NewReader(body))
 	if err != nil {
@@ -147,7 +147,7 @@ func (d *Doors) Call(ctx context.Context, op string, body []byte) ([]byte, error
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", op, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it is in memory
+	defer func() { _ = resp.Body.Close() }() // in memory
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
 		return nil, fmt.Errorf("answer of %s: %w", op, err)
@@ -158,7 +158,7 @@ func (d *Doors) Call(ctx context.Context, op string, body []byte) ([]byte, error
 	return answer, nil
 }
 
-// answerItems takes the items out of an answer of any read operation.
+// answerItems extracts the items from an answer of any read operation.
 func answerItems(answer []byte) (items []attr.Item, last jsontext.Value, err error) {
 	var a struct {
 		Item             jsontext.Value
@@ -204,8 +204,8 @@ func answerItems(answer []byte) (items []attr.Item, last jsontext.Value, err err
 	return items, a.LastEvaluatedKey, nil
 }
 
-// compareScan scans the table through the DynamoDB endpoint: the items must be
-// those of the source. Where they are not, each item is asked for by its key.
+// compareScan scans the table through the DynamoDB endpoint: the items must be those of the
+// source. If they differ, it reads each item by its key.
 func (d *Doors) compareScan(ctx context.Context) (string, error) {
 	var got extsort.Bag
 	done := d.J.Timed("scanning through the DynamoDB endpoint")
@@ -267,7 +267,7 @@ func (d *Doors) compareScan(ctx context.Context) (string, error) {
 	return detail, err
 }
 
-// unservedJob says why the DynamoDB door cannot have the job's table; "" if it can.
+// unservedJob returns why the DynamoDB endpoint cannot serve the job's table; "" if it can.
 func unservedJob(j *table.Job) string {
 	if !source.TableName().MatchString(j.Report.Name) {
 		return fmt.Sprintf("%q cannot name a DynamoDB table", j.Report.Name)
@@ -275,7 +275,7 @@ func unservedJob(j *table.Job) string {
 	return Unserved(j.Mapping)
 }
 
-// Unserved says why the DynamoDB door cannot have a table of that mapping, "" if it
+// Unserved returns why the DynamoDB endpoint cannot serve a table of that mapping; "" if it
 // can.
 func Unserved(m *layout.Mapping) string {
 	if spec := m.Spec(); spec != nil && spec.Compat != "" {
@@ -284,11 +284,11 @@ func Unserved(m *layout.Mapping) string {
 	return ""
 }
 
-// NewServer is the DynamoDB door over the tables of all jobs.
+// NewServer returns the DynamoDB endpoint for the tables of all jobs.
 func NewServer(ctx context.Context, conn grpc.ClientConnInterface, o table.Options, jobs ...*table.Job) (*facade.Server, error) {
 	fo := facade.Options{
 		Conn: conn, Project: o.Project, Instance: o.Instance, Now: o.Now,
-		NoAuth: true, // no client signs here
+		NoAuth: true, // clients here do not sign
 	}
 	for _, j := range jobs {
 		if unservedJob(j) == "" {

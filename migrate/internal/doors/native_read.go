@@ -21,7 +21,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// nativeTable is the table of the native read, and what makes items of its rows.
+// nativeTable returns the table of the native read, and the function that reads the items of
+// its rows.
 func (d *Doors) nativeTable(q *fixtures.NativeRead) (table string, items func(layout.Row) ([]attr.Item, error)) {
 	for _, x := range d.J.Indexes {
 		if x.TargetTable() == q.Table {
@@ -31,10 +32,10 @@ func (d *Doors) nativeTable(q *fixtures.NativeRead) (table string, items func(la
 	return cmp.Or(q.Table, d.J.Report.Target), d.J.Mapping.Items
 }
 
-// shape judges what the native read asks for.
+// shape checks the ranges of the native read.
 func (d *Doors) shape(p fixtures.Pattern, done *report.PatternReport) {
 	table, _ := d.nativeTable(p.Bigtable.Read)
-	keys, spans, _ := p.Bigtable.Read.Spans() // it was checked when the pattern was read
+	keys, spans, _ := p.Bigtable.Read.Spans() // checked when the pattern was read
 	done.Ranges = len(keys) + len(spans)
 	switch {
 	case done.Ranges == 0 && !p.Bigtable.FullScan:
@@ -50,21 +51,19 @@ func (d *Doors) shape(p fixtures.Pattern, done *report.PatternReport) {
 	}
 }
 
-// maxScanRatio is how many rows a native read may look at for each that it
-// returns, before the report warns.
+// maxScanRatio is the number of scanned rows per returned row above which the report warns.
 const maxScanRatio = 10
 
-// warnOfCost tells of a native read that looks at many more rows than it
-// returns.
+// warnOfCost warns of a native read that scans many more rows than it returns.
 func (d *Doors) warnOfCost(p fixtures.Pattern, done report.PatternReport) {
 	if !p.Bigtable.FullScan && done.RowsScanned > maxScanRatio*max(done.RowsReturned, 1) {
-		d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("pattern %s: the native read scans %s and returns %d: its filter drops what a range should leave out",
+		d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("pattern %s: the native read scans %s and returns %d: replace its filter by a narrower range",
 			p.ID, phrase.Counted(done.RowsScanned, "row"), done.RowsReturned))
 	}
 }
 
-// native runs the native read and turns its rows into items; unreadable are those
-// that the inverse of the mapping refuses.
+// native runs the native read and turns its rows into items. unreadable are the rows that the
+// inverse mapping refuses.
 func (d *Doors) native(ctx context.Context, p fixtures.Pattern, done *report.PatternReport) (out []attr.Item, unreadable []report.Failure, err error) {
 	q := p.Bigtable.Read
 	table, items := d.nativeTable(q)
@@ -106,8 +105,8 @@ func (d *Doors) native(ctx context.Context, p fixtures.Pattern, done *report.Pat
 	return out, unreadable, nil
 }
 
-// unreadable is the failure of a row that the inverse of the mapping refuses. The
-// rule that it names, if it does, is the one at which it gave up.
+// unreadable is the failure of a row that the inverse mapping refuses. Its rule, if set, is the
+// one that failed.
 func (d *Doors) unreadable(id string, row layout.Row, err error) report.Failure {
 	f := report.InRow(id, row.Key)
 	f.Kind, f.Want, f.Got, f.Detail = report.RowUnreadable, "items", phrase.Counted(int64(len(row.Cells)), "cell"), phrase.Clip(err.Error())
@@ -118,11 +117,11 @@ func (d *Doors) unreadable(id string, row layout.Row, err error) report.Failure 
 	return f
 }
 
-// filterOf is the Bigtable filter, nil for none.
+// filterOf returns the Bigtable filter, or nil.
 func filterOf(f fixtures.NativeFilter) *btpb.RowFilter {
 	var chain []*btpb.RowFilter
 	if w := f.Where; w != nil {
-		values, _ := w.Values() // they were checked when the pattern was read
+		values, _ := w.Values() // checked when the pattern was read
 		cond := append([]*btpb.RowFilter{btclient.OfColumn(w.Family, []byte(w.Column)), btclient.Newest(1)}, ofValues(values)...)
 		chain = append(chain, btclient.When(btclient.Chain(cond...), btclient.All()))
 	}
@@ -154,7 +153,7 @@ func filterOf(f fixtures.NativeFilter) *btpb.RowFilter {
 	return btclient.Chain(chain...)
 }
 
-// ofValues are the filters of values that fit.
+// ofValues returns the filters for matching values.
 func ofValues(v fixtures.NativeValues) []*btpb.RowFilter {
 	var chain []*btpb.RowFilter
 	if v.Is != nil {
@@ -169,7 +168,7 @@ func ofValues(v fixtures.NativeValues) []*btpb.RowFilter {
 	return chain
 }
 
-// askOf is the read that a pattern asks for, but for its table.
+// askOf returns the read of a pattern without its table.
 func askOf(q *fixtures.NativeRead) (btclient.Read, error) {
 	keys, spans, err := q.Spans()
 	if len(keys)+len(spans) == 0 {
@@ -178,7 +177,7 @@ func askOf(q *fixtures.NativeRead) (btclient.Read, error) {
 	return btclient.Read{Keys: keys, Spans: spans, Filter: filterOf(q.Filter), Reverse: q.Reversed, Limit: q.Limit}, err
 }
 
-// write does a native write.
+// write runs a native write.
 func (d *Doors) write(ctx context.Context, w *fixtures.NativeWrite) error {
 	table := w.Table
 	if table == "" {

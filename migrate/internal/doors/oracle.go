@@ -22,24 +22,23 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// oracle is what DynamoDB itself would answer: a DynamoDB door on the items of a
-// table without their mapping, in an instance of its own, which is emptied when it
-// is closed.
+// oracle answers as DynamoDB itself would: it is a DynamoDB endpoint that holds the items of a
+// table without their mapping. It has an instance of its own, which is emptied when it is
+// closed.
 type oracle struct {
 	*Doors
 	server *facade.Server
-	b      *table.Bigtable // of its own
+	b      *table.Bigtable // its own client
 }
 
 const (
-	// oracleInstance ends the name of the oracle's instance.
+	// oracleInstance is the suffix of the oracle's instance.
 	oracleInstance = "-oracle"
-	// maxOracleItems is how many items are put into it, one by one.
+	// maxOracleItems bounds the items, which are put one by one.
 	maxOracleItems = 10_000
 )
 
-// openOracle fills an oracle with the items of a job; why says why there can be
-// none.
+// openOracle fills an oracle with the items of a job. why is the reason if it cannot.
 func openOracle(ctx context.Context, r *table.Run, j *table.Job) (o *oracle, why string, err error) {
 	switch {
 	case !source.TableName().MatchString(j.Report.Name):
@@ -53,13 +52,13 @@ func openOracle(ctx context.Context, r *table.Run, j *table.Job) (o *oracle, why
 	o = &oracle{b: table.NewBigtable(r.Conn, own)}
 	switch tables, err := o.b.Tables(ctx); {
 	case err != nil:
-		return nil, "", fmt.Errorf("reading instance %s, in which the oracle works: %w", instance, err)
+		return nil, "", fmt.Errorf("reading instance %s of the oracle: %w", instance, err)
 	case len(tables) > 0:
-		return nil, "", fmt.Errorf("instance %s, in which the oracle works, holds tables that are not its own (%s): verify on a Bigtable of its own, or in another instance", instance, phrase.Clip(strings.Join(tables, ", ")))
+		return nil, "", fmt.Errorf("instance %s of the oracle has tables of others (%s): verify on a Bigtable of its own, or in another instance", instance, phrase.Clip(strings.Join(tables, ", ")))
 	}
 	o.server, err = facade.New(ctx, facade.Options{
 		Conn: r.Conn, Project: j.Options.Project, Instance: instance, Now: j.Options.Now,
-		NoAuth: true, // no client signs here
+		NoAuth: true, // clients here do not sign
 	})
 	if err != nil {
 		return nil, "", fmt.Errorf("opening the oracle: %w", err)
@@ -76,7 +75,7 @@ func openOracle(ctx context.Context, r *table.Run, j *table.Job) (o *oracle, why
 	return o, "", nil
 }
 
-// close deletes what the oracle holds.
+// close deletes the contents of the oracle.
 func (o *oracle) close(ctx context.Context) error {
 	return errors.Join(o.server.Close(), o.empty(context.WithoutCancel(ctx)))
 }
@@ -95,8 +94,8 @@ func (o *oracle) empty(ctx context.Context) error {
 	return nil
 }
 
-// fill makes the table and puts in the items, without the losses that the mapping
-// accepts: no door can have these.
+// fill creates the table and puts the items, without the losses that the mapping accepts, since
+// no endpoint can return these.
 func (o *oracle) fill(ctx context.Context) error {
 	body, err := json.Marshal(createTable(o.J.Mapping, o.J.Report.Name), json.Deterministic(true))
 	if err != nil {
@@ -111,7 +110,7 @@ func (o *oracle) fill(ctx context.Context) error {
 	})
 }
 
-// refill makes the table anew.
+// refill creates the table again.
 func (o *oracle) refill(ctx context.Context) error {
 	if _, err := o.Call(ctx, "DeleteTable", fmt.Appendf(nil, `{"TableName":%q}`, o.J.Report.Name)); err != nil {
 		return err
@@ -119,7 +118,7 @@ func (o *oracle) refill(ctx context.Context) error {
 	return o.fill(ctx)
 }
 
-// createTable is the request that makes the DynamoDB table of a mapping, with its
+// createTable returns the request that creates the DynamoDB table of a mapping, with its
 // indexes.
 func createTable(m *layout.Mapping, name string) map[string]any {
 	types := map[string]attr.Type{}
@@ -167,8 +166,8 @@ func createTable(m *layout.Mapping, name string) map[string]any {
 	return table
 }
 
-// ask compares the oracle's answer with what a pattern expects. The order of a
-// scan says nothing: the oracle's partitions come in another.
+// ask compares the oracle's answer with the expectation of a pattern. The order of a scan does
+// not count, since the oracle's partitions have another order.
 func (o *oracle) ask(ctx context.Context, r *patternRun, read *fixtures.Request, after string) error {
 	scan := read.Op == "Scan"
 	if _, limited := read.Request["Limit"]; scan && (limited || !r.known) {
@@ -193,7 +192,7 @@ func (o *oracle) ask(ctx context.Context, r *patternRun, read *fixtures.Request,
 	return nil
 }
 
-// asks asks what the DynamoDB part of a pattern asks.
+// asks runs the DynamoDB part of a pattern.
 func (o *oracle) asks(ctx context.Context, r *patternRun) error {
 	if !r.p.Writes() {
 		return o.ask(ctx, r, r.p.DynamoDB, "")

@@ -13,17 +13,17 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// patternRun is one pattern on its way through the doors.
+// patternRun is the run of one pattern through the endpoints.
 type patternRun struct {
 	*Doors
 	p    fixtures.Pattern
 	done report.PatternReport
 	want []attr.Item
-	// known says that want is what is expected: it is listed, or the first answer.
+	// known means that want is set: the items are listed, or it is the first answer.
 	known bool
 }
 
-// run runs one pattern through both doors.
+// run runs one pattern through both endpoints.
 func (d *Doors) run(ctx context.Context, p fixtures.Pattern) error {
 	want, err := d.expected(ctx, p)
 	if err != nil {
@@ -64,7 +64,7 @@ func (d *Doors) run(ctx context.Context, p fixtures.Pattern) error {
 	return nil
 }
 
-// fail records what is wrong with the answer of a door about a table.
+// fail records a mismatch of an endpoint's answer for a table.
 func (r *patternRun) fail(door, id string, m *mismatch) {
 	f := report.Failure{Table: id}
 	layout := table.LayoutOf(id, r.J)
@@ -79,8 +79,8 @@ func (r *patternRun) fail(door, id string, m *mismatch) {
 	r.report.Fail(f)
 }
 
-// reads runs the reads of both doors and compares their answers; after says what
-// was done before.
+// reads runs the reads of both endpoints and compares their answers; after describes the step
+// before.
 func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after string) error {
 	if read != nil && r.client != nil {
 		wrong, err := r.eventually(ctx, r.p, func() (*mismatch, error) {
@@ -109,7 +109,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 	layout := table.LayoutOf(id, r.J)
 	for _, f := range unreadable {
 		i := slices.IndexFunc(r.want, func(item attr.Item) bool { return hex.EncodeToString(layout.Place(item).Row) == f.RowHex })
-		if i >= 0 { // it is of an item that is expected
+		if i >= 0 { // an expected item
 			f = layout.Owned(f, layout.OwnerOf(r.want[i]))
 		}
 		r.report.Fail(f)
@@ -120,7 +120,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 	return nil
 }
 
-// writes lets each door write, on freshly loaded rows.
+// writes lets each endpoint write to freshly loaded rows.
 func (r *patternRun) writes(ctx context.Context) error {
 	for _, door := range []struct {
 		name  string
@@ -148,8 +148,8 @@ func (r *patternRun) writes(ctx context.Context) error {
 	return nil
 }
 
-// Golden is the answer that a pattern's golden items are: that of the DynamoDB
-// door, after its write if the pattern writes.
+// Golden returns the golden items of a pattern: the answer of the DynamoDB endpoint, after its
+// write if the pattern writes.
 func (d *Doors) Golden(ctx context.Context, p fixtures.Pattern) (items []attr.Item, err error) {
 	merged := p.Expect.Order == "merged"
 	switch {

@@ -9,16 +9,15 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// NativePatterns runs the native reads of the access patterns that leave the rows
-// as they are.
+// NativePatterns runs the native reads of the access patterns that do not write.
 func NativePatterns(ctx context.Context, r *table.Run, j *table.Job, patterns []fixtures.Pattern) error {
 	d := &Doors{b: r.B, J: j, report: r.Report}
 	for _, p := range patterns {
 		switch {
 		case p.Bigtable == nil || p.Writes():
-			r.Report.Skip("pattern "+p.ID, j.Report.Target, "it has no native read that leaves the rows as they are")
+			r.Report.Skip("pattern "+p.ID, j.Report.Target, "it has no native read, or it writes")
 		case !p.Expect.Lists() && p.Expect.Count == nil:
-			r.Report.Skip("pattern "+p.ID, j.Report.Target, "it expects that both endpoints agree, and only the native read is asked")
+			r.Report.Skip("pattern "+p.ID, j.Report.Target, "it expects only that both endpoints agree, and only the native read runs")
 		default:
 			if err := d.run(ctx, p); err != nil {
 				return err
@@ -28,8 +27,8 @@ func NativePatterns(ctx context.Context, r *table.Run, j *table.Job, patterns []
 	return nil
 }
 
-// Through opens a DynamoDB door on the tables, reads all items through
-// it, and runs the access patterns, which speak of the first table.
+// Through opens a DynamoDB endpoint on the tables, reads all items through it, and runs the
+// access patterns of the first table.
 func Through(ctx context.Context, r *table.Run, patterns []fixtures.Pattern, choice fixtures.Checks) (err error) {
 	const scan = "scan through the DynamoDB endpoint"
 	scans, asks := r.Wants(scan, choice.Scan), r.Wants("access patterns", choice.Patterns) && len(patterns) > 0
@@ -40,7 +39,7 @@ func Through(ctx context.Context, r *table.Run, patterns []fixtures.Pattern, cho
 	if err != nil {
 		return err
 	}
-	defer func() { _ = server.Close() }() // it holds nothing that is not in the tables
+	defer func() { _ = server.Close() }() // its state is in the tables
 	for _, j := range r.Jobs {
 		if !scans {
 			break
@@ -65,7 +64,7 @@ func Through(ctx context.Context, r *table.Run, patterns []fixtures.Pattern, cho
 		case failed != nil:
 			return failed
 		case o == nil:
-			r.Report.Skip(name, r.Jobs[0].Report.Target, "access patterns are not asked of the items without their mapping: %s", why)
+			r.Report.Skip(name, r.Jobs[0].Report.Target, "access patterns are not run on the items without their mapping: %s", why)
 		default:
 			d.oracle = o
 			defer func() { err = errors.Join(err, o.close(ctx)) }()
