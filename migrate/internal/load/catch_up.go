@@ -25,19 +25,18 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Incremental exports tell what an earlier load may have left that is not so any
-// more. A load that follows them takes away of each item that they changed the cells
-// that it has no more, and its former entries in indexes; then it writes what there
-// is, as every load does. What an item may have had is known from its images, and
-// from the item as it is stored: both, since exports need not have old images. Of
-// one item, index entries go before its cells: a load that is cut off between finds
-// the stored item again.
+// A load with incremental exports first removes leftovers of earlier loads. For each
+// changed item, it deletes the cells that the item no longer has, and its former index
+// entries; then it writes the current items, as every load does. The former state of an item
+// is known from its images and from the stored item: both are used, since exports need not
+// have old images. For each item, index entries are deleted before its cells: a load that is
+// interrupted in between finds the stored item again.
 //
-// That is right while nobody else writes: what a door has written since is newer than
-// what the exports say.
+// That is correct only while nobody else writes: later writes of an endpoint are newer than
+// the exports.
 
-// catchUp takes away what the source's incremental exports deleted. Changes that cannot
-// be made are failures in r.
+// catchUp removes what the source's incremental exports deleted. Changes that cannot be made
+// are failures in r.
 func (j *job) catchUp(ctx context.Context, r *report.Report) error {
 	j.Report.CellsDeleted, j.Report.ChangesLeft, j.caughtUp, j.changesLeft = 0, 0, 0, nil
 	if j.Source.FullTime.IsZero() {
@@ -77,7 +76,7 @@ func (j *job) catchUp(ctx context.Context, r *report.Report) error {
 	return err
 }
 
-// changeBytes is about what a change takes in memory.
+// changeBytes estimates the memory of a change.
 func changeBytes(c source.Change) int {
 	n := c.Key.Size() + c.Now.Size() + 256
 	for _, item := range c.Was {
@@ -91,39 +90,38 @@ type catchUp struct {
 	j       *job
 	b       *table.Bigtable
 	report  *report.Report
-	was     *layout.Mapping // by which the table was loaded
+	was     *layout.Mapping // the mapping of the earlier load
 	changes []source.Change
 	bytes   int
 }
 
-// changed is an item with its layout, before and now.
+// changed is a changed item with its layouts, before and now.
 type changed struct {
 	source.Change
 	key   string
 	now   lens.Placed
-	back  attr.Item   // as the table gives it back; nil: it is gone
-	stood []attr.Item // what it may have been
+	back  attr.Item   // the stored item; nil: it does not exist
+	stood []attr.Item // its possible former states
 
-	unread error // no mapping reads a row of it
+	unread error // why a row of it cannot be read by any mapping
 }
 
-// place is where a changed item lives by one mapping.
+// place is the place of a changed item by one mapping.
 type place struct {
 	item *changed
 	by   *layout.Mapping
 	lens.Location
 }
 
-// entry is a row of an index: with cells that are wanted in it or, where there are none,
-// as the former entry of one of the items of these keys; distinct says that the row key
-// is no other item's.
+// entry is a row of an index. It has the wanted cells, or none if it is only a former entry of
+// one of the items of these keys. distinct means that no other item has this row key.
 type entry struct {
 	wanted   []layout.Cell
 	keys     map[string]bool
 	distinct bool
 }
 
-// apply takes away what the changes deleted.
+// apply removes what the changes deleted.
 func (c *catchUp) apply(ctx context.Context) error {
 	places := map[string][]place{}
 	var all []*changed
@@ -132,7 +130,7 @@ func (c *catchUp) apply(ctx context.Context) error {
 		if change.Now != nil {
 			var err error
 			if item.now, err = c.j.Mapping.Place(change.Now, c.j.Micros); err != nil {
-				continue // a dead letter, or a failure: it stays as it was
+				continue // a dead letter, or a failure: unchanged
 			}
 			item.back, _ = c.j.Mapping.Returned(change.Now, item.now)
 		}
@@ -166,7 +164,7 @@ func (c *catchUp) apply(ctx context.Context) error {
 				return err
 			}
 		}
-		// Once more without them: they may have been looked at in other rows before.
+		// Look again without them, since they may have been found in other rows before.
 		all = slices.DeleteFunc(all, func(item *changed) bool { return item.unread != nil })
 		for row, at := range places {
 			if at = slices.DeleteFunc(at, func(p place) bool { return p.item.unread != nil }); len(at) == 0 {
@@ -181,8 +179,8 @@ func (c *catchUp) apply(ctx context.Context) error {
 	}
 }
 
-// look looks up what is to be deleted, by table. An item of which a row cannot be read is to be left as it is: its change is a failure,
-// and no part of it is made.
+// look collects the deletions by table. An item with an unreadable row stays unchanged: its
+// whole change is a failure.
 func (c *catchUp) look(ctx context.Context, all []*changed, places map[string][]place) (gone map[string][]writeEntry, err error) {
 	items, err := c.rows(ctx, places)
 	if err != nil {
@@ -210,7 +208,7 @@ func (c *catchUp) look(ctx context.Context, all []*changed, places map[string][]
 			if !former {
 				items, err := x.Items(row)
 				former = slices.ContainsFunc(items, func(item attr.Item) bool { return e.keys[c.j.KeyJSON(item)] })
-				if err == nil && !former && len(row.Cells) > 0 { // whose it is only its cells tell
+				if err == nil && !former && len(row.Cells) > 0 { // only its cells identify the owner
 					if len(items) > 0 {
 						other := byKey[c.j.KeyJSON(items[0])]
 						stays, err := c.stays(ctx, x, row.Key, items[0])
@@ -229,7 +227,7 @@ func (c *catchUp) look(ctx context.Context, all []*changed, places map[string][]
 			}
 			if former {
 				c.j.Report.CellsDeleted += int64(len(row.Cells))
-				gone[table] = append(gone[table], deletes(row, btclient.DeleteRow())) // with what a door that filled the index keeps in it
+				gone[table] = append(gone[table], deletes(row, btclient.DeleteRow())) // also deletes the bookkeeping of the endpoint that filled the index
 			}
 			return nil
 		})
@@ -240,14 +238,14 @@ func (c *catchUp) look(ctx context.Context, all []*changed, places map[string][]
 	return gone, nil
 }
 
-// What is there, where the mapping reads no item of it.
+// Why the mapping reads no item from a row.
 var (
-	errEntryOfNone = errors.New("it is the entry of no item of the table")
-	errCellsOfNone = errors.New("it has cells of no item, in columns that several rules write")
+	errEntryOfNone = errors.New("it is an index entry, but of no item in the table")
+	errCellsOfNone = errors.New("it has cells in columns of several rules, but no item for them")
 )
 
-// stays reports whether an item has its entry in a row of an index, by what the table
-// holds of it, or has been left as it is.
+// stays reports whether an index row is still the entry of an item, by the stored item or
+// because the item was left unchanged.
 func (c *catchUp) stays(ctx context.Context, x *secondary.Index, row []byte, key attr.Item) (bool, error) {
 	at, err := c.j.Mapping.Locate(key)
 	if err != nil || c.j.changesLeft.has(c.j, key) {
@@ -264,22 +262,22 @@ func (c *catchUp) stays(ctx context.Context, x *secondary.Index, row []byte, key
 	return stays, err
 }
 
-// left says that a row of the item cannot be read.
+// left records that a row of the item cannot be read.
 func (item *changed) left(row layout.Row, table string, err error) {
 	if item.unread == nil {
-		item.unread = source.Damaged(source.MappingRefused, item.Position, err, "row %q of table %s cannot be read by the mapping, so that the change of item %s cannot be made there", row.Key, table, item.key)
+		item.unread = source.Damaged(source.MappingRefused, item.Position, err, "row %q of table %s cannot be read by the mapping, so the change of item %s cannot be made there", row.Key, table, item.key)
 	}
 }
 
-// rows looks at the rows of changed items for the cells that they have no more.
+// rows collects the obsolete cells in the rows of changed items.
 func (c *catchUp) rows(ctx context.Context, places map[string][]place) (gone []writeEntry, err error) {
 	err = c.each(ctx, c.j.Report.Target, slices.Sorted(maps.Keys(places)), func(row layout.Row) error {
 		var own []lens.Extent
 		var wanted []layout.Cell
-		failed := map[*changed]error{} // nil: one of the mappings, by which it may have been written, reads it
+		failed := map[*changed]error{} // nil: one of the possible mappings reads it
 		for _, p := range places[string(row.Key)] {
 			item, err := p.by.Item(row, p.item.Key)
-			if err != nil { // another item's cells need not hide this one
+			if err != nil { // other items' cells need not hide this one
 				item, err = p.by.Item(p.alone(row), p.item.Key)
 			}
 			if err == nil && item == nil && p.Shared && p.ofNone(row) {
@@ -291,7 +289,7 @@ func (c *catchUp) rows(ctx context.Context, places map[string][]place) (gone []w
 			if item != nil {
 				p.item.stood = append(p.item.stood, item)
 			}
-			if item != nil || !p.Shared { // else what is in its columns is another item's
+			if item != nil || !p.Shared { // else its columns belong to another item
 				own = append(own, p.Own...)
 			}
 			if bytes.Equal(p.item.now.Row, row.Key) {
@@ -309,14 +307,14 @@ func (c *catchUp) rows(ctx context.Context, places map[string][]place) (gone []w
 	return gone, err
 }
 
-// alone is a row with the item's own cells.
+// alone returns the row with only the item's own cells.
 func (p place) alone(row layout.Row) layout.Row {
 	row.Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(cell layout.Cell) bool { return !covers(p.Own, cell) })
 	return row
 }
 
-// ofNone reports whether a row has cells where the item would have its own, and no item
-// has them: what says whose they are is broken.
+// ofNone reports whether a row has cells at the item's place that belong to no item: the cells
+// that identify the owner are damaged.
 func (p place) ofNone(row layout.Row) bool {
 	row = p.alone(row)
 	items, err := p.by.Items(row)
@@ -332,23 +330,23 @@ func covers(own []lens.Extent, cell layout.Cell) bool {
 	return slices.ContainsFunc(own, func(e lens.Extent) bool { return e.Covers(cell) })
 }
 
-// changesLeft are the hashes of the keys of items whose changes could not be made: the
-// load leaves them as they are.
+// changesLeft are the key hashes of items whose changes could not be made. The load leaves
+// these items unchanged.
 type changesLeft map[extsort.Hash]bool
 
-// maxChangesLeft bounds how many items are left.
+// maxChangesLeft bounds the items that are left unchanged.
 const maxChangesLeft = 100_000
 
-// has reports whether an item is one of them.
+// has reports whether an item is left unchanged.
 func (l changesLeft) has(j *job, item attr.Item) bool {
 	return len(l) > 0 && l[extsort.HashOf([]byte(j.KeyJSON(item)))]
 }
 
-// leave makes a failure, and a dead letter if there are any, of an item that cannot be read.
+// leave records a failure of an unreadable item, and a dead letter if they are enabled.
 func (c *catchUp) leave(item *changed) error {
 	j := c.j
 	if len(j.changesLeft) >= maxChangesLeft {
-		return fmt.Errorf("%w; so it is with %d items before it, and no more are left as they are: is the mapping that of the table?", item.unread, maxChangesLeft)
+		return fmt.Errorf("%w; %d items before it failed in the same way, which is the maximum: is the mapping that of the table?", item.unread, maxChangesLeft)
 	}
 	if j.changesLeft == nil {
 		j.changesLeft = changesLeft{}
@@ -366,8 +364,8 @@ func (c *catchUp) leave(item *changed) error {
 	return j.Letters.Write(j.Job, letter, item.Position, item.unread)
 }
 
-// entries are the rows of indexes that entries of the items may be in, or are to be.
-// Indexes that the mapping does not have any more are left: nobody reads them.
+// entries returns the rows of indexes that may have, or will have, entries of the items. It
+// omits indexes that the mapping no longer has, since nobody reads them.
 func (c *catchUp) entries(all []*changed) map[string]map[string]*entry {
 	tables := map[string]map[string]*entry{}
 	at := func(x *secondary.Index, item attr.Item) (*entry, []layout.Cell) {
@@ -405,7 +403,7 @@ func (c *catchUp) entries(all []*changed) map[string]map[string]*entry {
 	return tables
 }
 
-// indexOf is the index of a table; nil if the mapping has none there.
+// indexOf returns the index of a table; nil if the mapping has none there.
 func (c *catchUp) indexOf(table string) *secondary.Index {
 	i := slices.IndexFunc(c.j.Indexes, func(x *secondary.Index) bool { return x.TargetTable() == table })
 	if i < 0 {
@@ -414,8 +412,8 @@ func (c *catchUp) indexOf(table string) *secondary.Index {
 	return c.j.Indexes[i]
 }
 
-// each yields rows of a table, without the bookkeeping of doors; none where there is no
-// table.
+// each yields rows of a table, without the bookkeeping of DynamoDB endpoints. A missing table
+// has no rows.
 func (c *catchUp) each(ctx context.Context, table string, keys []string, yield func(layout.Row) error) error {
 	if len(keys) == 0 {
 		return nil
@@ -441,9 +439,9 @@ func (c *catchUp) each(ctx context.Context, table string, keys []string, yield f
 	return nil
 }
 
-// surplus deletes the cells of a row that are in own and not wanted. Where there are
-// some, it writes those that are wanted along with that: a load that is cut off leaves
-// the items of the row as they were or as they are to be, and both can be read.
+// surplus deletes the cells of a row that are in own and not wanted. The wanted cells are
+// written in the same entry, so that an interrupted load leaves the items either old or new,
+// and readable.
 func (c *catchUp) surplus(row layout.Row, own []lens.Extent, wanted []layout.Cell) (entries []writeEntry) {
 	stay := map[column]bool{}
 	for _, w := range wanted {
@@ -489,7 +487,7 @@ func (c *catchUp) send(ctx context.Context, table string, entries []writeEntry) 
 			return err
 		}
 		if len(refused) > 0 {
-			return source.Damaged(source.WriteRefused, source.Position{}, refused[0].Err, "Bigtable refuses to delete cells of row %q of table %s; what comes before is done", rows[refused[0].Entry].GetRowKey(), table)
+			return source.Damaged(source.WriteRefused, source.Position{}, refused[0].Err, "Bigtable refuses to delete cells of row %q of table %s; earlier deletions are done", rows[refused[0].Entry].GetRowKey(), table)
 		}
 	}
 	return nil

@@ -18,41 +18,41 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// checkpoint is how far a load has come, kept in a file.
+// checkpoint is the progress of a load, kept in a file.
 type checkpoint struct {
-	path  string // "": nowhere
+	path  string // "": in memory only
 	state CheckpointState
-	lost  []string // warnings of tables that have not what the file says
+	lost  []string // warnings about tables that lack the recorded rows
 }
 
 // CheckpointState is the content of the file.
 type CheckpointState struct {
-	// Load is the hash of what is loaded and where.
+	// Load is the hash of the source, mapping and target.
 	Load string `json:"load"`
 	// Tables are the tables in order.
 	Tables []checkpointTable `json:"tables"`
 }
 
 type checkpointTable struct {
-	Items int64 `json:"items"` // that are written, from the first on
-	// Retry are the numbers of items among them that Bigtable refused.
+	Items int64 `json:"items"` // written, from the first on
+	// Retry are the numbers of those items that Bigtable refused.
 	Retry []int64 `json:"retry,omitempty"`
-	// Row is the row of the last that it took: where that is gone, so are the others.
+	// Row is the row of the last accepted item: if it is missing, so are the others.
 	Row []byte `json:"row,omitempty"`
 }
 
-// CheckCheckpoint refuses a checkpoint that is of another load.
+// CheckCheckpoint rejects a checkpoint of another load.
 func CheckCheckpoint(jobs []*table.Job) error {
 	_, err := openCheckpoint(jobs)
 	return err
 }
 
-// newCheckpoint is the checkpoint of one table that is kept nowhere.
+// newCheckpoint returns the checkpoint of one table, without a file.
 func newCheckpoint() *checkpoint {
 	return &checkpoint{state: CheckpointState{Tables: make([]checkpointTable, 1)}}
 }
 
-// openCheckpoint reads the file, if it is there.
+// openCheckpoint reads the file, if it exists.
 func openCheckpoint(jobs []*table.Job) (*checkpoint, error) {
 	path := jobs[0].Options.Checkpoint
 	c := &checkpoint{path: path, state: CheckpointState{Load: identity(jobs), Tables: make([]checkpointTable, len(jobs))}}
@@ -77,7 +77,7 @@ func openCheckpoint(jobs []*table.Job) (*checkpoint, error) {
 	return c, nil
 }
 
-// identity hashes what a load writes and where.
+// identity hashes the source, mapping and target of a load.
 func identity(jobs []*table.Job) string {
 	o := jobs[0].Options
 	text := fmt.Appendf(nil, "%q %q %q\n", o.Target, o.Project, o.Instance)
@@ -91,9 +91,8 @@ func identity(jobs []*table.Job) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// begin returns how far the load of a table is: from the start, if the table has not
-// the rows that the file says are written, as after a restart of a Bigtable in
-// memory.
+// begin returns the progress of a table. It starts over if the table lacks the recorded row, as
+// after a restart of a Bigtable in memory.
 func (c *checkpoint) begin(ctx context.Context, w *writer, index int) (checkpointTable, error) {
 	done := &c.state.Tables[index]
 	if done.Items == 0 {
@@ -107,10 +106,10 @@ func (c *checkpoint) begin(ctx context.Context, w *writer, index int) (checkpoin
 		}
 	}
 	if !held {
-		c.lost = append(c.lost, fmt.Sprintf("table %s does not hold what the checkpoint %s says is written, %s: loaded from the start",
+		c.lost = append(c.lost, fmt.Sprintf("table %s lacks rows that are written according to the checkpoint %s, %s: loading from the start",
 			w.tables[0].ID, c.path, phrase.Counted(done.Items, "item")))
 		*done = checkpointTable{}
-		if err := c.save(); err != nil { // before there are rows again that it would be taken at its word for
+		if err := c.save(); err != nil { // before new rows confirm the old record
 			return *done, err
 		}
 	}
@@ -130,7 +129,7 @@ func holds(ctx context.Context, b *table.Bigtable, table string, row []byte) (th
 	return there, nil
 }
 
-// save writes the file anew, so that it is always whole.
+// save replaces the file atomically.
 func (c *checkpoint) save() error {
 	if c.path == "" {
 		return nil
@@ -145,7 +144,7 @@ func (c *checkpoint) save() error {
 	return nil
 }
 
-// remove ends the checkpoint of a load that is complete.
+// remove deletes the checkpoint of a complete load.
 func (c *checkpoint) remove() error {
 	if c.path == "" {
 		return nil
@@ -156,7 +155,7 @@ func (c *checkpoint) remove() error {
 	return nil
 }
 
-// wants reports whether an item of a table is still to be written.
+// wants reports whether an item of a table is still unwritten.
 func (t checkpointTable) wants(n int64) bool {
 	if n >= t.Items {
 		return true

@@ -6,9 +6,8 @@
 // A load in parts ends with [Finish]. A [Stream] writes rows without items.
 //
 // What it promises: memory is bounded by the largest item, row and batch, and by a fixed
-// allowance; a load that is cut off can be repeated, and leaves items as they were or as
-// they are to be.
+// allowance; an interrupted load can be repeated, and leaves each item either old or new.
 //
-// What it does not do: it reads rows back only to see what need not be written, and judges
+// What it does not do: it reads rows only to skip what is already written, and checks
 // none of them (package compare does).
 package load

@@ -17,9 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Finish ends a load in parts: it makes sure that all parts are complete and that no item
-// of one met one of another, and notes how the tables are to be read. The report is that
-// of all parts.
+// Finish ends a load in parts: it checks that all parts are complete and that no items of
+// different parts met, and records how to read the tables. The report covers all parts.
 func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o table.Options) (*report.Report, error) {
 	r, done, err := table.Finish(ctx, src, o)
 	if err != nil {
@@ -39,9 +38,9 @@ func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Sour
 	for _, t := range joined.Tables {
 		joined.Restate(loadCheck, t.Target, phrase.Counted(t.Items, "item"))
 	}
-	if !apart { // items of several parts are in one row, or may be in one of an index
+	if !apart { // parts share a row of the items, or may share one of an index
 		for i, j := range r.Jobs {
-			if joined.Tables[i].DeadLetters > 0 { // the parts told of them
+			if joined.Tables[i].DeadLetters > 0 { // the parts reported them
 				j.Letters, j.Source.Lenient = table.NewDeadLetters(io.Discard, r.Report), true
 			}
 		}
@@ -51,7 +50,7 @@ func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Sour
 		for i, j := range r.Jobs {
 			joined.Tables[i].Rows = j.Report.Rows
 			if more := j.Report.DeadLetters - joined.Tables[i].DeadLetters; more > 0 {
-				return nil, source.Damaged(source.CellCollision, source.Position{File: src.Path}, nil, "the parts of table %s are written, but do not fit together: %s met by those of other parts", j.Source.Name, phrase.Counted(more, "item"))
+				return nil, source.Damaged(source.CellCollision, source.Position{File: src.Path}, nil, "the parts of table %s are written, but do not fit together: %s met by items of other parts", j.Source.Name, phrase.Counted(more, "item"))
 			}
 		}
 		joined.Rows = 0
@@ -73,8 +72,8 @@ func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Sour
 	return joined, nil
 }
 
-// holdsParts refuses to finish where the row that a part wrote last is gone, as after a
-// restart of a Bigtable in memory.
+// holdsParts refuses to finish if the last row of a part is missing, as after a restart of a
+// Bigtable in memory.
 func holdsParts(ctx context.Context, r *table.Run, j *table.Job, done []*parts.Complete, index int) error {
 	for i, p := range done {
 		row := p.Tables[index].Row
@@ -94,7 +93,7 @@ func holdsParts(ctx context.Context, r *table.Run, j *table.Job, done []*parts.C
 	return nil
 }
 
-// partsApart reports whether no two parts have items in one row, so that none can meet.
+// partsApart reports whether no two parts have items in one row, so that no items can meet.
 func partsApart(r *table.Run, done []*parts.Complete) (bool, error) {
 	apart := true
 	for i, j := range r.Jobs {
@@ -112,11 +111,11 @@ func partsApart(r *table.Run, done []*parts.Complete) (bool, error) {
 	return apart, nil
 }
 
-// hashBytes is what the hash of a row takes in the file of a part.
+// hashBytes is the size of a row's hash in the file of a part.
 const hashBytes = 16
 
-// sharedRows reports whether parts have rows of a table in common. A file that does not have
-// all rows of its part cannot tell.
+// sharedRows reports whether parts have rows of a table in common. A file that lacks rows of
+// its part is an error.
 func sharedRows(r *table.Run, j *table.Job, rows *extsort.Set, done []*parts.Complete, index int) (bool, error) {
 	for i, d := range done {
 		p := source.Part{Index: i + 1, Of: len(done)}
@@ -124,7 +123,7 @@ func sharedRows(r *table.Run, j *table.Job, rows *extsort.Set, done []*parts.Com
 		if err != nil {
 			return false, fmt.Errorf("reading which rows part %v wrote: %w", p, err)
 		}
-		rows.Join(f) // which closes it
+		rows.Join(f) // Join closes it
 		is, err := f.Stat()
 		if err != nil {
 			return false, fmt.Errorf("reading which rows part %v wrote: %w", p, err)

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// keeper takes the items out of a load that a DynamoDB endpoint has written: the endpoint
-// keeps the state of each such item in the item's row. A nil keeper keeps nothing.
+// keeper excludes from a load the items that a DynamoDB endpoint has written, which have the
+// endpoint's state in their rows. A nil keeper excludes nothing.
 type keeper struct {
 	j      *table.Job
 	b      *table.Bigtable
@@ -26,14 +26,14 @@ type queuedItem struct {
 	id  lens.ItemID
 }
 
-// add notes that an item is queued.
+// add records a queued item.
 func (k *keeper) add(p table.Placed) {
 	if k != nil && !p.Base.Derived {
 		k.queued = append(k.queued, queuedItem{p.N, p.Base.Row, k.j.Mapping.Key().ID(p.Entry.Item)})
 	}
 }
 
-// cut takes the entries of written items out of what is queued.
+// cut removes the excluded items from the queue.
 func (k *keeper) cut(ctx context.Context, w *writer) error {
 	if k == nil || len(k.queued) == 0 {
 		return nil

@@ -31,29 +31,29 @@ type job struct {
 	*table.Job
 	b *table.Bigtable
 
-	// What is noted of the table in layout.SchemaTable, once it has been read.
+	// The rows of the table in layout.SchemaTable, once they are read.
 	noted    []layout.Row
 	notedNow bool
 	looked   bool            // latest is known
-	latest   string          // the load that the table's note named when the job last looked or wrote it; "": none
-	begun    bool            // it is this one
-	earlier  int64           // when a door last noted there that it writes, in a table that is gone, in microseconds; 0: none did
-	unseen   bool            // doors may not know yet that it was loaded
-	made     map[string]bool // the tables, by id, that the load has made
-	notes    string          // the prefix of the columns in which the parts of the load note what they know; "": they do not
-	untried  bool            // the tables are new to the load, and nothing of this part was written before
+	latest   string          // the load in the table's note when the job last read or wrote it; "": none
+	begun    bool            // latest is this load
+	earlier  int64           // for a deleted table: the time, in microseconds, of the last note of a writing endpoint; 0: none
+	unseen   bool            // endpoints may not know yet that it was loaded
+	made     map[string]bool // the tables, by id, that this load has created
+	notes    string          // the prefix of the columns with the notes of the load's parts; "": no notes
+	untried  bool            // the load created the tables, and this part has written nothing before
 
-	keeps       bool // the items that a door wrote stay as they are
+	keeps       bool // items that an endpoint wrote stay unchanged
 	changesLeft changesLeft
-	caughtUp    int64  // cells that the catch-up wrote beside those that it deleted
+	caughtUp    int64  // cells that the catch-up wrote along with deletions
 	lastRow     []byte // that the load wrote
 }
 
 // loadCheck is the check that the items of a table are loaded.
 const loadCheck = "load"
 
-// Check refuses tables that the load would spoil, before anything is written. It appends
-// to the warnings of the report.
+// Check rejects tables that the load would spoil, before anything is written. It appends to the
+// warnings of the report.
 func (l *Loader) Check(ctx context.Context) error {
 	for _, j := range l.jobs {
 		warnings, err := j.check(ctx)
@@ -65,7 +65,7 @@ func (l *Loader) Check(ctx context.Context) error {
 	return nil
 }
 
-// check refuses a table that the load would spoil, by what is noted of it now.
+// check rejects a table that the load would spoil, by its current notes.
 func (j *job) check(ctx context.Context) (warnings []string, err error) {
 	for _, check := range []func(context.Context) (string, error){j.doorWrites, j.remaps, j.otherTime} {
 		warning, err := check(ctx)
@@ -79,7 +79,7 @@ func (j *job) check(ctx context.Context) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// All loads all tables, each from where a checkpoint says.
+// All loads all tables, each from its checkpoint on.
 func (l *Loader) All(ctx context.Context) error {
 	r := l.run
 	c, err := openCheckpoint(r.Jobs)
@@ -104,16 +104,16 @@ func (l *Loader) All(ctx context.Context) error {
 	return c.remove()
 }
 
-// loadNoted catches up and loads one table, and notes in layout.SchemaTable that it does.
-// Changes that cannot be made are failures in r.
+// loadNoted catches up and loads one table, and notes that in layout.SchemaTable. Changes that
+// cannot be made are failures in r.
 func (j *job) loadNoted(ctx context.Context, r *report.Report, c *checkpoint, index int) error {
 	unfinished, first, err := j.beginNote(ctx)
 	if err != nil {
 		return err
 	}
-	// The note is there before the rows, so that the next load knows of one that was cut
-	// off. Where there was none, or no table, catching up reads nothing of it; and what a
-	// door noted of a table that is gone is taken back before there is a new one.
+	// The note precedes the rows, so that the next load detects an interrupted one. Without an
+	// earlier note or table, catching up does not need it. An endpoint's note about a deleted
+	// table is removed before the new table is created.
 	early := first || j.earlier > 0
 	if early {
 		if _, err := j.writeSchema(ctx, unfinished); err != nil {
@@ -162,7 +162,7 @@ func (j *job) again(ctx context.Context, r *report.Report) (string, error) {
 			f := report.InRow(id, e.GetRowKey())
 			f.Kind, f.Column = report.NotIdempotent, s.GetFamilyName()+":"+phrase.Column(string(s.GetColumnQualifier()))
 			f.Want = table.CellText(layout.Cell{Timestamp: s.GetTimestampMicros(), Value: s.GetValue()})
-			f.Detail = "the cell was not there any more, and was written again"
+			f.Detail = "the cell was missing, and was written again"
 			r.Fail(tl.Owned(f, tl.OwnerOf(e.entry.Item)))
 		}
 	})
@@ -179,12 +179,12 @@ func (j *job) again(ctx context.Context, r *report.Report) (string, error) {
 	return fmt.Sprintf("%s there already, %d written", phrase.Counted(unchanged, "cell"), written), nil
 }
 
-// Afresh loads the table of a job without a checkpoint, and notes nothing of it.
+// Afresh loads the table of a job without a checkpoint or notes.
 func Afresh(ctx context.Context, b *table.Bigtable, j *table.Job) error {
 	return (&job{Job: j, b: b}).load(ctx, newCheckpoint(), 0, nil)
 }
 
-// EndPart notes that the part of the load is complete, and removes its checkpoint.
+// EndPart records that the part of the load is complete, and removes its checkpoint.
 func (l *Loader) EndPart() error {
 	var done []parts.Table
 	for _, j := range l.jobs {
@@ -197,8 +197,8 @@ func (l *Loader) EndPart() error {
 	return c.remove()
 }
 
-// splitTables cuts the tables that the load makes into the tablets that the options ask for.
-// Tables that are there stay as they are.
+// splitTables sets the split keys of tables that the load creates, for the number of tablets in
+// the options. Existing tables stay unchanged.
 func (j *job) splitTables(ctx context.Context) error {
 	if j.Options.Tablets < 2 {
 		return nil

@@ -21,8 +21,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// schemaNotes returns the rows of layout.SchemaTable of the job's table, as they were at
-// the first call since the job wrote them.
+// schemaNotes returns the rows of layout.SchemaTable of the job's table. They are read at the
+// first call after the job wrote them.
 func (j *job) schemaNotes(ctx context.Context) (rows []layout.Row, err error) {
 	if !j.notedNow {
 		j.noted, err = j.b.SchemaOf(ctx, j.Report.Target)
@@ -33,9 +33,9 @@ func (j *job) schemaNotes(ctx context.Context) (rows []layout.Row, err error) {
 	return j.noted, err
 }
 
-// beginNote notes that a load begins, of exports that end at another moment than what is
-// there: one that is cut off leaves items of both. It reports whether endNote is to
-// take that back, and whether nothing is noted yet.
+// beginNote notes that a load begins whose exports end at another time than the stored items:
+// if it is interrupted, the table has items of both. unfinished reports whether endNote must
+// remove that note, and first whether the table has no note yet.
 func (j *job) beginNote(ctx context.Context) (unfinished, first bool, err error) {
 	if j.Mapping.Spec() == nil {
 		return false, false, nil
@@ -51,7 +51,7 @@ func (j *job) beginNote(ctx context.Context) (unfinished, first bool, err error)
 	if ends.IsZero() || begun.IsZero() && table.Micros(loadnote.Until(noted, target)) == table.Micros(ends) {
 		return false, first, nil
 	}
-	// Where there is no note yet, nothing is there that a catch-up could take away.
+	// Without a note there is nothing that a catch-up could remove.
 	if !first && !begun.Equal(ends) {
 		if err := j.begin(ctx); err != nil {
 			return false, false, err
@@ -61,9 +61,10 @@ func (j *job) beginNote(ctx context.Context) (unfinished, first bool, err error)
 	return true, first, err
 }
 
-// awaitDoors lets every DynamoDB door find the first note of a table, before rows of the
-// table are written: until then one may write, and delete, without noting it. A table that
-// the load makes itself no door can write yet: one that finds it made looks for the note.
+// awaitDoors waits until every DynamoDB endpoint has seen the first note of a table, before
+// rows are written: until then an endpoint may write and delete without a note. A table that
+// the load itself creates needs no wait, since an endpoint looks for the note when it first
+// finds the table.
 func (j *job) awaitDoors(ctx context.Context) error {
 	if !j.unseen && j.notes == "" {
 		return nil
@@ -72,10 +73,10 @@ func (j *job) awaitDoors(ctx context.Context) error {
 	if err != nil || created || !j.unseen || j.Options.Sleep == nil {
 		return err
 	}
-	return j.Options.Sleep(ctx, 2*loadnote.MaxAge) // their clocks may be slower than this one
+	return j.Options.Sleep(ctx, 2*loadnote.MaxAge) // twice, since their clocks may be slower than this one
 }
 
-// makeTables makes the table of the job and, if it is not there yet, those of the indexes.
+// makeTables creates the missing tables of the job: that of the items and those of the indexes.
 func (j *job) makeTables(ctx context.Context) (created bool, err error) {
 	created, err = j.b.MakeTable(ctx, j.Report.Target, j.Mapping.Families())
 	if err != nil || !created {
@@ -90,13 +91,13 @@ func (j *job) makeTables(ctx context.Context) (created bool, err error) {
 	return true, j.noteMade(ctx)
 }
 
-// endNote notes that the load is at its end; unfinished, that its exports are loaded.
+// endNote records the end of the load and, if unfinished, that its exports are loaded.
 func (j *job) endNote(ctx context.Context, unfinished bool) error {
 	var muts []*btpb.Mutation
 	if unfinished {
 		muts = append(muts, btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.UnfinishedColumn), 0, 0))
 	}
-	if j.latest != "" { // of this load, or of one that was cut off
+	if j.latest != "" { // of this load, or of an interrupted one
 		muts = append(muts, btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.LoadColumn), 0, 0))
 	}
 	if len(muts) == 0 {
@@ -106,11 +107,10 @@ func (j *job) endNote(ctx context.Context, unfinished bool) error {
 	return changeNote(ctx, j.b, j.Report.Target, muts...)
 }
 
-// begin notes the id of this load in the first of the rows of its table, before it writes
-// anything, and looks again whether the load may be. Of two loads that look at one moment, one
-// finds the id of the other, and is refused. Parts of a load begin at one moment and
-// have no ids, nor have loads by an app profile that routes to several clusters, which can
-// check no row.
+// begin writes the id of this load to the first row of its table before anything else, and
+// checks again that the load is allowed. If two loads check at the same time, one finds the
+// other's id and is rejected. Some loads have no id: parts, which begin at the same time, and
+// loads with an app profile that routes to several clusters, which cannot check a row.
 func (j *job) begin(ctx context.Context) error {
 	if j.begun || j.inParts() {
 		return nil
@@ -137,13 +137,13 @@ func (j *job) begin(ctx context.Context) error {
 	return nil
 }
 
-// overtaken refuses the load, since another one has begun.
+// overtaken returns the error of a load that another one has overtaken.
 func (j *job) overtaken() error {
-	return source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s: another load has begun since this one looked: let it end, then load again", j.Report.Target)
+	return source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s: another load has begun since this one checked it: wait for its end, then load again", j.Report.Target)
 }
 
-// ifLatest changes the first row, and leaves the id of a load there, if the load that it
-// names is the latest that this one knows. It reports whether it was done.
+// ifLatest changes the first row, and writes the id of a load there, unless the row names
+// another load than the latest known one. It reports whether it did.
 func (j *job) ifLatest(ctx context.Context, id string, muts []*btpb.Mutation) (done bool, err error) {
 	guard := btclient.Guard{Family: layout.SchemaFamily, Qualifier: []byte(loadnote.LoadColumn)}
 	if j.latest != "" {
@@ -152,8 +152,7 @@ func (j *job) ifLatest(ctx context.Context, id string, muts []*btpb.Mutation) (d
 	return j.b.ChangeGuarded(ctx, layout.SchemaTable, layout.SchemaRowPrefix(j.Report.Target), guard, []byte(id), muts)
 }
 
-// writeFirst changes the first of the rows of the job's table, unless another load has
-// begun.
+// writeFirst changes the first row of the job's table, unless another load has begun.
 func (j *job) writeFirst(ctx context.Context, muts []*btpb.Mutation) error {
 	if !j.begun {
 		return changeNote(ctx, j.b, j.Report.Target, muts...)
@@ -165,7 +164,7 @@ func (j *job) writeFirst(ctx context.Context, muts []*btpb.Mutation) error {
 	return err
 }
 
-// changeNote changes the first of the rows of a table.
+// changeNote changes the first row of a table.
 func changeNote(ctx context.Context, b *table.Bigtable, table string, muts ...*btpb.Mutation) error {
 	refused, err := b.MutateRows(ctx, layout.SchemaTable, []*btpb.MutateRowsRequest_Entry{{RowKey: layout.SchemaRowPrefix(table), Mutations: muts}})
 	if err == nil && len(refused) > 0 {
@@ -174,11 +173,10 @@ func changeNote(ctx context.Context, b *table.Bigtable, table string, muts ...*b
 	return err
 }
 
-// writeSchema makes the rows of layout.SchemaTable that are of the job's table
-// those of its mapping, each row at once. Rows that are so already are not
-// written; changed is how many were. What a door notes there stays, unless it is of an
-// earlier table, and so does what parts of the same load note. The load is noted as
-// unfinished if it is to be.
+// writeSchema updates the rows of layout.SchemaTable of the job's table to those of its
+// mapping, each row atomically. Equal rows are not written; changed counts the others. Notes of
+// endpoints stay, unless they are about an earlier table, and so do notes of other parts of
+// this load. unfinished notes that the load is incomplete.
 func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, err error) {
 	if j.Mapping.Spec() == nil {
 		return 0, nil
@@ -186,7 +184,7 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 	if _, err := j.b.MakeTable(ctx, layout.SchemaTable, table.SchemaFamilies); err != nil {
 		return 0, err
 	}
-	// Read anew: parts of other loads may have noted something since the load looked first.
+	// Read again: parts of other loads may have added notes since the first look.
 	got, err := j.b.SchemaOf(ctx, j.Report.Target)
 	if err != nil {
 		return 0, err
@@ -214,7 +212,7 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 	door, _ := writtenAt(got, j.Report.Target)
 	stale := door > 0 && door <= j.earlier
 	got = table.CutNote(table.CutNote(got, loadnote.WrittenColumn), loadnote.LoadColumn)
-	if j.notes != "" { // what other loads in parts know goes, since this one changes it
+	if j.notes != "" { // notes of other loads in parts become invalid by this load
 		got = table.CutColumns(got, func(column string) bool { return strings.HasPrefix(column, j.notes) })
 	}
 	there := map[string]string{}
@@ -233,7 +231,7 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 			continue
 		}
 		gone := []*btpb.Mutation{btclient.DeleteRow()}
-		if i == 0 { // doors, and other parts, may note something just now: that stays
+		if i == 0 { // endpoints and other parts may add notes at this moment: those stay
 			gone = noteDeletes(got, row.Key)
 			if stale {
 				gone = append(gone, btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.WrittenColumn), 0, j.earlier+1000))
@@ -251,10 +249,10 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 		}
 		replace(row.Key, gone, row.Cells)
 	}
-	for _, key := range slices.Sorted(maps.Keys(there)) { // of attributes that the mapping has no more
+	for _, key := range slices.Sorted(maps.Keys(there)) { // of attributes that the mapping no longer has
 		replace([]byte(key), []*btpb.Mutation{btclient.DeleteRow()}, nil)
 	}
-	// None of this is of an item: it is not counted, and no dead letter.
+	// These rows belong to no item: they are not counted, and cannot be dead letters.
 	w := &writer{b: j.b, o: j.Options}
 	for batch := range batches(entries) {
 		if _, err := w.send(ctx, layout.SchemaTable, batch); err != nil {
@@ -264,10 +262,11 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 	return changed + len(entries), nil
 }
 
-// inParts reports whether this is a part of a load, or ends one in parts.
+// inParts reports whether this is a part of a load, or the end of a load in parts.
 func (j *job) inParts() bool { return j.Options.Share.Of > 0 || j.Options.Parts != "" }
 
-// contents are those of the source, if it tells no time and this is not a part of it.
+// contents returns the sums of the source's items if the source has no time and this is not a
+// part of it, else "".
 func (j *job) contents() string {
 	if !j.Source.ExportTime.IsZero() || j.inParts() {
 		return ""
@@ -276,8 +275,8 @@ func (j *job) contents() string {
 	return string(text)
 }
 
-// writtenAt is when DynamoDB doors noted that they write in a table, the first and the last
-// of them, in microseconds; 0: none did.
+// writtenAt returns the first and last time at which DynamoDB endpoints noted that they write
+// in a table, in microseconds; 0: never.
 func writtenAt(rows []layout.Row, table string) (first, last int64) {
 	for _, row := range rows {
 		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
@@ -295,9 +294,8 @@ func writtenAt(rows []layout.Row, table string) (first, last int64) {
 	return first, last
 }
 
-// exportsBefore are the moments that are noted of the exports of earlier loads: a source
-// that tells no time says nothing of them, and leaves them as they are, unless their rows
-// are gone.
+// exportsBefore returns the noted end times of the exports of earlier loads. A source without a
+// time leaves them as they are, unless the rows no longer exist.
 func (j *job) exportsBefore(ctx context.Context, noted []layout.Row) (until, unfinished time.Time, err error) {
 	target := j.Report.Target
 	if until = loadnote.Until(noted, target); until.IsZero() {
@@ -309,7 +307,7 @@ func (j *job) exportsBefore(ctx context.Context, noted []layout.Row) (until, unf
 	return until, loadnote.Unfinished(noted, target), nil
 }
 
-// noteDeletes deletes what is in the row of a key, column by column.
+// noteDeletes returns deletions for each column of the row of a key.
 func noteDeletes(rows []layout.Row, key []byte) (muts []*btpb.Mutation) {
 	for _, row := range rows {
 		if !slices.Equal(row.Key, key) {

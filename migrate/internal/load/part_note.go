@@ -15,27 +15,26 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// Parts of a load note in the first row that is of their table in layout.SchemaTable, in
-// columns of their own load: the one that makes the tables, that they are new; and each
-// part, before it writes, that it has begun. So a part that finds new tables, and not
-// itself, knows that nothing of it can be there, and need not look for it. It may only say
-// so after it has noted itself: of two processes of one part, one finds the other.
+// Parts of a load write notes to the first row of their table in layout.SchemaTable, in
+// columns of their own load. The part that creates the tables notes that they are new, and
+// each part notes, before it writes, that it has begun. A part that finds new tables, and no
+// note of its own, need not look up its rows: none can exist. It decides only after it has
+// written its own note: of two processes of one part, one finds the other.
 //
-// What is looked up is not written again, and counted as it was found. Written again, it
-// would be the same: cells have their times from the source. So rows are right whatever is
-// noted; what a part that is wrong about the table wrote is counted as written. It is, where
-// somebody puts another table in the place of the one that the load made, with rows that
-// hold what the source does: that, the first batch finds, which is looked up in any case.
-// Any other load takes away what is noted when it writes its own notes, before it writes
-// items (writeSchema), and Finish does at the end. Later notes stay: where two loads
-// begin at once, and one makes the tables after the other has noted itself, parts of it may
-// count what the other wrote as written.
+// A row that is looked up is not written again, and is counted as found. Writing it again
+// would be harmless, since cells have their times from the source. So wrong notes never
+// cause wrong rows; at most, existing rows are counted as written. That happens if somebody
+// replaces a new table with one that holds rows of the source; the first batch, which is
+// always looked up, detects this. Any other load deletes these notes when it writes its own,
+// before it writes items (writeSchema), and Finish deletes them at the end. Later notes stay:
+// if two loads begin at once, and one creates the tables after the other has written its
+// notes, parts of it may count the other's rows as written.
 
-// madeColumn says that the tables are new to the load.
+// madeColumn notes that the tables are new.
 const madeColumn = "made"
 
-// notesPrefix is the prefix of the columns of a load's parts; "" if the load notes nothing
-// of the table, or is not one of parts.
+// notesPrefix returns the prefix of the columns of a load's parts; "" if the load is not in
+// parts, or notes nothing about the table.
 func notesPrefix(r *table.Run, j *table.Job) string {
 	if r.Options.Share.Of == 0 || r.Folder.Verb != parts.Loading || j.Mapping.Spec() == nil {
 		return ""
@@ -43,7 +42,7 @@ func notesPrefix(r *table.Run, j *table.Job) string {
 	return loadnote.PartsPrefix + r.Folder.Identity[:16] + "/"
 }
 
-// noteMade notes that the load has made its tables, if it has made all.
+// noteMade notes that the load has created its tables, if it has created all of them.
 func (j *job) noteMade(ctx context.Context) error {
 	if j.notes == "" {
 		return nil
@@ -56,7 +55,7 @@ func (j *job) noteMade(ctx context.Context) error {
 	return j.note(ctx, madeColumn)
 }
 
-// partNotes are the columns in which parts of loads noted something.
+// partNotes returns the columns with notes of parts of loads.
 func (j *job) partNotes(rows []layout.Row) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, row := range rows {
@@ -72,7 +71,7 @@ func (j *job) partNotes(rows []layout.Row) iter.Seq[string] {
 	}
 }
 
-// noteBegun notes that the part has begun, and finds out whether its tables are untried.
+// noteBegun notes that the part has begun, and determines whether its tables are untried.
 func (j *job) noteBegun(ctx context.Context) error {
 	if j.notes == "" {
 		return nil

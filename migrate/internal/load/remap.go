@@ -21,11 +21,10 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// remaps compares the mapping with the one by which its table was loaded before,
-// if a load noted one in layout.SchemaTable. Where that one left cells of items of
-// the source in columns, or at times, at which this one has none, a load would mix
-// the two layouts, and no later one would take the old cells away: a [source.Error],
-// unless table.Options.Remap lets it. What else differs is a warning; "" for none.
+// remaps compares the mapping with that of the earlier load in layout.SchemaTable. If the
+// earlier mapping wrote cells of source items that this one does not write, the two layouts
+// would mix, and no later load would delete the old cells. That is a [source.Error], unless
+// table.Options.Remap allows it. Other differences are a warning, or "".
 func (j *job) remaps(ctx context.Context) (warning string, err error) {
 	noted, err := j.schemaNotes(ctx)
 	if err != nil {
@@ -37,7 +36,7 @@ func (j *job) remaps(ctx context.Context) (warning string, err error) {
 	}
 	by := fmt.Sprintf("Bigtable table %s was loaded by another mapping: %s", j.Report.Target, strings.Join(changes, "; "))
 	was, err := layout.FromSchemaRows(j.Report.Target, noted)
-	if err != nil { // it is one of the changes
+	if err != nil { // also a change
 		return by, nil //nolint:nilerr // see above
 	}
 	l := leftovers{j: j, b: j.b, was: was}
@@ -47,17 +46,17 @@ func (j *job) remaps(ctx context.Context) (warning string, err error) {
 	case err != nil:
 		return "", err
 	case l.cells == 0:
-		return by + "; of the items of this source it left no cell that this one does not write", nil
+		return by + "; it left no cells of this source's items that this one does not write", nil
 	}
-	stay := fmt.Sprintf("%s; %s of items of this source would stay beside those of this one, e.g. %s", by, phrase.Counted(l.cells, "cell"), l.example)
+	stay := fmt.Sprintf("%s; %s of items of this source would stay beside the new cells, e.g. %s", by, phrase.Counted(l.cells, "cell"), l.example)
 	if !j.Options.Remap {
 		return "", source.Damaged(source.MappingRefused, source.Position{}, nil, "%s: load into another table, delete this table first, or keep the old cells with --remap", stay)
 	}
 	return stay, nil
 }
 
-// leftovers are the cells of a table and its indexes that another mapping made of
-// the items of a source, and that the job's does not write.
+// leftovers are cells in a table and its indexes that another mapping wrote for the items of a
+// source, and that the job's mapping does not write.
 type leftovers struct {
 	j       *job
 	b       *table.Bigtable
@@ -65,11 +64,11 @@ type leftovers struct {
 	cells   int64
 	example string
 
-	rows  map[string]map[string]map[column]string // the columns to look for, by table and row, with the item that each is of
+	rows  map[string]map[string]map[column]string // the columns to look up, by table and row, with the item of each
 	bytes int
 }
 
-// column is one of a row or, where both mappings have it, one cell of it.
+// column is a column of a row, or one cell of it if both mappings have the column.
 type column struct {
 	family, qualifier string
 	micros            int64 // anyTime for all cells
@@ -77,9 +76,8 @@ type column struct {
 
 const anyTime = -1
 
-// find goes over the items, and looks up in the tables what they had there: in that
-// of the items, and in those of indexes that this mapping has too. Nobody reads the
-// others any more.
+// find iterates over the items and looks up their earlier cells, in their table and in indexes
+// that this mapping also has. Nobody reads the other indexes any more.
 func (l *leftovers) find(ctx context.Context) error {
 	l.rows = map[string]map[string]map[column]string{}
 	err := l.j.Each(ctx, "checking", func(p table.Placed) error {
@@ -112,7 +110,7 @@ func (l *leftovers) find(ctx context.Context) error {
 	return l.lookUp(ctx)
 }
 
-// compare notes what an item had in a table and does not have now.
+// compare records the columns that an item had in a table and no longer has.
 func (l *leftovers) compare(table string, before, now lens.Placed, item string) {
 	written := map[column]bool{}
 	if bytes.Equal(before.Row, now.Row) {
@@ -149,7 +147,7 @@ func (l *leftovers) add(table string, row []byte, at column, item string) {
 	l.bytes += len(at.qualifier) + len(item) + 64
 }
 
-// lookUp counts those that the tables have.
+// lookUp counts the recorded columns that the tables have.
 func (l *leftovers) lookUp(ctx context.Context) error {
 	for _, table := range slices.Sorted(maps.Keys(l.rows)) {
 		err := l.lookUpIn(ctx, table)

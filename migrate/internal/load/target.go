@@ -18,10 +18,10 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// doorWrites refuses, where the source has incremental exports, tables that a DynamoDB
-// door wrote: a [source.Error] that says how much of it can be counted. Without such
-// exports it refuses such a table unless the load is to keep what was written: it cannot
-// tell an item that was deleted from one that was never there.
+// doorWrites returns an error for tables that a DynamoDB endpoint wrote. With incremental
+// exports, the [source.Error] says how many changes can be counted. Other sources are rejected
+// unless the load keeps those writes, since a deleted item cannot be told from one that never
+// existed.
 func (j *job) doorWrites(ctx context.Context) (warning string, err error) {
 	noted, err := j.schemaNotes(ctx)
 	if err != nil {
@@ -44,17 +44,17 @@ func (j *job) doorWrites(ctx context.Context) (warning string, err error) {
 		return "", nil
 	case !j.Options.KeepWrites:
 		return "", source.Damaged(source.TargetWritten, source.Position{}, nil,
-			"Bigtable table %s: a DynamoDB endpoint has written since the last load, and the items that it deleted would come back: load into another table, delete this one first, or insist (--keep-writes): written items then stay as they are, and deleted ones come back", j.Report.Target)
+			"Bigtable table %s: a DynamoDB endpoint has written since the last load, and the items that it deleted would come back: load into another table, delete this one first, or use --keep-writes: written items then stay unchanged, and deleted ones come back", j.Report.Target)
 	}
 	j.keeps = true
-	return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written since the last load: the items that it wrote stay as they are, and those that it deleted come back", j.Report.Target), nil
+	return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written since the last load: the items that it wrote stay unchanged, and those that it deleted come back", j.Report.Target), nil
 }
 
-// countDoorWrites is doorWrites for a source with incremental exports; written says that
-// the door itself noted that it writes.
+// countDoorWrites is doorWrites for a source with incremental exports; written means that the
+// endpoint itself noted that it writes.
 func (j *job) countDoorWrites(ctx context.Context, written bool) error {
-	// A door keeps the state of each item that it wrote in the item's row, and, where
-	// it took an entry out of an index, a tombstone.
+	// An endpoint keeps the state of each item that it wrote in the item's row, and a tombstone
+	// for each index entry that it removed.
 	items, example, err := countColumns(ctx, j.b, j.Report.Target, lens.FamilyState)
 	if err != nil {
 		return err
@@ -76,10 +76,10 @@ func (j *job) countDoorWrites(ctx context.Context, written bool) error {
 	if items > 0 {
 		wrote = append(wrote, "written "+phrase.Counted(items, "item"))
 	}
-	if gone > 0 { // of items that it deleted, which leave no state, or that moved
-		wrote = append(wrote, "taken away "+phrase.Counted(gone, "index row"))
+	if gone > 0 { // of deleted items, which leave no state, or of moved ones
+		wrote = append(wrote, "removed "+phrase.Counted(gone, "index row"))
 	}
-	did := "written since the load, and left nothing that can be counted, as deletes do"
+	did := "written since the load, and left nothing to count, as deletions do"
 	if len(wrote) > 0 {
 		did = fmt.Sprintf("%s since the load, e.g. in row %s (items that it deleted cannot be counted)", strings.Join(wrote, " and "), example)
 	}
@@ -88,8 +88,8 @@ func (j *job) countDoorWrites(ctx context.Context, written bool) error {
 		j.Report.Target, did)
 }
 
-// countColumns counts the bookkeeping of items in one family of a table, and names a
-// row that has some; nothing where there is no such table.
+// countColumns counts the items with bookkeeping in one family of a table, and returns an
+// example row. A missing table has none.
 func countColumns(ctx context.Context, b *table.Bigtable, table, family string) (n int64, example string, err error) {
 	for row, err := range b.Rows(ctx, btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(family)}) {
 		if status.Code(err) == codes.NotFound {
@@ -98,7 +98,7 @@ func countColumns(ctx context.Context, b *table.Bigtable, table, family string) 
 		if err != nil {
 			return 0, "", err
 		}
-		of := map[string]bool{} // each item has several columns that end alike
+		of := map[string]bool{} // each item has several columns with the same suffix
 		for _, c := range row.Cells {
 			of[string(c.Qualifier[min(1, len(c.Qualifier)):])] = true
 		}
@@ -109,14 +109,12 @@ func countColumns(ctx context.Context, b *table.Bigtable, table, family string) 
 	return n, example, nil
 }
 
-// otherTime refuses an export that is older than the one of the last load, as
-// layout.SchemaTable tells: what came since would be half undone, and indexes would
-// contradict their items. It refuses a source whose cells would lie below those of that
-// load: reads would go on finding those, although the load says that it is done. That is
-// so of one that tells no time, over an export: which of them is newer nobody knows but
-// who calls, and no time is made up, since verification of the same source looks for the
-// same cells. It warns of rows that a load of another full export wrote: nothing says
-// what is gone since.
+// otherTime rejects exports that are older than the last load, by its note in
+// layout.SchemaTable: later changes would be undone in part, and indexes would contradict their
+// items. It also rejects a source with older cells than the stored ones, since reads would
+// return the stored cells. This includes a source without a time after an export: only the user
+// knows which is newer, and an invented time would break verifications. It warns if the rows
+// are from another full export, since nothing shows which items have been deleted since.
 func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 	noted, err := j.schemaNotes(ctx)
 	if err != nil {
@@ -132,7 +130,7 @@ func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 	if begins.IsZero() {
 		begins = ends
 	}
-	later := !ends.IsZero() && table.Micros(begins) > table.Micros(until) // nothing tells what was deleted in between
+	later := !ends.IsZero() && table.Micros(begins) > table.Micros(until) // nothing shows deletions in between
 	undated := ends.IsZero() && loadnote.Dated(noted, target)
 	contents := loadnote.Contents(noted, target)
 	other := j.Options.Warn && contents != "" && j.contents() != "" && contents != j.contents() // a verification compares
@@ -144,27 +142,27 @@ func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 	case err != nil || !there:
 		return "", err
 	case older:
-		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s %s %s, and the source ends at %s: what changed in between would be half undone: load the exports up to then, or into another table",
+		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s %s %s, and the source ends at %s: later changes would be undone in part: load the exports up to then, or into another table",
 			target, how, until.UTC().Format(time.RFC3339Nano), ends.UTC().Format(time.RFC3339Nano))
 	case j.Micros < table.Micros(at):
 		untold := ""
 		if ends.IsZero() {
-			untold = ", which tells no time,"
+			untold = ", which has no time,"
 		}
-		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with cells at %s, and those of the source%s would lie below them, at %s, where no read finds them: let the mapping say a time that is not before (timestamps.default), or load into another table",
+		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with cells at %s, and those of the source%s would be older, at %s, so that reads would not return them: set a time in the mapping that is not earlier (timestamps.default), or load into another table",
 			target, at.Format(time.RFC3339Nano), untold, own)
 	}
-	what := fmt.Sprintf("Bigtable table %s was loaded from other items, by a source that tells no time either: those of this one would come beside them, and what is no longer in an item or an index would stay", target)
+	what := fmt.Sprintf("Bigtable table %s was loaded from other items, also by a source without a time: the items of both would mix, and deleted attributes and index entries would stay", target)
 	if !other || table.Micros(at) != j.Micros {
-		what = fmt.Sprintf("Bigtable table %s was loaded from another source, with cells at %s: those of this one, at %s, would come beside them, and what is no longer in an item or an index would stay", target, at.Format(time.RFC3339Nano), own)
+		what = fmt.Sprintf("Bigtable table %s was loaded from another source, with cells at %s: the items of both would mix, with new cells at %s, and deleted attributes and index entries would stay", target, at.Format(time.RFC3339Nano), own)
 	}
 	if !j.Options.Mix {
-		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "%s: load the full export of that time with the incremental ones since, load into another table, or let them mix (--mix)", what)
+		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "%s: load the full export of that time with the incremental ones since, load into another table, or allow the mix (--mix)", what)
 	}
 	return what, nil
 }
 
-// stands reports whether there are rows of a table.
+// stands reports whether a table exists and has rows.
 func stands(ctx context.Context, b *table.Bigtable, table string) (bool, error) {
 	there, err := b.HasRows(ctx, table)
 	if status.Code(err) == codes.NotFound {

@@ -16,12 +16,12 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// maxBatchMutations is how many mutations a request has at most, well below what Bigtable
-// takes (100,000 an entry and in all).
+// maxBatchMutations bounds the mutations of a request, well below Bigtable's limit (100,000 per
+// entry and per request).
 const maxBatchMutations = 20_000
 
-// load writes all items of the job that the checkpoint does not know as written. It creates
-// the tables, and calls wrote, if it is set, with each entry that Bigtable took.
+// load writes all items of the job that are not written according to the checkpoint. It creates
+// the tables, and calls wrote, if set, with each entry that Bigtable accepted.
 func (j *job) load(ctx context.Context, c *checkpoint, index int, wrote func(id string, e writeEntry)) error {
 	j.Report.IndexRows = 0
 	w := &writer{b: j.b, o: j.Options, job: j.Job, wrote: wrote}
@@ -38,7 +38,7 @@ func (j *job) load(ctx context.Context, c *checkpoint, index int, wrote func(id 
 		t.found = t.found && !j.made[t.ID]
 	}
 	j.Report.Existed = w.tables[0].found
-	j.made = nil // the next time they are there
+	j.made = nil // from now on they exist
 	start, err := c.begin(ctx, w, index)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (j *job) load(ctx context.Context, c *checkpoint, index int, wrote func(id 
 	}
 	since := 0
 	last, row := int64(-1), []byte(nil)
-	var left []int64 // items that the catch-up left as they are; the next load tries again
+	var left []int64 // items that the catch-up left unchanged; the next load tries again
 	flush := func(next int64) error {
 		if err := kept.cut(ctx, w); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (j *job) load(ctx context.Context, c *checkpoint, index int, wrote func(id 
 			left = left[:0]
 		}
 		done.Retry = append(done.Retry, refused...)
-		if next <= start.Items { // those that are tried again go by themselves
+		if next <= start.Items { // retried items are sent separately
 			return nil
 		}
 		done.Items = next
@@ -121,26 +121,26 @@ func (j *job) load(ctx context.Context, c *checkpoint, index int, wrote func(id 
 type writer struct {
 	b      *table.Bigtable
 	o      table.Options
-	job    *table.Job                       // whose items are written, for dead letters; nil: rows of no item
-	wrote  func(table string, e writeEntry) // is called with each entry that Bigtable took; nil but where that is a failure
+	job    *table.Job                       // owner of the written items, for dead letters; nil: rows without items
+	wrote  func(table string, e writeEntry) // called with each entry that Bigtable accepted; set only if that is a failure
 	tables []writeTable
 
-	mutations, bytes   int   // that are queued
+	mutations, bytes   int   // queued
 	written, unchanged int64 // cells
 }
 
-// writeTable is a table that a writer writes, and what is queued for it.
+// writeTable is a table of a writer, with its queued entries.
 type writeTable struct {
 	ID      string
-	found   bool // the table was there before: what it holds is not written again
-	untried bool // nothing is expected there: where the first batch finds nothing, nothing more is looked up
+	found   bool // the table existed before: cells it already has are not written again
+	untried bool // the table is probably empty: if the first batch finds nothing, later batches are not looked up
 	Entries []writeEntry
-	// wide are the hashes of the cells that wide rows hold, by row: hashes in all.
+	// wide are the hashes of the cells of wide rows, by row. hashes is their total number.
 	wide   map[string]map[extsort.Hash]bool
 	hashes int
 }
 
-// writeEntry is one entry of a request, and the item that it is of.
+// writeEntry is one entry of a request, with its item.
 type writeEntry struct {
 	*btpb.MutateRowsRequest_Entry
 	n     int64
@@ -168,15 +168,15 @@ func (w *writer) add(index int, p table.Placed, at lens.Placed) {
 	}
 }
 
-// queue adds an entry, of about so many bytes, to what the next flush sends to a table.
+// queue adds an entry of about size bytes to the next flush of a table.
 func (w *writer) queue(table int, e writeEntry, size int) {
 	w.tables[table].Entries = append(w.tables[table].Entries, e)
 	w.mutations += len(e.GetMutations())
 	w.bytes += size
 }
 
-// flush sends what is queued, and returns its size and the items that Bigtable
-// refused, which became dead letters.
+// flush sends the queued entries, and returns their size and the refused items, which became
+// dead letters.
 func (w *writer) flush(ctx context.Context) (size int, refused []int64, err error) {
 	for i := range w.tables {
 		t := &w.tables[i]
@@ -224,11 +224,11 @@ func batches(entries []writeEntry) func(yield func([]writeEntry) bool) {
 	}
 }
 
-// dropUnchanged takes out the mutations whose cells the table holds already. Where it has
-// none of the rows, nothing is hashed.
+// dropUnchanged removes mutations whose cells the table already has. If it has none of the
+// rows, nothing is hashed.
 func (w *writer) dropUnchanged(ctx context.Context, t *writeTable) error {
 	var rows [][]byte // to read
-	known := false    // what some row holds
+	known := false    // some row has cells
 	for _, e := range t.Entries {
 		if t.wide[string(e.GetRowKey())] == nil {
 			rows = append(rows, e.GetRowKey())
@@ -238,7 +238,7 @@ func (w *writer) dropUnchanged(ctx context.Context, t *writeTable) error {
 	}
 	slices.SortFunc(rows, bytes.Compare)
 	rows = slices.CompactFunc(rows, bytes.Equal)
-	var held map[extsort.Hash]bool // the cells to be written, and whether the table has them; nil: it has none
+	var held map[extsort.Hash]bool // the queued cells, and whether the table has them; nil: it has none
 	wanted := func() map[extsort.Hash]bool {
 		if held == nil {
 			held = t.wanted()
@@ -268,8 +268,7 @@ func (w *writer) dropUnchanged(ctx context.Context, t *writeTable) error {
 	return nil
 }
 
-// wanted are the hashes of the cells that are queued, and whether a wide row that is
-// remembered has them.
+// wanted returns the hashes of the queued cells, and whether a remembered wide row has them.
 func (t *writeTable) wanted() map[extsort.Hash]bool {
 	held := map[extsort.Hash]bool{}
 	for _, e := range t.Entries {
@@ -288,17 +287,16 @@ func hashMutation(row []byte, m *btpb.Mutation) extsort.Hash {
 	return extsort.HashCell(row, layout.Cell{Family: s.GetFamilyName(), Qualifier: s.GetColumnQualifier(), Timestamp: s.GetTimestampMicros()}, s.GetValue())
 }
 
-// maxWideHashes bounds what is remembered of the cells of wide rows; a hash takes some
-// 40 bytes.
+// maxWideHashes bounds the remembered hashes of wide rows; a hash takes about 40 bytes.
 const maxWideHashes = 1 << 20
 
-// lookUp marks those of the wanted hashes that are of cells of some rows; it asks for them
-// with the first cell. Of a wide row, which many batches meet, it remembers all, so that it
-// is not read for each of them: what is written to it meanwhile are cells of other items. A
-// row of more than maxWideHashes cells is read for each.
+// lookUp marks the wanted hashes of cells in the given rows; it calls wanted at the first cell.
+// A wide row occurs in many batches, so all its hashes are remembered and it is read once:
+// later writes to it are cells of other items. A row of more than maxWideHashes cells is read
+// for each batch.
 func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, wanted func() map[extsort.Hash]bool) error {
-	var found []extsort.Hash       // of those wanted, in the row at hand
-	var wide map[extsort.Hash]bool // nil: not to be remembered
+	var found []extsort.Hash       // wanted hashes in the current row
+	var wide map[extsort.Hash]bool // nil: not remembered
 	for part, err := range w.b.Parts(ctx, btclient.Read{Table: t.ID, Keys: rows}, w.o.Part) {
 		if err != nil {
 			return err
@@ -334,8 +332,7 @@ func (w *writer) lookUp(ctx context.Context, t *writeTable, rows [][]byte, wante
 	return nil
 }
 
-// remember keeps the hashes of a wide row, in place of others where they would be too
-// many.
+// remember keeps the hashes of a wide row, and evicts others if there are too many.
 func (t *writeTable) remember(row []byte, cells map[extsort.Hash]bool) {
 	if t.hashes += len(cells); t.hashes > maxWideHashes || t.wide == nil {
 		t.wide, t.hashes = map[string]map[extsort.Hash]bool{}, len(cells)
@@ -343,8 +340,8 @@ func (t *writeTable) remember(row []byte, cells map[extsort.Hash]bool) {
 	t.wide[string(row)] = cells
 }
 
-// send writes entries, again where that may help. An entry that Bigtable refuses
-// for good is an error, or a dead letter if there are any.
+// send writes entries, with retries. An entry that Bigtable refuses permanently is an error, or
+// a dead letter if they are enabled.
 func (w *writer) send(ctx context.Context, table string, entries []writeEntry) (refused []int64, err error) {
 	rows := make([]*btpb.MutateRowsRequest_Entry, len(entries))
 	for i, e := range entries {
@@ -363,7 +360,7 @@ func (w *writer) send(ctx context.Context, table string, entries []writeEntry) (
 		case isBad:
 			why = source.Damaged(source.WriteRefused, e.entry.Position, why, "Bigtable refuses row %q of table %s", e.GetRowKey(), table)
 			if w.job == nil || w.job.Letters == nil {
-				return nil, fmt.Errorf("%w; what comes before it is written", why)
+				return nil, fmt.Errorf("%w; earlier rows are written", why)
 			}
 			if err := w.job.Letters.Add(w.job, e.entry, why); err != nil {
 				return nil, err
