@@ -1,10 +1,10 @@
-// Package parts keeps what the parts of a load or of a verification leave in the folder
-// that they share.
+// Package parts stores the results of the parts of a load or verification in their shared
+// folder.
 //
-// Parts run in processes of their own, each over its files of the source. They share a
-// folder, or their folders are merged afterwards. While a part runs, its checkpoint is
-// there; a complete part leaves its [Complete]. The process that finishes reads those of
-// all parts, and does what none of them can know alone.
+// Each part is a process that handles some files of the source. Parts share a folder, or
+// their folders are merged afterwards. A running part has its checkpoint there; a complete
+// part leaves its [Complete]. The process that finishes reads the results of all parts,
+// and makes the checks that a single part cannot make.
 package parts
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// What is done in parts: the names of their files begin with it.
+// The kinds of work in parts. The names of their files begin with it.
 const (
 	Loading   = "load"
 	Verifying = "verify"
@@ -33,7 +33,7 @@ const (
 
 // The files of a part.
 const (
-	Checkpoint = "checkpoint" // how far its load has come
+	Checkpoint = "checkpoint" // progress of its load
 	Done       = "done"       // its [Complete], once it is complete
 	Rows       = "rows"       // of a load: the hashes of its row keys, in order
 )
@@ -42,8 +42,8 @@ const (
 type Folder struct {
 	Dir  string
 	Verb string // Loading or Verifying
-	// Identity is the hash of the whole that they are parts of, and Tables its number of
-	// source tables. A complete part with others is refused.
+	// Identity is the hash of the whole work, and Tables its number of source tables. A
+	// complete part with others is rejected.
 	Identity string
 	Tables   int
 	// MaxDifferences is how many failures the report of a part lists.
@@ -61,11 +61,11 @@ func (f Folder) RowsFile(p source.Part, table string) string {
 	return f.File(p, Rows) + "." + table
 }
 
-// CreateRows opens a file for the rows of a part. PlaceRows puts it in its place once it is
-// whole: the same part may run in another process, or be complete by then.
+// CreateRows opens a temporary file for the rows of a part, since another process may run the
+// same part. PlaceRows moves the complete file into place.
 func (f Folder) CreateRows(p source.Part, table string) (*os.File, error) {
 	if err := os.MkdirAll(f.Dir, 0o777); err != nil {
-		return nil, fmt.Errorf("making the folder of the parts: %w", err)
+		return nil, fmt.Errorf("creating the folder of the parts: %w", err)
 	}
 	rows, err := os.CreateTemp(f.Dir, filepath.Base(f.RowsFile(p, table))+".*")
 	if err != nil {
@@ -74,8 +74,7 @@ func (f Folder) CreateRows(p source.Part, table string) (*os.File, error) {
 	return rows, nil
 }
 
-// PlaceRows puts a file of CreateRows in its place; if err says that it is not whole, it
-// removes the file.
+// PlaceRows moves a file of CreateRows into place; it removes the file if err is not nil.
 func (f Folder) PlaceRows(rows *os.File, p source.Part, table string, err error) error {
 	if err == nil {
 		err = rows.Sync()
@@ -84,25 +83,25 @@ func (f Folder) PlaceRows(rows *os.File, p source.Part, table string, err error)
 		err = os.Rename(rows.Name(), f.RowsFile(p, table))
 	}
 	if err != nil {
-		_ = os.Remove(rows.Name()) // else Remove would, with all others
+		_ = os.Remove(rows.Name()) // otherwise Remove does, with all others
 	}
 	return err
 }
 
 // Complete is the result of a complete part.
 type Complete struct {
-	Identity string         `json:"identity"` // of what all parts are parts of
+	Identity string         `json:"identity"` // of the whole work
 	Report   *report.Report `json:"report"`
 	Tables   []Table        `json:"tables"` // in the order of the source
 }
 
 // Table is the result of a part for one table of the source.
 type Table struct {
-	Joiner string `json:"joiner,omitempty"` // that the keys of the part could have
-	Row    []byte `json:"row,omitempty"`    // that the load of the part wrote last
-	Rows   int64  `json:"rows,omitempty"`   // whose hashes the load of the part kept
-	// Ranges are, by Bigtable table, what its items ask for in each range of its keys,
-	// and what is there of the range that is the part's to read.
+	Joiner string `json:"joiner,omitempty"` // the joiner that the keys of the part allow
+	Row    []byte `json:"row,omitempty"`    // the last row that the part's load wrote
+	Rows   int64  `json:"rows,omitempty"`   // number of hashes that the part's load saved
+	// Ranges has, by Bigtable table, the sums that the part's items need in each range of keys,
+	// and the stored sums of the range that this part reads.
 	Ranges Ranges `json:"ranges,omitempty"`
 }
 
@@ -114,20 +113,20 @@ func (f Folder) Read(p source.Part) (*Complete, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading what part %v did: %w", p, err)
+		return nil, fmt.Errorf("reading the result of part %v: %w", p, err)
 	}
 	done := Complete{Report: report.New(f.MaxDifferences)}
 	if err := json.Unmarshal(text, &done); err != nil {
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: name}, source.JSONCause(err), "the file does not tell what a part did: remove it, and deal with part %v again", p)
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: name}, source.JSONCause(err), "the file is not the result of a part: remove it, and run part %v again", p)
 	}
 	if done.Identity != f.Identity || len(done.Tables) != f.Tables {
 		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: name}, nil,
-			"part %v is of another %s: the source, the mapping or the target is another, or has changed since; name another folder, or remove the file to deal with the part again", p, f.Verb)
+			"part %v is of another %s: the source, the mapping or the target differs or has changed; name another folder, or remove the file and run the part again", p, f.Verb)
 	}
 	return &done, nil
 }
 
-// End notes that a part is complete.
+// End records that a part is complete.
 func (f Folder) End(p source.Part, done Complete) error {
 	done.Identity = f.Identity
 	text, err := json.Marshal(done)
@@ -143,12 +142,11 @@ func (f Folder) End(p source.Part, done Complete) error {
 	return nil
 }
 
-// fileName is the name of a file of a part. A lock is held by the process of a part that is
-// under way, and says nothing where there is no such process.
+// fileName is the name of a file of a part. A lock is held by the process of a running part,
+// and means nothing without such a process.
 var fileName = regexp.MustCompile(`^([a-z]+)-([0-9]{1,9})-of-([0-9]{1,9})\.(checkpoint|done|rows\..+|lock)$`)
 
-// there returns the parts that have left a file in the folder, by the number of all
-// parts.
+// there returns the parts with a file in the folder, by the total number of parts.
 func (f Folder) there() (map[int]map[int]bool, error) {
 	entries, err := os.ReadDir(f.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -170,11 +168,11 @@ func (f Folder) there() (map[int]map[int]bool, error) {
 	return there, nil
 }
 
-// pattern is the pattern of the files of n parts.
+// pattern matches the files of n parts.
 func (f Folder) pattern(n int) string { return fmt.Sprintf("%s-*-of-%d.*", f.Verb, n) }
 
-// Admit refuses a part if the folder has parts of another number: together they would
-// never be finished.
+// Admit rejects a part if the folder has parts of another number: together they could not be
+// finished.
 func (f Folder) Admit(p source.Part) error {
 	there, err := f.there()
 	if err != nil {
@@ -183,14 +181,14 @@ func (f Folder) Admit(p source.Part) error {
 	for _, of := range slices.Sorted(maps.Keys(there)) {
 		if of != p.Of {
 			return source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil,
-				"the folder has parts of %d, and this one is part %v: expected those of one %s; name another folder, or remove %s there to begin in parts of %d", of, p, f.Verb, f.pattern(of), p.Of)
+				"the folder has parts of %d, and this one is part %v: expected parts of one %s; name another folder, or remove %s there to begin in parts of %d", of, p, f.Verb, f.pattern(of), p.Of)
 		}
 	}
 	return nil
 }
 
-// Count returns how many parts there are to be, by the files in the folder, and those that
-// have begun. It refuses a folder with none, and one with parts of several numbers.
+// Count returns the total number of parts, by the files in the folder, and the parts that have
+// begun. It returns an error if the folder has no part, or parts of several numbers.
 func (f Folder) Count() (of int, begun map[int]bool, err error) {
 	at := source.Position{File: f.Dir}
 	there, err := f.there()
@@ -200,18 +198,18 @@ func (f Folder) Count() (of int, begun map[int]bool, err error) {
 	numbers := slices.Sorted(maps.Keys(there))
 	if len(numbers) > 1 {
 		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil,
-			"the folder has parts of %d and parts of %d: expected those of one %s; remove %s or %s, whichever are not to count", numbers[0], numbers[1], f.Verb, f.pattern(numbers[0]), f.pattern(numbers[1]))
+			"the folder has parts of %d and parts of %d: expected parts of one %s; remove %s or %s", numbers[0], numbers[1], f.Verb, f.pattern(numbers[0]), f.pattern(numbers[1]))
 	}
 	if len(numbers) == 1 {
 		of = numbers[0]
 	}
 	if of == 0 {
-		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no part of a %s: expected %s and so on, as parts leave them until they are finished", f.Verb, filepath.Base(f.File(source.Part{Index: 1, Of: 2}, Done)))
+		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no part of a %s: expected %s and so on, which parts leave until they are finished", f.Verb, filepath.Base(f.File(source.Part{Index: 1, Of: 2}, Done)))
 	}
 	return of, there[of], nil
 }
 
-// ReadAll reads the results of all parts, and refuses if one is not complete.
+// ReadAll reads the results of all parts. It returns an error if one is not complete.
 func (f Folder) ReadAll(of int, begun map[int]bool) ([]*Complete, error) {
 	var all []*Complete
 	var lacking []string
@@ -257,7 +255,7 @@ func (f Folder) Remove(of int) error {
 		if m == nil || m[1] != f.Verb || m[3] != strconv.Itoa(of) && m[4] != "lock" {
 			continue
 		}
-		// A process that is at its end removes its lock itself.
+		// A process that ends removes its lock itself.
 		if gone := os.Remove(filepath.Join(f.Dir, e.Name())); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
@@ -268,7 +266,7 @@ func (f Folder) Remove(of int) error {
 	return nil
 }
 
-// WriteWhole replaces a file at once: a reader sees the old content or the new.
+// WriteWhole replaces a file atomically: a reader sees the old content or the new.
 func WriteWhole(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tabletop-*")
 	if err != nil {
@@ -282,7 +280,7 @@ func WriteWhole(path string, text []byte) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // it was never anything
+		_ = os.Remove(f.Name()) // a temporary file
 	}
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// spans returns the ranges that begin at cuts: together they have all keys.
+// spans returns the ranges that begin at cuts: together they cover all keys.
 func spans(cuts [][]byte) []layout.Span {
 	all := []layout.Span{{}}
 	for _, key := range cuts {
@@ -22,19 +22,19 @@ func InSpan(s layout.Span, key []byte) bool {
 	return bytes.Compare(key, s.Start) >= 0 && (len(s.End) == 0 || bytes.Compare(key, s.End) < 0)
 }
 
-// Range has the sums of a range of row keys: what the items ask for, and what is there.
+// Range has the sums of a range of row keys: expected by the items, and stored.
 type Range struct {
 	layout.Span `json:"-"`
 
 	Wanted Sums  `json:"wanted"`
 	Found  Sums  `json:"found,omitzero"`
-	Rows   int64 `json:"rows,omitzero"` // that were found
+	Rows   int64 `json:"rows,omitzero"` // number of stored rows
 }
 
-// Ranges are the ranges of tables, by table id; empty where there are no parts.
+// Ranges are the ranges of tables, by table id; empty without parts.
 type Ranges map[string][]Range
 
-// Sums are sums over cells and items, which are equal where these are.
+// Sums are sums over cells and items. Equal cells and items have equal sums.
 type Sums struct {
 	Cells extsort.Bag `json:"cells"`
 	Items extsort.Bag `json:"items"`
@@ -57,7 +57,7 @@ func RangesOf(cuts map[string][][]byte) Ranges {
 	return ranges
 }
 
-// Want adds what an item puts in a row to the range of the row.
+// Want adds an item's contribution to a row to the range of the row.
 func (t Ranges) Want(table string, row []byte, what Sums) {
 	ranges := t[table]
 	for i := range ranges {
