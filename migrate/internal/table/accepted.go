@@ -18,9 +18,8 @@ func (j *Job) Why(rule, what string) string {
 	return ""
 }
 
-// Unmet warns of acceptances of some kinds of losses that no item of the source
-// needs, as far as is known, nor the mapping to compile: they would hide a loss that
-// nobody has looked at.
+// Unmet warns of acceptances of some kinds of losses that neither an item of the source nor the
+// mapping needs, as far as is known: they would hide future losses.
 func (j *Job) Unmet(kinds ...string) (warnings []string) {
 	spec := j.Mapping.Spec()
 	if spec == nil || j.Report.Items == 0 {
@@ -41,7 +40,7 @@ func (j *Job) Unmet(kinds ...string) (warnings []string) {
 		if file, line, column := spec.Position(fmt.Sprintf("accept_loss[%d]", i)); line > 0 {
 			at = fmt.Sprintf("%s:%d:%d", file, line, column)
 		}
-		warnings = append(warnings, fmt.Sprintf("%s: accept_loss: no item of the source loses what it accepts (%s, why: %s)", at, text, l.Why))
+		warnings = append(warnings, fmt.Sprintf("%s: accept_loss: no item of the source has the accepted loss (%s, why: %s)", at, text, l.Why))
 	}
 	return warnings
 }

@@ -20,33 +20,31 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// How often a call is sent again after an error that may pass, and how long the
-// first wait is; each further one is twice as long. A read is the first that meets a
-// server that is not there: it gives up after 3 s, a write after 25 s.
+// The retries after a transient error, and the first wait, which doubles each time. A read is
+// the first call to meet a missing server: it gives up after 3 s, a write after 25 s.
 const (
 	maxReadRetries  = 5
 	maxWriteRetries = 8
-	// maxLateRetries of these are of calls that got no answer: a load of hours goes on where
-	// one call is lost, and of a server that hangs a person hears soon.
+	// maxLateRetries bounds the retries of unanswered calls: a long load survives a lost call,
+	// and a hanging server is reported soon.
 	maxLateRetries = 2
 	firstRetryWait = 100 * time.Millisecond
 )
 
-// defaultDeadline is how long a Bigtable may go without an answer.
+// defaultDeadline is the longest time without an answer from Bigtable.
 const defaultDeadline = time.Minute
 
 // Bigtable is the client of the instance that the tables are in.
 type Bigtable struct {
 	*btclient.Client
-	// Extra reports cells that reads skip, with rows that hold nothing else; nil for
-	// none.
+	// Extra reports cells that reads skip, and with them rows that have no other cells; it may
+	// be nil.
 	Extra func(layout.Cell) bool
-	// Live removes from a row what has expired, by table id; nil for tables where nothing
-	// expires.
+	// Live removes expired items from a row, by table id; nil for tables without expiry.
 	Live map[string]func(layout.Row) layout.Row
 
-	profile string // of calls on rows; "": the instance's own
-	// Splits are the keys at which a table that is made is split, by table id.
+	profile string // of row calls; "": the instance's default
+	// Splits are the split keys of new tables, by table id.
 	Splits map[string][][]byte
 }
 
@@ -61,13 +59,12 @@ func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
 	})}
 }
 
-// StateFamily is in every table of items and indexes: the DynamoDB door keeps its
-// books in the rows.
+// StateFamily is in every table of items and indexes: the DynamoDB endpoint keeps its
+// bookkeeping there.
 var StateFamily = layout.Family{Name: lens.FamilyState, GC: layout.GC{Versions: 1}}
 
-// MakeTable creates a table, or the families that an existing one lacks. It rejects a table
-// whose garbage collection differs from the mapping's: items would not last as the mapping
-// says.
+// MakeTable creates a table, or the missing families of an existing one. It rejects a table
+// whose garbage collection differs from the mapping's, since items would have another lifetime.
 func (b *Bigtable) MakeTable(ctx context.Context, id string, families []layout.Family) (created bool, err error) {
 	families = slices.Clone(families)
 	if id != layout.SchemaTable {
@@ -90,7 +87,7 @@ func (b *Bigtable) MakeTable(ctx context.Context, id string, families []layout.F
 	})
 }
 
-// Rows streams rows in key order. A row's slices are its own.
+// Rows streams rows in key order. The caller owns the slices of a row.
 func (b *Bigtable) Rows(ctx context.Context, r btclient.Read) iter.Seq2[layout.Row, error] {
 	return func(yield func(layout.Row, error) bool) {
 		for part, err := range b.Parts(ctx, r, math.MaxInt) {
@@ -101,8 +98,8 @@ func (b *Bigtable) Rows(ctx context.Context, r btclient.Read) iter.Seq2[layout.R
 	}
 }
 
-// Parts streams rows of any size: a row of more than most bytes comes in parts. A part, and
-// a row, may be empty, since extra cells are left out.
+// Parts streams rows of any size: a row of more than most bytes comes in parts. Parts and rows
+// may be empty, since extra cells are left out.
 func (b *Bigtable) Parts(ctx context.Context, r btclient.Read, most int) iter.Seq2[btclient.Part, error] {
 	r.Clone = true
 	return func(yield func(btclient.Part, error) bool) {
@@ -120,21 +117,21 @@ func (b *Bigtable) Parts(ctx context.Context, r btclient.Read, most int) iter.Se
 	}
 }
 
-// notFound is the error of a read that says that something is not there. It stays a
-// NotFound if that is the table, and not the app profile that was named.
+// notFound returns the error of a read that failed with NotFound. It stays NotFound if the
+// table does not exist, but not if the app profile does not.
 func (b *Bigtable) notFound(ctx context.Context, table string, err error) error {
 	if b.profile == "" {
 		return err
 	}
 	tables, listErr := b.Tables(ctx)
-	if listErr != nil || !slices.Contains(tables, table) { // who may read need not be allowed to list
+	if listErr != nil || !slices.Contains(tables, table) { // permission to read does not imply permission to list
 		return err
 	}
-	return status.Errorf(codes.FailedPrecondition, "table %s is there, and not found by the app profile %s: %v", table, b.profile, err)
+	return status.Errorf(codes.FailedPrecondition, "table %s exists, but app profile %s does not find it: %v", table, b.profile, err)
 }
 
-// TableRows streams the rows of a table, or of spans of it, without the bookkeeping of the
-// DynamoDB endpoint and rows that hold nothing else.
+// TableRows streams the rows of a table, or of spans of it. It omits the bookkeeping of the
+// DynamoDB endpoint, and rows with nothing else.
 func (b *Bigtable) TableRows(ctx context.Context, table string, spans ...layout.Span) iter.Seq2[layout.Row, error] {
 	return func(yield func(layout.Row, error) bool) {
 		for part, err := range b.TableParts(ctx, table, spans, math.MaxInt) {
@@ -145,7 +142,7 @@ func (b *Bigtable) TableRows(ctx context.Context, table string, spans ...layout.
 	}
 }
 
-// TableParts is TableRows with large rows in parts, as [Bigtable.Parts] has them.
+// TableParts is TableRows with large rows in parts, as in [Bigtable.Parts].
 func (b *Bigtable) TableParts(ctx context.Context, table string, spans []layout.Span, most int) iter.Seq2[btclient.Part, error] {
 	return func(yield func(btclient.Part, error) bool) {
 		if len(spans) == 0 {
@@ -165,7 +162,7 @@ func (b *Bigtable) TableParts(ctx context.Context, table string, spans []layout.
 	}
 }
 
-// Micros returns a time as cells hold it, in whole milliseconds.
+// Micros returns the timestamp of a cell for a time, in whole milliseconds.
 func Micros(t time.Time) int64 { return t.UnixMilli() * 1000 }
 
 // HasTable reports whether a table exists.

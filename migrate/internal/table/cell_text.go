@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// CellText is the part of a cell's canonical text behind its column.
+// CellText returns the part of a cell's canonical text after its column.
 func CellText(c layout.Cell) string { return VersionText(c, rowtext.ValueText(c.Value)) }
 
 // VersionText is CellText with another text for the value.

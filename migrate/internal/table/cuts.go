@@ -9,11 +9,11 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
 )
 
-// maxSampledKeys is how many row keys of a table decide where it is cut.
+// maxSampledKeys bounds the row keys that determine the cuts of a table.
 const maxSampledKeys = 10_000
 
-// keySample is a sample of row keys: those of the smallest hashes, so that it is the same
-// for the same keys in any order.
+// keySample is a sample of row keys: those with the smallest hashes, so that it does not depend
+// on their order.
 type keySample []sampledKey
 
 type sampledKey struct {
@@ -34,8 +34,8 @@ func (s *keySample) trim() {
 	*s = (*s)[:min(len(*s), maxSampledKeys)]
 }
 
-// cuts are the keys at which n ranges of about as many rows begin, but for the first;
-// fewer where there are not so many keys.
+// cuts returns the keys that divide the table into n ranges of about as many rows, or fewer
+// ranges if there are too few keys.
 func (s *keySample) cuts(n int) (keys [][]byte) {
 	s.trim()
 	rows := make([][]byte, len(*s))
@@ -55,8 +55,8 @@ func (s *keySample) cuts(n int) (keys [][]byte) {
 // RangesOf returns the n ranges of each table of the job, by table.
 func (j *Job) RangesOf(n int) parts.Ranges { return parts.RangesOf(j.Cuts(n)) }
 
-// Cuts returns the keys at which the tables of the job are cut into n ranges, by table.
-// They are those of the whole source, whatever the part.
+// Cuts returns the keys that divide the tables of the job into n ranges, by table. They depend
+// on the whole source, not on the part.
 func (j *Job) Cuts(n int) map[string][][]byte {
 	samples := map[string]*keySample{}
 	for _, table := range j.Targets() {
@@ -65,7 +65,7 @@ func (j *Job) Cuts(n int) map[string][][]byte {
 	p := Placed{Index: make([]lens.Placed, len(j.Indexes))}
 	for e := range j.whole.Sample() {
 		if err := j.place(e, &p); err != nil {
-			continue // who lays out all items tells of it
+			continue // reported when all items are laid out
 		}
 		samples[j.Report.Target].add(p.Base.Row)
 		for i, x := range j.Indexes {

@@ -24,7 +24,7 @@ func NewDeadLetters(w io.Writer, r *report.Report) *DeadLetters { return &DeadLe
 // DeadLetter is one line of the dead letters: an item that was not loaded, or not as a
 // whole.
 type DeadLetter struct {
-	File   string        `json:"file"` // where the item stands in the source
+	File   string        `json:"file"` // position in the source
 	Line   int           `json:"line"`
 	Table  string        `json:"table"` // the DynamoDB table
 	Damage source.Damage `json:"damage"`
@@ -32,7 +32,7 @@ type DeadLetter struct {
 	// Item is the item. Text is the text of the entry if it is not an item.
 	Item jsontext.Value `json:"item,omitzero"`
 	Text string         `json:"text,omitzero"`
-	// Key is instead that of an item which the source deletes, and which is there still.
+	// Key replaces Item if the source deletes an item that could not be deleted.
 	Key jsontext.Value `json:"key,omitzero"`
 }
 

@@ -2,9 +2,9 @@
 // source, mapping, target and options.
 //
 // A [Run] is a source with all its tables, a [Job] is one of them. [Prepare] finds or
-// infers the mapping of each table, reads its source as a whole, and sums up what the
-// Bigtable tables must hold. Items that cannot be laid out, or that meet in one cell, are
-// an error, a dead letter or a failure of the report. [Bigtable] is the client of the
+// infers the mapping of each table, reads the whole source, and sums up the expected
+// contents of the Bigtable tables. Items that cannot be laid out, or that meet in one cell,
+// are an error, a dead letter or a failure of the report. [Bigtable] is the client of the
 // target.
 //
 // What it promises: memory is bounded by the largest item and by a fixed allowance, and

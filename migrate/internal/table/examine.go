@@ -19,44 +19,44 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// tally is what a pass over the source finds that the tables must hold.
+// tally is the result of a pass over the source: the expected contents of the tables.
 type tally struct {
 	n          int64 // items
 	rows       int64
 	cells      extsort.Bag
 	items      extsort.Bag
 	index      map[string]extsort.Bag
-	expired    int64 // items that the DynamoDB door deletes by now
+	expired    int64 // items that the DynamoDB endpoint now deletes
 	exceptions int64
 	sidecar    []report.SidecarCells
 	rules      []report.RuleRows
 	entries    []report.RuleRows // of the indexes
 	accepted   []report.AcceptedLoss
 	strays     []stray
-	attributes map[ruleAttribute]int64 // items that have it
-	lost       *surplus                // nil: not asked for
+	attributes map[ruleAttribute]int64 // number of items that have it
+	lost       *surplus                // nil: not requested
 }
 
 // ruleAttribute is an attribute of the items of a rule.
 type ruleAttribute struct{ rule, attribute string }
 
-// maxCountedAttributes bounds how many of them are counted: a name can be data.
+// maxCountedAttributes bounds the counted attributes: a name can be data.
 const maxCountedAttributes = 20_000
 
-// examine reads all of the table's source, lays it out, and makes sure that no two items
-// meet. It finds what the tables must hold, and describes in the report of the job what the
-// mapping does.
+// examine reads all of the table's source, lays it out, and checks that no two items
+// meet. It finds the expected contents of the tables, and describes the mapping in the
+// report of the job.
 //
-// It is a pass of its own, before the one that writes: a damaged source, or items that meet,
+// It is a separate pass before the writing one, so that a damaged source, or meeting items,
 // are found before anything is written. It makes every check in that one pass, and reads
-// the source again only to name items that meet, or that garbage collection would take.
+// the source again only to name items that meet, or that garbage collection would remove.
 //
-// Where the mapping leaves the joiner open, all keys decide on it: that changes no row (see
+// If the mapping leaves the joiner open, all keys decide on it: that changes no row (see
 // layout.JoinerProof).
 func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 	var proof *layout.JoinerProof
 	var t *tally
-	for t == nil { // items had to be taken out since
+	for t == nil { // items were removed since
 		proof = j.Mapping.ProveJoiner()
 		if t, err = count(ctx, j, proof); err != nil {
 			return nil, err
@@ -66,7 +66,7 @@ func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 		defer t.lost.close()
 	}
 	if j.Report.Items == 0 {
-		warnings = append(warnings, fmt.Sprintf("table %s: no items were read, and so nothing is shown of it", j.Source.Name))
+		warnings = append(warnings, fmt.Sprintf("table %s: no items were read, so samples are missing", j.Source.Name))
 	}
 	for _, doubt := range j.Source.Doubts() {
 		if text := fmt.Sprintf("table %s: %s", j.Source.Name, doubt); !slices.Contains(j.Warnings, text) {
@@ -99,7 +99,7 @@ func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// count makes the tally; nil if items had to be taken out since.
+// count computes the tally; nil if items were removed meanwhile.
 func count(ctx context.Context, j *Job, proof *layout.JoinerProof) (t *tally, err error) {
 	t = &tally{index: map[string]extsort.Bag{}, accepted: []report.AcceptedLoss{}, sidecar: []report.SidecarCells{}, rules: []report.RuleRows{}, entries: []report.RuleRows{}, attributes: map[ruleAttribute]int64{}}
 	if spec := j.Mapping.Spec(); spec != nil {
@@ -173,7 +173,7 @@ func count(ctx context.Context, j *Job, proof *layout.JoinerProof) (t *tally, er
 	if t.rows, shared, _, err = rows.Finish(1, 1); err != nil {
 		return nil, err
 	}
-	// Items that have their rows for themselves cannot meet.
+	// Items with a row of their own cannot meet.
 	if len(shared) > 0 {
 		if again, err := meetings(ctx, j, at); again || err != nil {
 			return nil, err
@@ -254,7 +254,7 @@ func (t *tally) accept(j *Job, p Placed, l layout.Loss) {
 	t.accepted[i].Values++
 }
 
-// addSidecar counts the sidecar cells of an item by what they say.
+// addSidecar counts the sidecar cells of an item by their meaning.
 func (t *tally) addSidecar(j *Job, p Placed) {
 	for _, c := range p.Base.Cells {
 		if c.Family != lens.FamilyTypes {

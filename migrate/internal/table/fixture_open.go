@@ -23,7 +23,7 @@ func OfSource(src *source.Source) *Fixture {
 }
 
 // OpenFixture opens a fixture directory, the root of fsys, even if its mapping file does not
-// compile (see Compiles). o takes precedence over the fixture.
+// compile (see Compiles). o overrides the settings of the fixture.
 func OpenFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
 	folder, err := fixtures.Open(fsys)
 	if err != nil {
@@ -41,7 +41,7 @@ func OpenFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
 	return f, err
 }
 
-// Compiles returns why the mapping file does not compile, nil if it does.
+// Compiles returns the error of compiling the mapping file, or nil.
 func (f *Fixture) Compiles() error {
 	if f.Refused == nil {
 		return nil
@@ -58,7 +58,7 @@ func (f *Fixture) OptionalFile(name string) ([]byte, error) {
 	return text, OfFixtures(err)
 }
 
-// OfFixtures converts the error of a fixture to one of the input.
+// OfFixtures converts an error of a fixture to an error of the input.
 func OfFixtures(err error) error {
 	bad, ok := errors.AsType[*fixtures.Error](err)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// ItemKind returns the kind of failure of an item that a verification cannot lay out
-// because of err; "" if err spoils the whole input.
+// ItemKind returns the kind of failure if only the item cannot be verified because of err; ""
+// if err affects the whole input.
 func ItemKind(err error) report.Kind {
 	switch source.DamageOf(err) { //nolint:exhaustive // the other kinds are no failures
 	case source.ItemUnmatched:
@@ -30,9 +30,9 @@ func ItemKind(err error) report.Kind {
 	return ""
 }
 
-// failItem makes a failure of an item that cannot be laid out, and of which f says
-// the place; other is the key of the item that it meets, if it meets one. What is
-// said of either afterwards is the same fault, and is not told again.
+// failItem records the failure f of an item that cannot be laid out; other is the key of an
+// item that it meets, or "". Later failures of either item are the same fault and are not
+// listed.
 func failItem(j *Job, e source.Entry, err error, f report.Failure, other string) {
 	f.Kind, f.File = ItemKind(err), e.Position.String()
 	j.Report.LeftOut++
@@ -51,7 +51,7 @@ func failItem(j *Job, e source.Entry, err error, f report.Failure, other string)
 	}
 }
 
-// refusal is why an item is refused, as f tells.
+// refusal returns the reason of a refused item, from its failure f.
 func refusal(j *Job, e source.Entry, err error, f report.Failure) report.RefusedItems {
 	x := report.RefusedItems{Error: string(f.Kind), Rule: f.Rule, Item: j.KeyJSON(e.Item), At: e.Position.String(), What: f.Detail}
 	if broken, ok := errors.AsType[*lens.Error](err); ok {
@@ -64,10 +64,10 @@ func refusal(j *Job, e source.Entry, err error, f report.Failure) report.Refused
 	return x
 }
 
-// maxRefusals bounds the reasons that are told apart: an attribute's name can be data.
+// maxRefusals bounds the distinct reasons: an attribute's name can be data.
 const maxRefusals = 1000
 
-// countRefused counts an item that is refused for a reason.
+// countRefused counts a refused item by reason.
 func countRefused(j *Job, x report.RefusedItems) {
 	all := j.Report.Refused
 	i := slices.IndexFunc(all, func(o report.RefusedItems) bool {
@@ -87,8 +87,8 @@ func countRefused(j *Job, x report.RefusedItems) {
 	j.Report.Refused[i].Items++
 }
 
-// refuseRest counts what else is wrong with an item that is refused for one of its
-// attributes: a mapping tells what it meets first.
+// refuseRest counts further faults of an item that is refused for one of its attributes: a
+// mapping reports only the first.
 func refuseRest(j *Job, e source.Entry, err error) {
 	rest := maps.Clone(e.Item)
 	for range e.Item {
@@ -102,14 +102,13 @@ func refuseRest(j *Job, e source.Entry, err error) {
 		delete(rest, broken.Attribute)
 		_, err = j.Mapping.Place(rest, j.Micros)
 		e.Item = rest
-		if x := refusal(j, e, err, RowLayout{J: j}.unplaced(e, err)); x.Attribute != "" { // else it may be for what was taken out
+		if x := refusal(j, e, err, RowLayout{J: j}.unplaced(e, err)); x.Attribute != "" { // else the removed attribute may be the cause
 			countRefused(j, x)
 		}
 	}
 }
 
-// unplaced is the failure of an item that has no place in a table, for what the
-// mapping says of it.
+// unplaced returns the failure of an item without a place in a table, from the mapping's error.
 func (l RowLayout) unplaced(e source.Entry, err error) report.Failure {
 	table := l.J.Report.Target
 	f := report.Failure{Table: table}

@@ -16,43 +16,43 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Job is the data of one table: its source, its mapping and what is known of it.
+// Job is the data of one table: its source, its mapping and the results of examining them.
 type Job struct {
 	Source  *source.Table
-	whole   *source.Table // of which Source may be a part
+	whole   *source.Table // the full table if Source is a part of it
 	Mapping *layout.Mapping
-	Micros  int64 // timestamp of cells without one of their own
+	Micros  int64 // default timestamp of cells
 	Indexes []*secondary.Index
 	Options Options
 
 	Report   report.TableReport
-	Warnings []string       // of the inference, or that a given mapping may not be meant for the table
+	Warnings []string       // about the inference, or a given mapping that may be for another table
 	Letters  *DeadLetters   // nil: an item that cannot be loaded is an error
 	failures *report.Report // of items that cannot be laid out; nil: they are errors
 
-	// What the examination found.
+	// Results of the examination.
 
 	Wanted  Contents
-	Refused []int64 // the numbers of the items that are left out, ascending
+	Refused []int64 // the numbers of excluded items, ascending
 
-	now  time.Time // by which the time to live is judged; zero: it is not
-	left int64     // items that leavesOut left out of the last pass
+	now  time.Time // for the time to live; zero: not checked
+	left int64     // items that leavesOut excluded in the last pass
 
-	// Of a part: what its items ask for in each range of the tables, and the joiner that
-	// its keys alone could have, where the mapping leaves it open.
+	// For a part: the expected sums in each range of the tables, and the joiner that its keys
+	// alone allow if the mapping leaves it open.
 
 	Ranges parts.Ranges
 	Joiner string
 }
 
-// Contents are sums over what the tables of a job must hold.
+// Contents are sums over the expected contents of a job's tables.
 type Contents struct {
-	Cells extsort.Bag            // of the table of the items
+	Cells extsort.Bag            // in the items' table
 	Items extsort.Bag            // in that table
 	Index map[string]extsort.Bag // cells of the index tables, by table id
 }
 
-// NewJob finds the mapping of a table, or infers it.
+// NewJob finds or infers the mapping of a table.
 func NewJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*Job, error) {
 	j := &Job{Source: t, Options: o, Report: report.TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []report.RuleRows{}, Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}, Refused: []report.RefusedItems{}}}
 	if o.Now != nil {
@@ -65,7 +65,7 @@ func NewJob(ctx context.Context, src *source.Source, t *source.Table, o Options)
 	}
 	switch {
 	case j.Mapping == nil && len(o.Mappings) > 0:
-		return nil, source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "no mapping is for table %s", t.Name)
+		return nil, source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "there is no mapping for table %s", t.Name)
 	case j.Mapping == nil:
 		o.Progress(source.Progress{Table: t.Name, Phase: "inferring", Total: t.Declared})
 		done := j.Timed("inferring")
@@ -96,7 +96,7 @@ func adopt(j *Job, src *source.Source) error {
 		}
 	}
 	if m.SourceTable() != "" && src.Asked != "" && src.Asked != m.SourceTable() {
-		return source.Damaged(source.MappingRefused, at, nil, "table %s was asked for, the mapping is for table %s", src.Asked, m.SourceTable())
+		return source.Damaged(source.MappingRefused, at, nil, "table %s was selected, but the mapping is for table %s", src.Asked, m.SourceTable())
 	}
 	// From here on the mapping's key is the declared one.
 	keyed := t.As(m.SourceTable(), m.Key())
@@ -112,8 +112,8 @@ func adopt(j *Job, src *source.Source) error {
 	return nil
 }
 
-// otherTable warns of items that the mapping, by its name, is not for: an export
-// of the staging table beside the mapping of the production one, say.
+// otherTable warns if the mapping names another table than the items, such as a mapping of
+// production for an export of staging.
 func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 	at := ""
 	if spec := m.Spec(); spec != nil {
@@ -121,7 +121,7 @@ func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 			at = fmt.Sprintf(" (%s:%d:%d)", file, line, column)
 		}
 	}
-	return fmt.Sprintf("table %s: %s says that its items are of table %s, the mapping is for table %s%s: make sure that it is the right input",
+	return fmt.Sprintf("table %s: %s has items of table %s, but the mapping is for table %s%s: check the input",
 		m.SourceTable(), src.Path, t.Name, m.SourceTable(), at)
 }
 
@@ -130,13 +130,13 @@ func keyMatches(declared, mapped lens.KeyAttr) bool {
 	return declared.Name == mapped.Name && (declared.Type == attr.Absent || declared.Type == mapped.Type)
 }
 
-// timestamp decides on the time of cells without one of their own.
+// timestamp chooses the default time of cells.
 func (j *Job) timestamp() {
-	chosen, why := FallbackTime, "neither the mapping nor the input gives a time; the current one would differ from run to run"
+	chosen, why := FallbackTime, "neither the mapping nor the input has a time; the current time would differ from run to run"
 	if us, ok := j.Mapping.ImportTimeMicros(); ok {
 		chosen, why = time.UnixMicro(us).UTC(), "set by the mapping"
 	} else if t := j.Source.FullTime; !t.IsZero() {
-		chosen, why = t.UTC(), "the full export's exportTime: what its incremental exports did not change keeps its time"
+		chosen, why = t.UTC(), "the full export's exportTime: data that incremental exports did not change keeps its time"
 	} else if t := j.Source.ExportTime; !t.IsZero() {
 		chosen, why = t.UTC(), "the export's exportTime"
 	}
@@ -149,8 +149,7 @@ func (j *Job) KeyJSON(item attr.Item) string {
 	return string(attr.AppendItemJSON(nil, j.Mapping.Key().KeyOf(item)))
 }
 
-// Targets returns the Bigtable tables of the job: that of the items first, then those of the
-// indexes.
+// Targets returns the Bigtable tables of the job: first the items' table, then the indexes.
 func (j *Job) Targets() []string {
 	tables := []string{j.Mapping.TargetTable()}
 	for _, x := range j.Mapping.Indexes() {
@@ -159,7 +158,7 @@ func (j *Job) Targets() []string {
 	return tables
 }
 
-// Timed starts to measure the time of a phase; done ends it.
+// Timed starts to measure a phase; done ends it.
 func (j *Job) Timed(phase string) (done func(items int64)) {
 	if j.Options.Stopwatch == nil {
 		return func(int64) {}

@@ -11,9 +11,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// LeftOut returns the parts of a DynamoDB table that its mapping does not lay out: those
-// that its file leaves out, and those that only the description of the table has. t is nil
-// if there is no description.
+// LeftOut returns the parts of a DynamoDB table that its mapping does not lay out: parts that
+// the mapping file leaves out, and parts that only the table's description has. t is nil
+// without a description.
 func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 	left := []report.NotLaidOut{}
 	spec := m.Spec()
@@ -37,28 +37,28 @@ func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 		i := slices.IndexFunc(spec.Source.GSIs, func(g mapfile.GSI) bool { return g.Name == x.Name })
 		switch {
 		case i < 0:
-			add("index "+x.Name, "the description of the table has it, and its mapping does not (source.gsis)")
-		case spec.Source.GSIs[i].As == mapfile.IndexAsNone || spec.Source.GSIs[i].As == mapfile.IndexAsView: // told
+			add("index "+x.Name, "the description of the table has it, but its mapping does not (source.gsis)")
+		case spec.Source.GSIs[i].As == mapfile.IndexAsNone || spec.Source.GSIs[i].As == mapfile.IndexAsView: // reported
 		case x.Surplus() != "":
-			add("index "+x.Name, x.Surplus()+", and its mapping lays out an index of one HASH and one RANGE attribute")
+			add("index "+x.Name, x.Surplus()+", and its mapping lays out only indexes of one HASH and one RANGE attribute")
 		case !keyMatches(x.Key.Hash, m.Index(x.Name).Def().Key.Hash) || !keyMatches(x.Key.Range, m.Index(x.Name).Def().Key.Range):
-			add("index "+x.Name, fmt.Sprintf("its key is %s by the description of the table, and %s by its mapping", source.KeyText(x.Key), source.KeyText(m.Index(x.Name).Def().Key)))
+			add("index "+x.Name, fmt.Sprintf("its key is %s in the description of the table, but %s in its mapping", source.KeyText(x.Key), source.KeyText(m.Index(x.Name).Def().Key)))
 		case projectsLess(spec.Source.GSIs[i], x):
-			add("index "+x.Name, fmt.Sprintf("it projects %s by the description of the table, and %s by its mapping: a query of it lacks attributes",
+			add("index "+x.Name, fmt.Sprintf("it projects %s in the description of the table, but %s in its mapping: queries of it lack attributes",
 				projectionText(x.Projection, x.Include), projectionText(spec.Source.GSIs[i].Projection, spec.Source.GSIs[i].Include)))
 		}
 	}
 	switch expiry, by := t.TTL, spec.Source.TTL; {
 	case expiry == "":
 	case by == nil:
-		add("time to live by "+expiry, "the description of the table has it, and its mapping does not (source.ttl): no item expires")
+		add("time to live by "+expiry, "the description of the table has it, but its mapping does not (source.ttl): items do not expire")
 	case by.Attribute != expiry:
-		add("time to live by "+expiry, fmt.Sprintf("the description of the table has it, and by its mapping items expire by %s (source.ttl)", by.Attribute))
+		add("time to live by "+expiry, fmt.Sprintf("the description of the table has it, but in its mapping items expire by %s (source.ttl)", by.Attribute))
 	}
 	return left
 }
 
-// projectsLess reports whether entries of g lack attributes that those of x have.
+// projectsLess reports whether entries of g lack attributes of x.
 func projectsLess(g mapfile.GSI, x source.Index) bool {
 	switch {
 	case g.Projection == mapfile.ProjectAll || x.Projection == mapfile.ProjectKeysOnly:
@@ -69,7 +69,7 @@ func projectsLess(g mapfile.GSI, x source.Index) bool {
 	return slices.ContainsFunc(x.Include, func(name string) bool { return !slices.Contains(g.Include, name) })
 }
 
-// projectionText names a projection, which is one of some attributes where there are any.
+// projectionText formats a projection, with the included attributes if there are any.
 func projectionText(projection string, include []string) string {
 	if len(include) > 0 {
 		return "[" + strings.Join(include, ", ") + "]"

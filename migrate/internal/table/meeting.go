@@ -12,14 +12,13 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// maxMeetings is how many keys and cells that are there twice one pass looks out
-// for.
+// maxMeetings bounds the repeated keys and cells that one pass looks for.
 const maxMeetings = 100_000
 
-// places are the hashes of the places at which items can meet.
+// places are hashes of the keys, cells and rows at which items can meet.
 type places struct {
-	keys, cells *extsort.Set   // nil: each item has its row alone, unless it is there twice
-	rows        []*extsort.Set // of the indexes; nil: the row key tells the entries apart
+	keys, cells *extsort.Set   // nil: each item has a row of its own, unless it occurs twice
+	rows        []*extsort.Set // of the indexes; nil: row keys of entries are unique
 }
 
 // newPlaces returns the places that the pass over all items collects.
@@ -72,11 +71,11 @@ func (at *places) addToRow(j *Job, p Placed) error {
 	return at.keys.Add(keyHash(j.Mapping, p.Entry.Item))
 }
 
-// meetings finds items of one key, and items on one cell. All but the first item of
-// each are refused, and again is true; where that is an error, it is the first in
-// the order of the source (one of the first, where there are more than maxMeetings).
+// meetings finds items with the same key or the same cell. All but the first of them are
+// refused, and again is true. If that is an error, it names the first in the order of the
+// source, or one of the first if there are more than maxMeetings.
 func meetings(ctx context.Context, j *Job, at *places) (again bool, err error) {
-	if at.keys == nil { // an item is there twice: no other pass has collected its key
+	if at.keys == nil { // an item occurs twice: no other pass has collected its key
 		at.keys, at.cells = extsort.NewSet(j.Options.TempDir), extsort.NewSet(j.Options.TempDir)
 		if err := j.Each(ctx, "checking", func(p Placed) error { return at.addToRow(j, p) }); err != nil {
 			return false, err
@@ -106,16 +105,16 @@ func meetings(ctx context.Context, j *Job, at *places) (again bool, err error) {
 			m.at.Column = c.Family + ":" + phrase.Column(string(c.Qualifier))
 			return m
 		}
-		for _, c := range p.Base.Cells { // first all, then none: an item that is taken out holds no cell
+		for _, c := range p.Base.Cells { // check all before adding any: a removed item holds no cell
 			if first.there(extsort.CellHash(p.Base.Row, c)) {
-				return first.meet(onCell(c), source.CellCollision, "the mapping lays out the item on a cell of the item at %s: %s")
+				return first.meet(onCell(c), source.CellCollision, "the mapping puts the item on a cell of the item at %s: %s")
 			}
 		}
 		for _, c := range p.Base.Cells {
 			if !first.awaited(extsort.CellHash(p.Base.Row, c)) {
 				continue
 			}
-			if err := first.meet(onCell(c), source.CellCollision, "the mapping lays out the item twice on one cell, at %s: %s"); err != nil {
+			if err := first.meet(onCell(c), source.CellCollision, "the mapping puts the item twice on one cell, at %s: %s"); err != nil {
 				return err
 			}
 		}
@@ -124,8 +123,7 @@ func meetings(ctx context.Context, j *Job, at *places) (again bool, err error) {
 	return true, err
 }
 
-// entriesMeet finds items on one row of an index whose mapping says that there
-// are none such.
+// entriesMeet finds items on the same row of an index whose mapping excludes that.
 func entriesMeet(ctx context.Context, j *Job, at *places) (again bool, err error) {
 	for i, rows := range at.rows {
 		if rows == nil {
@@ -157,15 +155,15 @@ func entriesOnRow(ctx context.Context, j *Job, index int, same []extsort.Hash) e
 	})
 }
 
-// meeting is who was first at each key, cell or row that several items have.
+// meeting holds the first item at each shared key, cell or row.
 type meeting map[extsort.Hash]met
 
 // met is an item at such a place.
 type met struct {
 	place    extsort.Hash
-	position source.Position // in the source; none where nobody was there yet
+	position source.Position // in the source; zero while no item has been there
 	key      string          // of the item
-	text     string          // of what it has there
+	text     string          // its cell or key there
 	at       report.Failure  // its place
 }
 
@@ -177,28 +175,28 @@ func newMeeting(places ...[]extsort.Hash) meeting {
 	return first
 }
 
-// awaited reports whether several items have the place.
+// awaited reports whether several items share the place.
 func (m meeting) awaited(place extsort.Hash) bool {
 	_, ok := m[place]
 	return ok
 }
 
-// there reports whether an item was at the place.
+// there reports whether an item has been at the place.
 func (m meeting) there(place extsort.Hash) bool { return m[place].position != source.Position{} }
 
-// meets is an item at a place, of which text says what it has there.
+// meets returns an item at a place; text is its cell or key there.
 func meets(j *Job, p Placed, place extsort.Hash, text string) met {
 	return met{place: place, position: p.Entry.Position, key: j.KeyJSON(p.Entry.Item), text: text}
 }
 
-// meet refuses an item at a place where another one was before.
+// meet refuses an item at a place that another item already has.
 func (m meeting) meet(item met, d source.Damage, format string) error {
 	first, ok := m[item.place]
 	switch {
 	case !ok:
 		return nil
 	case first.position == source.Position{}:
-		item.at = report.Failure{} // only who comes later needs it
+		item.at = report.Failure{} // only later items need it
 		m[item.place] = item
 		return nil
 	}

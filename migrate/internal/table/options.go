@@ -24,8 +24,7 @@ import (
 // a time. It is never the current time, so that the same input gives the same cells.
 var FallbackTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Options are the options of all verbs of package migrate, whose own options say what each
-// means.
+// Options are the options of all functions of package migrate, whose own options document them.
 type Options struct {
 	Project, Instance, Target string
 	AppProfile                string
@@ -34,7 +33,7 @@ type Options struct {
 	AllowEmpty                bool
 	Timestamps                fixtures.TimestampPolicy
 	LenientSets               bool   // see the tolerances of a fixture
-	Fixture                   string // name of what is verified, for the report
+	Fixture                   string // name of the fixture, for the report
 
 	Progress  func(source.Progress)
 	TempDir   string
@@ -47,9 +46,9 @@ type Options struct {
 
 	DeadLetter io.Writer
 	Checkpoint string
-	Share      source.Part // of the source that is dealt with; zero: all
-	Parts      string      // the folder in which they keep how far they are
-	Tablets    int         // of a table that the load makes
+	Share      source.Part // part of the source to process; zero: all
+	Parts      string      // the folder with the progress of the parts
+	Tablets    int         // of a table that the load creates
 	Pace       *pace.Pace  // limits rows written or read; nil for no limit
 	Remap      bool
 	Mix        bool // load over what another source was loaded from
@@ -61,10 +60,10 @@ type Options struct {
 	Seed         uint64
 	Regress      string
 
-	Judges bool // items that cannot be laid out are failures: of a verification
-	Warn   bool // of what garbage collection would take, which no comparison will tell
-	// Expires leaves out, of a verification, the items that garbage collection deletes
-	// for their time to live: nobody knows whether it has.
+	Judges bool // items that cannot be laid out are failures, as in a verification
+	Warn   bool // of losses by garbage collection, since no comparison follows
+	// Expires excludes from a verification the items that garbage collection deletes because of
+	// their time to live: it may or may not have run.
 	Expires bool
 
 	Knobs
@@ -72,45 +71,44 @@ type Options struct {
 
 // The defaults of Knobs.
 const (
-	// maxWindowBytes bounds what a comparison of tables that differ sorts in memory.
-	// Tables that are equal are not sorted: see extsort.Bag.
+	// maxWindowBytes bounds the memory for sorting when tables differ. Equal tables are not
+	// sorted: see extsort.Bag.
 	maxWindowBytes = 64 << 20
-	// maxPartBytes is how much of a row is read before the row is taken for a wide one,
-	// and the size of its parts.
+	// maxPartBytes is the size above which a row is wide, and the size of its parts.
 	maxPartBytes = 1 << 20
-	// maxBatchBytes is well below what Bigtable takes in one request (256 MB).
+	// maxBatchBytes is well below Bigtable's limit for a request (256 MB).
 	maxBatchBytes   = 1 << 20
 	checkpointEvery = 8 << 20
 )
 
 // Knobs are options that only tests set.
 type Knobs struct {
-	Held            int // bytes of items that are held decoded; source.MaxHeldBytes else
-	Window          int // bytes that a comparison holds; maxWindowBytes else
-	Part            int // bytes of a part of a wide row; maxPartBytes else
-	Batch           int // bytes of a batch of mutations; maxBatchBytes else
-	CheckpointBytes int // bytes after which a checkpoint is saved; checkpointEvery else
+	Held            int // bytes of items that are kept decoded; default source.MaxHeldBytes
+	Window          int // bytes for sorting; default maxWindowBytes
+	Part            int // bytes of a part of a wide row; default maxPartBytes
+	Batch           int // bytes of a batch of mutations; default maxBatchBytes
+	CheckpointBytes int // bytes after which a checkpoint is saved; default checkpointEvery
 
-	// Inverse stands for Mapping.Items in differential runs, if it is set.
+	// Inverse, if set, replaces Mapping.Items in differential runs.
 	Inverse func(*layout.Mapping, layout.Row) ([]attr.Item, error)
 }
 
-// folder returns the folder of the parts, whose identity the run finds out.
+// folder returns the folder of the parts; the run sets its identity later.
 func (o Options) folder() parts.Folder {
 	verb := parts.Verifying
-	if o.Warn { // as loads do
+	if o.Warn { // only loads warn
 		verb = parts.Loading
 	}
 	return parts.Folder{Dir: o.Parts, Verb: verb, MaxDifferences: o.MaxDifferences}
 }
 
-// defaultName is the project and the instance where none are given.
+// defaultName is the default project and instance.
 const defaultName = "tabletop"
 
-// Exact reports whether a comparison tolerates nothing.
+// Exact reports whether a comparison has no tolerance.
 func (o Options) Exact() bool { return o.Tolerance() == "" }
 
-// Tolerance names what a comparison tolerates; "" for nothing.
+// Tolerance names the tolerance of a comparison; "" for none.
 func (o Options) Tolerance() string {
 	var parts []string
 	if o.Timestamps != "" && o.Timestamps != fixtures.TimestampsExact {

@@ -14,7 +14,7 @@ import (
 // partOf returns the part of a source that the options name.
 func partOf(src *source.Source, o Options) (*source.Source, error) {
 	if o.Parts == "" {
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: src.Path}, nil, "part %v has nowhere to keep how far it is: name the folder of the parts", o.Share)
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: src.Path}, nil, "part %v has no folder for its progress: name the folder of the parts", o.Share)
 	}
 	if err := givenMapping(src, o); err != nil {
 		return nil, err
@@ -22,16 +22,17 @@ func partOf(src *source.Source, o Options) (*source.Source, error) {
 	return src.Part(o.Share)
 }
 
-// givenMapping refuses to infer the mapping: a part sees too little for it.
+// givenMapping returns an error if the mapping would be inferred: a part sees too little of the
+// data.
 func givenMapping(src *source.Source, o Options) error {
 	if len(o.Mappings) > 0 {
 		return nil
 	}
-	return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "parts need a mapping that is given, since each sees its own items alone: infer it first, from the whole source")
+	return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "parts need a given mapping, since each sees only its own items: infer it first, from the whole source")
 }
 
-// identify sets the identity of the folder of the parts: it stands for the source, the
-// target and the mappings, and for the number of parts.
+// identify sets the identity of the folder of the parts. It covers the source, the target, the
+// mappings and the number of parts.
 func (r *Run) identify(src *source.Source, of int) error {
 	o := r.Options
 	files, err := src.Fingerprint()
@@ -42,7 +43,7 @@ func (r *Run) identify(src *source.Source, of int) error {
 	for _, j := range r.Jobs {
 		if j.Mapping.ProveVersions() != nil {
 			return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil,
-				"table %s: its mapping has rules whose items are copies of others' (latest), which may be in another part: load and verify it without parts", j.Source.Name)
+				"table %s: its mapping has rules whose items are copies of others (latest), which may be in another part: load and verify it without parts", j.Source.Name)
 		}
 		text = fmt.Appendf(text, "%q %q %d\n", j.Source.Name, j.Targets(), j.Micros)
 		if spec := j.Mapping.Spec(); spec != nil {
@@ -59,7 +60,7 @@ func (r *Run) identify(src *source.Source, of int) error {
 	return nil
 }
 
-// beginPart reads the result of the part if it is complete, and else prepares for it.
+// beginPart reads the result of the part if it is complete, otherwise it prepares for it.
 func (r *Run) beginPart(src *source.Source) error {
 	part := r.Options.Share
 	if err := r.Options.folder().Admit(part); err != nil {
@@ -74,7 +75,7 @@ func (r *Run) beginPart(src *source.Source) error {
 	}
 	if done != nil {
 		r.complete, r.Report = done, done.Report
-		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v was complete before: %s tells", part, r.Folder.File(part, parts.Done)))
+		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v is already complete: see %s", part, r.Folder.File(part, parts.Done)))
 		return nil
 	}
 	for _, j := range r.Jobs {
@@ -86,24 +87,23 @@ func (r *Run) beginPart(src *source.Source) error {
 	return nil
 }
 
-// Complete reports whether the run is a part that was complete before. Its report is that
-// part's.
+// Complete reports whether the run is an already complete part. Its report is that part's.
 func (r *Run) Complete() bool { return r.complete != nil }
 
-// EndPart notes that the part is complete, with its report and its tables.
+// EndPart records that the part is complete, with its report and its tables.
 func (r *Run) EndPart(tables []parts.Table) error {
 	part := r.Options.Share
 	if before, err := r.Folder.Read(part); err != nil {
 		return err
 	} else if before != nil {
-		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v was completed by another process meanwhile: what that one did counts", part))
+		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v was completed by another process meanwhile: that result counts", part))
 		return nil
 	}
 	return r.Folder.End(part, parts.Complete{Report: r.Report, Tables: tables})
 }
 
-// Finish finds the mappings of a source that was dealt with in parts, and reads the
-// results of the parts. It refuses if one is not complete.
+// Finish finds the mappings of a source that was processed in parts, and reads the results of
+// the parts. It returns an error if one is not complete.
 func Finish(ctx context.Context, src *source.Source, o Options) (*Run, []*parts.Complete, error) {
 	o = o.Normalized()
 	if err := givenMapping(src, o); err != nil {
@@ -124,8 +124,8 @@ func Finish(ctx context.Context, src *source.Source, o Options) (*Run, []*parts.
 	return r, all, err
 }
 
-// ProveJoiners decides on the joiners that mappings leave open, by the keys of all parts.
-// Where the source has been read as a whole, none is open any more.
+// ProveJoiners chooses the joiners that mappings leave open, by the keys of all parts. After a
+// pass over the whole source, none is open any more.
 func (r *Run) ProveJoiners(all []*parts.Complete) (err error) {
 	for i, j := range r.Jobs {
 		if j.Mapping.ProveJoiner() == nil {

@@ -13,12 +13,11 @@ import (
 
 // Placed is one item with its layout.
 type Placed struct {
-	N     int64 // of the item in its table, from 0
+	N     int64 // its number in the table, from 0
 	Entry source.Entry
 	Base  lens.Placed
-	Index []lens.Placed // one for each of job.indexes; Row is nil where the item is not in it
-	// Back is the item as it comes back: without the losses that the mapping
-	// accepts.
+	Index []lens.Placed // one per index of the job; Row is nil if the index has no entry for the item
+	// Back is the item without the losses that the mapping accepts.
 	Back   attr.Item
 	losses []layout.Loss
 }
@@ -36,9 +35,9 @@ func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64)
 		total = j.Report.Items
 	}
 	done := j.Timed(phase)
-	// The items to leave out, by their numbers: those of before this pass that are to
-	// come, and those that were met or refused in it. Both only lose their first or
-	// gain a last one.
+	// The items to exclude, by number: earlier ones that this pass has not reached, and those
+	// that met or were refused in it. Elements are only removed at the front and added at the
+	// end.
 	refused, left := j.Refused, []int64(nil)
 	n := int64(-1)
 	j.left = 0
@@ -94,11 +93,11 @@ func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64)
 	return nil
 }
 
-// itemRefused is the error of a pass about the one item at hand.
+// itemRefused is the error of a pass about the current item.
 type itemRefused struct {
 	err   error
-	at    report.Failure // its place and values, where it can be a failure
-	other string         // key of the item that it meets, "" for none
+	at    report.Failure // its place and values, if it can be a failure
+	other string         // key of the item that it meets, or ""
 }
 
 func (e *itemRefused) Error() string { return e.err.Error() }
@@ -114,8 +113,8 @@ func (j *Job) place(e source.Entry, p *Placed) (err error) {
 	}
 	p.Back, p.losses = j.Mapping.Returned(e.Item, p.Base)
 	for i, x := range j.Indexes {
-		// What the table loses its indexes never had: the DynamoDB door makes their
-		// rows of those of the table.
+		// Losses of the table apply to its indexes too: the DynamoDB endpoint computes their
+		// rows from the table.
 		entry, ok, err := x.Place(p.Back, j.Micros)
 		if err != nil {
 			return RowLayout{j, x}.refuses(e, err, "index %s of the mapping cannot hold the item", x.Name())
@@ -129,13 +128,13 @@ func (j *Job) place(e source.Entry, p *Placed) (err error) {
 	return nil
 }
 
-// refuses is the error of an item that has no place in a table.
+// refuses returns the error of an item without a place in a table.
 func (l RowLayout) refuses(e source.Entry, err error, format string, args ...any) *itemRefused {
 	return &itemRefused{err: source.Refused(e.Position, err, format, args...), at: l.unplaced(e, err)}
 }
 
-// refuse makes a dead letter of an item, or a failure, if there are any: the error is
-// then nil.
+// refuse turns a refused item into a dead letter or a failure, if these are enabled; it then
+// returns nil.
 func (j *Job) refuse(e source.Entry, item *itemRefused) error {
 	switch {
 	case j.Letters != nil && source.OfItem(item.err):

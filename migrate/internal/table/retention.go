@@ -9,15 +9,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Retention judges which cells the garbage-collection rules of a table's families remove. A
-// mapping may lay out items on cells that its own rules remove: they are lost at the next
-// run, which no comparison before it would show.
+// Retention determines the cells that the garbage-collection rules of a table's families
+// remove. A mapping may put items on cells that its own rules remove: the next run deletes
+// them, which an earlier comparison would not show.
 type Retention struct {
-	gc  map[string]layout.GC // by family; those with a rule
-	now time.Time            // zero: ages are not judged
+	gc  map[string]layout.GC // by family; only families with a rule
+	now time.Time            // zero: ages are not checked
 }
 
-// NewRetention returns the rules of families at the time now; nil judges no ages.
+// NewRetention returns the rules of families at the time now; nil disables ages.
 func NewRetention(families []layout.Family, now func() time.Time) Retention {
 	k := Retention{gc: map[string]layout.GC{}}
 	for _, f := range families {
@@ -34,7 +34,7 @@ func NewRetention(families []layout.Family, now func() time.Time) Retention {
 // Of returns the rule of a family; the zero GC without one.
 func (k Retention) Of(family string) layout.GC { return k.gc[family] }
 
-// Unjudged lists the families whose maxAge nobody can judge without a clock.
+// Unjudged lists the families whose maxAge cannot be checked without a clock.
 func (k Retention) Unjudged() []string {
 	var names []string
 	for name, gc := range k.gc {
@@ -46,7 +46,7 @@ func (k Retention) Unjudged() []string {
 	return names
 }
 
-// judgesAge reports whether a family has a maxAge that can be judged.
+// judgesAge reports whether a family has a maxAge that can be checked.
 func (k Retention) judgesAge() bool {
 	for _, gc := range k.gc {
 		if gc.MaxAge > 0 {
@@ -56,15 +56,15 @@ func (k Retention) judgesAge() bool {
 	return false
 }
 
-// expired reports whether a family's maxAge takes a cell. Source: the guide to
-// garbage collection: a cell goes when it is older than the age.
+// expired reports whether a family's maxAge removes a cell: its age exceeds maxAge. Source: the
+// guide to garbage collection.
 func (k Retention) expired(c layout.Cell) bool {
 	gc := k.gc[c.Family]
 	return gc.MaxAge > 0 && !k.now.IsZero() && c.Timestamp < k.now.Add(-gc.MaxAge).UnixMicro()
 }
 
-// Lost calls yield with each cell that the rules take, and the rule. The cells
-// are those of one row in storage order.
+// Lost calls yield with each cell that the rules remove, and the rule. The cells are those of
+// one row in storage order.
 func (k Retention) Lost(cells []layout.Cell, yield func(c layout.Cell, rule string)) {
 	l := LostCells{k: k}
 	for _, c := range cells {
@@ -74,15 +74,15 @@ func (k Retention) Lost(cells []layout.Cell, yield func(c layout.Cell, rule stri
 	}
 }
 
-// LostCells judges the cells of one row, which come in storage order.
+// LostCells finds the removed cells of one row, given in storage order.
 type LostCells struct {
 	k       Retention
 	last    layout.Cell
-	version int // of the last, 0 for the newest
+	version int // of the last cell, 0 for the newest
 }
 
-// Rule returns the rule that removes the next cell, "" for none. With both rules in a family,
-// either is enough.
+// Rule returns the rule that removes the next cell, or "". If a family has both rules, each of
+// them removes cells.
 func (l *LostCells) Rule(c layout.Cell) string {
 	if l.last.Family == c.Family && bytes.Equal(l.last.Qualifier, c.Qualifier) {
 		l.version++
@@ -101,17 +101,17 @@ func (l *LostCells) Rule(c layout.Cell) string {
 	return ""
 }
 
-// versionsText and ageText are the texts of one part of a rule.
+// versionsText and ageText format one part of a rule.
 func versionsText(gc layout.GC) string { return layout.GC{Versions: gc.Versions}.String() }
 func ageText(gc layout.GC) string      { return layout.GC{MaxAge: gc.MaxAge}.String() }
 
 // Empty reports whether no family has a rule.
 func (k Retention) Empty() bool { return len(k.gc) == 0 }
 
-// NewLostCells judges a row from its first cell on.
+// NewLostCells returns a LostCells for a row.
 func NewLostCells(k Retention) LostCells { return LostCells{k: k} }
 
-// Kept returns the cells that the rules leave, in storage order.
+// Kept returns the cells that the rules keep, in storage order.
 func (k Retention) Kept(cells []layout.Cell) []layout.Cell {
 	gone := map[string]bool{}
 	id := func(c layout.Cell) string { return fmt.Sprintf("%s:%d:%s", c.Family, c.Timestamp, c.Qualifier) }

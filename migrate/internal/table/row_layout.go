@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// RowLayout reads and lays out the rows of one Bigtable table: that of the items, or that of
-// an index. The zero value is of a table that no mapping makes.
+// RowLayout reads and lays out the rows of one Bigtable table: the items' table or an index.
+// The zero value is for a table without a mapping.
 type RowLayout struct {
 	J     *Job
 	Index *secondary.Index // nil for the table of the items
@@ -41,24 +41,24 @@ func (l RowLayout) Items(row layout.Row) ([]attr.Item, error) {
 	return l.J.Mapping.Items(row)
 }
 
-// Place lays out an item; the Row is nil if the table cannot have it.
+// Place lays out an item; Row is nil if the table cannot have it.
 func (l RowLayout) Place(item attr.Item) lens.Placed {
 	var placed lens.Placed
 	switch {
 	case l.J == nil:
 	case l.Index != nil:
-		placed, _, _ = l.Index.Place(item, l.J.Micros) // an item that the index refuses has no place in it
+		placed, _, _ = l.Index.Place(item, l.J.Micros) // a refused item has no place in the index
 	default:
 		placed, _ = l.J.Mapping.Place(item, l.J.Micros) // likewise
 	}
 	return placed
 }
 
-// Owner names whose a row, a cell or an answer is: the rule that takes the item, and the
+// Owner identifies the owner of a row, cell or answer: the rule that takes the item, and the
 // item's key.
 type Owner struct{ Rule, Item string }
 
-// OwnerOf returns the owner of what an item becomes.
+// OwnerOf returns the owner for an item.
 func (l RowLayout) OwnerOf(item attr.Item) Owner {
 	if l.J == nil {
 		return Owner{}
@@ -70,7 +70,7 @@ func (l RowLayout) OwnerOf(item attr.Item) Owner {
 	return o
 }
 
-// Owned adds an owner to a failure, and the line of the mapping that made what it owns.
+// Owned adds an owner to a failure, and the line of the responsible mapping rule.
 func (l RowLayout) Owned(f report.Failure, o Owner) report.Failure {
 	f.Rule, f.ItemKey = o.Rule, o.Item
 	switch {

@@ -16,16 +16,16 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Run has the tables of a source, their target, and the report of the work on them.
+// Run has the tables of a source, their target, and the report.
 type Run struct {
 	Conn    grpc.ClientConnInterface
-	B       *Bigtable // over conn; both nil as long as none is needed
+	B       *Bigtable // over conn; both nil until needed
 	Jobs    []*Job
 	Report  *report.Report
 	Options Options
 
 	Folder   parts.Folder    // of the parts, if this is one
-	complete *parts.Complete // the part was dealt with before
+	complete *parts.Complete // result of the already complete part
 }
 
 // Connect sets the connection to the target.
@@ -50,8 +50,7 @@ func (r *Run) Sum() {
 	}
 }
 
-// newRun finds the mapping of each table, and reads no more of the source than that
-// takes.
+// newRun finds the mapping of each table, and reads only as much of the source as that needs.
 func newRun(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	if len(src.Tables) == 0 {
 		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no table")
@@ -98,7 +97,7 @@ func newRun(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	return made, err
 }
 
-// Prepare finds the mapping of each table and checks all of the source, or of its part.
+// Prepare finds the mapping of each table and checks the whole source, or its part.
 func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	all, err := newRun(ctx, src, o.Normalized())
 	if err != nil || all.Complete() {
@@ -107,7 +106,7 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	return all, all.Examine(ctx, src)
 }
 
-// Examine checks all of the source.
+// Examine checks the whole source.
 func (r *Run) Examine(ctx context.Context, src *source.Source) error {
 	jobs, told, o := r.Jobs, r.Report, r.Options
 	err := told.Check("input", "", func() (string, error) {
@@ -151,7 +150,7 @@ func (r *Run) Examine(ctx context.Context, src *source.Source) error {
 	return nil
 }
 
-// Wants reports whether a check is to run, and notes in the report if it is not.
+// Wants reports whether a check runs; otherwise it records the reason in the report.
 func (r *Run) Wants(name string, choice *bool) bool {
 	if choice == nil || *choice {
 		return true
@@ -160,12 +159,12 @@ func (r *Run) Wants(name string, choice *bool) bool {
 	return false
 }
 
-// WarnOfPatterns warns that the access patterns of a mapping are not run, since it is used
-// without the folder that has them.
+// WarnOfPatterns warns that access patterns of a mapping are not run, since the mapping is used
+// without the folder of the patterns.
 func (r *Run) WarnOfPatterns() {
 	for _, j := range r.Jobs {
 		if spec := j.Mapping.Spec(); spec != nil && len(spec.Patterns) > 0 {
-			r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("table %s: the access patterns that its mapping names (patterns: %s) are not run: verify the fixture folder that holds them",
+			r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("table %s: the access patterns of its mapping (patterns: %s) are not run: verify the fixture folder that has them",
 				j.Source.Name, strings.Join(spec.Patterns, ", ")))
 		}
 	}

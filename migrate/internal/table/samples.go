@@ -14,17 +14,15 @@ import (
 
 // Bounds of the samples of a table.
 const (
-	maxSamples      = 12      // mapping rules that are shown
-	maxSampledItems = 4096    // items that are looked at for them
-	maxSampleBytes  = 4 << 10 // of an item or of its row, as text
+	maxSamples      = 12      // rules with a sample
+	maxSampledItems = 4096    // items that are searched for samples
+	maxSampleBytes  = 4 << 10 // of an item or its row, as text
 )
 
-// Describe fills in the fidelity of the mapping of a job, and samples, before any item was
-// examined.
+// Describe fills in the fidelity and samples of a job's mapping, before any item was examined.
 func (j *Job) Describe() { (&tally{}).describe(j) }
 
-// describe fills in what the mapping of a job does: its fidelity, and the first item of each
-// of its rules.
+// describe fills in the fidelity of a job's mapping, and the first item of each of its rules.
 func (t *tally) describe(j *Job) {
 	j.Report.Fidelity = t.fidelity(j.Mapping)
 	j.Report.Samples = []report.Sample{}
@@ -35,7 +33,7 @@ func (t *tally) describe(j *Job) {
 	n := 0
 	for e, err := range j.Source.Entries() {
 		if n++; err != nil || n > maxSampledItems || len(j.Report.Samples) >= rules {
-			return // an error is told by the pass that checks the source
+			return // the checking pass reports the error
 		}
 		placed, err := j.Mapping.Place(e.Item, j.Micros)
 		if err != nil || slices.ContainsFunc(j.Report.Samples, func(s report.Sample) bool { return s.Rule == placed.Rule }) {
@@ -50,8 +48,8 @@ func (t *tally) describe(j *Job) {
 	}
 }
 
-// fidelity is the fidelity table of the mapping with how many items have what, and
-// with the attributes that occur and the mapping's schema does not name.
+// fidelity returns the fidelity table of the mapping with the number of items for each
+// attribute. It includes attributes that occur but are not in the schema.
 func (t *tally) fidelity(m *layout.Mapping) []report.Fidelity {
 	all := FidelityOf(m)
 	told := map[ruleAttribute]bool{}
@@ -73,7 +71,7 @@ func (t *tally) fidelity(m *layout.Mapping) []report.Fidelity {
 	return all
 }
 
-// FidelityOf is the fidelity table of a mapping.
+// FidelityOf returns the fidelity table of a mapping.
 func FidelityOf(m *layout.Mapping) []report.Fidelity {
 	all := []report.Fidelity{}
 	for _, f := range m.Fidelity() {

@@ -17,9 +17,9 @@ import (
 // SchemaFamilies are the families of layout.SchemaTable.
 var SchemaFamilies = []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}
 
-// SchemaRows returns the rows that layout.SchemaTable must have for the job's table. They
-// note the end of its exports, until, if it is not the time of the cells. A default layout
-// has no such rows.
+// SchemaRows returns the expected rows of layout.SchemaTable for the job's table. They include
+// until, the end of its exports, if it is not the time of the cells. A default layout has no
+// such rows.
 func (j *Job) SchemaRows(until time.Time) ([]layout.Row, error) {
 	if j.Mapping.Spec() == nil {
 		return nil, nil
@@ -31,8 +31,8 @@ func (j *Job) SchemaRows(until time.Time) ([]layout.Row, error) {
 	return rows, err
 }
 
-// SchemaOf reads the rows of layout.SchemaTable of one table; none where there
-// is no such table.
+// SchemaOf reads the rows of layout.SchemaTable of one table; none if layout.SchemaTable does
+// not exist.
 func (b *Bigtable) SchemaOf(ctx context.Context, table string) ([]layout.Row, error) {
 	prefix := layout.SchemaRowPrefix(table)
 	var rows []layout.Row

@@ -7,15 +7,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// stray counts the items of a rule whose rows are those of another rule's items too.
+// stray counts the items of a rule that share a row with items of another rule.
 type stray struct {
 	rule, other string
 	n           int64
-	item, taken string // keys of one of them, and of the other's item
+	item, taken string // keys of an example and of the other rule's item
 	row         []byte
 }
 
-// stray looks at where an item lies.
+// stray checks the row of an item.
 func (t *tally) stray(j *Job, p Placed) {
 	other, key, ok := j.Mapping.Stray(p.Base.Rule, p.Base.Row)
 	if !ok {
@@ -29,18 +29,18 @@ func (t *tally) stray(j *Job, p Placed) {
 	t.strays[i].n++
 }
 
-// strayWarnings tell of items whose rows are those of two rules.
+// strayWarnings warns of items in rows of two rules.
 func (t *tally) strayWarnings(j *Job) []string {
 	var warnings []string
 	for _, s := range t.strays {
-		warnings = append(warnings, fmt.Sprintf("table %s: %s of rule %s in rows that are also those of items of rule %s: item %s is in row %s, where item %s would be (joiner auto, or escaped-all('#'), keeps them apart)",
+		warnings = append(warnings, fmt.Sprintf("table %s: %s of rule %s in rows shared with rule %s: item %s is in row %s, where item %s would be (joiner auto, or escaped-all('#'), keeps them apart)",
 			j.Source.Name, phrase.Counted(s.n, "item"), s.rule, s.other, phrase.Clip(s.item), phrase.Clip(phrase.Column(string(s.row))), phrase.Clip(s.taken)))
 	}
 	return warnings
 }
 
-// markerWarnings tell of rules whose versions record the absence of attributes that
-// none of their items has.
+// markerWarnings warns of rules whose versions record the absence of attributes that none of
+// their items has.
 func (t *tally) markerWarnings(j *Job) []string {
 	var warnings []string
 	for _, r := range j.Report.Rules {
@@ -51,7 +51,7 @@ func (t *tally) markerWarnings(j *Job) []string {
 			}
 		}
 		if never > 0 && r.Items > 0 {
-			warnings = append(warnings, fmt.Sprintf("table %s: each version of rule %s has %s for attributes that none of its %s has: a schema of the rule lists its own (migrate infer --mapping finds it)",
+			warnings = append(warnings, fmt.Sprintf("table %s: each version of rule %s has %s for attributes that none of its %s has: give the rule a schema with only its own attributes (migrate infer --mapping finds it)",
 				j.Source.Name, r.Rule, phrase.Counted(int64(never), "cell"), phrase.Counted(r.Items, "item")))
 		}
 	}

@@ -14,18 +14,17 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// surplus finds, over the cells of a source that is loaded and not read back,
-// how many of them garbage collection would take.
+// surplus finds losses by garbage collection in the cells of a source that is loaded but not
+// read back.
 type surplus struct {
 	k        Retention
-	families map[string]bool           // in which a column can have several cells
+	families map[string]bool           // whose columns can have several cells
 	columns  map[string]*extsort.Set   // of such families
 	expired  map[string]int64          // cells, by family
 	example  map[string]report.Failure // of expired, by family
 }
 
-// newSurplus returns nil where no rule of garbage collection can take a cell, or a
-// comparison will find out.
+// newSurplus returns nil if garbage collection cannot remove a cell, or a comparison follows.
 func newSurplus(j *Job) *surplus {
 	if !j.Options.Warn {
 		return nil
@@ -61,7 +60,7 @@ func columnHash(row []byte, c layout.Cell) extsort.Hash {
 	return extsort.HashOf(row, []byte(c.Family), c.Qualifier)
 }
 
-// errFound ends a pass over the source that has found what it looked for.
+// errFound ends a pass over the source early.
 var errFound = errors.New("found")
 
 // add counts the cells of one item.
@@ -86,7 +85,7 @@ func (s *surplus) add(j *Job, p Placed) error {
 	return nil
 }
 
-// warnings says what would be lost.
+// warnings returns the losses.
 func (s *surplus) warnings(ctx context.Context, j *Job) ([]string, error) {
 	var warnings []string
 	say := func(gc, family string, cells int64, rule, item string) {

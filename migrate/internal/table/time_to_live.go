@@ -10,18 +10,18 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// CollectsExpired reports whether garbage collection deletes the items whose time to
-// live is over, and the time is known.
+// CollectsExpired reports whether garbage collection deletes expired items, and the current
+// time is known.
 func (j *Job) CollectsExpired() bool {
 	ttl := j.Mapping.TTL()
 	return ttl != nil && ttl.Mode != mapfile.TTLAttribute && !j.now.IsZero()
 }
 
-// live is a row without the items that garbage collection deletes by now.
+// live removes the items that garbage collection has deleted by now from a row.
 func (j *Job) live(row layout.Row) layout.Row { return j.Mapping.Live(row, j.now.UnixMicro()) }
 
-// expiredItem reports whether the time to live of an item is over: the DynamoDB door
-// deletes it, which DynamoDB itself may have left for days, or garbage collection does.
+// expiredItem reports whether the time to live of an item is over: the DynamoDB endpoint or
+// garbage collection deletes it, although DynamoDB itself may have kept it for days.
 func (j *Job) expiredItem(p Placed) bool {
 	ttl := j.Mapping.TTL()
 	switch {
@@ -35,13 +35,12 @@ func (j *Job) expiredItem(p Placed) bool {
 	return err == nil && v.Type == attr.N && at <= j.now.Unix() && at >= j.now.AddDate(-5, 0, 0).Unix()
 }
 
-// leavesOut reports whether an item is left out since garbage collection may have
-// deleted it.
+// leavesOut reports whether an item is excluded since garbage collection may have deleted it.
 func (j *Job) leavesOut(p Placed) bool {
 	return j.Options.Expires && j.CollectsExpired() && j.expiredItem(p)
 }
 
-// expiryWarning tells of the items whose time to live is over; "" for none.
+// expiryWarning warns of expired items; "" for none.
 func expiryWarning(j *Job) string {
 	if j.Report.Expired == 0 {
 		return ""
@@ -50,7 +49,7 @@ func expiryWarning(j *Job) string {
 	switch {
 	case !j.CollectsExpired():
 	case j.Options.Expires:
-		what = "they are left out and not compared, since garbage collection deletes them"
+		what = "they are not compared, since garbage collection deletes them"
 	default:
 		what = "garbage collection deletes them (source: {ttl: null} keeps them)"
 	}
