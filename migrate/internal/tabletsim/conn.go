@@ -13,14 +13,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// conn is the connection of a part to the service: half of a round trip away, each way.
+// conn is the connection of a part to the service, with half a round trip each way.
 type conn struct {
 	s     *service
-	until func(ctx context.Context, t time.Duration) error // waits until then
+	until func(ctx context.Context, t time.Duration) error // waits until t
 }
 
-// Invoke implements grpc.ClientConnInterface; nothing that a stream of rows does is such
-// a call.
+// Invoke implements grpc.ClientConnInterface; a stream of rows makes no such call.
 func (conn) Invoke(_ context.Context, method string, _, _ any, _ ...grpc.CallOption) error {
 	return status.Errorf(codes.Unimplemented, "the model has no %s", method)
 }
@@ -30,16 +29,16 @@ func (c conn) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...
 	return &stream{c: c, ctx: ctx}, nil
 }
 
-// stream is a call, which has one message at most.
+// stream is a call with at most one message.
 type stream struct {
 	c      conn
 	ctx    context.Context // of the call
-	done   time.Duration   // when it is answered
+	done   time.Duration   // time of the answer
 	answer *btpb.MutateRowsResponse
-	err    error // at its end
+	err    error // final error
 }
 
-// SendMsg implements grpc.ClientStream: the request goes, and is served.
+// SendMsg implements grpc.ClientStream: it sends and serves the request.
 func (s *stream) SendMsg(m any) error {
 	service := s.c.s
 	if err := s.c.until(s.ctx, service.now()+service.p.Wire/2); err != nil {
@@ -60,7 +59,7 @@ func (s *stream) SendMsg(m any) error {
 	return nil
 }
 
-// RecvMsg implements grpc.ClientStream: the answer comes.
+// RecvMsg implements grpc.ClientStream: it receives the answer.
 func (s *stream) RecvMsg(m any) error {
 	if s.done > 0 {
 		if err := s.c.until(s.ctx, s.done); err != nil {

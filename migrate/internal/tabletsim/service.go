@@ -13,12 +13,12 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// The model of the service: what a node takes, when a tablet splits, and how long it is
-// not served when it then moves. The first is Google's guidance of 10,000 reads, or writes
-// of 1 KB, a second and node; the others are of the order that is seen.
+// The model of the service: the capacity of a node, the size at which a tablet splits, and the
+// time it is unavailable when it then moves. nodeRows is Google's guidance of 10,000 reads, or
+// writes of 1 KB, per second and node; the others have the observed order of magnitude.
 // https://cloud.google.com/bigtable/docs/performance
 const (
-	nodeRows   = 10_000  // a second
+	nodeRows   = 10_000  // per second
 	splitBytes = 4 << 30 // of a tablet
 	moveTime   = time.Second
 	askPeriod  = 10 * time.Second // of RateLimitInfo
@@ -26,19 +26,19 @@ const (
 	perRow = time.Second / nodeRows
 )
 
-// keyCells is into how many cells the keys are cut; a tablet is some of them.
+// keyCells is the number of cells of the key space; a tablet is a range of cells.
 const keyCells = 1 << 16
 
-// service is the model. Its time is that of the bubble in which it is.
+// service is the model. Its time is that of the surrounding bubble.
 type service struct {
 	p   Plan
 	now func() time.Duration
 
 	mu      sync.Mutex
-	tablets []tablet        // in no order
-	of      [keyCells]int32 // which tablet has a cell
-	hosted  []int           // tablets of a node
-	free    []time.Duration // when a node has done what it took
+	tablets []tablet        // unordered
+	of      [keyCells]int32 // the tablet of each cell
+	hosted  []int           // tablets per node
+	free    []time.Duration // when each node has finished its work
 	moves   int64
 	served  int64 // rows, read and written
 	out     Outcome
@@ -49,7 +49,7 @@ type tablet struct {
 	from, to int // cells
 	node     int
 	bytes    int64
-	away     time.Duration // until when nobody serves it
+	away     time.Duration // end of its unavailability
 }
 
 func newService(p Plan, now func() time.Duration) *service {
@@ -69,10 +69,10 @@ func (s *service) add(t tablet) {
 	s.tablets = append(s.tablets, t)
 }
 
-// cellOf is the cell of a row key, which begins with its place among all.
+// cellOf returns the cell of a row key, which begins with its position in the key space.
 func cellOf(key []byte) int { return int(key[0])<<8 | int(key[1]) }
 
-// read serves a ReadRows call; it returns when it is done, or that a tablet is away.
+// read serves a ReadRows call; it returns its end, or an error if a tablet is away.
 func (s *service) read(keys [][]byte) (done time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *service) read(keys [][]byte) (done time.Duration, err error) {
 	return done, nil
 }
 
-// take has a node do one more row, and returns when it has.
+// take adds a row to the work of a node, and returns its end.
 func (s *service) take(node int, now time.Duration) time.Duration {
 	s.served++
 	s.free[node] = max(s.free[node], now) + perRow
@@ -100,8 +100,8 @@ func (s *service) take(node int, now time.Duration) time.Duration {
 
 var moving = &spb.Status{Code: int32(codes.Unavailable), Message: "the tablet is moving"}
 
-// write serves a MutateRows call: it returns the answer, and when it is given; an error
-// is one that the call is answered with instead.
+// write serves a MutateRows call: it returns the answer and its time, or the error of the whole
+// call.
 func (s *service) write(rows []*btpb.MutateRowsRequest_Entry) (answer *btpb.MutateRowsResponse, done time.Duration, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,13 +110,13 @@ func (s *service) write(rows []*btpb.MutateRowsRequest_Entry) (answer *btpb.Muta
 	s.out.Calls++
 	entries := written(len(rows))
 	no := func(row int, why *spb.Status) {
-		if &entries[0] == &allWritten[0] { // which is everybody's
+		if &entries[0] == &allWritten[0] { // shared by all calls
 			entries = slices.Clone(entries)
 		}
 		entries[row] = &btpb.MutateRowsResponse_Entry{Index: int64(row), Status: why}
 	}
 	var full map[int]*spb.Status // by node
-	var queue time.Duration      // the longest that takes some of the rows
+	var queue time.Duration      // of the slowest node
 	refused, away := int64(0), int64(0)
 	for i, row := range rows {
 		t := &s.tablets[s.of[cellOf(row.GetRowKey())]]
@@ -162,7 +162,7 @@ func (s *service) write(rows []*btpb.MutateRowsRequest_Entry) (answer *btpb.Muta
 	return answer, done, nil
 }
 
-// allWritten answers calls of which all rows are written.
+// allWritten answers calls whose rows are all written.
 var allWritten = func() []*btpb.MutateRowsResponse_Entry {
 	entries := make([]*btpb.MutateRowsResponse_Entry, 20_000)
 	for i := range entries {
@@ -173,8 +173,7 @@ var allWritten = func() []*btpb.MutateRowsResponse_Entry {
 
 func written(rows int) []*btpb.MutateRowsResponse_Entry { return allWritten[:rows:rows] }
 
-// noRoom is the answer to a row for which a node has no room, while it holds work for so
-// long.
+// noRoom is the answer for a row that a node refuses while it has work for the time held.
 func (s *service) noRoom(held time.Duration) *spb.Status {
 	st := status.New(codes.ResourceExhausted, "the node has no room")
 	if s.p.Tells {
@@ -185,7 +184,7 @@ func (s *service) noRoom(held time.Duration) *spb.Status {
 	return st.Proto()
 }
 
-// split has the upper half of a tablet be one of its own, on the node that has the fewest.
+// split moves the upper half of a tablet to the node with the fewest tablets.
 func (s *service) split(i int, now time.Duration) {
 	t := &s.tablets[i]
 	half := tablet{from: (t.from + t.to) / 2, to: t.to, bytes: t.bytes / 2, node: slices.Index(s.hosted, slices.Min(s.hosted))}

@@ -16,53 +16,53 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// Plan is a load in parts, and the cluster that takes it.
+// Plan is a load in parts, with its cluster.
 type Plan struct {
 	Rows     int64         // in all
-	RowBytes int64         // of a row as it is stored, and as a load reckons it
-	Parts    int           // that run at once, each with one call under way; 1024 at most
-	Check    time.Duration // CPU of a part for a row, before it writes any
-	LayOut   time.Duration // CPU of a part for a row, which is not spent while a call is under way
+	RowBytes int64         // of a stored row, also by the load's estimate
+	Parts    int           // running at once, each with one pending call; at most 1024
+	Check    time.Duration // CPU time of a part per row, before it writes any
+	LayOut   time.Duration // CPU time of a part per row, not spent during calls
 	Wire     time.Duration // of a round trip
-	Pace     int           // rows a second of a part; 0: as fast as they go
-	There    bool          // the table was there, and each part looks its rows up; else one part makes it, and the others look at their first batch
-	Sorted   bool          // the files are in the order of row keys; else any batch has rows of all tablets
-	Tablets  int           // with which the table begins
+	Pace     int           // rows per second of a part; 0: unlimited
+	There    bool          // the table exists, and each part looks its rows up; otherwise one part creates it, and the others look up their first batch
+	Sorted   bool          // the files are in row-key order; otherwise each batch has rows of all tablets
+	Tablets  int           // of the table at the start
 	Nodes    int           // servers
-	Lost     int64         // one write in Lost loses its answer; 0: none does
+	Lost     int64         // one write in Lost loses its answer; 0: none
 	Scale    int64         // one row in Scale is written; 0: 1
 
-	Room  time.Duration // of work that a node holds, beyond which it refuses writes; 0: it holds all
+	Room  time.Duration // of work that a node queues before it refuses writes; 0: unlimited
 	Tells bool          // a refusal says when to retry (RetryInfo)
-	Asks  time.Duration // of work that a node holds, beyond which it asks for less (RateLimitInfo); 0: it does not
+	Asks  time.Duration // of work that a node queues before it asks for less (RateLimitInfo); 0: never
 }
 
 func (p Plan) scale() int64 { return max(1, p.Scale) }
 
-// Outcome is what came of a plan. Its counts are of the rows that were written: there are
-// Scale times as many at full size.
+// Outcome is the result of a plan. Its counts are of the written rows: multiply them by Scale
+// for the full size.
 type Outcome struct {
 	Took    time.Duration // at full size
 	Reads   int64         // calls of ReadRows
 	Calls   int64         // calls of MutateRows
-	Refused int64         // of them, those that some node had no room for
-	Away    int64         // of both, those that met a tablet which was moving
-	Lost    int64         // of them, those whose answer was lost
-	Asked   int64         // of them, those that were asked for less
-	Waited  float64       // share of the time of all parts that they waited before they sent something again
+	Refused int64         // of Calls, those that a node refused
+	Away    int64         // of both, those that met a moving tablet
+	Lost    int64         // of Calls, those whose answer was lost
+	Asked   int64         // of Calls, those that were asked for less
+	Waited  float64       // share of the time of all parts spent waiting before retries
 	Tablets int           // at the end
-	Busy    float64       // share of what the nodes could have done meanwhile
+	Busy    float64       // share of the nodes' capacity that was used
 
-	Written int64 // rows that were answered as written
+	Written int64 // rows answered as written
 }
 
-// alignment is what keeps parts apart, and how many there may be: a part acts only at
-// times whose nanoseconds, by this modulus, are its index. So do the timers of its client,
-// whose times are multiples of it. Then the same plan gives the same figures.
+// alignment keeps the times of parts apart, and bounds their number: a part acts only at times
+// whose nanoseconds, modulo alignment, are its index. So do the timers of its client, whose
+// times are multiples of it. Then the same plan gives the same figures.
 const alignment = 1 << 10
 
-// Run runs a plan, by a monotonic clock that stands at 0 and a way to wait by it: those
-// of a bubble of testing/synctest, since the client of the load has timers.
+// Run runs a plan, by a monotonic clock that starts at 0 and its sleep function. Both are those
+// of a bubble of testing/synctest, since the load's client has timers.
 func Run(ctx context.Context, p Plan, now func() time.Duration, sleep func(context.Context, time.Duration) error) (Outcome, error) {
 	if p.Parts < 1 || p.Parts > alignment || p.Nodes < 1 {
 		return Outcome{}, fmt.Errorf("a load of %d parts on %d nodes: want 1 to %d, and 1 or more", p.Parts, p.Nodes, alignment)
@@ -102,12 +102,12 @@ type part struct {
 	s      *service
 	sleep  func(context.Context, time.Duration) error
 	rand   *rand.Rand
-	waited time.Duration // before it sent something again
+	waited time.Duration // before retries
 	took   time.Duration
 	err    error
 }
 
-// until waits until t, or a little longer: the part's own time comes.
+// until waits until t, or slightly longer, for the part's own alignment.
 func (x *part) until(ctx context.Context, t time.Duration) error {
 	now := x.s.now()
 	t = max(t, now)
@@ -151,15 +151,15 @@ func (x *part) load(ctx context.Context) error {
 	return nil
 }
 
-// rowMaker makes the rows of a part, batch by batch, in memory that batches share.
+// rowMaker creates the rows of a part, batch by batch, in memory that batches share.
 type rowMaker struct {
 	x    *part
 	of   int64 // all of the part
 	rows []*btpb.MutateRowsRequest_Entry
-	at   []float64 // where among all keys, from 0 to 1
+	at   []float64 // position among all keys, from 0 to 1
 }
 
-// row is a row of a batch, which has no key yet.
+// row returns a row of a batch, without a key.
 func (m *rowMaker) row(i int64) *btpb.MutateRowsRequest_Entry {
 	if i == int64(len(m.rows)) {
 		m.rows = append(m.rows, &btpb.MutateRowsRequest_Entry{RowKey: make([]byte, 8), Mutations: []*btpb.Mutation{btclient.SetCell("f", nil, 0, nil)}})
@@ -167,8 +167,8 @@ func (m *rowMaker) row(i int64) *btpb.MutateRowsRequest_Entry {
 	return m.rows[i]
 }
 
-// place gives the rows of a batch their keys: those behind the done first of the part, or
-// any at all. They ascend, which changes nothing but what the reads of a load cost here.
+// place sets the keys of a batch: those after the first done rows of the part, or random ones.
+// They ascend, which only affects the cost of the load's reads here.
 func (m *rowMaker) place(done, batch int64) {
 	m.at = m.at[:0]
 	if m.x.p.Sorted {
@@ -182,7 +182,7 @@ func (m *rowMaker) place(done, batch int64) {
 			m.at = append(m.at, sum)
 		}
 		sum += m.x.rand.ExpFloat64()
-		for i := range m.at { // now they are as if each had been drawn by itself
+		for i := range m.at { // as if each had been drawn independently
 			m.at[i] /= sum
 		}
 	}
