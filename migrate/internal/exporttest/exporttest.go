@@ -22,7 +22,7 @@ func Pack(data []byte) []byte {
 	if err != nil {
 		panic(err)
 	}
-	_, _ = z.Write(data) // a buffer takes all
+	_, _ = z.Write(data) // a buffer never fails
 	_ = z.Close()
 	return b.Bytes()
 }
@@ -33,7 +33,7 @@ func PackZstd(data []byte) []byte {
 	if err != nil {
 		panic(err)
 	}
-	defer func() { _ = z.Close() }() // it holds nothing
+	defer func() { _ = z.Close() }() // it has no resources
 	return z.EncodeAll(data, nil)
 }
 
@@ -81,15 +81,15 @@ func New(files ...[]string) fstest.MapFS {
 	return fsys
 }
 
-// edit replaces text in one file of an export, and drops the checksum beside
-// it, which would be noticed first.
+// edit replaces text in one file of an export, and removes its checksum, which would be
+// reported first.
 func edit(fsys fstest.MapFS, name, from, to string) {
 	p := path.Join(Dir, name)
 	delete(fsys, strings.TrimSuffix(p, ".json")+".md5")
 	fsys[p] = &fstest.MapFile{Data: []byte(strings.Replace(string(fsys[p].Data), from, to, 1))}
 }
 
-// repack replaces the text of the first data file, with its MD5 in the manifest.
+// repack replaces the text of the first data file, and its MD5 in the manifest.
 func repack(fsys fstest.MapFS, text string) {
 	p := path.Join(Dir, "data/file0.json.gz")
 	was := sum64(fsys[p].Data)
@@ -100,8 +100,8 @@ func repack(fsys fstest.MapFS, text string) {
 // Lines are two items, as lines of a full export.
 var Lines = []string{`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`, `{"Item":{"id":{"S":"b"},"n":{"N":"2"}}}`}
 
-// Damages lists every kind of damage that errors distinguish. The message must contain
-// the text, after the file's folder.
+// Damages lists every kind of damage that errors distinguish. The message must contain the
+// text, after the file's folder.
 var Damages = []struct {
 	Name   string
 	Spoil  func(fsys fstest.MapFS)
@@ -123,7 +123,7 @@ var Damages = []struct {
 		edit(f, "manifest-files.json", `"itemCount":1`, `"itemCount":2`)
 		edit(f, "manifest-summary.json", `"itemCount":3`, `"itemCount":4`)
 	}, "checksum-mismatch", "/data/file1.json.gz: the MD5 of the data file is"},
-	{"a byte of the text flipped", func(f fstest.MapFS) { // what it makes of the item is not its fault
+	{"a byte of the text flipped", func(f fstest.MapFS) { // its effect on the item is not the fault
 		p := Dir + "/data/file0.json.gz"
 		f[p] = &fstest.MapFile{Data: Pack([]byte(strings.Replace(strings.Join(Lines, "\n"), `"N":"2"`, `"O":"2"`, 1)))}
 	}, "checksum-mismatch", "/data/file0.json.gz: the MD5 of the data file is"},
@@ -225,7 +225,7 @@ func Sample() fstest.MapFS {
 	return New(Lines, []string{`{"Item":{"id":{"S":"c"},"n":{"N":"3"}}}`}, nil)
 }
 
-// Time is that of the export that New builds.
+// Time is the time of the export that New builds.
 var Time = time.Date(2024, 5, 27, 6, 11, 47, 109e6, time.UTC)
 
 // AddIncremental adds an incremental export of the given lines, its data in the
@@ -260,14 +260,13 @@ func Change(written time.Time, keys, old, new string) string {
 	return line + "}"
 }
 
-// Key is the JSON of a key.
+// Key returns the JSON of a key.
 func Key(id string) string { return fmt.Sprintf(`{"id":{"S":%q}}`, id) }
 
-// Item is the JSON of an item.
+// Item returns the JSON of an item.
 func Item(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }
 
-// WantDamage fails tb unless err is damage of a kind, as package source names them, and
-// says text.
+// WantDamage fails tb unless err is damage of a kind of package source, with the given text.
 func WantDamage[Damage ~string](tb testing.TB, err error, got, want Damage, text string) {
 	tb.Helper()
 	if err == nil || got != want || !strings.Contains(err.Error(), text) {

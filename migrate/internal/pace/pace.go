@@ -1,4 +1,4 @@
-// Package pace bounds how many rows a second a load or a verification writes and reads.
+// Package pace limits the rows per second that a load or a verification writes and reads.
 package pace
 
 import (
@@ -9,23 +9,23 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Pace bounds how many rows a second are written, looked up or read back, all together. A
-// nil Pace bounds nothing.
+// Pace limits the total rows per second that are written, looked up or read back. A nil Pace
+// has no limit.
 type Pace struct {
-	every time.Duration // of one row
+	every time.Duration // interval between rows
 	now   func() time.Duration
 	sleep func(context.Context, time.Duration) error
 	next  time.Duration // when the next row may go
 }
 
-// RowsAtOnce is how many rows are read between waits for the pace.
+// RowsAtOnce is the number of rows read between waits for the pace.
 const RowsAtOnce = 256
 
-// paceStep is the time whose rows go together.
+// paceStep is the time whose rows are sent together.
 const paceStep = 100 * time.Millisecond
 
-// New returns a pace of rows a second, by a monotonic clock and a way to wait by it. It is
-// nil, which bounds nothing, if rows is 0.
+// New returns a pace of rows per second, by a monotonic clock and its sleep function. It
+// returns nil, which has no limit, if rows is 0.
 func New(rows int, now func() time.Duration, sleep func(context.Context, time.Duration) error) *Pace {
 	if rows <= 0 || now == nil || sleep == nil {
 		return nil
@@ -33,7 +33,7 @@ func New(rows int, now func() time.Duration, sleep func(context.Context, time.Du
 	return &Pace{every: time.Second / time.Duration(rows), now: now, sleep: sleep, next: now()}
 }
 
-// most is how many of so many rows go together, one at least.
+// most returns how many of the rows are sent together, at least one.
 func (p *Pace) most(of int) int {
 	if p == nil {
 		return max(1, of)
@@ -49,8 +49,8 @@ func (p *Pace) Chunk(rows int) int {
 	return max(1, (rows+calls-1)/calls)
 }
 
-// Wait returns when rows may go. Time that was not used before is lost: a slow target gets no
-// burst of rows afterwards.
+// Wait waits until rows may go. Unused time is lost: a slow target gets no burst of rows
+// afterwards.
 func (p *Pace) Wait(ctx context.Context, rows int) error {
 	if p == nil {
 		return nil
