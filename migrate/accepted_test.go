@@ -132,10 +132,10 @@ func TestVerify_UnmetAcceptances(t *testing.T) {
 	files["source/items.jsonl"] = &fstest.MapFile{Data: []byte(`{"Item":{"id":{"S":"2"},"s":{"S":"x"},"m":{"M":{"k":{"S":"v"}}},"f":{"N":"0.5"}}}`)}
 	files["mapping.yaml"] = &fstest.MapFile{Data: []byte(strings.Replace(lossyMapping, `why: "a plot"}`, `why: "a plot"}, {what: retention, rule: item, why: "old"}`, 1))}
 	wantEqualWarnings(files,
-		"mapping.yaml:5:15: accept_loss: no item of the source loses what it accepts (what: types, why: text will do)",
-		"mapping.yaml:5:51: accept_loss: no item of the source loses what it accepts (what: empty, why: nobody looks)",
-		"mapping.yaml:5:87: accept_loss: no item of the source loses what it accepts (what: precision, why: a plot)",
-		"mapping.yaml:5:121: accept_loss: no item of the source loses what it accepts (what: retention, rule: item, why: old)",
+		"mapping.yaml:5:15: accept_loss: no item of the source has the accepted loss (what: types, why: text will do)",
+		"mapping.yaml:5:51: accept_loss: no item of the source has the accepted loss (what: empty, why: nobody looks)",
+		"mapping.yaml:5:87: accept_loss: no item of the source has the accepted loss (what: precision, why: a plot)",
+		"mapping.yaml:5:121: accept_loss: no item of the source has the accepted loss (what: retention, rule: item, why: old)",
 	)
 }
 

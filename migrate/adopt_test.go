@@ -31,7 +31,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}", codec: d
 	schema := func(table string) []byte {
 		return []byte(`{"TableName":"` + table + `","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`)
 	}
-	const said = "says that its items are of table T, the mapping is for table Videos (mapping.yaml:3:3)"
+	const said = "has items of table T, but the mapping is for table Videos (mapping.yaml:3:3)"
 	for name, c := range map[string]struct {
 		files fstest.MapFS
 		open  string

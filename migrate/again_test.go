@@ -60,7 +60,7 @@ func TestLoad_AgainAfterWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept := r.Tables[0].ItemsKept; kept != 1 || len(r.Warnings) == 0 || !strings.Contains(r.Warnings[0], "the items that it wrote stay as they are") {
+	if kept := r.Tables[0].ItemsKept; kept != 1 || len(r.Warnings) == 0 || !strings.Contains(r.Warnings[0], "the items that it wrote stay unchanged") {
 		t.Errorf("%d items were kept; warnings %q", kept, r.Warnings)
 	}
 	for key, want := range map[string]string{

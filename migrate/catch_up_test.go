@@ -427,7 +427,7 @@ func TestCatchUp_WrittenByADoor(t *testing.T) {
 		}, `Bigtable table t: a DynamoDB endpoint has written 2 items since the load, e.g. in row "p0#s0"`},
 		"a delete": {
 			[][2]string{{"DeleteItem", `"Key":` + key(2)}},
-			"Bigtable table t: a DynamoDB endpoint has taken away 1 index row since the load, e.g. in row ",
+			"Bigtable table t: a DynamoDB endpoint has removed 1 index row since the load, e.g. in row ",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,22 +25,22 @@ import (
 
 // Side is a side of a [Diff]: the items of a source, or the rows of a Bigtable table.
 type Side struct {
-	// Name stands for the side in the report.
+	// Name identifies the side in the report.
 	Name   string
 	Source *source.Source // nil: the side is rows
-	// Conn, Project, Instance and Table are the rows of a side without a Source.
+	// Conn, Project, Instance and Table locate the rows of a side without a Source.
 	Conn              grpc.ClientConnInterface
 	Project, Instance string
 	Table             string
-	// Mapping makes items of rows. Two sides of rows without one are compared row
-	// by row.
+	// Mapping turns rows into items. If both sides are rows without a mapping, Diff compares
+	// them row by row.
 	Mapping *mapping.Mapping
 }
 
-// Diff compares two sides in bounded memory: items, or rows, by their keys. A key that
-// only the first side has is missing; a key that only the second has is extra. If a side
-// has several items with one key, that is a difference too, and Diff compares the first of
-// them. Differences are in the report. Diff returns a [source.Error] if a side is damaged.
+// Diff compares two sides, of items or rows, by key and in bounded memory. A key that only the
+// first side has is missing; a key that only the second has is extra. Several items with one
+// key on a side are a difference too; Diff compares the first of them. Differences are in the
+// report. Diff returns a [source.Error] if a side is damaged.
 func Diff(ctx context.Context, first, second Side, options DiffOptions) (*report.Report, error) {
 	o := options.options().Normalized()
 	r := report.New(o.MaxDifferences)
@@ -68,15 +68,15 @@ func Diff(ctx context.Context, first, second Side, options DiffOptions) (*report
 type sideTable struct {
 	side  Side
 	name  string
-	table *source.Table // of a source
+	table *source.Table // if the side is a source
 	key   lens.KeySchema
 }
 
-// tables are the tables of a side.
+// tables returns the tables of a side.
 func (s Side) tables() ([]sideTable, error) {
 	if s.Source == nil {
 		if s.Mapping == nil {
-			return nil, source.Damaged(source.MappingRefused, source.Position{File: s.Name}, nil, "rows can be compared with items by a mapping only: give it")
+			return nil, source.Damaged(source.MappingRefused, source.Position{File: s.Name}, nil, "comparing rows with items needs a mapping")
 		}
 		return []sideTable{{side: s, name: s.Mapping.SourceTable(), key: (*layout.Mapping)(s.Mapping).Key()}}, nil
 	}
@@ -87,8 +87,8 @@ func (s Side) tables() ([]sideTable, error) {
 	return all, nil
 }
 
-// tablePairs pairs the tables of two sides by name; where each has one, these
-// are a pair.
+// tablePairs pairs the tables of two sides by name; if each side has a single table, it pairs
+// these.
 func tablePairs(first, second Side) ([][2]sideTable, error) {
 	a, err := first.tables()
 	if err != nil {
@@ -110,16 +110,16 @@ func tablePairs(first, second Side) ([][2]sideTable, error) {
 		}
 	}
 	if len(pairs) != len(a) || len(a) != len(b) {
-		return nil, source.Damaged(source.Unrecognized, source.Position{File: second.Name}, nil, "the two sides have other tables (%d and %d, %d of one name): take one by name", len(a), len(b), len(pairs))
+		return nil, source.Damaged(source.Unrecognized, source.Position{File: second.Name}, nil, "the tables of the two sides do not match (%d and %d, %d with the same name): select one table by name", len(a), len(b), len(pairs))
 	}
 	return pairs, nil
 }
 
-// leaveOut tells of what the mappings that make items of rows lay out nothing of.
+// leaveOut reports the parts of tables that the mappings of sides with rows do not lay out.
 func leaveOut(r *report.Report, first, second sideTable) {
 	var told *mapping.Mapping
 	for _, p := range [][2]sideTable{{first, second}, {second, first}} {
-		if m := p[0].side.Mapping; p[0].table == nil && m != told { // the description is the other side's
+		if m := p[0].side.Mapping; p[0].table == nil && m != told { // the description is from the other side
 			r.LeaveOut(p[0].name, table.LeftOut((*layout.Mapping)(m), p[1].table)...)
 			told = m
 		}
@@ -147,7 +147,7 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 		sort := compare.NewRowSort(o.TempDir, o.Window)
 		defer sort.Close()
 		for item, err := range t.items(ctx, o) {
-			if item.refused != nil { // its items are missing on this side: the rest is compared
+			if item.refused != nil { // the other items are compared
 				f := report.InRow(t.side.table(), item.row)
 				f.Kind, f.Detail = report.RowUnreadable, fmt.Sprintf("%s: the row cannot be read by the mapping: %v", t.side.Name, item.refused)
 				r.Fail(f)
@@ -160,7 +160,7 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 			for _, k := range key.Attrs() {
 				v, ok := item.Item[k.Name]
 				if !ok {
-					return "", source.Damaged(source.KeyMissing, source.Position{File: t.side.Name}, nil, "an item has no attribute %q, by which the sides are compared", k.Name)
+					return "", source.Damaged(source.KeyMissing, source.Position{File: t.side.Name}, nil, "an item has no attribute %q, which is part of the key", k.Name)
 				}
 				keyed[k.Name] = v
 			}
@@ -215,19 +215,19 @@ func diffSides(ctx context.Context, r *report.Report, first, second sideTable, o
 	}
 }
 
-// duplicates are items that have the key of one before them.
+// duplicates counts items whose key an earlier item has.
 type duplicates struct {
 	count int64
-	pairs []duplicate // of the first
+	pairs []duplicate // the first ones
 }
 
-// duplicate is two items of one key, by their numbers.
+// duplicate has the numbers of two items with the same key.
 type duplicate struct {
 	key           string
 	first, second int64
 }
 
-// skip passes over the duplicates of sorted items, and notes at most so many pairs.
+// skip passes over the duplicates of sorted items, and keeps at most most pairs.
 func (d *duplicates) skip(sorted func() (compare.ExpectedPart, error), most int) func() (compare.ExpectedPart, error) {
 	last := compare.ExpectedPart{}
 	return func() (compare.ExpectedPart, error) {
@@ -244,8 +244,8 @@ func (d *duplicates) skip(sorted func() (compare.ExpectedPart, error), most int)
 	}
 }
 
-// duplicated tells of the duplicates of a side, with their places, for which the
-// side is read again.
+// duplicated reports the duplicates of a side with their positions, for which it reads the side
+// again.
 func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates, table string, o table.Options) error {
 	if d.count == 0 {
 		return nil
@@ -277,7 +277,7 @@ func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates
 	return nil
 }
 
-// diffTexts tells the attributes in which two items differ.
+// diffTexts reports the attributes in which two items differ.
 func diffTexts(r *report.Report, at report.Failure, first, second []byte) error {
 	a, err := attr.UnmarshalItem(first)
 	if err != nil {
@@ -294,8 +294,8 @@ func diffTexts(r *report.Report, at report.Failure, first, second []byte) error 
 	return nil
 }
 
-// sideItem is an item of a side, and where it stands: in a file or a row; or a row that
-// the mapping refuses to read.
+// sideItem is an item of a side with its place in a file or table, or a row that the mapping
+// cannot read.
 type sideItem struct {
 	attr.Item
 	at      source.Position
@@ -355,7 +355,7 @@ func (s Side) bigtable(o table.Options) *table.Bigtable {
 	return table.NewBigtable(s.Conn, o)
 }
 
-// table is the Bigtable table of a side of rows.
+// table returns the Bigtable table of a side of rows.
 func (s Side) table() string {
 	if s.Table == "" && s.Mapping != nil {
 		return s.Mapping.TargetTable()

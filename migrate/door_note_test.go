@@ -93,7 +93,7 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 		}
 		return r.Warnings, nil
 	}
-	const refused = "Bigtable table t: a DynamoDB endpoint has written since the load, and left nothing that can be counted, as deletes do"
+	const refused = "Bigtable table t: a DynamoDB endpoint has written since the load, and left nothing to count, as deletions do"
 	for name, write := range map[string]struct{ operation, body string }{
 		"DeleteItem":         {"DeleteItem", deleteOfA},
 		"BatchWriteItem":     {"BatchWriteItem", `{"RequestItems":{"Tee":[{"DeleteRequest":{"Key":{"PK":{"S":"a"},"SK":{"S":"x"}}}}]}}`},

@@ -59,7 +59,7 @@ func TestCompare_Families(t *testing.T) {
 		{"fewer versions", versions(1), "gc versions: 1", "garbage collection would remove 3 cells; rule comment, family c by versions: 1: 3 cells of"},
 		{"age besides", btclient.GCRule(layout.GC{Versions: 4, MaxAge: 50 * time.Hour}), "gc versions: 4, maxAge: 50h", "garbage collection would remove 3 cells; rule comment, family c by maxAge: 50h: 3 cells of"},
 		{"none", &btapb.GcRule{}, "gc none", ""},
-		{"intersection", both(versions(1), btclient.GCRule(layout.GC{MaxAge: time.Hour})), "gc {intersection:", "what the rule of c takes is not judged"},
+		{"intersection", both(versions(1), btclient.GCRule(layout.GC{MaxAge: time.Hour})), "gc {intersection:", "losses by the rule of c are not checked"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -114,7 +114,7 @@ func TestVerify_PatternsOfMappingAlone(t *testing.T) {
 		}
 		wantEqual(t, r)
 		if !slices.ContainsFunc(r.Warnings, func(w string) bool {
-			return strings.Contains(w, "the access patterns that its mapping names (patterns: access/) are not run")
+			return strings.Contains(w, "the access patterns of its mapping (patterns: access/) are not run")
 		}) {
 			t.Errorf("warnings %q", r.Warnings)
 		}

@@ -24,11 +24,11 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// UpdateMode says whether golden files are written. As a flag it is -update, or
-// -update=force where CI is true. The zero value does not write.
+// UpdateMode selects whether golden files are written. As a flag it is -update, or
+// -update=force if CI is true. The zero value does not write.
 type UpdateMode string
 
-// The modes of an update that is asked for.
+// The modes that write.
 const (
 	UpdateUnlessCI UpdateMode = "yes"
 	UpdateForced   UpdateMode = "force"
@@ -59,7 +59,7 @@ func (m *UpdateMode) Set(value string) error {
 // true. flag is the name of the flag for the user: "--update".
 func (m UpdateMode) Check(flag, ci string) error {
 	if m == UpdateUnlessCI && ci == "true" {
-		return fmt.Errorf("%s is refused where CI=true, since a golden file that follows the code proves nothing; %s=force does it", flag, flag)
+		return fmt.Errorf("%s is refused while CI=true, since a golden file that follows the code proves nothing; use %s=force to write anyway", flag, flag)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (m UpdateMode) Check(flag, ci string) error {
 // GoldenChange is a golden file that was written.
 type GoldenChange struct {
 	File           string   // in the fixture directory
-	Created        bool     // it was not there
+	Created        bool     // the file did not exist
 	Removed, Added []string // lines
 }
 
@@ -79,12 +79,11 @@ func (c GoldenChange) String() string {
 	return fmt.Sprintf("%s: %s removed, %d added", c.File, phrase.Counted(int64(len(c.Removed)), "line"), len(c.Added))
 }
 
-// UpdateGoldens loads a fixture directory and writes its golden files from the result:
-// rows, schema, fidelity, the lock of the mapping and the golden items of access patterns.
-// More than 10,000 rows, or rows that the fixture has in this form, become a hash and a
-// sample. The findings of lint are written if the fixture has a golden file for them. A
-// file that already agrees stays as it is, with its comments. Updating again changes
-// nothing. Each file is replaced atomically.
+// UpdateGoldens loads a fixture directory and writes its golden files: rows, schema, fidelity,
+// the lock of the mapping and the golden items of access patterns. More than 10,000 rows become
+// a hash and a sample, and so do rows that the fixture has in this form. Findings of lint are
+// written only if their golden file exists. A file that agrees stays unchanged, with its
+// comments. Each file is replaced atomically.
 func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir string, o VerifyOptions) ([]GoldenChange, error) {
 	in := OfFixture(os.DirFS(dir))
 	f, r, err := prepare(ctx, conn, in, o.options())
@@ -158,7 +157,7 @@ func (u *goldenUpdate) write(name string, text []byte) error {
 	if err := parts.WriteWhole(file, text); err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
-	if err := os.Chmod(file, 0o644); err != nil { // a file of a repository, not a secret
+	if err := os.Chmod(file, 0o644); err != nil { // part of a repository, not secret
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	c := GoldenChange{File: name, Created: was == nil}
@@ -213,8 +212,8 @@ func (u *goldenUpdate) rows(ctx context.Context, r *table.Run) error {
 	return u.write(fixtures.GoldenFile, text)
 }
 
-// items writes the golden items of access patterns: what the DynamoDB door
-// answers, or the native read of a pattern without that.
+// items writes the golden items of access patterns: the answer of the DynamoDB endpoint, or of
+// the native read if the pattern has no DynamoDB request.
 func (u *goldenUpdate) items(ctx context.Context, r *table.Run) error {
 	f := u.fixture
 	if !slices.ContainsFunc(f.Patterns, func(p fixtures.Pattern) bool { return p.IsGolden() }) {
@@ -224,7 +223,7 @@ func (u *goldenUpdate) items(ctx context.Context, r *table.Run) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = server.Close() }() // it holds nothing that is not in the tables
+	defer func() { _ = server.Close() }() // its state is in the tables
 	d := doors.Open(r.B, server, r.Jobs[0], r.Report)
 	for _, p := range f.Patterns {
 		if !p.IsGolden() {
@@ -246,13 +245,13 @@ func (u *goldenUpdate) items(ctx context.Context, r *table.Run) error {
 }
 
 const (
-	maxGoldenRows    = 10_000 // more are hashed in golden files that are written
-	goldenSampleRows = 50     // at least so many of a table are shown, if it has them
+	maxGoldenRows    = 10_000 // more rows are hashed in written golden files
+	goldenSampleRows = 50     // shown per table, at least, if it has them
 )
 
-// sampled is the text of fixtures.GoldenSampleFile.
+// sampled returns the text of fixtures.GoldenSampleFile.
 func (u *goldenUpdate) sampled(ctx context.Context, r *table.Run) ([]byte, error) {
-	text := []byte("# How many rows each table has, the SHA-256 of their text, and some of them.\n")
+	text := []byte("# For each table: its number of rows, the SHA-256 of their text, and a sample of the rows.\n")
 	for _, j := range r.Jobs {
 		for _, id := range j.Targets() {
 			all, sample := golden.NewRowDigester(), &rowSample{}
@@ -273,8 +272,8 @@ func (u *goldenUpdate) sampled(ctx context.Context, r *table.Run) ([]byte, error
 	return text, nil
 }
 
-// rowSample keeps every nth text of a sequence, between goldenSampleRows and
-// twice as many; the same of the same sequence.
+// rowSample keeps every nth text of a sequence: between goldenSampleRows texts and twice as
+// many. The same sequence gives the same sample.
 type rowSample struct {
 	n, step int
 	kept    [][]byte

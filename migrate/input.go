@@ -23,13 +23,13 @@ func OfSource(src *source.Source) Input { return Input{source: src} }
 // precedence over those of the options.
 func OfFixture(fsys fs.FS) Input { return Input{files: fsys} }
 
-// open opens the input. What a fixture knows better goes into the options.
+// open opens the input. The settings of a fixture override the options.
 func (in Input) open(o *table.Options) (*table.Fixture, error) {
 	switch {
 	case in.source != nil:
 		return table.OfSource(in.source), nil
 	case in.files == nil:
-		return nil, source.Damaged(source.Unrecognized, source.Position{}, nil, "there is no input: expected OfSource or OfFixture")
+		return nil, source.Damaged(source.Unrecognized, source.Position{}, nil, "the input is unset: expected OfSource or OfFixture")
 	}
 	f, err := table.OpenFixture(in.files, source.Options{})
 	if err != nil {
@@ -45,9 +45,9 @@ func (in Input) open(o *table.Options) (*table.Fixture, error) {
 	return f, nil
 }
 
-// OpenFixture opens a fixture directory, the root of fsys, as a source: its data
-// and its own mapping, nil if it has none. What o says takes precedence over what the
-// fixture says. Errors are those of [Verify].
+// OpenFixture opens a fixture directory, the root of fsys, as a source: its data and its own
+// mapping, nil if it has none. o overrides the settings of the fixture. Errors are those of
+// [Verify].
 func OpenFixture(fsys fs.FS, o source.Options) (*source.Source, *mapping.Mapping, error) {
 	f, err := table.OpenFixture(fsys, o)
 	if err == nil {

@@ -64,15 +64,15 @@ func Lint(ctx context.Context, in Input, o LintOptions) (*report.Report, error) 
 	return r.Report, nil
 }
 
-// newLintRun is a run that only lints.
+// newLintRun returns a run that only lints.
 func newLintRun(f *table.Fixture, o table.Options) *table.Run {
 	r := report.New(o.MaxDifferences)
 	r.Fixture, r.Title, r.Source, r.Format, r.OnlyLint = f.Name, f.Title, f.Data.Path, f.Data.Format, true
 	return &table.Run{Options: o, Report: r}
 }
 
-// lintConfig reads what a fixture says of lint besides its mapping file: the key
-// `lint` of fixture.yaml, and lint.yaml over it.
+// lintConfig reads the lint settings of a fixture outside its mapping file: the key `lint` of
+// fixture.yaml, and lint.yaml over it.
 func lintConfig(f *table.Fixture) (*lint.Config, error) {
 	text, err := f.OptionalFile(fixtures.LintFile)
 	if err != nil {
@@ -89,9 +89,9 @@ func lintConfig(f *table.Fixture) (*lint.Config, error) {
 	return config.Over(over), nil
 }
 
-// lintInput applies the rules. Without jobs, the fixture's mapping does not compile.
-// stored says that the rows are there, which another loader wrote: they are judged in
-// place of those that the mapping lays out and of golden rows.
+// lintInput applies the rules. Without jobs, the fixture's mapping does not compile. stored
+// means that another loader wrote the rows: they are checked instead of golden rows and rows of
+// the mapping.
 func lintInput(ctx context.Context, r *table.Run, f *table.Fixture, rules LintRules, stored bool) error {
 	config, err := lintConfig(f)
 	if err != nil {
@@ -164,10 +164,10 @@ func lintInput(ctx context.Context, r *table.Run, f *table.Fixture, rules LintRu
 	}
 	r.Report.Lint = pass.Finish()
 	for _, a := range r.Report.Lint.Unmet {
-		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("%s: lint: nothing is found that the acceptance of %s accepts (%s)", a.At, a.Rule, a.Why))
+		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("%s: lint: the acceptance of %s matches no finding (%s)", a.At, a.Rule, a.Why))
 	}
 	if len(r.Jobs) == 0 && r.Report.Lint.Errors == 0 {
-		return table.OfFixtures(f.Refused) // no rule says what is wrong
+		return table.OfFixtures(f.Refused) // no rule reports the fault
 	}
 	noted := r.Report.Uncounted()
 	err = r.Report.Check(report.LintCheck, "", func() (string, error) {
@@ -198,8 +198,8 @@ func lintInput(ctx context.Context, r *table.Run, f *table.Fixture, rules LintRu
 	return compareLintGolden(r, f)
 }
 
-// lintItems hands the items of a table with their layout to the rules. What
-// the mapping refuses is a finding where a rule speaks of it.
+// lintItems passes the items of a table with their layout to the rules. An item that the
+// mapping refuses is a finding if a rule covers the reason.
 func lintItems(ctx context.Context, j *table.Job, p *lint.TablePass) (items int64, err error) {
 	done := j.Timed("linting")
 	for e, err := range j.Source.Entries() {
@@ -209,7 +209,7 @@ func lintItems(ctx context.Context, j *table.Job, p *lint.TablePass) (items int6
 		if err := ctx.Err(); err != nil {
 			return items, err
 		}
-		if j.Failed(e.Item) { // the comparison has told of it
+		if j.Failed(e.Item) { // the comparison has reported it
 			continue
 		}
 		placed, err := (*mapping.Mapping)(j.Mapping).Place(e.Item, j.Micros)
@@ -232,11 +232,10 @@ func lintItems(ctx context.Context, j *table.Job, p *lint.TablePass) (items int6
 	return items, nil
 }
 
-// lintStored hands the rows of the job's Bigtable table to the rules, one after
-// the other.
+// lintStored passes the rows of the job's Bigtable table to the rules, one by one.
 func lintStored(ctx context.Context, j *table.Job, p *lint.TablePass, b *table.Bigtable) (rows int64, err error) {
 	for row, err := range b.TableRows(ctx, j.Report.Target) {
-		if status.Code(err) == codes.NotFound { // the comparison tells of it
+		if status.Code(err) == codes.NotFound { // the comparison reports it
 			return 0, nil
 		}
 		if err != nil {
@@ -250,8 +249,8 @@ func lintStored(ctx context.Context, j *table.Job, p *lint.TablePass, b *table.B
 	return rows, nil
 }
 
-// lintTable is a table as the rules see it. Ages are judged by the clock now or,
-// so that the same input gives the same findings, by the time of the data.
+// lintTable converts a table for the rules. Ages are relative to the clock now or, so that the
+// same input gives the same findings, to the time of the data.
 func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.Time, now func() time.Time) (lint.Table, error) {
 	table := lint.Table{Name: t.Name, Spec: (*mapping.Spec)(mapfile.Seal(spec)), Mapping: (*mapping.Mapping)(m), Key: t.Key, TTL: t.TTL, Now: at}
 	if spec != nil && spec.Source.Table != "" {
@@ -282,7 +281,7 @@ func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.T
 	return table, nil
 }
 
-// lintPatterns are access patterns as the rules see them.
+// lintPatterns converts access patterns for the rules.
 func lintPatterns(patterns []fixtures.Pattern) []lint.Pattern {
 	var out []lint.Pattern
 	for _, p := range patterns {
@@ -295,7 +294,7 @@ func lintPatterns(patterns []fixtures.Pattern) []lint.Pattern {
 		}
 		if d := p.DynamoDB; d != nil {
 			q.Op = d.Op
-			// A body that is no JSON fails when the pattern is run.
+			// A body that is not JSON fails when the pattern is run.
 			q.Body, _ = json.Marshal(d.Requests()[0].Request, json.Deterministic(true))
 		}
 		if n := p.Bigtable; n != nil {
@@ -316,16 +315,16 @@ func lintRead(n *fixtures.NativeRead) *lint.NativeRead {
 		Table: n.Table, Keys: n.Keys, Reversed: n.Reversed, Limit: n.Limit, Family: n.Filter.Family,
 		Times: n.Filter.TimestampStart != 0 || n.Filter.TimestampEnd != 0, Newest: n.Filter.CellsPerColumn > 0,
 	}
-	_, spans, _ := n.Spans() // it was checked when the pattern was read
+	_, spans, _ := n.Spans() // checked when the pattern was read
 	for _, one := range spans {
 		r.Ranges = append(r.Ranges, [2]string{string(one.Start), string(one.End)})
 	}
 	return r
 }
 
-// lintGoldenRows hands the golden rows of a table to the rules.
+// lintGoldenRows passes the golden rows of a table to the rules.
 func lintGoldenRows(f *table.Fixture, j *table.Job, i int, p *lint.TablePass) error {
-	if f.GoldenFile != fixtures.GoldenFile { // a sample says nothing of the rest
+	if f.GoldenFile != fixtures.GoldenFile { // a sample is not enough
 		return nil
 	}
 	tables, err := compare.GoldenTablesOf(f, j)
@@ -348,12 +347,12 @@ type tracedRequest struct {
 	At      time.Time      `json:"at"`
 	Op      string         `json:"op"`
 	Request jsontext.Value `json:"request"`
-	Count   float64        `json:"count"` // of such requests; 0 stands for one
-	Bytes   int            `json:"bytes"` // of the item, where the request has none
+	Count   float64        `json:"count"` // number of such requests; 0 means one
+	Bytes   int            `json:"bytes"` // of the item, if the request lacks it
 }
 
-// lintTrace hands the requests of a fixture's trace to the rules, file by file
-// in order of name.
+// lintTrace passes the requests of a fixture's trace to the rules, file by file in order of
+// name.
 func lintTrace(fsys fs.FS, p *lint.TablePass) error {
 	if fsys == nil {
 		return nil
@@ -383,7 +382,7 @@ func lintTraceFile(fsys fs.FS, name string, last time.Time, p *lint.TablePass) (
 	if err != nil {
 		return last, source.Damaged(source.FixtureInvalid, source.Position{File: name}, err, "the trace cannot be read")
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read
 	scan := bufio.NewScanner(file)
 	scan.Buffer(nil, source.MaxItemBytes)
 	for line := 1; scan.Scan(); line++ {
@@ -413,7 +412,7 @@ func lintTraceFile(fsys fs.FS, name string, last time.Time, p *lint.TablePass) (
 	return last, nil
 }
 
-// goldenFinding is what lint.golden.json expects of a finding.
+// goldenFinding is a finding expected by lint.golden.json.
 type goldenFinding struct {
 	Rule    string     `json:"rule"`
 	Level   lint.Level `json:"level"`
@@ -421,8 +420,7 @@ type goldenFinding struct {
 	Message string     `json:"message"`
 }
 
-// writeLintGolden writes what expect/lint.golden.json holds where these
-// findings are the expected ones.
+// writeLintGolden writes the text of expect/lint.golden.json that expects these findings.
 func writeLintGolden(w io.Writer, l *lint.Result) error {
 	findings := make([]goldenFinding, len(l.Findings))
 	for i, f := range l.Findings {

@@ -98,7 +98,7 @@ func FinishLoad(ctx context.Context, conn grpc.ClientConnInterface, src *source.
 	return load.Finish(ctx, conn, src, x)
 }
 
-// noLintOfParts refuses to judge a part: rules are of all items.
+// noLintOfParts rejects lint for a part, since rules apply to all items.
 func noLintOfParts(src *source.Source) error {
-	return source.Damaged(source.Unsupported, source.Position{File: src.Path}, nil, "rules of lint judge all items, not a part of them: lint the source by itself")
+	return source.Damaged(source.Unsupported, source.Position{File: src.Path}, nil, "lint rules apply to all items, not to a part of them: lint the source separately")
 }

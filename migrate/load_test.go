@@ -251,7 +251,7 @@ func TestLoad_ResumesNowhereElse(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", empty, err)
 		}
-		if r.Tables[0].ItemsResumed != 0 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "table items does not hold what the checkpoint") {
+		if r.Tables[0].ItemsResumed != 0 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "table items lacks rows that are written according to the checkpoint") {
 			t.Errorf("%s: %d items passed over, warnings %q; want none, and one that says why", empty, r.Tables[0].ItemsResumed, r.Warnings)
 		}
 		rows := tableText(t, fresh, "items")

@@ -50,8 +50,8 @@ type Common struct {
 	// of the system.
 	TempDir string
 
-	// Deadline is the longest time without an answer from Bigtable; then the call ends
-	// with an error that names it. Default: a minute.
+	// Deadline is the longest time without an answer from Bigtable; then the call ends with an
+	// error. Default: a minute.
 	Deadline time.Duration
 
 	// Sleep waits before a retry of a call that Bigtable answered with a transient error.
@@ -115,11 +115,10 @@ type LoadOptions struct {
 	// they grow.
 	Tablets int
 
-	// DeadLetter receives what cannot be loaded, one JSON object a line: where it
-	// stands in the source, why it was refused, and the item. The rest is
-	// loaded, and each dead letter is a difference (NotLoaded). Default: the
-	// first such item refuses the whole source, and nothing is written. A file that is
-	// damaged as a whole is refused either way.
+	// DeadLetter receives the items that cannot be loaded, one JSON object per line, with
+	// position and reason. The rest is loaded, and each dead letter is a difference
+	// (NotLoaded). Default: the first such item rejects the whole source, and nothing is
+	// written. A file that is damaged as a whole is always rejected.
 	DeadLetter io.Writer
 
 	// Remap lets the load write to a table in which an earlier load left cells of the same
@@ -128,12 +127,11 @@ type LoadOptions struct {
 	// nothing is written.
 	Remap bool
 
-	// Mix lets the load write to a table that was loaded from another source: with a later
-	// full export, or with a source that has no time, over an export. The table then has
-	// the items of both sources. An item of both also keeps the attributes that only the
-	// other source has. A later load of the first source restores its own values. The
-	// report warns of it. Default: such a table is a [source.Error] (TargetNewer), and
-	// nothing is written.
+	// Mix lets the load write to a table that was loaded from another source: with a later full
+	// export, or with a source without a time over an export. The table then has the items of
+	// both sources. An item of both also keeps the attributes that only the other source has. A
+	// later load of the first source restores its own values. The report warns of it. Default:
+	// such a table is a [source.Error] (TargetNewer), and nothing is written.
 	Mix bool
 
 	// KeepWrites lets the load write to a table in which a DynamoDB endpoint has written
@@ -143,8 +141,8 @@ type LoadOptions struct {
 	// exports is refused either way.
 	KeepWrites bool
 
-	// Lint, if it is set, has the items and their rows judged by the rules of package
-	// lint as they are loaded.
+	// Lint, if set, applies the rules of package lint to the items and their rows during the
+	// load.
 	Lint *LintRules
 }
 
@@ -157,14 +155,13 @@ type PlanOptions struct{ Common }
 type VerifyOptions struct {
 	Common
 
-	// Stored says that another loader, or an earlier load, has written the rows: Verify
-	// only reads them. Default: Verify loads the rows, into tables that hold no other
-	// rows.
+	// Stored means that the rows are already written: Verify only reads them. Default: Verify
+	// loads the rows, into tables that hold no other rows.
 	Stored bool
 
-	// Part is the part of the work, as of LoadOptions: it lays out the items of its data
-	// files, and reads its range of the rows, which are Stored, since both may be done
-	// apart. Lint is not applied. [FinishVerify] compares what all parts found.
+	// Part selects a part of the work, like LoadOptions.Part: Verify lays out the items of its
+	// data files, and reads its range of the stored rows. It requires Stored, and does not
+	// lint. [FinishVerify] combines the results of all parts.
 	Part source.Part
 	// Parts is the folder in which parts keep their results.
 	Parts string
@@ -174,7 +171,7 @@ type VerifyOptions struct {
 	// mistake.
 	AllowEmpty bool
 
-	// Timestamps says how the times of cells are compared. Default: exact.
+	// Timestamps selects how the times of cells are compared. Default: exact.
 	Timestamps fixtures.TimestampPolicy
 
 	// LenientSets accepts an empty cell for a member of a set if the rows are Stored: the
@@ -182,18 +179,18 @@ type VerifyOptions struct {
 	// its tolerances. Default: an empty cell is a difference.
 	LenientSets bool
 
-	// DeadLetter receives what cannot be loaded, as LoadOptions.DeadLetter does.
-	// Default: items of the kinds Unmatched, KeyCollision and LimitExceeded are
-	// failures, and the rest is verified; others refuse the whole source.
+	// DeadLetter receives the items that cannot be loaded, as LoadOptions.DeadLetter does.
+	// Default: items of the kinds Unmatched, KeyCollision and LimitExceeded are failures, and
+	// the rest is verified; others reject the whole source.
 	DeadLetter io.Writer
 
-	// Lint says how the rules of package lint are applied. Default: a fixture is
-	// judged by all of them, and no finding is a difference; a source is not judged.
-	// Of Stored rows, these are judged in place of those that the mapping makes.
+	// Lint configures the rules of package lint. Default: all rules apply to a fixture, and
+	// findings are not differences; a source is not linted. With Stored, rules about rows use
+	// the stored rows instead of those of the mapping.
 	Lint *LintRules
 
-	// RunGC runs garbage collection on the Bigtable, by the clock Now. With
-	// it, verification checks what is left. Default: that check is skipped.
+	// RunGC runs garbage collection on the Bigtable, by the clock Now. With it, verification
+	// checks the remaining cells. Default: that check is skipped.
 	RunGC func(context.Context) error
 
 	// Restart closes the Bigtable, opens it again over the same store, and returns a new
@@ -230,7 +227,7 @@ type ReverseOptions struct {
 	// warnings. Default: a row that it cannot read is an error, and nothing is exported.
 	Partial bool
 
-	fileBytes int // s3export.DataFileBytes but in tests
+	fileBytes int // s3export.DataFileBytes, except in tests
 }
 
 // LintOptions configure [Lint]. The zero value is ready to use. Options that say how to
@@ -240,7 +237,7 @@ type LintOptions struct {
 	LintRules
 }
 
-// LintRules say how the rules of package lint are applied.
+// LintRules configure the rules of package lint.
 type LintRules struct {
 	// Config takes precedence over the settings in a fixture and in mapping files.
 	// Default: none.
@@ -250,7 +247,7 @@ type LintRules struct {
 	FailOn lint.Level
 }
 
-// options are those of the work below.
+// options converts them for the inner packages.
 func (c Common) options() table.Options {
 	o := table.Options{
 		Project: c.Project, Instance: c.Instance, AppProfile: c.AppProfile, Mappings: c.Mappings, Now: c.Now, MaxDifferences: c.MaxDifferences,
@@ -269,7 +266,7 @@ func (o LoadOptions) options() table.Options {
 	x.KeepWrites = o.KeepWrites
 	x.Tablets = o.Tablets
 	if o.Part.Of > 0 {
-		x.Share, x.Parts, x.Checkpoint = o.Part, o.Checkpoint, "" // a file of it is the part's
+		x.Share, x.Parts, x.Checkpoint = o.Part, o.Checkpoint, "" // a file of it belongs to the part
 	}
 	return x
 }

@@ -24,9 +24,9 @@ func TestOpen_Contradictions(t *testing.T) {
 	}{
 		{"agree", "in", "pk,sk", "Music", "", true},
 		{"key against schema", "in", "pk", "", "in: the key given is pk, but the key declared by schema.json is pk (S), sk (N)", true},
-		{"table against schema", "in", "", "Films", "schema.json: the schema is that of table Music, the source in has Films", true},
-		{"input against schema", "batch", "", "", "schema.json: the schema is that of table Music, the source batch has Films", true},
-		{"no name for a table", "in", "pk", "bad name!", `in: "bad name!" cannot name a table: 3 to 255 letters, digits and _.- can`, false},
+		{"table against schema", "in", "", "Films", "schema.json: the schema is for table Music, but the source in has Films", true},
+		{"input against schema", "batch", "", "", "schema.json: the schema is for table Music, but the source batch has Films", true},
+		{"no name for a table", "in", "pk", "bad name!", `in: "bad name!" cannot name a table: want 3 to 255 letters, digits and _.-`, false},
 		{"no such table", "batch", "pk", "Music", "batch: the source has no table Music, only Films", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestPrepare_MappingOfAnother(t *testing.T) {
 		want string
 	}{
 		{source.Options{Key: "PK"}, "in: the key of table in_ is PK (given by the caller), its mapping says PK (S), SK (S)"},
-		{source.Options{Table: "Films"}, "in: table Films was asked for, the mapping is for table Videos"},
+		{source.Options{Table: "Films"}, "in: table Films was selected, but the mapping is for table Videos"},
 	} {
 		src, err := source.OpenFS(files, "in", c.o)
 		if err != nil {
@@ -79,7 +79,7 @@ func TestVerify_NoItems(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	if text := r.Text(); r.Items != 0 || !strings.Contains(text, "no items were read, and so nothing is shown of it\n") || !strings.Contains(text, "no item tells its type: S stands for it") {
+	if text := r.Text(); r.Items != 0 || !strings.Contains(text, "no items were read, so samples are missing\n") || !strings.Contains(text, "no item shows its type: S is assumed") {
 		t.Errorf("text:\n%s", text)
 	}
 }

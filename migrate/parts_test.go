@@ -354,11 +354,11 @@ func TestParts_Refused(t *testing.T) {
 		want string
 	}{
 		{"no export", manyItems(t, 3), first, source.Unsupported, "only the data files of an export to S3"},
-		{"no files", openExport(t, fsys), part(6, 6), source.Unsupported, "the source has 5 data files, which do not make 6 parts"},
+		{"no files", openExport(t, fsys), part(6, 6), source.Unsupported, "the source has 5 data files, too few for 6 parts"},
 		{"no such part", openExport(t, fsys), part(3, 2), source.Unsupported, "there is no part 3/2"},
-		{"no mapping", openExport(t, fsys), inferred, source.MappingRefused, "parts need a mapping that is given"},
-		{"no folder", openExport(t, fsys), nowhere, source.CheckpointInvalid, "part 1/2 has nowhere to keep how far it is"},
-		{"lint", openExport(t, fsys), judged, source.Unsupported, "rules of lint judge all items"},
+		{"no mapping", openExport(t, fsys), inferred, source.MappingRefused, "parts need a given mapping"},
+		{"no folder", openExport(t, fsys), nowhere, source.CheckpointInvalid, "part 1/2 has no folder for its progress"},
+		{"lint", openExport(t, fsys), judged, source.Unsupported, "lint rules apply to all items"},
 		{"another source", openExport(t, changed), first, source.CheckpointInvalid, "part 1/2 is of another load"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -371,14 +371,14 @@ func TestParts_Refused(t *testing.T) {
 	_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
 	WantDamage(t, err, source.CheckpointInvalid, "not all parts are complete: 2/2 lacking of 2")
 	_, err = Load(t.Context(), conn, openExport(t, fsys), part(2, 3))
-	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2, and this one is part 2/3: expected those of one load; name another folder, or remove load-*-of-2.* there")
+	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2, and this one is part 2/3: expected parts of one load; name another folder, or remove load-*-of-2.* there")
 	// Two that began at once.
 	stray := filepath.Join(folder, "load-2-of-3.rows.items")
 	if err := os.WriteFile(stray, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
-	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2 and parts of 3: expected those of one load; remove load-*-of-2.* or load-*-of-3.*")
+	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2 and parts of 3: expected parts of one load; remove load-*-of-2.* or load-*-of-3.*")
 	if err := os.Remove(stray); err != nil {
 		t.Fatal(err)
 	}

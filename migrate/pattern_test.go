@@ -134,7 +134,7 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 func TestVerify_SameID(t *testing.T) {
 	t.Parallel()
 	_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture("id: p\n"+queryA+"expect: {count: 2}", "id: p\n"+queryA+"expect: {count: 2}")), VerifyOptions{})
-	WantDamage(t, err, source.FixtureInvalid, "access/2.yaml: id p is that of access/1.yaml too")
+	WantDamage(t, err, source.FixtureInvalid, "access/2.yaml: id p is already used by access/1.yaml")
 }
 
 // A read whose filter drops nearly all that its range reads is warned of.
@@ -151,7 +151,7 @@ func TestVerify_PatternCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	want := "pattern p: the native read scans 30 rows and returns 0: its filter drops what a range should leave out"
+	want := "pattern p: the native read scans 30 rows and returns 0: replace its filter by a narrower range"
 	if !slices.Contains(r.Warnings, want) {
 		t.Errorf("warnings %q, want %q", r.Warnings, want)
 	}

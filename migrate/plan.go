@@ -25,10 +25,10 @@ type Plan struct {
 	Source string      `json:"source"` // the path that was opened
 	Format string      `json:"format"` // as source.Source has it
 	Tables []TablePlan `json:"tables"` // one a DynamoDB table
-	// NotLaidOut are the parts of the tables that the mappings lay out nothing of, each
-	// also a warning.
+	// NotLaidOut are the parts of the tables that the mappings do not lay out, each also a
+	// warning.
 	NotLaidOut []report.NotLaidOut `json:"notLaidOut"`
-	// Warnings are what a reader should know.
+	// Warnings are other facts that a reader should know.
 	Warnings []string `json:"warnings"`
 }
 
@@ -39,24 +39,24 @@ type TablePlan struct {
 	Rows   int64  `json:"rows"`   // of the table of the items
 	Cells  int64  `json:"cells"`  // of those rows
 	Joiner string `json:"joiner"` // of the row keys
-	// Bigtable are the tables that a load creates: that of the items, those of the
-	// indexes, and _migration_schema, which all mappings share.
+	// Bigtable are the tables that a load creates: the items' table, the indexes, and
+	// _migration_schema, which all mappings share.
 	Bigtable []BigtablePlan `json:"bigtable"`
 	// Views are the indexes that are continuous materialized views.
 	Views []ViewPlan `json:"views"`
-	// Rules are the rules of the mapping, then its indexes, with how many items
-	// each takes and the row key of one.
+	// Rules are the rules of the mapping, then its indexes, each with its number of items and
+	// an example row key.
 	Rules []report.RuleRows `json:"rules"`
-	// Fidelity is what becomes of each attribute that a rule places, and of those that
-	// occur besides. Text shows what occurs, the losses first.
+	// Fidelity is the result for each attribute that a rule places, and for other attributes
+	// that occur. Text shows the attributes that occur, losses first.
 	Fidelity []report.Fidelity `json:"fidelity"`
 	// LeftOut is the number of items that the mapping cannot lay out; Items does not
 	// count them. Refused has the reasons. A load rejects the source for them.
 	LeftOut int64                 `json:"leftOut"`
 	Refused []report.RefusedItems `json:"refused"`
-	// Notes are what else changes for who uses the table, one sentence each.
+	// Notes are other changes for users of the table, one sentence each.
 	Notes   []string       `json:"notes"`
-	Choices []infer.Choice `json:"choices"` // what was decided, and why
+	Choices []infer.Choice `json:"choices"` // decisions with their reasons
 	// Mapping is the text of the mapping.
 	Mapping string `json:"mapping"`
 }
@@ -117,7 +117,7 @@ func bigtablePlans(m *layout.Mapping) []BigtablePlan {
 	return plans
 }
 
-// createdTables adds what a load creates besides.
+// createdTables returns the tables that a load creates.
 func createdTables(m *layout.Mapping) []BigtablePlan {
 	plans := bigtablePlans(m)
 	for i := range plans {
@@ -152,7 +152,7 @@ func (p *Plan) Text() string {
 				fmt.Fprintf(&b, ", index %s", bt.Index)
 			}
 			if bt.ID == layout.SchemaTable {
-				b.WriteString(", which says of all tables how they are read")
+				b.WriteString(", which describes how to read all tables")
 			}
 			b.WriteByte('\n')
 			width := 0
@@ -162,7 +162,7 @@ func (p *Plan) Text() string {
 			for _, f := range bt.Families {
 				fmt.Fprintf(&b, "    family %-*s  gc %s", width, f.Name, f.GC)
 				if f.Name == lens.FamilyState {
-					b.WriteString("  (the books of the DynamoDB endpoint)")
+					b.WriteString("  (the bookkeeping of the DynamoDB endpoint)")
 				}
 				b.WriteByte('\n')
 			}
@@ -171,7 +171,7 @@ func (p *Plan) Text() string {
 			fmt.Fprintf(&b, "\n  continuous materialized view %s\n    %s\n", v.Name, strings.ReplaceAll(strings.TrimSpace(v.SQL), "\n", "\n    "))
 		}
 		if t.LeftOut > 0 {
-			fmt.Fprintf(&b, "\n  %s that the mapping cannot lay out: a load refuses the source for them, or makes dead letters of them\n", phrase.Counted(t.LeftOut, "item"))
+			fmt.Fprintf(&b, "\n  %s that the mapping cannot lay out: a load rejects the source, or writes them as dead letters\n", phrase.Counted(t.LeftOut, "item"))
 		}
 		for _, x := range t.Refused {
 			fmt.Fprintf(&b, "    %s\n", x)
@@ -183,7 +183,7 @@ func (p *Plan) Text() string {
 			b.WriteString(fidelityTable(t.Fidelity))
 		}
 		if len(t.Notes) > 0 {
-			b.WriteString("\n  what else changes\n")
+			b.WriteString("\n  other changes\n")
 		}
 		for _, note := range t.Notes {
 			fmt.Fprintf(&b, "    %s\n", note)
@@ -198,7 +198,7 @@ func (p *Plan) Text() string {
 	return b.String()
 }
 
-// rowKeyTable shows the row key of an item of each rule and index.
+// rowKeyTable lists the row key of an example item for each rule and index.
 func rowKeyTable(all []report.RuleRows) string {
 	name := func(r report.RuleRows) string {
 		if r.Index != "" {
@@ -222,7 +222,7 @@ func rowKeyTable(all []report.RuleRows) string {
 	return b.String()
 }
 
-// fidelityTable lines up the classes of what occurs, those that lose most first.
+// fidelityTable lists the attributes that occur by class, greatest losses first.
 func fidelityTable(declared []report.Fidelity) string {
 	rank := []string{layout.Lossy.String(), layout.LosslessInDomain.String(), layout.Lossless.String()}
 	all := slices.DeleteFunc(slices.Clone(declared), func(f report.Fidelity) bool { return f.Items == 0 })
@@ -249,7 +249,7 @@ func fidelityTable(declared []report.Fidelity) string {
 		fmt.Fprintf(&b, "    %s: %s\n", phrase.Counted(int64(len(all)), "attribute"), strings.Join(parts, ", "))
 	}
 	if n := len(declared) - len(all); n > 0 {
-		fmt.Fprintf(&b, "    %s of rules that no item has are not shown (--report json=FILE has them)\n", phrase.Counted(int64(n), "attribute"))
+		fmt.Fprintf(&b, "    %s of rules without items are omitted (--report json=FILE has them)\n", phrase.Counted(int64(n), "attribute"))
 	}
 	return b.String()
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // A plan shows all that a load would create, a row key of each rule and index,
-// what becomes of the attributes, and what else changes.
+// the fidelity of the attributes, and other changes.
 func TestMakePlan(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: migration/v1
@@ -53,14 +53,14 @@ table Mail: 2 items, 2 rows, 3 cells
 
   Bigtable table mail
     family a   gc versions: 1
-    family _f  gc versions: 1  (the books of the DynamoDB endpoint)
+    family _f  gc versions: 1  (the bookkeeping of the DynamoDB endpoint)
 
   Bigtable table mail__to, index to
     family a   gc versions: 1
     family _t  gc versions: 1
-    family _f  gc versions: 1  (the books of the DynamoDB endpoint)
+    family _f  gc versions: 1  (the bookkeeping of the DynamoDB endpoint)
 
-  Bigtable table _migration_schema, which says of all tables how they are read
+  Bigtable table _migration_schema, which describes how to read all tables
     family m  gc versions: 1
 
   row keys
@@ -82,9 +82,9 @@ table Mail: 2 items, 2 rows, 3 cells
     inbox n     lossless in domain  type N; 2 items
     inbox to    lossless in domain  type S; 1 item
     4 attributes: 4 lossless in domain
-    6 attributes of rules that no item has are not shown (--report json=FILE has them)
+    6 attributes of rules without items are omitted (--report json=FILE has them)
 
-  what else changes
+  other changes
     nothing in Bigtable deletes the items that expire by attribute expires: the DynamoDB endpoint or the readers must
     index old has no counterpart
     streams, capacity, access policies and backups of the DynamoDB table are not mapped
@@ -143,7 +143,7 @@ func TestMakePlan_KeyNotUnique(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = MakePlan(t.Context(), src, PlanOptions{})
-	WantDamage(t, err, source.KeyUnknown, "in.json:2: the input declares no key, and PK and SK, by their names the key, have the same values here as at in.json:1, a and b: name the key (--key PK[,SK])")
+	WantDamage(t, err, source.KeyUnknown, "in.json:2: the input declares no key, and PK and SK, which are named like a key, have the same values here as at in.json:1, a and b: name the key (--key PK[,SK])")
 }
 
 // The fidelity of a plan is of what occurs, what is lost first: attributes that no
@@ -178,7 +178,7 @@ rules:
     one a1   lossless            3 items
     two new  lossless            not in the schema: its type is kept beside each value; 3 items
     5 attributes: 1 lossy, 2 lossless in domain, 2 lossless
-    200 attributes of rules that no item has are not shown (--report json=FILE has them)
+    200 attributes of rules without items are omitted (--report json=FILE has them)
 `
 	_, got, _ := strings.Cut(plan.Text(), "\n  row keys\n")
 	if !strings.Contains(got, want) {

@@ -34,11 +34,11 @@ func TestLoad_OtherMapping(t *testing.T) {
 	}{
 		"the same":  {"", "", "", ""},
 		"a comment": {"apiVersion", "# mine\napiVersion", "", ""},
-		"a column":  {"a:n", "a:count", rules, `; 1 cell of items of this source would stay beside those of this one, e.g. column a:n of row "1", of item {"id":{"S":"1"}}`},
-		"a row":     {`"{id}"`, `"x", "{id}"`, rules, `; 2 cells of items of this source would stay beside those of this one, e.g. column a:at of row "1"`},
+		"a column":  {"a:n", "a:count", rules, `; 1 cell of items of this source would stay beside the new cells, e.g. column a:n of row "1", of item {"id":{"S":"1"}}`},
+		"a row":     {`"{id}"`, `"x", "{id}"`, rules, `; 2 cells of items of this source would stay beside the new cells, e.g. column a:at of row "1"`},
 		"a time":    {`a:n"`, `a:n", ts: {attr: at, as: epoch(s)}`, rules, "; 2 cells of items of this source would stay"},
-		"a type":    {"at: N", "at: N, more: S", rules + "; of the items of this source it left no cell that this one does not write", ""},
-		"a family":  {"{a: {gc: {versions: 9}}}", "{a: {gc: {versions: 9}}, b: {}}", by + "family b was not there, and is declared; of the items", ""},
+		"a type":    {"at: N", "at: N, more: S", rules + "; it left no cells of this source's items that this one does not write", ""},
+		"a family":  {"{a: {gc: {versions: 9}}}", "{a: {gc: {versions: 9}}, b: {}}", by + "family b was not there, and is declared; it left no cells", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

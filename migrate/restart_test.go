@@ -125,7 +125,7 @@ func TestVerify_RestartEmpty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := kinds(r); got != "NotPersistent NotPersistent" || r.Failures[0].Detail != "the table is not there any more" {
+	if got := kinds(r); got != "NotPersistent NotPersistent" || r.Failures[0].Detail != "the table no longer exists" {
 		t.Errorf("failures %q\n%s", got, r.Text())
 	}
 	conn, o = newRestarted(t)

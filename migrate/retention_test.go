@@ -118,7 +118,7 @@ func TestVerify_Retention(t *testing.T) {
 			if diff := cmp.Diff(c.lost, got); diff != "" || r.Differences != int64(len(c.lost)) {
 				t.Errorf("%d differences, lost (-want +got):\n%s", r.Differences, diff)
 			}
-			if text := r.Text(); strings.Contains(text, "accepted   retention: 2 cells that garbage collection by versions: 2 of family c takes from rule comment") != (c.accept == accept) {
+			if text := r.Text(); strings.Contains(text, "accepted   retention: 2 cells that garbage collection by versions: 2 of family c removes from rule comment") != (c.accept == accept) {
 				t.Errorf("text:\n%s", text)
 			}
 			states := map[string]report.CheckState{}

@@ -24,8 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// reverseAccount stands in the ARNs of what Reverse writes, where the table's
-// own account is not known.
+// reverseAccount is the ARN prefix in exports of Reverse if the table's own account is unknown.
 const reverseAccount = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 
 // Reversed is the result of Reverse.
@@ -34,19 +33,18 @@ type Reversed struct {
 	Items int64  // that were written
 	Rows  int64  // that were read
 	Files int    // of data
-	// Unreadable is the number of rows that the mapping cannot read and
-	// ReverseOptions.Partial leaves out.
+	// Unreadable counts the rows that the mapping cannot read and ReverseOptions.Partial leaves
+	// out.
 	Unreadable int64
-	// Warnings are what a reader should know: that the table was loaded by another
-	// mapping, as _migration_schema tells; that it has rows of no rule, or that cannot be
-	// read; and NotLaidOut.
+	// Warnings are facts that a reader should know: another mapping in _migration_schema, rows
+	// without a rule or unreadable rows, and NotLaidOut.
 	Warnings []string
-	// NotLaidOut are the parts of the DynamoDB table that the mapping lays out nothing of:
-	// an import of the export has to add them.
+	// NotLaidOut are the parts of the DynamoDB table that the mapping does not lay out: add
+	// them after an import of the export.
 	NotLaidOut []report.NotLaidOut
 }
 
-// String says where the export is, and what it holds.
+// String describes the place and contents of the export.
 func (r *Reversed) String() string {
 	return fmt.Sprintf("%s: %s of %s in %s", r.Dir, phrase.Counted(r.Items, "item"), phrase.Counted(r.Rows, "row"), phrase.Counted(int64(r.Files), "file"))
 }
@@ -67,26 +65,26 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	}
 	if o.ExportTime.IsZero() {
 		if o.ExportTime = loadnote.At(noted, m.TargetTable()); o.ExportTime.IsZero() {
-			return nil, source.Damaged(source.LoadTimeUnknown, source.Position{File: dir}, nil, "an export needs the time that it is of, and %s does not tell when table %s was loaded", layout.SchemaTable, m.TargetTable())
+			return nil, source.Damaged(source.LoadTimeUnknown, source.Position{File: dir}, nil, "the time of the export is unknown: %s does not have the load time of table %s", layout.SchemaTable, m.TargetTable())
 		}
 	}
 	sum := extsort.HashOf([]byte(m.SourceTable()), []byte(m.TargetTable()))
 	export := s3export.Export{ID: s3export.NewID(o.ExportTime, uint32(sum.Hi)), TableArn: reverseAccount + m.SourceTable(), Time: o.ExportTime, FileBytes: o.fileBytes}
 	whole := filepath.Join(dir, filepath.FromSlash(export.Path()))
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("making the folder of an export: %w", err)
+		return nil, fmt.Errorf("creating the folder of an export: %w", err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, fmt.Errorf("making the folder of an export: %w", err)
+		return nil, fmt.Errorf("creating the folder of an export: %w", err)
 	}
-	defer func() { _ = root.Close() }() // nothing is written through it by then
+	defer func() { _ = root.Close() }() // it is no longer used for writing
 	w, err := s3export.Create(root, export)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, source.Damaged(source.TargetExists, source.Position{File: whole}, nil, "an export of this table and time is there already: give another folder or another time")
+		return nil, source.Damaged(source.TargetExists, source.Position{File: whole}, nil, "an export of this table and time already exists: give another folder or another time")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("making the folder of an export in %s: %w", dir, err)
+		return nil, fmt.Errorf("creating the folder of an export in %s: %w", dir, err)
 	}
 	defer w.Abandon()
 	r := &Reversed{Dir: whole, NotLaidOut: table.LeftOut(m, nil)}
@@ -108,7 +106,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 			}
 		}
 		if err != nil {
-			unread.add(row.Key, err) // and on: one run tells of all
+			unread.add(row.Key, err) // continue, to report all of them in one run
 		}
 		for _, item := range items {
 			if err := w.Add(item); err != nil {
@@ -128,7 +126,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		r.Warnings = append(r.Warnings, fmt.Sprintf("left out: %v", refused))
 	}
 	if left.rows > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s: %s of no rule of the mapping left out, e.g. %q", m.TargetTable(), phrase.Counted(left.rows, "row"), left.example))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s: %s without a rule of the mapping left out, e.g. %q", m.TargetTable(), phrase.Counted(left.rows, "row"), left.example))
 	}
 	options.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: r.Items})
 	if err := w.Finish(o.ExportTime); err != nil {
@@ -138,17 +136,17 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	return r, nil
 }
 
-// maxUnreadRows is how many of the rows that cannot be read are named.
+// maxUnreadRows bounds the unreadable rows that are named.
 const maxUnreadRows = 10
 
 // unreadRows are rows that the mapping cannot read.
 type unreadRows struct {
 	rows  int64
 	named []error
-	key   []byte // of the last
+	key   []byte // of the last row
 }
 
-// add adds a row, or a part of the last one.
+// add adds a row, or a further part of the last one.
 func (u *unreadRows) add(key []byte, err error) {
 	if u.rows > 0 && bytes.Equal(key, u.key) {
 		return
@@ -159,7 +157,7 @@ func (u *unreadRows) add(key []byte, err error) {
 	}
 }
 
-// refusal counts and names them.
+// refusal returns an error that counts and names the rows.
 func (u *unreadRows) refusal(table string) error {
 	named := ""
 	if more := u.rows - int64(len(u.named)); more > 0 {
@@ -168,17 +166,17 @@ func (u *unreadRows) refusal(table string) error {
 	return source.Damaged(source.MappingRefused, source.Position{File: table}, errors.Join(u.named...), "%s that the mapping cannot read%s", phrase.Counted(u.rows, "row"), named)
 }
 
-// leftRows are rows that no rule takes. What a DynamoDB door keeps of items that are
-// gone is none of them.
+// leftRows counts rows that no rule takes, except for bookkeeping of the DynamoDB endpoint
+// about deleted items.
 type leftRows struct {
 	rows    int64
-	example []byte // the key of the first
-	taken   bool   // the row at hand has an item
-	foreign bool   // the row at hand has cells that are not the door's
+	example []byte // key of the first one
+	taken   bool   // the current row has an item
+	foreign bool   // the current row has cells other than the endpoint's
 	key     []byte
 }
 
-// group looks at a row, or at a part of one.
+// group adds a row, or a part of one.
 func (l *leftRows) group(row layout.Row, taken bool) {
 	l.taken = l.taken || taken
 	l.key = row.Key
@@ -187,7 +185,7 @@ func (l *leftRows) group(row layout.Row, taken bool) {
 	}
 }
 
-// end ends the row at hand, and says whether it has items.
+// end ends the current row, and reports whether it has items.
 func (l *leftRows) end() (taken bool) {
 	if taken = l.taken; !taken && l.foreign {
 		if l.rows++; l.example == nil {

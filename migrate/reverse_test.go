@@ -89,7 +89,7 @@ func testReverse(t *testing.T, src *source.Source, o Common) {
 		t.Errorf("rows (-first +second):\n%s", diff)
 	}
 	_, err = Reverse(t.Context(), first, (*mapping.Mapping)(j.Mapping), dir, ReverseOptions{Common: o, ExportTime: at})
-	WantDamage(t, err, source.TargetExists, "is there already")
+	WantDamage(t, err, source.TargetExists, "already exists")
 
 	// The rows alone tell the mapping and the time: the export is the same file by
 	// file.
@@ -158,12 +158,12 @@ func TestStoredMappings(t *testing.T) {
 	}
 	dir := t.TempDir()
 	_, err = Reverse(t.Context(), newBigtableServer(t), all[0], dir, ReverseOptions{})
-	WantDamage(t, err, source.LoadTimeUnknown, "_migration_schema does not tell when table t was loaded")
+	WantDamage(t, err, source.LoadTimeUnknown, "the time of the export is unknown: _migration_schema does not have the load time of table t")
 
 	for _, c := range []struct{ row, column, value, text string }{
-		{"t#", "mapping", "rules: 1", "_migration_schema: the mapping that is noted of table t cannot be read: row t# of _migration_schema"},
-		{"x#", "mapping", notedMapping, `row "x#" does not note the mapping of a table`},
-		{"t", "mapping", notedMapping, `row "t" does not note the mapping of a table`},
+		{"t#", "mapping", "rules: 1", "_migration_schema: the recorded mapping of table t cannot be read: row t# of _migration_schema"},
+		{"x#", "mapping", notedMapping, `row "x#" does not record the mapping of a table`},
+		{"t", "mapping", notedMapping, `row "t" does not record the mapping of a table`},
 	} {
 		change(t, conn, layout.SchemaTable, c.row, deleteRow(), setCell(layout.SchemaFamily, c.column, 1000, c.value))
 		_, err := stored()

@@ -30,21 +30,21 @@ func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Common
 		if err != nil {
 			return nil, err
 		}
-		// The rows of attributes have the attribute's name behind the '#', which no
-		// Bigtable table has in its own.
+		// The row key of an attribute continues with '#' and the attribute's name; names of
+		// Bigtable tables have no '#'.
 		table, attribute, _ := strings.Cut(string(row.Key), "#")
 		if attribute != "" {
 			continue
 		}
 		m, err := layout.FromSchemaRows(table, []layout.Row{row})
 		if err != nil {
-			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, err, "the mapping that is noted of table %s cannot be read", table)
+			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, err, "the recorded mapping of table %s cannot be read", table)
 		}
 		if !slices.ContainsFunc(row.Cells, func(c layout.Cell) bool { return string(c.Qualifier) != loadnote.LoadColumn }) {
-			continue // a load has begun, and noted nothing yet
+			continue // a load has begun, and recorded no mapping yet
 		}
 		if m == nil || m.TargetTable() != table {
-			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, nil, "row %q does not note the mapping of a table", row.Key)
+			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, nil, "row %q does not record the mapping of a table", row.Key)
 		}
 		all = append(all, (*mapping.Mapping)(m))
 	}

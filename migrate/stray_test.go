@@ -27,7 +27,7 @@ const strayItems = `{"Item":{"PK":{"S":"ORG#acme"},"SK":{"S":"ORG"}}}
 func TestJoinedKeys_PlanTellsOfRowsOfTwoRules(t *testing.T) {
 	t.Parallel()
 	for joiner, want := range map[string]string{
-		"escaped('#')": `table Orgs: 1 item of rule org in rows that are also those of items of rule user: item {"PK":{"S":"ORG#acme#u#bob"},"SK":{"S":"ORG"}} is in row acme#u#bob, where item {"PK":{"S":"ORG#acme"},"SK":{"S":"USER#bob"}} would be (joiner auto, or escaped-all('#'), keeps them apart)`,
+		"escaped('#')": `table Orgs: 1 item of rule org in rows shared with rule user: item {"PK":{"S":"ORG#acme#u#bob"},"SK":{"S":"ORG"}} is in row acme#u#bob, where item {"PK":{"S":"ORG#acme"},"SK":{"S":"USER#bob"}} would be (joiner auto, or escaped-all('#'), keeps them apart)`,
 		"auto":         "",
 	} {
 		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(strayMapping, "JOINER", joiner, 1)))
@@ -99,7 +99,7 @@ rules:
 {"Item":{"PK":{"S":"p"},"SK":{"S":"x"},"Price":{"N":"1"},"Owner":{"S":"o"}}}
 `
 	for schema, want := range map[string]string{
-		"":                       "table Docs: each version of rule doc has 2 cells for attributes that none of its 2 items has: a schema of the rule lists its own (migrate infer --mapping finds it)",
+		"":                       "table Docs: each version of rule doc has 2 cells for attributes that none of its 2 items has: give the rule a schema with only its own attributes (migrate infer --mapping finds it)",
 		"schema: [State, Time],": "",
 	} {
 		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(text, "SCHEMA", schema, 1)))

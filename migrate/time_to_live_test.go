@@ -33,7 +33,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 				fmt.Fprintf(&lines, `{"id":{"S":"%d"},"exp":{"N":"%d"},"n":{"N":"1"}}`+"\n", i, at)
 			}
 			lines.WriteString(`{"id":{"S":"never"},"n":{"N":"1"}}` + "\n")
-			const warning = "table items: 2 items expired by source.ttl, exp: they are left out and not compared, since garbage collection deletes them"
+			const warning = "table items: 2 items expired by source.ttl, exp: they are not compared, since garbage collection deletes them"
 			conn, with := newCollected(t, now)
 			with.Mappings, with.Differential, with.Seed = []*mapping.Mapping{m}, 200, 3
 			r, err := Verify(t.Context(), conn, OfSource(open(t, lines.String())), with)

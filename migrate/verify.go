@@ -92,9 +92,10 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 	return r.Report, nil
 }
 
-var errWholeFixture = source.Damaged(source.Unsupported, source.Position{}, nil, "only rows that are stored, of a source, are verified in parts: a fixture is verified as a whole")
+var errWholeFixture = source.Damaged(source.Unsupported, source.Position{}, nil, "only stored rows of a source can be verified in parts: verify a fixture as a whole")
 
-// verifyPart sums up what a part of the source asks for, and its range of the rows.
+// verifyPart sums up the expected rows of a part of the source, and its range of the stored
+// rows.
 func verifyPart(ctx context.Context, r *table.Run) (*report.Report, error) {
 	if r.Complete() {
 		return r.Report, nil
@@ -122,7 +123,7 @@ func FinishVerify(ctx context.Context, conn grpc.ClientConnInterface, in Input, 
 	return compare.Finish(ctx, conn, in.source, x)
 }
 
-// verifyLoaded checks rows that l loaded just now.
+// verifyLoaded checks rows that l has just loaded.
 func verifyLoaded(ctx context.Context, r *table.Run, l *load.Loader, f *table.Fixture) error {
 	c := compare.New(r)
 	if f.Files != nil && r.Wants("golden files", f.Checks.Golden) {
@@ -170,7 +171,7 @@ func verifyStored(ctx context.Context, r *table.Run, f *table.Fixture) error {
 			return err
 		}
 	case f.Golden != nil:
-		r.Report.Skip("golden rows", r.Jobs[0].Report.Target, "they are exact, and the rows are compared with tolerance: %s", r.Jobs[0].Options.Tolerance())
+		r.Report.Skip("golden rows", r.Jobs[0].Report.Target, "golden files are exact, but the rows are compared with tolerance: %s", r.Jobs[0].Options.Tolerance())
 	}
 	if r.Wants("round trip", f.Checks.RoundTrip) {
 		if err := compare.New(r).All(ctx, false); err != nil {
@@ -188,8 +189,8 @@ func verifyStored(ctx context.Context, r *table.Run, f *table.Fixture) error {
 	return nil
 }
 
-// compared refuses a fixture of which the checks from the one of index begun on
-// compared nothing, so that its report does not pass for a proof.
+// compared returns an error if the checks of a fixture, from index begun on, compared nothing,
+// so that its report is not mistaken for a proof.
 func compared(r *table.Run, begun int, rules *LintRules) error {
 	if len(r.Report.Patterns) > 0 {
 		return nil
@@ -199,14 +200,14 @@ func compared(r *table.Run, begun int, rules *LintRules) error {
 		switch {
 		case c.State == report.CheckSkipped:
 			skipped = append(skipped, c.Name+" ("+c.Detail+")")
-		case c.Name != report.LintCheck || rules.FailOn != lint.Off: // else no finding is a difference
+		case c.Name != report.LintCheck || rules.FailOn != lint.Off: // else findings are not differences
 			return nil
 		}
 	}
 	return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.FixtureFile}, nil, "nothing was compared, so nothing is verified; turn on a check (checks). Skipped: %s", strings.Join(skipped, ", "))
 }
 
-// prepare opens an input, does all that needs no Bigtable, and connects.
+// prepare opens an input, does everything that needs no Bigtable, and connects.
 func prepare(ctx context.Context, conn grpc.ClientConnInterface, in Input, o table.Options) (*table.Fixture, *table.Run, error) {
 	f, err := in.open(&o)
 	if err == nil {

@@ -447,7 +447,7 @@ func TestLoad_Collisions(t *testing.T) {
 		}
 		for _, c := range []struct{ key, want string }{
 			{"id", `in:51: the item has the same key as the item at in:50: {"id":{"S":"49"}}`},
-			{"", `("n" has one value at in:1 and in:2; "id" has one value at in:50 and in:51)`},
+			{"", `("n" has the same value at in:1 and in:2; "id" has the same value at in:50 and in:51)`},
 		} {
 			src, err := source.OpenFS(lines(text...), "in", source.Options{Key: c.key})
 			if err != nil {
@@ -464,7 +464,7 @@ func TestLoad_Collisions(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{})
-		WantDamage(t, err, source.KeyUnknown, `in:2: the input declares no key, and none can be inferred ("id" has one value at in:1 and in:2): name it (--key PK[,SK])`)
+		WantDamage(t, err, source.KeyUnknown, `in:2: the input declares no key, and none can be inferred ("id" has the same value at in:1 and in:2): name it (--key PK[,SK])`)
 	})
 	t.Run("an item that no rule takes", func(t *testing.T) {
 		t.Parallel()
@@ -505,13 +505,13 @@ rules:
 			t.Fatal(err)
 		}
 		_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
-		WantDamage(t, err, source.CellCollision, "in:2: the mapping lays out the item on a cell of the item at in:1")
+		WantDamage(t, err, source.CellCollision, "in:2: the mapping puts the item on a cell of the item at in:1")
 		var dead strings.Builder
 		r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, DeadLetter: &dead})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Items != 1 || r.Differences != 1 || !strings.Contains(dead.String(), "in:2: the mapping lays out the item on a cell of the item at in:1") {
+		if r.Items != 1 || r.Differences != 1 || !strings.Contains(dead.String(), "in:2: the mapping puts the item on a cell of the item at in:1") {
 			t.Errorf("%s\ndead letters: %s", r.Text(), dead.String())
 		}
 	})
@@ -752,7 +752,7 @@ func TestVerify_InvalidFixture(t *testing.T) {
 		{"pattern of an unknown item", fstest.MapFS{
 			"access/a.yaml":      {Data: []byte("id: x\nbigtable: {read: {keys: [a]}}\nexpect: {keys: [[b]]}\n")},
 			"source/items.jsonl": item,
-		}, `access/a.yaml: expect.keys[0] ["b"] is not an item of the source`},
+		}, `access/a.yaml: expect.keys[0] ["b"]: the source has no such item`},
 		{"pattern of a wrong count", fstest.MapFS{
 			"access/a.yaml":      {Data: []byte("id: x\nbigtable: {read: {keys: [a]}}\nexpect: {count: 2, keys: [[a]]}\n")},
 			"source/items.jsonl": item,
