@@ -130,15 +130,15 @@ func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *I
 
 // Notes of several operations.
 const (
-	noteBuckets          = "with --buckets DIR, whose folders stand for buckets; otherwise refused"
+	noteBuckets          = "with --buckets DIR, whose folders act as buckets; otherwise refused"
 	noteBulk             = "no bulk operations yet; ImportTable creates a new table from files"
-	noteGlobalTables2017 = "global tables of version 2017.11.29 do not exist, as on the service"
-	noteInsights         = "the state is stored and described; the control API returns the most used keys"
+	noteGlobalTables2017 = "version 2017.11.29 has no global tables, as on the service"
+	noteInsights         = "the state is stored; the control API lists the most used keys"
 	noteKinesis          = "changes are delivered to `--kinesis-endpoint` or `--kinesis-dir`; without either they stay in the log for 24 hours, where a dump shows them"
-	noteNoReplicas       = "only one region: tables have no replicas"
-	notePages            = "a page of 1 MB counts an overhead for each item, based on recordings of items near 43 KB and 87 KB"
+	noteNoReplicas       = "one region only: tables have no replicas"
+	notePages            = "a page of 1 MB counts an overhead per item, measured for items near 43 KB and 87 KB"
 	notePartiQL          = "statements of up to 400 levels"
-	noteRecovery         = "native writes are not in the log: a restore has their current state"
+	noteRecovery         = "native writes are not in the log: a restore has their present state"
 	notePolicy           = "policies are checked and stored, not enforced"
 )
 
@@ -150,7 +150,7 @@ var operations = []*operation{
 	refuse("CancelBulkOperation", noteBulk),
 	serve("CreateBackup", (*Server).createBackup, ""),
 	serve("CreateGlobalTable", (*Server).createGlobalTable, noteGlobalTables2017),
-	serve("CreateTable", (*Server).createTable, "class and encryption settings, and throughput without --throttle, are stored and described, but have no effect; no vector indexes"),
+	serve("CreateTable", (*Server).createTable, "class and encryption settings are stored, without effect, and so is throughput without --throttle; no vector indexes"),
 	serve("DeleteBackup", (*Server).deleteBackup, ""),
 	serveItems("DeleteItem", (*Server).deleteItem, ""),
 	serve("DeleteResourcePolicy", (*Server).deleteResourcePolicy, notePolicy),
@@ -165,8 +165,8 @@ var operations = []*operation{
 	serve("DescribeGlobalTableSettings", (*Server).describeGlobalTableSettings, noteGlobalTables2017),
 	serve("DescribeImport", (*Server).describeImport, noteBuckets),
 	serve("DescribeKinesisStreamingDestination", (*Server).describeKinesisStreamingDestination, ""),
-	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account, which throttling enforces"),
-	serve("DescribeTable", (*Server).describeTable, "counts up to 10,000 items when it is called, larger tables in the background at most once a minute: until the first such count it returns 10,001, and 0 for indexes; sizes above 4 MB are estimated"),
+	serve("DescribeLimits", (*Server).describeLimits, "the default limits of an account; with throttling no table exceeds them"),
+	serve("DescribeTable", (*Server).describeTable, "counts items when called, above 10,000 in the background at most once a minute; before the first such count 10,001, and 0 for indexes; sizes above 4 MB are estimated"),
 	serve("DescribeTableReplicaAutoScaling", (*Server).describeTableReplicaAutoScaling, noteNoReplicas),
 	serve("DescribeTimeToLive", (*Server).describeTimeToLive, ""),
 	serve("DisableKinesisStreamingDestination", (*Server).disableKinesisStreamingDestination, noteKinesis),
@@ -207,7 +207,7 @@ var operations = []*operation{
 	serve("UpdateTableReplicaAutoScaling", (*Server).updateTableReplicaAutoScaling, noteNoReplicas),
 	serve("UpdateTimeToLive", (*Server).updateTimeToLive, ""),
 	serveStreams("DescribeStream", (*Server).describeStream, ""),
-	serveStreams("GetRecords", (*Server).getRecords, "each process over one Bigtable reads the changes of all, up to the oldest write in progress; after a process is killed during a write, later changes wait until it is considered dead"),
+	serveStreams("GetRecords", (*Server).getRecords, "every process over one Bigtable reads the changes of all; an unfinished write of a killed process delays later changes until that process counts as dead"),
 	serveStreams("GetShardIterator", (*Server).getShardIterator, ""),
 	serveStreams("ListStreams", (*Server).listStreams, ""),
 }

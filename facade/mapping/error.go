@@ -26,11 +26,11 @@ const (
 	CodeUnmatched        = lens.CodeUnmatched        // no rule accepts the item
 	CodeCollision        = lens.CodeCollision        // two items or rules share a cell
 	CodeDomain           = lens.CodeDomain           // a value outside its codec's or encoder's domain
-	CodeUnknownAttribute = lens.CodeUnknownAttribute // an attribute that no rule places
+	CodeUnknownAttribute = lens.CodeUnknownAttribute // an attribute without a place in any rule
 	CodeLimit            = lens.CodeLimit            // an item exceeds a limit of Bigtable
 	CodeKey              = lens.CodeKey              // a key attribute is missing or has another type
-	CodeCorrupt          = lens.CodeCorrupt          // cells that no item can have produced
-	CodeSyntax           = lens.CodeSyntax           // a mapping file that is invalid YAML, or violates the schema
+	CodeCorrupt          = lens.CodeCorrupt          // cells that do not come from any item
+	CodeSyntax           = lens.CodeSyntax           // a mapping file that is not YAML, or breaks the schema
 	CodeInverse          = lens.CodeInverse          // a rule that cannot be inverted
 	CodeVersion          = lens.CodeVersion          // a copy of the highest version with different contents
 	CodeFamily           = lens.CodeFamily           // an undeclared family, or one whose GC loses data

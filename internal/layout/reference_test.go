@@ -46,9 +46,9 @@ const referenceIntro = `<!-- Generated from facade/mapping/mapping.schema.json a
 
 # Mapping files
 
-A mapping file says how the items of one DynamoDB table are laid out in the rows of a Bigtable table. Each rule is a pair of inverse functions: what it lays out comes back exactly, or the file is refused with the line that cannot be inverted. The only losses are those that the file accepts.
+A mapping file describes how the items of one DynamoDB table become rows of a Bigtable table. Each rule is a pair of inverse functions: its items come back exactly, or the file is rejected with the line that cannot be inverted. The only losses are those that the file accepts.
 
-The file is YAML (JSON is YAML too) and strict: a key that is not listed here, or that occurs twice, is an error. Anchors, aliases and merge keys are resolved. For help in your editor, point it to the JSON Schema ` + "`facade/mapping/mapping.schema.json`" + `.
+The file is YAML (JSON is YAML too) and strict: unknown and repeated keys are errors. Anchors, aliases and merge keys are resolved. For help in your editor, point it to the JSON Schema ` + "`facade/mapping/mapping.schema.json`" + `.
 
 ` + "```yaml" + `
 apiVersion: migration/v1
@@ -192,8 +192,8 @@ func cellText(text string) string { return strings.ReplaceAll(text, "|", "\\|") 
 // encoderTable writes the table of encoders, each with samples.
 func encoderTable(t *testing.T, b *strings.Builder) {
 	t.Helper()
-	b.WriteString("\n## Encoders\n\nIn a template, `{name:encoder}` stands for a key attribute or for a capture, which is a part of one. An encoder takes the values of its domain and no others. Queries that compare the sort key need an encoder that keeps its order.\n\n" +
-		"| encoder | writes | takes | domain | order | for example |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n## Encoders\n\nIn a template, `{name:encoder}` stands for a key attribute or for a capture, which is a part of one. An encoder accepts only values of its domain. Queries that compare the sort key need an encoder that keeps its order.\n\n" +
+		"| encoder | writes | takes | domain | order | example |\n|---|---|---|---|---|---|\n")
 	samples := map[string][]struct {
 		text string
 		v    attr.Value
@@ -251,13 +251,13 @@ func encoderTable(t *testing.T, b *strings.Builder) {
 			fmt.Fprintf(b, "| %s | %s | %s | %s | %s | `%s`: %s → %s |\n", cellText(name), doc, takes, domain, order, s.text, sample, written)
 		}
 	}
-	fmt.Fprintf(b, "\nThe hashes of `salt` and `hash` are %s. A read that does not know the value of a salt goes to all shards and merges the results.\n", strings.Join(slices.Sorted(maps.Keys(rowkey.Digests)), ", "))
+	fmt.Fprintf(b, "\nThe hashes of `salt` and `hash` are %s. A read without the salted value reads all shards and merges the results.\n", strings.Join(slices.Sorted(maps.Keys(rowkey.Digests)), ", "))
 }
 
 // codecTable writes the table of codecs, each with samples.
 func codecTable(t *testing.T, b *strings.Builder) {
 	t.Helper()
-	b.WriteString("\n## Codecs\n\nA value outside a codec's domain is kept in its native form with its type in `_t`, or refused if there is no `_t`.\n\n| codec | writes | domain | for example |\n|---|---|---|---|\n")
+	b.WriteString("\n## Codecs\n\nA value outside a codec's domain is stored in its native form with its type in `_t`, or refused without `_t`.\n\n| codec | writes | domain | example |\n|---|---|---|---|\n")
 	type sample struct {
 		v      attr.Value
 		schema codec.Schema
@@ -303,7 +303,7 @@ func codecTable(t *testing.T, b *strings.Builder) {
 		}
 	}
 	b.WriteString("\n`flatten` writes a map as one cell per leaf: `{key}` (or `{attr}` of `\"*\"`) is then a path, keys joined by dots, with `.`, `[` and `\\` escaped by a `\\`.\n\n" +
-		"`omit` goes by type and writes no cell for a NULL: the attribute is missing when the item comes back, which `accept_loss: [{what: null}]` must accept. NULLs inside maps and lists are kept.\n\n" +
+		"`omit` encodes by type, but writes no cell for a NULL. The attribute is then missing in the item that comes back, which `accept_loss: [{what: null}]` must accept. NULLs inside maps and lists are kept.\n\n" +
 		"`proto(file, message)` writes a protobuf message. The file is a descriptor set next to the mapping (`protoc --descriptor_set_out=users.binpb --include_imports users.proto`); fields have their names in the `.proto` file, and a wrapper such as `google.protobuf.StringValue` is its scalar. Under `\"*\"`, with no `{attr}` in the qualifier, the item is one message whose fields are its attributes. Reports show the fields.\n\n" +
 		"By type, in a row that belongs to one item: a set has one cell per member in the family `s.<attribute>`, and a map one cell per key in `m.<attribute>`, if those families are declared. A list has one cell per element, in the order of timestamps, if its family has no garbage collection, or keeps two or more versions and has no maximum age; a list with more elements than versions is then one cell of JSON, whose type is in `_t`. A put of the attribute says how members are written: `cell: \"s.Scores:{member:nord}\"` sorts numbers by value.\n")
 }
@@ -312,7 +312,7 @@ func codecTable(t *testing.T, b *strings.Builder) {
 // item.
 func typeCells(t *testing.T, b *strings.Builder) {
 	t.Helper()
-	b.WriteString("\n## Bytes and timestamps of each type\n\nWhat one attribute becomes, for authors of loaders: here the attribute `x` of an item with a row of its own, under `{attr: \"*\", cell: \"a:{attr}\"}` without a codec and without `ts`. Timestamps are in microseconds; `default` is `timestamps.default`. Values are text in quotes, or bytes in hexadecimal digits.\n\n" +
+	b.WriteString("\n## Bytes and timestamps of each type\n\nThis table is for authors of loaders. It shows the cells of the attribute `x` of an item with a row of its own, under `{attr: \"*\", cell: \"a:{attr}\"}` without a codec and without `ts`. Timestamps are in microseconds; `default` is `timestamps.default`. Values are text in quotes, or bytes in hexadecimal digits.\n\n" +
 		"| schema | families | value | cells |\n|---|---|---|---|\n")
 	const micros = 1600000000000000
 	for _, s := range []struct{ schema, families, value string }{
@@ -363,6 +363,6 @@ func typeCells(t *testing.T, b *strings.Builder) {
 		}
 		fmt.Fprintf(b, "| `%s` | `%s` | `%s` | %s |\n", s.schema, s.families, s.value, strings.Join(cells, "<br>"))
 	}
-	b.WriteString("\nThe elements of a list are versions of one column, at 2010-01-01T00:00:00Z plus the element's index, from 0, in milliseconds, whatever the default timestamp is (`order: newest-first`: minus). Each value begins with the letter of the element's type, followed by the scalar as above, or by what canonical DynamoDB JSON has after the type. A document in one cell is canonical DynamoDB JSON: no blanks, keys of maps and members of sets in order. The members of a set in a family of its own are qualifiers, whose cells hold one zero byte.\n\n" +
-		"The marks in `_t`, at `default`: `a/<attribute>` holds the letter of the value's type if that is not the schema's, then `j` if the value is one cell of JSON, or `e` if it is an empty map or list, which has no cell. In a family of maps, and in rows of several items, the mark is `c/<family>:<qualifier>`. Key attributes whose text is in the row key have no cell.\n")
+	b.WriteString("\nThe elements of a list are versions of one column, at 2010-01-01T00:00:00Z plus the element's index, from 0, in milliseconds, independent of the default timestamp (`order: newest-first`: minus the index). Each value begins with the letter of the element's type, followed by the scalar as above, or by the canonical DynamoDB JSON after its type. A document in one cell is canonical DynamoDB JSON: no blanks, keys of maps and members of sets in order. The members of a set in a family of its own are qualifiers, whose cells hold one zero byte.\n\n" +
+		"The marks in `_t`, at `default`: `a/<attribute>` holds the letter of the value's type if it differs from the schema, then `j` if the value is one cell of JSON, or `e` if it is an empty map or list, which has no cell. In a family of maps, and in rows of several items, the mark is `c/<family>:<qualifier>`. Key attributes whose text is in the row key have no cell.\n")
 }

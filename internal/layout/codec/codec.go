@@ -88,7 +88,7 @@ var All = []*Codec{
 	ofType("b", attr.B, "a binary as it is", "type B (codec b)"),
 	ofType("bool", attr.BOOL, "01 or 00", "type BOOL (codec bool)"),
 	{
-		Name: "text", Doc: "a scalar of the schema's type as people write it", Sorts: []attr.Type{attr.S},
+		Name: "text", Doc: "a scalar of the schema's type in plain notation", Sorts: []attr.Type{attr.S},
 		Domain: func(s Schema) string { return "a scalar of type " + s.Type.String() + " (codec text)" },
 		Encode: func(v attr.Value, s Schema) ([]byte, bool) {
 			if v.Type != s.Type || !v.Type.IsScalar() {
@@ -148,7 +148,7 @@ var All = []*Codec{
 	},
 	{
 		Name: "json", Doc: "plain JSON, with types by the schema", SelfTyped: true,
-		Domain: says("a value that plain JSON and the schema give back (codec json)"),
+		Domain: says("a value that plain JSON and the schema preserve (codec json)"),
 		Encode: func(v attr.Value, s Schema) ([]byte, bool) {
 			b := AppendPlainJSON(nil, v)
 			back, err := parsePlainJSON(b, s)

@@ -17,10 +17,10 @@ const (
 	CodeUnmatched        Code = "E-UNMATCHED"         // no rule matches the item
 	CodeCollision        Code = "E-COLLISION"         // two items or rules share a cell
 	CodeDomain           Code = "E-DOMAIN"            // a value outside its codec's or encoder's domain
-	CodeUnknownAttribute Code = "E-UNKNOWN-ATTRIBUTE" // an attribute that no rule places
+	CodeUnknownAttribute Code = "E-UNKNOWN-ATTRIBUTE" // an attribute without a place in any rule
 	CodeLimit            Code = "E-LIMIT"             // an item exceeds a limit of Bigtable
 	CodeKey              Code = "E-KEY"               // a key attribute is missing or has another type
-	CodeCorrupt          Code = "E-CORRUPT"           // cells that no item can have produced
+	CodeCorrupt          Code = "E-CORRUPT"           // cells that do not come from any item
 	CodeSyntax           Code = "E-SYNTAX"            // a mapping file that is not YAML, or breaks the schema
 	CodeInverse          Code = "E-INVERSE"           // a rule that cannot be inverted
 	CodeVersion          Code = "E-VERSION"           // a copy of the highest version that differs from it

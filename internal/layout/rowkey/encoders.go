@@ -139,7 +139,7 @@ var Encoders = []EncoderKind{
 		Decode: func(b []byte) (attr.Value, bool) { return attr.String(reverseLabels(string(b))), utf8.Valid(b) },
 	}},
 	{Name: "strip", Args: "(prefix)", Doc: "text without its required prefix", with: stripEncoder},
-	{Name: "const", Args: "(text)", Doc: "a fixed text, the only value that it accepts", with: constEncoder},
+	{Name: "const", Args: "(text)", Doc: "a fixed text, the only accepted value", with: constEncoder},
 	{Name: "salt", Args: "(hash,n,w)", Doc: "one of n shards, by a hash of the value, as w digits", with: saltEncoder},
 	{Name: "hash", Args: "(name)", Doc: "a hash of the value, in hexadecimal digits", with: hashEncoder},
 }
