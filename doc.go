@@ -22,16 +22,16 @@
 //     facade/expr its expressions, facade/awserr its errors; facade/mapping reads and
 //     applies a mapping file.
 //   - migrate loads and verifies data. migrate/source reads exports, migrate/infer finds
-//     mappings, migrate/lint judges tables and mappings, migrate/report shows results.
+//     mappings, migrate/lint checks tables and mappings, migrate/report shows results.
 //   - fixtures has the fixture folders that ship with the project.
 //   - testkit runs both endpoints inside a Go test, testkit/btkit Bigtable alone.
 //   - control serves the HTTP API and the pages that control a running server; control/lab
 //     is a Bigtable with a clock, faults and snapshots, control/lab/dynamodb its endpoint.
-//   - internal has what several of these share; internal/layout is the machine behind
+//   - internal has shared packages; internal/layout is the machine behind
 //     mappings, internal/test the test machinery.
-//   - conformance, a module of its own, tests the program with official clients.
+//   - conformance, a separate module, tests the program with official clients.
 //
-// An arrow points at what a package may import; internal/test/lint enforces it.
+// An arrow points from a package to its allowed imports; internal/test/lint enforces it.
 //
 //	engine <- emu <- control/lab <- testkit/btkit <- testkit -> migrate -> facade -> facade/{attr,awserr,expr,mapping}
 //	testkit, migrate -> fixtures -> internal/layout <- facade/mapping
