@@ -1,4 +1,4 @@
-# Everything a developer runs, by name. `make help` lists it.
+# The tasks of developers. `make help` lists them.
 
 GO       ?= go
 LINT     := bin/golangci-lint
@@ -13,24 +13,24 @@ help: ## list the targets
 
 PGO ?= cmd/tabletop/serve.pgo
 
-# The profile is not named default.pgo, which go test, go vet and go run would
-# take too: each then builds all dependencies a second time.
+# The profile is not named default.pgo, since go test, go vet and go run would
+# use it too, and each would build all dependencies a second time.
 .PHONY: build
-build: ## build bin/tabletop as it is shipped: static, optimized by a profile (PGO=off for a quicker build)
+build: ## build bin/tabletop for release: static, with profile-guided optimization (PGO=off for a quicker build)
 	CGO_ENABLED=0 $(GO) build -pgo=$(PGO) -o bin/tabletop ./cmd/tabletop
 
 .PHONY: pgo
-pgo: ## make the profile of both endpoints under load anew (some three minutes; nothing else should run)
+pgo: ## record the profile of both endpoints under load (about three minutes; nothing else should run)
 	$(GO) run -C conformance ./benchcompare -reps 2 -parts bigtable,dynamodb -profile ../cmd/tabletop/serve.pgo
 
 .PHONY: report-check
-report-check: ## the HTML report and the console in a real browser (needs Chromium)
+report-check: ## test the HTML report and the console in a real browser (needs Chromium)
 	REPORT_CHECK=1 $(GO) -C conformance test ./console ./html -count=1
 
 SHOTS ?= $(or $(TMPDIR),/tmp)/tabletop-pictures
 
 .PHONY: pictures
-pictures: ## the pictures of the README, made by the console's tests (needs Chromium)
+pictures: ## make the README's pictures with the console's tests (needs Chromium)
 	mkdir -p $(SHOTS)
 	REPORT_CHECK=1 REPORT_SHOTS=$(SHOTS) $(GO) -C conformance test ./console -count=1 -run 'TestPages_Fixtures/s2-video|TestKeys|TestRequests_Live'
 	cp $(SHOTS)/s2-video-comment-light.png docs/console-rows.png
@@ -38,32 +38,32 @@ pictures: ## the pictures of the README, made by the console's tests (needs Chro
 	cp $(SHOTS)/requests-live-light.png docs/console-requests.png
 
 .PHONY: demo
-demo: ## carry the shipped fixtures through the whole path
+demo: ## run the shipped fixtures end to end
 	$(GO) run ./cmd/tabletop demo
 
 # The long tier: see internal/test/long.
 LONG := LONG_TESTS=1
 
 .PHONY: test
-test: ## the quick tier: the tests a user runs
+test: ## run the quick tier of the tests
 	$(GO) test ./...
 
 .PHONY: test-long
-test-long: ## both tiers: memory bounds at full size, all failures, simulations (internal/test/long/tests.tsv lists them)
+test-long: ## run both tiers: memory bounds at full size, all failures, simulations (internal/test/long/tests.tsv)
 	$(LONG) $(GO) test -timeout 30m ./...
 	$(LONG) $(MAKE) --no-print-directory test-modules
 
 .PHONY: test-memory
-test-memory: ## the tests that count memory, built without C, which puts more of it on Go's heap
+test-memory: ## run the tests that count memory, without C, which puts more of it on Go's heap
 	CGO_ENABLED=0 $(GO) test -vet=off -run 'Memory|Alloc|Cost|Bomb|SlowReader|TestDay|Isolation' ./emu/... ./engine ./facade/... ./migrate/... ./control ./testkit/... ./internal/heat
 
 RUNS ?= 20
 
 .PHONY: test-stress
-test-stress: ## the quick tier RUNS times beside two busy loops, shuffled, with one core and with two; lists what failed
+test-stress: ## run the quick tier RUNS times beside two busy loops, shuffled, on one core and on two; lists the failures
 	$(GO) run ./internal/test/stress -runs $(RUNS)
 
-# The packages in which goroutines meet.
+# The packages with concurrent code.
 RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/internal/jobs ./facade/internal/kinesis/... \
 	./facade/internal/throttle ./facade/internal/insights ./control/... ./testkit/... \
 	./internal/btclient ./internal/inproc ./internal/heat ./internal/filelock \
@@ -72,46 +72,46 @@ RACED := ./engine/... ./emu/... ./facade ./facade/internal/store/... ./facade/in
 # A test that hangs ends the run after this time, with a dump of its goroutines.
 RACE_TIMEOUT ?= 12m
 
-# Modules of their own, so that their dependencies burden nobody else. A test of
-# internal/test/lint fails when one is missing here.
+# Separate modules, which keep their dependencies out of the main one. A test of
+# internal/test/lint fails if one is missing here.
 MODULES := conformance emu/internal/filter/re2
 
-# The go command does not see that the program was changed that these tests start.
+# -count=1, since the go command does not notice changes of the program that these tests start.
 .PHONY: test-modules
-test-modules: ## the tests of the modules below the main one
+test-modules: ## run the tests of the nested modules
 	for m in $(MODULES); do $(GO) -C $$m test -count=1 -timeout 30m ./... || exit 1; done
 
 .PHONY: race
-race: ## the quick tier under the race detector, where goroutines meet (needs a C compiler; RACED=./... for all packages)
+race: ## run the quick tier of concurrent packages under the race detector (needs a C compiler; RACED=./... for all packages)
 	CGO_ENABLED=1 $(GO) test -vet=off -race -timeout $(RACE_TIMEOUT) $(RACED)
 	CGO_ENABLED=1 $(GO) -C conformance test -vet=off -race -timeout 20m ./linear ./soak
 
 .PHONY: nightly
-nightly: ## what .ci/run has no time for: race of both tiers of all packages, crashes, stopped endpoints, soak, more inputs, all consumers and tools, other Bigtables (some three hours)
+nightly: ## run long checks outside .ci/run: race of both tiers of all packages, crashes, stopped endpoints, soak, more inputs, all consumers and tools, other Bigtables (about three hours)
 	$(LONG) $(MAKE) race RACED=./... RACE_TIMEOUT=60m
 	$(MAKE) meta crash CRASHES=5 kill-endpoints soak fuzz FUZZTIME=100000x
 	$(MAKE) facade-remote conformance-tools conformance-streams conformance-java-streams
 
 .PHONY: meta
-meta: ## 100,000 random operations on the engine and on its model
+meta: ## run 100,000 random operations on the engine and on its model
 	$(GO) test ./internal/test/metamorphic -count=1 -timeout=60m -meta.ops=100000
 
 .PHONY: bench-compare
-bench-compare: ## the targets of docs/performance.md, measured beside the peers (some 25 minutes; nothing else should run; needs the load harness, in ../shared/bench or HARNESS=dir)
+bench-compare: ## measure the targets of docs/performance.md beside peers (about 25 minutes; nothing else should run; needs the load harness, in ../shared/bench or HARNESS=dir)
 	$(GO) run -C conformance ./benchcompare $(if $(HARNESS),-harness $(abspath $(HARNESS))) -out ../docs/performance.md
 
 .PHONY: distance
-distance: ## the DynamoDB door, loads and verifications over links of 1, 5 and 20 ms, into docs/performance.md (some 10 minutes; nothing else should run)
+distance: ## measure the DynamoDB endpoint, loads and verifications over links of 1, 5 and 20 ms, into docs/performance.md (about 10 minutes; nothing else should run)
 	$(GO) run -C conformance ./benchcompare distance -out ../docs/performance.md
 
 FUZZTIME ?= 30s
 FUZZ     ?= .
 
-# Like go test -fuzz, but only the coverage of the project's own code is counted: that of
+# Like go test -fuzz, but it counts only the coverage of the project's own code: coverage of
 # Pebble, gRPC and the standard library takes longer to look through after each execution
 # than most executions take, and changes with the schedule of their goroutines.
 .PHONY: fuzz
-fuzz: ## all fuzz targets, each for FUZZTIME (30s) or so many execs (100000x); FUZZ=regexp chooses
+fuzz: ## run all fuzz targets, each for FUZZTIME (30s, or 100000x for a number of runs); FUZZ=regexp selects
 	@targets=$$(grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' . | sed -E 's|^(.*)/[^/]+:[0-9]+:func (.*)$$|\1 \2|' | grep -E '$(FUZZ)' | sort); \
 	[ -n "$$targets" ] || { echo "no fuzz target matches FUZZ='$(FUZZ)' (in a regexp, make reads \$$\$$ as one dollar)" >&2; exit 1; }; \
 	echo "$$targets" | while read -r dir name; do \
@@ -123,24 +123,24 @@ fuzz: ## all fuzz targets, each for FUZZTIME (30s) or so many execs (100000x); F
 CRASHES ?= 1
 
 .PHONY: crash
-crash: ## stores crashed at every write, disks that fail, servers killed under load, CRASHES times
+crash: ## crash stores at every write, fail disks, kill servers under load, CRASHES times
 	$(LONG) $(GO) test ./engine ./emu ./facade ./facade/internal/store ./cmd/tabletop -run 'Crash|Faults|Damage|Close_Log|Kill' -count=$(CRASHES) -timeout=60m
 	$(LONG) $(GO) -C conformance test . -run Kill -count=$(CRASHES) -timeout=60m
 
 .PHONY: kill-endpoints
-kill-endpoints: ## three DynamoDB endpoints over one Bigtable, killed and stopped for long under 150 clients, whose history is checked, CRASHES times
+kill-endpoints: ## kill and pause three DynamoDB endpoints over one Bigtable under 150 clients, and check their history, CRASHES times
 	$(LONG) $(GO) -C conformance test . -run 'TestKill_Endpoints$$' -count=$(CRASHES) -timeout=60m -v -conformance.step=4000
 
 SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.seed=1
 
 .PHONY: soak
-soak: ## 500 clients on both endpoints for 30 minutes, with faults, under the race detector (SOAK= for other flags)
+soak: ## run 500 clients on both endpoints for 30 minutes, with faults, under the race detector (SOAK= for other flags)
 	$(LONG) CGO_ENABLED=1 $(GO) -C conformance test -race ./soak -count=1 -timeout=24h -v $(SOAK)
 
 ROUNDS ?= 1000
 
 .PHONY: soak-rounds
-soak-rounds: ## ROUNDS tables made, filled with 20 MB and deleted: what is resident stays flat
+soak-rounds: ## create, fill (20 MB) and delete ROUNDS tables: resident memory stays flat
 	$(GO) -C conformance test ./soak -run 'TestRounds$$' -count=1 -timeout=60m -v -soak.rounds=$(ROUNDS)
 
 MILLION ?= 1000000
@@ -150,29 +150,29 @@ million: ## migrate a million synthetic items (MILLION=n, at least 20000) in bou
 	$(LONG) $(GO) test ./cmd/tabletop -run 'TestMillion$$' -count=1 -timeout=120m -v -million.items=$(MILLION)
 
 .PHONY: conformance
-conformance: build ## official Python clients against a running server
+conformance: build ## test the official Python clients against a running server
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
 	.venv/bin/python conformance/python/run.py bin/tabletop
 
 .PHONY: conformance-client
-conformance-client: build ## the official Go client's own integration tests
+conformance-client: build ## run the official Go client's own integration tests
 	$(GO) run -C conformance ./bigtable-client ../bin/tabletop
 
-# The types of our client find themselves in either way that projects look for them.
+# Projects find the types of our client with either module resolution.
 TSC := conformance/js/node_modules/.bin/tsc --noEmit --strict --target es2022
 .PHONY: conformance-js
-conformance-js: build ## the official JavaScript clients against a running server
+conformance-js: build ## test the official JavaScript clients against a running server
 	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	$(TSC) --module nodenext conformance/js/types.ts
 	$(TSC) --module esnext --moduleResolution bundler conformance/js/types.ts
 	node conformance/js/run.mjs bin/tabletop
 	node conformance/js/control.mjs bin/tabletop
 
-# CHANGES is how many changes the consumers of a stream read.
+# CHANGES is the number of changes that the consumers of a stream read.
 CHANGES ?= 100000
 .PHONY: conformance-streams
-conformance-streams: ## consumers with the SDKs of Go, Python and JavaScript follow a stream whose server is killed (CHANGES=n)
+conformance-streams: ## test stream consumers with the SDKs of Go, Python and JavaScript while the server is killed (CHANGES=n)
 	test -x .venv/bin/python || python3 -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
 	npm --prefix conformance/js ci --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -180,7 +180,7 @@ conformance-streams: ## consumers with the SDKs of Go, Python and JavaScript fol
 		-conformance.python=$(CURDIR)/.venv/bin/python -conformance.node=node
 
 .PHONY: conformance-java
-conformance-java: build ## the official Java clients, and the reader of change streams, against a running server (needs a JDK, 17 or later, and Maven)
+conformance-java: build ## test the official Java clients, and a reader of change streams, against a running server (needs a JDK, 17 or later, and Maven)
 	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
 	javac -cp "$$(cat bin/java-classpath)" -d bin/java-classes clients/java/Tabletop.java conformance/java/Control.java
 	java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" Control bin/tabletop
@@ -188,33 +188,33 @@ conformance-java: build ## the official Java clients, and the reader of change s
 	java -Dslf4j.internal.verbosity=ERROR -cp "$$(cat bin/java-classpath)" conformance/java/Changes.java bin/tabletop
 
 .PHONY: conformance-tools
-conformance-tools: build ## dynamodb-admin, the Jest preset and the pytest plugin for DynamoDB Local against a running server
+conformance-tools: build ## test dynamodb-admin, the Jest preset and the pytest plugin for DynamoDB Local against a running server
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/tools/requirements.txt
 	npm --prefix conformance/tools ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	node conformance/tools/run.mjs bin/tabletop $(CURDIR)/.venv/bin/python
 
-# KCL_CHANGES is how many the Kinesis Client Library reads.
+# KCL_CHANGES is the number of changes that the Kinesis Client Library reads.
 KCL_CHANGES ?= 6400
 .PHONY: conformance-java-streams
-conformance-java-streams: build ## the Kinesis Client Library with the adapter for DynamoDB Streams against a running server that is killed (KCL_CHANGES=n; needs a JDK, 17 or later, and Maven)
+conformance-java-streams: build ## test the Kinesis Client Library with the adapter for DynamoDB Streams while the server is killed (KCL_CHANGES=n; needs a JDK, 17 or later, and Maven)
 	mvn -q -B -f conformance/java/streams/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-streams-classpath
 	java -Dorg.apache.commons.logging.Log=org.apache.commons.logging.impl.NoOpLog -Dslf4j.internal.verbosity=ERROR \
 		-cp "$$(cat bin/java-streams-classpath)" conformance/java/streams/Follow.java bin/tabletop $(KCL_CHANGES)
 
 .PHONY: conformance-suites
-conformance-suites: build ## public DynamoDB suites, fetched; or of a checkout: NUBO=dir ONETABLE=dir
+conformance-suites: build ## run public DynamoDB suites, fetched or from a checkout: NUBO=dir ONETABLE=dir
 	node conformance/dynamodb-suites/run.mjs bin/tabletop $(if $(NUBO),--nubo $(NUBO)) $(if $(ONETABLE),--onetable $(ONETABLE))
 
 .PHONY: facade-remote
-facade-remote: ## the tests of the facade over gRPC, on a tabletop and on Google's test server
+facade-remote: ## test the facade over gRPC, on a tabletop and on Google's test server
 	$(GO) -C conformance test . -count=1 -run TestFacade_Remote -conformance.facade
 
 $(LINT): tools/go.mod
 	$(GO) -C tools build -o ../$(LINT) github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: lint
-lint: $(LINT) ## vet and golangci-lint
+lint: $(LINT) ## run vet and golangci-lint
 	$(GO) vet ./...
 	$(LINT) run ./...
 	for m in $(MODULES); do (cd $$m && $(GO) vet ./... && $(CURDIR)/$(LINT) run ./...) || exit 1; done
@@ -223,7 +223,7 @@ $(VULN): tools/go.mod
 	$(GO) -C tools build -o ../$(VULN) golang.org/x/vuln/cmd/govulncheck
 
 .PHONY: vulncheck
-vulncheck: $(VULN) ## known vulnerabilities in what is linked (needs the database on the net)
+vulncheck: $(VULN) ## check linked code for known vulnerabilities (needs the online database)
 	$(VULN) ./...
 
 .PHONY: fmt
@@ -235,8 +235,8 @@ tidy: ## fail if go.mod or go.sum are not tidy
 	for m in . $(MODULES); do $(GO) -C $$m mod tidy -diff || exit 1; done
 
 .PHONY: generate
-generate: ## rewrite what is generated: docs/support.md, docs/mapping.md, docs/lint.md
+generate: ## rewrite generated files: docs/support.md, docs/mapping.md, docs/lint.md
 	$(GO) generate ./...
 
 .PHONY: check
-check: test demo race lint tidy conformance conformance-client ## most of the above; .ci/run does more
+check: test demo race lint tidy conformance conformance-client ## run most of the above; .ci/run does more
