@@ -117,11 +117,11 @@ func tablePairs(first, second Side) ([][2]sideTable, error) {
 
 // leaveOut reports the parts of tables that the mappings of sides with rows do not lay out.
 func leaveOut(r *report.Report, first, second sideTable) {
-	var told *mapping.Mapping
+	var reported *mapping.Mapping
 	for _, p := range [][2]sideTable{{first, second}, {second, first}} {
-		if m := p[0].side.Mapping; p[0].table == nil && m != told { // the description is from the other side
+		if m := p[0].side.Mapping; p[0].table == nil && m != reported { // the description is from the other side
 			r.LeaveOut(p[0].name, table.LeftOut((*layout.Mapping)(m), p[1].table)...)
-			told = m
+			reported = m
 		}
 	}
 }

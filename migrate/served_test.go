@@ -70,7 +70,7 @@ type progressOf struct {
 	all []facade.Progress
 }
 
-func (p *progressOf) tell(at facade.Progress) {
+func (p *progressOf) report(at facade.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all = append(p.all, at)
@@ -113,26 +113,26 @@ func TestNotedMapping_ServeOverLoadedExport(t *testing.T) {
 	verify("after the load")
 	serve := func(m *mapping.Mapping) map[string]int64 {
 		t.Helper()
-		told := &progressOf{}
-		s, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{m}, Progress: told.tell})
+		progress := &progressOf{}
+		s, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{m}, Progress: progress.report})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		return told.items()
+		return progress.items()
 	}
 	before := tableText(t, conn, "t__G") + tableText(t, conn, "t__K")
-	if told := serve(o.Mappings[0]); told["filling index G"] != n || told["filling index K"] != n {
-		t.Errorf("told of %v, want %d items of each index", told, n)
+	if progress := serve(o.Mappings[0]); progress["filling index G"] != n || progress["filling index K"] != n {
+		t.Errorf("progress of %v, want %d items of each index", progress, n)
 	}
 	verify("after an endpoint")
 	if after := tableText(t, conn, "t__G") + tableText(t, conn, "t__K"); after != before {
 		t.Error("the endpoint wrote to the indexes")
 	}
-	if told := serve(o.Mappings[0]); len(told) > 0 {
-		t.Errorf("a second endpoint goes over all items again: %v", told)
+	if progress := serve(o.Mappings[0]); len(progress) > 0 {
+		t.Errorf("a second endpoint goes over all items again: %v", progress)
 	}
 	verify("after a second endpoint")
 

@@ -202,7 +202,7 @@ const (
 
 // readPortFile reads the port file, and waits for it if the server is still starting.
 func (c *ctlCommand) readPortFile(ctx context.Context, p *program) ([]byte, error) {
-	began, told := time.Now(), false
+	began, reported := time.Now(), false
 	for {
 		text, err := os.ReadFile(c.PortFile)
 		waited := time.Since(began)
@@ -213,8 +213,8 @@ func (c *ctlCommand) readPortFile(ctx context.Context, p *program) ([]byte, erro
 			return nil, badInput("--port-file: %w", err)
 		case waited >= c.Wait:
 			return nil, fmt.Errorf("--port-file: %s did not appear within %v: is the server running, and was it started with this file?", c.PortFile, c.Wait)
-		case waited >= portFileNotice && !told:
-			told = true
+		case waited >= portFileNotice && !reported:
+			reported = true
 			_, _ = fmt.Fprintf(p.stderr, "tabletop: waiting for %s, at most %v\n", c.PortFile, c.Wait)
 		}
 		select {

@@ -100,9 +100,9 @@ func (c *loadCommand) interrupted(err error) error {
 // patience is the time before an unanswered call is reported.
 const patience = 2 * time.Second
 
-// tellWaits sets a Waiting that reports waits of the work for a place; done ends the display of
+// reportWaits sets a Waiting that reports waits of the work for a place; done ends the display of
 // progress.
-func (p *program) tellWaits(into *func(migrate.Wait), place, work string, done func()) {
+func (p *program) reportWaits(into *func(migrate.Wait), place, work string, done func()) {
 	*into = func(w migrate.Wait) {
 		if text := waiting(place, work, w, time.Now()); text != "" {
 			done()
@@ -171,7 +171,7 @@ func (c *loadCommand) Run(ctx context.Context, p *program) (err error) {
 		o.DeadLetter = letters
 	}
 	done := p.showProgress(&o.Progress)
-	p.tellWaits(&o.Waiting, c.place(), "load", done)
+	p.reportWaits(&o.Waiting, c.place(), "load", done)
 	write := func(conn grpc.ClientConnInterface) (*report.Report, error) {
 		return migrate.FinishLoad(ctx, conn, src, o)
 	}

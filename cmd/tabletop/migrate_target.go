@@ -129,7 +129,7 @@ func (f *connectFlags) connect(ctx context.Context, text string) (*target, error
 	if err != nil {
 		return nil, err
 	}
-	options := []grpc.DialOption{btclient.TellUnsent(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes))}
+	options := []grpc.DialOption{btclient.ReportUnsent(), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes))}
 	options = append(options, grpc.WithTransportCredentials(secured))
 	options = append(options, f.dialOptions(m != nil)...)
 	data, admin := text, text

@@ -148,7 +148,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		o.Lint = cmp.Or(o.Lint, &migrate.LintRules{})
 	}
 	done := p.showProgress(&o.Progress)
-	p.tellWaits(&o.Waiting, "target "+c.Against, "verification", done)
+	p.reportWaits(&o.Waiting, "target "+c.Against, "verification", done)
 	verify := func(conn grpc.ClientConnInterface) error {
 		r, err := (*report.Report)(nil), error(nil)
 		if c.Finish {

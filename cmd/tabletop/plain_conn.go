@@ -31,7 +31,7 @@ func dialBigtable(addr, advice string, options ...grpc.DialOption) (*plainConn, 
 	c := &plainConn{secured: &atomic.Bool{}, advice: advice}
 	options = append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		btclient.TellUnsent(),
+		btclient.ReportUnsent(),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
 		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
 			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)

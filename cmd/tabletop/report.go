@@ -75,7 +75,7 @@ func (p *program) good(good bool, text string) string {
 // is printed.
 func (p *program) showProgress(into *func(source.Progress)) (done func()) {
 	if !p.progress {
-		*into = (&progressLog{w: p.stderr, now: time.Now}).tell
+		*into = (&progressLog{w: p.stderr, now: time.Now}).report
 		return func() {}
 	}
 	var bar *progressbar.ProgressBar
@@ -120,22 +120,22 @@ type progressLog struct {
 	w   io.Writer
 	now func() time.Time
 
-	at          source.Progress // as last reported
-	began, told time.Time       // start of the pass, and time of the last line
-	from        int64           // items at its start: of a resumed load, those already done
+	at              source.Progress // as last reported
+	began, reported time.Time       // start of the pass, and time of the last line
+	from            int64           // items at its start: of a resumed load, those already done
 }
 
-// tell is a Progress.
-func (l *progressLog) tell(at source.Progress) {
+// report is a Progress.
+func (l *progressLog) report(at source.Progress) {
 	now := l.now()
 	if l.began.IsZero() || at.Phase != l.at.Phase || at.Table != l.at.Table || at.Items < l.at.Items { // another pass
-		l.began, l.told, l.from = now, now, at.Items
+		l.began, l.reported, l.from = now, now, at.Items
 	}
 	l.at = at
-	if now.Sub(l.told) < progressEvery || at.Items == at.Total {
+	if now.Sub(l.reported) < progressEvery || at.Items == at.Total {
 		return
 	}
-	l.told = now
+	l.reported = now
 	text, rate := fmt.Sprintf("%s %s: %d", at.Phase, at.Table, at.Items), float64(at.Items-l.from)/now.Sub(l.began).Seconds()
 	if at.Total <= 0 {
 		_, _ = fmt.Fprintf(l.w, "tabletop: %s items, %.0f a second\n", text, rate)

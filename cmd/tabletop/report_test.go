@@ -58,7 +58,7 @@ func TestProgressLog(t *testing.T) {
 	} {
 		out.Reset()
 		now = begun.Add(time.Duration(c.at) * time.Second)
-		if l.tell(c.p); out.String() != c.want {
+		if l.report(c.p); out.String() != c.want {
 			t.Errorf("after %d s it says %q, want %q", c.at, out.String(), c.want)
 		}
 	}

@@ -438,7 +438,7 @@ func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, 
 	c := s.command
 	o := facade.Options{
 		Project: c.Project, Instance: c.Instance, Mappings: mappings, Now: s.clock.Now, Logger: s.logger,
-		Progress: (&worker{w: s.program.stderr}).tell,
+		Progress: (&worker{w: s.program.stderr}).report,
 	}
 	if c.Target != "" {
 		o.Deadline, o.Concurrency = c.Timeout, targetConcurrency

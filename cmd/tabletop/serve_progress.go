@@ -23,25 +23,25 @@ const dueTimes = "filling due times"
 type worker struct {
 	w io.Writer
 
-	mu    sync.Mutex
-	heard map[[2]string]heard // by table and phase
+	mu      sync.Mutex
+	running map[[2]string]workTimes // by table and phase
 }
 
-// heard has the times of running work.
-type heard struct{ begun, told time.Time }
+// workTimes has the times of running work.
+type workTimes struct{ begun, reported time.Time }
 
-// tell is facade.Options.Progress. Work without items is not reported.
-func (k *worker) tell(p facade.Progress) {
+// report is facade.Options.Progress. Work without items is not reported.
+func (k *worker) report(p facade.Progress) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.heard == nil {
-		k.heard = map[[2]string]heard{}
+	if k.running == nil {
+		k.running = map[[2]string]workTimes{}
 	}
 	work, now := [2]string{p.Table, p.Phase}, time.Now()
-	before, begun := k.heard[work]
+	before, begun := k.running[work]
 	switch {
 	case p.Done:
-		delete(k.heard, work)
+		delete(k.running, work)
 		switch {
 		case p.Err != nil: // reported where the work was started
 			_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: not done, after %s\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
@@ -49,9 +49,9 @@ func (k *worker) tell(p facade.Progress) {
 			_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: %s, done\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
 		}
 	case !begun:
-		k.heard[work] = heard{now, now}
-	case now.Sub(before.told) >= workNotice:
-		k.heard[work] = heard{before.begun, now}
+		k.running[work] = workTimes{now, now}
+	case now.Sub(before.reported) >= workNotice:
+		k.running[work] = workTimes{before.begun, now}
 		_, _ = fmt.Fprintf(k.w, "tabletop: table %s: %s: %s so far\n", p.Table, p.Phase, phrase.Counted(p.Items, "item"))
 	}
 }

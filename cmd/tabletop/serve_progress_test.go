@@ -74,7 +74,7 @@ func TestWorker(t *testing.T) {
 		{Table: "u", Phase: "filling index H"},
 		{Table: "u", Phase: "filling index H", Items: 1, Done: true, Err: errors.New("a row cannot be read")},
 	} {
-		k.tell(p)
+		k.report(p)
 	}
 	if got, want := b.String(), "tabletop: table t: filling index G: 1500 items, done\ntabletop: table u: filling index H: not done, after 1 item\n"; got != want {
 		t.Errorf("told %q, want %q", got, want)

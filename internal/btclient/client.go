@@ -6,7 +6,7 @@
 //     (see [Client.Read], and [Client.ReadParts] for rows in parts).
 //   - An idempotent call is retried after a transient error, as [Retry] says. Other calls
 //     (CheckAndMutateRow, ReadModifyWriteRow, changes of tables) are retried only if they
-//     were never sent, which a connection with [TellUnsent] reports.
+//     were never sent, which a connection with [ReportUnsent] reports.
 //   - The wait before a retry is the one that the server requests, up to the deadline of a
 //     call, and otherwise doubles.
 //   - While the server is out of room, or requests a lower rate, fewer rows are written at

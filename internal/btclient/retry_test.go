@@ -146,10 +146,10 @@ func TestRetry_Jitter(t *testing.T) {
 	}
 }
 
-// TestTellUnsent: the reports of a connection are correct. A call without a connection is
-// unsent; a call that the server received, and whose answer is lost with the connection, is
+// TestReportUnsent: what a connection tells is so. A call for which there is no connection
+// is unsent; one that the server took, and whose answer is lost with the connection, is
 // not.
-func TestTellUnsent(t *testing.T) {
+func TestReportUnsent(t *testing.T) {
 	t.Parallel()
 	for _, taken := range []bool{false, true} {
 		lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -175,7 +175,7 @@ func TestTellUnsent(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		conn, err := grpc.NewClient("passthrough:///"+lis.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), btclient.TellUnsent())
+		conn, err := grpc.NewClient("passthrough:///"+lis.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()), btclient.ReportUnsent())
 		if err != nil {
 			t.Fatal(err)
 		}

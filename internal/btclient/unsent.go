@@ -19,10 +19,10 @@ func (e *UnsentError) Error() string { return e.Err.Error() }
 // Unwrap returns the error inside, which has the status.
 func (e *UnsentError) Unwrap() error { return e.Err }
 
-// TellUnsent makes a connection report calls that were never sent, for lack of a
+// ReportUnsent makes a connection report calls that were never sent, for lack of a
 // connection, by an [*UnsentError]. Only with this option can a client retry a call that is
 // not idempotent.
-func TellUnsent() grpc.DialOption {
+func ReportUnsent() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		var reached peer.Peer
 		err := invoke(ctx, method, req, reply, conn, append(options, grpc.Peer(&reached))...)

@@ -390,11 +390,11 @@ type Report struct {
 	// FailOn is the lowest level whose findings are differences.
 	FailOn lint.Level `json:"-"`
 
-	most   int
-	listed map[failureGroup]int // number of Failures in each group
-	stage  stage
-	failed failedItems
-	untold int64 // unlisted differences that follow from them
+	most     int
+	listed   map[failureGroup]int // number of Failures in each group
+	stage    stage
+	failed   failedItems
+	unlisted int64 // unlisted differences that follow from them
 }
 
 // failureGroup is a group of failures of which at least one is listed.
@@ -430,7 +430,7 @@ func (r *Report) Lists(kind Kind) bool {
 
 // AllDifferences returns the number of differences, including unlisted ones that follow
 // from failed items.
-func (r *Report) AllDifferences() int64 { return r.Differences + r.untold }
+func (r *Report) AllDifferences() int64 { return r.Differences + r.unlisted }
 
 // Equal reports whether nothing differed.
 func (r *Report) Equal() bool { return r.Differences == 0 }
@@ -499,7 +499,7 @@ func (r *Report) BeginPattern(id string) { r.stage = stage{"pattern " + id, noCh
 // Fail records a failure of the current stage.
 func (r *Report) Fail(f Failure) {
 	if r.failed.explain(f) {
-		r.untold++
+		r.unlisted++
 		return
 	}
 	f.Fixture, f.Check, f.check = r.Fixture, r.stage.name, r.stage.check
@@ -547,7 +547,7 @@ func (f Failure) Grouped(by string) Failure {
 
 // FailAs records the failures of found as failures of one kind.
 func (r *Report) FailAs(kind Kind, found *Report) {
-	r.untold += found.untold
+	r.unlisted += found.unlisted
 	for _, f := range found.Failures {
 		f = f.Grouped(string(f.Kind) + " " + f.by)
 		f.Detail, f.Kind = strings.TrimSuffix(string(f.Kind)+": "+f.Detail, ": "), kind
@@ -558,7 +558,7 @@ func (r *Report) FailAs(kind Kind, found *Report) {
 
 // Check runs one check and records the number of its differences.
 func (r *Report) Check(name, table string, run func() (detail string, err error)) error {
-	before, untold := r.Differences, r.untold
+	before, unlisted := r.Differences, r.unlisted
 	r.stage = stage{name, len(r.Checks)}
 	detail, err := run()
 	if err != nil {
@@ -568,7 +568,7 @@ func (r *Report) Check(name, table string, run func() (detail string, err error)
 	if c.Differences > 0 {
 		c.State = CheckFailed
 	}
-	if n := r.untold - untold; n > 0 {
+	if n := r.unlisted - unlisted; n > 0 {
 		c.Detail += fmt.Sprintf("; not listing %s that may follow from failed items", phrase.Counted(n, "difference"))
 	}
 	r.Checks = append(r.Checks, c)

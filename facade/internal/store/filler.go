@@ -149,8 +149,8 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 	if x == l.due {
 		phase = "filling " + x.x.Name()
 	}
-	told := fl.telling(l.name, phase)
-	defer told.End(&err)
+	progress := fl.reporter(l.name, phase)
+	defer progress.End(&err)
 	var unread Unread
 	var batch []fillEntry
 	size := 0 // of the cells
@@ -165,7 +165,7 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 			continue
 		}
 		for _, item := range items {
-			told.Item()
+			progress.Item()
 			st := l.slotIn(row.Key, item).bookkeeping(row)
 			placed, ok, err := x.place(item, st.order())
 			if err != nil {

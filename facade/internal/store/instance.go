@@ -137,9 +137,9 @@ func (in *instance) newUUID() string {
 	return uuid.Must(uuid.NewRandomFromReader(bytes.NewReader(b[:]))).String()
 }
 
-// telling starts progress reports; the caller calls End.
-func (in *instance) telling(table, phase string) *Teller {
-	return TellProgress(table, phase, in.o.Progress)
+// reporter returns a reporter of work on a table. The caller calls End.
+func (in *instance) reporter(table, phase string) *Reporter {
+	return NewReporter(table, phase, in.o.Progress)
 }
 
 // Abreast calls do with the numbers below n: concurrently if calls to Bigtable are, else in

@@ -92,8 +92,8 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 	if err != nil {
 		return unread(err)
 	}
-	told := ts.telling(name, comparePhase)
-	defer told.End(&err)
+	progress := ts.reporter(name, comparePhase)
+	defer progress.End(&err)
 	for row, err := range ts.bt.Read(ctx, btclient.Read{Table: table, Spans: was.PlanScan().Spans}) {
 		if status.Code(err) == codes.NotFound {
 			return nil // the table was deleted in the meantime
@@ -110,7 +110,7 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 				return fmt.Errorf("%w: table %s in Bigtable table %s (%s); of item %s, %s: serve it by that mapping, or load it again by this one",
 					ErrOtherMapping, name, table, strings.Join(changes, "; "), attr.AppendItemJSON(nil, was.Key().KeyOf(item)), what)
 			}
-			told.Item()
+			progress.Item()
 		}
 	}
 	return nil

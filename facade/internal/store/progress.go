@@ -1,46 +1,45 @@
 package store
 
-// Progress is the state of work over all items of a table.
+// Progress is the progress of work on all items of a table.
 type Progress struct {
 	Table string // DynamoDB table
 	Phase string // "filling index GSI1", "filling due times", "comparing with the mapping"
-	Items int64  // examined so far
+	Items int64  // read so far
 	Done  bool   // the work has ended
 	Err   error  // why it ended early
 }
 
-// progressEvery is the number of items between two reports.
+// progressEvery is the number of items between reports.
 const progressEvery = 1000
 
-// Teller reports work on a table.
-type Teller struct {
+// Reporter reports the progress of work on a table.
+type Reporter struct {
 	Progress
-	tell func(Progress)
+	report func(Progress)
 }
 
-// TellProgress starts to report work on a table to tell, which may be nil. The caller calls
-// End.
-func TellProgress(table, phase string, tell func(Progress)) *Teller {
-	t := &Teller{Progress{Table: table, Phase: phase}, tell}
-	t.say()
-	return t
+// NewReporter reports the start of work on a table. report may be nil. The caller calls End.
+func NewReporter(table, phase string, report func(Progress)) *Reporter {
+	r := &Reporter{Progress{Table: table, Phase: phase}, report}
+	r.send()
+	return r
 }
 
-func (t *Teller) say() {
-	if t.tell != nil {
-		t.tell(t.Progress)
+func (r *Reporter) send() {
+	if r.report != nil {
+		r.report(r.Progress)
 	}
 }
 
 // Item counts an item.
-func (t *Teller) Item() {
-	if t.Items++; t.Items%progressEvery == 0 {
-		t.say()
+func (r *Reporter) Item() {
+	if r.Items++; r.Items%progressEvery == 0 {
+		r.send()
 	}
 }
 
 // End reports the end of the work. Callers defer it, with the address of their error.
-func (t *Teller) End(err *error) {
-	t.Done, t.Err = true, *err
-	t.say()
+func (r *Reporter) End(err *error) {
+	r.Done, r.Err = true, *err
+	r.send()
 }

@@ -176,7 +176,7 @@ func written(rows int) []*btpb.MutateRowsResponse_Entry { return allWritten[:row
 // noRoom is the answer for a row that a node refuses while it has work for the time held.
 func (s *service) noRoom(held time.Duration) *spb.Status {
 	st := status.New(codes.ResourceExhausted, "the node has no room")
-	if s.p.Tells {
+	if s.p.RetryInfo {
 		if told, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(held)}); err == nil {
 			st = told
 		}

@@ -32,9 +32,9 @@ type Plan struct {
 	Lost     int64         // one write in Lost loses its answer; 0: none
 	Scale    int64         // one row in Scale is written; 0: 1
 
-	Room  time.Duration // of work that a node queues before it refuses writes; 0: unlimited
-	Tells bool          // a refusal says when to retry (RetryInfo)
-	Asks  time.Duration // of work that a node queues before it asks for less (RateLimitInfo); 0: never
+	Room      time.Duration // of work that a node queues before it refuses writes; 0: unlimited
+	RetryInfo bool          // a refusal has a RetryInfo
+	Asks      time.Duration // of work that a node queues before it asks for less (RateLimitInfo); 0: never
 }
 
 func (p Plan) scale() int64 { return max(1, p.Scale) }

@@ -68,8 +68,8 @@ var documented = []struct {
 	{"16 parts, 3 nodes", func(p *Plan) { few(p) }},
 	{"the same, into an existing table", func(p *Plan) { few(p); p.There = true }},
 	{"16 parts, 3 nodes, refused beyond 0.25 s of work", func(p *Plan) { few(p); p.Room = room }},
-	{"the same, with a RetryInfo", func(p *Plan) { few(p); p.Room, p.Tells = room, true }},
-	{"64 parts, 3 nodes, refused with a RetryInfo", func(p *Plan) { few(p); p.Parts, p.Room, p.Tells = 64, room, true }},
+	{"the same, with a RetryInfo", func(p *Plan) { few(p); p.Room, p.RetryInfo = room, true }},
+	{"64 parts, 3 nodes, refused with a RetryInfo", func(p *Plan) { few(p); p.Parts, p.Room, p.RetryInfo = 64, room, true }},
 	{"16 parts, 3 nodes, asked for less beyond 0.125 s", func(p *Plan) { few(p); p.Asks = room / 2 }},
 }
 
@@ -158,7 +158,7 @@ func TestRun_Scale(t *testing.T) {
 		change func(*Plan)
 	}{
 		{"30 nodes", func(*Plan) {}},
-		{"3 nodes", func(p *Plan) { few(p); p.Room, p.Tells = room, true }},
+		{"3 nodes", func(p *Plan) { few(p); p.Room, p.RetryInfo = room, true }},
 	} {
 		var first time.Duration
 		for _, scale := range scales {
@@ -202,7 +202,7 @@ func TestRun_Bounds(t *testing.T) {
 		{"wire", func(p *Plan) { p.Wire = time.Second }, 23.6, 30},
 		{"each write in two lost", func(p *Plan) { p.Lost = 2 }, 6.66, 13.4},
 		{"little room", func(p *Plan) { p.Room = 10 * time.Millisecond }, 3.33, 11.7}, // whose waits are longer than the queue
-		{"little room, told", func(p *Plan) { p.Room, p.Tells = 10*time.Millisecond, true }, 3.33, 6.7},
+		{"little room, told", func(p *Plan) { p.Room, p.RetryInfo = 10*time.Millisecond, true }, 3.33, 6.7},
 		{"asked for less", func(p *Plan) { p.Asks = 10 * time.Millisecond }, 3.33, 5},
 	} {
 		p := small
@@ -220,7 +220,7 @@ func TestRun_Same(t *testing.T) {
 	t.Parallel()
 	p := small
 	p.Rows, p.RowBytes, p.Tablets, p.There, p.Wire, p.Lost = 50_000, 200_000, 1, true, time.Millisecond, 100
-	p.Room, p.Tells, p.Asks, p.Pace = time.Millisecond, true, time.Millisecond/2, 4000
+	p.Room, p.RetryInfo, p.Asks, p.Pace = time.Millisecond, true, time.Millisecond/2, 4000
 	first, err := outcome(t, p)
 	if err != nil || first.Refused == 0 || first.Away == 0 || first.Lost == 0 || first.Asked == 0 || first.Tablets < 3 || first.Written != p.Rows {
 		t.Errorf("%v, %+v: not all that can be", err, first)
