@@ -27,8 +27,8 @@ const nullItems = `{"Item":{"id":{"S":"1"},"s":{"NULL":true},"m":{"M":{"k":{"NUL
 {"Item":{"id":{"S":"3"},"s":{"NULL":true},"m":{"NULL":true}}}
 `
 
-// NULLs that codec omit leaves out are no difference where the mapping accepts
-// that: both doors have the items without them, and the report counts them.
+// NULLs dropped by codec omit are not differences if the mapping accepts that: both endpoints
+// have the items without them, and the report counts them.
 func TestVerify_AcceptedNulls(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{
@@ -63,7 +63,7 @@ func TestVerify_AcceptedNulls(t *testing.T) {
 	}
 }
 
-// Damage to items whose NULLs are left out is found.
+// Damage to items with dropped NULLs is found.
 func TestCompare_AcceptedNullsAndDamage(t *testing.T) {
 	t.Parallel()
 	testMutations(t, fstest.MapFS{
@@ -96,7 +96,7 @@ func TestVerify_NullsNotAccepted(t *testing.T) {
 	WantDamage(t, err, source.MappingRefused, `attribute "s": `+want)
 }
 
-// Copies of the highest version lose what it loses.
+// Copies of the highest version have the same losses.
 func TestVerify_AcceptedLossesOfCopies(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{

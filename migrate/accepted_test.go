@@ -31,8 +31,8 @@ const lossyItems = `{"Item":{"id":{"S":"1"},"s":{"N":"5"},"m":{"M":{}},"f":{"N":
 {"Item":{"id":{"S":"3"},"s":{"BOOL":true}}}
 `
 
-// Entries of an index by a number that its table rounds are found again by the next
-// write of the item: none stays behind.
+// If the table rounds a number, the next write of an item still finds its index entries by it:
+// none is left.
 func TestAcceptedLoss_IndexKey(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(lossyMapping, "schema: {s: S,", "gsis: [{name: ByPlot, hash: {name: s, type: S}, range: {name: f, type: N}, projection: ALL, as: table}], schema: {s: S,", 1)
@@ -85,7 +85,7 @@ var lossyFixture = fstest.MapFS{
 	"source/items.jsonl": {Data: []byte(lossyItems)},
 }
 
-// What a mapping accepts to lose is no difference: it is counted in the report.
+// An accepted loss is not a difference, and is counted in the report.
 func TestVerify_AcceptedLosses(t *testing.T) {
 	t.Parallel()
 	r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(lossyFixture), VerifyOptions{})
@@ -112,8 +112,8 @@ func TestVerify_AcceptedLosses(t *testing.T) {
 	}
 }
 
-// An acceptance that no item needs is warned of, with its place; one without which
-// the mapping would not compile, or that an item needs, is not.
+// An unneeded acceptance causes a warning with its place; one that the mapping or an item needs
+// does not.
 func TestVerify_UnmetAcceptances(t *testing.T) {
 	t.Parallel()
 	wantEqualWarnings := func(files fstest.MapFS, want ...string) {
@@ -139,7 +139,7 @@ func TestVerify_UnmetAcceptances(t *testing.T) {
 	)
 }
 
-// Damage to what was lost in part is damage all the same.
+// Damage to a value that already lost something is still found.
 func TestCompare_AcceptedLossesAndDamage(t *testing.T) {
 	t.Parallel()
 	testMutations(t, lossyFixture, Common{}, allMutants)

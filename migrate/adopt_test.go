@@ -10,9 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// An input that says the name of its table, and another than the mapping does, may
-// be the wrong one: every run that takes both says so, and of a name that was made
-// of the file's nothing.
+// An input that names another table than the mapping may be the wrong one: every run with both
+// warns. A name derived from the file's is ignored.
 func TestAdopt_OtherTable(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: migration/v1

@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// mailMapping has an index, and times of cells that the file decides.
+// mailMapping has an index, and no time of cells of its own.
 const mailMapping = `apiVersion: migration/v1
 source: {table: Users, key: {hash: {name: id, type: S}}, schema: {mail: S, x: S}, gsis: [{name: byMail, hash: mail, projection: ALL, as: table}]}
 target: {table: users, families: {a: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
@@ -29,9 +29,9 @@ func usersOf(t *testing.T, lines ...string) *source.Source {
 	return open(t, strings.Join(lines, "\n"))
 }
 
-// Loading again after a DynamoDB endpoint has written would bring back what it deleted: it
-// is refused, for a source without a time and for a full export, and with KeepWrites the
-// written items stay as they are.
+// Loading again after writes of a DynamoDB endpoint would bring back items that it deleted. So
+// it is refused, for a source without a time and for a full export; with KeepWrites the written
+// items stay unchanged.
 func TestLoad_AgainAfterWrites(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -87,8 +87,8 @@ func answer(t *testing.T, s *facade.Server, operation, body string) string {
 	return string(got)
 }
 
-// Two sources without a time have the same time of cells: the second is another one by its
-// items, and refused as a later export is.
+// Two sources without a time have the same cell times: a second source with other items is
+// refused like a later export.
 func TestLoad_AnotherUndatedSource(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -120,8 +120,8 @@ func TestLoad_AnotherUndatedSource(t *testing.T) {
 	WantDamage(t, load(one, false), source.TargetNewer, "Bigtable table users was loaded from other items")
 }
 
-// Of two loads that look at a new table at one moment, one is refused before it has written
-// a row, whether the other one is under way or has ended when the first begins.
+// If two loads check a new table at the same time, one is refused before it writes a row,
+// whether the other one is running or has ended by then.
 func TestLoad_TwoAtOnce(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
@@ -130,7 +130,7 @@ func TestLoad_TwoAtOnce(t *testing.T) {
 		"two exports": {func() *source.Source { return exports(t, true, before) }, func() *source.Source { return exports(t, true, before, after) }},
 		"two files":   {func() *source.Source { return undated(t, before) }, func() *source.Source { return undated(t, after) }},
 	} {
-		for at := 1; at <= 6; at++ { // the write at which the second load is cut off; there are five
+		for at := 1; at <= 6; at++ { // the write at which the second load is interrupted; there are five
 			t.Run(fmt.Sprint(name, " ", at), func(t *testing.T) {
 				t.Parallel()
 				server := newBigtableServer(t)
@@ -142,7 +142,7 @@ func TestLoad_TwoAtOnce(t *testing.T) {
 					return nil
 				}}
 				var after string
-				// It runs when the first load has looked, and writes nothing yet.
+				// It runs when the first load has checked the table, and not yet written.
 				conn := beforeCheck{server, sync.OnceFunc(func() {
 					if _, err := Load(t.Context(), second, sources[1](), o); err != nil && !errors.Is(err, cutOff) {
 						t.Error(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// profileless is a connection on which no call on rows has an app profile that is there.
+// profileless is a connection whose row calls fail for lack of their app profile.
 type profileless struct{ grpc.ClientConnInterface }
 
 func (profileless) NewStream(ctx context.Context, _ *grpc.StreamDesc, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -34,8 +34,8 @@ func (noProfile) RecvMsg(any) error {
 	return status.Error(codes.NotFound, "App profile not found: projects/tabletop/instances/tabletop/appProfiles/pace")
 }
 
-// TestVerify_AppProfile: that an app profile is not there is the error of a verification,
-// and not a difference: the table is.
+// TestVerify_AppProfile: a missing app profile is an error of a verification, not a difference,
+// since the table exists.
 func TestVerify_AppProfile(t *testing.T) {
 	t.Parallel()
 	env := testkit.Start(t)

@@ -16,11 +16,11 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// benchItems is the length of the table that is migrated.
+// benchItems is the length of the migrated table.
 const benchItems = 5000
 
-// BenchmarkVerify infers, loads, reads back and lints a table, whose source
-// is held in memory (small) or is decoded again in each pass (large).
+// BenchmarkVerify infers, loads, reads back and lints a table. Its source is held in memory
+// (small), or decoded in each pass (large).
 func BenchmarkVerify(b *testing.B) {
 	var lines bytes.Buffer
 	if err := synthetic.WriteLines(&lines, 1, benchItems); err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// readers are the verbs that read stored rows, each of items that are loaded.
+// readers are the verbs that read stored rows of loaded items.
 var readers = map[string]func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error{
 	"load": func(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, m *mapping.Mapping) error {
 		t.Helper()
@@ -69,7 +69,7 @@ func equal(r *report.Report, err error) error {
 	return err
 }
 
-// brokenItems are the items of the tests of reads that break.
+// brokenItems is the number of items in tests of broken reads.
 const brokenItems = 400
 
 // startLoaded starts a Bigtable that holds the items of a source, by a mapping.
@@ -94,7 +94,7 @@ func startLoaded(t *testing.T) (*testkit.Env, *source.Source, *mapping.Mapping) 
 	return env, src, in.Mapping
 }
 
-// A read that breaks goes on, under every verb that reads rows.
+// A broken read continues, in every verb that reads rows.
 func TestDeadlines_BrokenReads(t *testing.T) {
 	t.Parallel()
 	unavailable := status.Error(codes.Unavailable, "the connection broke")
@@ -114,7 +114,7 @@ func TestDeadlines_BrokenReads(t *testing.T) {
 	}
 }
 
-// A connection that is cut in the middle of a read is made anew, and the read goes on.
+// A connection that is cut during a read is opened again, and the read continues.
 func TestDeadlines_BrokenConnection(t *testing.T) {
 	t.Parallel()
 	for name, run := range readers {
@@ -134,8 +134,8 @@ func TestDeadlines_BrokenConnection(t *testing.T) {
 	}
 }
 
-// cutOnce forwards connections to a server, and cuts one of them, the first from
-// which so many bytes have come.
+// cutOnce forwards connections to a server, and cuts the first one that has received the given
+// number of bytes.
 func cutOnce(t *testing.T, server string, after int64) (addr string, cuts *atomic.Int64) {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -178,8 +178,7 @@ func cutOnce(t *testing.T, server string, after int64) (addr string, cuts *atomi
 	return lis.Addr().String(), cuts
 }
 
-// A server that takes connections and never answers ends the work with an error that
-// names it.
+// A server that accepts connections but never answers causes an error that names it.
 func TestDeadlines_Deadline(t *testing.T) {
 	t.Parallel()
 	_, src, m := startLoaded(t)

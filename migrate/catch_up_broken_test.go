@@ -33,7 +33,7 @@ func (c cellAt) String() string {
 	return fmt.Sprintf("cell %s:%q of row %q of table %s at %d = %q", c.family, c.qualifier, c.row, c.table, c.micros, c.value)
 }
 
-// cellsThere are the cells of all tables of items and indexes.
+// cellsThere returns the cells of all tables of items and indexes.
 func cellsThere(t *testing.T, conn grpc.ClientConnInterface) map[cellAt]bool {
 	t.Helper()
 	there := map[cellAt]bool{}
@@ -53,13 +53,13 @@ func cellsThere(t *testing.T, conn grpc.ClientConnInterface) map[cellAt]bool {
 	return there
 }
 
-// inOrder are cells in the order of their text.
+// inOrder returns cells in the order of their text.
 func inOrder(cells map[cellAt]bool) []cellAt {
 	return slices.SortedFunc(maps.Keys(cells), func(a, b cellAt) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// spoil puts what no load wrote into one or two rows: over a cell or, in rows of one item,
-// beside it, in its column or another one.
+// spoil damages one or two rows: it overwrites a cell or, in rows of one item, adds one in its
+// column or another one.
 func spoil(t *testing.T, conn grpc.ClientConnInterface, r *rand.Rand, shared bool) (spoiled []cellAt) {
 	t.Helper()
 	there := inOrder(cellsThere(t, conn))
@@ -76,9 +76,8 @@ func spoil(t *testing.T, conn grpc.ClientConnInterface, r *rand.Rand, shared boo
 	return spoiled
 }
 
-// Whatever is broken in a target hides nothing else, and nothing of it in silence: a
-// catch-up makes each change, but those of items which its report lists, and writes and
-// deletes no cell that was as it is to be.
+// Damage in a target hides nothing else, and is never silent: a catch-up makes every change,
+// except for items listed in its report. It writes and deletes no cell that is already correct.
 func TestCatchUpOverBrokenRows(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(6)
@@ -131,7 +130,7 @@ func TestCatchUpOverBrokenRows(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			told := map[[2]string]bool{} // rows of items that the report lists
+			told := map[[2]string]bool{} // rows of items in the report
 			for _, f := range load.Failures {
 				for _, state := range states {
 					text, ok := state[f.ItemKey]
@@ -186,7 +185,7 @@ func TestCatchUpOverBrokenRows(t *testing.T) {
 	})
 }
 
-// mayOwn reports whether a cell is where the item of a key has its cells, or in an index.
+// mayOwn reports whether a cell is in the place of an item, or in an index.
 func mayOwn(m *layout.Mapping, key attr.Item, c cellAt) bool {
 	at, err := m.Locate(key)
 	return err == nil && (c.table != m.TargetTable() || string(at.Row) == c.row && slices.ContainsFunc(at.Own, func(e lens.Extent) bool {
@@ -194,8 +193,8 @@ func mayOwn(m *layout.Mapping, key attr.Item, c cellAt) bool {
 	}))
 }
 
-// keepers tells of cells whether one item has them in both states: between two others
-// one may go, before the same one comes.
+// keepers returns a function that reports whether one item has a cell in both of two states:
+// between other states the cell may be removed and written again.
 func keepers(t *testing.T, states []itemsAt, m *layout.Mapping) func(cellAt) bool {
 	t.Helper()
 	var owners [2]map[cellAt]string
@@ -226,8 +225,7 @@ func keepers(t *testing.T, states []itemsAt, m *layout.Mapping) func(cellAt) boo
 	return func(c cellAt) bool { return owners[0][c] != "" && owners[0][c] == owners[1][c] }
 }
 
-// changedIn reports whether an item that changed has its place in the row of a cell, or
-// had.
+// changedIn reports whether a changed item has or had its place in the row of a cell.
 func changedIn(states []itemsAt, m *layout.Mapping, c cellAt) bool {
 	for i, state := range states {
 		for key, text := range state {
@@ -251,9 +249,9 @@ func changedIn(states []itemsAt, m *layout.Mapping, c cellAt) bool {
 	return false
 }
 
-// A former entry of an item that no mapping reads goes where its row key says that it
-// can be of no other item. Where that does not, the item stays as it was, which the
-// report lists; once the row is gone, a load makes the change.
+// A former index entry of an unreadable item is deleted if its row key can belong to no other
+// item. Otherwise the item stays unchanged and is in the report; once the row is deleted, a
+// load makes the change.
 func TestCatchUp_UnreadableEntries(t *testing.T) {
 	t.Parallel()
 	o := Common{}

@@ -23,9 +23,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// The mappings whose tables are caught up: a row for each item, with an index of the
-// default layout and one whose rows do not say whose they are; rows of many items,
-// with columns by time and one that two rules share.
+// The mappings of the caught-up tables. One has a row per item, an index of the default layout,
+// and an index whose rows do not identify their items. The other has rows of many items, with
+// columns by time and a column shared by two rules.
 const (
 	caughtUpItems = `apiVersion: migration/v1
 source:
@@ -88,8 +88,8 @@ func drawItems(r *rand.Rand, shared bool) itemsAt {
 	return items
 }
 
-// exports are a full export of the first state, and incremental ones that lead to the
-// others, with images of the states before if old is set.
+// exports returns a full export of the first state, and incremental ones to the others, with
+// old images if old is set.
 func exports(t *testing.T, old bool, states ...itemsAt) *source.Source {
 	t.Helper()
 	var full [2][]string // files
@@ -122,7 +122,7 @@ func exports(t *testing.T, old bool, states ...itemsAt) *source.Source {
 	return src
 }
 
-// allTables is the text of all tables.
+// allTables returns the text of all tables.
 func allTables(t *testing.T, conn grpc.ClientConnInterface) string {
 	t.Helper()
 	var out strings.Builder
@@ -132,7 +132,7 @@ func allTables(t *testing.T, conn grpc.ClientConnInterface) string {
 	return out.String()
 }
 
-// caughtUp are the cases of the tests below.
+// caughtUp runs the cases of the tests below.
 func caughtUp(t *testing.T, yield func(t *testing.T, o Common, shared bool)) {
 	t.Helper()
 	for name, text := range map[string]string{"items": caughtUpItems, "rows of many": caughtUpRows, "inferred": ""} {
@@ -151,10 +151,9 @@ func caughtUp(t *testing.T, yield func(t *testing.T, o Common, shared bool)) {
 	}
 }
 
-// A load of a full export with its increments, over what a load of the export alone or
-// with some of them left, leaves the same rows as over nothing: what was deleted is
-// gone, removed attributes and former entries of indexes too. It is verified, and a
-// second one finds nothing to do.
+// A load of a full export with its increments gives the same rows on an empty target as after
+// earlier loads of some of these exports: deleted items, removed attributes and former index
+// entries are deleted. It verifies, and a second load writes nothing.
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(3)
@@ -169,7 +168,7 @@ func TestCatchUp(t *testing.T) {
 			states := []itemsAt{drawItems(r, shared), drawItems(r, shared), drawItems(r, shared)}
 			old := seed%2 == 0
 			o := o
-			if len(o.Mappings) == 0 { // one for all states: else each is loaded by another
+			if len(o.Mappings) == 0 { // one for all states, otherwise each is loaded by another
 				all := itemsAt{}
 				for _, state := range states {
 					maps.Copy(all, state)
@@ -217,7 +216,7 @@ func TestCatchUp(t *testing.T) {
 	})
 }
 
-// What was there and did not change is not written anew for the sake of its time.
+// Unchanged cells are not rewritten only for their time.
 func TestCatchUp_TimesStay(t *testing.T) {
 	t.Parallel()
 	a, b := `{"PK":{"S":"a"},"SK":{"S":"x"}}`, `{"PK":{"S":"b"},"SK":{"S":"x"}}`
@@ -239,8 +238,8 @@ func TestCatchUp_TimesStay(t *testing.T) {
 	}
 }
 
-// A later full export does not tell what is gone since the one that was loaded: it is
-// refused, unless the two are to mix, of which the report warns with the times of both.
+// A later full export does not show deletions since the loaded one. It is refused unless the
+// two may mix; then the report warns with the times of both.
 func TestCatchUp_AnotherExport(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]Common{
@@ -278,8 +277,8 @@ func TestCatchUp_AnotherExport(t *testing.T) {
 	}
 }
 
-// A catch-up that is killed at any of its writes is finished by the next one, with a
-// checkpoint and without.
+// A catch-up killed at any of its writes is finished by the next one, with and without a
+// checkpoint.
 func TestCatchUpResumes(t *testing.T) {
 	t.Parallel()
 	killed := errors.New("killed")
@@ -331,9 +330,8 @@ func TestCatchUpResumes(t *testing.T) {
 	})
 }
 
-// A value becomes one of the schema's type, and another is one no more: what marked the
-// one goes with its old value, and a load that is killed between its writes leaves both
-// items as they can be read.
+// One value changes to the schema's type, and another away from it: the type mark is removed
+// with the old value, and a load killed between its writes leaves both items readable.
 func TestCatchUpResumesTypes(t *testing.T) {
 	t.Parallel()
 	const key, other = `"PK":{"S":"a"},"SK":{"S":"x"}`, `"PK":{"S":"b"},"SK":{"S":"x"}`
@@ -375,8 +373,8 @@ func TestCatchUpResumesTypes(t *testing.T) {
 	}
 }
 
-// An entry of an index goes although garbage collection has taken its item, of which
-// the old image tells.
+// An index entry is deleted although garbage collection has removed its item, by means of the
+// old image.
 func TestCatchUp_EntryWithoutItem(t *testing.T) {
 	t.Parallel()
 	const key = `{"PK":{"S":"a"},"SK":{"S":"x"}}`
@@ -403,8 +401,8 @@ func TestCatchUp_EntryWithoutItem(t *testing.T) {
 	wantEqual(t, r)
 }
 
-// What a DynamoDB door wrote since the load is newer than what increments say: the
-// load is refused, with how much there is, and nothing is written.
+// Writes of a DynamoDB endpoint since the load are newer than the increments: the load is
+// refused with their number, and nothing is written.
 func TestCatchUp_WrittenByADoor(t *testing.T) {
 	t.Parallel()
 	const item = `{"PK":{"S":"p%d"},"SK":{"S":"s0"},"G":{"S":"g"},"GS":{"S":"t"}}`
@@ -417,7 +415,7 @@ func TestCatchUp_WrittenByADoor(t *testing.T) {
 	delete(after, key(3))
 	for name, c := range map[string]struct {
 		calls [][2]string
-		want  string // "" for a load that is done
+		want  string // "" if the load succeeds
 	}{
 		"reads": {[][2]string{{"GetItem", `"Key":` + key(1)}, {"Scan", `"Limit":5`}}, ""},
 		"puts and updates": {[][2]string{
@@ -475,9 +473,9 @@ func TestCatchUp_WrittenByADoor(t *testing.T) {
 	}
 }
 
-// A source that ends before the exports of the last load is refused, and nothing is
-// written: it would undo a part of what came since. The same source, and one that goes
-// on, are not.
+// A source that ends before the exports of the last load is refused, and nothing is written,
+// since it would undo part of the later changes. The same source, and a later one, are
+// accepted.
 func TestCatchUp_OlderExport(t *testing.T) {
 	t.Parallel()
 	caughtUp(t, func(t *testing.T, o Common, shared bool) {

@@ -19,8 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// unreadChanges are two states of a table of caughtUpItems: of its items a to f, the
-// second has no a and c, other values in b and d, and e as it was; f is new.
+// unreadChanges returns two states of a table of caughtUpItems. Of the items a to f, the second
+// state lacks a and c, and has other values in b and d, the same e, and a new f.
 func unreadChanges() (before, after itemsAt) {
 	before = itemsAt{}
 	item := func(name string, n int) (string, string) {
@@ -43,8 +43,8 @@ func unreadChanges() (before, after itemsAt) {
 	return before, after
 }
 
-// itemRows is the text of the rows of some items of caughtUpItems, and of their entries in
-// indexes.
+// itemRows returns the text of the rows of some items of caughtUpItems, and of their index
+// entries.
 func itemRows(t *testing.T, conn grpc.ClientConnInterface, names string) string {
 	t.Helper()
 	var out []byte
@@ -65,10 +65,9 @@ func itemRows(t *testing.T, conn grpc.ClientConnInterface, names string) string 
 	return string(out)
 }
 
-// Rows that the mapping cannot read hide no other change: the items whose changes cannot
-// be made there stay as they were, with their entries in indexes, each a failure and,
-// where they are asked for, a dead letter. Once the rows can be read, or are gone, a
-// load makes those changes too.
+// Unreadable rows prevent no other change. The items with such rows stay unchanged, with their
+// index entries; each is a failure and, on request, a dead letter. Once the rows are readable
+// or deleted, a load makes those changes too.
 func TestCatchUp_UnreadableRows(t *testing.T) {
 	t.Parallel()
 	for _, dead := range []bool{false, true} {

@@ -9,8 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// agingFixture is a fixture of one item, of 2024-05-01, whose cells may be two
-// days old.
+// agingFixture is a fixture with one item of 2024-05-01, whose cells expire after two days.
 func agingFixture(about string) fstest.MapFS {
 	return fstest.MapFS{
 		"fixture.yaml": {Data: []byte(about)},
@@ -25,7 +24,7 @@ rules: [{name: comment, row: ["{PK}"], put: [{attr: Text, cell: "c:text"}]}]
 	}
 }
 
-// A fixture with a clock is judged by it, whatever the time is.
+// The clock of a fixture overrides the current time.
 func TestVerify_Clock(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -47,7 +46,7 @@ func TestVerify_Clock(t *testing.T) {
 			at = c.store
 		}
 		conn, o := newCollected(t, at)
-		o.Now = func() time.Time { return c.store } // the fixture knows better
+		o.Now = func() time.Time { return c.store } // the fixture overrides it
 		r, err := Verify(t.Context(), conn, OfFixture(files), o)
 		if err != nil {
 			t.Fatal(err)

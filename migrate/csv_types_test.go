@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// TestPrepare_CSVWithoutTypes makes sure that a load warns once of columns of numbers without a
-// type, with a mapping and without one.
+// TestPrepare_CSVWithoutTypes checks that a load warns once of untyped columns of numbers, with
+// and without a mapping.
 func TestPrepare_CSVWithoutTypes(t *testing.T) {
 	t.Parallel()
 	src, err := source.OpenFS(fstest.MapFS{"in.csv": {Data: []byte("id,n\na,10\nb,20\n")}}, "in.csv", source.Options{})

@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// What a dead letter costs does not grow with those before it.
+// The cost of a dead letter does not depend on earlier ones.
 func TestLoad_DeadLettersCost(t *testing.T) { //nolint:paralleltest // memory.Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
@@ -38,8 +38,8 @@ func TestLoad_DeadLettersCost(t *testing.T) { //nolint:paralleltest // memory.Al
 	})
 }
 
-// Without one change nobody knows what the table is: that is no dead letter, which
-// would stand for all of it.
+// If a change is missing, the whole table is unknown: that is not a dead letter, which would
+// stand for all of it.
 func TestLoad_BadChangeIsNoDeadLetter(t *testing.T) {
 	t.Parallel()
 	t1 := exporttest.Time.Add(time.Hour)

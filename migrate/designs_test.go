@@ -40,8 +40,8 @@ func TestDamagedExports(t *testing.T) {
 	}
 }
 
-// designRows are rows as the designs are described, by subject. Of S5 the
-// attributes that are the index keys are left out, as the description does.
+// designRows are rows as the designs describe them, by subject. Those of S5 lack the index
+// keys, as in the description.
 var designRows = map[string]string{
 	"s1-catalog": `
 hats#fedoras#brandA [68617473236665646f726173236272616e6441]
@@ -147,7 +147,7 @@ Sofia [536f666961]
 `,
 }
 
-// The rows that a load writes hold those of the designs.
+// The rows of a load include those of the designs.
 func TestDesigns_Rows(t *testing.T) {
 	t.Parallel()
 	for name, text := range designRows {
@@ -189,7 +189,7 @@ func TestDesigns_Rows(t *testing.T) {
 	}
 }
 
-// What the mapping makes of the rows are the items of the source.
+// The mapping converts the rows back to the items of the source.
 func TestDesigns_Inverse(t *testing.T) {
 	t.Parallel()
 	for _, s := range shippedSubjects(t) {
@@ -228,7 +228,7 @@ func TestDesigns_Inverse(t *testing.T) {
 	}
 }
 
-// Each of the fourteen is asked of both sides, says its cost and finds items.
+// Each of the fourteen patterns runs on both endpoints, reports its cost and finds items.
 func TestDesigns_FourteenPatterns(t *testing.T) {
 	t.Parallel()
 	s := shippedSubjects(t)[slices.IndexFunc(subjectCounts, func(s subjectCount) bool { return s.name == "s5-order-entry" })]
@@ -249,18 +249,17 @@ func TestDesigns_FourteenPatterns(t *testing.T) {
 	}
 }
 
-// question is one access pattern of a model: the items of an index, or of the
-// table, with a hash key and a beginning of the sort key.
+// question is one access pattern of a model: the items of the table or an index with a hash key
+// and a prefix of the sort key.
 type question struct {
 	id, index string
 	hash      attr.Value
 	begins    string
-	items     int // that the model shows for it; -1: it does not say
+	items     int // in the model; -1: unknown
 }
 
-// The facets of models: their items, as both doors give them. Lending names its
-// facets; those of the other two are their partitions, of the table and of the
-// index.
+// The facets of models return the same items from both endpoints. Lending names its facets; the
+// facets of the other two are the partitions of their table and index.
 func TestDesigns_Facets(t *testing.T) {
 	t.Parallel()
 	t.Run("Lending", func(t *testing.T) {
@@ -314,8 +313,8 @@ func readModel(t *testing.T, name string) map[string]any {
 	return model
 }
 
-// testQuestions asks questions of a model or, without any, for each of the
-// partitions, of which there are so many.
+// testQuestions runs questions of a model or, without any, one for each of the given number of
+// partitions.
 func testQuestions(t *testing.T, model map[string]any, questions []question, partitions int) {
 	t.Helper()
 	text, err := json.Marshal(model)
@@ -362,7 +361,7 @@ func testQuestions(t *testing.T, model map[string]any, questions []question, par
 	}
 }
 
-// partitionsOf are the partitions of the table and of its indexes.
+// partitionsOf returns the partitions of the table and of its indexes.
 func partitionsOf(m *layout.Mapping, items []attr.Item) []question {
 	var all []question
 	add := func(index, name string) {
@@ -379,8 +378,8 @@ func partitionsOf(m *layout.Mapping, items []attr.Item) []question {
 	return all
 }
 
-// pattern is the file of a question. What it expects comes from the items, and
-// the ranges of the native read from the mapping.
+// pattern returns the file of a question. Its expectation comes from the items, and the ranges
+// of the native read from the mapping.
 func (q question) pattern(t *testing.T, m *layout.Mapping, items []attr.Item) []byte {
 	t.Helper()
 	key, table, plan := m.Key(), m.TargetTable(), m.PlanQuery

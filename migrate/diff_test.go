@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Items of one key on one side are a difference that names both, whatever the other
-// side has; the first of them is compared.
+// Items with the same key on one side are a difference that names both, whatever is on the
+// other side; the first of them is compared.
 func TestDiff_Duplicates(t *testing.T) {
 	t.Parallel()
 	side := func(name, lines string) Side {
@@ -55,7 +55,7 @@ func TestDiff_Duplicates(t *testing.T) {
 	}
 }
 
-// Two rows that the mapping takes for one item are named.
+// Two rows that the mapping reads as one item are named.
 func TestDiff_DuplicateRows(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: migration/v1
@@ -82,7 +82,7 @@ target: {table: t, families: {cf1: {gc: {versions: 1}}}}
 	}
 }
 
-// A row that the mapping cannot read is a difference that names it, and hides no other.
+// An unreadable row is a difference that names it, and hides no other.
 func TestUnreadableRows_DiffOfUnreadableRows(t *testing.T) {
 	t.Parallel()
 	src, o := subject(t, "s2-video")

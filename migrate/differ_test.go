@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// Each damage is found also where the table is sorted in many runs on disk.
+// Each damage is also found if the table is sorted in many runs on disk.
 func TestCompare_SmallWindow(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Sub(shippedFiles, "subjects/s2-video")
@@ -24,8 +24,7 @@ func TestCompare_SmallWindow(t *testing.T) {
 	testMutations(t, files, Common{TempDir: t.TempDir(), knobs: table.Knobs{Window: 1}}, allMutants)
 }
 
-// The damages of the index, and of elements of a list, which no shipped fixture
-// has.
+// Damage to an index and to elements of a list, which no shipped fixture has.
 func TestCompare_MutationsOfListsAndIndexes(t *testing.T) {
 	t.Parallel()
 	const schema = `{"TableName":"Music","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],
@@ -94,8 +93,8 @@ func TestCompare_TimestampPolicies(t *testing.T) {
 	}
 }
 
-// The elements of a list are compared by order where their times are not: a
-// list in another order is another value.
+// The elements of a list are compared by order if their times are not: a reordered list is
+// another value.
 func TestCompare_TimestampPoliciesOfLists(t *testing.T) {
 	t.Parallel()
 	const first = layout.ListEpochMillis * 1000
@@ -139,8 +138,8 @@ func TestCompare_TimestampPoliciesOfLists(t *testing.T) {
 	}
 }
 
-// A failure of a list shows what the column holds and what the item gets, and
-// claims nothing of an item that is equal.
+// A failure of a list shows the contents of the column and the effect on the item, and nothing
+// about an equal item.
 func TestCompare_TextsOfLists(t *testing.T) {
 	t.Parallel()
 	const first = layout.ListEpochMillis * 1000
@@ -187,7 +186,7 @@ func TestCompare_TextsOfLists(t *testing.T) {
 	}
 }
 
-// kinds lists the kinds of a report's failures, but for those of retention.
+// kinds lists the kinds of a report's failures, except those of retention.
 func kinds(r *report.Report) string {
 	var out []string
 	for _, f := range r.Failures {
@@ -198,8 +197,7 @@ func kinds(r *report.Report) string {
 	return strings.Join(out, " ")
 }
 
-// replaced moves a cell to another time, and gives it another value unless that
-// is "".
+// replaced moves a cell to another time, and replaces its value unless that is "".
 func replaced(cells []layout.Cell, family, qualifier string, from, to int64, value string) []layout.Cell {
 	for i, c := range cells {
 		if c.Family == family && string(c.Qualifier) == qualifier && c.Timestamp == from {

@@ -22,8 +22,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// What the shipped mappings take comes back, from the lens, from rows that the
-// DynamoDB door writes and from rows that the loader writes.
+// Items that the shipped mappings accept come back: from the mapping alone, from rows of the
+// DynamoDB endpoint and from rows of the loader.
 func TestDifferential_Subjects(t *testing.T) {
 	t.Parallel()
 	n := 25 // items, and requests
@@ -75,8 +75,8 @@ func dropsZeroBytes(m *layout.Mapping, row layout.Row) ([]attr.Item, error) {
 	return items, err
 }
 
-// A broken lens is found, its counter-example is one item with one short
-// attribute, and the saved fixture finds it again, until the lens is repaired.
+// A broken inverse is found. Its counterexample is one item with one short attribute, and the
+// saved fixture fails until the inverse is repaired.
 func TestDifferential_BrokenLens(t *testing.T) {
 	t.Parallel()
 	subjects := shippedSubjects(t)
@@ -119,8 +119,8 @@ func TestDifferential_BrokenLens(t *testing.T) {
 	}
 }
 
-// Mappings that accept losses are attacked like others: what comes back must be
-// what they say comes back, and of requests too.
+// Mappings that accept losses pass the same checks, with items and requests: the items must
+// come back with exactly those losses.
 func TestDifferential_AcceptedLosses(t *testing.T) {
 	t.Parallel()
 	n := 40 // items, and requests
@@ -161,7 +161,7 @@ rules: [{name: version, when: {version: "v{n:ver}"}, row: ["{id}"], put: [{attr:
 	}
 }
 
-// A fault is one beside accepted losses too.
+// Accepted losses do not hide a fault.
 func TestDifferential_LossyAndBroken(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"mapping.yaml": {Data: []byte(lossyMapping)}, "source/items.jsonl": {Data: []byte(lossyItems)}}
@@ -174,8 +174,7 @@ func TestDifferential_LossyAndBroken(t *testing.T) {
 	}
 }
 
-// The layout of another tool loses what it loses by design: verification counts
-// it, and no more.
+// The layout of another tool has losses by design: verification counts them, and nothing else.
 func TestVerify_Compat(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"mapping.yaml": {Data: []byte(`apiVersion: migration/v1
@@ -204,7 +203,7 @@ target: {table: users, families: {cf1: {}}}
 	}
 }
 
-// forgetful is a Bigtable that does not take columns away.
+// forgetful is a Bigtable that does not delete columns.
 type forgetful struct{ grpc.ClientConnInterface }
 
 func (c forgetful) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
@@ -224,9 +223,9 @@ func (c forgetful) Invoke(ctx context.Context, method string, args, reply any, o
 	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
 }
 
-// A door whose writes leave something behind is found by the requests alone;
-// what is left of them is one item and one request, which is saved, fails again,
-// and passes once the door is repaired.
+// An endpoint whose writes leave something behind is found by the requests alone. The failing
+// case shrinks to one item and one request, is saved, fails again, and passes once the endpoint
+// is repaired.
 func TestDifferential_BrokenDoor(t *testing.T) {
 	t.Parallel()
 	subjects := shippedSubjects(t)
@@ -261,7 +260,7 @@ func TestDifferential_BrokenDoor(t *testing.T) {
 	}
 }
 
-// Items that are drawn lie at the time of the source, as its own items do.
+// Drawn items have the time of the source, as its own items do.
 func TestDifferential_ExportTime(t *testing.T) {
 	t.Parallel()
 	src := open(t, `{"id":{"S":"a"},"n":{"N":"1"}}`+"\n"+`{"id":{"S":"b"},"s":{"SS":["x","y"]}}`)

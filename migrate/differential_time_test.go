@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// What time takes.
+// The effects of time.
 const (
 	expiringMapping = `apiVersion: migration/v1
 source: {table: Sessions, key: {hash: {name: id, type: S}}, schema: {until: N, note: S}, ttl: {attribute: until, mode: attribute}, gsis: [{name: ByNote, hash: {name: note, type: S}, projection: ALL, as: table}]}
@@ -42,8 +42,8 @@ func timedFixture(mapping string) fstest.MapFS {
 	return fstest.MapFS{"mapping.yaml": {Data: []byte(mapping)}, "source/items.jsonl": {Data: []byte(item)}}
 }
 
-// Items that expire, and versions that garbage collection takes, are gone through
-// the door and in the rows at the same instant, and nothing else is.
+// Expired items, and garbage-collected versions, disappear from the endpoint and the rows at
+// the same time, and nothing else does.
 func TestDifferential_TimePasses(t *testing.T) {
 	t.Parallel()
 	n := 60 // items, and requests
@@ -67,7 +67,7 @@ func TestDifferential_TimePasses(t *testing.T) {
 	}
 }
 
-// So they are by the shipped mappings.
+// The same for the shipped mappings.
 func TestDifferential_TimePassesOfSubjects(t *testing.T) {
 	t.Parallel()
 	n := 15 // requests
@@ -93,8 +93,8 @@ func TestDifferential_TimePassesOfSubjects(t *testing.T) {
 	}
 }
 
-// What stays although its time has come, and what goes before it, is found; what is
-// left of the requests is little more than a tick, and saved.
+// Items that survive their expiry, or are deleted early, are found. The failing case shrinks to
+// little more than a tick, and is saved.
 func TestDifferential_TimeStandsStill(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -113,7 +113,7 @@ func TestDifferential_TimeStandsStill(t *testing.T) {
 				}
 				resp, err := stream.Recv()
 				if err != nil || len(resp.GetChunks()) == 0 {
-					return runGC(ctx) // there is no such table, or row
+					return runGC(ctx) // the table or row does not exist
 				}
 				_, err = client.MutateRow(ctx, &btpb.MutateRowRequest{TableName: table, RowKey: resp.GetChunks()[0].GetRowKey(), Mutations: []*btpb.Mutation{deleteRow()}})
 				return err

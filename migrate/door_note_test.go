@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// plainMapping has no index: of an item that a door deletes nothing is left.
+// plainMapping has no index: a deletion by an endpoint leaves no trace of the item.
 const plainMapping = `apiVersion: migration/v1
 source: {table: Tee, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {n: N}}
 target: {table: t, joiner: oc, families: {a: {gc: {versions: 1}}, _t: {gc: {versions: 1}}}}
@@ -35,8 +35,7 @@ func plainStates() (before, after itemsAt) {
 	return itemsAt{a: item(a, "1"), b: item(b, "1")}, itemsAt{a: item(a, "2"), b: item(b, "1")}
 }
 
-// checkWrites keeps the conditional writes that go through it, and fails those that it
-// is to.
+// checkWrites records the conditional writes that pass through it, and fails selected ones.
 type checkWrites struct {
 	grpc.ClientConnInterface
 	tables []string
@@ -56,7 +55,7 @@ func (c *checkWrites) Invoke(ctx context.Context, method string, req, resp any, 
 	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
-// doorOver opens a door by plainMapping, whose clock is the given one.
+// doorOver opens an endpoint by plainMapping, with the given clock.
 func doorOver(t *testing.T, conn grpc.ClientConnInterface, now *time.Time) *facade.Server {
 	t.Helper()
 	s, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}, Now: func() time.Time { return *now }})
@@ -78,9 +77,9 @@ func callDoor(t *testing.T, s *facade.Server, operation, body string) {
 	}
 }
 
-// A delete by a door leaves nothing in its table, and is known of all the same: the
-// catch-up that would bring the item back is refused, however long after. The note is
-// there before the first write is, and is written once by a process.
+// A deletion by an endpoint leaves nothing in its table, but is recorded: the catch-up that
+// would bring the item back is refused, however much later. The note precedes the first write,
+// and each process writes it once.
 func TestCatchUp_DeletedByADoor(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
@@ -101,7 +100,7 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, loadedFirst := range []bool{true, false} { // a load can come while a door is there
+			for _, loadedFirst := range []bool{true, false} { // a load may come while an endpoint is open
 				now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 				conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
 				var door *facade.Server
@@ -141,14 +140,14 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 				if now := allTables(t, conn); now != there {
 					t.Errorf("the tables hold\n%s\nwant\n%s", now, there)
 				}
-				// The full export alone brings it back, which is told, and the note stays.
+				// The full export alone brings it back, with a warning, and the note stays.
 				warnings, err := load(conn, before)
 				if err != nil || !strings.Contains(strings.Join(warnings, "\n"), "a DynamoDB endpoint has written since the last load") {
 					t.Errorf("a load of the full export: warnings %q, error %v", warnings, err)
 				}
 				_, err = load(conn, before, after)
 				WantDamage(t, err, source.TargetWritten, refused)
-				// What is noted goes with the table.
+				// Notes are deleted with the table.
 				if err := table.NewBigtable(conn, table.Options{}).DropTable(t.Context(), "t"); err != nil {
 					t.Fatal(err)
 				}
@@ -162,7 +161,7 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 	}
 }
 
-// A write is not acknowledged, nor done, where it cannot be noted.
+// A write whose note fails is neither acknowledged nor made.
 func TestCatchUp_NoteBeforeWrite(t *testing.T) {
 	t.Parallel()
 	before, _ := plainStates()
@@ -192,8 +191,8 @@ func TestCatchUp_NoteBeforeWrite(t *testing.T) {
 	}
 }
 
-// A table that no load wrote costs nothing: neither one of a mapping nor another. After
-// a second, once, it is looked whether a load came.
+// A table that no load wrote costs nothing, with or without a mapping. After a second, the
+// endpoint checks once for a load.
 func TestCatchUp_NoNoteWithoutALoad(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
@@ -227,8 +226,8 @@ func TestCatchUp_NoNoteWithoutALoad(t *testing.T) {
 	}
 }
 
-// A catch-up that is killed at any of its writes is known to have begun: an export that
-// is older than it is refused, and one as old, or newer, finishes it.
+// A catch-up killed at any of its writes has recorded its start: an older export is refused,
+// and one as old, or newer, finishes it.
 func TestCatchUp_KilledCatchUp(t *testing.T) {
 	t.Parallel()
 	killed := errors.New("killed")

@@ -17,15 +17,15 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// itemOfA is whether the table holds item a of plainStates.
+// itemOfA reports whether the table holds item a of plainStates.
 func itemOfA(t *testing.T, conn grpc.ClientConnInterface) bool {
 	t.Helper()
 	return strings.Contains("\n"+tableText(t, conn, "t"), "\n"+`a\x00\x01x`)
 }
 
-// A door that looked for a load a moment before there was one notes all the same that it
-// deletes an item of it: the load waits, behind its own note, for as long as a door goes
-// without looking. It does not where nobody can have looked, or has no clock to wait by.
+// An endpoint that checked for a load just before one came still notes the deletion of one of
+// its items: the load waits, after its own note, for the endpoint's interval of checks. It does
+// not wait if no endpoint can have checked, or it has no clock.
 func TestCatchUp_LookedBeforeTheLoad(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
@@ -40,7 +40,7 @@ func TestCatchUp_LookedBeforeTheLoad(t *testing.T) {
 			server := newBigtableServer(t)
 			now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 			door := doorOver(t, server, &now)
-			callDoor(t, door, "DeleteItem", deleteOfA) // it has looked: there is no load
+			callDoor(t, door, "DeleteItem", deleteOfA) // it has checked: there is no load
 			var waited time.Duration
 			o := o
 			o.Sleep = func(_ context.Context, d time.Duration) error {
@@ -89,7 +89,7 @@ func TestCatchUp_LookedBeforeTheLoad(t *testing.T) {
 	})
 }
 
-// A write that a door began before it could know of a load, and that is done after it, is
+// A write that an endpoint began before it could know of a load, and that ends after it, is
 // noted before it is acknowledged.
 func TestCatchUp_DoneAfterTheLoad(t *testing.T) {
 	t.Parallel()
@@ -106,7 +106,7 @@ func TestCatchUp_DoneAfterTheLoad(t *testing.T) {
 			door := doorOver(t, conn, &now)
 			callDoor(t, door, "PutItem", `{"TableName":"Tee","Item":{"PK":{"S":"a"},"SK":{"S":"x"},"n":{"N":"0"}}}`)
 			on := 0
-			conn.fail = func(table string) error { // the last write to the item is on its way
+			conn.fail = func(table string) error { // the last write to the item is pending
 				if table != "t" {
 					return nil
 				}
@@ -128,7 +128,7 @@ func TestCatchUp_DoneAfterTheLoad(t *testing.T) {
 	}
 }
 
-// A door that opens while a load makes its table has looked before it: it looks again
+// An endpoint that opens while a load creates its table has checked earlier: it checks again
 // before its first write.
 func TestCatchUp_OpenedWithinTheLoad(t *testing.T) {
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// A source is loaded through an inferred mapping and read back through both
-// doors. Any Bigtable will do; here it is one in memory.
+// A source is loaded through an inferred mapping and read back through both endpoints. Any
+// Bigtable works; here it is one in memory.
 func ExampleVerify() {
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
@@ -54,8 +54,8 @@ func ExampleVerify() {
 	// 2 items, 2 rows, 0 differences
 }
 
-// A shipped fixture whose row keys begin with a time is judged by the rules of the design
-// guides. Nothing is written.
+// A shipped fixture whose row keys begin with a time is linted against the design guides.
+// Nothing is written.
 func ExampleLint() {
 	fixture, err := fs.Sub(fixtures.Folder(), "s6-anti-leading-time")
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFailureReference checks that docs/access.md explains every kind of failure, and
-// no other.
+// TestFailureReference checks that docs/access.md explains exactly the kinds of failure.
 func TestFailureReference(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("report/report.go")

@@ -23,8 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// setRule makes a rule that of a family which is there; a nil one takes the
-// family away.
+// setRule sets the rule of an existing family; nil deletes the family.
 func setRule(t *testing.T, conn grpc.ClientConnInterface, table, family string, rule *btapb.GcRule) {
 	t.Helper()
 	mod := &btapb.ModifyColumnFamiliesRequest_Modification{Id: family, Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Update{Update: &btapb.ColumnFamily{GcRule: rule}}}
@@ -39,9 +38,8 @@ func setRule(t *testing.T, conn grpc.ClientConnInterface, table, family string, 
 	}
 }
 
-// Another loader may make families whose garbage collection takes what the mapping
-// keeps: the families differ, which is one failure a family, and the check of retention counts the
-// cells that would go.
+// Another loader may create families whose garbage collection removes cells that the mapping
+// keeps. Each such family is one failure, and the check of retention counts the cells.
 func TestCompare_Families(t *testing.T) {
 	t.Parallel()
 	versions := func(n int) *btapb.GcRule { return btclient.GCRule(layout.GC{Versions: n}) }
@@ -51,7 +49,7 @@ func TestCompare_Families(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		rule *btapb.GcRule
-		got  string // "" for no difference
+		got  string // "" if it does not differ
 		text string // of the report
 	}{
 		{"same", versions(4), "", ""},
@@ -94,8 +92,7 @@ func TestCompare_Families(t *testing.T) {
 	}
 }
 
-// The families of index tables are compared too; one that is not there differs,
-// one more does not.
+// The families of index tables are compared too; a missing one differs, an extra one does not.
 func TestCompare_IndexFamilies(t *testing.T) {
 	t.Parallel()
 	src, o := subject(t, "s5-order-entry")
@@ -132,8 +129,8 @@ func TestCompare_IndexFamilies(t *testing.T) {
 	}
 }
 
-// A loader that has no exceptions to write need not make their family; where there
-// are some, the family is missed.
+// A loader without exceptions need not create their family; if there are exceptions, a missing
+// family is reported.
 func TestCompare_ExceptionsFamily(t *testing.T) {
 	t.Parallel()
 	for _, item := range []struct {
@@ -165,7 +162,7 @@ func TestCompare_ExceptionsFamily(t *testing.T) {
 	}
 }
 
-// noAdmin is a Bigtable whose tables only rows may be read of.
+// noAdmin is a Bigtable that permits only reads of rows.
 type noAdmin struct{ grpc.ClientConnInterface }
 
 func (c noAdmin) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {

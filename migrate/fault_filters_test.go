@@ -7,8 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// A native read can ask for the rows of which a cell has a value, as a FilterExpression
-// does, and for the cells that have it.
+// A native read can select the rows that have a cell with a value, as a FilterExpression does,
+// or only the cells with it.
 func TestMapping_ValueFilters(t *testing.T) {
 	t.Parallel()
 	const filtered = `dynamodb: {op: Query, request: {KeyConditionExpression: "pk = :p", FilterExpression: "n = :n", ExpressionAttributeValues: {":p": {S: a}, ":n": {N: "2"}}}}`

@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// Mappings with what rules may say of their own, through both doors: items and requests
-// that are drawn from them come back.
+// Mappings with rules of their own settings, through both endpoints: drawn items and requests
+// come back.
 func TestMapping_RulesThroughBothDoors(t *testing.T) {
 	t.Parallel()
 	n := 60 // items, and requests

@@ -12,9 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Rows that the mapping cannot read fail a reverse, which names them, with the attribute,
-// and tells how many there are: an export without them would say that they are not
-// there. If that is what is asked for, the rest is exported.
+// Unreadable rows fail a reverse, which counts and names them with the attribute: an export
+// without them would deny their existence. On request, the rest is exported.
 func TestUnreadableRows_ReverseNamesUnreadableRows(t *testing.T) {
 	t.Parallel()
 	files := patternFixture()
@@ -54,7 +53,7 @@ func TestUnreadableRows_ReverseNamesUnreadableRows(t *testing.T) {
 	}
 }
 
-// A reverse that is to be partial exports all but the rows that cannot be read.
+// A partial reverse exports all readable rows.
 func TestUnreadableRows_ReverseOfTheRest(t *testing.T) {
 	t.Parallel()
 	files := patternFixture()
@@ -85,7 +84,7 @@ func TestUnreadableRows_ReverseOfTheRest(t *testing.T) {
 	}
 }
 
-// hasManifest reports whether a folder has what makes it an export.
+// hasManifest reports whether a folder has the manifest of an export.
 func hasManifest(t *testing.T, dir string) bool {
 	t.Helper()
 	_, err := source.Open(dir, source.Options{})

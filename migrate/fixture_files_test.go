@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// A file of a name that no part of a fixture takes would be passed over: it is
-// refused, by all that read a fixture.
+// A file with an unknown name would be ignored: it is rejected, by everything that reads a
+// fixture.
 func TestFixture_NamesNotTaken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, want string }{
@@ -33,7 +33,7 @@ func TestFixture_NamesNotTaken(t *testing.T) {
 	}
 }
 
-// What a fixture names, what is data, and what documents, is taken.
+// Files that a fixture names, data and documentation are accepted.
 func TestFixture_NamesTaken(t *testing.T) {
 	t.Parallel()
 	files := patternFixture()
@@ -50,7 +50,7 @@ func TestFixture_NamesTaken(t *testing.T) {
 	}
 }
 
-// A fixture of which nothing is compared does not pass.
+// A fixture that compares nothing does not pass.
 func TestVerify_NothingCompared(t *testing.T) {
 	t.Parallel()
 	files := patternFixture("id: p\n" + queryA + "expect: {count: 2}")

@@ -14,8 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// namedPatterns is patternFixture whose mapping says where its access patterns
-// are.
+// namedPatterns is patternFixture whose mapping names its access patterns.
 func namedPatterns(patterns string, files map[string]string) fstest.MapFS {
 	all := patternFixture(`{id: default, bigtable: {read: {prefix: "a#"}}, expect: {count: 2}}`)
 	all["mapping.yaml"] = &fstest.MapFile{Data: append(slices.Clone(all["mapping.yaml"].Data), patterns...)}
@@ -25,8 +24,7 @@ func namedPatterns(patterns string, files map[string]string) fstest.MapFS {
 	return all
 }
 
-// The access patterns that a mapping names are those that its fixture runs: files
-// and folders, each once.
+// A fixture runs the access patterns that its mapping names: files and folders, each once.
 func TestVerify_PatternsOfMapping(t *testing.T) {
 	t.Parallel()
 	one := func(id string) string {
@@ -63,7 +61,7 @@ func TestVerify_PatternsOfMapping(t *testing.T) {
 	}
 }
 
-// What a mapping names has to be there, and to be served.
+// The named patterns must exist, and the endpoint must serve the mapping.
 func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 	t.Parallel()
 	golden := `{id: p, bigtable: {read: {prefix: "a#"}}, expect: {items: golden}}`
@@ -91,7 +89,7 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 	}
 }
 
-// Apart from its folder, a mapping has no access patterns to run, which is said.
+// Without its folder, a mapping has no access patterns to run, which is reported.
 func TestVerify_PatternsOfMappingAlone(t *testing.T) {
 	t.Parallel()
 	m, err := mapping.Load("mapping.yaml", []byte(notedMapping+"patterns: [access/]\n"))

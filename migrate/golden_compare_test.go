@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// The golden file of large values tells one byte.
+// The golden file of large values detects a change of one byte.
 func TestVerify_StoredLargeValues(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -55,8 +55,8 @@ func TestVerify_StoredLargeValues(t *testing.T) {
 	}
 }
 
-// Many rows stand as their hash and a sample, which tells where a sampled row
-// differs; a difference in another row is one of the table.
+// Many rows are stored as a hash and a sample, which shows where a sampled row differs; a
+// difference in another row is a failure of the table.
 func TestGoldenSample(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func TestGoldenSample(t *testing.T) {
 	}
 }
 
-// A table that a golden file names without rows has none.
+// A table without rows in a golden file has none.
 func TestCompareGolden_EmptyTable(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)

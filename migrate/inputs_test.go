@@ -40,7 +40,7 @@ func TestVerify_FamilyBudget(t *testing.T) {
 	}
 }
 
-// inputPath is a path below testdata/inputs, whose README says what is there.
+// inputPath returns a path below testdata/inputs, which its README describes.
 func inputPath(name string) string {
 	return filepath.Join("testdata", "inputs", filepath.FromSlash(name))
 }
@@ -48,7 +48,7 @@ func inputPath(name string) string {
 // inputsDir is the folder of the inputs of TestVerify_InferredOfInputs.
 var inputsDir = flag.String("inputs", inputPath(""), "infer and verify the inputs in this `DIR` instead, exports of your own")
 
-// inputsIn are the paths below dir that are inputs.
+// inputsIn returns the paths of inputs below dir.
 func inputsIn(t *testing.T, dir string) []string {
 	t.Helper()
 	var found []string
@@ -74,9 +74,8 @@ func inputsIn(t *testing.T, dir string) []string {
 	return found
 }
 
-// What is inferred for each of the inputs loses nothing that the mapping would
-// have to accept, says why it is as it is, and is a mapping file with which the
-// input round-trips.
+// The mapping inferred for each input has no losses to accept, gives its reasons, and is a file
+// with which the input round-trips.
 func TestVerify_InferredOfInputs(t *testing.T) {
 	t.Parallel()
 	for _, name := range inputsIn(t, *inputsDir) {

@@ -24,8 +24,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// badItems are items that a mapping cannot lay out beside those of its source, by
-// the kind of the failure that they are.
+// badItems are items that a mapping cannot lay out along with those of its source, by the kind
+// of their failure.
 func badItems(t *testing.T, j *table.Job, inferred bool) map[report.Kind]attr.Item {
 	t.Helper()
 	bad, cells := map[report.Kind]attr.Item{}, map[extsort.Hash]string{}
@@ -60,7 +60,7 @@ func badItems(t *testing.T, j *table.Job, inferred bool) map[report.Kind]attr.It
 	}
 	key := j.Mapping.Key()
 	for _, item := range items {
-		if inferred { // other attributes would change what is inferred
+		if inferred { // other attributes would change the inferred mapping
 			item = attr.Item{key.Hash.Name: item[key.Hash.Name]}
 		}
 		for _, tail := range []string{"?", strings.Repeat("0a", 5000), strings.Repeat("0a", 20_000)} {
@@ -76,7 +76,7 @@ func badItems(t *testing.T, j *table.Job, inferred bool) map[report.Kind]attr.It
 				}
 			}
 		}
-		// The counters of S2, which can be in an item of their own or in that of all.
+		// The counters of S2 may be in separate items or in a common one.
 		if key.Range.Type == attr.S {
 			all := maps.Clone(item)
 			all[key.Range.Name], all["ViewCount"] = attr.String("VideoStats"), attr.Int(7)
@@ -89,7 +89,7 @@ func badItems(t *testing.T, j *table.Job, inferred bool) map[report.Kind]attr.It
 	return bad
 }
 
-// withItem is a fixture with one more item, before all others or after them.
+// withItem returns a fixture with one more item, at the beginning or the end.
 func withItem(t *testing.T, files fs.FS, item attr.Item, first bool) fs.FS {
 	t.Helper()
 	out := fstest.MapFS{}
@@ -126,13 +126,12 @@ func withItem(t *testing.T, files fs.FS, item attr.Item, first bool) fs.FS {
 	return out
 }
 
-// An item that the mapping cannot lay out is one failure of exactly the right kind,
-// which says all of where and what, wherever it stands among the items of each
-// shipped fixture; all else is verified without it, and so are the rows of another
-// loader.
+// An item that the mapping cannot lay out is exactly one failure of the right kind, with
+// complete place and cause, wherever it is among the items of each shipped fixture. Everything
+// else is verified without it, also in rows of another loader.
 func TestVerify_ItemFailures(t *testing.T) {
 	t.Parallel()
-	// Every key of the others is taken.
+	// Every key of the other items is used.
 	refusing := []string{"s1-catalog", "s2-video", "s2b-one-family", "s5-order-entry", "s6-anti-leading-time", "s6-row-keys", "s6-tenants", "s7-friends"} // keys with a delimiter
 	ruled := []string{"s2-video", "s2b-one-family", "s3-adjacency", "s4-time-versions", "s4-versions", "s6-anti-raw-bytes", "s6-row-keys"}
 	for _, s := range append(subjectsAnd(t, long.Enabled()), fixtures.Subject{Name: "all types", Files: allTypes}) {
@@ -144,10 +143,10 @@ func TestVerify_ItemFailures(t *testing.T) {
 				t.Fatal(err)
 			}
 			j := r.Jobs[0]
-			if err := load.Afresh(t.Context(), r.B, j); err != nil { // what another loader made of the good items
+			if err := load.Afresh(t.Context(), r.B, j); err != nil { // rows of another loader for the good items
 				t.Fatal(err)
 			}
-			before, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{Stored: true}) // S6 has findings of the rows besides
+			before, err := Verify(t.Context(), conn, OfFixture(s.Files), VerifyOptions{Stored: true}) // S6 also has findings about the rows
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,7 +170,7 @@ func TestVerify_ItemFailures(t *testing.T) {
 				item := bad[kind]
 				for _, first := range []bool{true, false} {
 					if !long.Enabled() && first != ((i+len(s.Name))%2 == 0) {
-						continue // the other end is that of other fixtures
+						continue // the other end is tested with other fixtures
 					}
 					t.Run(fmt.Sprintf("%s first %v", kind, first), func(t *testing.T) {
 						t.Parallel()
@@ -205,8 +204,8 @@ func TestVerify_ItemFailures(t *testing.T) {
 	}
 }
 
-// However many items fail, all are counted and the first are listed; each report
-// shows them as what the check of the input found.
+// However many items fail, all are counted and the first are listed; each report shows them
+// under the check of the input.
 func TestVerify_ManyItemFailures(t *testing.T) {
 	t.Parallel()
 	files := patternFixture()
@@ -239,8 +238,8 @@ func TestVerify_ManyItemFailures(t *testing.T) {
 	}
 }
 
-// wantItemFailure checks that a report has one failure of an item, first, and as many
-// others as there are without it.
+// wantItemFailure checks that the first failure of a report is of an item, and that there are
+// as many others as without it.
 func wantItemFailure(t *testing.T, r *report.Report, others int64, kind report.Kind, j *table.Job) {
 	t.Helper()
 	if r.Differences != 1+others || r.Failures[0].Kind != kind || r.Tables[0].LeftOut != 1 || r.Items != j.Report.Items {

@@ -27,8 +27,8 @@ target: {table: orders, joiner: oc, families: {a: {gc: {versions: 1}}}}
 rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 `
 
-// What a mapping lays out nothing of is told by every verb, and is a check of its own
-// that is not ok; and nothing is told where all is laid out.
+// Every verb reports the parts that a mapping does not lay out, in a separate check that is not
+// ok. Without such parts there is no report.
 func TestInfer_NotLaidOutIsTold(t *testing.T) {
 	t.Parallel()
 	index := func(name string) string {
@@ -111,12 +111,12 @@ func TestInfer_NotLaidOutIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantLeftOut(t, "plan", plan.NotLaidOut, plan.Warnings, c.want)
-			// Rows tell nothing of a table's description.
+			// Rows do not contain a table's description.
 			want := ""
 			switch c.mapping {
 			case leftOutMapping:
 				want = "index none|index view"
-			case "": // what is inferred says so itself
+			case "": // an inferred mapping reports it itself
 				want = c.want
 			}
 			m := storedMapping(t, loaded)
@@ -135,7 +135,7 @@ func TestInfer_NotLaidOutIsTold(t *testing.T) {
 	}
 }
 
-// storedMapping is the mapping by which a load wrote a table.
+// storedMapping returns the mapping recorded by the load of a table.
 func storedMapping(t *testing.T, conn grpc.ClientConnInterface) *mapping.Mapping {
 	t.Helper()
 	all, err := StoredMappings(t.Context(), conn, Common{})

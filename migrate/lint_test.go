@@ -24,7 +24,7 @@ import (
 
 var updateLint = flag.Bool("update.lint", false, "rewrite what the lint fixtures expect")
 
-// archiveFS is the fixture directory that a txtar archive holds.
+// archiveFS returns the fixture directory in a txtar archive.
 func archiveFS(a *txtar.Archive) fs.FS {
 	files := fstest.MapFS{}
 	for _, f := range a.Files {
@@ -33,7 +33,7 @@ func archiveFS(a *txtar.Archive) fs.FS {
 	return files
 }
 
-// findingsText is how the comment of a lint fixture expects findings.
+// findingsText formats findings as in the comment of a lint fixture.
 func findingsText(l *lint.Result) string {
 	var b strings.Builder
 	for _, f := range l.Findings {
@@ -54,9 +54,9 @@ func findingsText(l *lint.Result) string {
 	return b.String()
 }
 
-// TestLintRules runs the two fixtures that each rule has: what it finds in the
-// first it must not find in the second. Their comments are all findings, those
-// of other rules included.
+// TestLintRules runs the two fixtures of each rule: it must have findings in the first and none
+// in the second. The comments of the fixtures list all findings, including those of other
+// rules.
 func TestLintRules(t *testing.T) {
 	t.Parallel()
 	dirs, err := filepath.Glob("testdata/lint/L*")
@@ -80,8 +80,7 @@ func TestLintRules(t *testing.T) {
 	}
 }
 
-// TestLintCases runs fixtures for what the two of each rule do not show. Their
-// comments are all findings.
+// TestLintCases runs further fixtures of rules. Their comments list all findings.
 func TestLintCases(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/lint/cases/*.txtar")
@@ -104,8 +103,8 @@ func TestLintCases(t *testing.T) {
 	}
 }
 
-// compareFindings compares findings with the comment of an archive, which
-// -update.lint rewrites.
+// compareFindings compares findings with the comment of an archive, which -update.lint
+// rewrites.
 func compareFindings(t *testing.T, file string, archive *txtar.Archive, l *lint.Result) {
 	t.Helper()
 	got := findingsText(l)
@@ -142,7 +141,7 @@ func testLintFixture(t *testing.T, rule lint.Rule, file string, positive bool) {
 	// The rule can be turned off.
 	archive.Files = append(archive.Files, txtar.File{Name: fixtures.FixtureFile, Data: []byte("lint: {" + rule.ID + ": off}\n")})
 	if r, err = Lint(context.Background(), OfFixture(archiveFS(archive)), LintOptions{}); err != nil {
-		// Without its only error, a mapping that does not compile is refused.
+		// Without its only error, a mapping that does not compile is rejected.
 		if !positive || !strings.Contains(err.Error(), "mapping") {
 			t.Fatal(err)
 		}
@@ -161,8 +160,8 @@ func testLintFixture(t *testing.T, rule lint.Rule, file string, positive bool) {
 	}
 }
 
-// TestLintThresholds changes every threshold and list of words: at one of its
-// ends, the rule must judge one of its fixtures otherwise.
+// TestLintThresholds changes every threshold and list of words: at one of its ends, the rule
+// must give another result for one of its fixtures.
 func TestLintThresholds(t *testing.T) {
 	t.Parallel()
 	if *updateLint {
@@ -190,8 +189,8 @@ func TestLintThresholds(t *testing.T) {
 	}
 }
 
-// lintArchives are the fixtures of a rule: its two, and the cases that expect a
-// finding of it.
+// lintArchives returns the fixtures of a rule: its two, and the cases that expect a finding of
+// it.
 func lintArchives(t *testing.T, id string) []*txtar.Archive {
 	t.Helper()
 	files, err := filepath.Glob("testdata/lint/cases/*.txtar")
@@ -211,7 +210,7 @@ func lintArchives(t *testing.T, id string) []*txtar.Archive {
 	return archives
 }
 
-// levelsOf are the levels of what a rule finds under a configuration.
+// levelsOf returns the levels of a rule's findings under a configuration.
 func levelsOf(t *testing.T, id string, archive *txtar.Archive, config string) string {
 	t.Helper()
 	c, err := lint.ParseConfig("test.yaml", []byte(config))
@@ -231,7 +230,7 @@ func levelsOf(t *testing.T, id string, archive *txtar.Archive, config string) st
 	return levels
 }
 
-// lintFiles is a small fixture with one warning, L04, and what over adds.
+// lintFiles returns a small fixture with one warning, L04, plus the files of over.
 func lintFiles(over map[string]string) fs.FS {
 	archive := &txtar.Archive{}
 	var items strings.Builder
@@ -274,7 +273,7 @@ func TestLint_FailOn(t *testing.T) {
 		if !strings.Contains(junit.String(), `<testcase name="L04 sequential-ids" classname="lint">`) || failed != (want > 0) {
 			t.Errorf("%s: JUnit:\n%s", level, junit.String())
 		}
-		// A finding that no threshold counts reads green nowhere.
+		// A finding that does not count as a difference is still visible everywhere.
 		const noted = "1 warning not counted as differences (--fail-on lint=warn counts them)"
 		verdict, badge := "\nwarn lint: 58 rules, 0 errors, 1 warning, 0 notes; "+noted+"\n", `badge warn">Linted, lint: `+noted+"<"
 		skipped := `<skipped message="warn, not counted as a difference (--fail-on lint=warn counts it)">`
@@ -291,7 +290,7 @@ func TestLint_FailOn(t *testing.T) {
 	}
 }
 
-// A note is nothing that has to be counted.
+// A note need not count.
 func TestLint_Notes(t *testing.T) {
 	t.Parallel()
 	r, err := Lint(t.Context(), OfFixture(lintFiles(map[string]string{fixtures.LintFile: "L04: info\n"})), LintOptions{})
@@ -338,7 +337,7 @@ func TestLint_Refused(t *testing.T) {
 	}
 }
 
-// TestLint_Inferred lints a source without a mapping, and while it is verified.
+// TestLint_Inferred lints a source without a mapping, separately and during verification.
 func TestLint_Inferred(t *testing.T) {
 	t.Parallel()
 	src, err := source.OpenFS(lintFiles(nil), "source/items.jsonl", source.Options{Key: "PK"})
@@ -361,7 +360,7 @@ func TestLint_Inferred(t *testing.T) {
 	}
 }
 
-// The rows that another loader wrote are judged as they are stored, each once.
+// Rows of another loader are checked as they are stored, each once.
 func TestCompare_LintsStoredRows(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("k", 120)
@@ -394,7 +393,7 @@ func TestCompare_LintsStoredRows(t *testing.T) {
 	if got := found(); got != want {
 		t.Errorf("as damaged:\n%s\nwant:\n%s", got, want)
 	}
-	// A row of three cells, of which the mapping lays out one.
+	// A row of three cells, one of them from the mapping.
 	if o.Lint.Config, err = lint.ParseConfig("x", []byte("L36: {mutations: 1}\nL02: off\nL47: off\nL55: off\n")); err != nil {
 		t.Fatal(err)
 	}

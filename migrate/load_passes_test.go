@@ -25,9 +25,9 @@ func (c *openCounter) Open(name string) (fs.File, error) {
 	return c.FS.Open(name)
 }
 
-// A load reads a source that is too large to be held once to check it, so that a damaged
-// source writes nothing, and once to write it. A mapping that is not given takes another
-// pass. The samples of the report open the file too, and read its first items alone.
+// A load reads a source that is too large for memory once to check it, so that a damaged source
+// writes nothing, and once to write it. Inferring a mapping takes another pass. The samples of
+// the report also open the file, and read only its first items.
 func TestLoad_Passes(t *testing.T) {
 	t.Parallel()
 	const samples = 1

@@ -19,8 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// guideRows reads the table of docs/guide.md that says what a load does: by what the table
-// holds and what comes.
+// guideRows reads the table of docs/guide.md about loads into existing tables, by the contents
+// of the table and the source.
 func guideRows(t *testing.T) map[[2]string]string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/guide.md")
@@ -43,8 +43,8 @@ func guideRows(t *testing.T) map[[2]string]string {
 	return rows
 }
 
-// TestLoad_GuideTable checks each row of the table of docs/guide.md against the program: the
-// plain load, and each flag that insists, whether the row names it or not.
+// TestLoad_GuideTable checks each row of the table of docs/guide.md against the program: a
+// plain load, and one with each overriding flag, whether the row names it or not.
 func TestLoad_GuideTable(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()

@@ -45,7 +45,7 @@ func open(t *testing.T, lines string) *source.Source {
 	return src
 }
 
-// tableText is the text of all rows of a table.
+// tableText returns the text of all rows of a table.
 func tableText(t *testing.T, conn grpc.ClientConnInterface, id string) string {
 	t.Helper()
 	var out []byte
@@ -58,8 +58,8 @@ func tableText(t *testing.T, conn grpc.ClientConnInterface, id string) string {
 	return string(out)
 }
 
-// failing is a connection whose MutateRows calls a test answers itself: with an
-// error, or, if that is nil, as the server does.
+// failing is a connection whose MutateRows calls a test intercepts: it returns an error, or nil
+// to forward them.
 type failing struct {
 	grpc.ClientConnInterface
 	calls int
@@ -75,7 +75,7 @@ func (f *failing) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 	return &failingStream{ClientStream: s, f: f}, nil
 }
 
-// Invoke counts the conditional writes too; fail has no request of them.
+// Invoke also counts the conditional writes, for which fail gets no request.
 func (f *failing) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
 	if _, ok := req.(*btpb.CheckAndMutateRowRequest); ok {
 		f.calls++
@@ -117,8 +117,8 @@ func (s *failingStream) RecvMsg(m any) error {
 	return nil
 }
 
-// A load that dies in the middle goes on from its checkpoint, and the rows are
-// those of a load that did not die.
+// A load killed in the middle continues from its checkpoint, with the same rows as an
+// uninterrupted one.
 func TestLoad_Resumes(t *testing.T) {
 	t.Parallel()
 	const n = 500
@@ -172,8 +172,8 @@ func TestLoad_Resumes(t *testing.T) {
 	WantDamage(t, err, source.CheckpointInvalid, "the file is not a checkpoint")
 }
 
-// Items that Bigtable refuses are tried again by each load that goes on, also by one
-// that died after it tried them.
+// Items that Bigtable refused are retried by each resumed load, even after one that was killed
+// after retrying them.
 func TestLoad_ResumesRefused(t *testing.T) {
 	t.Parallel()
 	const n, refused = 400, 150
@@ -208,8 +208,8 @@ func TestLoad_ResumesRefused(t *testing.T) {
 	}
 }
 
-// A checkpoint goes with the place that was written to: neither another target nor
-// one that lost its rows has what it says is written.
+// A checkpoint belongs to its target: another target, or one that lost its rows, does not have
+// them.
 func TestLoad_ResumesNowhereElse(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -281,7 +281,7 @@ func TestLoad_Again(t *testing.T) {
 	}
 }
 
-// What passes is tried again, and waited for; what does not is told.
+// Transient errors are retried after a wait; permanent ones are reported.
 func TestLoad_Retries(t *testing.T) {
 	t.Parallel()
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
@@ -407,7 +407,7 @@ func TestLoad_DeadLetters(t *testing.T) {
 			t.Errorf("failure %s, want %s by %s", f, report.NotLoaded, want[i].Damage)
 		}
 	}
-	// Each is told by the check that met it, also to a CI system.
+	// Each is reported by the check that met it, also to a CI system.
 	checks := []report.Check{
 		{Name: "input", State: report.CheckFailed, Differences: 4, Detail: "json-lines, 4 items not loaded: see the dead letters"},
 		{Name: "load", Table: "items", State: report.CheckFailed, Differences: 1, Detail: "3 items"},
@@ -423,12 +423,12 @@ func TestLoad_DeadLetters(t *testing.T) {
 		t.Errorf("JUnit report without the dead letters:\n%s", junit.String())
 	}
 	const rows = "a [61]\n  a:n @1262304000000000 = \"1\"\ne [65]\n  a:n @1262304000000000 = \"3\"\nf [66]\n  a:n @1262304000000000 = \"4\"\n"
-	if got := tableText(t, conn, "items"); got != rows { // the test alone refused e
+	if got := tableText(t, conn, "items"); got != rows { // only the test refused e
 		t.Errorf("rows:\n%s\nwant:\n%s", got, rows)
 	}
 }
 
-// What the mapping has no place for is taken out.
+// Items without a place in the mapping are left out.
 func TestLoad_DeadLettersOfMapping(t *testing.T) {
 	t.Parallel()
 	_, o := subject(t, "s2-video")

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// A lock that an update wrote agrees, says what a change of the mapping
-// changes, and is refused where it is none.
+// An updated lock agrees, shows the effect of a change of the mapping, and is rejected if it is
+// invalid.
 func TestVerify_Lock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

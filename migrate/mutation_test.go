@@ -31,18 +31,18 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// mutant is one injected damage to one row, and what must be said of it.
+// mutant is one injected damage to one row, and the expected failure.
 type mutant struct {
 	damage damage
 	name   string
 	table  string
 	row    []byte
-	cells  []layout.Cell // what the row holds then
+	cells  []layout.Cell // the damaged row
 	kind   report.Kind   // of the failure
-	golden report.Kind   // of that of the golden rows
+	golden report.Kind   // of the golden rows' failure
 }
 
-// damage is what is done to a row.
+// damage changes a row.
 type damage string
 
 // The damages of the mutation test.
@@ -58,7 +58,7 @@ const (
 	dropIndexRow  damage = "drop an index row"
 )
 
-// mutants are all damages to the rows of a table, one each.
+// mutants returns all damages to the rows of a table, one each.
 func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
 	kind := func(k report.Kind) report.Kind {
 		if index {
@@ -89,7 +89,7 @@ func mutants(table string, rows []layout.Row, index, sidecar bool) []mutant {
 				change(&cells[i])
 				return cells
 			}
-			if len(row.Cells) == 1 { // a row without cells is none
+			if len(row.Cells) == 1 { // a row without cells does not exist
 				add(dropCell, report.MissingRow, nil, "drop the only cell %s", what)
 			} else {
 				add(dropCell, k(report.MissingCell), slices.Delete(slices.Clone(row.Cells), i, i+1), "drop cell %s", what)
@@ -163,7 +163,7 @@ func putRow(t *testing.T, conn grpc.ClientConnInterface, table string, key []byt
 	change(t, conn, table, string(key), mutations...)
 }
 
-// allTypes is a fixture without a mapping, of items of all types.
+// allTypes is a fixture of items of all types, without a mapping.
 var allTypes = fstest.MapFS{
 	"fixture.yaml":      {Data: []byte("name: all-types\n")},
 	"source/table.json": {Data: []byte(`{"TableName":"Types","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`)},
@@ -171,9 +171,9 @@ var allTypes = fstest.MapFS{
 {"id":{"S":"b"},"n":{"S":"1"},"l":{"L":[{"S":"y"},{"S":"y"},{"L":[]}]},"s":{"SS":["p"]},"m":{"M":{}},"b":{"B":"AP8="}}`)},
 }
 
-// Each damage to the rows of each shipped fixture is found, by one failure of
-// exactly the right kind, which says all of where and what; and so by the golden
-// rows. The quick tier does each damage to three rows of a table.
+// Each damage to the rows of each shipped fixture is exactly one failure of the right kind,
+// with complete place and cause; the golden rows find it too. The quick tier damages three rows
+// of a table in each way.
 func TestCompare_Mutations(t *testing.T) {
 	t.Parallel()
 	most := 3 // of each damage to a table
@@ -208,7 +208,7 @@ func TestCompare_Mutations(t *testing.T) {
 	}
 }
 
-// testMutations returns which damages there were.
+// testMutations returns the kinds of damage that occurred.
 func testMutations(t *testing.T, files fs.FS, o Common, most int) map[damage]bool {
 	t.Helper()
 	conn := newBigtableServer(t)
@@ -236,7 +236,7 @@ func testMutations(t *testing.T, files fs.FS, o Common, most int) map[damage]boo
 		if err := compare.New(loaded).All(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		r.Failures = slices.DeleteFunc(r.Failures, func(f report.Failure) bool { return f.Kind == report.LossNotAccepted }) // of the cells as they are now
+		r.Failures = slices.DeleteFunc(r.Failures, func(f report.Failure) bool { return f.Kind == report.LossNotAccepted }) // of the present cells
 		return r
 	}
 	compareGolden := func() *report.Report {
@@ -303,10 +303,9 @@ func testMutations(t *testing.T, files fs.FS, o Common, most int) map[damage]boo
 	return found
 }
 
-// lacking names what a failure of the mutant has to say and does not, "" for
-// nothing.
+// lacking returns a required part that a failure of the mutant lacks, or "".
 func (m mutant) lacking(f report.Failure, tl table.RowLayout) string {
-	told := true // the row is of an item
+	told := true // the row belongs to an item
 	if m.damage == addRow {
 		items, err := tl.Items(layout.Row{Key: m.row, Cells: m.cells})
 		told = err == nil && len(items) > 0
@@ -337,8 +336,8 @@ func (m mutant) lacking(f report.Failure, tl table.RowLayout) string {
 	return ""
 }
 
-// A store that collects garbage eagerly loses what a second load writes again: the
-// failure says which cell of which item.
+// A store with eager garbage collection loses cells that a second load writes again: the
+// failure names the cell and the item.
 func TestVerify_NotIdempotent(t *testing.T) {
 	t.Parallel()
 	db, err := engine.Open(engine.Options{EagerGC: true})
@@ -375,8 +374,7 @@ rules: [{name: note, when: {SK: "Note#{t:revms(13)}"}, row: ["{PK:s}"], put: [{a
 	}
 }
 
-// What a check finds with a request stands in its case of JUnit, and is no
-// pattern's.
+// A request's failure that a check finds is in the check's case of JUnit, not in a pattern's.
 func TestWriteJUnit_Scan(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// Every shipped pattern is asked of the items without their mapping, too, and
-// nothing is left of them.
+// Every shipped pattern also runs on the items without their mapping, which leaves nothing
+// behind.
 func TestVerify_OracleOfSubjects(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjectsAnd(t, long.Enabled()) {
@@ -37,8 +37,8 @@ func TestVerify_OracleOfSubjects(t *testing.T) {
 	}
 }
 
-// What is expected, and is not what DynamoDB answers, is a difference of the
-// oracle too: of a read, of a scan in any order, and of what a write leaves.
+// An expectation that differs from DynamoDB's answer is also a difference of the oracle: for a
+// read, a scan in any order, and the result of a write.
 func TestVerify_Oracle(t *testing.T) {
 	t.Parallel()
 	const scan = "id: p\ndynamodb: {op: Scan}\n"
@@ -53,7 +53,7 @@ func TestVerify_Oracle(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			// The pattern after it finds the items as they were.
+			// The next pattern finds the original items.
 			r, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture(c.Pattern, "id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}")), VerifyOptions{})
 			if err != nil {
 				t.Fatal(err)
@@ -74,7 +74,7 @@ func TestVerify_Oracle(t *testing.T) {
 	}
 }
 
-// Tables that somebody else has where the oracle works are left alone.
+// Foreign tables in the oracle's instance are left alone.
 func TestVerify_OracleOfAnother(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -91,7 +91,7 @@ func TestVerify_OracleOfAnother(t *testing.T) {
 	}
 }
 
-// Items that DynamoDB would not have, or very many, are not asked of it.
+// The oracle skips items that DynamoDB would reject, and very many items.
 func TestVerify_NoOracle(t *testing.T) {
 	t.Parallel()
 	files := patternFixture("id: q\n" + queryA + "expect: {keys: [[a, '1'], [a, '2']]}")

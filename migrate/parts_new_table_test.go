@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// lookUps counts the reads of a load that name rows of the table of the items.
+// lookUps counts the reads of a load that name rows of the items' table.
 type lookUps struct {
 	grpc.ClientConnInterface
 	reads atomic.Int64
@@ -46,13 +46,13 @@ func (s *lookUpStream) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// newTableRun is a load in parts of an export, each of many batches.
+// newTableRun is a load in parts of an export, each with many batches.
 type newTableRun struct {
 	t    *testing.T
 	conn *lookUps
 	o    LoadOptions
 
-	first *btpb.MutateRowsRequest // that the part wrote which began last
+	first *btpb.MutateRowsRequest // of the last part that began
 }
 
 const newTableItems = 150
@@ -68,7 +68,7 @@ func (r *newTableRun) source() *source.Source {
 	return openExport(r.t, partsExport(newTableItems, 9, entityLine))
 }
 
-// prepare is the part, as a process has it that has checked its items.
+// prepare returns the part after its check, as in its own process.
 func (r *newTableRun) prepare(part int) *Prepared {
 	r.t.Helper()
 	o := r.o
@@ -80,7 +80,7 @@ func (r *newTableRun) prepare(part int) *Prepared {
 	return p
 }
 
-// load loads what was prepared, and returns how many batches it looked up.
+// load loads the prepared part, and returns the number of batches that it looked up.
 func (r *newTableRun) load(p *Prepared) (*report.Report, int64) {
 	r.t.Helper()
 	before := r.conn.reads.Load()
@@ -91,7 +91,7 @@ func (r *newTableRun) load(p *Prepared) (*report.Report, int64) {
 	return told, r.conn.reads.Load() - before
 }
 
-// begin loads a part up to some writes, at which it is killed.
+// begin loads a part up to a number of writes, then kills it.
 func (r *newTableRun) begin(part, writes int) (written int64) {
 	r.t.Helper()
 	r.first = nil
@@ -117,8 +117,8 @@ func (r *newTableRun) begin(part, writes int) (written int64) {
 	return written
 }
 
-// deleteFirst deletes the rows that the first write of a part wrote, which the first batch
-// does not find then, and returns how many of the cells are gone.
+// deleteFirst deletes the rows of a part's first write, so that its next first batch finds
+// nothing. It returns the number of deleted cells.
 func (r *newTableRun) deleteFirst() (gone int64) {
 	r.t.Helper()
 	id := r.first.GetTableName()[strings.LastIndex(r.first.GetTableName(), "/")+1:]
@@ -131,10 +131,10 @@ func (r *newTableRun) deleteFirst() (gone int64) {
 	return gone
 }
 
-// elsewhere has the next parts run on another machine, where no files are.
+// elsewhere runs the next parts on another machine, without files.
 func (r *newTableRun) elsewhere() { r.o.Checkpoint = r.t.TempDir() }
 
-// finds loads a part, and compares how many of its cells it found: want, or -1 for all.
+// finds loads a part, and compares the number of cells that it found: want, or -1 for all.
 func (r *newTableRun) finds(p *Prepared, want int64, lookedUp bool) {
 	r.t.Helper()
 	told, looked := r.load(p)
@@ -150,7 +150,7 @@ func (r *newTableRun) finds(p *Prepared, want int64, lookedUp bool) {
 	}
 }
 
-// whole loads the source in one.
+// whole loads the source in one go.
 func (r *newTableRun) whole() {
 	r.t.Helper()
 	if _, err := Load(r.t.Context(), r.conn, r.source(), LoadOptions{Common: r.o.Common}); err != nil {
@@ -158,7 +158,7 @@ func (r *newTableRun) whole() {
 	}
 }
 
-// noted reports whether parts have noted something.
+// noted reports whether parts have written notes.
 func (r *newTableRun) noted() (noted bool) {
 	r.t.Helper()
 	rows, err := table.NewBigtable(r.conn, table.Options{}).SchemaOf(r.t.Context(), "t")
@@ -173,7 +173,7 @@ func (r *newTableRun) noted() (noted bool) {
 	return noted
 }
 
-// doorNotes notes that a DynamoDB door has written in the table of the items.
+// doorNotes writes the note of a writing DynamoDB endpoint in the items' table.
 func doorNotes(t *testing.T, conn grpc.ClientConnInterface, at time.Time) {
 	t.Helper()
 	set := btclient.SetCell(layout.SchemaFamily, []byte(loadnote.WrittenColumn), at.UnixMicro(), loadnote.MomentValue(at))
@@ -182,7 +182,7 @@ func doorNotes(t *testing.T, conn grpc.ClientConnInterface, at time.Time) {
 	}
 }
 
-// beforeAdmin does something once, before the first call that is about a table as a whole.
+// beforeAdmin runs a function once, before the first admin call on a table.
 type beforeAdmin struct {
 	grpc.ClientConnInterface
 	do func()
@@ -196,8 +196,8 @@ func (c *beforeAdmin) Invoke(ctx context.Context, method string, req, resp any, 
 	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
-// TestParts_NewTable: a part does not look for its rows where another one has made the
-// table and nothing of it was written before; else it does, and counts what it finds.
+// TestParts_NewTable: a part does not look up its rows if another part created the table and
+// this one has written nothing. Otherwise it does, and counts the found ones.
 func TestParts_NewTable(t *testing.T) {
 	t.Parallel()
 	one := newNewTableRun(t)
@@ -270,7 +270,7 @@ func TestParts_NewTable(t *testing.T) {
 			r.load(r.prepare(1))
 			conn := r.conn
 			r.conn = &lookUps{ClientConnInterface: newBigtableServer(r.t)}
-			r.begin(2, 1) // elsewhere: it tells the first rows
+			r.begin(2, 1) // on another machine: look up the first rows
 			r.conn = conn
 			r.elsewhere()
 			late := r.prepare(2)
@@ -389,8 +389,8 @@ func TestParts_NewTable(t *testing.T) {
 	}
 }
 
-// TestParts_NoteOfDroppedTable: what a door noted of a table that is gone is never beside a
-// new one: wherever a part dies, exports that follow are not refused for it.
+// TestParts_NoteOfDroppedTable: an endpoint's note about a deleted table never coexists with a
+// new one: wherever a part is killed, later exports are not refused for it.
 func TestParts_NoteOfDroppedTable(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
@@ -428,8 +428,8 @@ func TestParts_NoteOfDroppedTable(t *testing.T) {
 	}
 }
 
-// TestParts_NoteOfNewTable: what a door notes of the new table, while a load takes back
-// what was noted of the old one, stays.
+// TestParts_NoteOfNewTable: an endpoint's note about the new table stays, even if it comes
+// while a load removes the note about the old one.
 func TestParts_NoteOfNewTable(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()

@@ -26,11 +26,10 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// partsPlain is a mapping whose items have rows of their own, with an index whose rows
-// say whose they are.
+// partsPlain is a mapping with a row per item, and an index whose rows identify their items.
 var partsPlain = strings.Replace(caughtUpItems, "  - {name: H, hash: H, projection: [n], as: table, row: [H, PK]}\n", "", 1)
 
-// partsExport is an export of n items in so many files.
+// partsExport returns an export of n items in the given number of files.
 func partsExport(n, files int, line func(i int) string) fstest.MapFS {
 	lines := make([][]string, files)
 	for i := range n {
@@ -43,7 +42,7 @@ func entityLine(i int) string {
 	return fmt.Sprintf(`{"PK":{"S":"p%03d"},"SK":{"S":"s%d"},"G":{"S":"g%d"},"GS":{"S":"t%d"},"H":{"S":"h%d"},"n":{"N":"%d"},"tags":{"SS":["x%d"]}}`, i/3, i%3, i%5, i, i, i, i%4)
 }
 
-// commentLine is an item that shares its row with many.
+// commentLine returns an item that shares its row with many others.
 func commentLine(i int) string {
 	return fmt.Sprintf(`{"PK":{"S":"p%02d"},"SK":{"S":"c%013d"},"c":{"S":"text %d"}}`, i%20, 8300000000000+i, i)
 }
@@ -57,7 +56,7 @@ func openExport(t *testing.T, fsys fstest.MapFS) *source.Source {
 	return src
 }
 
-// eachPart runs something for all parts at once, each with a source of its own.
+// eachPart runs a function for all parts at once, each with its own source.
 func eachPart(t *testing.T, fsys fstest.MapFS, of int, do func(ctx context.Context, p source.Part, src *source.Source) error) error {
 	t.Helper()
 	work, ctx := errgroup.WithContext(t.Context())
@@ -68,7 +67,7 @@ func eachPart(t *testing.T, fsys fstest.MapFS, of int, do func(ctx context.Conte
 	return work.Wait()
 }
 
-// loadParts loads an export in so many parts at once.
+// loadParts loads an export in the given number of parts at once.
 func loadParts(t *testing.T, conn grpc.ClientConnInterface, fsys fstest.MapFS, of int, o LoadOptions) error {
 	t.Helper()
 	return eachPart(t, fsys, of, func(ctx context.Context, p source.Part, src *source.Source) error {
@@ -79,9 +78,9 @@ func loadParts(t *testing.T, conn grpc.ClientConnInterface, fsys fstest.MapFS, o
 	})
 }
 
-// TestParts loads an export in ten parts at once, each of which is killed and goes on, and
-// compares what is there with what one load writes; then ten parts verify it, and find each
-// row that is missing, changed or too many.
+// TestParts loads an export in ten parts at once, each killed and resumed, and compares the
+// result with a load in one go. Then ten parts verify it, and find each missing, changed or
+// extra row.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	const parts = 10
@@ -127,7 +126,7 @@ func TestParts(t *testing.T) {
 			if err := load(&intercepted{ClientConnInterface: many, before: func(*btpb.MutateRowsRequest) error { return killed }}); err != nil {
 				t.Errorf("complete parts do something: %v", err)
 			}
-			for _, name := range []string{"load-3-of-10.rows.t.123", "load-3-of-10.lock", "load-1-of-4.lock"} { // of processes that were killed
+			for _, name := range []string{"load-3-of-10.rows.t.123", "load-3-of-10.lock", "load-1-of-4.lock"} { // of killed processes
 				if err := os.WriteFile(filepath.Join(o.Checkpoint, name), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -192,7 +191,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// firstRow is the first row of a table.
+// firstRow returns the first row of a table.
 func firstRow(t *testing.T, b *table.Bigtable) []byte {
 	t.Helper()
 	for row, err := range b.TableRows(t.Context(), "t") {
@@ -205,7 +204,7 @@ func firstRow(t *testing.T, b *table.Bigtable) []byte {
 	return nil
 }
 
-// intercepted asks a test before each write; it serves several goroutines.
+// intercepted calls a function of the test before each write, from several goroutines.
 type intercepted struct {
 	grpc.ClientConnInterface
 	before func(*btpb.MutateRowsRequest) error
@@ -231,7 +230,7 @@ func (s *interceptedStream) SendMsg(m any) error {
 	return s.ClientStream.SendMsg(m)
 }
 
-// TestParts_ExtraRow: a row that no part asks for is found when the parts are joined.
+// TestParts_ExtraRow: a row that no part expects is found when the parts are joined.
 func TestParts_ExtraRow(t *testing.T) {
 	t.Parallel()
 	fsys := partsExport(50, 5, entityLine)
@@ -264,7 +263,8 @@ func TestParts_ExtraRow(t *testing.T) {
 	}
 }
 
-// TestParts_Meet: items of one key in two parts are found where one load refuses them.
+// TestParts_Meet: items with the same key in two parts are found in the cases in which one load
+// refuses them.
 func TestParts_Meet(t *testing.T) {
 	t.Parallel()
 	line := func(i int) string { return `{"Item":` + entityLine(i) + `}` }
@@ -279,8 +279,8 @@ func TestParts_Meet(t *testing.T) {
 	WantDamage(t, err, source.KeyDuplicate, "the parts are written, but do not fit together")
 }
 
-// TestParts_Twice: a part that is run a second time beside itself, and ends early, takes
-// nothing from the one that comes to its end; and what that one did is what counts.
+// TestParts_Twice: a second run of a part, beside the first, that ends early does not disturb
+// it; the result of the first counts.
 func TestParts_Twice(t *testing.T) {
 	t.Parallel()
 	line := func(i int) string { return `{"Item":` + entityLine(i) + `}` }
@@ -328,7 +328,7 @@ func TestParts_Twice(t *testing.T) {
 	}
 }
 
-// TestParts_Refused: what has no parts says so, and so does what does not fit the others.
+// TestParts_Refused: sources without parts, and parts that do not fit the others, are rejected.
 func TestParts_Refused(t *testing.T) {
 	t.Parallel()
 	fsys := partsExport(50, 5, entityLine)
@@ -372,7 +372,7 @@ func TestParts_Refused(t *testing.T) {
 	WantDamage(t, err, source.CheckpointInvalid, "not all parts are complete: 2/2 lacking of 2")
 	_, err = Load(t.Context(), conn, openExport(t, fsys), part(2, 3))
 	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2, and this one is part 2/3: expected parts of one load; name another folder, or remove load-*-of-2.* there")
-	// Two that began at once.
+	// Two parts that began at once.
 	stray := filepath.Join(folder, "load-2-of-3.rows.items")
 	if err := os.WriteFile(stray, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -391,7 +391,7 @@ func TestParts_Refused(t *testing.T) {
 	}
 }
 
-// TestParts_DeadLetters: what the parts could not load is in the joined report.
+// TestParts_DeadLetters: the joined report has the dead letters of the parts.
 func TestParts_DeadLetters(t *testing.T) {
 	t.Parallel()
 	fsys := partsExport(40, 4, func(i int) string {
@@ -415,8 +415,8 @@ func TestParts_DeadLetters(t *testing.T) {
 	}
 }
 
-// TestLoad_Tablets: a table that the load makes is cut where as many rows are on either
-// side, and so are those of its indexes.
+// TestLoad_Tablets: a new table is split into tablets of equally many rows, and so are its
+// indexes.
 func TestLoad_Tablets(t *testing.T) {
 	t.Parallel()
 	fsys := partsExport(300, 6, entityLine)
@@ -452,8 +452,7 @@ func TestLoad_Tablets(t *testing.T) {
 	}
 }
 
-// TestLoad_Pace: no more rows go than may, however large the batches are, and time that
-// was not used is not made up for.
+// TestLoad_Pace: the pace holds whatever the size of batches, and unused time is lost.
 func TestLoad_Pace(t *testing.T) {
 	t.Parallel()
 	now, start := time.Duration(0), time.Duration(-1)
@@ -498,14 +497,14 @@ func TestLoad_Pace(t *testing.T) {
 	if err != nil || r.Equal() {
 		t.Fatalf("error %v, want that rows are missing", err)
 	}
-	// They are read twice, and 256 together before the first wait.
+	// They are read twice, with 256 before the first wait.
 	if took := now - begun; took < 200*time.Millisecond || took > time.Second {
 		t.Errorf("500 rows at 1000 a second took %v to read back and compare", took)
 	}
 }
 
-// TestParts_ShortRows: a file of rows that lost some, as on a machine that lost its power,
-// does not say that parts share no rows.
+// TestParts_ShortRows: a truncated file of rows, as after a power failure, does not prove that
+// parts share no rows.
 func TestParts_ShortRows(t *testing.T) {
 	t.Parallel()
 	fsys := partsExport(60, 4, entityLine)

@@ -47,7 +47,7 @@ func TestVerify_Patterns(t *testing.T) {
 	const itemA1, itemA2 = `{pk: {S: a}, sk: {S: "1"}, n: {N: "1"}, tags: {SS: [y, x]}}`, `{pk: {S: a}, sk: {S: "2"}, n: {N: "2.00"}}`
 	for _, c := range []struct {
 		name, Pattern string
-		want          string // a failure, "" for none
+		want          string // a failure, or ""
 	}{
 		{"sets unordered, numbers by value", "id: p\n" + queryA + `expect: {items: [` + itemA1 + `, ` + itemA2 + `]}
 equal: {as: items, sets: unordered, numbers: by-value, via: inverse-mapping}
@@ -91,12 +91,12 @@ consistency: eventual(500ms)`, ""},
 	}
 }
 
-// writeA deletes item a 1, and reads the others of a.
+// writeA deletes item a 1, and reads the other items of a.
 const writeA = `id: p
 dynamodb: {op: DeleteItem, request: {Key: {pk: {S: a}, sk: {S: "1"}}}, then: {op: Query, request: {KeyConditionExpression: "pk = :p", ExpressionAttributeValues: {":p": {S: a}}}}}
 `
 
-// The key of a native write may be given in hex, as that of a read.
+// The key of a native write may be in hex, like that of a read.
 func TestVerify_PatternWritesHex(t *testing.T) {
 	t.Parallel()
 	for _, write := range []string{`{key: "hex:612331", delete: true}`, `{prefix: "hex:612331", delete: true}`} {
@@ -130,14 +130,14 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 	}
 }
 
-// Two patterns of one id could not be told apart in a report.
+// Two patterns with one id could not be distinguished in a report.
 func TestVerify_SameID(t *testing.T) {
 	t.Parallel()
 	_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture("id: p\n"+queryA+"expect: {count: 2}", "id: p\n"+queryA+"expect: {count: 2}")), VerifyOptions{})
 	WantDamage(t, err, source.FixtureInvalid, "access/2.yaml: id p is already used by access/1.yaml")
 }
 
-// A read whose filter drops nearly all that its range reads is warned of.
+// A read whose filter drops nearly all scanned rows causes a warning.
 func TestVerify_PatternCost(t *testing.T) {
 	t.Parallel()
 	files := patternFixture(`{id: p, bigtable: {read: {prefix: "a#", filter: {column: "m"}}, max_ranges: 1}, expect: {keys: []}}`)
@@ -160,8 +160,8 @@ func TestVerify_PatternCost(t *testing.T) {
 	}
 }
 
-// A row that cannot be read is one failure, however often it is asked for, and a
-// read that the server refuses is a difference.
+// An unreadable row is one failure, however often it is read, and a refused read is a
+// difference.
 func TestVerify_StoredRefusedReads(t *testing.T) {
 	t.Parallel()
 	files := patternFixture(`{id: p, bigtable: {read: {prefix: "a#"}}, expect: {keys: [[a, "1"], [a, "2"]]}, consistency: eventual(60ms)}`,
@@ -212,7 +212,7 @@ func loadFixture(t *testing.T, conn grpc.ClientConnInterface, files fs.FS) {
 	}
 }
 
-// Stored rows are judged as what another loader wrote, and nothing is written.
+// Stored rows are checked as another loader's, and nothing is written.
 func TestVerify_Stored(t *testing.T) {
 	t.Parallel()
 	files := patternFixture("id: p\n" + queryA + `expect: {keys: [[a, "1"], [a, "2"]]}
@@ -243,8 +243,8 @@ bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
 	}
 }
 
-// A loader that knows nothing of indexes leaves out their tables: these are
-// differences of the indexes, and of the patterns that read them.
+// A loader that does not know indexes omits their tables: these are differences of the indexes,
+// and of the patterns that read them.
 func TestVerify_StoredNoIndexTable(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Sub(shippedFiles, "subjects/s5-order-entry")
@@ -266,7 +266,7 @@ func TestVerify_StoredNoIndexTable(t *testing.T) {
 	}
 	found := map[report.Kind]int{}
 	for _, f := range r.Failures {
-		if f.Table == "orders__GSI2" || f.Pattern == "P5" { // which is over the shards
+		if f.Table == "orders__GSI2" || f.Pattern == "P5" { // which reads all shards
 			found[f.Kind]++
 		}
 	}
@@ -275,8 +275,7 @@ func TestVerify_StoredNoIndexTable(t *testing.T) {
 	}
 }
 
-// The table of the items may not be there at all: that is a difference, and so is
-// what golden rows and patterns miss.
+// A missing items' table is a difference, and so are missing golden rows and patterns.
 func TestVerify_StoredNoTable(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Sub(shippedFiles, "subjects/s1-catalog")
@@ -305,7 +304,7 @@ func TestVerify_StoredNoTable(t *testing.T) {
 	}
 }
 
-// What another loader may do differently is in the fixture.
+// A fixture lists the permitted deviations of another loader.
 func TestVerify_StoredTolerances(t *testing.T) {
 	t.Parallel()
 	const at = 1262304000000000
@@ -348,7 +347,7 @@ func TestVerify_StoredTolerances(t *testing.T) {
 	}
 }
 
-// A fixture says which checks run; the others are skipped, and say so.
+// A fixture selects its checks; the others are reported as skipped.
 func TestVerify_Checks(t *testing.T) {
 	t.Parallel()
 	files := patternFixture("id: p\n" + queryA + "expect: {count: 2}")
@@ -419,8 +418,8 @@ func TestUpdateGoldens_Writes(t *testing.T) {
 	wantEqual(t, r)
 }
 
-// Goldens that are written agree with what is there; writing them again changes
-// nothing, and comments stay.
+// Written golden files agree with the results; writing them again changes nothing, and comments
+// stay.
 func TestUpdateGoldens(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -486,8 +485,8 @@ func writeTo(t *testing.T, dir, name, text string) {
 	}
 }
 
-// A failing pattern says how many items were wanted, whichever way they are: listed,
-// counted, or those of the other door.
+// A failing pattern shows the number of expected items, whether they are listed, counted, or
+// from the other endpoint.
 func TestProgress_PatternsTellHowManyAreWanted(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{

@@ -103,7 +103,7 @@ warning: table Mail: index old is not laid out: its mapping says as: none
 	}
 }
 
-// Items that a server would delete at once are told of before.
+// Items that a server would delete at once are reported in advance.
 func TestMakePlan_Expired(t *testing.T) {
 	t.Parallel()
 	m, err := mapping.Load("mapping.yaml", []byte(`apiVersion: migration/v1
@@ -116,7 +116,7 @@ rules: [{name: mail, row: ["{user}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 	}
 	now := time.Unix(1_700_000_000, 0)
 	var lines strings.Builder
-	for i, at := range []int64{now.Unix(), now.Unix() - 1, now.Unix() + 1, 1} { // the last one is too old to be meant
+	for i, at := range []int64{now.Unix(), now.Unix() - 1, now.Unix() + 1, 1} { // the last one is too old to be an expiry
 		fmt.Fprintf(&lines, `{"Item":{"user":{"S":"%d"},"at":{"N":"%d"}}}`+"\n", i, at)
 	}
 	src, err := source.OpenFS(fstest.MapFS{"Mail": {Data: []byte(lines.String())}}, "Mail", source.Options{})
@@ -133,8 +133,7 @@ rules: [{name: mail, row: ["{user}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 	}
 }
 
-// Two items of the same values under PK and SK, which are a key by their names
-// alone, refuse a plan that infers.
+// Two items with the same PK and SK, a key only by name, fail a plan that infers.
 func TestMakePlan_KeyNotUnique(t *testing.T) {
 	t.Parallel()
 	const items = `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"2"}}` + "\n"
@@ -146,8 +145,8 @@ func TestMakePlan_KeyNotUnique(t *testing.T) {
 	WantDamage(t, err, source.KeyUnknown, "in.json:2: the input declares no key, and PK and SK, which are named like a key, have the same values here as at in.json:1, a and b: name the key (--key PK[,SK])")
 }
 
-// The fidelity of a plan is of what occurs, what is lost first: attributes that no
-// schema names are there, and those that no item has are counted alone.
+// The fidelity of a plan lists attributes that occur, losses first. It includes attributes
+// outside the schema; those without items are only counted.
 func TestFidelityOfWhatOccurs(t *testing.T) {
 	t.Parallel()
 	var schema, lines strings.Builder

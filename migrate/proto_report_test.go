@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// personDescriptors is the descriptor set of a message of a name and an age.
+// personDescriptors is the descriptor set of a message with a name and an age.
 func personDescriptors(t *testing.T) []byte {
 	t.Helper()
 	field := func(name string, number int32, kind descriptorpb.FieldDescriptorProto_Type) *descriptorpb.FieldDescriptorProto {

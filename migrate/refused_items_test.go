@@ -26,8 +26,8 @@ const refusedItems = `{"id":{"S":"o-1"},"n":{"N":"1"}}
 {"id":{"S":"o-4"},"n":{"N":"4"}}
 `
 
-// What a mapping refuses is found at once: all items, all that is wrong with them,
-// counted by error, rule and attribute with an example; the others are verified.
+// One run finds all refused items with all their faults, counted by error, rule and attribute
+// with an example; the others are verified.
 func TestFindings_AllThatIsRefused(t *testing.T) {
 	t.Parallel()
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, refusingMapping)}, MaxDifferences: 2}
@@ -63,19 +63,19 @@ func TestFindings_AllThatIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantRefused(r.Tables[0].Refused)
-	// One failure an item, of which each kind, and each reason, has an example.
+	// One failure per item, with an example of each kind and reason.
 	kinds := map[report.Kind]int{}
 	for _, f := range r.Failures {
 		kinds[f.Kind]++
 	}
 	if r.Differences != 5 || r.Tables[0].LeftOut != 5 || r.Items != 2 || kinds[report.ItemRefused] != 2 || kinds[report.DuplicateItem] != 1 || kinds[report.Unmatched] != 1 {
-		// The third is one of an attribute that another one is listed of.
+		// The third one concerns an attribute that already has an example.
 		t.Errorf("%d differences, %d items and %d left out, listed %v:\n%s", r.Differences, r.Items, r.Tables[0].LeftOut, kinds, r.Text())
 	}
 	if text := r.Text(); !strings.Contains(text, "  refused    E-UNKNOWN-ATTRIBUTE rule order attribute gift: 2 items, e.g. ") {
 		t.Errorf("the report says:\n%s", text)
 	}
-	// The rows of the others are there, and are compared.
+	// The rows of the other items exist, and are compared.
 	change(t, conn, "orders", "o\x00\x014", setCell("a", "n", 1262304000000000, "12345678"))
 	if r, err = Verify(t.Context(), conn, OfSource(open(t, refusedItems)), VerifyOptions{Common: o, Stored: true}); err != nil {
 		t.Fatal(err)
@@ -92,14 +92,14 @@ func TestFindings_AllThatIsRefused(t *testing.T) {
 	if !plan.Refuses() || plan.Tables[0].Items != 2 || !strings.Contains(plan.Text(), "5 items that the mapping cannot lay out") {
 		t.Errorf("plan:\n%s", plan.Text())
 	}
-	// A load takes none of it.
+	// A load writes none of them.
 	_, err = Load(t.Context(), newBigtableServer(t), open(t, refusedItems), LoadOptions{Common: o})
 	WantDamage(t, err, source.MappingRefused, "items.jsonl:2: ")
 }
 
-// A number that an accepted loss of precision would round beyond what a number may be is
-// refused by plan, verify and load, and is a dead letter where they are asked for:
-// nothing could read its row.
+// A number that an accepted loss of precision would round beyond the range of numbers is
+// refused by plan, verify and load, and is a dead letter on request, since its row would be
+// unreadable.
 func TestUnreadableRows_RoundedBeyondNumbersIsRefused(t *testing.T) {
 	t.Parallel()
 	const items = `{"id":{"S":"1"},"n":{"N":"0.1"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"9.9999999999999999999999999999999999999E+125"}}` + "\n"

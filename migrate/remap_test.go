@@ -21,16 +21,16 @@ timestamps: {default: "2024-05-14T11:14:20.608Z"}
 rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: at, cell: "a:at"}]}]
 `
 
-// A load by an edited mapping refuses a table in which the one before left cells
-// that it does not write, and writes nothing; with Remap it says which stay. A
-// mapping that lays the items out as before is only warned of.
+// A load by an edited mapping refuses a table with cells of the earlier mapping that it does
+// not write, and writes nothing. With Remap it lists the remaining cells. A mapping with the
+// same layout only causes a warning.
 func TestLoad_OtherMapping(t *testing.T) {
 	t.Parallel()
 	const by = "Bigtable table t was loaded by another mapping: "
 	const rules = by + "rules or schema of the mapping are others"
 	for name, c := range map[string]struct {
 		from, to      string // in the mapping
-		warning, left string // left: "" where nothing is refused
+		warning, left string // left: "" if the load is not refused
 	}{
 		"the same":  {"", "", "", ""},
 		"a comment": {"apiVersion", "# mine\napiVersion", "", ""},
@@ -78,8 +78,7 @@ func TestLoad_OtherMapping(t *testing.T) {
 	}
 }
 
-// A table that was deleted behind the row that notes its mapping holds nothing of
-// another one.
+// If a table was deleted but not the record of its mapping, it has no cells of another mapping.
 func TestLoad_OtherMappingDeleted(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -105,7 +104,7 @@ func TestLoad_OtherMappingDeleted(t *testing.T) {
 	}
 }
 
-// Entries of an index that is declared otherwise are left like cells of the table.
+// Entries of a changed index are left like cells of the table.
 func TestLoad_OtherIndex(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -128,7 +127,7 @@ func TestLoad_OtherIndex(t *testing.T) {
 	}
 }
 
-// A load that was cut off is known to the next.
+// The next load detects an interrupted one.
 func TestLoad_OtherMappingCutOff(t *testing.T) {
 	t.Parallel()
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}

@@ -115,7 +115,7 @@ func TestVerify_Restart(t *testing.T) {
 	}
 }
 
-// A store that forgets everything, its tables too; and one that does not open.
+// A store that loses everything, including its tables; and one that does not open.
 func TestVerify_RestartEmpty(t *testing.T) {
 	t.Parallel()
 	files := patternFixture("id: p\n" + queryA + "expect: {count: 2}")
@@ -135,7 +135,7 @@ func TestVerify_RestartEmpty(t *testing.T) {
 	}
 }
 
-// Where there is no way to restart, the report says so.
+// Without a way to restart, the report says so.
 func TestVerify_RestartSkipped(t *testing.T) {
 	t.Parallel()
 	files := patternFixture("id: p\n" + queryA + "expect: {count: 2}")

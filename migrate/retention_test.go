@@ -20,8 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// newCollected is a Bigtable with garbage collection by a clock that stands at
-// now.
+// newCollected is a Bigtable with garbage collection by a clock that is stopped at now.
 func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, VerifyOptions) {
 	t.Helper()
 	clock := func() time.Time { return now }
@@ -47,8 +46,8 @@ func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, Verify
 	}}
 }
 
-// comments are five items that lie as versions of two columns: four of one
-// video, one of another, each a day older than the one before.
+// comments are five items that are versions of two columns: four of one video, one of another,
+// each a day older than the previous one.
 var commentsEpoch = time.Date(2024, 5, 1, 0, 0, 0, 0, time.UTC)
 
 func comments(t *testing.T, gc, accept string) (*source.Source, *mapping.Mapping) {
@@ -125,7 +124,7 @@ func TestVerify_Retention(t *testing.T) {
 			for _, check := range r.Checks {
 				states[check.Name] = check.State
 			}
-			if states["garbage collection"] != report.CheckOK { // exactly what was foretold went
+			if states["garbage collection"] != report.CheckOK { // exactly the predicted cells were removed
 				t.Errorf("states %v\n%s", states, r.Text())
 			}
 			loaded, err := Load(t.Context(), conn, src, LoadOptions{Common: o.Common})
@@ -139,7 +138,7 @@ func TestVerify_Retention(t *testing.T) {
 	}
 }
 
-// Garbage collection that takes what no rule names is a difference.
+// Garbage collection that removes cells against its rules is a difference.
 func TestVerify_CollectsTooMuch(t *testing.T) {
 	t.Parallel()
 	src, m := comments(t, "versions: 2", `{what: retention, why: "x"}`)
@@ -185,8 +184,8 @@ func change(t *testing.T, conn grpc.ClientConnInterface, table, row string, muta
 	}
 }
 
-// What garbage collection would take is grouped by rule and family, of each of which
-// there is an example however few differences are listed.
+// Losses by garbage collection are grouped by rule and family, with an example of each group
+// however few differences are listed.
 func TestReport_RetentionByRuleAndFamily(t *testing.T) {
 	t.Parallel()
 	m := mappingOf(t, `apiVersion: migration/v1

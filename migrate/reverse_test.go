@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Export, rows, export, rows: the loop is closed. The second export, opened by
-// the same reader, gives the same rows, byte for byte.
+// A round trip from export to rows to export to rows: the second export, opened by the same
+// reader, gives the same rows, byte for byte.
 func TestReverse_ClosedLoop(t *testing.T) {
 	t.Parallel()
 	subjects, err := fixtures.Subjects()
@@ -65,7 +65,7 @@ func testReverse(t *testing.T, src *source.Source, o Common) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A joiner that the mapping leaves open is not another mapping.
+	// A joiner that the mapping leaves open does not make it another mapping.
 	if again, err := Reverse(t.Context(), first, o.Mappings[0], t.TempDir(), ReverseOptions{Common: o, ExportTime: at}); err != nil || len(back.Warnings)+len(again.Warnings) > 0 {
 		t.Errorf("warnings %v, %v, error %v", back.Warnings, again, err)
 	}
@@ -91,8 +91,7 @@ func testReverse(t *testing.T, src *source.Source, o Common) {
 	_, err = Reverse(t.Context(), first, (*mapping.Mapping)(j.Mapping), dir, ReverseOptions{Common: o, ExportTime: at})
 	WantDamage(t, err, source.TargetExists, "already exists")
 
-	// The rows alone tell the mapping and the time: the export is the same file by
-	// file.
+	// The rows alone contain the mapping and the time: the export has the same files.
 	stored, err := StoredMappings(t.Context(), first, Common{})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +108,7 @@ func testReverse(t *testing.T, src *source.Source, o Common) {
 	}
 }
 
-// filesIn are the files below a folder, by their paths in it.
+// filesIn returns the files below a folder, by their relative paths.
 func filesIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -128,8 +127,7 @@ func filesIn(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// What loads noted is read back for each table, and nothing else is taken for
-// it.
+// The mappings recorded by loads are read for each table, and no other rows are.
 func TestStoredMappings(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -137,7 +135,7 @@ func TestStoredMappings(t *testing.T) {
 	if all, err := stored(); err != nil || len(all) > 0 {
 		t.Fatalf("%d mappings, error %v; want none where there is no table", len(all), err)
 	}
-	// An attribute whose name is "#" has a row too, which is not that of a table.
+	// An attribute named "#" also has a row, which is not a table's.
 	text := strings.Replace(notedMapping, "n: N,", `n: N, "#": S,`, 1)
 	for _, name := range []string{"t", "t2"} {
 		src, o := noted(t, strings.NewReplacer("{table: t,", "{table: "+name+",", "table: T,", "table: T"+name[1:]+",").Replace(text))
@@ -172,7 +170,7 @@ func TestStoredMappings(t *testing.T) {
 	}
 }
 
-// Rows of another mapping than that at hand are read, with a warning.
+// Rows of another mapping than the given one are read, with a warning.
 func TestReverse_AnotherMapping(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -190,7 +188,7 @@ func TestReverse_AnotherMapping(t *testing.T) {
 	}
 }
 
-// A row that no item can have made leaves no export behind.
+// A row that does not come from an item leaves no export behind.
 func TestReverse_UnreadableRow(t *testing.T) {
 	t.Parallel()
 	src, o := subject(t, "s2-video")

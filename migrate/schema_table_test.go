@@ -23,7 +23,7 @@ timestamps: {default: "2024-05-14T11:14:20.608Z"}
 rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: note, cell: "a:note"}]}]
 `
 
-// noted is a source of one item, and the options to load it by a mapping.
+// noted returns a source of one item, and the options to load it by a mapping.
 func noted(t *testing.T, text string) (*source.Source, Common) {
 	t.Helper()
 	m, err := mapping.Load("mapping.yaml", []byte(text))
@@ -37,8 +37,8 @@ func noted(t *testing.T, text string) (*source.Source, Common) {
 	return src, Common{Mappings: []*mapping.Mapping{m}}
 }
 
-// A load notes how its table is to be read, once, and what a mapping has no
-// more goes; other tables' rows stay.
+// A load records once how to read its table, and deletes records that a mapping no longer has;
+// rows of other tables stay.
 func TestLoad_SchemaTable(t *testing.T) {
 	t.Parallel()
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
@@ -89,8 +89,8 @@ t#note [74236e6f7465]
 	}
 }
 
-// Damage to the rows that note the mapping is found by the right kind; where no
-// loader wrote them there is nothing to compare.
+// Damage to the recorded mapping is a failure of the right kind; without records of a loader
+// nothing is compared.
 func TestCompare_SchemaTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// The mapping of a table with two indexes, of which one lacks items.
+// The mapping of a table with two indexes, one of which lacks items.
 const servedMapping = `apiVersion: migration/v1
 source:
   table: Tee
@@ -64,7 +64,7 @@ func mappingOf(t *testing.T, text string) *mapping.Mapping {
 	return m
 }
 
-// progressOf collects what a door tells of its work.
+// progressOf collects the progress of an endpoint's work.
 type progressOf struct {
 	mu  sync.Mutex
 	all []facade.Progress
@@ -76,7 +76,7 @@ func (p *progressOf) report(at facade.Progress) {
 	p.all = append(p.all, at)
 }
 
-// items are how many were looked at, by phases that have ended.
+// items returns the number of items, by completed phases.
 func (p *progressOf) items() map[string]int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,9 +89,9 @@ func (p *progressOf) items() map[string]int64 {
 	return ended
 }
 
-// A door over rows that an export was loaded into leaves them and the entries of
-// their indexes as they are: verification is green after it as before, and it says
-// what it looks at. Entries that are missing come with the time of the load.
+// An endpoint over the rows of a loaded export keeps them and the index entries unchanged:
+// verification passes before and after, and the endpoint reports its progress. Missing entries
+// get the time of the load.
 func TestNotedMapping_ServeOverLoadedExport(t *testing.T) {
 	t.Parallel()
 	const n = 1203
@@ -136,7 +136,7 @@ func TestNotedMapping_ServeOverLoadedExport(t *testing.T) {
 	}
 	verify("after a second endpoint")
 
-	// A loader that knows no indexes: theirs is the time of the load too.
+	// A loader without indexes: their entries also get the time of the load.
 	other := newBigtableServer(t)
 	if _, err := Load(t.Context(), other, servedExport(t, n), LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestNotedMapping_ServeOverLoadedExport(t *testing.T) {
 	verify("after an endpoint that filled indexes")
 }
 
-// firstKey is the first row key of a table.
+// firstKey returns the first row key of a table.
 func firstKey(t *testing.T, conn grpc.ClientConnInterface, id string) string {
 	t.Helper()
 	for row, err := range table.NewBigtable(conn, table.Options{}).TableRows(t.Context(), id) {
@@ -164,14 +164,13 @@ func firstKey(t *testing.T, conn grpc.ClientConnInterface, id string) string {
 	return ""
 }
 
-// A door refuses a mapping by which items that are there lie otherwise: those that a
-// load laid out, and those that another door wrote. One that says the same in other
-// words, or more, is taken.
+// An endpoint rejects a mapping by which existing items would have another layout, whether a
+// load or another endpoint wrote them. An equivalent or extended mapping is accepted.
 func TestNotedMapping_ServeOverAnotherMapping(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		from, to string
-		refused  string // "": it is not
+		refused  string // "" if it is accepted
 	}{
 		"the same":         {"", "", ""},
 		"a comment":        {"apiVersion", "# mine\napiVersion", ""},
@@ -237,7 +236,7 @@ func TestNotedMapping_ServeOverAnotherMapping(t *testing.T) {
 				if tableText(t, conn, "t") != before {
 					t.Errorf("%s: a refused mapping wrote", by)
 				}
-				// The mapping itself is still taken.
+				// The mapping itself is still accepted.
 				if s, err = serve(first); err != nil {
 					t.Errorf("%s: the mapping of the rows is refused then: %v", by, err)
 					continue
@@ -250,8 +249,8 @@ func TestNotedMapping_ServeOverAnotherMapping(t *testing.T) {
 	}
 }
 
-// A mapping without an index that a door keeps by the mapping is refused: its rows would
-// be taken for those of another layout.
+// A mapping without an index that an endpoint maintains is rejected: its rows would be taken
+// for those of another layout.
 func TestNotedMapping_IndexLess(t *testing.T) {
 	t.Parallel()
 	const index = "  - {name: K, hash: {name: n, type: N}, projection: KEYS_ONLY}\n"
@@ -276,7 +275,7 @@ func TestNotedMapping_IndexLess(t *testing.T) {
 	}
 }
 
-// Loading anew by another mapping makes that the one that is served.
+// Loading again by another mapping makes that the served one.
 func TestNotedMapping_LoadedAnew(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -295,8 +294,8 @@ func TestNotedMapping_LoadedAnew(t *testing.T) {
 	}
 }
 
-// A row that cannot be read fails a scan over HTTP with an answer that names the row and
-// the attribute, and takes no read of another item with it.
+// An unreadable row fails a scan over HTTP with an answer that names the row and the attribute;
+// reads of other items succeed.
 func TestUnreadableRows_UnreadableRowOverHTTP(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -349,8 +348,8 @@ func TestUnreadableRows_UnreadableRowOverHTTP(t *testing.T) {
 	}
 }
 
-// What writes past a door follows no index: verification names the row that was
-// written, and an entry of an index only where the index's own table was.
+// Writes that bypass an endpoint do not update indexes: verification names the written row, and
+// an index entry only if the index's own table was written.
 func TestVerify_NativeWritesAndIndexes(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)

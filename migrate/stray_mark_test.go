@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// A mark that no item has is told with the row alone where several items have that, and
-// a cell with the item whose it would be where its column says that.
+// A mark without an item is reported with only the row if several items share the row. A cell
+// is reported with the item that its column identifies.
 func TestCatchUp_StrayMarkIsNobodys(t *testing.T) {
 	t.Parallel()
 	const wide = `apiVersion: migration/v1
@@ -23,7 +23,7 @@ rules: [{name: line, when: {SK: "line#{l}"}, row: ["{PK}"], put: [{attr: null, c
 	for name, c := range map[string]struct {
 		mapping, family, qualifier string
 		items                      []string // sort key, and the rest
-		want                       string   // sort key of the item that is named
+		want                       string   // sort key of the named item
 	}{
 		"a mark of the sidecar":             {caughtUpRows, "_t", "i/comment/none", []string{`c1700000000001 "c":{"S":"x"}`, `views2 "m":{"N":"1"}`}, ""},
 		"a mark of none":                    {caughtUpRows, "_t", "r/v:Other", []string{`c1700000000001 "c":{"S":"x"}`, `views2 "m":{"N":"1"}`}, ""},

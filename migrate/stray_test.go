@@ -22,8 +22,8 @@ const strayItems = `{"Item":{"PK":{"S":"ORG#acme"},"SK":{"S":"ORG"}}}
 {"Item":{"PK":{"S":"ORG#acme#u#bob"},"SK":{"S":"ORG"}}}
 `
 
-// A plan tells of rows that are those of two rules, with an example of the data; under
-// joiner auto there are none, and it tells why.
+// A plan reports rows of two rules, with an example of the data; under joiner auto there are
+// none, and it gives the reason.
 func TestJoinedKeys_PlanTellsOfRowsOfTwoRules(t *testing.T) {
 	t.Parallel()
 	for joiner, want := range map[string]string{
@@ -51,8 +51,8 @@ func TestJoinedKeys_PlanTellsOfRowsOfTwoRules(t *testing.T) {
 	}
 }
 
-// Lint tells of them too, with the item and its row, and of none under a joiner that
-// keeps them apart.
+// Lint reports them too, with the item and its row, and none under a joiner that keeps them
+// apart.
 func TestJoinedKeys_LintTellsOfRowsOfTwoRules(t *testing.T) {
 	t.Parallel()
 	for joiner, want := range map[string]string{
@@ -83,8 +83,8 @@ func TestJoinedKeys_LintTellsOfRowsOfTwoRules(t *testing.T) {
 	}
 }
 
-// A plan tells of versions that record what none of the rule's items ever has, and not
-// once the rule has a schema.
+// A plan reports versions that record attributes which none of the rule's items has, until the
+// rule has a schema.
 func TestMarkers_PlanTellsOfMarkersForNothing(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: migration/v1

@@ -24,8 +24,8 @@ type subjectCount struct {
 	findings              []string
 }
 
-// subjectCounts are the items, rows and access patterns of the shipped fixtures
-// and, where a design is there for what lint says of it, the rules.
+// subjectCounts are the items, rows and access patterns of the shipped fixtures and, for
+// designs that demonstrate lint, the rules.
 var subjectCounts = []subjectCount{
 	{"s1-catalog", 5, 5, 5, nil},
 	{"s2-video", 9, 2, 6, []string{"L58"}},
@@ -47,7 +47,7 @@ var subjectCounts = []subjectCount{
 	{"s8-paging", 8, 8, 2, nil},
 }
 
-// shippedFiles has the shipped fixtures.
+// shippedFiles returns the shipped fixtures.
 var shippedFiles = os.DirFS("../fixtures")
 
 func shippedSubjects(t *testing.T) []fixtures.Subject {
@@ -62,8 +62,8 @@ func shippedSubjects(t *testing.T) []fixtures.Subject {
 	return subjects
 }
 
-// subjectsAnd returns the shipped fixtures; without large it leaves out the one whose
-// items have 3 MB, which takes as long as all others.
+// subjectsAnd returns the shipped fixtures; without large it omits the one with items of 3 MB,
+// which takes as long as all others.
 func subjectsAnd(t *testing.T, large bool) []fixtures.Subject {
 	t.Helper()
 	return slices.DeleteFunc(shippedSubjects(t), func(s fixtures.Subject) bool { return s.Name == "s8-paging" && !large })
@@ -103,7 +103,7 @@ func TestVerify_Subjects(t *testing.T) {
 	}
 }
 
-// The golden files are what an update writes, and a second one changes nothing.
+// An update writes the existing golden files, and a second one changes nothing.
 func TestSubjects_Goldens(t *testing.T) {
 	t.Parallel()
 	for _, s := range shippedSubjects(t) {
@@ -128,8 +128,8 @@ func TestSubjects_Goldens(t *testing.T) {
 	}
 }
 
-// The DynamoDB door ends each page of the large partition at 1 MB, and the
-// pages put together are the partition.
+// The DynamoDB endpoint ends each page of the large partition at 1 MB, and the pages together
+// are the partition.
 func TestSubjects_Pages(t *testing.T) {
 	t.Parallel()
 	const pageBytes = 1 << 20
@@ -185,8 +185,7 @@ func TestSubjects_Pages(t *testing.T) {
 	}
 }
 
-// The designs that the guides warn of raise their rules, and no other subject
-// does.
+// The designs that the guides warn of have findings of their rules, and no other subject does.
 func TestSubjects_AntiPatterns(t *testing.T) {
 	t.Parallel()
 	raised := map[string]string{}
@@ -210,7 +209,7 @@ func TestSubjects_AntiPatterns(t *testing.T) {
 	}
 }
 
-// Faults in access patterns of the newer kinds are told.
+// Faults in newer kinds of access patterns are reported.
 func TestSubjects_PatternFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -249,7 +248,7 @@ func TestSubjects_PatternFaults(t *testing.T) {
 	})
 }
 
-// editSubject is a shipped fixture with one text in it replaced.
+// editSubject returns a shipped fixture with one text in it replaced.
 func editSubject(t *testing.T, name, file, from, to string) fs.FS {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)

@@ -11,9 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Items that garbage collection deletes for their time to live are told and counted
-// apart, and not compared, whether it has deleted them or not; those that are drawn do
-// not expire.
+// Items that garbage collection deletes because of their time to live are reported, counted
+// separately and not compared, whether it has run or not. Drawn items do not expire.
 func TestDifferential_ExpiredItems(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -29,7 +28,7 @@ target: {table: items, joiner: oc, families: {a: {gc: {maxAge: %s}}, _t: {gc: {m
 rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 `, ttl.mode, ttl.age))
 			var lines strings.Builder
-			for i, at := range []int64{now.Unix() - 3600, now.Unix() - 86400, now.Unix() + 3600, now.AddDate(1, 0, 0).Unix(), 5} { // the last one is too old to be meant
+			for i, at := range []int64{now.Unix() - 3600, now.Unix() - 86400, now.Unix() + 3600, now.AddDate(1, 0, 0).Unix(), 5} { // the last one is too old to be an expiry
 				fmt.Fprintf(&lines, `{"id":{"S":"%d"},"exp":{"N":"%d"},"n":{"N":"1"}}`+"\n", i, at)
 			}
 			lines.WriteString(`{"id":{"S":"never"},"n":{"N":"1"}}` + "\n")
@@ -44,7 +43,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 			if r.Items != 4 || r.Tables[0].Expired != 2 || !strings.Contains(strings.Join(r.Warnings, "\n"), warning) {
 				t.Errorf("%d items, %d expired, warnings %q", r.Items, r.Tables[0].Expired, r.Warnings)
 			}
-			// A load writes them, and says what becomes of them.
+			// A load writes them, and reports their expiry.
 			stored := newBigtableServer(t)
 			o := Common{Mappings: with.Mappings, Now: with.Now}
 			loaded, err := Load(t.Context(), stored, open(t, lines.String()), LoadOptions{Common: o})
@@ -73,7 +72,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 	}
 }
 
-// No value that is drawn lets an item expire at once.
+// No drawn value lets an item expire at once.
 func TestDifferential_DrawnTimes(t *testing.T) {
 	t.Parallel()
 	m := (*layout.Mapping)(mappingOf(t, `apiVersion: migration/v1

@@ -17,7 +17,7 @@ target: {table: items, joiner: oc, families: {a: {gc: {versions: 1}}, s.tags: {g
 rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 `
 
-// A comparison that lets times pass shows those that are there.
+// A comparison that tolerates times still shows them.
 func TestProgress_TimesAsStored(t *testing.T) {
 	t.Parallel()
 	const items = `{"id":{"S":"1"},"n":{"N":"1"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"1"}}` + "\n"
@@ -28,7 +28,7 @@ func TestProgress_TimesAsStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		const theirs = 1700000000123000
-		for i, value := range []string{"2", "1"} { // one differs, one is at another time alone
+		for i, value := range []string{"2", "1"} { // one differs, the other is only at another time
 			change(t, conn, "items", fmt.Sprint(i+1), deleteRow(), setCell("a", "n", theirs, value))
 		}
 		r, err := Verify(t.Context(), conn, OfSource(open(t, items)), o)
@@ -41,7 +41,7 @@ func TestProgress_TimesAsStored(t *testing.T) {
 	}
 }
 
-// Sets whose members have no value can be let pass without a fixture.
+// Empty cells for members of sets can be tolerated without a fixture.
 func TestProgress_LenientSets(t *testing.T) {
 	t.Parallel()
 	const items = `{"id":{"S":"1"},"tags":{"SS":["x","y"]}}`

@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// undated is a source of these items that tells no time.
+// undated returns a source of these items without a time.
 func undated(t *testing.T, items itemsAt) *source.Source {
 	t.Helper()
 	text := strings.Join(slices.Sorted(maps.Values(items)), "\n")
@@ -30,21 +30,20 @@ func undated(t *testing.T, items itemsAt) *source.Source {
 	return src
 }
 
-// timedMapping is plainMapping with a time for cells without one of their own.
+// timedMapping is plainMapping with a default time of cells.
 func timedMapping(t *testing.T, at string) Common {
 	t.Helper()
 	text := strings.Replace(plainMapping, "rules:", "timestamps: {default: \""+at+"\"}\nrules:", 1)
 	return Common{Mappings: []*mapping.Mapping{mappingOf(t, text)}}
 }
 
-// loaded loads a source; the damage of a load that is refused has left the tables as
-// they were.
+// loaded loads a source; if the load is refused, it checks that the tables are unchanged.
 func loaded(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, o Common) (warnings string, err error) {
 	t.Helper()
 	return loadedBy(t, conn, src, LoadOptions{Common: o})
 }
 
-// mixed is loaded where what others loaded may stay beside it.
+// mixed is loaded for loads that may mix with earlier ones.
 func mixed(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, o Common) (warnings string, err error) {
 	t.Helper()
 	return loadedBy(t, conn, src, LoadOptions{Common: o, Mix: true})
@@ -65,9 +64,8 @@ func loadedBy(t *testing.T, conn grpc.ClientConnInterface, src *source.Source, o
 	return "", err
 }
 
-// Cells of a source that tells no time would lie below those of the exports that were
-// loaded, where nobody sees them: the load is refused, and what is noted of the exports
-// stays. The same source is no second load of another kind: it is refused each time.
+// Cells of a source without a time would be older than those of loaded exports, and invisible:
+// the load is refused, and the records of the exports stay. It is refused each time.
 func TestCatchUp_UndatedBelowAnExport(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
@@ -83,14 +81,14 @@ func TestCatchUp_UndatedBelowAnExport(t *testing.T) {
 				_, err := loaded(t, conn, undated(t, after), o)
 				WantDamage(t, err, source.TargetNewer, "Bigtable table t was loaded with cells at 2024-05-27T06:11:47.109Z, and those of the source, which has no time, would be older, at 2010-01-01T00:00:00Z")
 			}
-			// A table without a row hides nothing.
+			// A table without rows hides nothing.
 			if err := table.NewBigtable(conn, table.Options{}).DropTable(t.Context(), "t"); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := loaded(t, conn, undated(t, after), o); err != nil {
 				t.Error(err)
 			}
-			// What was noted of the table before is not noted of this one.
+			// Records of an earlier table do not apply to this one.
 			if at := notedMoment(t, conn, loadnote.Until); at != "2010-01-01T00:00:00Z" {
 				t.Errorf("a table that only a source without a time is in is noted to be of %s", at)
 			}
@@ -98,7 +96,7 @@ func TestCatchUp_UndatedBelowAnExport(t *testing.T) {
 	}
 }
 
-// notedMoment is a moment that is noted of table t.
+// notedMoment returns a recorded time of table t.
 func notedMoment(t *testing.T, conn grpc.ClientConnInterface, moment func(rows []layout.Row, table string) time.Time) string {
 	t.Helper()
 	rows, err := table.NewBigtable(conn, table.Options{}).SchemaOf(t.Context(), "t")
@@ -108,9 +106,9 @@ func notedMoment(t *testing.T, conn grpc.ClientConnInterface, moment func(rows [
 	return moment(rows, "t").Format(time.RFC3339Nano)
 }
 
-// A source that tells no time says nothing of the exports that were loaded: up to when
-// they tell stays noted, so that an older export, and a catch-up of it, are refused after
-// it as before. Its cells are seen, and a verification of it finds no difference.
+// A source without a time does not change the recorded end of the loaded exports, so that an
+// older export, and its catch-up, are still refused after it. Its cells are visible, and its
+// verification finds no difference.
 func TestCatchUp_UndatedKeepsTheExportTime(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
@@ -164,7 +162,7 @@ func TestCatchUp_UndatedKeepsTheExportTime(t *testing.T) {
 	}
 }
 
-// A catch-up that was cut off is so after a load of a source that tells no time, too.
+// An interrupted catch-up stays recorded after a load of a source without a time.
 func TestCatchUp_UndatedFinishesNoCatchUp(t *testing.T) {
 	t.Parallel()
 	killed := errors.New("killed")
@@ -196,8 +194,7 @@ func TestCatchUp_UndatedFinishesNoCatchUp(t *testing.T) {
 	WantDamage(t, err, source.TargetNewer, "is loaded in part with exports up to ")
 }
 
-// A later export whose cells are given a time before that of the cells that are there
-// would not be seen either.
+// A later export whose cells get an earlier time than the stored ones would also be invisible.
 func TestCatchUp_ExportBelowItsCells(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()

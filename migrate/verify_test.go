@@ -106,7 +106,7 @@ func TestVerify_Inputs(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantEqual(t, r)
-			// Items of a key alone: a sidecar cell says that they are there.
+			// Items with only a key: a sidecar cell marks their existence.
 			exceptions := map[string]int64{"workbench/Club.json": 6}[path]
 			if path == "s3-export" && !strings.Contains(r.Text(), "MD5 and item count of each data file") {
 				t.Errorf("the report does not say that MD5 and counts were checked:\n%s", r.Text())
@@ -381,7 +381,7 @@ func TestVerify_GoldenAndPatternsNoticeFaults(t *testing.T) {
 	}
 }
 
-// TestLoad_OtherGC loads into a table that keeps less than the mapping says.
+// TestLoad_OtherGC loads into a table that keeps less than the mapping expects.
 func TestLoad_OtherGC(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)
@@ -400,8 +400,8 @@ func TestLoad_OtherGC(t *testing.T) {
 	}
 }
 
-// TestLoad_SharedTarget loads a table whose rows would fall among the entries
-// of another table's index.
+// TestLoad_SharedTarget loads a table whose rows would be among the entries of another table's
+// index.
 func TestLoad_SharedTarget(t *testing.T) {
 	t.Parallel()
 	model := strings.Replace(indexedModel, `"DataModel":[`,
@@ -437,7 +437,7 @@ func TestLoad_Collisions(t *testing.T) {
 	})
 	t.Run("the first of many", func(t *testing.T) {
 		t.Parallel()
-		// Whatever their hashes: the item that comes first in the file is told.
+		// The item that comes first in the file is reported, whatever the hashes.
 		var text []string
 		for i := range 50 {
 			text = append(text, fmt.Sprintf(`{"id":{"S":"%d"},"n":{"N":"1"}}`, i))
@@ -685,7 +685,7 @@ func TestCompare_Index(t *testing.T) {
 	}
 }
 
-// What the DynamoDB door leaves where an entry of an index was is no row.
+// Bookkeeping that the DynamoDB endpoint leaves in place of an index entry is not a row.
 func TestCompare_IndexTombstone(t *testing.T) {
 	t.Parallel()
 	src, err := source.OpenFS(fstest.MapFS{"model": {Data: []byte(indexedModel)}}, "model", source.Options{})

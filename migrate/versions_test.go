@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// TestVerify_Versions loads items whose copies of the highest version
-// are left out: they come back, and one that is no copy stops the load.
+// TestVerify_Versions loads items whose copies of the highest version are not stored: they come
+// back, and a copy that differs stops the load.
 func TestVerify_Versions(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -68,9 +68,8 @@ rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], 
 	}
 }
 
-// TestVerify_IndexRows loads an index whose rows leave out a key
-// attribute of the table; two items on one of them are a failure of a verification,
-// and refused by a load.
+// TestVerify_IndexRows loads an index whose rows omit a key attribute of the table; two items
+// on one row are a failure of a verification, and refused by a load.
 func TestVerify_IndexRows(t *testing.T) {
 	t.Parallel()
 	const text = `
@@ -118,7 +117,7 @@ rules: [{name: order, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}
 	}
 }
 
-// jsonLines is a file "in" of the lines.
+// jsonLines returns a file "in" of the lines.
 func jsonLines(lines []string) fs.FS {
 	return fstest.MapFS{"in": {Data: []byte(strings.Join(lines, "\n") + "\n")}}
 }

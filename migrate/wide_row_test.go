@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// piecemeal is a connection over which rows come cell by cell, each begun anew once.
+// piecemeal is a connection on which rows arrive cell by cell, each restarted once.
 type piecemeal struct{ grpc.ClientConnInterface }
 
 func (p piecemeal) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -59,7 +59,7 @@ func (s *piecemealStream) RecvMsg(m any) error {
 	return nil
 }
 
-// A verification says the same of rows that it takes for wide ones.
+// A verification gives the same result for rows that it treats as wide.
 func TestVerify_WideRows(t *testing.T) {
 	t.Parallel()
 	for _, s := range subjectsAnd(t, long.Enabled()) {
@@ -98,8 +98,8 @@ func friendsFixture(t *testing.T) *table.Fixture {
 	return f
 }
 
-// What a wide row holds is found again where a load writes to it again, and an export
-// of its items is that of the row taken as a whole.
+// The cells of a wide row are found when a load writes to it again, and an export of its items
+// equals that of the whole row.
 func TestLoad_WideRows(t *testing.T) {
 	t.Parallel()
 	conn := newBigtableServer(t)

@@ -18,20 +18,19 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// TestMain also makes the binary itself, as `cbtemulator`, of the test binary.
+// TestMain also lets the test binary act as `cbtemulator`.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"cbtemulator": main})
 }
 
-// TestRun starts the binary with the flags that scripts have, calls it at the
-// address that its line names, and ends it.
+// TestRun starts the binary with the flags of scripts, calls the printed address, and stops it.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	socket := filepath.Join(t.TempDir(), "s") // the path of a socket is bounded to some 100 bytes
+	socket := filepath.Join(t.TempDir(), "s") // the path of a socket has at most about 100 bytes
 	for _, tc := range []struct {
 		name    string
 		args    []string
-		address string // what the line's address begins with
+		address string // prefix of the printed address
 	}{
 		{"defaults", []string{"-port", "0"}, "127.0.0.1:"},
 		{"two dashes", []string{"--host=localhost", "--port=0"}, ""},
@@ -109,7 +108,7 @@ func runOnce(t *testing.T, args []string, address string, sig os.Signal) {
 	}
 }
 
-// TestRefused: what it cannot serve, and why.
+// TestRefused: configurations that cannot be served, with the errors.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")

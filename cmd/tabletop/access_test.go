@@ -74,8 +74,7 @@ func certificate(t *testing.T) (cert, key string, pool *x509.CertPool) {
 	return cert, key, pool
 }
 
-// TestServe_Endpoints closes both endpoints: over TLS, and for those who have the
-// token.
+// TestServe_Endpoints secures both endpoints, with TLS and a token.
 func TestServe_Endpoints(t *testing.T) {
 	t.Parallel()
 	cert, key, pool := certificate(t)

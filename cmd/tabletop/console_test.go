@@ -29,15 +29,15 @@ func ctl(t *testing.T, s *server, want int, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "tabletop", append([]string{"ctl"}, args...)...)
 	cmd.Env = append(os.Environ(), "TABLETOP_CONSOLE_URL="+s.env["TABLETOP_CONSOLE_URL"], "TABLETOP_CONSOLE_TOKEN="+s.env["TABLETOP_CONSOLE_TOKEN"])
-	out, _ := cmd.CombinedOutput() // the code is what is asked for
+	out, _ := cmd.CombinedOutput() // the exit code is checked
 	if code := cmd.ProcessState.ExitCode(); code != want {
 		t.Fatalf("ctl %q exits %d: %s", args, code, out)
 	}
 	return string(out)
 }
 
-// TestConsole: a fault that ctl arms strikes clients of the port, who try again, and is
-// counted; the files that have the token are the owner's alone, and go with the server.
+// TestConsole: a fault injected by ctl hits the endpoint's clients, who retry, and is counted.
+// Files with the token are private to the owner, and deleted with the server.
 func TestConsole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -90,7 +90,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// TestConsole_WeakToken: a token that can be guessed is warned of where it keeps others out.
+// TestConsole_WeakToken: a guessable token causes a warning if it restricts access.
 func TestConsole_WeakToken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -105,8 +105,8 @@ func TestConsole_WeakToken(t *testing.T) {
 	}
 }
 
-// TestConsole_Lead: a clock that was moved is as far ahead after the server was killed, without the
-// console too: a backup is still READY.
+// TestConsole_Lead: a moved clock keeps its lead after the server was killed, even without the
+// console: a backup stays READY.
 func TestConsole_Lead(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
@@ -140,8 +140,8 @@ func TestConsole_Lead(t *testing.T) {
 	}
 }
 
-// TestServe_Refused: a flag that cannot be is named, and what was expected; so is who other
-// machines could reach, and is not asked for a token.
+// TestServe_Refused: the error of an invalid flag names it and the expectation; so does that of
+// an open endpoint without a token.
 func TestServe_Refused(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
@@ -170,15 +170,15 @@ func TestServe_Refused(t *testing.T) {
 	} {
 		endpoints := []string{"serve", "--dynamodb", "127.0.0.1:0"}
 		cmd := exec.CommandContext(t.Context(), "tabletop", append(endpoints, strings.Fields(args)...)...)
-		out, _ := cmd.CombinedOutput() // the code is what is asked for
+		out, _ := cmd.CombinedOutput() // the exit code is checked
 		if code := cmd.ProcessState.ExitCode(); code != exitBadInput || !strings.Contains(string(out), want) {
 			t.Errorf("serve %s exits %d: %s", args, code, out)
 		}
 	}
 }
 
-// TestEndpoints_WebPages: what a web page of another origin asks, or by another name, does not
-// reach the endpoint; what this machine asks does.
+// TestEndpoints_WebPages: requests of web pages of another origin, or to another host name, do
+// not reach the endpoint; those of this machine do.
 func TestEndpoints_WebPages(t *testing.T) {
 	t.Parallel()
 	ask := func(s *server, method, host, origin string) (status int, allowed, text string) {
@@ -228,7 +228,7 @@ func TestEndpoints_WebPages(t *testing.T) {
 		{open, "GET", "evil.example", "", 403, false},
 		{one, "OPTIONS", "", "http://app.example:3000", 200, true},
 		{one, "OPTIONS", "", "http://localhost:5173", 403, false},
-		{one, "GET", "", "", 400, false}, // as tools wait for
+		{one, "GET", "", "", 400, false}, // tools wait for this
 	} {
 		status, allowed, text := ask(c.s, c.method, c.host, c.origin)
 		if status != c.status || (allowed != "") != c.allowed {
@@ -249,7 +249,8 @@ func TestEndpoints_WebPages(t *testing.T) {
 	}
 }
 
-// TestConsole_Hint: a server without a console says how to get one, and one that has it, or cannot have it, does not.
+// TestConsole_Hint: a server without a console prints how to get one, except if it already has
+// one or cannot have it.
 func TestConsole_Hint(t *testing.T) {
 	t.Parallel()
 	const hint = "# --console opens"

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestServe_CPUProfile: a profile is there, whole and alone, after the end and not
-// before.
+// TestServe_CPUProfile: the complete profile, and nothing else, appears at the end.
 func TestServe_CPUProfile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,11 +14,11 @@ import (
 	"testing"
 )
 
-// printed is a standard output that can be looked at while a command runs.
+// printed is a standard output that can be read while a command runs.
 type printed struct {
 	mu   sync.Mutex
 	text bytes.Buffer
-	full bool // nothing more can be written
+	full bool // writes fail
 }
 
 func (p *printed) Write(text []byte) (int, error) {
@@ -36,7 +36,7 @@ func (p *printed) String() string {
 	return p.text.String()
 }
 
-// pagesOf serves pages of a list. It passes each request to at, which may answer it, before it answers it.
+// pagesOf serves pages of a list. It first passes each request to at, which may answer it.
 func pagesOf(t *testing.T, pages []string, at func(page int, w http.ResponseWriter, r *http.Request) bool) *httptest.Server {
 	t.Helper()
 	numbers := map[string]int{"": 0}
@@ -67,7 +67,8 @@ var threePages = []string{
 	`{"items":[{"id":{"S":"c"}}],"over":{"x":[1,2]},"next":"c3"}`,
 }
 
-// TestCtlAll_Flow: what a page has is printed before the next one is asked for, and all of it is one document.
+// TestCtlAll_Flow: each page is printed before the next request, and all pages form one
+// document.
 func TestCtlAll_Flow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -107,7 +108,8 @@ func TestCtlAll_Flow(t *testing.T) {
 	}
 }
 
-// TestCtlAll_Cut: when a page fails, the document stays open, and it is said how to go on.
+// TestCtlAll_Cut: when a page fails, the document stays open, and a hint to continue is
+// printed.
 func TestCtlAll_Cut(t *testing.T) {
 	t.Parallel()
 	refused := func(w http.ResponseWriter, _ *http.Request) {
@@ -117,11 +119,11 @@ func TestCtlAll_Cut(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	for _, c := range []struct {
 		name   string
-		fails  int // the page that does
+		fails  int // the failing page
 		answer http.HandlerFunc
 		code   int
 		told   string
-		items  int // that are printed
+		items  int // printed
 	}{
 		{"the first", 0, refused, exitBadInput, "tabletop: ctl items: too slow: ask again\n", 0},
 		{"refused", 2, refused, exitBadInput, "tabletop: ctl items: too slow: ask again; the output ends after 2 items: --all cursor=c2 continues it\n", 2},
@@ -151,7 +153,7 @@ func TestCtlAll_Cut(t *testing.T) {
 	}
 }
 
-// TestCtlAll_Full: what cannot be printed is not asked for.
+// TestCtlAll_Full: after a failed write, no page is requested.
 func TestCtlAll_Full(t *testing.T) {
 	t.Parallel()
 	out := printed{full: true}

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// TestCtl_API: each verb is a route of the API, and its arguments set the parameters that the route has.
+// TestCtl_API: each verb is a route of the API, and its arguments set parameters of the route.
 func TestCtl_API(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../control/openapi.yaml")
@@ -51,7 +51,7 @@ func TestCtl_API(t *testing.T) {
 	}
 }
 
-// TestCtl_Pages: ctl says that there is more than it shows, and shows all that is asked for.
+// TestCtl_Pages: ctl reports that there is more, and prints everything on request.
 func TestCtl_Pages(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0")
@@ -101,7 +101,7 @@ func TestCtl_Pages(t *testing.T) {
 	}
 }
 
-// TestCtl_Words: what is wrong is said in the words of a shell, with what to do there.
+// TestCtl_Words: errors are in terms of the shell, with advice.
 func TestCtl_Words(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console")
@@ -114,7 +114,7 @@ func TestCtl_Words(t *testing.T) {
 		{"rows", "t", "a"},
 		{"rows", "t", "prefix=a", "limit=3", "reverse=true"},
 		{"rows", "tabletop/t"},
-		{"changes", "t", "--console-token", s.env["TABLETOP_CONSOLE_TOKEN"]}, // which refuses: below
+		{"changes", "t", "--console-token", s.env["TABLETOP_CONSOLE_TOKEN"]}, // refused: see below
 		{"snapshot", "a/b c"},
 		{"restore", "a/b c"},
 		{"diff", "a/b c"},
@@ -179,7 +179,8 @@ func TestCtl_Words(t *testing.T) {
 	}
 }
 
-// TestCtl_PortFile: ctl waits for the port file of a server that was started just before it, and says where a server is no more.
+// TestCtl_PortFile: ctl waits for the port file of a server that is starting, and reports a
+// server that has ended.
 func TestCtl_PortFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ports.json")
@@ -211,7 +212,8 @@ func TestCtl_PortFile(t *testing.T) {
 	}
 }
 
-// TestCtl_Rows: rows, families and tables of Bigtable are written and deleted, and which keys were asked for is told.
+// TestCtl_Rows: rows, families and tables of Bigtable are written and deleted, and the used
+// keys are reported.
 func TestCtl_Rows(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console")

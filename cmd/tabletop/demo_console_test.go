@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 )
 
-// TestDemo_Console: all fixtures are open at once behind both endpoints and in the control API, as folders too, and Ctrl-C
-// ends it.
+// TestDemo_Console: all fixtures are available on both endpoints, in the control API and as
+// folders, until Ctrl-C.
 func TestDemo_Console(t *testing.T) {
 	t.Parallel()
 	portFile := filepath.Join(t.TempDir(), "ports.json")

@@ -47,7 +47,7 @@ func dynamoDB(t *testing.T, s *server, operation, request string) string {
 	return answer
 }
 
-// createItems creates the table items, with what more the request says.
+// createItems creates the table items, with more in the request.
 func createItems(t *testing.T, s *server, more string) {
 	t.Helper()
 	dynamoDB(t, s, "CreateTable", `{"TableName": "items", `+more+`,
@@ -62,17 +62,17 @@ func putItems(t *testing.T, s *server, from, until int) {
 	}
 }
 
-// 390 KB, which cost as many write units.
+// 390 KB, at the price of as many write units.
 const largeItem = 390 << 10
 
-// TestServe_Throttle: a table of one unit a second pays for a large item for minutes, but
-// only where the flag is given.
+// TestServe_Throttle: a table of one unit per second recovers from a large item for minutes,
+// but only with the flag.
 func TestServe_Throttle(t *testing.T) {
 	t.Parallel()
 	put := `{"TableName": "items", "Item": {"pk": {"S": "a"}, "sk": {"N": "1"}, "text": {"S": "` + strings.Repeat("a", largeItem) + `"}}}`
 	for _, c := range []struct {
 		flags []string
-		want  string // of the second write; "" if it passes
+		want  string // error of the second write; "" if it succeeds
 	}{
 		{nil, ""},
 		{[]string{"--throttle=false"}, ""},
@@ -91,7 +91,8 @@ func TestServe_Throttle(t *testing.T) {
 	}
 }
 
-// TestServe_Ready: the last line says what of the endpoint is not as by default.
+// TestServe_Ready: the last line lists the settings of the endpoint that differ from the
+// defaults.
 func TestServe_Ready(t *testing.T) {
 	t.Parallel()
 	const plain = "# ready: project tabletop, instance tabletop, data in memory, discarded on exit"
@@ -111,8 +112,8 @@ func TestServe_Ready(t *testing.T) {
 	}
 }
 
-// TestServe_ThrottlePartitions: a table that has enough to give refuses those who use one
-// key too much, but only where partitions are throttled.
+// TestServe_ThrottlePartitions: a table with enough units refuses requests to an overused key,
+// but only if partitions are throttled.
 func TestServe_ThrottlePartitions(t *testing.T) {
 	t.Parallel()
 	var puts []string
@@ -128,15 +129,15 @@ func TestServe_ThrottlePartitions(t *testing.T) {
 			if left && !want {
 				t.Error("--throttle=tables leaves a part of a batch that the table has units for")
 			}
-			if left == want { // the test's own time is the bound
+			if left == want { // bounded by the test's deadline
 				break
 			}
 		}
 	}
 }
 
-// TestServe_Kinesis: changes wait in the log while there is nowhere to deliver them, go
-// into a folder, and later to a server; the folder's are not delivered again.
+// TestServe_Kinesis: changes stay in the log without a destination, go into a folder, and later
+// to a server, which does not get those of the folder again.
 func TestServe_Kinesis(t *testing.T) {
 	t.Parallel()
 	dir, streams := t.TempDir(), filepath.Join(t.TempDir(), "streams")
@@ -162,7 +163,7 @@ func TestServe_Kinesis(t *testing.T) {
 		}
 		return strings.SplitAfter(string(text), "\n")
 	}
-	for len(written()) < 6 { // the test's own time is the bound
+	for len(written()) < 6 { // bounded by the test's deadline
 		dynamoDB(t, s, "DescribeKinesisStreamingDestination", `{"TableName": "items"}`)
 	}
 	for i, line := range written()[:5] {
@@ -214,9 +215,9 @@ func exported(t *testing.T, s *server, more string) string {
 	return answer
 }
 
-// TestServe_Buckets: what a server exports, in full and then what changed, is what
-// `tabletop migrate` verifies and loads as it is, and what another table is imported from.
-// Acceptance points 17 and 18 of the DynamoDB specification, in the binary.
+// TestServe_Buckets: `tabletop migrate` verifies and loads a server's full and incremental
+// exports unchanged, and another table imports them. Acceptance points 17 and 18 of the
+// DynamoDB specification, in the binary.
 func TestServe_Buckets(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -280,7 +281,7 @@ func TestServe_Buckets(t *testing.T) {
 	}
 }
 
-// TestServe_NoBuckets: without the flag exports are refused, with its name.
+// TestServe_NoBuckets: without the flag exports are refused, and the error names it.
 func TestServe_NoBuckets(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")

@@ -11,24 +11,24 @@ import (
 	"testing"
 )
 
-// guide runs the blocks of docs/guide.md: those marked sh are commands, one a
-// line; those marked text are part of what the last of them printed; those marked
-// yaml are files, named by their first line.
+// guide runs the blocks of docs/guide.md. Blocks marked sh are commands, one per line; blocks
+// marked text are part of the last command's output; blocks marked yaml are files, named by
+// their first line.
 type guide struct {
 	t       *testing.T
 	dir     string
-	assigns []string // lines that set variables and functions, which later commands see
-	server  *server  // the one in the background, nil for none
+	assigns []string // assignments of variables and functions for later commands
+	server  *server  // in the background, or nil
 	command string   // the last one
-	printed string   // by it
+	printed string   // its output
 	counts  map[string]int
 }
 
-// notRun are the commands that make what the test has: the program, which needs the
+// notRun are commands whose results the test already has: the program, whose build needs the
 // module's sources, and an empty folder.
 var notRun = []string{"go build -o bin/tabletop ./cmd/tabletop", "export PATH=$PWD/bin:$PATH", "cd $(mktemp -d)"}
 
-// guideBigtable is the address that the guide names: a server's default.
+// guideBigtable is the address in the guide: a server's default.
 const guideBigtable = "127.0.0.1:8086"
 
 var (
@@ -36,8 +36,8 @@ var (
 	assignment = regexp.MustCompile(`^([A-Z]+=|[a-z]+\(\) \{)`)
 )
 
-// TestGuide runs every command of the guide in its order, in an empty folder, and
-// compares what it shows with what they print: whoever follows it sees the same.
+// TestGuide runs every command of the guide in order, in an empty folder, and compares its
+// output with the guide.
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("sh"); err != nil {
@@ -48,7 +48,7 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	// The AWS CLI needs an account; what it would print is with the fixture.
+	// The AWS CLI needs an account; the fixture has its output.
 	writeFile(t, dir, "aws", `#!/bin/sh
 case "$2" in
 describe-time-to-live) echo '{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}' ;;
@@ -74,7 +74,7 @@ func TestControlDocs(t *testing.T) {
 	(&guide{t: t, dir: t.TempDir(), counts: map[string]int{}}).follow(string(text), "sh", "text")
 }
 
-// follow runs the blocks of a text, which has some of the given kinds.
+// follow runs the blocks of a text, which must have blocks of the given kinds.
 func (g *guide) follow(text string, kinds ...string) {
 	g.t.Helper()
 	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
@@ -101,7 +101,7 @@ func (g *guide) follow(text string, kinds ...string) {
 	}
 }
 
-// run runs one command, which must end with 0.
+// run runs one command, which must exit with 0.
 func (g *guide) run(line string) {
 	g.t.Helper()
 	g.command, g.printed = line, ""
@@ -145,11 +145,11 @@ func (g *guide) shell(line string) (out, code string) {
 	return string(text), string(rune('0' + cmd.ProcessState.ExitCode()))
 }
 
-// serve starts a server as the guide does, on other ports: those of the guide may
-// be in use.
+// serve starts a server as in the guide, on other ports, since those of the guide may be in
+// use.
 func (g *guide) serve(line string) {
 	g.t.Helper()
-	words, _ := g.shell("printf '%s\\n' " + line) // its variables expanded
+	words, _ := g.shell("printf '%s\\n' " + line) // expands its variables
 	args := strings.Fields(words)
 	if g.server != nil || len(args) < 2 || args[0] != "tabletop" || args[1] != "serve" {
 		g.t.Fatalf("%s: want tabletop serve, and no other server beside it", line)
@@ -162,7 +162,7 @@ func (g *guide) serve(line string) {
 	g.server = serve(g.t, append(args[2:], "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0")...)
 }
 
-// stop ends the server in the background, if there is one.
+// stop stops the server in the background, if there is one.
 func (g *guide) stop() {
 	g.t.Helper()
 	if g.server == nil {
@@ -174,8 +174,8 @@ func (g *guide) stop() {
 	g.server = nil
 }
 
-// compare looks for each line that is shown behind the one before it. An ellipsis
-// stands for anything, also for lines.
+// compare finds each shown line after the previous one. An ellipsis matches anything, including
+// lines.
 func (g *guide) compare(shown string) {
 	g.t.Helper()
 	rest := strings.Split(g.printed, "\n")
@@ -199,7 +199,7 @@ func (g *guide) compare(shown string) {
 	}
 }
 
-// write writes a file that is shown.
+// write writes a shown file.
 func (g *guide) write(shown string) {
 	g.t.Helper()
 	first, _, _ := strings.Cut(shown, "\n")

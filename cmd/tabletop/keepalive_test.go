@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// pingedServer answers PingAndWarm after a while.
+// pingedServer answers PingAndWarm after a delay.
 type pingedServer struct {
 	btpb.UnimplementedBigtableServer
 	after atomic.Int64
@@ -28,8 +28,7 @@ func (s *pingedServer) PingAndWarm(ctx context.Context, _ *btpb.PingAndWarmReque
 	}
 }
 
-// deadConn is a connection that can die without a word: what is sent is lost, and
-// nothing comes.
+// deadConn is a connection that can silently die: sent data is lost, and nothing arrives.
 type deadConn struct {
 	net.Conn
 	dead <-chan struct{} // closed when it dies
@@ -65,13 +64,12 @@ func (c *deadConn) Close() error {
 	return c.Conn.Close()
 }
 
-// pinged is a connection to a server of gRPC that is as strict with pings as they are
-// by default.
+// pinged is a connection to a gRPC server with the default limits of pings.
 type pinged struct {
 	server *pingedServer
 	client btpb.BigtableClient
 	dials  int
-	die    func() // the connections that there are
+	die    func() // kills all current connections
 }
 
 func newPinged(t *testing.T, timeout time.Duration) *pinged {
@@ -115,8 +113,8 @@ func (p *pinged) call(t *testing.T, timeout time.Duration) error {
 	return err
 }
 
-// TestFindDead: a connection over which nothing comes any more is not kept: calls work
-// again in twice the timeout, and ten seconds.
+// TestFindDead: a dead connection is closed: calls work again after twice the timeout plus ten
+// seconds.
 func TestFindDead(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{2 * time.Second, 10 * time.Second, time.Minute} {
@@ -139,8 +137,8 @@ func TestFindDead(t *testing.T) {
 	}
 }
 
-// TestFindDead_Calm: a server that is as strict as the default of gRPC keeps the
-// connection, however seldom or slow the calls.
+// TestFindDead_Calm: a server with gRPC's default limits keeps the connection, however rare or
+// slow the calls.
 func TestFindDead_Calm(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{2 * time.Second, 10 * time.Second, 5 * time.Minute} {

@@ -22,7 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// backUp makes a backup of the table.
+// backUp creates a backup of the table.
 func (k *killed) backUp(id string) error {
 	_, err := k.tables.CreateBackup(k.t.Context(), &btapb.CreateBackupRequest{
 		Parent: killCluster, BackupId: id,
@@ -48,9 +48,9 @@ type change struct {
 	values     []string // of the cells that it sets
 }
 
-// readChanges calls each with the records of the last partition, which begins at
-// start, from a time on or, if there is one, behind a token, up to end if that is
-// given. It returns why it ended.
+// readChanges calls each with the records of the last partition, which begins at start. It
+// reads from a time or, if given, after a token, and until end if given. It returns why it
+// ended.
 func (k *killed) readChanges(ctx context.Context, start string, from *timestamppb.Timestamp, token string, end *timestamppb.Timestamp, each func(change)) error {
 	last := &btpb.StreamPartition{RowRange: &btpb.RowRange{
 		StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: []byte(start)}, EndKey: &btpb.RowRange_EndKeyOpen{},
@@ -98,7 +98,7 @@ func (k *killed) readChanges(ctx context.Context, start string, from *timestampp
 	}
 }
 
-// changes returns what readChanges reads up to now.
+// changes returns the result of readChanges up to now.
 func (k *killed) changes(start string, from *timestamppb.Timestamp, token string) []change {
 	k.t.Helper()
 	var all []change
@@ -108,8 +108,8 @@ func (k *killed) changes(start string, from *timestamppb.Timestamp, token string
 	return all
 }
 
-// dress gives the table a view, a bundle, a backup and a stream with two records
-// later than that, and returns a time before these.
+// dress gives the table a view, a bundle, a backup and a stream with two later records, and
+// returns a time before these.
 func (k *killed) dress(policy *iampb.Policy) *timestamppb.Timestamp {
 	k.t.Helper()
 	ask(k, k.tables.CreateAuthorizedView, &btapb.CreateAuthorizedViewRequest{Parent: killTable, AuthorizedViewId: "v", AuthorizedView: &btapb.AuthorizedView{
@@ -131,10 +131,10 @@ func (k *killed) dress(policy *iampb.Policy) *timestamppb.Timestamp {
 	return began
 }
 
-// TestKill_Stream: a server is killed in the middle of writes beside readers of
-// their stream and makers of backups. Each acknowledged write has its one record,
-// whole; a reader that goes on from its last token has had each record once, none of
-// which the kill took back; each backup that was acknowledged can be restored.
+// TestKill_Stream: a server is killed during writes, while readers follow the stream and others
+// make backups. Each acknowledged write has one complete record. A reader that continues from
+// its last token gets each record once, and the kill takes none back. Each acknowledged backup
+// can be restored.
 func TestKill_Stream(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -148,9 +148,9 @@ func TestKill_Stream(t *testing.T) {
 	})
 	began := k.stream()
 	const writers, enough, backupsEnough = 4, 50, 3
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the following
 	var written [writers]int
-	var backups []int // of the backups that were made: the rows of each writer 0 acknowledged before
+	var backups []int // rows of each writer that were acknowledged before each backup
 	var read []change
 	progress := make(chan struct{}, 1)
 	tell := func(what func()) {
@@ -163,7 +163,7 @@ func TestKill_Stream(t *testing.T) {
 		}
 	}
 	var all sync.WaitGroup
-	stopped := make(chan error, writers+2) // by the kill, or before it
+	stopped := make(chan error, writers+2) // by the kill, or earlier
 	for w := range writers {
 		all.Go(func() {
 			for i := 1; ; i++ {
@@ -243,7 +243,7 @@ func TestKill_Stream(t *testing.T) {
 			t.Fatalf("record %d of a reader, who was cut off behind %d, is of row %s, want %s", i, before, c.row, recorded[i].row)
 		}
 	}
-	// One more may have been made, unacknowledged.
+	// One more backup may exist, unacknowledged.
 	list := ask(k, k.tables.ListBackups, &btapb.ListBackupsRequest{Parent: killCluster}).GetBackups()
 	if n := len(list); n != len(backups) && n != len(backups)+1 {
 		t.Errorf("%d backups are there, %d were acknowledged", n, len(backups))

@@ -23,8 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
-// killed is what the tests here talk to: one server after the other on a
-// directory, each killed before the next.
+// killed runs servers on one directory, one after another, each killed before the next.
 type killed struct {
 	t          *testing.T
 	server     *server
@@ -103,7 +102,7 @@ const (
 	killCluster  = killInstance + "/clusters/c1"
 )
 
-// state is all that a server answers about what it keeps.
+// state returns everything that a server answers about its stored state.
 func (k *killed) state() []proto.Message {
 	k.t.Helper()
 	all := []proto.Message{
@@ -122,8 +121,7 @@ func (k *killed) state() []proto.Message {
 	return all
 }
 
-// TestKill_Everything: all kinds of things that a server keeps are there after
-// a kill -9.
+// TestKill_Everything: all kinds of stored state survive a kill -9.
 func TestKill_Everything(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -190,13 +188,13 @@ func TestKill_Everything(t *testing.T) {
 	if diff := cmp.Diff(backedUp, k.values(killInstance+"/tables/restored")); diff != "" {
 		t.Errorf("what is restored of the backup (-before +after):\n%s", diff)
 	}
-	// The token still stands for the write that was made.
+	// The token still stands for its write.
 	once.Mutations = cells("second")
 	ask(k, k.data.MutateRow, once)
 	if got := k.values(killTable)["once"]; got[0] != "first" {
 		t.Errorf("the write of a token that was used is made again: %q", got)
 	}
-	// The deleted table can still be brought back, with its rows.
+	// The deleted table can still be undeleted, with its rows.
 	if _, err := k.tables.GetTable(t.Context(), &btapb.GetTableRequest{Name: killInstance + "/tables/deleted"}); status.Code(err) != codes.NotFound {
 		t.Errorf("the deleted table: %v", err)
 	}
@@ -206,8 +204,8 @@ func TestKill_Everything(t *testing.T) {
 	}
 }
 
-// TestKill_Writing: a server killed in the middle of writes has every one that
-// it acknowledged, no half of any, and of tables the operation with the change.
+// TestKill_Writing: a server killed during writes keeps every acknowledged one, no partial
+// ones, and for tables the operation with the change.
 func TestKill_Writing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -225,8 +223,8 @@ func TestKill_Writing(t *testing.T) {
 		_, err := k.data.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: killTable, RowKey: []byte(row), Mutations: cells(value)})
 		return err
 	}
-	// Each writer makes new rows, and one that it overwrites each time; one
-	// goroutine makes tables, as many as a page lists, and protects them.
+	// Each writer writes new rows, and overwrites one row each time. One goroutine creates
+	// tables, as many as fit in a page, and protects them.
 	const writers, enough, tablesEnough = 4, 50, 5
 	var mu sync.Mutex // guards the acknowledged numbers
 	var written [writers]int
@@ -242,7 +240,7 @@ func TestKill_Writing(t *testing.T) {
 		}
 	}
 	var all sync.WaitGroup
-	stopped := make(chan error, writers+1) // by the kill, or before it
+	stopped := make(chan error, writers+1) // by the kill, or earlier
 	for w := range writers {
 		all.Go(func() {
 			for i := 1; ; i++ {

@@ -36,8 +36,8 @@ func say(t *testing.T, addr, text string) net.Conn {
 	return conn
 }
 
-// A stop does not wait for clients that say nothing, or half of what they mean to:
-// the grace here is longer than any test.
+// A stop does not wait for clients that send nothing or incomplete requests: the grace here is
+// longer than any test.
 func TestServe_StopUnasked(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--grace", "24h")
@@ -52,10 +52,10 @@ func TestServe_StopUnasked(t *testing.T) {
 		say(t, web.Host, "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: Dyn"),
 	}
 	half := say(t, web.Host, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n")
-	if line, err := bufio.NewReader(half).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // its body is being read
+	if line, err := bufio.NewReader(half).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") { // the body is being read
 		t.Fatalf("%q, error %v", line, err)
 	}
-	// One that was answered, and may ask again.
+	// An answered client, which may send more.
 	again := say(t, web.Host, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	if _, err := bufio.NewReader(again).ReadString('\n'); err != nil {
 		t.Fatal(err)
@@ -70,8 +70,8 @@ func TestServe_StopUnasked(t *testing.T) {
 	}
 }
 
-// A stop waits for what was asked, and says so; a second signal ends it at once, also
-// where Ctrl-C is ignored, as by what a script starts in the background.
+// A stop waits for requests, and says so. A second signal ends it at once, even if Ctrl-C is
+// ignored, as in a script's background process.
 func TestServe_StopTwice(t *testing.T) {
 	t.Parallel()
 	args := []string{"tabletop", "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--grace", "24h"}
@@ -94,7 +94,7 @@ func TestServe_StopTwice(t *testing.T) {
 	})
 }
 
-// stopTwice stops a server by two signals, of which the first has it wait.
+// stopTwice stops a server by two signals; after the first, it waits.
 func stopTwice(t *testing.T, args ...string) *os.ProcessState {
 	t.Helper()
 	stderr, w, err := os.Pipe()
@@ -125,12 +125,12 @@ func stopTwice(t *testing.T, args ...string) *os.ProcessState {
 	if err := mutate(t.Context(), conn, "t", "row"); err != nil {
 		t.Fatal(err)
 	}
-	// A call whose message does not come.
+	// A call whose message never arrives.
 	stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, btpb.Bigtable_ReadRows_FullMethodName, grpc.WaitForReady(true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := mutate(t.Context(), conn, "t", "row"); err != nil { // the call before it is there
+	if err := mutate(t.Context(), conn, "t", "row"); err != nil { // the earlier call has arrived
 		t.Fatal(err)
 	}
 	for _, want := range []string{"tabletop: waiting for requests in flight, at most 24h0m0s; Ctrl-C ends them at once\n", ""} {
@@ -144,7 +144,7 @@ func stopTwice(t *testing.T, args ...string) *os.ProcessState {
 			t.Fatalf("it says %q, error %v; want %q", line, err, want)
 		}
 	}
-	_ = cmd.Wait() // how it ended is asked for
+	_ = cmd.Wait() // the test checks how it ended
 	if err := stream.RecvMsg(&btpb.ReadRowsResponse{}); status.Code(err) != codes.Unavailable && !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ends with %v", err)
 	}

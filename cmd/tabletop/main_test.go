@@ -31,12 +31,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/serveout"
 )
 
-// TestMain also makes the binary itself, as `tabletop`, of the test binary: in
-// scripts and for exec.Command.
+// TestMain also lets the test binary act as `tabletop`, in scripts and for exec.Command.
 func TestMain(m *testing.M) {
 	if race.Enabled && os.Getenv(raceOptions) == "" {
-		// The detector lets a program that ends wait for a second, and there are
-		// some two hundred.
+		// The detector delays the exit of each of some two hundred programs by a second.
 		_ = os.Setenv(raceOptions, "atexit_sleep_ms=10")
 	}
 	// Most tests here wait for other processes.
@@ -46,7 +44,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"tabletop": main})
 }
 
-// raceOptions is where the race detector finds its options.
+// raceOptions is the variable with the race detector's options.
 const raceOptions = "GORACE"
 
 func TestScripts(t *testing.T) {
@@ -54,7 +52,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("HOME", env.WorkDir) // Pebble and gRPC need none of the user's
+			env.Setenv("HOME", env.WorkDir) // Pebble and gRPC need nothing of the user's
 			env.Setenv(raceOptions, os.Getenv(raceOptions))
 			return nil
 		},
@@ -92,8 +90,8 @@ type server struct {
 	out    io.ReadCloser
 }
 
-// quiet reports whether a server that has ended said nothing on stderr but, on a busy
-// machine, that its stop takes a while.
+// quiet reports whether an ended server printed nothing on stderr, except that its stop takes a
+// while on a busy machine.
 func (s *server) quiet() bool {
 	text := s.stderr.String()
 	return text == "" || strings.HasPrefix(text, "tabletop: waiting for requests in flight") && strings.Count(text, "\n") == 1
@@ -137,7 +135,7 @@ func (s *server) end(t *testing.T, sig os.Signal) int {
 	if err := s.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
-	_ = s.cmd.Wait() // the code is what is asked for
+	_ = s.cmd.Wait() // the exit code is checked
 	return s.cmd.ProcessState.ExitCode()
 }
 
@@ -174,7 +172,7 @@ func mutate(ctx context.Context, conn grpc.ClientConnInterface, table, row strin
 	return err
 }
 
-// rows returns the keys of a table's rows whose value is what mutate wrote.
+// rows returns the keys of a table's rows with the value of mutate.
 func rows(t *testing.T, conn grpc.ClientConnInterface, table string) map[string]bool {
 	t.Helper()
 	stream, err := btpb.NewBigtableClient(conn).ReadRows(t.Context(), &btpb.ReadRowsRequest{TableName: parent + "/tables/" + table})
@@ -198,8 +196,7 @@ func rows(t *testing.T, conn grpc.ClientConnInterface, table string) map[string]
 	}
 }
 
-// TestServe_Stop: SIGTERM and Ctrl-C stop the server cleanly, and a folder
-// holds what was written.
+// TestServe_Stop: SIGTERM and Ctrl-C stop the server cleanly, and a folder keeps the data.
 func TestServe_Stop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -252,8 +249,8 @@ func TestServe_Target(t *testing.T) {
 	}
 }
 
-// TestServe_PortFile: the file is there, whole, when the server is ready, and
-// gone when it has stopped.
+// TestServe_PortFile: the complete file exists when the server is ready, and is deleted when it
+// stops.
 func TestServe_PortFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -285,8 +282,7 @@ func TestServe_PortFile(t *testing.T) {
 		if tc.dynamo {
 			want["dynamodb"] = s.env["AWS_ENDPOINT_URL_DYNAMODB"]
 		}
-		// Its members come in the order that is documented, for those who read
-		// it with a pattern.
+		// Its members are in documented order, for clients that match it with a pattern.
 		exact, err := json.Marshal(want) // sorts by name
 		if err != nil || string(text) != string(exact)+"\n" {
 			t.Errorf("%s: the file is %s, want %s", tc.name, text, exact)
@@ -298,7 +294,7 @@ func TestServe_PortFile(t *testing.T) {
 			t.Errorf("%s: %v left behind, %v", tc.name, left, err)
 		}
 	}
-	// The file of a server that took over is not the first one's to remove.
+	// The first server does not delete the file of its successor.
 	args := []string{"--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--port-file", file}
 	first, second := serve(t, args...), serve(t, args...)
 	first.end(t, syscall.SIGTERM)
@@ -307,7 +303,7 @@ func TestServe_PortFile(t *testing.T) {
 	}
 }
 
-// TestServe_NoFolder: a file in a folder that is not there is refused by the name that was given, with what to do.
+// TestServe_NoFolder: the error of a file in a missing folder has the given name and advice.
 func TestServe_NoFolder(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"--port-file", "--console-token-file"} {
@@ -321,8 +317,7 @@ func TestServe_NoFolder(t *testing.T) {
 	}
 }
 
-// TestServe_GC: what background and eager do with a version too many, and
-// manual does not.
+// TestServe_GC: background and eager remove a surplus version, manual does not.
 func TestServe_GC(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--gc", "background", "--gc-interval", "1ms"}, {"--gc", "eager"}, {"--gc", "manual"}} {
@@ -347,13 +342,13 @@ func TestServe_GC(t *testing.T) {
 			}
 			continue
 		}
-		for len(rows(t, conn, "t")) > 0 { // the test's own time is the bound
+		for len(rows(t, conn, "t")) > 0 { // bounded by the test's deadline
 			runtime.Gosched()
 		}
 	}
 }
 
-// TestServe_TTL: an item whose time to live is over goes by itself, and is told of.
+// TestServe_TTL: an expired item is deleted without a request, and logged.
 func TestServe_TTL(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--bigtable", "off", "--dynamodb", "127.0.0.1:0", "--ttl-interval", "1ms")
@@ -368,7 +363,7 @@ func TestServe_TTL(t *testing.T) {
 		if !strings.Contains(got, "young") {
 			t.Fatalf("the item that has time is gone: %s", got)
 		}
-		if !strings.Contains(got, "old") { // the test's own time is the bound
+		if !strings.Contains(got, "old") { // bounded by the test's deadline
 			break
 		}
 	}
@@ -412,8 +407,8 @@ func TestServe_Headers(t *testing.T) {
 	}
 }
 
-// TestServe_Warnings: an endpoint open to other machines is warned of; a closed one
-// is not announced.
+// TestServe_Warnings: an endpoint open to other machines causes a warning; a disabled one is
+// not announced.
 func TestServe_Warnings(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--bigtable", "0.0.0.0:0", "--dynamodb", "off", "--public")
@@ -431,7 +426,7 @@ func TestServe_Warnings(t *testing.T) {
 	}
 }
 
-// TestServe_PortInUse is a fault of the environment, whose error says what to do.
+// TestServe_PortInUse is a fault of the environment, whose error has advice.
 func TestServe_PortInUse(t *testing.T) {
 	t.Parallel()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")

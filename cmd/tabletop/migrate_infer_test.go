@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// infer --mapping completes a mapping file: each rule with "*" gets the attributes of
-// its items, and what it writes is a mapping for the same rows.
+// infer --mapping completes a mapping file: each rule with "*" gets the attributes of its
+// items, and the result is a mapping for the same rows.
 func TestMarkers_InferCompletesAMapping(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -48,8 +48,8 @@ rules:
 	}
 }
 
-// infer --mapping completes a file with a fault that the schemas of the rules mend, and
-// says so.
+// infer --mapping completes a file with a fault that the inferred schemas repair, and reports
+// it.
 func TestMarkers_InferMendsAMapping(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -78,7 +78,7 @@ rules:
 	}
 }
 
-// Durations of flags may be in days.
+// Duration flags may be in days.
 func TestMapping_FlagsInDays(t *testing.T) {
 	t.Parallel()
 	out, code := tabletop(t, "serve", "--ttl-interval", "1x")
@@ -91,7 +91,7 @@ func TestMapping_FlagsInDays(t *testing.T) {
 	}
 }
 
-// What a mapping refuses, and two items of one key, are findings of plan and verify: exit
+// Items that a mapping refuses, and two items of one key, are findings of plan and verify: exit
 // code 1, with all of them and with the rest.
 func TestFindings_RefusedItemsAreFindings(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate"
 )
 
-// The checkpoint of a load knows one place from another.
+// The checkpoint of a load distinguishes targets.
 func TestLoadCommand_Place(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
@@ -36,7 +36,8 @@ func TestLoadCommand_Place(t *testing.T) {
 	}
 }
 
-// A load that the server ended says how it goes on; one with a bad input does not.
+// The error of a load that the server interrupted has advice to continue; that of a bad input
+// does not.
 func TestLoadCommand_Interrupted(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "point")
@@ -62,8 +63,8 @@ func TestLoadCommand_Interrupted(t *testing.T) {
 	}
 }
 
-// A person is told once for each call, when a server has not done it for about two
-// seconds, why and until when it is tried.
+// After about two seconds without success, each call is reported once, with the reason and the
+// end of the retries.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2024, 5, 1, 14, 3, 0, 0, time.UTC)

@@ -16,7 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// exportInFiles writes an export to S3 of n items in so many data files, and a mapping.
+// exportInFiles writes an export to S3 of n items in the given number of data files, and a
+// mapping.
 func exportInFiles(t *testing.T, n, files int) (export, mapping string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +32,7 @@ func exportInFiles(t *testing.T, n, files int) (export, mapping string) {
 		count := 0
 		for i := f; i < n; i += files {
 			count++
-			_, _ = fmt.Fprintf(z, `{"Item":{"id":{"S":"%05d"},"n":{"N":"%d"}}}`+"\n", i, i) // a buffer takes all
+			_, _ = fmt.Fprintf(z, `{"Item":{"id":{"S":"%05d"},"n":{"N":"%d"}}}`+"\n", i, i) // a buffer never fails
 		}
 		_ = z.Close()
 		name := fmt.Sprintf("file%d.json.gz", f)
@@ -49,9 +50,8 @@ func exportInFiles(t *testing.T, n, files int) (export, mapping string) {
 	return export, mapping
 }
 
-// TestMigrate_Parts loads and verifies an export in processes of their own, at once, as
-// a person would. One of those that load is killed between two of its writes, and another
-// one completes its part.
+// TestMigrate_Parts loads and verifies an export in concurrent processes. One of the loads is
+// killed between two writes, and another process completes its part.
 func TestMigrate_Parts(t *testing.T) {
 	t.Parallel()
 	parts := 4
@@ -109,7 +109,7 @@ func TestMigrate_Parts(t *testing.T) {
 	}
 }
 
-// begin starts a command, and returns a channel that has its error when it has ended.
+// begin starts a command, and returns a channel that receives its error at the end.
 func begin(t *testing.T, cmd *exec.Cmd) (ended <-chan error) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {

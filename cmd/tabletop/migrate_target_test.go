@@ -22,7 +22,7 @@ func tabletop(t *testing.T, args ...string) (out string, code int) {
 	return tabletopIn(t, nil, args...)
 }
 
-// tabletopIn is tabletop with more in its environment.
+// tabletopIn is tabletop with additional environment variables.
 func tabletopIn(t *testing.T, env []string, args ...string) (out string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "tabletop", args...)
@@ -46,9 +46,8 @@ func writeFile(t *testing.T, dir, name, text string) string {
 	return file
 }
 
-// A target that looks like Cloud Bigtable: an instance of a project, over TLS
-// with a certificate of its own, for those who show the token. The same loader,
-// the same verifier, and back to an export.
+// A target like Cloud Bigtable: an instance of a project, over TLS with a private certificate,
+// and with a token. The same loader and verifier work, and so does an export.
 func TestMigrate_Cloud(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -84,7 +83,7 @@ func TestMigrate_Cloud(t *testing.T) {
 		}
 		return all
 	}
-	// Who shows no token, another one, or trusts no such certificate, stays out.
+	// Missing or wrong tokens, and untrusted certificates, are rejected.
 	run(exitEnvironment, "Unauthenticated", with([]string{"load", "--target", target, "--endpoint", address, "--ca", cert, "--token-file", writeFile(t, dir, "other", "another")}, source)...)
 	run(exitEnvironment, "--target "+address, with([]string{"load", "--target", address}, source)...)
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -106,7 +105,7 @@ func TestMigrate_Cloud(t *testing.T) {
 	run(exitEqual, "4 cells there already, 0 written", with([]string{"load", "--target", target}, connect, source)...)
 	run(exitEqual, "2 items, 2 rows, 0 differences", with([]string{"verify", "--against", target}, connect, source)...)
 	run(exitEqual, "2 items, 2 rows, 0 differences", with([]string{"verify", "--compress", "--against", target}, connect, source)...)
-	// The same, named as an address, in that project and instance.
+	// The same target as an address, with that project and instance.
 	named := []string{"--project", "my-project", "--instance", "my-instance", "--ca", cert, "--token-file", token}
 	run(exitEqual, "0 differences", with([]string{"verify", "--against", address}, named, source)...)
 	run(exitDifferences, "MissingRow", with([]string{"verify", "--against", address, "--ca", cert, "--token-file", token, "--source", another(t, dir, address, cert, token, source), "--mapping", mapping})...)
@@ -117,8 +116,8 @@ func TestMigrate_Cloud(t *testing.T) {
 	run(exitEqual, "2 rows, 0 differences", with([]string{"diff", target + "/tables/items", target + "/tables/items"}, connect)...)
 }
 
-// another loads the source into the default instance of the server, and returns
-// another source, of an item more.
+// another loads the source into the default instance of the server, and returns another source
+// with one more item.
 func another(t *testing.T, dir, address, cert, token string, source []string) string {
 	t.Helper()
 	out, code := tabletop(t, append([]string{"migrate", "load", "--target", address, "--ca", cert, "--token-file", token}, source...)...)
@@ -128,8 +127,8 @@ func another(t *testing.T, dir, address, cert, token string, source []string) st
 	return writeFile(t, dir, "more.jsonl", `{"Item":{"id":{"S":"a"},"n":{"N":"1"},"tags":{"SS":["x"]}}}`+"\n"+`{"Item":{"id":{"S":"b"},"l":{"L":[{"S":"y"},{"BOOL":true}]}}}`+"\n"+`{"Item":{"id":{"S":"c"},"n":{"N":"3"}}}`+"\n")
 }
 
-// Without --token-file, application default credentials are shown: here those of
-// a user, whose token comes from where their file says.
+// Without --token-file, application default credentials are used: here of a user, with the
+// token server named in the file.
 func TestMigrate_DefaultCredentials(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -177,8 +176,8 @@ func TestMigrate_DefaultCredentials(t *testing.T) {
 	}
 }
 
-// TestMigrate_AppProfile: an app profile that is not there ends a load before it makes
-// anything, and a verification before it finds anything.
+// TestMigrate_AppProfile: a missing app profile ends a load before it creates anything, and a
+// verification before it finds anything.
 func TestMigrate_AppProfile(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off")
@@ -201,8 +200,8 @@ func TestMigrate_AppProfile(t *testing.T) {
 	}
 }
 
-// Ctrl-C ends every command that waits for a server, which says so, exits 3 and
-// leaves nothing half behind.
+// Ctrl-C ends every command that waits for a server. It says so, exits 3 and leaves nothing
+// unfinished.
 func TestMigrate_Interrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -237,7 +236,7 @@ func TestMigrate_Interrupted(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			conn, err := silent.Accept() // it asks, and is not answered
+			conn, err := silent.Accept() // it sends a request without an answer
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,7 +244,7 @@ func TestMigrate_Interrupted(t *testing.T) {
 			if err := cmd.Process.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
-			_ = cmd.Wait() // the code is what is asked for
+			_ = cmd.Wait() // the exit code is checked
 			want := "tabletop: interrupted\n"
 			if args[1] == "load" {
 				want = "tabletop: interrupted; the same command starts again, and writes what is missing (with --checkpoint FILE a load continues where it stopped)\n"
@@ -261,8 +260,8 @@ func TestMigrate_Interrupted(t *testing.T) {
 	}
 }
 
-// A loader that has not even made the table is judged like others: the report is
-// written, and says what is missing.
+// A loader that did not even create the table gets a report like others, which lists what is
+// missing.
 func TestMigrate_AgainstNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -293,7 +292,7 @@ func TestMigrate_AgainstNothing(t *testing.T) {
 	}
 }
 
-// A report is colored on a terminal, and nowhere else.
+// A report is colored only on a terminal.
 func TestPrintReport_Color(t *testing.T) {
 	t.Parallel()
 	r := &report.Report{Checks: []report.Check{{Name: "one", State: report.CheckOK}, {Name: "two", State: report.CheckFailed, Differences: 1}, {Name: "three", State: report.CheckSkipped}}}
@@ -314,7 +313,7 @@ func TestPrintReport_Color(t *testing.T) {
 	}
 }
 
-// Without credentials of any kind the message says what would help.
+// Without any credentials the message has advice.
 func TestMigrate_NoCredentials(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// inputs is a folder of every kind of input, whose README says what is there.
+// inputs is a folder of every kind of input, described in its README.
 const inputs = "../../migrate/testdata/inputs"
 
-// inferredChoice is a choice of infer as it is printed, with its reason.
+// inferredChoice matches a printed choice of infer, with its reason.
 var inferredChoice = regexp.MustCompile(`(?m)^  (key|row key|types|families|joiner) +\S.*\n +\(.+\)$`)
 
-// TestMigrate_Inputs runs the main job on each of the inputs: infer proposes a
-// mapping and prints why, and by that mapping every item comes back.
+// TestMigrate_Inputs runs the main job on each input: infer proposes a mapping with reasons,
+// and every item comes back through it.
 func TestMigrate_Inputs(t *testing.T) {
 	t.Parallel()
 	items := map[string]struct{ items, exceptions int }{
@@ -58,7 +58,7 @@ func TestMigrate_Inputs(t *testing.T) {
 			}
 		})
 	}
-	// None is left out.
+	// The list is complete.
 	fsys := os.DirFS(inputs)
 	err := fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		switch _, known := items[name]; {
@@ -76,7 +76,7 @@ func TestMigrate_Inputs(t *testing.T) {
 	}
 }
 
-// TestMigrateVerify_Truncated refuses half of a file by its name.
+// TestMigrateVerify_Truncated rejects a truncated file by its name.
 func TestMigrateVerify_Truncated(t *testing.T) {
 	t.Parallel()
 	whole, err := os.ReadFile(filepath.Join(inputs, "json-lines/members.json.gz"))
@@ -96,11 +96,11 @@ func TestMigrateVerify_Truncated(t *testing.T) {
 	}
 }
 
-// A report that nobody can have read is a fault of the environment, whatever it
-// says; a bad input stays one.
+// A report that could not be printed is a fault of the environment, whatever its result; a bad
+// input stays one.
 func TestMigrate_FullOutput(t *testing.T) {
 	t.Parallel()
-	const device = "/dev/full" // takes nothing
+	const device = "/dev/full" // all writes fail
 	if _, err := os.Stat(device); err != nil {
 		t.Skipf("there is no device that is full: %v", err)
 	}

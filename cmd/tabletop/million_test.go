@@ -18,11 +18,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/synthetic"
 )
 
-// millionItems is how many items TestMillion migrates: `make million` says.
+// millionItems is the number of items of TestMillion, set by `make million`.
 var millionItems = flag.Int64("million.items", minMillionItems, "items that the large migration has, at least 20,000")
 
-// minMillionItems are as many as a load has to have to be killed in its middle: it
-// notes how far it is every 8 MiB.
+// minMillionItems is the smallest load that can be killed in the middle: it saves its progress
+// every 8 MiB.
 const minMillionItems = 20_000
 
 // maxMillionMemory bounds the memory of a migration, however many items it has.
@@ -40,8 +40,7 @@ func writeSynthetic(t *testing.T, file string, n int64) {
 	}
 }
 
-// measured runs a command, logs what it cost, and returns what it says and the
-// seconds of CPU.
+// measured runs a command, logs its cost, and returns its output and CPU seconds.
 func measured(t *testing.T, args ...string) (out string, cpu float64) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "tabletop", args...)
@@ -59,7 +58,7 @@ func measured(t *testing.T, args ...string) (out string, cpu float64) {
 	return string(text), cpu
 }
 
-// rates are items a second: of the clock, over all phases, and of CPU.
+// rates are items per second: by the clock, over all phases, and by CPU time.
 type rates struct{ clock, cpu float64 }
 
 // verifySynthetic verifies n synthetic items in a private store, and writes their
@@ -97,7 +96,7 @@ func verifySynthetic(t *testing.T, items, mapping string, n int64) rates {
 	return rates{float64(n) / seconds, float64(n) / cpu}
 }
 
-// checkpointed is how many items of its one table a checkpoint says are written.
+// checkpointed returns the number of written items in a checkpoint of one table.
 func checkpointed(t *testing.T, file string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -138,7 +137,7 @@ func TestMillion(t *testing.T) {
 			*millionItems, large.clock, large.cpu, few, small.clock, small.cpu, large.clock/small.clock, large.cpu/small.cpu)
 	}
 
-	// Killed in the middle; a small load, as soon as there is a checkpoint.
+	// Killed in the middle; a small load at its first checkpoint.
 	middle := *millionItems / 2
 	if *millionItems < 100_000 {
 		middle = 1

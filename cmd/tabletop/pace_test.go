@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// TestGCPercent: the heap that package runtime makes of a percentage has grown by
-// 8 MB and half of what holds pointers, and not by more.
+// TestGCPercent: the heap at a percentage has grown by exactly 8 MB plus half of the memory
+// with pointers.
 func TestGCPercent(t *testing.T) {
 	t.Parallel()
 	const kb, mb, gb = 1 << 10, 1 << 20, 1 << 30
@@ -32,7 +32,7 @@ func TestGCPercent(t *testing.T) {
 	} {
 		percent := uint64(gcPercent(8*mb, c.live, c.pointers, c.roots))
 		goal := max(c.live+(c.live+c.roots)*percent/100, leastHeapBytes*percent/100)
-		exact := max(c.live+c.roots, leastHeapBytes) / 100 // of which a percentage is a multiple
+		exact := max(c.live+c.roots, leastHeapBytes) / 100 // 1 % of these bytes
 		if goal > c.goal || goal+exact+1 < c.goal {
 			t.Errorf("%d bytes in use, %d of pointers and %d of roots: %d %% is a heap of %d bytes, want %d", c.live, c.pointers, c.roots, percent, goal, c.goal)
 		}
@@ -42,8 +42,8 @@ func TestGCPercent(t *testing.T) {
 	}
 }
 
-// TestPacer: the heap of a process may grow by growth before it is collected, first and
-// after each collection, however much of it buffers take.
+// TestPacer: the heap of a process grows by growth before it is collected, at first and after
+// each collection, however much of it are buffers.
 func TestPacer(t *testing.T) { //nolint:paralleltest // memory.Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the detector's own use of memory counts as the process's")
@@ -63,16 +63,16 @@ func TestPacer(t *testing.T) { //nolint:paralleltest // memory.Alone makes it pa
 		buffers := make([]byte, 0)
 		for _, size := range []uint64{0, 64 << 20, 128 << 20} {
 			if size > 0 {
-				debug.SetGCPercent(-1) // so that the one collection is the one below
+				debug.SetGCPercent(-1) // so that only the collection below runs
 				buffers = make([]byte, size)
 				runtime.GC()
 			}
-			var got room // it is set after a collection, or the test does not end
+			var got room // set after a collection, else the test does not end
 			for got.growth == 0 || got.live < size {
 				select {
 				case got = <-set:
 				default:
-					runtime.GC() // the pacer may not have looked out for the one above yet
+					runtime.GC() // the pacer may have missed the collection above
 				}
 			}
 			least, most := uint64(growth*9/10), growth*11/10+got.pointers
@@ -104,8 +104,8 @@ func TestPaceHeap_Variables(t *testing.T) { //nolint:paralleltest // memory.Alon
 	})
 }
 
-// BenchmarkServe_Open opens the store of a server, and counts the collections of its heap
-// by then: there should be none.
+// BenchmarkServe_Open opens the store of a server, and counts the collections of its heap:
+// there should be none.
 func BenchmarkServe_Open(b *testing.B) {
 	collections := 0
 	for b.Loop() {

@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// TestLockPart: a part is one process's, until that ends; others are not kept from theirs.
+// TestLockPart: a part belongs to one process until it ends; other parts are free.
 func TestLockPart(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "parts")
@@ -33,7 +33,7 @@ func TestLockPart(t *testing.T) {
 		t.Errorf("error %v, want that the folder is gone, which nothing is in", err)
 	}
 	lock("load", one)()
-	// A process that is killed leaves the file, and holds nothing.
+	// A killed process leaves the file, but not the lock.
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -44,8 +44,7 @@ func TestLockPart(t *testing.T) {
 	}
 }
 
-// TestMigrate_PartTwice: a part that another process holds is refused, of loads and of
-// verifications, before anything is looked at.
+// TestMigrate_PartTwice: loads and verifications of a locked part are rejected before any work.
 func TestMigrate_PartTwice(t *testing.T) {
 	t.Parallel()
 	export, mapping := exportInFiles(t, 4, 2)

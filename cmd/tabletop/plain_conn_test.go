@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A server that speaks TLS ends a connection in plain text without a word: who meets
-// it so is told, at once, and what to do.
+// A TLS server silently closes a connection in plain text: the error says so at once, with
+// advice.
 func TestDeadlines_ServerSpeaksTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func TestDeadlines_ServerSpeaksTLS(t *testing.T) {
 			t.Errorf("%s waits for a server that never answers:\n%s", c.args[1], out)
 		}
 	}
-	// With its certificate, the endpoint serves over it.
+	// With its certificate, the endpoint works over it.
 	front := serve(t, "--target", found.Bigtable, "--ca", cert, "--dynamodb", "127.0.0.1:0")
 	if front.env["AWS_ENDPOINT_URL_DYNAMODB"] == "" || front.env["BIGTABLE_EMULATOR_HOST"] != "" { // its clients speak plain gRPC
 		t.Errorf("exports %v", front.env)
@@ -63,7 +63,7 @@ func TestDeadlines_ServerSpeaksTLS(t *testing.T) {
 			t.Errorf("serve %s: exit code %d, want %d and %q:\n%s", strings.Join(c.args, " "), code, c.code, c.want, out)
 		}
 	}
-	// One that is not there is no server of TLS.
+	// An unreachable server is not taken for a TLS server.
 	out, code := tabletop(t, "serve", "--target", "127.0.0.1:1", "--dynamodb", "127.0.0.1:0")
 	if code != exitEnvironment || strings.Contains(out, "TLS") {
 		t.Errorf("nobody listens: exit code %d:\n%s", code, out)

@@ -13,21 +13,21 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// frames is a codec that leaves messages as they are.
+// frames is a codec that passes messages through.
 type frames struct{}
 
 func (frames) Marshal(v any) ([]byte, error)      { return *v.(*[]byte), nil }
 func (frames) Unmarshal(data []byte, v any) error { *v.(*[]byte) = slices.Clone(data); return nil }
 func (frames) Name() string                       { return "proto" }
 
-// relay is a server of gRPC that passes calls on to another one, but for one call.
+// relay is a gRPC server that forwards calls to another one, except for one call.
 type relay struct {
 	addr string
-	held chan struct{} // closed when a call is held: it is neither passed on nor answered
+	held chan struct{} // closed when a call is held: neither forwarded nor answered
 }
 
-// relayTo passes calls with one request on to a Bigtable, up to the first one that hold
-// wants to be held. Only MutateRows of the given table are passed to hold, one at a time.
+// relayTo forwards calls with one request to a Bigtable, until hold holds one. Only MutateRows
+// of the given table are passed to hold, one at a time.
 func relayTo(t *testing.T, target, table string, hold func() bool) *relay {
 	t.Helper()
 	conn, err := dialBigtable(target, "")

@@ -10,9 +10,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// TestServe_ReplicationLag: what a cluster takes is on its way to the other one, for
-// reads and consistency tokens, also when the server is started again; without the flag
-// it has arrived.
+// TestServe_ReplicationLag: a write of a cluster is pending in the other one, for reads and
+// consistency tokens, also after a restart. Without the flag it arrives at once.
 func TestServe_ReplicationLag(t *testing.T) {
 	t.Parallel()
 	const instance = "projects/p/instances/replicated"

@@ -10,8 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// A person who watches sees how far the work is, its rate and the time left, and
-// nothing of it once it is done.
+// A terminal shows the progress, the rate and the remaining time, and clears them at the end.
 func TestShowProgress(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -19,18 +18,18 @@ func TestShowProgress(t *testing.T) {
 	var o migrate.Common
 	done := p.showProgress(&o.Progress)
 	shown := regexp.MustCompile(`loading items +[0-9]+%.*\([0-9]+/1000000, [0-9]+ items/s\) \[[0-9hms]+:[0-9hms]+\]`)
-	for n := int64(1); !shown.MatchString(out.String()); n = n%999_999 + 1 { // the test's own time is the bound
+	for n := int64(1); !shown.MatchString(out.String()); n = n%999_999 + 1 { // bounded by the test's deadline
 		o.Progress(source.Progress{Table: "items", Phase: "loading", Items: n, Total: 1_000_000})
 	}
-	o.Progress(source.Progress{Table: "items", Phase: "comparing", Items: 1, Total: -1}) // how much there is, is not known
+	o.Progress(source.Progress{Table: "items", Phase: "comparing", Items: 1, Total: -1}) // the total is unknown
 	done()
 	if text := out.String(); strings.TrimRight(text[strings.LastIndexByte(text, '\r')+1:], " ") != "" {
 		t.Errorf("it leaves %q", text)
 	}
 }
 
-// TestProgressLog: where nobody watches, a line every half a minute says how far each pass
-// is; a short one is not worth a line.
+// TestProgressLog: without a terminal, a line every half minute reports the progress of each
+// pass; short passes print nothing.
 func TestProgressLog(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -43,17 +42,17 @@ func TestProgressLog(t *testing.T) {
 		want string
 	}{
 		{0, source.Progress{Table: "t", Phase: "checking", Items: 256, Total: 1000}, ""},
-		{40, source.Progress{Table: "t", Phase: "checking", Items: 1000, Total: 1000}, ""}, // it is at its end
+		{40, source.Progress{Table: "t", Phase: "checking", Items: 1000, Total: 1000}, ""}, // at the end
 		{41, source.Progress{Table: "t", Phase: "loading", Items: 256, Total: 100_000}, ""},
 		{70, source.Progress{Table: "t", Phase: "loading", Items: 9000, Total: 100_000}, ""},
 		{81, source.Progress{Table: "t", Phase: "loading", Items: 10_000, Total: 100_000}, "tabletop: loading t: 10000 of 100000 items, 10 %, 244 a second, 6m9s left\n"},
 		{110, source.Progress{Table: "t", Phase: "loading", Items: 20_000, Total: 100_000}, ""},
 		{121, source.Progress{Table: "t", Phase: "loading", Items: 50_000, Total: 100_000}, "tabletop: loading t: 50000 of 100000 items, 50 %, 622 a second, 1m20s left\n"},
-		{122, source.Progress{Table: "t", Phase: "loading", Items: 256, Total: 100_000}, ""}, // once more
+		{122, source.Progress{Table: "t", Phase: "loading", Items: 256, Total: 100_000}, ""}, // again
 		{130, source.Progress{Table: "u", Phase: "catching up", Items: 0, Total: -1}, ""},
 		{170, source.Progress{Table: "u", Phase: "catching up", Items: 400, Total: -1}, "tabletop: catching up u: 400 items, 10 a second\n"},
 		{210, source.Progress{Table: "u", Phase: "catching up", Items: 900, Total: 800}, "tabletop: catching up u: 900 of 800 items, 112 %, 11 a second, 0s left\n"},
-		{220, source.Progress{Table: "v", Phase: "loading", Items: 900_000, Total: 1_000_000}, ""}, // taken up at a checkpoint
+		{220, source.Progress{Table: "v", Phase: "loading", Items: 900_000, Total: 1_000_000}, ""}, // resumed at a checkpoint
 		{260, source.Progress{Table: "v", Phase: "loading", Items: 910_000, Total: 1_000_000}, "tabletop: loading v: 910000 of 1000000 items, 91 %, 250 a second, 6m0s left\n"},
 	} {
 		out.Reset()

@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// A server that goes over all items of a table by itself says so, and what it does not
-// show.
+// A server reports its own passes over all items of a table, and the indexes that it does not
+// serve.
 func TestProgress_ServeTellsOfItsWork(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -33,8 +33,8 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 	}
 	serveOnce := func(mapping string) string {
 		t.Helper()
-		// The port is taken by nobody: the endpoint of Bigtable is off, and that of
-		// DynamoDB ends the program when it cannot listen.
+		// No port is opened: the Bigtable endpoint is off, and the DynamoDB endpoint fails to
+		// listen, which ends the program.
 		out, code := tabletop(t, "serve", "--data", data, "--mapping", mapping, "--bigtable", "off", "--dynamodb", "127.0.0.1:99999")
 		if code == exitEqual {
 			t.Fatalf("serve ended well:\n%s", out)
@@ -65,9 +65,9 @@ func TestWorker(t *testing.T) {
 	k := &worker{w: &b}
 	for _, p := range []facade.Progress{
 		{Table: "t", Phase: "filling index G"},
-		{Table: "t", Phase: "filling index G", Items: 1000}, // at once: not told
+		{Table: "t", Phase: "filling index G", Items: 1000}, // at once: not reported
 		{Table: "u", Phase: "filling index G"},
-		{Table: "u", Phase: "filling index G", Done: true}, // nothing was looked at
+		{Table: "u", Phase: "filling index G", Done: true}, // no items
 		{Table: "t", Phase: "filling index G", Items: 1500, Done: true},
 		{Table: "u", Phase: dueTimes},
 		{Table: "u", Phase: dueTimes, Items: 9, Done: true}, // at once

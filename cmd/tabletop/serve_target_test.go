@@ -24,8 +24,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestServe_Cloud serves over a target that looks like Cloud Bigtable, looks at it
-// first, and is told what is wrong with others.
+// TestServe_Cloud serves over a target like Cloud Bigtable, which it checks first, and reports
+// the faults of others.
 func TestServe_Cloud(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -44,7 +44,7 @@ func TestServe_Cloud(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
 	const target = "projects/my-project/instances/my-instance"
-	// What has no such instance, and what never answers.
+	// Servers without the instance, or without answers.
 	elsewhere := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
 		return status.Error(codes.NotFound, "Error while reading instance: instances/missing not found")
 	}))
@@ -99,8 +99,8 @@ func TestServe_Cloud(t *testing.T) {
 	}
 }
 
-// TestConnect_Pool: calls on data of Cloud Bigtable go over as many connections as those of
-// the official Go client, in turn, and those of administration over one of their own.
+// TestConnect_Pool: data calls of Cloud Bigtable use as many connections as the official Go
+// client, in turn, and admin calls use a separate one.
 func TestConnect_Pool(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := certificate(t)
@@ -166,7 +166,7 @@ func listen(t *testing.T) net.Listener {
 	return lis
 }
 
-// TestConnect_Compress: with --compress messages are packed, over plain gRPC and over TLS.
+// TestConnect_Compress: with --compress messages are compressed, over plain gRPC and over TLS.
 func TestConnect_Compress(t *testing.T) {
 	t.Parallel()
 	cert, key, _ := certificate(t)
@@ -211,7 +211,7 @@ func TestConnect_Compress(t *testing.T) {
 	}
 }
 
-// packingSeen notes by what the calls of a server are packed.
+// packingSeen records the compression of a server's calls.
 type packingSeen struct {
 	mu    sync.Mutex
 	names []string

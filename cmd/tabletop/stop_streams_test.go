@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// TestServe_StopWithStreams: a stop does not wait for readers of a change stream, whether
-// they wait for records, begin again at once, or have stopped reading with records on
-// their way. (Without an end of its own such a stream took all of --grace.)
+// TestServe_StopWithStreams: a stop does not wait for readers of a change stream, whether they
+// wait for records, restart at once, or have stopped reading with records in flight. (Such a
+// stream used to take all of --grace.)
 func TestServe_StopWithStreams(t *testing.T) {
 	t.Parallel()
 	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--grace", "24h")

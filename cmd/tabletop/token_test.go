@@ -21,15 +21,15 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// tokenAnswer is what a server of tokens says after a while.
+// tokenAnswer is a delayed answer of a token server.
 type tokenAnswer struct {
 	after time.Duration
-	token string // "": err
+	token string // "": see err
 	valid time.Duration
 	err   error
 }
 
-// answers are those of a server of tokens, in turn.
+// answers are the answers of a token server, in turn.
 type tokenAnswers struct {
 	t    *testing.T
 	next []tokenAnswer
@@ -49,8 +49,8 @@ func (a *tokenAnswers) Token() (*oauth2.Token, error) {
 	return &oauth2.Token{AccessToken: answer.token, Expiry: time.Now().Add(answer.valid)}, nil
 }
 
-// TestFetchedToken: a call waits for a token no longer than it may take itself, and the
-// question goes on for those that come after it.
+// TestFetchedToken: a call waits for a token at most until its own deadline, and the request
+// continues for later calls.
 func TestFetchedToken(t *testing.T) {
 	t.Parallel()
 	late := &url.Error{Op: "Post", URL: "https://tokens", Err: context.DeadlineExceeded}
@@ -101,7 +101,7 @@ func TestFetchedToken(t *testing.T) {
 	}
 }
 
-// explains reports whether an error has the code and the text that are wanted.
+// explains reports whether an error has the wanted code and text.
 func explains(err error, want string) bool {
 	code, text, _ := strings.Cut(want, " ")
 	return err != nil && status.Code(err).String() == code && strings.Contains(err.Error(), text)
@@ -117,7 +117,7 @@ func showToken(t *testing.T, f *fetchedToken, patience time.Duration) (string, e
 	return header["authorization"], err
 }
 
-// securedInfo is that of a connection by TLS.
+// securedInfo describes a TLS connection.
 type securedInfo struct{}
 
 func (securedInfo) AuthType() string { return "tls" }
@@ -126,8 +126,8 @@ func (securedInfo) GetCommonAuthInfo() credentials.CommonAuthInfo {
 	return credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}
 }
 
-// TestConnect_TokensHang: where the server of tokens takes the question and is silent, a
-// endpoint and a load end within the time of a call, and say what hangs.
+// TestConnect_TokensHang: if the token server does not answer, an endpoint and a load end
+// within the deadline of a call, and name the token server.
 func TestConnect_TokensHang(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -169,7 +169,7 @@ func TestConnect_TokensHang(t *testing.T) {
 	}
 }
 
-// bigtableOf is the address of the Bigtable in a file of ports.
+// bigtableOf returns the Bigtable address in a port file.
 func bigtableOf(t *testing.T, ports string) string {
 	t.Helper()
 	text, err := os.ReadFile(ports)

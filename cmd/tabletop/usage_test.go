@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestUsage: an error of the command line names the command that was typed, what may have
-// been meant, and where its flags are listed.
+// TestUsage: an error of the command line names the command, what may have been meant, and
+// where its flags are listed.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -30,7 +30,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestServe_HelpGroups: the flags of serve are shown in groups, and none is left over.
+// TestServe_HelpGroups: the flags of serve are all shown in groups.
 func TestServe_HelpGroups(t *testing.T) {
 	t.Parallel()
 	var stdout strings.Builder

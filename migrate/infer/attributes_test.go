@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// The attributes of a rule are those of its items: their types are those of the table
-// where most values have these, and the rule's own where not.
+// The attributes of a rule are those of its items. Their types are those of the table if most
+// values have these, and otherwise the rule's own.
 func TestMarkers_AttributesOfEachRule(t *testing.T) {
 	t.Parallel()
 	const file = `apiVersion: migration/v1

@@ -22,8 +22,7 @@ func schemaOf(table, more string, indexes ...string) []byte {
 		"GlobalSecondaryIndexes":[%s]}%s}`, table, strings.Join(all, ","), more)
 }
 
-// An index whose table would have a name that Bigtable does not take gets a shorter
-// one: it is laid out all the same.
+// An index whose table name Bigtable does not allow gets a shorter one.
 func TestInfer_LongIndexNames(t *testing.T) {
 	t.Parallel()
 	const long = "orders-of-all-customers-by-day"
@@ -50,7 +49,7 @@ func TestInfer_LongIndexNames(t *testing.T) {
 	if tables[0] != long+"__GSI1" {
 		t.Errorf("a name that fits has become %s", tables[0])
 	}
-	// The mapping file as it is written says the same.
+	// The written mapping file is equivalent.
 	text, err := in.Mapping.Spec().YAML()
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +65,7 @@ func TestInfer_LongIndexNames(t *testing.T) {
 	}
 }
 
-// Attributes beyond those that are told one by one are warned of.
+// Attributes beyond the limit cause a warning.
 func TestInfer_MoreAttributesThanTold(t *testing.T) {
 	t.Parallel()
 	for n, want := range map[int]int{maxSchemaNames - 1: 0, maxSchemaNames + 5: 1} {
@@ -85,7 +84,7 @@ func TestInfer_MoreAttributesThanTold(t *testing.T) {
 	}
 }
 
-// How a table lets its items expire is in the mapping.
+// The mapping has the time to live of the table.
 func TestProgress_TimeToLive(t *testing.T) {
 	t.Parallel()
 	const on, off = `{"TimeToLiveDescription":{"TimeToLiveStatus":"ENABLED","AttributeName":"exp"}}`, `{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}`

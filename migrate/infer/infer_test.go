@@ -56,7 +56,7 @@ func TestTable_Key(t *testing.T) {
 		if len(in.Choices) < 4 || in.Choices[0].What != "key" || in.Choices[0].Why == "" {
 			t.Errorf("%s: choices %v", c.name, in.Choices)
 		}
-		// A key that nobody declared is a guess, and is warned of.
+		// An undeclared key is a guess, and causes a warning.
 		var want []string
 		if c.key == "" {
 			want = []string{"table in_: the key " + c.want + " is a guess, since the input declares none: declare it with --key PK[,SK], or with --table-schema FILE, which also declares indexes"}
@@ -94,8 +94,7 @@ func TestTable_KeyRefused(t *testing.T) {
 	}
 }
 
-// Names are a guess that the data can refute: two items of the same values under
-// PK and SK are named.
+// Names are a guess that the data can refute: two items with the same PK and SK are named.
 func TestTable_KeyNotUnique(t *testing.T) {
 	t.Parallel()
 	const items = `{"PK":{"S":"a"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" + `{"PK":{"S":"b"},"SK":{"S":"b"},"n":{"N":"1"}}` + "\n" +
@@ -132,7 +131,7 @@ func TestTable_Joiner(t *testing.T) {
 	}
 }
 
-// TestTable_KeyNames infers keys whose names are hard to say in a template.
+// TestTable_KeyNames infers keys whose names are hard to express in a template.
 func TestTable_KeyNames(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
@@ -150,8 +149,8 @@ func TestTable_KeyNames(t *testing.T) {
 	}
 }
 
-// TestTable_ManyAttributes infers from items with more attributes than are
-// told one by one: the same each time.
+// TestTable_ManyAttributes infers from items with more attributes than the limit, with the same
+// result each time.
 func TestTable_ManyAttributes(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -218,8 +217,8 @@ func TestTable_TypesAndFamilies(t *testing.T) {
 	}
 }
 
-// Attributes of several types are told with their shares and places; values that
-// are so few that they may be errors are warned of, and kept.
+// Attributes of several types are reported with shares and places; rare values that may be
+// errors cause a warning, and are kept.
 func TestTable_MixedTypes(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -261,7 +260,7 @@ func TestTable_MixedTypes(t *testing.T) {
 	if diff := cmp.Diff(want, in.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	// Of very many, the first are told.
+	// Of very many, the first are reported.
 	b.Reset()
 	b.WriteString(`{"id":{"N":"1"}`)
 	for i := range 30 {

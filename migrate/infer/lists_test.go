@@ -9,9 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// TestTable_Lists makes sure that only attributes that are mostly lists are in the family of
-// lists: a stray list is JSON in the family a, which has the bound of lists if the name of one
-// cannot be in a template.
+// TestTable_Lists checks that only attributes that are mostly lists are in the family of lists.
+// A stray list is JSON in the family a, which has the bound of lists if a template cannot
+// express a list's name.
 func TestTable_Lists(t *testing.T) {
 	t.Parallel()
 	for items, want := range map[string][]string{

@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 )
 
-// TestWriteHTML_Hostile puts a hostile text into every string of a report: none
-// may become markup.
+// TestWriteHTML_Hostile puts a hostile text into every string of a report: none may become
+// markup.
 func TestWriteHTML_Hostile(t *testing.T) {
 	t.Parallel()
 	const evil = `</pre><script>alert("x")</script>{{.}}`
@@ -47,7 +47,7 @@ func TestWriteHTML_Hostile(t *testing.T) {
 	}
 }
 
-// TestWriteHTML_Bounded gives a report far more than a page should show.
+// TestWriteHTML_Bounded writes a report with far more than a page should show.
 func TestWriteHTML_Bounded(t *testing.T) {
 	t.Parallel()
 	r := &Report{Source: "x", Tables: []TableReport{{}}, Lint: &lint.Result{}}
@@ -79,7 +79,7 @@ func TestWriteHTML_Bounded(t *testing.T) {
 	}
 }
 
-// TestUnifiedDiff checks the form that JUnit's failures have.
+// TestUnifiedDiff checks the format of JUnit's failures.
 func TestUnifiedDiff(t *testing.T) {
 	t.Parallel()
 	got := unifiedDiff([]Failure{

@@ -30,8 +30,8 @@ func many(n int, kind Kind) (all []Failure) {
 	return all
 }
 
-// A kind of differences, or a check, that has many leaves room for an example of
-// each other one.
+// A frequent kind of difference, or a check with many, leaves room for an example of each other
+// one.
 func TestReport_EachCheckAndKindHasAnExample(t *testing.T) {
 	t.Parallel()
 	r := New(5)
@@ -63,7 +63,7 @@ func TestReport_EachCheckAndKindHasAnExample(t *testing.T) {
 	if r.Differences != 109 {
 		t.Errorf("%d differences are counted, want 109", r.Differences)
 	}
-	// Where there is room, the first come first.
+	// If there is room, the first failures are listed.
 	r = New(5)
 	check(t, r, "round trip", append(many(4, TimestampDiffers), many(10, MissingRow)...)...)
 	if len(r.Failures) != 5 || r.Failures[4].Kind != MissingRow || r.Failures[3].Kind != TimestampDiffers {
@@ -71,7 +71,7 @@ func TestReport_EachCheckAndKindHasAnExample(t *testing.T) {
 	}
 }
 
-// What a mapping lays out nothing of is told in each form of a report.
+// Every form of a report lists the parts that a mapping does not lay out.
 func TestInfer_NotLaidOut(t *testing.T) {
 	t.Parallel()
 	r := New(5)
@@ -107,8 +107,7 @@ func TestInfer_NotLaidOut(t *testing.T) {
 	}
 }
 
-// A phase of several passes tells the items that there are, and not the sum of its
-// passes, which no reader has so many of.
+// A phase of several passes shows the number of items, not the sum over its passes.
 func TestPhase_Passes(t *testing.T) {
 	t.Parallel()
 	var r TableReport

@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/synthetic"
 )
 
-// BenchmarkEntry reads the items of a source and nothing else.
+// BenchmarkEntry only reads the items of a source.
 func BenchmarkEntry(b *testing.B) {
 	var lines bytes.Buffer
 	if err := synthetic.WriteLines(&lines, 1, 1000); err != nil {
@@ -24,7 +24,7 @@ func BenchmarkEntry(b *testing.B) {
 	}
 }
 
-// BenchmarkHashItem hashes items, of which nothing but one buffer is left.
+// BenchmarkHashItem hashes items with a single buffer.
 func BenchmarkHashItem(b *testing.B) {
 	var lines bytes.Buffer
 	if err := synthetic.WriteLines(&lines, 1, 1); err != nil {

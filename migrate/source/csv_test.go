@@ -9,8 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
-// readAllItems is the canonical JSON of all items of a source's first table,
-// one a line.
+// readAllItems returns the canonical JSON of all items of a source's first table, one per line.
 func readAllItems(t *testing.T, fsys fstest.MapFS, name string, o Options) string {
 	t.Helper()
 	src, err := OpenFS(fsys, name, o)

@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
-// A data file whose MD5 is not the manifest's is damaged: whatever it holds, that is
-// what is said, and not what an item became by it.
+// If the MD5 of a data file differs from the manifest, the error reports that, and not its
+// effect on an item.
 func TestExport_ChecksumFirst(t *testing.T) {
 	t.Parallel()
 	const data = exporttest.Dir + "/data/file0.json.gz"
@@ -41,14 +41,14 @@ func TestExport_ChecksumFirst(t *testing.T) {
 			}
 		})
 	}
-	// Of damaged packing both are said.
+	// Damaged compression is reported along with it.
 	fsys := exporttest.Sample()
 	whole := fsys[data].Data
 	fsys[data] = &fstest.MapFile{Data: bytes.Clone(whole[:len(whole)-12])}
 	_, err := drain(fsys, "bucket", Options{Key: "id"})
 	WantDamage(t, err, PackingTruncated, "the file is truncated; the MD5 of the data file is")
 
-	// So it is of the changes of an incremental export.
+	// The same applies to changes of an incremental export.
 	fsys = exporttest.Sample()
 	later := exporttest.Time.Add(time.Hour)
 	exporttest.AddIncremental(fsys, "01716793907109-5f9d6bbb", exporttest.Time, later,
@@ -61,7 +61,7 @@ func TestExport_ChecksumFirst(t *testing.T) {
 	_, err = drain(fsys, "bucket", Options{Key: "id"})
 	WantDamage(t, err, ChecksumMismatch, "5f9d6bbb-0.json.gz: the MD5 of the data file is")
 
-	// So it is in dead letters: a damaged file has none.
+	// The same applies to dead letters: a damaged file has none.
 	fsys = exporttest.Sample()
 	fsys[data] = &fstest.MapFile{Data: exporttest.Pack([]byte(strings.Replace(text, `"N":"2"`, `"O":"2"`, 1)))}
 	src, err := OpenFS(fsys, "bucket", Options{Key: "id"})
@@ -77,8 +77,8 @@ func TestExport_ChecksumFirst(t *testing.T) {
 	WantDamage(t, err, ChecksumMismatch, "the MD5 of the data file is")
 }
 
-// A page of a Scan that is not the last is no whole table: the rest would be missing
-// from all that is made of it, and nothing would say so.
+// A page of a Scan that is not the last one is not a whole table: the missing rest would go
+// unnoticed.
 func TestInfer_PageOfSeveral(t *testing.T) {
 	t.Parallel()
 	const page = `{"Items":[{"id":{"S":"a"}}],"Count":1`

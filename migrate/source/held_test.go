@@ -7,13 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A held table gives the same entries from memory; a partial read or one that
-// exceeds the budget is not taken for the whole.
+// A held table gives the same entries from memory; a partial read, or one that exceeds the
+// budget, is not used as the whole.
 func TestTable_Held(t *testing.T) {
 	t.Parallel()
 	text := `{"id":{"S":"a"}}` + "\n" + `{"id":{"S":"b"}}` + "\n"
 	for _, c := range []struct {
-		budget, opened int // how often three reads open the file
+		budget, opened int // opened: how often three reads open the file
 	}{{2 * len(`{"id":{"S":"a"}}`), 1}, {len(`{"id":{"S":"a"}}`), 3}} {
 		src, err := OpenFS(fstest.MapFS{"in": {Data: []byte(text)}}, "in", Options{})
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
-// TestOpen_Ion reads an export in Ion text, and an incremental one after it, as the same
-// items as their forms in DynamoDB JSON.
+// TestOpen_Ion reads an export in Ion text, and an incremental one after it, and gets the same
+// items as from DynamoDB JSON.
 func TestOpen_Ion(t *testing.T) {
 	t.Parallel()
 	item := func(text string) attr.Item {
@@ -50,7 +50,7 @@ func TestOpen_Ion(t *testing.T) {
 		if err := w.Finish(at); err != nil {
 			t.Fatal(err)
 		}
-		// The changes after it.
+		// The later changes.
 		export.ID, export.From, export.Time, export.Started = "02", at, at.Add(time.Hour), at.Add(time.Hour)
 		if w, err = s3export.Create(root, export); err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestOpen_Ion(t *testing.T) {
 	}
 }
 
-// TestOpen_IonLines reads a file of Ion text; a damaged line is one item that is reported.
+// TestOpen_IonLines reads a file of Ion text; a damaged line is reported as one item.
 func TestOpen_IonLines(t *testing.T) {
 	t.Parallel()
 	const good, bad = `$ion_1_0 {Item:{id:"a",n:7.}}`, "$ion_1_0 {Item:{id:}}"

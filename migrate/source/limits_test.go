@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// TestTable_Limits makes sure that keys up to DynamoDB's limits are read and longer ones are not,
+// TestTable_Limits checks that keys up to DynamoDB's limits are read and longer ones are not,
 // and that text that looks like a tag is text.
 func TestTable_Limits(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestTable_Limits(t *testing.T) {
 	}
 }
 
-// TestParseChange_PlainTime makes sure that the time of a change may be a plain string.
+// TestParseChange_PlainTime checks that the time of a change may be a plain string.
 func TestParseChange_PlainTime(t *testing.T) {
 	t.Parallel()
 	c, err := parseChange([]byte(`{"Metadata":{"WriteTimestampMicros":"1680109764000000"},"Keys":{"id":{"S":"a"}}}`), Position{"in", 1})

@@ -32,7 +32,7 @@ func TestOpen_IncrementalExport(t *testing.T) {
 	exporttest.AddIncremental(fsys, "02", t1, t2, exporttest.Change(t1.Add(1), exporttest.Key("d"), exporttest.Item("d", 4), exporttest.Item("d", 5)), exporttest.Change(t2, exporttest.Key("c"), exporttest.Item("c", 3), ""))
 	exporttest.AddIncremental(fsys, "01", exporttest.Time, t1,
 		exporttest.Change(t1.Add(-1), exporttest.Key("b"), exporttest.Item("b", 2), exporttest.Item("b", 20)), exporttest.Change(t1.Add(-2), exporttest.Key("d"), "", exporttest.Item("d", 4)),
-		exporttest.Change(t1.Add(-3), exporttest.Key("e"), "", "")) // came and went
+		exporttest.Change(t1.Add(-3), exporttest.Key("e"), "", "")) // created and deleted
 	want := exporttest.Item("a", 1) + "\n" + exporttest.Item("b", 20) + "\n" + exporttest.Item("d", 5) + "\n"
 	src, err := OpenFS(fsys, "bucket", Options{})
 	if err != nil {
@@ -46,7 +46,7 @@ func TestOpen_IncrementalExport(t *testing.T) {
 	}
 }
 
-// What became of each item is told once, in whatever parts the changes are held.
+// The change of each item is reported once, in whatever parts the changes are held.
 func TestTable_Changes(t *testing.T) {
 	t.Parallel()
 	t1, t2 := exporttest.Time.Add(time.Hour), exporttest.Time.Add(2*time.Hour)
@@ -61,7 +61,7 @@ func TestTable_Changes(t *testing.T) {
 		exporttest.Key("d") + ": " + exporttest.Item("d", 4) + " -> gone",
 		exporttest.Key("e") + ": -> gone",
 	}
-	news := exporttest.Sample() // exports without old images: the full one has them
+	news := exporttest.Sample() // exports without old images: the full export has them
 	exporttest.AddIncremental(news, "01", exporttest.Time, t1,
 		exporttest.Change(t1, exporttest.Key("b"), "", exporttest.Item("b", 20)), exporttest.Change(t1, exporttest.Key("c"), "", ""),
 		exporttest.Change(t1, exporttest.Key("d"), "", exporttest.Item("d", 4)), exporttest.Change(t1, exporttest.Key("e"), "", ""))
@@ -92,8 +92,8 @@ func TestTable_Changes(t *testing.T) {
 	}
 }
 
-// One export's folder opens by any path to it. Incremental ones have their data beside their
-// folder, as the service writes them, or in it; the data of others there is ignored.
+// The folder of one export opens by any path to it. Incremental exports have their data beside
+// their folder, as the service writes them, or in it; data of others there is ignored.
 func TestOpen_ExportFolder(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -117,15 +117,15 @@ func TestOpen_ExportFolder(t *testing.T) {
 	}
 }
 
-// The full export may have writes of its last moment, with which the incremental one begins.
+// The full export may include writes of its last moment, with which the incremental one begins.
 func TestReplay_Overlap(t *testing.T) {
 	t.Parallel()
 	t0, t1 := exporttest.Time, exporttest.Time.Add(time.Hour)
 	fsys := exporttest.Sample() // a 1, b 2, c 3
 	exporttest.AddIncremental(fsys, "01", t0, t1,
-		exporttest.Change(t1.Add(-1), exporttest.Key("a"), exporttest.Item("a", 1), exporttest.Item("a", 2)), // behind it
+		exporttest.Change(t1.Add(-1), exporttest.Key("a"), exporttest.Item("a", 1), exporttest.Item("a", 2)), // after the moment
 		exporttest.Change(t0, exporttest.Key("b"), exporttest.Item("b", 1), exporttest.Item("b", 2)),         // in both
-		exporttest.Change(t1.Add(-1), exporttest.Key("c"), exporttest.Item("c", 2), exporttest.Item("c", 4)), // in both, and behind it
+		exporttest.Change(t1.Add(-1), exporttest.Key("c"), exporttest.Item("c", 2), exporttest.Item("c", 4)), // in both, and after it
 		exporttest.Change(t0, exporttest.Key("d"), exporttest.Item("d", 1), ""))                              // in both
 	r := replayOfOne(t, fsys)
 	var items, changes []string
@@ -235,7 +235,7 @@ func TestOpen_DamagedIncrementalExport(t *testing.T) {
 	}
 }
 
-// What is held of the changes stays within its bound, whatever the items would take.
+// The memory for changes stays within its bound, whatever the size of the items.
 func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector takes memory too")
@@ -259,8 +259,8 @@ func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone mak
 					t.Fatal(err)
 				}
 				if n++; n%250 == 1 {
-					// The least of three: what a goroutine that was stopped anywhere refers
-					// to counts as held once.
+					// The least of three: memory that a stopped goroutine refers to counts as
+					// held once.
 					most = max(most, int64(min(memory.Live(), memory.Live(), memory.Live()))-before)
 				}
 				return true
@@ -268,7 +268,7 @@ func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone mak
 			if n != c.items+3 {
 				t.Errorf("%d items, want %d", n, c.items+3)
 			}
-			if bound := int64(r.maxBytes) * 5 / 4; most > bound || r.parts < 4 { // the parts are not of one size, and a file is being read
+			if bound := int64(r.maxBytes) * 5 / 4; most > bound || r.parts < 4 { // the parts differ in size, and a file is being read
 				t.Errorf("lists of %d: %d bytes are held in %d parts, want at most %d in 4 or more", c.elems, most, r.parts, bound)
 			}
 			runtime.KeepAlive(fsys)
@@ -276,9 +276,8 @@ func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone mak
 	})
 }
 
-// TestReplay_Property: a table changes at random; what its full export and its
-// incremental exports give is what a full export at the end gives, however many
-// passes it takes.
+// TestReplay_Property: a table changes at random; its full export with its incremental exports
+// gives the same as a full export at the end, in any number of passes.
 func TestReplay_Property(t *testing.T) {
 	t.Parallel()
 	cases := 30
@@ -373,8 +372,7 @@ func TestReplay_Property(t *testing.T) {
 	}))
 }
 
-// However many passes the changes take, an item of the full export that is at fault
-// is told once.
+// A faulty item of the full export is reported once, in any number of passes.
 func TestReplay_BadItemOnce(t *testing.T) {
 	t.Parallel()
 	t1 := exporttest.Time.Add(time.Hour)
@@ -401,13 +399,13 @@ func TestReplay_BadItemOnce(t *testing.T) {
 	}
 }
 
-// replayOfOne is a full export with the incremental one that is called 01.
+// replayOfOne returns a full export with the incremental one called 01.
 func replayOfOne(tb testing.TB, fsys fs.FS) *replayed {
 	tb.Helper()
 	return replayOf(tb, fsys, "01")
 }
 
-// replayOf is the replay of the incremental exports of these ids.
+// replayOf returns the replay of the incremental exports with these ids.
 func replayOf(tb testing.TB, fsys fs.FS, ids ...string) *replayed {
 	tb.Helper()
 	full, err := openOneExport(tree{FS: fsys}, exporttest.Dir)
@@ -429,7 +427,7 @@ func replayOf(tb testing.TB, fsys fs.FS, ids ...string) *replayed {
 	return r
 }
 
-// What s3export writes of a change is read back the same.
+// A change written by s3export is read back unchanged.
 func TestParseChange_OfWriter(t *testing.T) {
 	t.Parallel()
 	id := attr.Value{Type: attr.S, Str: "a"}

@@ -17,12 +17,12 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
-// inputPath is a path below migrate/testdata/inputs, whose README says what is there.
+// inputPath returns a path below migrate/testdata/inputs, which its README describes.
 func inputPath(name string) string {
 	return filepath.Join("..", "testdata", "inputs", filepath.FromSlash(name))
 }
 
-// tableSummary is what the tests of readers compare.
+// tableSummary is the result that tests of readers compare.
 type tableSummary struct {
 	Name     string
 	Key      string
@@ -211,7 +211,7 @@ func TestOpen_SchemaAndKey(t *testing.T) {
 	}
 }
 
-// TestOpen_SystemError: what a failing disk says is no fault of the input.
+// TestOpen_SystemError: an error of a failing disk is not a fault of the input.
 func TestOpen_SystemError(t *testing.T) {
 	t.Parallel()
 	src, err := OpenFS(failingFS{fstest.MapFS{"in": {Data: []byte(strings.Repeat(`{"id":{"S":"a"}}`+"\n", 100_000))}}}, "in", Options{Key: "id"})
@@ -228,7 +228,7 @@ func TestOpen_SystemError(t *testing.T) {
 	}
 }
 
-// failingFS has files that can be read for a while.
+// failingFS has files whose reads fail after a while.
 type failingFS struct{ fs.FS }
 
 func (f failingFS) Open(name string) (fs.File, error) {
@@ -250,7 +250,7 @@ func (f *failingFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A folder that holds fixtures, and is opened as an input, names them.
+// An error about a folder of fixtures, opened as an input, names them.
 func TestOpen_FolderOfFixtures(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{"all/a/mapping.yaml": {}, "all/b/source/items.jsonl": {}, "all/c/README": {}, "none/README": {}}
@@ -265,6 +265,6 @@ func TestOpen_FolderOfFixtures(t *testing.T) {
 		_, err := OpenFS(files, folder, Options{})
 		WantDamage(t, err, Unrecognized, want)
 	}
-	_, err := OpenFS(fstest.MapFS{"fixture/source/README": {}}, "fixture/source", Options{}) // it is called as a part of a fixture is
+	_, err := OpenFS(fstest.MapFS{"fixture/source/README": {}}, "fixture/source", Options{}) // its name is that of a part of a fixture
 	WantDamage(t, err, Unrecognized, "; nor is it a fixture: no folder below it is one")
 }

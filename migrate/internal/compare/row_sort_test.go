@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Parts of rows come back sorted, whole, and those of a row in the order of items.
+// Parts of rows come back sorted and complete, and the parts of a row in the order of items.
 func TestRowSort_Spills(t *testing.T) {
 	t.Parallel()
 	s := NewRowSort(t.TempDir(), 300)

@@ -62,7 +62,7 @@ func (s *wideStream) RecvMsg(m any) error {
 	return nil
 }
 
-// What is held of a row does not grow with it.
+// The memory for a row does not grow with it.
 func TestScan_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector takes memory too")
@@ -90,7 +90,7 @@ func TestScan_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone makes
 			if h.Rows != 1 || h.Cells.Count != int64(n) || h.Items.Count != int64(n) || h.Unreadable {
 				t.Errorf("%d rows, %d cells, %d items, want 1 and %d", h.Rows, h.Cells.Count, h.Items.Count, n)
 			}
-			if bound := int64(3 * window); most > bound || most == 0 { // a run, its file's buffers, and the parts under way
+			if bound := int64(3 * window); most > bound || most == 0 { // a run, its file's buffers, and the current parts
 				t.Errorf("a row of %d KB: %d bytes are held, want at most %d", n, most, bound)
 			}
 		}

@@ -11,12 +11,12 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// An eventual answer is waited for, as long as the pattern says.
+// An eventual answer is awaited as long as the pattern allows.
 func TestDoors_Eventually(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		lag   time.Duration
-		right int // the answer that is right
+		right int // index of the right answer
 		why   string
 		waits []time.Duration
 	}{

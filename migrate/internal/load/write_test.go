@@ -41,8 +41,8 @@ func (s *chunksStream) RecvMsg(m any) error {
 	return nil
 }
 
-// A cell of a part that is void, of a row that began anew without it, is not held. What
-// a wide row holds is read once for all batches.
+// A cell of a discarded part of a row is not counted. The cells of a wide row are read once for
+// all batches.
 func TestWriter_LooksUpWideRows(t *testing.T) {
 	t.Parallel()
 	cell := func(qualifier string, commit bool) *btpb.ReadRowsResponse_CellChunk {

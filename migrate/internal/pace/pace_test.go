@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestPace_Chunk: a batch goes in calls of about as many rows, none of more than the pace
-// lets go together.
+// TestPace_Chunk: a batch is sent in calls of about as many rows, none above what the pace
+// sends at once.
 func TestPace_Chunk(t *testing.T) {
 	t.Parallel()
 	clock := func() time.Duration { return 0 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFolder_RemoveMeanwhile: a file that is gone by the time it is to be removed, as a lock
-// is that another process releases, is no error.
+// TestFolder_RemoveMeanwhile: removing a file that is already deleted, such as a lock released
+// by another process, is not an error.
 func TestFolder_RemoveMeanwhile(t *testing.T) {
 	t.Parallel()
 	f := Folder{Dir: t.TempDir(), Verb: Loading}

@@ -24,10 +24,10 @@ var billion = Plan{
 	Tablets: 64, Nodes: 30, Lost: 1000, Scale: 250,
 }
 
-// room is what a node holds that refuses more: a quarter of a second of work.
+// room is the capacity of a node before it refuses work: a quarter of a second.
 const room = 250 * time.Millisecond
 
-// few makes a plan one on three nodes, which takes so long that its scale can be smaller.
+// few puts a plan on three nodes, where it takes long enough for a smaller scale.
 func few(p *Plan) { p.Nodes, p.Scale = 3, 500 }
 
 // outcome runs a plan in a bubble.
@@ -73,7 +73,7 @@ var documented = []struct {
 	{"16 parts, 3 nodes, asked for less beyond 0.125 s", func(p *Plan) { few(p); p.Asks = room / 2 }},
 }
 
-// onePart is the plan of docs/scale.md that is run soonest.
+// onePart is the fastest plan of docs/scale.md.
 const onePart = "1 part"
 
 // tableHead begins the table of docs/scale.md.
@@ -92,7 +92,7 @@ func tableRow(t *testing.T, name string, p Plan) (row string, r Outcome) {
 }
 
 // TestRun_Table compares the plans of docs/scale.md with its table: in the quick tier the
-// plan that is run soonest, in the long tier all of them.
+// fastest plan, in the long tier all of them.
 func TestRun_Table(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -118,8 +118,8 @@ func TestRun_Table(t *testing.T) {
 	}
 }
 
-// TestRun_SmallTable runs the plans of docs/scale.md with so few rows that they take no
-// time, and compares the outcomes with testdata/small.golden.
+// TestRun_SmallTable runs the plans of docs/scale.md with very few rows, and compares the
+// outcomes with testdata/small.golden.
 func TestRun_SmallTable(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -141,8 +141,8 @@ func TestRun_SmallTable(t *testing.T) {
 	}
 }
 
-// TestRun_Scale: a plan takes about as long at one scale as at another, also where it is
-// throttled. The long tier compares finer scales.
+// TestRun_Scale: a plan takes about as long at every scale, even if it is throttled. The long
+// tier compares finer scales.
 func TestRun_Scale(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -180,11 +180,11 @@ func TestRun_Scale(t *testing.T) {
 	}
 }
 
-// small is a plan of some seconds, in which no tablet splits.
+// small is a plan of a few seconds, in which no tablet splits.
 var small = Plan{Rows: 100_000, RowBytes: 1000, Parts: 4, Nodes: 3, Tablets: 6}
 
-// TestRun_Bounds: no plan is faster than its parts, its pace or its nodes, and none takes
-// much longer than the slowest of them.
+// TestRun_Bounds: no plan is faster than its parts, its pace or its nodes, or much slower than
+// the slowest of them.
 func TestRun_Bounds(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -194,14 +194,14 @@ func TestRun_Bounds(t *testing.T) {
 	}{
 		{"nodes", func(*Plan) {}, 3.33, 4},
 		{"reads", func(p *Plan) { p.There = true }, 6.66, 8},
-		{"one tablet", // and 60,000 rows of first batches
+		{"one tablet", // plus 60,000 rows of first batches
 			func(p *Plan) { p.Tablets, p.RowBytes = 1, 1 }, 16, 16.4},
 		{"pace", func(p *Plan) { p.Pace = 1000 }, 24.6, 26.7},
 		{"checking", func(p *Plan) { p.Check = time.Millisecond }, 25 + 3.33, 25 + 4},
 		{"laying out", func(p *Plan) { p.LayOut = time.Millisecond }, 25, 30},
 		{"wire", func(p *Plan) { p.Wire = time.Second }, 23.6, 30},
 		{"each write in two lost", func(p *Plan) { p.Lost = 2 }, 6.66, 13.4},
-		{"little room", func(p *Plan) { p.Room = 10 * time.Millisecond }, 3.33, 11.7}, // whose waits are longer than the queue
+		{"little room", func(p *Plan) { p.Room = 10 * time.Millisecond }, 3.33, 11.7}, // its waits are longer than the queue
 		{"little room, told", func(p *Plan) { p.Room, p.RetryInfo = 10*time.Millisecond, true }, 3.33, 6.7},
 		{"asked for less", func(p *Plan) { p.Asks = 10 * time.Millisecond }, 3.33, 5},
 	} {
@@ -215,7 +215,7 @@ func TestRun_Bounds(t *testing.T) {
 	}
 }
 
-// TestRun_Same: the same plan gives the same figures, with all that can come in its way.
+// TestRun_Same: the same plan gives the same figures, with all disturbances.
 func TestRun_Same(t *testing.T) {
 	t.Parallel()
 	p := small
@@ -230,8 +230,8 @@ func TestRun_Same(t *testing.T) {
 	}
 }
 
-// TestRun_HardlyAnyRoom: where most of what many parts send is refused they go on in
-// smaller calls, and none gives up.
+// TestRun_HardlyAnyRoom: if most writes of many parts are refused, they continue in smaller
+// calls, and none gives up.
 func TestRun_HardlyAnyRoom(t *testing.T) {
 	t.Parallel()
 	p := small
