@@ -51,7 +51,7 @@ func TestVerify_AcceptedNulls(t *testing.T) {
 		t.Errorf("accepted (-want +got):\n%s", diff)
 	}
 	if text := r.Text(); !strings.Contains(text, "accepted   null: 2 values of attribute s by rule item") {
-		t.Errorf("the report does not tell:\n%s", text)
+		t.Errorf("the report lacks it:\n%s", text)
 	}
 	src, o := open(t, nullItems), Common{Mappings: []*mapping.Mapping{mustLoad(t, nullsMapping)}}
 	plan, err := MakePlan(t.Context(), src, PlanOptions{Common: o})
@@ -59,7 +59,7 @@ func TestVerify_AcceptedNulls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := plan.Text(); !strings.Contains(text, "item s   lossy               accepted: a NULL is left out") {
-		t.Errorf("the plan does not tell:\n%s", text)
+		t.Errorf("the plan lacks it:\n%s", text)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestVerify_AcceptedLosses(t *testing.T) {
 		t.Errorf("accepted (-want +got):\n%s", diff)
 	}
 	if text := r.Text(); !strings.Contains(text, "accepted   types: 2 values of attribute s by rule item, e.g. of item {\"id\":{\"S\":\"1\"}}\n               (text will do)") {
-		t.Errorf("the report does not tell:\n%s", text)
+		t.Errorf("the report lacks it:\n%s", text)
 	}
 }
 

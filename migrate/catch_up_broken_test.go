@@ -87,7 +87,7 @@ func TestCatchUpOverBrokenRows(t *testing.T) {
 	caughtUp(t, func(t *testing.T, o Common, shared bool) {
 		t.Helper()
 		if len(o.Mappings) == 0 {
-			t.Skip("a mapping is inferred of each source anew")
+			t.Skip("a mapping is inferred for each source")
 		}
 		m := (*layout.Mapping)(o.Mappings[0])
 		left := 0
@@ -167,12 +167,12 @@ func TestCatchUpOverBrokenRows(t *testing.T) {
 				at := [2]string{c.table, c.row}
 				asBefore := isSpoiled(at) && before[c] && !changedIn(states, m, c)
 				if !want[c] && !told[at] && !asBefore {
-					t.Errorf("seed %d: %v stays, and nothing tells", seed, c)
+					t.Errorf("seed %d: %v stays, unreported", seed, c)
 				}
 			}
 			for _, c := range inOrder(want) {
 				if !after[c] && !told[[2]string{c.table, c.row}] {
-					t.Errorf("seed %d: %v is not there, and nothing tells", seed, c)
+					t.Errorf("seed %d: %v is missing, unreported", seed, c)
 				}
 			}
 			if t.Failed() {

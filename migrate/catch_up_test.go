@@ -194,7 +194,7 @@ func TestCatchUp(t *testing.T) {
 				deleted += report.Tables[0].CellsDeleted
 			}
 			if got := allTables(t, conn); got != want {
-				t.Errorf("seed %d: after a load of\n%v\nand of what follows\n%v\nthe tables hold\n%s\nwant\n%s", seed, states[0], states[len(states)-1], got, want)
+				t.Errorf("seed %d: after a load of\n%v\nand of its increments\n%v\nthe tables hold\n%s\nwant\n%s", seed, states[0], states[len(states)-1], got, want)
 			}
 			verified, err := Verify(t.Context(), conn, OfSource(exports(t, old, states...)), VerifyOptions{Common: o, Stored: true})
 			if err != nil {
@@ -285,7 +285,7 @@ func TestCatchUpResumes(t *testing.T) {
 	caughtUp(t, func(t *testing.T, o Common, shared bool) {
 		t.Helper()
 		if len(o.Mappings) == 0 {
-			t.Skip("a mapping is inferred of each source anew")
+			t.Skip("a mapping is inferred for each source")
 		}
 		r := rand.New(rand.NewPCG(3, 3))
 		states := []itemsAt{drawItems(r, shared), drawItems(r, shared)}

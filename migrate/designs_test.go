@@ -31,7 +31,7 @@ func TestDamagedExports(t *testing.T) {
 			continue
 		}
 		if other := found[c.Damage]; other != "" {
-			t.Errorf("%s is told as %s is: %s", c.Name, other, c.Damage)
+			t.Errorf("%s has the same message as %s: %s", c.Name, other, c.Damage)
 		}
 		found[c.Damage] = c.Name
 	}

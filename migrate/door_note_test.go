@@ -187,7 +187,7 @@ func TestCatchUp_NoteBeforeWrite(t *testing.T) {
 	conn.fail = nil
 	callDoor(t, door, "DeleteItem", deleteOfA)
 	if got := tableText(t, conn, "t"); strings.Contains(got, "a\x00") || got == there {
-		t.Errorf("the item is there still:\n%s", got)
+		t.Errorf("the item still exists:\n%s", got)
 	}
 }
 

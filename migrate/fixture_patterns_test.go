@@ -70,8 +70,8 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 		files    map[string]string
 		want     string
 	}{
-		{"patterns: [access/, writes/]\n", nil, `mapping.yaml:6: patterns: "writes/" is not there, want a file or folder of access patterns in the fixture`},
-		{"patterns:\n- access/\n- ../other\n", nil, `mapping.yaml:8: patterns: "../other" is not there`},
+		{"patterns: [access/, writes/]\n", nil, `mapping.yaml:6: patterns: "writes/" does not exist, want a file or folder of access patterns in the fixture`},
+		{"patterns:\n- access/\n- ../other\n", nil, `mapping.yaml:8: patterns: "../other" does not exist`},
 		{"patterns: [reads/1.yaml]\n", map[string]string{"reads/1.yaml": "{id: p}"}, "reads/1.yaml: the access pattern cannot be run"},
 		{"patterns:\n- access/\n- reads/\n", map[string]string{"reads/README.md": "none yet"}, `mapping.yaml:8: patterns: the folder "reads/" has no access pattern, want files *.yaml, *.yml`},
 		{"", map[string]string{"access/1.yaml": golden, "access/1.yml": strings.Replace(golden, "id: p", "id: q", 1)}, "access: patterns: expect/1.items.golden would hold the items of two access patterns, of access/1.yml too"},

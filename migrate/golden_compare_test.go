@@ -160,6 +160,6 @@ func TestCompareGolden_EmptyTable(t *testing.T) {
 		t.Errorf("an empty table: %v", rows)
 	}
 	if rows := golden("table orders__GSI9\n"); len(rows) != 1 || rows[0].Kind != report.GoldenDiffers || rows[0].Table != "orders__GSI9" {
-		t.Errorf("a table that is not there: %v", rows)
+		t.Errorf("a missing table: %v", rows)
 	}
 }

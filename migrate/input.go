@@ -19,8 +19,8 @@ type Input struct {
 func OfSource(src *source.Source) Input { return Input{source: src} }
 
 // OfFixture returns a fixture directory, the root of fsys, as an input: its data with its
-// golden files, access patterns, checks and settings. Its own mapping and clock take
-// precedence over those of the options.
+// golden files, access patterns, checks and settings. Its mapping and clock override those of
+// the options.
 func OfFixture(fsys fs.FS) Input { return Input{files: fsys} }
 
 // open opens the input. The settings of a fixture override the options.

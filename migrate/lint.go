@@ -375,8 +375,8 @@ func lintTrace(fsys fs.FS, p *lint.TablePass) error {
 	return nil
 }
 
-// lintTraceFile returns the time of the last request; last is that of the file
-// before.
+// lintTraceFile returns the time of the last request; last is the time of the previous file's
+// last request.
 func lintTraceFile(fsys fs.FS, name string, last time.Time, p *lint.TablePass) (time.Time, error) {
 	file, err := fsys.Open(name)
 	if err != nil {

@@ -27,9 +27,9 @@ func guideRows(t *testing.T) map[[2]string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, found := strings.Cut(string(text), "| the table holds | what comes | what a load does |\n|---|---|---|\n")
+	_, table, found := strings.Cut(string(text), "| the table holds | the source | the load |\n|---|---|---|\n")
 	if !found {
-		t.Fatal("docs/guide.md has no table of what a load does")
+		t.Fatal("docs/guide.md has no table of loads into existing tables")
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	rows := map[[2]string]string{}

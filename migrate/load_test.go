@@ -159,7 +159,7 @@ func TestLoad_Resumes(t *testing.T) {
 		t.Errorf("%d cells were dealt with, want 3 of each of the %d items that were left", sent, n-resumed)
 	}
 	if conn.calls-calls >= calls+20 {
-		t.Errorf("%d batches after %d: it began anew", conn.calls-calls, calls)
+		t.Errorf("%d batches after %d: it started over", conn.calls-calls, calls)
 	}
 	if _, err := os.Stat(o.Checkpoint); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the checkpoint of a complete load is still there: %v", err)
@@ -277,7 +277,7 @@ func TestLoad_Again(t *testing.T) {
 		}
 	}
 	if conn.calls != 5 {
-		t.Errorf("%d requests wrote, want 5: the items, what mapping.SchemaTable says of them, and the id of the load, which comes and goes", conn.calls)
+		t.Errorf("%d requests wrote, want 5: the items, their record in mapping.SchemaTable, and writing and deleting the load's id", conn.calls)
 	}
 }
 
@@ -317,7 +317,7 @@ func TestLoad_Retries(t *testing.T) {
 		t.Errorf("%d cells written, want 30", r.Tables[0].CellsWritten)
 	}
 	if n := len(told); n != 3 || status.Code(told[0].Err) != codes.Unavailable || status.Code(told[2].Err) != codes.Aborted {
-		t.Errorf("the waits are told as %+v", told)
+		t.Errorf("the reported waits are %+v", told)
 	}
 
 	waits, told = nil, nil
@@ -333,12 +333,12 @@ func TestLoad_Retries(t *testing.T) {
 	left := 25500 * time.Millisecond
 	for i, w := range told {
 		if w.Table != "items" || w.Next != waits[i] || w.Left != left || w.Spent != 25500*time.Millisecond-left {
-			t.Errorf("wait %d is told as %+v, of which %v are left", i, w, left)
+			t.Errorf("wait %d is reported as %+v, with %v left", i, w, left)
 		}
 		left -= w.Next
 	}
 	if left != 0 {
-		t.Errorf("%v are told that nobody waits", left)
+		t.Errorf("%v are reported without a wait", left)
 	}
 	conn.fail = nil
 	conn.entry = func(*btpb.MutateRowsRequest_Entry) codes.Code { return codes.InvalidArgument }

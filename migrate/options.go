@@ -31,9 +31,9 @@ type Common struct {
 	// inferred one. Diff and Reverse take their mappings elsewhere.
 	Mappings []*mapping.Mapping
 
-	// Now is the clock for the ages of cells, and the clock of the DynamoDB endpoint that
-	// runs access patterns. The clock of a fixture takes precedence over it. Default: ages
-	// are not checked (the report says so), and the endpoint uses its default.
+	// Now is the clock for the ages of cells, and the clock of the DynamoDB endpoint that runs
+	// access patterns. The clock of a fixture overrides it. Default: ages are not checked (the
+	// report says so), and the endpoint uses its default.
 	Now func() time.Time
 
 	// MaxDifferences is how many failures a report lists; all are counted. Default: 100.

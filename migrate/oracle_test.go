@@ -84,7 +84,7 @@ func TestVerify_OracleOfAnother(t *testing.T) {
 	}
 	_, err := Verify(t.Context(), conn, OfFixture(patternFixture("id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}")), VerifyOptions{})
 	if err == nil || !strings.Contains(err.Error(), "instance tabletop-oracle of the oracle has tables of others (mine)") {
-		t.Errorf("error %v, want that the table is there", err)
+		t.Errorf("error %v, want that the table exists", err)
 	}
 	if left, err := b.Tables(t.Context()); err != nil || !slices.Equal(left, []string{"mine"}) {
 		t.Errorf("tables %v, error %v; want the one that was there", left, err)

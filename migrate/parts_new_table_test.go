@@ -276,7 +276,7 @@ func TestParts_NewTable(t *testing.T) {
 			late := r.prepare(2)
 			r.whole()
 			if r.noted() {
-				r.t.Error("a load leaves the notes of parts, though it writes what is theirs")
+				r.t.Error("a load keeps the notes of parts, though it writes their rows")
 			}
 			gone := r.deleteFirst()
 			told, looked := r.load(late)
@@ -366,7 +366,7 @@ func TestParts_NewTable(t *testing.T) {
 			r.whole()
 			r.conn = conn
 			if r.noted() {
-				r.t.Error("a load leaves the notes of parts, though it writes what is theirs")
+				r.t.Error("a load keeps the notes of parts, though it writes their rows")
 			}
 			r.finds(r.prepare(2), -1, true)
 		},

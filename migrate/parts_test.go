@@ -174,7 +174,7 @@ func TestParts(t *testing.T) {
 			}
 			r = verify()
 			if text := r.Text(); !strings.Contains(text, fmt.Sprintf("rows of the part, table t: %d rows, ", c.rows)) || strings.Contains(text, "in the range of the part") {
-				t.Errorf("the report does not add up what the parts found:\n%s", text)
+				t.Errorf("the report is not the sum of the parts:\n%s", text)
 			}
 			if !r.Equal() || r.Items != c.items || r.Rows != c.rows {
 				t.Errorf("%d items in %d rows, want %d in %d and nothing that differs: %v", r.Items, r.Rows, c.items, c.rows, r.Failures)
@@ -324,7 +324,7 @@ func TestParts_Twice(t *testing.T) {
 	_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
 	WantDamage(t, err, source.KeyDuplicate, "the parts are written, but do not fit together")
 	if there, err := filepath.Glob(filepath.Join(o.Checkpoint, "load-1-of-3.*")); err != nil || len(there) != 2 {
-		t.Errorf("%q is there of the part, error %v; want what it did and its rows", there, err)
+		t.Errorf("the part has files %q, error %v; want its result and its rows", there, err)
 	}
 }
 

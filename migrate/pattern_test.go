@@ -187,7 +187,7 @@ func TestVerify_StoredRefusedReads(t *testing.T) {
 		}
 		found = append(found, string(f.Kind))
 		if f.Check != "pattern "+f.Pattern || f.File == "" || f.Want == "" || f.Got == "" || f.Pattern == "p" && (f.Rule == "" || f.ItemKey == "" || f.RowHex == "" || f.Mapping == "") {
-			t.Errorf("the failure does not say all of what and where: %+v", f)
+			t.Errorf("the failure has no complete cause and place: %+v", f)
 		}
 	}
 	if got := strings.Join(found, " "); got != "RowUnreadable PatternDiffers PatternDiffers" {

@@ -166,7 +166,7 @@ func TestVerify_RetentionWithoutClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantEqual(t, r)
-	for _, want := range []string{"skip retention by age, table comments: no clock was given to judge the maxAge of c\n", "skip garbage collection, table comments: it cannot be run on this Bigtable from here\n"} {
+	for _, want := range []string{"skip retention by age, table comments: the maxAge of c cannot be checked without a clock\n", "skip garbage collection, table comments: it cannot be run on this Bigtable from here\n"} {
 		if !strings.Contains(r.Text(), want) {
 			t.Errorf("%q is not in\n%s", want, r.Text())
 		}

@@ -133,7 +133,7 @@ func TestStoredMappings(t *testing.T) {
 	conn := newBigtableServer(t)
 	stored := func() ([]*mapping.Mapping, error) { return StoredMappings(t.Context(), conn, Common{}) }
 	if all, err := stored(); err != nil || len(all) > 0 {
-		t.Fatalf("%d mappings, error %v; want none where there is no table", len(all), err)
+		t.Fatalf("%d mappings, error %v; want none without a table", len(all), err)
 	}
 	// An attribute named "#" also has a row, which is not a table's.
 	text := strings.Replace(notedMapping, "n: N,", `n: N, "#": S,`, 1)

@@ -56,12 +56,12 @@ rules: [{name: line, when: {SK: "line#{l}"}, row: ["{PK}"], put: [{attr: null, c
 				if f.Kind == report.ExtraCell || f.Kind == report.TypeDiffers {
 					told = true
 					if f.ItemKey != want {
-						t.Errorf("the stray cell is told of item %q, want %q: %s", f.ItemKey, want, f)
+						t.Errorf("the stray cell is reported for item %q, want %q: %s", f.ItemKey, want, f)
 					}
 				}
 			}
 			if !told {
-				t.Errorf("the stray cell is not told:\n%s", r.Text())
+				t.Errorf("the stray cell is not reported:\n%s", r.Text())
 			}
 		})
 	}

@@ -46,7 +46,7 @@ func TestJoinedKeys_PlanTellsOfRowsOfTwoRules(t *testing.T) {
 			t.Errorf("joiner %s warns:\n%s\nwant\n%s", joiner, got, want)
 		}
 		if joiner == "auto" && !strings.Contains(plan.Text(), "escaped-all('#')\n") {
-			t.Errorf("joiner auto: the plan does not tell what it comes to:\n%s", plan.Text())
+			t.Errorf("joiner auto: the plan does not show the joiner:\n%s", plan.Text())
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestJoinedKeys_PlanTellsOfRowsOfTwoRules(t *testing.T) {
 func TestJoinedKeys_LintTellsOfRowsOfTwoRules(t *testing.T) {
 	t.Parallel()
 	for joiner, want := range map[string]string{
-		"escaped('#')":     `the row of an item of rule org is also that of item {"PK":{"S":"ORG#acme"},"SK":{"S":"USER#bob"}}, of rule user`,
+		"escaped('#')":     `an item of rule org shares its row with item {"PK":{"S":"ORG#acme"},"SK":{"S":"USER#bob"}}, of rule user`,
 		"escaped-all('#')": "",
 	} {
 		o := Common{Mappings: []*mapping.Mapping{mappingOf(t, strings.Replace(strayMapping, "JOINER", joiner, 1))}}
@@ -70,7 +70,7 @@ func TestJoinedKeys_LintTellsOfRowsOfTwoRules(t *testing.T) {
 		}
 		var got []string
 		for _, f := range r.Lint.Findings {
-			if strings.Contains(f.Message, "is also that of item") {
+			if strings.Contains(f.Message, "shares its row with item") {
 				got = append(got, f.Message)
 				if f.Item != `{"PK":{"S":"ORG#acme#u#bob"},"SK":{"S":"ORG"}}` || !strings.Contains(f.Row, "acme#u#bob") {
 					t.Errorf("joiner %s: the finding is of item %s in row %s", joiner, f.Item, f.Row)

@@ -118,7 +118,7 @@ func TestSubjects_Goldens(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, c := range changes {
-				t.Errorf("not what is shipped: %s", c)
+				t.Errorf("not as shipped: %s", c)
 			}
 			again, err := UpdateGoldens(t.Context(), newBigtableServer(t), dir, VerifyOptions{})
 			if err != nil || len(again) > 0 {
@@ -161,7 +161,7 @@ func TestSubjects_Pages(t *testing.T) {
 		size := 0
 		for i, item := range page {
 			if i == len(page)-1 && size > pageBytes {
-				t.Errorf("a page goes on after %d bytes", size)
+				t.Errorf("a page continues after %d bytes", size)
 			}
 			size += item.Size()
 			docs = append(docs, item["Doc"].Str)
@@ -180,7 +180,7 @@ func TestSubjects_Pages(t *testing.T) {
 	}
 	for i, size := range sizes[:len(sizes)-1] {
 		if size < pageBytes-400<<10 {
-			t.Errorf("page %d has %d bytes, though an item of 390 KB more is there", i+1, size)
+			t.Errorf("page %d has %d bytes, though there is another item of 390 KB", i+1, size)
 		}
 	}
 }

@@ -240,13 +240,13 @@ func TestKill_Stream(t *testing.T) {
 	}
 	for i, c := range read {
 		if c.row != recorded[i].row {
-			t.Fatalf("record %d of a reader, who was cut off behind %d, is of row %s, want %s", i, before, c.row, recorded[i].row)
+			t.Fatalf("record %d of a reader that was cut off after %d is of row %s, want %s", i, before, c.row, recorded[i].row)
 		}
 	}
 	// One more backup may exist, unacknowledged.
 	list := ask(k, k.tables.ListBackups, &btapb.ListBackupsRequest{Parent: killCluster}).GetBackups()
 	if n := len(list); n != len(backups) && n != len(backups)+1 {
-		t.Errorf("%d backups are there, %d were acknowledged", n, len(backups))
+		t.Errorf("%d backups exist, %d were acknowledged", n, len(backups))
 	}
 	for _, b := range list {
 		if b.GetState() != btapb.Backup_READY {

@@ -186,7 +186,7 @@ func TestKill_Everything(t *testing.T) {
 		Parent: killInstance, TableId: "restored", Source: &btapb.RestoreTableRequest_Backup{Backup: killCluster + "/backups/b"},
 	})
 	if diff := cmp.Diff(backedUp, k.values(killInstance+"/tables/restored")); diff != "" {
-		t.Errorf("what is restored of the backup (-before +after):\n%s", diff)
+		t.Errorf("restored backup (-before +after):\n%s", diff)
 	}
 	// The token still stands for its write.
 	once.Mutations = cells("second")

@@ -99,7 +99,7 @@ type command struct {
 	Demo    demoCommand  `cmd:"" help:"Run the shipped fixtures end to end and show the results."`
 	Migrate struct {
 		Infer   inferCommand   `cmd:"" help:"Find a lossless mapping for a DynamoDB export."`
-		Plan    planCommand    `cmd:"" help:"Show what a load would create, and where each attribute goes."`
+		Plan    planCommand    `cmd:"" help:"Show what a load would create, and the cells of each attribute."`
 		Load    loadCommand    `cmd:"" help:"Write a DynamoDB export as Bigtable rows."`
 		Verify  verifyCommand  `cmd:"" help:"Compare a DynamoDB export with its Bigtable rows, in a private store or as another loader wrote them."`
 		Lint    lintCommand    `cmd:"" help:"Check a mapping, its data and access patterns against the design guides."`

@@ -361,7 +361,7 @@ func TestServe_TTL(t *testing.T) {
 	for {
 		got := dynamoDB(t, s, "Scan", `{"TableName":"items"}`)
 		if !strings.Contains(got, "young") {
-			t.Fatalf("the item that has time is gone: %s", got)
+			t.Fatalf("the unexpired item was deleted: %s", got)
 		}
 		if !strings.Contains(got, "old") { // bounded by the test's deadline
 			break

@@ -20,7 +20,7 @@ type reverseCommand struct {
 	Table      string   `help:"Export only this table, by its name in DynamoDB or in Bigtable." placeholder:"NAME"`
 	Output     string   `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR"`
 	ExportTime string   `help:"Time of the export; rows loaded from it get this timestamp. load is the recorded time of the load, which gives the same rows again. Default: now." placeholder:"RFC3339|load"`
-	Partial    bool     `help:"Export what the mapping can read, and name the rows that it cannot (exit code 1). Default: a table with such rows is not exported."`
+	Partial    bool     `help:"Export the readable rows, and name the unreadable ones (exit code 1). Default: a table with unreadable rows is not exported."`
 	connectFlags
 }
 

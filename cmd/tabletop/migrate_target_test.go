@@ -287,7 +287,7 @@ func TestMigrate_AgainstNothing(t *testing.T) {
 	}
 	for _, f := range got.Failures {
 		if f.Kind == "" || f.Check == "" || f.Fixture != "s1-catalog" {
-			t.Errorf("a failure does not say what it is of: %+v", f)
+			t.Errorf("a failure has no place: %+v", f)
 		}
 	}
 }

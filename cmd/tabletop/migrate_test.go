@@ -102,7 +102,7 @@ func TestMigrate_FullOutput(t *testing.T) {
 	t.Parallel()
 	const device = "/dev/full" // all writes fail
 	if _, err := os.Stat(device); err != nil {
-		t.Skipf("there is no device that is full: %v", err)
+		t.Skipf("no full device: %v", err)
 	}
 	dir := t.TempDir()
 	items := writeFile(t, dir, "items.jsonl", `{"id":{"S":"a"}}`+"\n")

@@ -24,13 +24,13 @@ func TestLockPart(t *testing.T) {
 	}
 	release := lock("load", one)
 	if _, err := lockPart(folder, "load", one); exitCode(err) != exitBadInput || !strings.Contains(err.Error(), "part 1/2 is running in another process") {
-		t.Errorf("error %v, want that the part is under way", err)
+		t.Errorf("error %v, want that the part is running", err)
 	}
 	lock("load", two)()
 	lock("verify", one)()
 	release()
 	if _, err := os.Stat(folder); !os.IsNotExist(err) {
-		t.Errorf("error %v, want that the folder is gone, which nothing is in", err)
+		t.Errorf("error %v, want the empty folder deleted", err)
 	}
 	lock("load", one)()
 	// A killed process leaves the file, but not the lock.

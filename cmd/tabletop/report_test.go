@@ -66,6 +66,6 @@ func TestProgressLog(t *testing.T) {
 	out.Reset()
 	o.Progress(source.Progress{Table: "t", Phase: "loading", Items: 1, Total: 2})
 	if done(); out.Len() > 0 {
-		t.Errorf("work of no time is told of: %q", out.String())
+		t.Errorf("short work is reported: %q", out.String())
 	}
 }

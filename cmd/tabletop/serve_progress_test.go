@@ -77,6 +77,6 @@ func TestWorker(t *testing.T) {
 		k.report(p)
 	}
 	if got, want := b.String(), "tabletop: table t: filling index G: 1500 items, done\ntabletop: table u: filling index H: not done, after 1 item\n"; got != want {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("printed %q, want %q", got, want)
 	}
 }

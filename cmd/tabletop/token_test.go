@@ -164,7 +164,7 @@ func TestConnect_TokensHang(t *testing.T) {
 		if !asked.Load() { // a busy machine may need the second for the connection
 			t.Logf("%s did not come to ask for a token:\n%s", strings.Join(args, " "), out)
 		} else if code != exitEnvironment || !strings.Contains(out, "no token to show") || !strings.Contains(out, "for 1s") {
-			t.Errorf("%s: exit code %d, want %d and what hangs:\n%s", strings.Join(args, " "), code, exitEnvironment, out)
+			t.Errorf("%s: exit code %d, want %d and the hanging server:\n%s", strings.Join(args, " "), code, exitEnvironment, out)
 		}
 	}
 }

@@ -19,7 +19,7 @@ const (
 	// map with more keys is a dictionary: one type for all.
 	maxSchemaNames = 2000
 	// maxCandidates bounds the attributes of the first item that the first pass tests as keys.
-	// Each further attribute costs a pass of its own.
+	// Each further attribute costs another pass.
 	maxCandidates = 4
 	// maxMixed bounds the attributes of several types that are reported one by one.
 	maxMixed = 20

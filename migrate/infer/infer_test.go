@@ -107,7 +107,7 @@ func TestTable_KeyNotUnique(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := in.Choices[0]; c.Why != "a guess: the input declares no key; each of the 4 items has attributes of these names, with values of its own" {
+	if c := in.Choices[0]; c.Why != "a guess: the input declares no key; each of the 4 items has attributes of these names, with different values" {
 		t.Errorf("the choice is %+v", c)
 	}
 }
@@ -256,7 +256,7 @@ func TestTable_MixedTypes(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("choices (-want +got):\n%s", diff)
 	}
-	want = []string{"table in_: price is of type S in 1 of 1001 values, first at in.json:8, and may be an error there: it is kept as it is"}
+	want = []string{"table in_: price is of type S in 1 of 1001 values, first at in.json:8, and may be an error there: it is kept unchanged"}
 	if diff := cmp.Diff(want, in.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}

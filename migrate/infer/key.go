@@ -75,14 +75,14 @@ func eachHas(items int64) string {
 	if items == 1 {
 		return "the one item has"
 	}
-	return fmt.Sprintf("each of the %d items has with a value of its own", items)
+	return fmt.Sprintf("each of the %d items has with a different value", items)
 }
 
 func bothOf(items int64) string {
 	if items == 1 {
 		return "the one item has attributes of these names"
 	}
-	return fmt.Sprintf("each of the %d items has attributes of these names, with values of its own", items)
+	return fmt.Sprintf("each of the %d items has attributes of these names, with different values", items)
 }
 
 // sharedPair returns an error with two items that have the same values in the attributes named

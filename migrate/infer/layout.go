@@ -151,8 +151,8 @@ func listVersions(longest int) int {
 	return versions
 }
 
-// timeToLive copies the expiry attribute. Its cells stay permanent: only a person who knows the
-// table can allow garbage collection to delete them.
+// timeToLive copies the expiry attribute, without garbage collection: only a person who knows
+// the table can allow it to delete items.
 func (in *Inferred) timeToLive(t *source.Table, spec *mapfile.Spec) {
 	if t.TTL == "" {
 		return
@@ -208,7 +208,7 @@ func (in *Inferred) mixed(t *source.Table, name string, types typeCounts) {
 		}
 		others = append(others, fmt.Sprintf("%s %d, first at %s", other.typ, other.n, other.first))
 		if other.n*oddShare < total {
-			in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: %s is of type %s in %d of %d values, first at %s, and may be an error there: it is kept as it is",
+			in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: %s is of type %s in %d of %d values, first at %s, and may be an error there: it is kept unchanged",
 				t.Name, name, other.typ, other.n, total, other.first))
 		}
 	}
@@ -247,7 +247,7 @@ func (in *Inferred) indexes(t *source.Table, spec *mapfile.Spec) {
 			in.chose("index "+x.Name, "none", "%s: a mapping lays out only indexes of one HASH and one RANGE attribute", surplus)
 			continue
 		}
-		table, why := mapfile.IndexTable(spec.Target.Table, x.Name), "an index becomes a table of its own, in the order of the index key"
+		table, why := mapfile.IndexTable(spec.Target.Table, x.Name), "an index becomes a separate table, in the order of the index key"
 		if whole := spec.Target.Table + "__" + x.Name; table != whole {
 			why += fmt.Sprintf("; %s cannot name a Bigtable table, which has at most %d letters, digits and _.-", whole, mapfile.MaxTableIDChars)
 		}

@@ -25,7 +25,7 @@ func delimiterInSegment(c *check) {
 			pairs = append(pairs, pair)
 		}
 		met[pair].add(0, func() Finding {
-			f := Finding{Item: c.t.keyText(x.Item), Row: rowText(x.placed.Key), Message: fmt.Sprintf("the row of an item of rule %s is also that of item %s, of rule %s", pair[0], c.t.keyText(key), other), Expected: "rows of one rule alone"}
+			f := Finding{Item: c.t.keyText(x.Item), Row: rowText(x.placed.Key), Message: fmt.Sprintf("an item of rule %s shares its row with item %s, of rule %s", pair[0], c.t.keyText(key), other), Expected: "rows of one rule alone"}
 			c.atRow(&f, x.layout, len(x.layout.rule.Row)-1)
 			return f
 		})

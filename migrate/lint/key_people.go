@@ -60,7 +60,7 @@ func personalData(c *check) {
 				}
 				for _, name := range l.segments[i].Attrs {
 					if word := personalName(name, listed); word != "" {
-						f := Finding{Column: name, Message: fmt.Sprintf("the row key holds attribute %q, whose name says %s", name, word), Expected: "identifiers that say nothing of a person"}
+						f := Finding{Column: name, Message: fmt.Sprintf("the row key holds attribute %q, whose name means %s", name, word), Expected: "identifiers that say nothing of a person"}
 						c.atRow(&f, l, i)
 						c.report(f)
 					}

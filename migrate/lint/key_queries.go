@@ -88,7 +88,7 @@ func fullScan(c *check) {
 		for i := range c.t.Patterns {
 			p, r := &c.t.Patterns[i], c.t.requests[i]
 			if c.suffix(p, r) != "" {
-				continue // L10 says more
+				continue // L10 reports it with more detail
 			}
 			why := ""
 			switch {

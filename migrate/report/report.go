@@ -397,7 +397,7 @@ type Report struct {
 	unlisted int64 // unlisted differences that follow from them
 }
 
-// failureGroup is a group of failures of which at least one is listed.
+// failureGroup is a group with at least one listed failure.
 type failureGroup struct {
 	stage stage
 	kind  Kind

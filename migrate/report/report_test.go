@@ -78,7 +78,7 @@ func TestInfer_NotLaidOut(t *testing.T) {
 	r.Source, r.Compared = "in.json", true
 	r.LeaveOut("orders")
 	if len(r.Checks)+len(r.Warnings) != 0 {
-		t.Errorf("nothing that is left out is told of: %+v", r.Checks)
+		t.Errorf("omitted parts are not reported: %+v", r.Checks)
 	}
 	r.LeaveOut("orders", NotLaidOut{"orders", "index GSI1", "its mapping says as: none"}, NotLaidOut{"orders", "index GSI2", "no index of its mapping"})
 	var json, junit, html bytes.Buffer
@@ -103,7 +103,7 @@ func TestInfer_NotLaidOut(t *testing.T) {
 		}
 	}
 	if !r.Equal() {
-		t.Error("what is not laid out is a difference")
+		t.Error("a part that is not laid out is a difference")
 	}
 }
 

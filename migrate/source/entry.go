@@ -151,7 +151,7 @@ func parseItem(text []byte, s shape, at Position) (Entry, error) {
 			return Entry{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 		}
 		if tok.Kind() != '}' {
-			return Entry{}, Damaged(NotAnItem, at, nil, "member %q stands beside the item", tok.String())
+			return Entry{}, Damaged(NotAnItem, at, nil, "unexpected member %q beside the item", tok.String())
 		}
 	}
 	switch _, err := d.ReadToken(); {
@@ -172,11 +172,11 @@ func unwrap(d *jsontext.Decoder, name string, at Position) error {
 		}
 		switch {
 		case tok.Kind() != want && tok.Kind() == '}':
-			return Damaged(NotAnItem, at, nil, "an empty object stands where {%q: …} is expected", name)
+			return Damaged(NotAnItem, at, nil, "found an empty object; expected {%q: …}", name)
 		case tok.Kind() != want:
-			return Damaged(NotAnItem, at, nil, "a JSON %s stands where {%q: …} is expected", kindName(tok.Kind()), name)
+			return Damaged(NotAnItem, at, nil, "found a JSON %s; expected {%q: …}", kindName(tok.Kind()), name)
 		case want == '"' && tok.String() != name:
-			return Damaged(NotAnItem, at, nil, "member %q stands where %q is expected", tok.String(), name)
+			return Damaged(NotAnItem, at, nil, "found member %q; expected %q", tok.String(), name)
 		}
 	}
 	return nil

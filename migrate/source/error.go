@@ -21,7 +21,7 @@ const (
 	DataFileMissing  Damage = "data-file-missing" // listed in the manifest, but missing
 	DataFileExtra    Damage = "data-file-extra"   // present, but not listed in the manifest
 	CountMismatch    Damage = "count-mismatch"    // item count differs from the manifest's
-	ManifestMissing  Damage = "manifest-missing"  // a manifest file is not there
+	ManifestMissing  Damage = "manifest-missing"  // a manifest file does not exist
 	ManifestInvalid  Damage = "manifest-invalid"  // a manifest file cannot be understood
 	ReplayGap        Damage = "replay-gap"        // an incremental export does not begin where the state before it ends
 	ReplayOrder      Damage = "replay-order"      // a change is outside its export's time, or applies to another state

@@ -76,7 +76,7 @@ func (t tree) open(name string) (*input, error) {
 		in.text = bufio.NewReaderSize(in.zstd, 64<<10)
 	case bytes.HasPrefix(head, []byte{0xe0, 0x01, 0x00, 0xea}):
 		in.close()
-		return nil, Damaged(Unsupported, Position{File: in.label}, nil, "the file is in binary Ion; Ion text is read, as exports have it")
+		return nil, Damaged(Unsupported, Position{File: in.label}, nil, "the file is in binary Ion; only Ion text is supported, as in exports")
 	}
 	if what := unreadable(in.text); what != "" {
 		in.close()
@@ -422,7 +422,7 @@ func (d *document) text() (string, error) {
 		return "", d.failed(err)
 	}
 	if tok.Kind() != '"' {
-		return "", Damaged(NotAnItem, d.at(1), nil, "found a JSON %s where a string stands", kindName(tok.Kind()))
+		return "", Damaged(NotAnItem, d.at(1), nil, "found a JSON %s; expected a string", kindName(tok.Kind()))
 	}
 	return tok.String(), nil
 }

@@ -296,7 +296,7 @@ func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool)
 	}
 	adjoin := r.adjoin()
 	err = r.full.read(r.t, func(e Entry, err error) bool {
-		if err != nil { // an item with a fault of its own, reported once: it may lack the key that determines its part
+		if err != nil { // an item with a fault, reported once: it may lack the key that determines its part
 			return part > 0 || yield(e, err)
 		}
 		if len(names) == 0 {
@@ -414,7 +414,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 	if tok, err := d.ReadToken(); err != nil {
 		return itemChange{}, Damaged(NotJSON, at, JSONCause(err), "not JSON")
 	} else if tok.Kind() != '{' {
-		return bad("a JSON %s stands where {\"Metadata\": …, \"Keys\": …} is expected", kindName(tok.Kind()))
+		return bad("found a JSON %s; expected {\"Metadata\": …, \"Keys\": …}", kindName(tok.Kind()))
 	}
 	written := false
 	for d.PeekKind() == '"' {
@@ -437,7 +437,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 		case "OldImage":
 			into = &c.old
 		default:
-			return bad("member %q stands in a change, which has Metadata, Keys, OldImage and NewImage", name)
+			return bad("unexpected member %q in a change, which has Metadata, Keys, OldImage and NewImage", name)
 		}
 		if name == "Metadata" { // some write its time as a plain string
 			var plain struct{ WriteTimestampMicros string }
@@ -477,7 +477,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 	for name, v := range c.keys {
 		for _, image := range []attr.Item{c.new, c.old} {
 			if image != nil && !attr.Equal(image[name], v) {
-				return itemChange{}, Damaged(ValueInvalid, at, nil, "attribute %q of an image is not that of Keys", name)
+				return itemChange{}, Damaged(ValueInvalid, at, nil, "attribute %q of an image differs from Keys", name)
 			}
 		}
 	}

@@ -218,7 +218,7 @@ func TestOpen_DamagedIncrementalExport(t *testing.T) {
 		{"no time", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0, t1, `{"Keys":{"id":{"S":"a"}}}`) }, NotAnItem, "the change has no Metadata"},
 		{"an image of another key", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), "", exporttest.Item("c", 2)))
-		}, ValueInvalid, `attribute "id" of an image is not that of Keys`},
+		}, ValueInvalid, `attribute "id" of an image differs from Keys`},
 		{"half a line", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0, t1, `{"Keys":{"id"`) }, NotJSON, "01-0.json.gz:1: not JSON"},
 		{"an unlisted file in the shared folder", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1)

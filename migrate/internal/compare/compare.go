@@ -38,7 +38,7 @@ func New(r *table.Run) *Comparer {
 // job is the comparison of one table.
 type job struct {
 	*table.Job
-	losses losses // what garbage collection would remove
+	losses losses // losses by garbage collection
 	same   bool   // the comparison found no difference
 	// collected: garbage collection has run since.
 	collected bool
@@ -84,7 +84,7 @@ type held struct {
 	Rows         int64
 	Cells, Items extsort.Bag
 	Unreadable   bool
-	losses       losses // what garbage collection would remove, if k judges it
+	losses       losses // losses by garbage collection, if k is given
 }
 
 // what formats its counts.
@@ -93,7 +93,7 @@ func (h held) what() string {
 }
 
 // scan reads a table of a job, or spans of it, and sums up its contents. items reads the items
-// of a row, or is nil. k judges what garbage collection would remove.
+// of a row, or is nil. k determines the losses by garbage collection.
 func scan(ctx context.Context, b *table.Bigtable, j *table.Job, id string, items func(layout.Row) ([]attr.Item, error), k table.Retention, spans ...layout.Span) (held, error) {
 	var h held
 	done := j.Timed("reading back")
@@ -141,7 +141,7 @@ func Base(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job
 	return (&job{Job: j}).base(ctx, b, r, table.Retention{})
 }
 
-// base also finds what garbage collection by k would remove.
+// base also finds losses by the garbage collection of k.
 func (j *job) base(ctx context.Context, b *table.Bigtable, r *report.Report, k table.Retention) (string, error) {
 	id := j.Report.Target
 	exact := j.Options.Exact()

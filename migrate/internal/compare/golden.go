@@ -223,7 +223,7 @@ func Goldens(ctx context.Context, r *table.Run, f *table.Fixture) error {
 			for _, line := range added {
 				r.Report.Fail(report.Failure{Kind: report.GoldenDiffers, Got: line, File: g.file})
 			}
-			return phrase.Counted(int64(bytes.Count(want, []byte{'\n'})), "line") + " of what the mapping makes", nil
+			return phrase.Counted(int64(bytes.Count(want, []byte{'\n'})), "line") + " of the mapping", nil
 		})
 		if err != nil {
 			return err

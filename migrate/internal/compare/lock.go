@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// LockText returns the lock file of a fixture; nil if it has no mapping of its own.
+// LockText returns the lock file of a fixture; nil if it has no mapping.
 func LockText(f *table.Fixture, j *table.Job) ([]byte, error) {
 	if f.Mapping == nil {
 		return nil, nil

@@ -133,7 +133,7 @@ func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Sour
 	return r.Report, nil
 }
 
-// foundBy sums up, by table id, what the parts found in the tables of a job.
+// foundBy sums up, by table id, the results of the parts for a job.
 func foundBy(done []*parts.Complete, index int) map[string]held {
 	all := map[string]held{}
 	for _, p := range done {

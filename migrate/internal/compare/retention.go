@@ -52,7 +52,7 @@ func (l *losses) lossGroup(rule, family, gc string, cells int64) int {
 	return i
 }
 
-// add judges one row, or a group of its cells.
+// add checks one row, or a group of its cells.
 func (l *losses) add(j *table.Job, k table.Retention, row rowGroup, most int) {
 	tl := table.RowLayout{J: j}
 	type group struct {
@@ -145,7 +145,7 @@ func (j *job) retained(r *report.Report, k table.Retention) error {
 		r.Warnings = append(r.Warnings, j.Unmet(mapfile.LossRetention)...)
 	}
 	if err == nil && len(names) > 0 {
-		r.Skip("retention by age", j.Report.Target, "no clock was given to judge the maxAge of %s", strings.Join(names, ", "))
+		r.Skip("retention by age", j.Report.Target, "the maxAge of %s cannot be checked without a clock", strings.Join(names, ", "))
 	}
 	return err
 }

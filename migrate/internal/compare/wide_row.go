@@ -62,7 +62,7 @@ func (g rowGroup) lost(k table.Retention, yield func(c layout.Cell, rule string)
 }
 
 // Groups yields the rows of a table, or of spans of it; wide rows come in groups of cells. k
-// judges what garbage collection would remove.
+// determines the losses by garbage collection.
 func Groups(ctx context.Context, b *table.Bigtable, id string, o table.Options, by grouping, k table.Retention, spans ...layout.Span) iter.Seq2[rowGroup, error] {
 	return func(yield func(rowGroup, error) bool) {
 		w := wideRow{o: o}

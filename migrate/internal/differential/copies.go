@@ -71,7 +71,7 @@ func changed(item attr.Item) attr.Item {
 	return other
 }
 
-// inRow reports whether an item with cells of its own is in the row of a location.
+// inRow reports whether an item with its own cells is in the row of a location.
 func (d *trial) inRow(item attr.Item, at lens.Location) bool {
 	own, err := d.mapping.Locate(item)
 	return err == nil && !own.Derived && own.Rule == at.Rule && string(own.Row) == string(at.Row)

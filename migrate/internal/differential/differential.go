@@ -182,7 +182,7 @@ func keepsCopies(spec *mapfile.Spec) bool {
 	return slices.ContainsFunc(spec.Rules, func(r mapfile.Rule) bool { return r.Latest != "" })
 }
 
-// trial runs sets of items through a mapping, in tables of its own.
+// trial runs sets of items through a mapping, in separate tables.
 type trial struct {
 	conn    grpc.ClientConnInterface
 	b       *table.Bigtable
@@ -201,7 +201,7 @@ type trial struct {
 func newTrial(conn grpc.ClientConnInterface, b *table.Bigtable, j *table.Job) (*trial, error) {
 	m, err := j.Mapping.Changed(func(s *mapfile.Spec) { s.Source.Table, s.Target.Table = Table, Table })
 	if err != nil {
-		return nil, fmt.Errorf("compiling the mapping of table %s for tables of its own: %w", j.Report.Name, err)
+		return nil, fmt.Errorf("adapting the mapping of table %s to separate tables: %w", j.Report.Name, err)
 	}
 	o := table.Options{
 		Project: j.Options.Project, Instance: j.Options.Instance, Mappings: []*mapping.Mapping{(*mapping.Mapping)(m)},

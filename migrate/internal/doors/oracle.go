@@ -23,8 +23,7 @@ import (
 )
 
 // oracle answers as DynamoDB itself would: it is a DynamoDB endpoint that holds the items of a
-// table without their mapping. It has an instance of its own, which is emptied when it is
-// closed.
+// table without their mapping. It has a separate instance, which is emptied when it is closed.
 type oracle struct {
 	*Doors
 	server *facade.Server
@@ -54,7 +53,7 @@ func openOracle(ctx context.Context, r *table.Run, j *table.Job) (o *oracle, why
 	case err != nil:
 		return nil, "", fmt.Errorf("reading instance %s of the oracle: %w", instance, err)
 	case len(tables) > 0:
-		return nil, "", fmt.Errorf("instance %s of the oracle has tables of others (%s): verify on a Bigtable of its own, or in another instance", instance, phrase.Clip(strings.Join(tables, ", ")))
+		return nil, "", fmt.Errorf("instance %s of the oracle has tables of others (%s): verify on a separate Bigtable, or in another instance", instance, phrase.Clip(strings.Join(tables, ", ")))
 	}
 	o.server, err = facade.New(ctx, facade.Options{
 		Conn: r.Conn, Project: j.Options.Project, Instance: instance, Now: j.Options.Now,

@@ -194,7 +194,7 @@ var Damages = []struct {
 	},
 	{
 		"line of another shape", func(f fstest.MapFS) { repack(f, Lines[0]+"\n[1]\n") },
-		"not-an-item", `/data/file0.json.gz:2: a JSON array stands where {"Item": …} is expected`,
+		"not-an-item", `/data/file0.json.gz:2: found a JSON array; expected {"Item": …}`,
 	},
 	{
 		"no key", func(f fstest.MapFS) { repack(f, Lines[0]+"\n"+`{"Item":{"n":{"N":"2"}}}`) },

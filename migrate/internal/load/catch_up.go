@@ -35,8 +35,8 @@ import (
 // That is correct only while nobody else writes: later writes of an endpoint are newer than
 // the exports.
 
-// catchUp removes what the source's incremental exports deleted. Changes that cannot be made
-// are failures in r.
+// catchUp deletes the data that the source's incremental exports deleted. Changes that cannot
+// be made are failures in r.
 func (j *job) catchUp(ctx context.Context, r *report.Report) error {
 	j.Report.CellsDeleted, j.Report.ChangesLeft, j.caughtUp, j.changesLeft = 0, 0, 0, nil
 	if j.Source.FullTime.IsZero() {
@@ -121,7 +121,7 @@ type entry struct {
 	distinct bool
 }
 
-// apply removes what the changes deleted.
+// apply deletes the data that the changes deleted.
 func (c *catchUp) apply(ctx context.Context) error {
 	places := map[string][]place{}
 	var all []*changed

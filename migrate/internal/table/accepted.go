@@ -19,7 +19,7 @@ func (j *Job) Why(rule, what string) string {
 }
 
 // Unmet warns of acceptances of some kinds of losses that neither an item of the source nor the
-// mapping needs, as far as is known: they would hide future losses.
+// mapping is known to need: they would hide future losses.
 func (j *Job) Unmet(kinds ...string) (warnings []string) {
 	spec := j.Mapping.Spec()
 	if spec == nil || j.Report.Items == 0 {

@@ -77,7 +77,7 @@ func projectionText(projection string, include []string) string {
 	return projection
 }
 
-// LeaveOut reports what the mappings of all tables leave out.
+// LeaveOut reports the parts that the mappings of all tables leave out.
 func (r *Run) LeaveOut() {
 	for _, j := range r.Jobs {
 		r.Report.LeaveOut(j.Source.Name, LeftOut(j.Mapping, j.Source)...)

@@ -52,7 +52,7 @@ type Options struct {
 	Pace       *pace.Pace  // limits rows written or read; nil for no limit
 	Remap      bool
 	Mix        bool // load over what another source was loaded from
-	KeepWrites bool // load over what a DynamoDB endpoint has written since
+	KeepWrites bool // load over later writes of a DynamoDB endpoint
 	RunGC      func(context.Context) error
 	Restart    func(context.Context) (grpc.ClientConnInterface, error)
 
