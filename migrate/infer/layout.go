@@ -21,8 +21,8 @@ const (
 	// oddShare: a type with less than one in oddShare of the values may be an error in the
 	// data.
 	oddShare = 1000
-	// mixedShare: an attribute has no type of its own if one in mixedShare values or more have
-	// another type.
+	// mixedShare: if one in mixedShare values or more has another type, the attribute has no
+	// single type.
 	mixedShare = 20
 )
 
