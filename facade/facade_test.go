@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
@@ -89,10 +90,10 @@ func must(tb testing.TB, s *Server, operation, body string) string {
 // operation, its input the request, its output the answer. Arguments:
 //
 //	row=N     the row of testdata/messages.tsv that the case shows
-//	profile=classic
-//	          the older wording
+//	profile=NAME
+//	          the wording of a region, or the older one: classic
 //	profile=both
-//	          both wordings; one answer if they are equal
+//	          the default and the older wording: one answer where they are the same
 //	unconfirmed
 //	          the text is only believed: a single source has it
 //	repeat=N  in the input, «pad» stands for N letters a
@@ -199,8 +200,18 @@ func (f *operationFile) open(t *testing.T, change func(*Options)) {
 		o.Buckets = f.buckets
 		o.Conn, o.Now = f.conn, f.now.Now
 	})
-	f.classic = &Server{opts: f.server.opts, store: f.server.store, pages: f.server.pages, throttle: f.server.throttle}
-	f.classic.opts.Messages = MessagesClassic
+	f.classic = inRegion(t, f.server, MessagesClassic)
+}
+
+// inRegion returns a server over the store of s with the wording of a region.
+func inRegion(tb testing.TB, s *Server, region MessageProfile) *Server {
+	tb.Helper()
+	other := &Server{opts: s.opts, store: s.store, pages: s.pages, throttle: s.throttle}
+	var err error
+	if other.opts.layers, err = request.LayersOf(string(region)); err != nil {
+		tb.Fatal(err)
+	}
+	return other
 }
 
 // run runs one directive.
@@ -256,10 +267,10 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 	for _, arg := range d.CmdArgs {
 		switch {
 		case arg.Key == "row" && len(arg.Vals) > 0:
-		case arg.Key == "profile" && arg.Vals[0] == "classic":
-			target = f.classic
 		case arg.Key == "profile" && arg.Vals[0] == "both":
 			both = true
+		case arg.Key == "profile":
+			target = inRegion(t, f.server, MessageProfile(arg.Vals[0]))
 		case arg.Key == "unconfirmed":
 		case arg.Key == "repeat":
 			n, err := strconv.Atoi(arg.Vals[0])

@@ -39,9 +39,7 @@ func faultServers(t *testing.T) (current, classic *Server) {
 	current = newTestServer(t)
 	must(t, current, "CreateTable", createFault)
 	createPlain(t, current, "plain")
-	classic = &Server{opts: current.opts, store: current.store, pages: current.pages}
-	classic.opts.Messages = MessagesClassic
-	return current, classic
+	return current, inRegion(t, current, MessagesClassic)
 }
 
 func runFaults(t *testing.T, cases []faultCase) {

@@ -15,8 +15,7 @@ import (
 // refuses calls an operation in both wordings; each must reject it with a text.
 func refuses(tb testing.TB, s *Server, operation, body, want string) {
 	tb.Helper()
-	classic := &Server{opts: s.opts, store: s.store}
-	classic.opts.Messages = MessagesClassic
+	classic := inRegion(tb, s, MessagesClassic)
 	for _, target := range []*Server{s, classic} {
 		if _, err := target.Call(tb.Context(), operation, []byte(body)); err == nil || err.Error() != want {
 			tb.Errorf("%s %.200s: %v\nwant %s", operation, body, err, want)

@@ -132,6 +132,10 @@ func (w writeRequest) target(t *tabledef.Table) (key, item attr.Item) {
 // batchWriteTables checks the request and returns its tables by name.
 func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable, error) {
 	if len(in.RequestItems) == 0 {
+		if v.Current {
+			v.Fail("RequestItems", "'{}'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))
+			return nil, v.Constrained()
+		}
 		return nil, awserr.Validation(awserr.MsgBatchWriteEmpty)
 	}
 	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
@@ -146,7 +150,11 @@ func (v *validator) batchWriteTables(in *batchWriteItemInput) ([]batchWriteTable
 	for _, member := range members {
 		writes := in.RequestItems[member]
 		tables = append(tables, batchWriteTable{member: member, name: request.TableOfARN(member), writes: writes})
-		wrongCount = wrongCount || len(writes) == 0 || len(writes) > maxBatchWriteRequests
+		if len(writes) > maxBatchWriteRequests && v.Current {
+			v.Fail("RequestItems."+member+".member", "", fmt.Sprintf(awserr.MsgMemberMaxLength, maxBatchWriteRequests))
+		} else {
+			wrongCount = wrongCount || len(writes) == 0 || len(writes) > maxBatchWriteRequests
+		}
 		requests += len(writes)
 	}
 	if wrongCount {

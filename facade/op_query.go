@@ -34,6 +34,9 @@ func (in *queryInput) legacy() []request.LegacyMember {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Query.html
 func (s *Server) query(ctx context.Context, in *queryInput) (*readOutput, error) {
 	v := s.validator("Query")
+	if err := v.integers(in.Limit); err != nil {
+		return nil, err
+	}
 	name := in.constraints(v)
 	parameters := v.Legacy()
 	parameters.CheckConditions("KeyConditions", in.KeyConditions)

@@ -8,26 +8,30 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 type scanInput struct {
 	readInput
 	ScanFilter    map[string]request.Condition
-	Segment       *int32
-	TotalSegments *int32
+	Segment       *wire.Integer
+	TotalSegments *wire.Integer
 }
 
 // scan reads all items of a table or an index, or of one segment.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_Scan.html
 func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	v := s.validator("Scan")
+	if err := v.integers(in.Limit, in.Segment, in.TotalSegments); err != nil {
+		return nil, err
+	}
 	name := in.constraints(v)
 	parameters := v.Legacy()
 	parameters.CheckConditions("ScanFilter", in.ScanFilter)
-	v.AtLeast("Segment", in.Segment, 0)
-	v.AtMost("Segment", in.Segment, maxTotalSegments-1)
-	v.AtLeast("TotalSegments", in.TotalSegments, 1)
-	v.AtMost("TotalSegments", in.TotalSegments, maxTotalSegments)
+	v.AtLeast("Segment", in.Segment.Int32(), 0)
+	v.AtMost("Segment", in.Segment.Int32(), maxTotalSegments-1)
+	v.AtLeast("TotalSegments", in.TotalSegments.Int32(), 1)
+	v.AtMost("TotalSegments", in.TotalSegments.Int32(), maxTotalSegments)
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
@@ -55,9 +59,13 @@ func (s *Server) scan(ctx context.Context, in *scanInput) (*readOutput, error) {
 	case in.Segment == nil && in.TotalSegments != nil:
 		return nil, awserr.Validation(awserr.MsgNoSegment)
 	case in.Segment != nil:
-		segment, total = int(*in.Segment), int(*in.TotalSegments)
-		if segment >= total {
-			return nil, awserr.Validation(awserr.MsgSegmentRange, segment, total)
+		segment, total = int(in.Segment.Nearest), int(in.TotalSegments.Nearest)
+		switch {
+		case segment < total:
+		case v.Current:
+			return nil, awserr.Validation(awserr.MsgSegmentRange)
+		default:
+			return nil, awserr.Validation(awserr.MsgSegmentRangeOld, segment, total)
 		}
 	}
 	placeholders, err := v.Placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -168,6 +169,8 @@ func (v *validator) transactActions(in *transactWriteItemsInput) ([]checkedActio
 		}
 		switch {
 		case wrong != "" || given == 1:
+		case given == 0 && v.Current:
+			wrong = fmt.Sprintf(awserr.MsgValidationErrors, 1, "", awserr.MsgTransactNoActionNewer)
 		case given == 0:
 			wrong = awserr.MsgTransactNoAction
 		default:
@@ -271,6 +274,9 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	if a.kind == actionUpdate {
 		if a.update, err = expr.ParseUpdate(*a.UpdateExpression, placeholders); err != nil {
 			return 0, v.Expression(err)
+		}
+		if v.Current && a.update.Size() > maxItemBytes {
+			return 0, awserr.Validation(awserr.MsgUpdatedItemTooLarge)
 		}
 	}
 	a.guard, err = v.guard(&conditionInput{ConditionExpression: a.ConditionExpression}, placeholders, a.ReturnValuesOnConditionCheckFailure)

@@ -467,7 +467,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{"no connection", Options{}, "Options.Conn is nil"},
 		{"account", Options{Conn: conn, AccountID: "12"}, `Options.AccountID is "12"`},
-		{"messages", Options{Conn: conn, Messages: 7}, "Options.Messages is 7"},
+		{"messages", Options{Conn: conn, Messages: "none"}, `Options.Messages: "none" is unknown, want current, classic, af-south-1, `},
 		{"lag", Options{Conn: conn, IndexLag: -1}, "Options.IndexLag is -1ns"},
 		{"keys without signatures", Options{Conn: conn, NoAuth: true, AccessKeys: map[string]string{}}, "exclude each other"},
 		{"namespaces of mappings", Options{Conn: conn, Namespaced: true, Mappings: []*mapping.Mapping{nil}}, "exclude each other"},

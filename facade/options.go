@@ -18,6 +18,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/internal/backups"
 	"github.com/tabletop-emu/tabletop/facade/internal/kinesis"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
@@ -114,8 +115,8 @@ type Options struct {
 	// Default: none, a table is ACTIVE when its call returns.
 	StatusDelays StatusDelays
 
-	// Messages selects the wording of validation errors, and the bytes of UpdateItem that
-	// count against the limit of 400 KB. Default: MessagesCurrent.
+	// Messages is the region whose wording of validation errors the server has, and
+	// whose rule for the size of an update. Default: MessagesCurrent.
 	Messages MessageProfile
 
 	// Deadline limits each call to the Bigtable. After it, the request or the start fails
@@ -178,7 +179,9 @@ type Options struct {
 	batchBytes               int   // likewise: of one batch of work over a whole table, and of an answer of GetRecords
 
 	wall *clock.Clock // for the leases of jobs, and of processes that share logs; nil: the wall clock
-	sink kinesis.Sink // for Kinesis destinations; nil: none
+	sink kinesis.Sink // of the Kinesis destinations; nil: none
+
+	layers request.Layers // those of Messages
 }
 
 // store returns the store's options for a catalog. o is normalized.
@@ -254,22 +257,33 @@ const (
 	ThrottlePartitions
 )
 
-// MessageProfile selects between the two wordings of validation errors that the regions of
-// AWS have used since 2026-06. They differ in prefix and in the form of constraint errors,
-// never in the error type. With the newer one, the size limit also applies to the data that
-// an update writes plus a cost for each of its actions.
-type MessageProfile uint8
+// MessageProfile is the name of an AWS region, such as "eu-west-2", or one of the
+// constants below. It selects the layer of the service that checks each operation.
+// Since 2026-06 the regions move their operations to a newer layer, one after the other.
+//
+// The newer layer names a member as "TableName" and shows no value, and errors of writes
+// begin with "1 validation error detected: ". The older one names it as "tableName",
+// shows the value and lists up to ten failures. The error type is the same. In the newer
+// layer, an update is also too large if the data it writes, plus a cost for each of its
+// actions, is too large. Limit and the segments of reads may be numbers that do not fit
+// an Integer.
+//
+// Source of the regions: facade/internal/request/regions.tsv.
+type MessageProfile string
 
-// The message profiles.
+// The message profiles that are no regions. "" is MessagesCurrent.
 const (
-	// MessagesCurrent is the wording of most regions: some constraint errors name the member
-	// as "TableName" and show no value, and errors of writes begin with "1 validation error
-	// detected: ".
-	MessagesCurrent MessageProfile = iota
-	// MessagesClassic is the older wording: a constraint error names the member as
-	// "tableName", shows the value and lists up to ten failures.
-	MessagesClassic
+	// MessagesCurrent is the layer that most regions have, for each operation.
+	MessagesCurrent MessageProfile = request.Current
+	// MessagesClassic is the older layer for all operations.
+	MessagesClassic MessageProfile = request.Classic
 )
+
+// Check returns an error that lists the known profiles if p is none of them.
+func (p MessageProfile) Check() error {
+	_, err := request.LayersOf(string(p))
+	return err
+}
 
 // Defaults of Options.
 const (
@@ -344,8 +358,9 @@ func (o Options) normalized() (Options, error) {
 	if o.IndexLag < 0 {
 		return o, fmt.Errorf("facade: Options.IndexLag is %v, want 0 or more", o.IndexLag)
 	}
-	if o.Messages > MessagesClassic {
-		return o, fmt.Errorf("facade: Options.Messages is %d, want MessagesCurrent or MessagesClassic", o.Messages)
+	var err error
+	if o.layers, err = request.LayersOf(string(o.Messages)); err != nil {
+		return o, &OptionError{"Messages", err}
 	}
 	if o.Throttle > ThrottlePartitions {
 		return o, fmt.Errorf("facade: Options.Throttle is %d, want ThrottleNothing, ThrottleTables or ThrottlePartitions", o.Throttle)

@@ -24,7 +24,7 @@ type readInput struct {
 	IndexName                 *string
 	Select                    *string
 	AttributesToGet           []string
-	Limit                     *int32
+	Limit                     *wire.Integer
 	ConsistentRead            *wire.Flag
 	ConditionalOperator       *string
 	ExclusiveStartKey         *wire.Item
@@ -77,9 +77,19 @@ func (in *readInput) constraints(v *validator) (tableName string) {
 	v.Enum("Select", in.Select, "SPECIFIC_ATTRIBUTES", "COUNT", "ALL_ATTRIBUTES", "ALL_PROJECTED_ATTRIBUTES")
 	v.attributesToGet(in.AttributesToGet)
 	v.JoiningOperator(in.ConditionalOperator)
-	v.AtLeast("Limit", in.Limit, 1)
+	v.AtLeast("Limit", in.Limit.Int32(), 1)
 	v.ReturnOptions(in.ReturnConsumedCapacity, nil)
 	return tableName
+}
+
+// integers refuses numbers that are no integers, in the older layer.
+func (v *validator) integers(given ...*wire.Integer) error {
+	for _, n := range given {
+		if n != nil && n.Err != nil && !v.Current {
+			return n.Err
+		}
+	}
+	return nil
 }
 
 // startKeyValues checks the values of ExclusiveStartKey.
@@ -220,7 +230,7 @@ func (p *readPlan) checkStartKey(onlyHash bool) error {
 	if p.in.ExclusiveStartKey == nil {
 		return nil
 	}
-	return p.CheckStartKey(p.in.ExclusiveStartKey.Item, p.v.Operation == "Scan", onlyHash)
+	return p.CheckStartKey(p.in.ExclusiveStartKey.Item, p.v.Operation == "Scan" && !p.v.Current, onlyHash)
 }
 
 // checkStartKeyOfTable checks the table's key in ExclusiveStartKey, and sets startKey.
@@ -287,7 +297,7 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 		entryBytes += sizes.Item
 		pageBytes += sizes.Item
 		countedBytes += p.BytesOnPage(entry, sizes)
-		if in.Limit != nil && out.ScannedCount >= int(*in.Limit) || max(pageBytes, countedBytes) >= maxPageBytes {
+		if in.Limit != nil && out.ScannedCount >= int(in.Limit.Nearest) || max(pageBytes, countedBytes) >= maxPageBytes {
 			if restartable {
 				out.LastEvaluatedKey = &wire.Item{Item: p.LastKey(entry)}
 			}
@@ -314,7 +324,7 @@ func (s *Server) page(ctx context.Context, p *readPlan, items iter.Seq2[layout.S
 func (s *Server) fetch(ctx context.Context, p *readPlan, entries iter.Seq2[layout.Stored, error]) iter.Seq2[layout.Stored, error] {
 	limit := 0
 	if p.in.Limit != nil {
-		limit = int(*p.in.Limit)
+		limit = int(p.in.Limit.Nearest)
 	}
 	key := tabledef.IndexKeyOf(p.Table.Key)
 	return fetchItems(entries, limit, maxPageBytes, func(some []layout.Stored, take func(int, attr.Item) bool) error {

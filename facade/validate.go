@@ -19,5 +19,5 @@ func (v *validator) tables() tablespec.Constraints {
 
 // wording returns the wording of the answers to an operation.
 func (o Options) wording(operation string) request.Request {
-	return request.Request{Operation: operation, Current: o.Messages == MessagesCurrent}
+	return request.Request{Operation: operation, Current: o.layers.Newer(operation)}
 }

@@ -24,5 +24,6 @@ const (
 	MsgStartKeySegment    = "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with correct Segment. TotalSegments: %d Segment: %d" // 235
 	MsgNoTotalSegments    = "The TotalSegments parameter is required but was not present in the request when Segment parameter is present"                                      // 143
 	MsgNoSegment          = "The Segment parameter is required but was not present in the request when parameter TotalSegments is present"                                      // 144
-	MsgSegmentRange       = "The Segment parameter is zero-based and must be less than parameter TotalSegments: Segment: %d is not less than TotalSegments: %d"                 // 145
+	MsgSegmentRange       = "The Segment parameter is zero-based and must be less than parameter TotalSegments"                                                                 // 145
+	MsgSegmentRangeOld    = "The Segment parameter is zero-based and must be less than parameter TotalSegments: Segment: %d is not less than TotalSegments: %d"                 // 145
 )

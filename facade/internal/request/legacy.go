@@ -1,6 +1,7 @@
 package request
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -160,6 +161,11 @@ func (p LegacyParameters) joint(operator *string, n int) (string, error) {
 
 // Filter converts a QueryFilter or ScanFilter to a condition; nil without one.
 func (p LegacyParameters) Filter(conditions map[string]Condition, operator *string) (*expr.Condition, error) {
+	if p.v.Operation == "Scan" && !p.v.Current {
+		if err := p.checkDepth(conditions); err != nil {
+			return nil, err
+		}
+	}
 	joint, err := p.joint(operator, len(conditions))
 	if err != nil || len(conditions) == 0 {
 		return nil, err
@@ -177,7 +183,21 @@ func (p LegacyParameters) Filter(conditions map[string]Condition, operator *stri
 	return expr.ParseCondition(expr.FilterExpression, strings.Join(parts, joint), l.placeholders())
 }
 
-// Condition converts Expected to a condition; nil without one.
+// checkDepth checks the depth of all values, which the older layer of Scan does before
+// it looks at ConditionalOperator.
+func (p LegacyParameters) checkDepth(conditions map[string]Condition) error {
+	for _, name := range slices.Sorted(maps.Keys(conditions)) {
+		for _, given := range conditions[name].AttributeValueList {
+			var e *attr.Error
+			if errors.As(given.Err, &e) && e.Problem == attr.TooDeep {
+				return p.v.Value(given.Err)
+			}
+		}
+	}
+	return nil
+}
+
+// Condition turns Expected into a condition, nil for none.
 func (p LegacyParameters) Condition(expected map[string]ExpectedAttributeValue, operator *string) (*expr.Condition, error) {
 	joint, err := p.joint(operator, len(expected))
 	if err != nil || len(expected) == 0 {

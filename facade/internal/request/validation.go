@@ -275,14 +275,10 @@ func (v *Validator) ReturnValues(value, onFailure *string) {
 	v.Enum("ReturnValuesOnConditionCheckFailure", onFailure, "ALL_OLD", "NONE")
 }
 
-// JoiningOperator checks ConditionalOperator against the model's enum, whose text differs in
-// the newer wording, except for Scan.
+// JoiningOperator checks ConditionalOperator against the model's enum,
+// whose text has another form in the newer wording.
 func (v *Validator) JoiningOperator(value *string) {
-	newer := awserr.MsgConditionalOperatorEnum
-	if v.Operation == "Scan" {
-		newer = ""
-	}
-	v.movedEnum("ConditionalOperator", value, newer, "OR", "AND")
+	v.movedEnum("ConditionalOperator", value, awserr.MsgConditionalOperatorEnum, "OR", "AND")
 }
 
 // movedEnum is Enum with a text of its own in the newer wording.

@@ -18,7 +18,7 @@ const maxMemberErrorCount = 10
 // Request determines the wording of an answer.
 type Request struct {
 	Operation string
-	Current   bool // the newer wording
+	Current   bool // the newer layer, see Layers
 }
 
 // Failure is a violated constraint of a member.
@@ -122,10 +122,11 @@ func (fs Failures) options() []string {
 	return texts
 }
 
-// newWording reports whether a constraint error has the newer wording, which capitalizes the
-// member, shows no value, and precedes all others. It applies to an empty table name, the
-// limits of reads, and the keys of a BatchGetItem. The latter two have it in every region,
-// except for the limits of Scan.
+// newWording: the constraint errors with the newer wording, which names the
+// member with capitals, shows no value, and comes before all others: those of
+// an empty table name, the limits of reads, the keys of a BatchGetItem, and the
+// lengths of batches and transactions. The limit of Query and the keys of a
+// BatchGetItem have it in every region.
 func (r Request) newWording(member, value string) bool {
 	switch r.Operation {
 	case "PutItem", "UpdateItem", "DeleteItem", "GetItem":
@@ -136,6 +137,10 @@ func (r Request) newWording(member, value string) bool {
 		return r.Current && (member == "Limit" || member == "Segment" || member == "TotalSegments" || member == "TableName" && value == "''")
 	case "BatchGetItem":
 		return strings.HasSuffix(member, ".member.Keys") || r.Current && member == "RequestItems" && value == "'{}'"
+	case "BatchWriteItem":
+		return r.Current && (strings.HasSuffix(member, ".member") || member == "RequestItems" && value == "'{}'")
+	case "TransactGetItems", "TransactWriteItems":
+		return r.Current && (member == "ClientRequestToken" || member == "TransactItems" && value != "null")
 	default:
 		return false
 	}
@@ -158,10 +163,9 @@ func (r Request) Reject(message string) error {
 	return awserr.Validation("%s", message)
 }
 
-// RejectSelect returns the failure of Select. Of its two operations, only Query has the newer
-// prefix.
+// RejectSelect is a failure of Select, which carries the newer prefix.
 func (r Request) RejectSelect(message string) error {
-	if r.Current && r.Operation == "Query" {
+	if r.Current {
 		message = fmt.Sprintf(awserr.MsgValidationErrors, 1, "", message)
 	}
 	return awserr.Validation("%s", message)
@@ -205,16 +209,10 @@ func (r Request) PlaceholderValue(key string, err error) error {
 	}
 }
 
-// newValueWording reports whether the operation's errors about values have the newer wording.
-// Parameters of PartiQL do not.
+// newValueWording: the errors about values moved to the newer wording with the
+// other errors of an operation, but for two operations.
 func (r Request) newValueWording() bool {
-	switch r.Operation {
-	case "BatchWriteItem", "Scan", "TransactGetItems", "TransactWriteItems",
-		"ExecuteStatement", "BatchExecuteStatement", "ExecuteTransaction":
-		return false
-	default:
-		return r.Current
-	}
+	return r.Current && r.Operation != "BatchWriteItem" && r.Operation != "Scan"
 }
 
 // AttributeErrorText returns AWS's text for an error of package attr.

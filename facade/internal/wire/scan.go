@@ -40,6 +40,10 @@ func scannerOf(t reflect.Type) scanner {
 		return reading(scanParameter)
 	case reflect.TypeFor[Flag]():
 		return reading(scanFlag)
+	case reflect.TypeFor[Integer]():
+		return func(s *attr.Scanner, to reflect.Value) bool {
+			return scanInteger(s, reflect.ValueOf(&to.Addr().Interface().(*Integer).Nearest).Elem())
+		}
 	case reflect.TypeFor[string]():
 		return reading((*attr.Scanner).Text)
 	case reflect.TypeFor[map[string]string]():

@@ -56,8 +56,42 @@ func (f *Flag) String() string {
 // IsTrue reports whether an optional flag is given and true.
 func (f *Flag) IsTrue() bool { return f != nil && bool(*f) }
 
-// EpochSeconds is a time in the protocol's format: seconds since 1970, with milliseconds as
-// decimals.
+// Integer is an Integer of the model that may be any number: the newer layer of the
+// service truncates decimals and takes the nearest Integer.
+type Integer struct {
+	Nearest int32
+	Err     error // of the older layer: the number is no Integer
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (n *Integer) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	value, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	mismatch := serializationError("%s", scalarMismatchText(value.Kind(), value, "Integer"))
+	if value.Kind() != '0' {
+		return mismatch
+	}
+	given, err := strconv.ParseInt(string(value), 10, 32)
+	if err != nil {
+		f, _ := strconv.ParseFloat(string(value), 64) // infinite where it is too large
+		given, n.Err = int64(max(math.MinInt32, min(f, math.MaxInt32))), mismatch
+	}
+	n.Nearest = int32(given)
+	return nil
+}
+
+// Int32 returns an optional integer as its nearest Integer.
+func (n *Integer) Int32() *int32 {
+	if n == nil {
+		return nil
+	}
+	return &n.Nearest
+}
+
+// EpochSeconds is a time as the protocol writes it: seconds since 1970, with
+// milliseconds as decimals.
 type EpochSeconds int64 // milliseconds
 
 // MarshalJSONTo implements json.MarshalerTo.
