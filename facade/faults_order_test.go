@@ -240,25 +240,21 @@ func TestLimits_TransactionPayload(t *testing.T) {
 	})
 }
 
-// Faults of Select have the newer prefix only in Query: verified on the service on
-// 2026-08-11.
+// What is wrong with Select has the newer prefix: captured on the service on 2026-09-28.
+// The text for COUNT is that of both layers: verified on the service on 2026-06-23.
 func TestRequests_SelectOfScan(t *testing.T) {
 	t.Parallel()
 	var cases []faultCase
-	for _, c := range []struct{ members, want, classic string }{
-		{`"Select": "ALL_PROJECTED_ATTRIBUTES"`, "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName", ""},
-		{`"Select": "SPECIFIC_ATTRIBUTES"`, "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES", ""},
-		{`"Select": "COUNT", "ProjectionExpression": "x"`, "Cannot specify the ProjectionExpression when choosing to get only the Count", "Cannot specify the ProjectionExpression when choosing to get COUNT"},
-		{`"Select": "COUNT", "AttributesToGet": ["x"]`, "Cannot specify the AttributesToGet when choosing to get only the Count", "Cannot specify the AttributesToGet when choosing to get COUNT"},
-		{`"Select": "ALL_ATTRIBUTES", "ProjectionExpression": "x"`, "Cannot specify the ProjectionExpression when choosing to get ALL_ATTRIBUTES", ""},
+	for _, c := range []struct{ members, want string }{
+		{`"Select": "ALL_PROJECTED_ATTRIBUTES"`, "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"},
+		{`"Select": "SPECIFIC_ATTRIBUTES"`, "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES"},
+		{`"Select": "COUNT", "ProjectionExpression": "x"`, "Cannot specify the ProjectionExpression when choosing to get only the Count"},
+		{`"Select": "COUNT", "AttributesToGet": ["x"]`, "Cannot specify the AttributesToGet when choosing to get only the Count"},
+		{`"Select": "ALL_ATTRIBUTES", "ProjectionExpression": "x"`, "Cannot specify the ProjectionExpression when choosing to get ALL_ATTRIBUTES"},
 	} {
-		classic := c.classic
-		if classic == "" {
-			classic = c.want
-		}
 		cases = append(cases,
-			faultCase{operation: "Scan", request: `{"TableName": "plain", ` + c.members + `}`, want: c.want, classic: classic},
-			faultCase{operation: "Query", request: `{"TableName": "plain", "KeyConditions": {"id": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "A"}]}}, ` + c.members + `}`, want: c.want, enveloped: true, classic: classic})
+			faultCase{operation: "Scan", request: `{"TableName": "plain", ` + c.members + `}`, want: c.want, enveloped: true},
+			faultCase{operation: "Query", request: `{"TableName": "plain", "KeyConditions": {"id": {"ComparisonOperator": "EQ", "AttributeValueList": [{"S": "A"}]}}, ` + c.members + `}`, want: c.want, enveloped: true})
 	}
 	runFaults(t, cases)
 }

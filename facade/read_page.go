@@ -188,7 +188,7 @@ func (p *readPlan) checkSelect() error {
 		return p.v.RejectSelect(awserr.MsgProjectedNoIndex)
 	case is(in.Select, "SPECIFIC_ATTRIBUTES") && list == "":
 		return p.v.RejectSelect(awserr.MsgSpecificWithoutList)
-	case is(in.Select, "COUNT") && list != "" && p.v.Current:
+	case is(in.Select, "COUNT") && list != "":
 		return p.v.RejectSelect(fmt.Sprintf(awserr.MsgListWithSelect, list, awserr.MsgOnlyTheCount))
 	case in.Select != nil && *in.Select != "SPECIFIC_ATTRIBUTES" && list != "":
 		return p.v.RejectSelect(fmt.Sprintf(awserr.MsgListWithSelect, list, *in.Select))

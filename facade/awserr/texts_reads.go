@@ -10,7 +10,7 @@ const (
 	MsgProjectedNoIndex    = "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"                                                                   // 136
 	MsgSpecificWithoutList = "Must specify the AttributesToGet or ProjectionExpression when choosing to get SPECIFIC_ATTRIBUTES"                                            // 137
 	MsgListWithSelect      = "Cannot specify the %s when choosing to get %s"                                                                                                // 138
-	MsgOnlyTheCount        = "only the Count"                                                                                                                               // part of 138, current
+	MsgOnlyTheCount        = "only the Count"                                                                                                                               // part of 138
 	MsgNotProjected        = MsgInvalidParameterPrefix + "Global secondary index %s does not project [%s]"                                                                  // 233
 	// MsgFilterNotProjected is a text of PartiQL, for local and global indexes.
 	MsgFilterNotProjected = MsgInvalidParameterPrefix + "Secondary index %s does not project one or more filter attributes: [%s]"                                               // 471
