@@ -279,7 +279,7 @@ const (
 	MessagesClassic MessageProfile = request.Classic
 )
 
-// Check returns an error that lists the known profiles if p is none of them.
+// Check returns an error that lists the known profiles if p is unknown.
 func (p MessageProfile) Check() error {
 	_, err := request.LayersOf(string(p))
 	return err

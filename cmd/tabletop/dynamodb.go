@@ -15,7 +15,7 @@ import (
 
 // dynamoDBFlags configure the DynamoDB endpoint.
 type dynamoDBFlags struct {
-	Messages            messages      `help:"The wording of DynamoDB's validation errors: current (most regions since 2026-06) or classic. Default: current." placeholder:"current|classic"`
+	Messages            string        `help:"The wording of DynamoDB's validation errors: that of an AWS region, such as us-east-1; of all regions before 2026-06: classic; or of most regions, by operation: current. Default: current." placeholder:"REGION|classic|current"`
 	Auth                auth          `help:"How signatures are checked: any (a well-formed one is required), none, or strict (made with a key of --access-keys, and verified). Default: any; with --access-keys, strict." placeholder:"any|none|strict"`
 	AccessKeys          string        `name:"access-keys" help:"The known access keys: one per line, ID SECRET." placeholder:"FILE"`
 	Namespaced          bool          `help:"Keep the tables of each access key and region apart."`
@@ -30,15 +30,7 @@ type dynamoDBFlags struct {
 	TableDelay          time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: 0s." placeholder:"DURATION"`
 }
 
-// messages is messagesCurrent or messagesClassic; "" is messagesCurrent.
-type messages string
-
-const (
-	messagesCurrent messages = "current"
-	messagesClassic messages = "classic"
-)
-
-// auth is one of the three modes; "" is authAny, or authStrict if keys are known.
+// auth is one of the three; "" is authAny, or authStrict where keys are known.
 type auth string
 
 const (
@@ -78,10 +70,8 @@ func (t *throttle) Decode(ctx *kong.DecodeContext) error {
 
 // check rejects invalid and contradicting flags.
 func (d *dynamoDBFlags) check(access accessFlags, mappings int) error {
-	switch d.Messages {
-	case "", messagesCurrent, messagesClassic:
-	default:
-		return fmt.Errorf("--messages: %q must be current or classic", d.Messages)
+	if err := facade.MessageProfile(d.Messages).Check(); err != nil {
+		return fmt.Errorf("--messages: %w", err)
 	}
 	keys := d.secret(access)
 	switch d.Auth {
@@ -147,9 +137,7 @@ var dynamoDBFlag = map[string]string{
 
 // apply sets the options of the endpoint from the flags. token is that of --token-file, or "".
 func (d *dynamoDBFlags) apply(o *facade.Options, token string) error {
-	if d.Messages == messagesClassic {
-		o.Messages = facade.MessagesClassic
-	}
+	o.Messages = facade.MessageProfile(d.Messages)
 	o.NoAuth, o.Namespaced, o.IndexLag = d.Auth == authNone, d.Namespaced, d.IndexLag
 	o.KinesisEndpoint, o.KinesisDir = d.KinesisEndpoint, d.KinesisDir
 	o.Throttle = map[throttle]facade.Throttle{throttleTables: facade.ThrottleTables, throttlePartitions: facade.ThrottlePartitions}[d.Throttle]

@@ -91,8 +91,33 @@ func TestServe_Throttle(t *testing.T) {
 	}
 }
 
-// TestServe_Ready: the last line lists the settings of the endpoint that differ from the
-// defaults.
+// TestServe_Messages: each operation has the wording of the region that the flag names.
+func TestServe_Messages(t *testing.T) {
+	t.Parallel()
+	const newer, older = "Value at 'TransactItems' failed", "Value '[]' at 'transactItems' failed"
+	for _, c := range []struct {
+		flags             []string
+		scan, transaction string
+	}{
+		{nil, "Value at 'Limit' failed", older},
+		{[]string{"--messages=current"}, "Value at 'Limit' failed", older},
+		{[]string{"--messages=eu-west-2"}, "Value at 'Limit' failed", newer},
+		{[]string{"--messages=us-east-1"}, "Value '0' at 'limit' failed", older},
+		{[]string{"--messages=classic"}, "Value '0' at 'limit' failed", older},
+	} {
+		s := serve(t, append(c.flags, "--bigtable", "off", "--dynamodb", "127.0.0.1:0")...)
+		for _, q := range []struct{ operation, request, want string }{
+			{"Scan", `{"TableName": "none", "Limit": 0}`, c.scan},
+			{"TransactWriteItems", `{"TransactItems": []}`, c.transaction},
+		} {
+			if _, answer := askDynamoDB(t, s, q.operation, q.request); !strings.Contains(answer, q.want) {
+				t.Errorf("serve %q: %s: %s, want %q", c.flags, q.operation, answer, q.want)
+			}
+		}
+	}
+}
+
+// TestServe_Ready: the last line says what of the endpoint is not as by default.
 func TestServe_Ready(t *testing.T) {
 	t.Parallel()
 	const plain = "# ready: project tabletop, instance tabletop, data in memory, discarded on exit"

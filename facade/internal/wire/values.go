@@ -60,7 +60,7 @@ func (f *Flag) IsTrue() bool { return f != nil && bool(*f) }
 // service truncates decimals and takes the nearest Integer.
 type Integer struct {
 	Nearest int32
-	Err     error // of the older layer: the number is no Integer
+	Err     error // of the older layer, where the number does not fit
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
