@@ -27,7 +27,7 @@ func TestRegions(t *testing.T) {
 		for i, cell := range cells[1:] {
 			layer := strings.TrimSuffix(cell, "?")
 			if layer != "newer" && layer != "older" {
-				t.Errorf("%s, %s: %q is no layer", cells[0], header[i+1], cell)
+				t.Errorf("%s, %s: %q, want newer or older", cells[0], header[i+1], cell)
 			}
 			if layer == "newer" && cells[0] != Current {
 				newer[i+1]++
@@ -73,7 +73,7 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// The counts that are known of the regions.
+// What was recorded of some regions, and what the profiles have.
 func TestRegions_Recorded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -69,13 +69,13 @@ func (n *Integer) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
-	mismatch := serializationError("%s", scalarMismatchText(value.Kind(), value, "Integer"))
-	if value.Kind() != '0' {
-		return mismatch
-	}
 	given, err := strconv.ParseInt(string(value), 10, 32)
 	if err != nil {
-		f, _ := strconv.ParseFloat(string(value), 64) // infinite where it is too large
+		mismatch := serializationError("%s", scalarMismatchText(value.Kind(), value, "Integer"))
+		if value.Kind() != '0' {
+			return mismatch
+		}
+		f, _ := strconv.ParseFloat(string(value), 64) // infinite if it is too large
 		given, n.Err = int64(max(math.MinInt32, min(f, math.MaxInt32))), mismatch
 	}
 	n.Nearest = int32(given)
