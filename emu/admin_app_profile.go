@@ -77,7 +77,7 @@ func appProfile(r catalogReader, name string) (*btapb.AppProfile, error) {
 	if !resname.HasShape(name, "projects", "instances", "appProfiles") {
 		return nil, refusal.BadName("name", name, "projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE")
 	}
-	profiles, err := appProfilesOf(r, segments(name, 4))
+	profiles, err := appProfilesOf(r, resname.First(name, 4))
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func routesTo(p *btapb.AppProfile) []string {
 // it allows single-row transactions in another cluster than other profiles do,
 // as two such may meet in one row.
 func checkAppProfile(r catalogReader, p *btapb.AppProfile, ignoreWarnings bool) error {
-	name := segments(p.GetName(), 4)
+	name := resname.First(p.GetName(), 4)
 	_, how, err := instance(r, name)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func checkAppProfile(r catalogReader, p *btapb.AppProfile, ignoreWarnings bool) 
 // CreateAppProfile creates an app profile. Profiles have no etag: the service
 // returns none either.
 func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.CreateAppProfileRequest) (*btapb.AppProfile, error) {
-	if err := parseInstance("parent", req.GetParent()); err != nil {
+	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
 	if err := s.checkAppProfileID(req.GetAppProfileId()); err != nil {
@@ -269,13 +269,13 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		if err := s.limits.checkDescription(p); err != nil {
 			return err
 		}
-		if err := record(tx, segments(p.GetName(), 4)); err != nil {
+		if err := record(tx, resname.First(p.GetName(), 4)); err != nil {
 			return err
 		}
 		if err := store(tx, kindAppProfile+p.GetName(), p); err != nil {
 			return err
 		}
-		op, err = s.start(tx, segments(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p, s.now().Add(s.adminDelay))
+		op, err = s.start(tx, resname.First(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p, s.now().Add(s.adminDelay))
 		return err
 	})
 	return op, err
@@ -292,7 +292,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 		if !req.GetIgnoreWarnings() {
 			return refusal.Precondition("App profile %s may be in use; set ignore_warnings to delete it.", p.GetName())
 		}
-		if err := record(tx, segments(p.GetName(), 4)); err != nil {
+		if err := record(tx, resname.First(p.GetName(), 4)); err != nil {
 			return err
 		}
 		return tx.DeleteResource(kindAppProfile + p.GetName())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/view"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -25,7 +26,7 @@ import (
 // CreateAuthorizedView adds a view of a table, which can be used at once: the
 // official Go client does not wait for the operation.
 func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.CreateAuthorizedViewRequest) (*longrunningpb.Operation, error) {
-	if err := parseTable("parent", req.GetParent()); err != nil {
+	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
 	if err := s.limits.checkID("authorized_view_id", "an id", req.GetAuthorizedViewId()); err != nil {
@@ -144,7 +145,7 @@ func (s tableAdminService) ListAuthorizedViews(ctx context.Context, req *btapb.L
 // view.
 func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.UpdateAuthorizedViewRequest) (*longrunningpb.Operation, error) {
 	given := req.GetAuthorizedView()
-	if err := parseAuthorizedView("authorized_view.name", given.GetName()); err != nil {
+	if err := resname.CheckAuthorizedView("authorized_view.name", given.GetName()); err != nil {
 		return nil, err
 	}
 	paths := req.GetUpdateMask().GetPaths()
@@ -189,7 +190,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 			v.AuthorizedView = &btapb.AuthorizedView_SubsetView_{SubsetView: &btapb.AuthorizedView_SubsetView{}}
 		}
 		if admin.FieldsUnder(paths, "subset_view") {
-			t, err := tx.Table(segments(v.GetName(), 6))
+			t, err := tx.Table(resname.First(v.GetName(), 6))
 			if err != nil {
 				return err
 			}
@@ -228,10 +229,10 @@ func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.
 // findAuthorizedView returns the view that a field names. A view whose table was
 // deleted waits for UndeleteTable and cannot be found.
 func findAuthorizedView(r catalogReader, field, name string) (*btapb.AuthorizedView, error) {
-	if err := parseAuthorizedView(field, name); err != nil {
+	if err := resname.CheckAuthorizedView(field, name); err != nil {
 		return nil, err
 	}
-	if _, err := r.Table(segments(name, 6)); err != nil {
+	if _, err := r.Table(resname.First(name, 6)); err != nil {
 		return nil, refusal.Of(err)
 	}
 	return find[btapb.AuthorizedView](r, kindAuthorizedView, "Authorized view", name)

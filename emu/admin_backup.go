@@ -68,7 +68,7 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 		return nil, refusal.Invalid("backup", "must be set")
 	}
 	table := given.GetSourceTable()
-	if err := parseTable("backup.source_table", table); err != nil {
+	if err := resname.CheckTable("backup.source_table", table); err != nil {
 		return nil, err
 	}
 	b := &btapb.Backup{
@@ -76,7 +76,7 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 		ExpireTime: admin.Micros(given.GetExpireTime()), BackupType: given.GetBackupType(), HotToStandardTime: admin.Micros(given.GetHotToStandardTime()),
 	}
 	check := func(r catalogReader, c *btapb.Cluster, in *btapb.Instance) error {
-		if segments(table, 4) != in.GetName() {
+		if resname.First(table, 4) != in.GetName() {
 			return refusal.Invalid("backup.source_table", "%s is not a table of instance %s, where the backup would be stored", table, in.GetName())
 		}
 		t, err := findTable(r, "backup.source_table", table)
@@ -148,7 +148,7 @@ type (
 func (s *control) makeBackup(
 	ctx context.Context, parent, id string, b *btapb.Backup, check checkBackup, make copyBackup, metadata func() proto.Message,
 ) (op *longrunningpb.Operation, err error) {
-	if err := parseCluster("parent", parent); err != nil {
+	if err := resname.CheckCluster("parent", parent); err != nil {
 		return nil, err
 	}
 	if err := s.limits.checkID("backup_id", "a backup id", id); err != nil {
@@ -156,7 +156,7 @@ func (s *control) makeBackup(
 	}
 	err = s.keepBackup(ctx, b, check, make, func(tx *engine.CatalogTx) (err error) {
 		doneAt := b.GetEndTime().AsTime()
-		op, err = s.start(tx, segments(parent, 4), metadata(), admin.BackupAt(b, doneAt), doneAt)
+		op, err = s.start(tx, resname.First(parent, 4), metadata(), admin.BackupAt(b, doneAt), doneAt)
 		return err
 	})
 	return op, err
@@ -165,7 +165,7 @@ func (s *control) makeBackup(
 // keepBackup makes a backup of what make copies, under way for the AdminDelay, and
 // runs done in the change that adds it. check is asked before and in that change.
 func (s *control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBackup, make copyBackup, done func(*engine.CatalogTx) error) error {
-	parent := segments(b.GetName(), 6)
+	parent := resname.First(b.GetName(), 6)
 	checked := func(r catalogReader) error {
 		c, err := cluster(r, parent)
 		if err != nil {
@@ -174,7 +174,7 @@ func (s *control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBa
 		if instancedef.Creating(c, s.now()) {
 			return refusal.Precondition("Cluster %s is not ready.", parent)
 		}
-		in, _, err := instance(r, segments(parent, 4))
+		in, _, err := instance(r, resname.First(parent, 4))
 		if err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 		if err != nil {
 			return err
 		}
-		in, _, err := instance(tx, segments(b.GetName(), 4))
+		in, _, err := instance(tx, resname.First(b.GetName(), 4))
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ import (
 func implicitClusterOf(instance, id string) *btapb.Cluster {
 	return &btapb.Cluster{
 		Name:               instance + "/clusters/" + id,
-		Location:           segments(instance, 2) + "/locations/" + implicitZone,
+		Location:           resname.First(instance, 2) + "/locations/" + implicitZone,
 		State:              btapb.Cluster_READY,
 		ServeNodes:         1,
 		DefaultStorageType: btapb.StorageType_SSD,
@@ -49,10 +49,10 @@ func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 
 // cluster returns the cluster of a name, as it is stored; see instancedef.ClusterAt.
 func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
-	if err := parseCluster("name", name); err != nil {
+	if err := resname.CheckCluster("name", name); err != nil {
 		return nil, err
 	}
-	parent := segments(name, 4)
+	parent := resname.First(name, 4)
 	_, how, err := instance(r, parent)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 // CreateCluster adds a cluster to an instance. Each table's data is in it as another
 // one sees it then; with Options.AdminDelay it is CREATING for a while before that.
 func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.CreateClusterRequest) (*longrunningpb.Operation, error) {
-	if err := parseInstance("parent", req.GetParent()); err != nil {
+	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
 	if req.GetCluster() == nil {
@@ -102,7 +102,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			return err
 		}
 		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}
-		for _, t := range tx.Tables(instancePrefix(req.GetParent())) {
+		for _, t := range tx.Tables(resname.TablesOf(req.GetParent())) {
 			if metadata.GetTables() == nil {
 				metadata.Tables = map[string]*btapb.CreateClusterMetadata_TableProgress{}
 			}
@@ -189,7 +189,7 @@ func (s *control) failedLocations(r catalogReader, instances []string) (names []
 
 // parents returns the instances that the parent of a list means.
 func parents(r catalogReader, parent string) ([]string, error) {
-	if err := parseInstance("parent", parent); err != nil {
+	if err := resname.CheckInstance("parent", parent); err != nil {
 		return nil, err
 	}
 	project, ok := strings.CutSuffix(parent, "/instances/-")
@@ -249,10 +249,10 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 // updateCluster lets change alter the cluster that from names. One that gets another
 // number of nodes is RESIZING until doneAt.
 func (s *control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt time.Time, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
-	if err := parseCluster("cluster.name", from.GetName()); err != nil {
+	if err := resname.CheckCluster("cluster.name", from.GetName()); err != nil {
 		return nil, err
 	}
-	parent := segments(from.GetName(), 4)
+	parent := resname.First(from.GetName(), 4)
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		c, err := cluster(tx, from.GetName())
@@ -284,13 +284,13 @@ func (s *control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt
 // DeleteCluster removes a cluster from an instance, unless it is the last one,
 // an app profile routes to it or it holds a backup.
 func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.DeleteClusterRequest) (*emptypb.Empty, error) {
-	left := s.rows.Leaving(segments(req.GetName(), 4), resname.Last(req.GetName()))
+	left := s.rows.Leaving(resname.First(req.GetName(), 4), resname.Last(req.GetName()))
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		c, err := cluster(tx, req.GetName())
 		if err != nil {
 			return err
 		}
-		parent := segments(c.GetName(), 4)
+		parent := resname.First(c.GetName(), 4)
 		clusters, err := clustersOf(tx, parent)
 		if err != nil {
 			return err
@@ -322,6 +322,6 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 	if err != nil {
 		return nil, err
 	}
-	s.replication.Forget(segments(req.GetName(), 4), resname.Last(req.GetName()))
+	s.replication.Forget(resname.First(req.GetName(), 4), resname.Last(req.GetName()))
 	return &emptypb.Empty{}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -35,7 +36,7 @@ func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckC
 	if err != nil {
 		return nil, err
 	}
-	instance, now := segments(t.Name, 4), s.now()
+	instance, now := resname.First(t.Name, 4), s.now()
 	view := s.replication.View(instance)
 	if _, ok := req.GetMode().(*btapb.CheckConsistencyRequest_DataBoostReadLocalWrites); ok {
 		return &btapb.CheckConsistencyResponse{Consistent: view.Boosted(token, now)}, nil

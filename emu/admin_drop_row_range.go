@@ -8,6 +8,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -32,7 +33,7 @@ func (s tableAdminService) DropRowRange(ctx context.Context, req *btapb.DropRowR
 	default:
 		return nil, refusal.Invalid("target", "neither row_key_prefix nor delete_all_data_from_table is set")
 	}
-	if ctx, err = s.rows.Dropping(ctx, t, segments(t.Name, 4)); err == nil {
+	if ctx, err = s.rows.Dropping(ctx, t, resname.First(t.Name, 4)); err == nil {
 		err = s.db.DropRows(ctx, t.Name, span)
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -25,7 +26,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 		if t, err = findTable(tx, "name", req.GetName()); err != nil {
 			return err
 		}
-		clusters, err := clustersOf(tx, segments(t.Name, 4))
+		clusters, err := clustersOf(tx, resname.First(t.Name, 4))
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,7 @@ func (s instanceAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIa
 // TestIamPermissions grants all permissions on an existing instance, and none on
 // a missing one.
 func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
-	if err := parseInstance("resource", req.GetResource()); err != nil {
+	if err := resname.CheckInstance("resource", req.GetResource()); err != nil {
 		return nil, err
 	}
 	return admin.GrantPermissions(req, instancePolicy(s.db, req.GetResource()) == nil)
@@ -75,7 +75,7 @@ func (s *control) tablePolicy(r catalogReader, name string) (err error) {
 
 // instancePolicy refuses the name of an instance that does not exist.
 func instancePolicy(r catalogReader, name string) error {
-	if err := parseInstance("resource", name); err != nil {
+	if err := resname.CheckInstance("resource", name); err != nil {
 		return err
 	}
 	return checkInstance(r, name)

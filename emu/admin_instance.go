@@ -42,7 +42,7 @@ func instanceExists(r catalogReader, name string, in *btapb.Instance) (existence
 	if found, err := loadOne(r, kindInstance+name, in); err != nil || found {
 		return recorded, err
 	}
-	_, err := r.Resource(kindProject + segments(name, 2))
+	_, err := r.Resource(kindProject + resname.First(name, 2))
 	if errors.Is(err, engine.ErrResourceNotFound) {
 		return implicit, nil
 	}
@@ -87,7 +87,7 @@ func record(tx *engine.CatalogTx, name string) error {
 	}
 	cluster := implicitClusterOf(name, implicitCluster)
 	for _, b := range tx.Backups(name + "/clusters/") { // which may lie in others
-		c := implicitClusterOf(name, resname.Last(segments(b.Name, 6)))
+		c := implicitClusterOf(name, resname.Last(resname.First(b.Name, 6)))
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func recordHolders(tx *engine.CatalogTx, project string) error {
 	}
 	last := ""
 	for _, h := range held {
-		if name := segments(h, 4); name != last {
+		if name := resname.First(h, 4); name != last {
 			last = name
 			if err := record(tx, name); err != nil {
 				return err
@@ -188,7 +188,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		}
 		_, err = tx.Resource(kindProject + req.GetParent())
 		if errors.Is(err, engine.ErrResourceNotFound) {
-			if len(tx.Tables(instancePrefix(name))) > 0 || len(tx.Backups(name+"/clusters/")) > 0 {
+			if len(tx.Tables(resname.TablesOf(name))) > 0 || len(tx.Backups(name+"/clusters/")) > 0 {
 				// It exists already, for it holds tables or backups.
 				return refusal.Exists("Instance", name)
 			}
@@ -222,7 +222,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 // forget removes what belongs to an instance but its tables: also those that
 // could be undeleted, which must not come back with an instance of its name.
 func forget(tx *engine.CatalogTx, name string) error {
-	if err := tx.PurgeTables(instancePrefix(name)); err != nil {
+	if err := tx.PurgeTables(resname.TablesOf(name)); err != nil {
 		return err
 	}
 	return removeAll(tx, name)
@@ -230,7 +230,7 @@ func forget(tx *engine.CatalogTx, name string) error {
 
 // GetInstance returns an instance.
 func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInstanceRequest) (*btapb.Instance, error) {
-	if err := parseInstance("name", req.GetName()); err != nil {
+	if err := resname.CheckInstance("name", req.GetName()); err != nil {
 		return nil, err
 	}
 	in, _, err := instance(s.db, req.GetName())
@@ -284,7 +284,7 @@ func instanceNames(r catalogReader, project string) ([]string, error) {
 	}
 	if _, err := r.Resource(kindProject + project); errors.Is(err, engine.ErrResourceNotFound) {
 		for _, t := range r.Tables(project + "/instances/") {
-			names[segments(t.Name, 4)] = true
+			names[resname.First(t.Name, 4)] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(names)), nil
@@ -315,7 +315,7 @@ func (s instanceAdminService) PartialUpdateInstance(ctx context.Context, req *bt
 // updateInstance replaces the fields of an instance at paths and calls done
 // inside the change, with what the instance is at a time.
 func (s *control) updateInstance(ctx context.Context, from *btapb.Instance, at time.Time, paths []string, done func(*engine.CatalogTx, *btapb.Instance) error) (*btapb.Instance, error) {
-	if err := parseInstance("name", from.GetName()); err != nil {
+	if err := resname.CheckInstance("name", from.GetName()); err != nil {
 		return nil, err
 	}
 	var in *btapb.Instance
@@ -362,14 +362,14 @@ func (s *control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 // backup. The tables cannot be undeleted.
 func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.DeleteInstanceRequest) (*emptypb.Empty, error) {
 	name := req.GetName()
-	if err := parseInstance("name", name); err != nil {
+	if err := resname.CheckInstance("name", name); err != nil {
 		return nil, err
 	}
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := checkInstance(tx, name); err != nil {
 			return err
 		}
-		tables := tx.Tables(instancePrefix(name))
+		tables := tx.Tables(resname.TablesOf(name))
 		for _, t := range tables {
 			if admin.Protected(t) {
 				return refusal.Protected(t.Name, "DeleteInstance")
@@ -380,7 +380,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 				return err
 			}
 		}
-		if err := checkUnprotectedViews(tx, instancePrefix(name), "DeleteInstance"); err != nil {
+		if err := checkUnprotectedViews(tx, resname.TablesOf(name), "DeleteInstance"); err != nil {
 			return err
 		}
 		if err := s.checkNoBackups(tx, "Instance", name, name+"/clusters/"); err != nil {

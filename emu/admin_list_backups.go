@@ -49,7 +49,7 @@ func clustersUnder(r catalogReader, parent string) ([]*btapb.Cluster, error) {
 // listPrefix returns what the names of the resources of a collection begin with in
 // a cluster, or with the cluster "-" in all of an instance.
 func listPrefix(r catalogReader, parent, collection string) (string, error) {
-	if err := parseCluster("parent", parent); err != nil {
+	if err := resname.CheckCluster("parent", parent); err != nil {
 		return "", err
 	}
 	if in, all := strings.CutSuffix(parent, "/clusters/-"); all {

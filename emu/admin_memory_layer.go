@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -65,7 +66,7 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 			return err
 		}
 		metadata := &btapb.UpdateMemoryLayerMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}
-		op, err = s.start(tx, segments(name, 4), metadata, admin.MemoryLayerAt(m, c, doneAt), doneAt)
+		op, err = s.start(tx, resname.First(name, 4), metadata, admin.MemoryLayerAt(m, c, doneAt), doneAt)
 		return err
 	})
 	return op, err

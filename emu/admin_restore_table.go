@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -30,13 +31,13 @@ type tableCopy struct {
 
 // makeCopy makes such a table.
 func (s *control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.Operation, err error) {
-	if err := parseInstance("parent", n.parent); err != nil {
+	if err := resname.CheckInstance("parent", n.parent); err != nil {
 		return nil, err
 	}
 	if err := s.limits.checkID("table_id", "a table id", n.id); err != nil {
 		return nil, err
 	}
-	name, began := instancePrefix(n.parent)+n.id, s.now()
+	name, began := resname.TablesOf(n.parent)+n.id, s.now()
 	check := func(r catalogReader) error {
 		if err := checkInstance(r, n.parent); err != nil {
 			return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/bundle"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -22,7 +23,7 @@ import (
 // CreateSchemaBundle adds a bundle to a table: a descriptor set that links, or
 // schemas of Avro that stand alone.
 func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.CreateSchemaBundleRequest) (*longrunningpb.Operation, error) {
-	if err := parseTable("parent", req.GetParent()); err != nil {
+	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
 	if err := s.limits.checkID("schema_bundle_id", "an id", req.GetSchemaBundleId()); err != nil {
@@ -94,7 +95,7 @@ func (s *control) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
 // ignored.
 func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.UpdateSchemaBundleRequest) (*longrunningpb.Operation, error) {
 	given := req.GetSchemaBundle()
-	if err := parseSchemaBundle("schema_bundle.name", given.GetName()); err != nil {
+	if err := resname.CheckSchemaBundle("schema_bundle.name", given.GetName()); err != nil {
 		return nil, err
 	}
 	is, err := s.checkBundle(given)
@@ -189,10 +190,10 @@ func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.De
 // findSchemaBundle returns the bundle that a field names. One whose table was
 // deleted waits for UndeleteTable and cannot be found.
 func findSchemaBundle(r catalogReader, field, name string) (*btapb.SchemaBundle, error) {
-	if err := parseSchemaBundle(field, name); err != nil {
+	if err := resname.CheckSchemaBundle(field, name); err != nil {
 		return nil, err
 	}
-	if _, err := r.Table(segments(name, 6)); err != nil {
+	if _, err := r.Table(resname.First(name, 6)); err != nil {
 		return nil, refusal.Of(err)
 	}
 	return find[btapb.SchemaBundle](r, kindSchemaBundle, "Schema bundle", name)

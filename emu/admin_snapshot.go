@@ -66,7 +66,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		if _, err := cluster(r, parent); err != nil {
 			return err
 		}
-		if segments(req.GetName(), 4) != segments(parent, 4) {
+		if resname.First(req.GetName(), 4) != resname.First(parent, 4) {
 			return refusal.Invalid("cluster", "%s is not a cluster of the instance of %s", parent, req.GetName())
 		}
 		_, err := findTable(r, "name", req.GetName())
@@ -95,7 +95,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		doneAt := s.now().Add(s.adminDelay)
 		metadata := &btapb.SnapshotTableMetadata{OriginalRequest: req, RequestTime: x.GetCreateTime(), FinishTime: timestamppb.New(doneAt)}
 		var err error
-		if op, err = s.start(tx, segments(parent, 4), metadata, x, doneAt); err != nil {
+		if op, err = s.start(tx, resname.First(parent, 4), metadata, x, doneAt); err != nil {
 			return err
 		}
 		return s.storeUntil(tx, kindSnapshot+x.GetName(), x, doneAt)
@@ -169,7 +169,7 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 		switch {
 		case err != nil:
 			return err
-		case segments(x.GetName(), 4) != n.parent:
+		case resname.First(x.GetName(), 4) != n.parent:
 			return refusal.Invalid("source_snapshot", "%s is not a snapshot of instance %s", x.GetName(), n.parent)
 		case x.GetState() != btapb.Snapshot_READY:
 			return refusal.Precondition("Snapshot %s is not ready.", x.GetName())

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
 func (e *env) snapshotTable(ctx context.Context, cluster, id string, ttl *durationpb.Duration) error {
@@ -95,7 +97,7 @@ func (e *env) raceSnapshots(ctx context.Context, i int) error {
 	_, get := e.admin.GetSnapshot(ctx, &btapb.GetSnapshotRequest{Name: name})
 	_, list := e.admin.ListSnapshots(ctx, &btapb.ListSnapshotsRequest{Parent: parent})
 	_, from := e.admin.CreateTableFromSnapshot(ctx, &btapb.CreateTableFromSnapshotRequest{Parent: testInstance, TableId: id, SourceSnapshot: name})
-	_, drop := e.admin.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: instancePrefix(testInstance) + id})
+	_, drop := e.admin.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: resname.TablesOf(testInstance) + id})
 	_, deleted := e.admin.DeleteSnapshot(ctx, &btapb.DeleteSnapshotRequest{Name: name})
 	for _, err := range []error{create, get, list, from, drop, deleted} {
 		if c := status.Code(err); c != codes.NotFound && c != codes.AlreadyExists && err != nil {

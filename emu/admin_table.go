@@ -15,19 +15,20 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // CreateTable creates a table with its families, in the order of their names: the
 // request holds them in an unordered map.
 func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTableRequest) (*btapb.Table, error) {
-	if err := parseInstance("parent", req.GetParent()); err != nil {
+	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
 	if err := s.limits.checkID("table_id", "a table id", req.GetTableId()); err != nil {
 		return nil, err
 	}
-	def := engine.Table{Name: instancePrefix(req.GetParent()) + req.GetTableId()}
+	def := engine.Table{Name: resname.TablesOf(req.GetParent()) + req.GetTableId()}
 	switch g := req.GetTable().GetGranularity(); g {
 	case btapb.Table_TIMESTAMP_GRANULARITY_UNSPECIFIED, btapb.Table_MILLIS:
 	case btapb.Table_MICROS:
@@ -93,7 +94,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 
 // checkTableCount refuses one table more than an instance can have.
 func (s *control) checkTableCount(r catalogReader, instance string) error {
-	if s.limits != NoLimits && len(r.Tables(instancePrefix(instance))) >= maxTablesPerInstance {
+	if s.limits != NoLimits && len(r.Tables(resname.TablesOf(instance))) >= maxTablesPerInstance {
 		return refusal.TooManyTables(instance, maxTablesPerInstance)
 	}
 	return nil
@@ -114,7 +115,7 @@ func (s *control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]b
 
 // findTable returns the table that a field names.
 func findTable(r catalogReader, field, name string) (*engine.Table, error) {
-	if err := parseTable(field, name); err != nil {
+	if err := resname.CheckTable(field, name); err != nil {
 		return nil, err
 	}
 	t, err := r.Table(name)
@@ -134,18 +135,18 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := shownClusters(s.db, segments(t.Name, 4), s.now())
+	clusters, err := shownClusters(s.db, resname.First(t.Name, 4), s.now())
 	if err != nil {
 		return nil, err
 	}
-	s.replication.View(segments(t.Name, 4)).Show(clusters)
+	s.replication.View(resname.First(t.Name, 4)).Show(clusters)
 	return admin.ToTable(t, view, clusters, s.now()), nil
 }
 
 // ListTables returns the tables of an instance, sorted by name, in pages, with the
 // fields of the request's view; by default only their names.
 func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTablesRequest) (*btapb.ListTablesResponse, error) {
-	if err := parseInstance("parent", req.GetParent()); err != nil {
+	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
 	view, err := tableView(req.GetView(), btapb.Table_NAME_ONLY)
@@ -158,7 +159,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 		var err error
 		clusters, err = shownClusters(tx, req.GetParent(), s.now())
 		s.replication.View(req.GetParent()).Show(clusters)
-		tables = tx.Tables(instancePrefix(req.GetParent()))
+		tables = tx.Tables(resname.TablesOf(req.GetParent()))
 		return err
 	})
 	if err != nil {
@@ -210,7 +211,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		if admin.FieldsUnder(paths, "tiered_storage_config") {
-			if err := checkTier(tx, segments(req.GetTable().GetName(), 4), req.GetTable()); err != nil {
+			if err := checkTier(tx, resname.First(req.GetTable().GetName(), 4), req.GetTable()); err != nil {
 				return err
 			}
 		}
@@ -221,7 +222,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 			return err
 		}
 		metadata := &btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, segments(t.Name, 4), metadata, admin.ShownTable(t), doneAt.AsTime())
+		op, err = s.start(tx, resname.First(t.Name, 4), metadata, admin.ShownTable(t), doneAt.AsTime())
 		return err
 	})
 	return op, err
@@ -255,7 +256,7 @@ func (s *control) updateSettings(r catalogReader, t *engine.Table, from *btapb.T
 		return err == nil
 	}, policy, s.now())
 	if err == nil && admin.FieldsUnder(paths, "automated_backup_policy") {
-		err = checkBackupPlaces(r, segments(t.Name, 4), settings)
+		err = checkBackupPlaces(r, resname.First(t.Name, 4), settings)
 	}
 	if err != nil {
 		return err
@@ -313,10 +314,10 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 // UndeleteTable brings back the table of the name that was deleted last, with
 // its rows, settings, views and policies, unless there is a table of the name again.
 func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.UndeleteTableRequest) (*longrunningpb.Operation, error) {
-	if err := parseTable("name", req.GetName()); err != nil {
+	if err := resname.CheckTable("name", req.GetName()); err != nil {
 		return nil, err
 	}
-	parent := segments(req.GetName(), 4)
+	parent := resname.First(req.GetName(), 4)
 	began, doneAt := s.span()
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {

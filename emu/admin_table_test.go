@@ -7,6 +7,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -22,7 +23,7 @@ func TestTableCount(t *testing.T) {
 		}
 		err := e.db.UpdateCatalog(e.ctx(), func(tx *engine.CatalogTx) error {
 			for i := range maxTablesPerInstance {
-				if _, err := tx.CreateTable(engine.Table{Name: fmt.Sprint(instancePrefix(testInstance), i)}); err != nil {
+				if _, err := tx.CreateTable(engine.Table{Name: fmt.Sprint(resname.TablesOf(testInstance), i)}); err != nil {
 					return err
 				}
 			}

@@ -340,7 +340,7 @@ func TestAutomatedBackups_Places(t *testing.T) {
 	e.advance(day)
 	var types []string
 	for _, b := range e.backups() {
-		types = append(types, segments(b.GetName(), 6)[len(testInstance):]+" "+b.GetBackupType().String())
+		types = append(types, resname.First(b.GetName(), 6)[len(testInstance):]+" "+b.GetBackupType().String())
 	}
 	if want := []string{"/clusters/c1 HOT", "/clusters/c1 HOT", "/clusters/c3 STANDARD"}; !slices.Equal(types, want) {
 		t.Errorf("%v, want %v", types, want)

@@ -46,7 +46,7 @@ func (c *call) streamTarget(name, profile string) (*engine.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	instance := segments(name, 4)
+	instance := resname.First(name, 4)
 	r, p, err := c.profile(instance, profile)
 	switch {
 	case err != nil:
@@ -106,7 +106,7 @@ func (c *call) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStrea
 		return nil, err
 	}
 	cs := &changeStream{s: c.Server, table: table, heartbeat: defaultHeartbeat, origin: c.at.Cluster}
-	if cs.ties, err = tiesOf(c.db, segments(table.Name, 4)); err != nil {
+	if cs.ties, err = tiesOf(c.db, resname.First(table.Name, 4)); err != nil {
 		return nil, err
 	}
 	if cs.partition, err = changes.ParsePartition("partition", req.GetPartition()); err != nil {

@@ -71,7 +71,7 @@ func (w purges) Run(ctx context.Context, _ due.Item) error {
 				return err
 			}
 			for _, r := range found {
-				table := segments(r.Name[len(kind):], 6)
+				table := resname.First(r.Name[len(kind):], 6)
 				if !kept[table] && resname.HasShape(table, "projects", "instances", "tables") {
 					if err := remove(tx, r.Name); err != nil {
 						return err
@@ -119,11 +119,11 @@ func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 	if !admin.AutomatedInForce(p) || !admin.NextAutomated(p).Equal(i.At) {
 		return nil
 	}
-	clusters, err := clustersOf(s.db, segments(t.Name, 4))
+	clusters, err := clustersOf(s.db, resname.First(t.Name, 4))
 	if err != nil {
 		return err
 	}
-	view := s.replication.View(segments(t.Name, 4))
+	view := s.replication.View(resname.First(t.Name, 4))
 	for _, c := range admin.AutomatedPlaces(p, clusters, i.At) {
 		b := admin.AutomatedBackup(p, t.Name, c, i.At)
 		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || admin.ReadyAt(t).After(i.At) {

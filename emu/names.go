@@ -5,53 +5,6 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// Resource names are projects/P/instances/I and projects/P/instances/I/tables/T.
-// P, I and, outside CreateTable, T may be any text without a slash: clients of
-// an emulator send placeholders such as "{project}".
-
-// instancePrefix is what the names of an instance's tables begin with.
-func instancePrefix(instance string) string { return instance + "/tables/" }
-
-// parseInstance checks the name of an instance.
-func parseInstance(field, name string) error {
-	if !resname.HasShape(name, "projects", "instances") {
-		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE")
-	}
-	return nil
-}
-
-// parseTable checks the name of a table.
-func parseTable(field, name string) error {
-	if !resname.HasShape(name, "projects", "instances", "tables") {
-		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE")
-	}
-	return nil
-}
-
-// parseAuthorizedView checks the name of an authorized view.
-func parseAuthorizedView(field, name string) error {
-	if !resname.HasShape(name, "projects", "instances", "tables", "authorizedViews") {
-		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/authorizedViews/VIEW")
-	}
-	return nil
-}
-
-// parseSchemaBundle checks the name of a schema bundle.
-func parseSchemaBundle(field, name string) error {
-	if !resname.HasShape(name, "projects", "instances", "tables", "schemaBundles") {
-		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/schemaBundles/BUNDLE")
-	}
-	return nil
-}
-
-// parseCluster checks the name of a cluster.
-func parseCluster(field, name string) error {
-	if !resname.HasShape(name, "projects", "instances", "clusters") {
-		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
-	}
-	return nil
-}
-
 // checkID checks the id of a table, or of what lies under one or in a cluster, that
 // is to be created: [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters. what says what
 // it is to be.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -55,13 +56,13 @@ func (s *Server) newReplication(lag time.Duration) (*replica.Control, error) {
 	control, err := replica.NewControl(replica.Options{
 		Now: s.now, Last: s.db.JournalLast, Lag: lag,
 		Clusters: func(instance string) ([]*btapb.Cluster, error) {
-			if err := parseInstance("instance", instance); err != nil {
+			if err := resname.CheckInstance("instance", instance); err != nil {
 				return nil, err
 			}
 			return clustersOf(s.db, instance)
 		},
 		Keep: func(instance string, keep time.Duration) error {
-			return s.keepRecords(context.Background(), instancePrefix(instance), keep)
+			return s.keepRecords(context.Background(), resname.TablesOf(instance), keep)
 		},
 	})
 	if err != nil {

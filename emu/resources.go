@@ -18,6 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -138,7 +139,7 @@ func (s *control) storeUnder(
 	if err := store(tx, kind+m.GetName(), m); err != nil {
 		return nil, err
 	}
-	return s.start(tx, segments(m.GetName(), 4), metadata, m, doneAt.AsTime())
+	return s.start(tx, resname.First(m.GetName(), 4), metadata, m, doneAt.AsTime())
 }
 
 // remove deletes a resource, if it is there.
@@ -237,16 +238,4 @@ func applyMask(dst, src proto.Message, paths []string) error {
 		}
 	}
 	return nil
-}
-
-// segments returns the first n segments of a resource name.
-func segments(name string, n int) string {
-	for i := range len(name) {
-		if name[i] == '/' {
-			if n--; n == 0 {
-				return name[:i]
-			}
-		}
-	}
-	return name
 }

@@ -42,7 +42,7 @@ const (
 // https://cloud.google.com/bigtable/docs/app-profiles,
 // https://cloud.google.com/bigtable/docs/data-boost-overview
 func (c *call) admit(req any, resource, id string, a access) error {
-	instance := segments(resource, 4)
+	instance := resname.First(resource, 4)
 	r, p, err := c.profile(instance, id)
 	switch {
 	case err != nil:
@@ -89,7 +89,7 @@ func (c *call) findRoute() {
 		return
 	}
 	name, id := targetOf(c.req)
-	instance := segments(name, 4)
+	instance := resname.First(name, 4)
 	r, p, _ := c.profile(instance, id)
 	_ = c.route(instance, r, p, c.req) // it has no cluster then
 }
@@ -126,7 +126,7 @@ func (c *call) load(ctx context.Context, req toTable, err error) *heat.Table {
 	}
 	table := req.GetTableName()
 	if table == "" {
-		table = segments(req.GetAuthorizedViewName(), 6)
+		table = resname.First(req.GetAuthorizedViewName(), 6)
 	}
 	if err != nil && !c.hasTable(table) {
 		return nil
@@ -212,12 +212,12 @@ func (s *Server) currentRoutes() (*routes, error) {
 		now.instances[strings.TrimPrefix(in.Name, kindInstance)] = route{profiles: map[string]*btapb.AppProfile{}}
 	}
 	for _, p := range profiles {
-		if r, ok := now.instances[segments(p.GetName(), 4)]; ok {
+		if r, ok := now.instances[resname.First(p.GetName(), 4)]; ok {
 			r.profiles[resname.Last(p.GetName())] = p
 		}
 	}
 	for _, c := range clusters {
-		name := segments(c.GetName(), 4)
+		name := resname.First(c.GetName(), 4)
 		if r, ok := now.instances[name]; ok {
 			r.clusters = append(r.clusters, c)
 			now.instances[name] = r

@@ -28,6 +28,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/heat"
@@ -288,7 +289,7 @@ func (s *Server) Resources() ([]Resource, error) {
 		}
 		for _, r := range found {
 			if name := strings.TrimPrefix(r.Name, kind.prefix); strings.Contains(name, "/tables/") {
-				if _, err := s.db.Table(segments(name, 6)); err != nil {
+				if _, err := s.db.Table(resname.First(name, 6)); err != nil {
 					continue
 				}
 			}

@@ -27,7 +27,7 @@ import (
 // PingAndWarm returns at once: there is nothing to warm. The instance must
 // exist.
 func (c *call) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*btpb.PingAndWarmResponse, error) {
-	if err := parseInstance("name", req.GetName()); err != nil {
+	if err := resname.CheckInstance("name", req.GetName()); err != nil {
 		return nil, err
 	}
 	if err := checkInstance(c.db, req.GetName()); err != nil {
@@ -43,7 +43,7 @@ func (c *call) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*bt
 // polling: in one process a session saves nothing. The server still serves the
 // sessions that a client opens.
 func (c *call) GetClientConfiguration(_ context.Context, req *btpb.GetClientConfigurationRequest) (*btpb.ClientConfiguration, error) {
-	if err := parseInstance("instance_name", req.GetInstanceName()); err != nil {
+	if err := resname.CheckInstance("instance_name", req.GetInstanceName()); err != nil {
 		return nil, err
 	}
 	if err := c.admit(req, req.GetInstanceName(), req.GetAppProfileId(), reads); err != nil {
@@ -148,7 +148,7 @@ var materializedViewSessions = sessionKind{
 		if !resname.HasShape(name, "projects", "instances", "materializedViews") {
 			return target{}, refusal.BadName("materialized_view_name", name, "projects/PROJECT/instances/INSTANCE/materializedViews/VIEW")
 		}
-		if err := checkInstance(s.db, segments(name, 4)); err != nil {
+		if err := checkInstance(s.db, resname.First(name, 4)); err != nil {
 			return target{}, err
 		}
 		return target{}, refusal.NotFound("Materialized view", name)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/view"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -54,10 +55,10 @@ type views struct {
 
 // viewTarget resolves an authorized view.
 func (s *Server) viewTarget(name string) (target, error) {
-	if err := parseAuthorizedView("authorized_view_name", name); err != nil {
+	if err := resname.CheckAuthorizedView("authorized_view_name", name); err != nil {
 		return target{}, err
 	}
-	t, err := s.db.Table(segments(name, 6))
+	t, err := s.db.Table(resname.First(name, 6))
 	if err != nil {
 		return target{}, refusal.Of(err)
 	}

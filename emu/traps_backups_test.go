@@ -675,7 +675,7 @@ func (e *env) raceBackups(ctx context.Context, i int) error {
 	_, list := e.admin.ListBackups(ctx, &btapb.ListBackupsRequest{Parent: parent})
 	_, copied := e.admin.CopyBackup(ctx, &btapb.CopyBackupRequest{Parent: parent, BackupId: "copy", SourceBackup: name, ExpireTime: expire})
 	_, restore := e.admin.RestoreTable(ctx, &btapb.RestoreTableRequest{Parent: testInstance, TableId: id, Source: &btapb.RestoreTableRequest_Backup{Backup: name}})
-	_, drop := e.admin.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: instancePrefix(testInstance) + id})
+	_, drop := e.admin.DeleteTable(ctx, &btapb.DeleteTableRequest{Name: resname.TablesOf(testInstance) + id})
 	_, deleteCopy := e.admin.DeleteBackup(ctx, &btapb.DeleteBackupRequest{Name: parent + "/backups/copy"})
 	_, deleted := e.admin.DeleteBackup(ctx, &btapb.DeleteBackupRequest{Name: name})
 	for _, err := range []error{create, get, update, list, copied, restore, drop, deleteCopy, deleted} {

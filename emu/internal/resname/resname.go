@@ -33,6 +33,21 @@ func HasShape(name string, collections ...string) bool {
 // Last returns the id at the end of a resource name.
 func Last(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
+// First returns the first n segments of a resource name.
+func First(name string, n int) string {
+	for i := range len(name) {
+		if name[i] == '/' {
+			if n--; n == 0 {
+				return name[:i]
+			}
+		}
+	}
+	return name
+}
+
+// TablesOf returns what the names of an instance's tables begin with.
+func TablesOf(instance string) string { return instance + "/tables/" }
+
 // IsResourceID reports whether id is [_a-zA-Z0-9][-_.a-zA-Z0-9]*.
 func IsResourceID(id string) bool {
 	return id != "" && id[0] != '-' && id[0] != '.' && AllBytes(id, IsNameByte)

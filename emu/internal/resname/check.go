@@ -1,0 +1,46 @@
+package resname
+
+import "github.com/tabletop-emu/tabletop/emu/internal/refusal"
+
+// P, I and, outside CreateTable, T of projects/P/instances/I/tables/T may be any text without
+// a slash: clients of an emulator send placeholders such as "{project}".
+
+// CheckInstance checks the name of an instance in a field.
+func CheckInstance(field, name string) error {
+	if !HasShape(name, "projects", "instances") {
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE")
+	}
+	return nil
+}
+
+// CheckTable checks the name of a table in a field.
+func CheckTable(field, name string) error {
+	if !HasShape(name, "projects", "instances", "tables") {
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE")
+	}
+	return nil
+}
+
+// CheckAuthorizedView checks the name of an authorized view in a field.
+func CheckAuthorizedView(field, name string) error {
+	if !HasShape(name, "projects", "instances", "tables", "authorizedViews") {
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/authorizedViews/VIEW")
+	}
+	return nil
+}
+
+// CheckSchemaBundle checks the name of a schema bundle in a field.
+func CheckSchemaBundle(field, name string) error {
+	if !HasShape(name, "projects", "instances", "tables", "schemaBundles") {
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/schemaBundles/BUNDLE")
+	}
+	return nil
+}
+
+// CheckCluster checks the name of a cluster in a field.
+func CheckCluster(field, name string) error {
+	if !HasShape(name, "projects", "instances", "clusters") {
+		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")
+	}
+	return nil
+}
