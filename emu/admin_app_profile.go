@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -66,7 +68,7 @@ func appProfilesOf(r catalogReader, name string) ([]*btapb.AppProfile, error) {
 		return nil, err
 	}
 	if how == implicit {
-		return []*btapb.AppProfile{implicitAppProfile(name, []*btapb.Cluster{implicitClusterOf(name, implicitCluster)})}, nil
+		return []*btapb.AppProfile{implicitAppProfile(name, []*btapb.Cluster{implicitClusterOf(name, instancedef.ImplicitCluster)})}, nil
 	}
 	profiles, err := loadAll[btapb.AppProfile](r, kindAppProfile, name+"/appProfiles/")
 	return profiles, refusal.Of(err)
@@ -177,7 +179,7 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
 			return err
 		}
-		if err := s.limits.checkDescription(p); err != nil {
+		if err := s.limits.CheckDescription(p); err != nil {
 			return err
 		}
 		if err := record(tx, req.GetParent()); err != nil {
@@ -266,7 +268,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
 			return err
 		}
-		if err := s.limits.checkDescription(p); err != nil {
+		if err := s.limits.CheckDescription(p); err != nil {
 			return err
 		}
 		if err := record(tx, resname.First(p.GetName(), 4)); err != nil {
@@ -309,5 +311,5 @@ func (s *control) checkAppProfileID(id string) error {
 	if !resname.IsResourceID(id) {
 		return refusal.Invalid("app_profile_id", "%q is not an app profile id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
-	return s.limits.check(len(id), maxAppProfileIDBytes, "app_profile_id", "characters")
+	return s.limits.Check(len(id), limits.MaxAppProfileIDBytes, "app_profile_id", "characters")
 }

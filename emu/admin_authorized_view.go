@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/view"
@@ -29,7 +30,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.limits.checkID("authorized_view_id", "an id", req.GetAuthorizedViewId()); err != nil {
+	if err := s.limits.CheckID("authorized_view_id", "an id", req.GetAuthorizedViewId()); err != nil {
 		return nil, err
 	}
 	given := req.GetAuthorizedView()
@@ -67,11 +68,11 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 // have been dropped since.
 func (s *control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_SubsetView) error {
 	const field = "authorized_view.subset_view"
-	if err := s.limits.check(view.Parameters(d), maxViewParameters, field, "row prefixes, families and qualifiers"); err != nil {
+	if err := s.limits.Check(view.Parameters(d), limits.MaxViewParameters, field, "row prefixes, families and qualifiers"); err != nil {
 		return err
 	}
 	for i, p := range d.GetRowPrefixes() {
-		if err := s.limits.check(len(p), maxRowKeyBytes, refusal.Element(field+".row_prefixes", i), "bytes"); err != nil {
+		if err := s.limits.Check(len(p), limits.MaxRowKeyBytes, refusal.Element(field+".row_prefixes", i), "bytes"); err != nil {
 			return err
 		}
 	}
@@ -82,12 +83,12 @@ func (s *control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subs
 		}
 		subset := d.GetFamilySubsets()[name]
 		for i, q := range subset.GetQualifiers() {
-			if err := s.limits.checkQualifier(refusal.Element(at+".qualifiers", i), q); err != nil {
+			if err := s.limits.CheckQualifier(refusal.Element(at+".qualifiers", i), q); err != nil {
 				return err
 			}
 		}
 		for i, p := range subset.GetQualifierPrefixes() {
-			if err := s.limits.checkQualifier(refusal.Element(at+".qualifier_prefixes", i), p); err != nil {
+			if err := s.limits.CheckQualifier(refusal.Element(at+".qualifier_prefixes", i), p); err != nil {
 				return err
 			}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -151,7 +152,7 @@ func (s *control) makeBackup(
 	if err := resname.CheckCluster("parent", parent); err != nil {
 		return nil, err
 	}
-	if err := s.limits.checkID("backup_id", "a backup id", id); err != nil {
+	if err := s.limits.CheckID("backup_id", "a backup id", id); err != nil {
 		return nil, err
 	}
 	err = s.keepBackup(ctx, b, check, make, func(tx *engine.CatalogTx) (err error) {
@@ -218,18 +219,18 @@ func checkHotTime(b *btapb.Backup) error {
 
 // checkBackupCount refuses one backup more than a table can have in a cluster.
 func (s *control) checkBackupCount(r catalogReader, cluster string, b *btapb.Backup) error {
-	if s.limits == NoLimits {
+	if s.limits == limits.Off {
 		return nil
 	}
 	all, err := s.backupsUnder(r, cluster+"/backups/")
-	n, most := 0, maxStandardBackups
+	n, most := 0, limits.MaxStandardBackups
 	for _, x := range all {
 		if x.GetSourceTable() == b.GetSourceTable() && admin.BackupAt(x, s.now()).GetBackupType() == b.GetBackupType() {
 			n++
 		}
 	}
 	if b.GetBackupType() == btapb.Backup_HOT {
-		most = maxHotBackups
+		most = limits.MaxHotBackups
 	}
 	if err == nil && n >= most {
 		return refusal.TooManyBackups(b.GetSourceTable(), cluster, n)

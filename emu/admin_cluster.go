@@ -26,7 +26,7 @@ import (
 func implicitClusterOf(instance, id string) *btapb.Cluster {
 	return &btapb.Cluster{
 		Name:               instance + "/clusters/" + id,
-		Location:           resname.First(instance, 2) + "/locations/" + implicitZone,
+		Location:           resname.First(instance, 2) + "/locations/" + instancedef.ImplicitZone,
 		State:              btapb.Cluster_READY,
 		ServeNodes:         1,
 		DefaultStorageType: btapb.StorageType_SSD,
@@ -41,7 +41,7 @@ func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 		return nil, err
 	}
 	if how == implicit {
-		return []*btapb.Cluster{implicitClusterOf(name, implicitCluster)}, nil
+		return []*btapb.Cluster{implicitClusterOf(name, instancedef.ImplicitCluster)}, nil
 	}
 	clusters, err := loadAll[btapb.Cluster](r, kindCluster, name+"/clusters/")
 	return clusters, refusal.Of(err)
@@ -94,7 +94,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		if in.GetType() == btapb.Instance_DEVELOPMENT {
 			return refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
 		}
-		if err := s.limits.checkProductionCluster("cluster", req.GetClusterId(), req.GetCluster()); err != nil {
+		if err := s.limits.CheckProductionCluster("cluster", req.GetClusterId(), req.GetCluster()); err != nil {
 			return err
 		}
 		c, err := instancedef.NewCluster("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/genproto/googleapis/cloud/location"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -241,7 +242,7 @@ func TestLocations(t *testing.T) {
 	_, err = e.locations().GetLocation(e.ctx(), &location.GetLocationRequest{Name: "us-central1-b"})
 	wantCode(t, err, codes.InvalidArgument)
 	list, err := e.locations().ListLocations(e.ctx(), &location.ListLocationsRequest{Name: "projects/p"})
-	if err != nil || len(list.GetLocations()) != 1 || list.GetLocations()[0].GetName() != "projects/p/locations/"+implicitZone {
+	if err != nil || len(list.GetLocations()) != 1 || list.GetLocations()[0].GetName() != "projects/p/locations/"+instancedef.ImplicitZone {
 		t.Errorf("got %v, %v", list, err)
 	}
 	_, err = e.locations().ListLocations(e.ctx(), &location.ListLocationsRequest{Name: "projects/p", Filter: "x"})

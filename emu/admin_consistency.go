@@ -12,6 +12,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
+// consistencyTokenLifetime holds whatever Options.Limits says: GenerateConsistencyToken.
+const consistencyTokenLifetime = 90 * 24 * time.Hour
+
 // GenerateConsistencyToken returns a token with which CheckConsistency can be
 // asked for 90 days.
 func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btapb.GenerateConsistencyTokenRequest) (*btapb.GenerateConsistencyTokenResponse, error) {

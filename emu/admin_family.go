@@ -6,9 +6,11 @@ import (
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -44,7 +46,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 				families--
 			}
 		}
-		if err := s.limits.check(max(families, len(t.Families)), max(maxFamilies, len(t.Families)), "modifications", "families in the table"); err != nil {
+		if err := s.limits.Check(max(families, len(t.Families)), max(limits.MaxFamilies, len(t.Families)), "modifications", "families in the table"); err != nil {
 			return err
 		}
 		t, err = tx.ModifyFamilies(t.Name, changes)
@@ -71,7 +73,7 @@ func (s *control) familyChange(t *engine.Table, before []engine.FamilyChange, fi
 		}
 		return &engine.FamilyChange{Create: &f}, nil
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Update:
-		if err := s.limits.checkFamilyName(field+".id", m.GetId()); err != nil {
+		if err := s.limits.CheckFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
 		is, err := familyAfter(t, before, m.GetId())
@@ -83,7 +85,7 @@ func (s *control) familyChange(t *engine.Table, before []engine.FamilyChange, fi
 		if !k.Drop {
 			return nil, refusal.Invalid(field+".drop", "must be true")
 		}
-		if err := s.limits.checkFamilyName(field+".id", m.GetId()); err != nil {
+		if err := s.limits.CheckFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
 		if admin.Protected(t) {
@@ -123,7 +125,7 @@ func (s *control) familyUpdate(is *engine.Family, field string, to *btapb.Column
 		var err error
 		switch path {
 		case "gc_rule":
-			if f.GC, err = s.limits.gcRule(field+".update.gc_rule", to.GetGcRule()); err == nil {
+			if f.GC, err = gcRule(s.limits, field+".update.gc_rule", to.GetGcRule()); err == nil {
 				err = admin.CheckRelaxed(f.Name, is.GC, f.GC, relax)
 			}
 		case "value_type":
@@ -152,10 +154,19 @@ func (s *control) newFamily(field, name string, f *btapb.ColumnFamily) (engine.F
 // converts it.
 func (s *control) family(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
 	out := engine.Family{Name: name}
-	if err := s.limits.checkFamilyName(field, name); err != nil {
+	if err := s.limits.CheckFamilyName(field, name); err != nil {
 		return out, err
 	}
 	var err error
-	out.GC, err = s.limits.gcRule(field+".gc_rule", f.GetGcRule())
+	out.GC, err = gcRule(s.limits, field+".gc_rule", f.GetGcRule())
 	return out, err
+}
+
+// gcRule validates a rule and converts it. A nil rule, and one with no member
+// set, keeps everything.
+func gcRule(l limits.Mode, field string, r *btapb.GcRule) (engine.GCRule, error) {
+	if err := l.Check(proto.Size(r), limits.MaxGCRuleBytes, field, "bytes"); err != nil {
+		return engine.GCRule{}, err
+	}
+	return admin.GCRule(field, r)
 }

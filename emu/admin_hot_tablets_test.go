@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/heat"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
@@ -357,7 +358,7 @@ func TestCountsOfClusters(t *testing.T) {
 		if got := e.srv.Heat().Places(); (len(got) > 0) != all {
 			t.Errorf("all is %v: counted %v", all, got)
 		}
-		if got := e.hotTablets(&btapb.ListHotTabletsRequest{Parent: testInstance + "/clusters/" + implicitCluster}); (len(got) > 0) != all {
+		if got := e.hotTablets(&btapb.ListHotTabletsRequest{Parent: testInstance + "/clusters/" + instancedef.ImplicitCluster}); (len(got) > 0) != all {
 			t.Errorf("all is %v: %v", all, got)
 		}
 	}

@@ -121,8 +121,7 @@ func (s *control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest,
 		if err != nil {
 			return err
 		}
-		p, err = admin.SetPolicy(old, req, func(n int) error { return s.limits.check(n, maxPolicyPrincipals, "policy.bindings", "principals") })
-		if err != nil {
+		if p, err = admin.SetPolicy(old, req, s.limits); err != nil {
 			return err
 		}
 		return store(tx, kindPolicy+req.GetResource(), p)

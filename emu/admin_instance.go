@@ -15,6 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -85,7 +86,7 @@ func record(tx *engine.CatalogTx, name string) error {
 	if err != nil || how == recorded {
 		return err
 	}
-	cluster := implicitClusterOf(name, implicitCluster)
+	cluster := implicitClusterOf(name, instancedef.ImplicitCluster)
 	for _, b := range tx.Backups(name + "/clusters/") { // which may lie in others
 		c := implicitClusterOf(name, resname.Last(resname.First(b.Name, 6)))
 		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
@@ -154,10 +155,10 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	if in.GetEdition() == btapb.Instance_EDITION_UNSPECIFIED {
 		in.Edition = btapb.Instance_ENTERPRISE
 	}
-	if err := instancedef.Check(in, s.limits.check); err != nil {
+	if err := instancedef.Check(in, s.limits); err != nil {
 		return nil, err
 	}
-	if err := s.limits.checkDisplayName(in); err != nil {
+	if err := s.limits.CheckDisplayName(in); err != nil {
 		return nil, err
 	}
 	ids := slices.Sorted(maps.Keys(req.GetClusters()))
@@ -169,7 +170,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	}
 	var clusters []*btapb.Cluster
 	for _, id := range ids {
-		if err := s.limits.checkProductionCluster("clusters["+id+"]", id, req.GetClusters()[id]); err != nil {
+		if err := s.limits.CheckProductionCluster("clusters["+id+"]", id, req.GetClusters()[id]); err != nil {
 			return nil, err
 		}
 		c, err := instancedef.NewCluster("clusters["+id+"]", name, id, req.GetClusters()[id], in, clusters)
@@ -337,10 +338,10 @@ func (s *control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 		if in.GetEdition() == btapb.Instance_EDITION_UNSPECIFIED {
 			in.Edition = btapb.Instance_ENTERPRISE
 		}
-		if err := instancedef.Check(in, s.limits.check); err != nil {
+		if err := instancedef.Check(in, s.limits); err != nil {
 			return err
 		}
-		if err := s.limits.checkDisplayName(in); err != nil {
+		if err := s.limits.CheckDisplayName(in); err != nil {
 			return err
 		}
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
@@ -407,8 +408,8 @@ func (s *control) checkInstanceID(id string) error {
 	if !resname.IsLowerID(id) {
 		return refusal.Invalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
 	}
-	if err := s.limits.checkProductionID("instance_id", id, minInstanceIDBytes, maxInstanceIDBytes); err != nil {
+	if err := s.limits.CheckProductionID("instance_id", id, limits.MinInstanceIDBytes, limits.MaxInstanceIDBytes); err != nil {
 		return err
 	}
-	return s.limits.check(len(id), maxInstanceIDBytes, "instance_id", "characters")
+	return s.limits.Check(len(id), limits.MaxInstanceIDBytes, "instance_id", "characters")
 }

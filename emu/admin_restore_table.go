@@ -34,7 +34,7 @@ func (s *control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 	if err := resname.CheckInstance("parent", n.parent); err != nil {
 		return nil, err
 	}
-	if err := s.limits.checkID("table_id", "a table id", n.id); err != nil {
+	if err := s.limits.CheckID("table_id", "a table id", n.id); err != nil {
 		return nil, err
 	}
 	name, began := resname.TablesOf(n.parent)+n.id, s.now()

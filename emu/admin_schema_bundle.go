@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/bundle"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -26,7 +27,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.limits.checkID("schema_bundle_id", "an id", req.GetSchemaBundleId()); err != nil {
+	if err := s.limits.CheckID("schema_bundle_id", "an id", req.GetSchemaBundleId()); err != nil {
 		return nil, err
 	}
 	b := &btapb.SchemaBundle{Name: req.GetParent() + "/schemaBundles/" + req.GetSchemaBundleId()}
@@ -52,8 +53,8 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 				return refusal.Exists("Schema bundle", b.GetName())
 			}
 		}
-		if s.limits.exceeds(len(all)+1, maxSchemaBundles) {
-			return refusal.TooManyBundles(req.GetParent(), maxSchemaBundles)
+		if s.limits.Exceeds(len(all)+1, limits.MaxSchemaBundles) {
+			return refusal.TooManyBundles(req.GetParent(), limits.MaxSchemaBundles)
 		}
 		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
 		return err
@@ -64,7 +65,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 // checkBundle checks what a bundle holds. The schema is nil for Avro.
 func (s *control) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
 	const field = "schema_bundle"
-	if err := s.limits.check(proto.Size(b), maxSchemaBundleBytes, field, "bytes"); err != nil {
+	if err := s.limits.Check(proto.Size(b), limits.MaxSchemaBundleBytes, field, "bytes"); err != nil {
 		return nil, err
 	}
 	switch held := b.GetType().(type) {

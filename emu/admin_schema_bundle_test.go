@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 )
 
 func protoBundle(descriptors []byte) *btapb.SchemaBundle {
@@ -105,7 +107,7 @@ func TestTrap143_ByteForByte(t *testing.T) {
 	for what, b := range map[string]*btapb.SchemaBundle{
 		"nothing": nil, "no type": {}, "empty": protoBundle(nil), "garbage": protoBundle([]byte("garbage")),
 		"no file": protoBundle([]byte{0x98, 0x06, 0x01}), "unlinked": protoBundle(fileOf(t, "m.proto", fieldA+` field {name: "x" number: 3 type: TYPE_MESSAGE type_name: ".q.X" label: LABEL_OPTIONAL}`)),
-		"no avro": avroBundle(), "bad avro": avroBundle(`"int"`, `{"type": "record"}`), "large": avroBundle(`"int"` + strings.Repeat(" ", maxSchemaBundleBytes)),
+		"no avro": avroBundle(), "bad avro": avroBundle(`"int"`, `{"type": "record"}`), "large": avroBundle(`"int"` + strings.Repeat(" ", limits.MaxSchemaBundleBytes)),
 	} {
 		_, err := e.createBundle("n", b)
 		wantCode(t, err, codes.InvalidArgument)

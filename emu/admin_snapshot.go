@@ -48,7 +48,7 @@ func (s *control) snapshotEnded(x *btapb.Snapshot) bool {
 // SnapshotTable makes a snapshot of a table in a cluster of its instance.
 func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.SnapshotTableRequest) (*longrunningpb.Operation, error) {
 	parent := req.GetCluster()
-	if err := s.limits.checkID("snapshot_id", "a snapshot id", req.GetSnapshotId()); err != nil {
+	if err := s.limits.CheckID("snapshot_id", "a snapshot id", req.GetSnapshotId()); err != nil {
 		return nil, err
 	}
 	life := admin.SnapshotLife

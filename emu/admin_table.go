@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -25,7 +26,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.limits.checkID("table_id", "a table id", req.GetTableId()); err != nil {
+	if err := s.limits.CheckID("table_id", "a table id", req.GetTableId()); err != nil {
 		return nil, err
 	}
 	def := engine.Table{Name: resname.TablesOf(req.GetParent()) + req.GetTableId()}
@@ -37,7 +38,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return nil, refusal.Invalid("table.granularity", "%d is not a granularity", g)
 	}
 	families := req.GetTable().GetColumnFamilies()
-	if err := s.limits.check(len(families), maxFamilies, "table.column_families", "families"); err != nil {
+	if err := s.limits.Check(len(families), limits.MaxFamilies, "table.column_families", "families"); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(families)) {
@@ -94,8 +95,8 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 
 // checkTableCount refuses one table more than an instance can have.
 func (s *control) checkTableCount(r catalogReader, instance string) error {
-	if s.limits != NoLimits && len(r.Tables(resname.TablesOf(instance))) >= maxTablesPerInstance {
-		return refusal.TooManyTables(instance, maxTablesPerInstance)
+	if s.limits != limits.Off && len(r.Tables(resname.TablesOf(instance))) >= limits.MaxTablesPerInstance {
+		return refusal.TooManyTables(instance, limits.MaxTablesPerInstance)
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ func (s *control) checkTableCount(r catalogReader, instance string) error {
 func (s *control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]byte, error) {
 	var keys [][]byte
 	for i, split := range splits {
-		if err := s.limits.checkRowKey(refusal.Element("initial_splits", i), split.GetKey()); err != nil {
+		if err := s.limits.CheckRowKey(refusal.Element("initial_splits", i), split.GetKey()); err != nil {
 			return nil, err
 		}
 		keys = append(keys, bytes.Clone(split.GetKey()))

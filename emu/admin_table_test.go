@@ -7,6 +7,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -15,14 +16,14 @@ import (
 // was deleted can be added, unless limits are off.
 func TestTableCount(t *testing.T) {
 	t.Parallel()
-	for _, limits := range []Limits{StrictLimits, NoLimits} {
-		e := newEnvWith(t, Options{Limits: limits}, engine.Options{})
+	for _, mode := range []Limits{StrictLimits, NoLimits} {
+		e := newEnvWith(t, Options{Limits: mode}, engine.Options{})
 		e.createTable("t")
 		if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable}); err != nil {
 			t.Fatal(err)
 		}
 		err := e.db.UpdateCatalog(e.ctx(), func(tx *engine.CatalogTx) error {
-			for i := range maxTablesPerInstance {
+			for i := range limits.MaxTablesPerInstance {
 				if _, err := tx.CreateTable(engine.Table{Name: fmt.Sprint(resname.TablesOf(testInstance), i)}); err != nil {
 					return err
 				}
@@ -33,7 +34,7 @@ func TestTableCount(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := codes.ResourceExhausted
-		if limits == NoLimits {
+		if mode == NoLimits {
 			want = codes.OK
 		}
 		_, err = e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: testTable})

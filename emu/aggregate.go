@@ -38,7 +38,7 @@ func (s *Server) addToCell(t *engine.Table, field string, m *btpb.Mutation_AddTo
 	if err != nil {
 		return out, err
 	}
-	return out, s.limits.checkValue(field, out.Value)
+	return out, s.limits.CheckValue(field, out.Value)
 }
 
 // mergeToCell validates a state to be merged into a cell of an aggregate
@@ -65,7 +65,7 @@ func (s *Server) mergeToCell(t *engine.Table, field string, m *btpb.Mutation_Mer
 	if err != nil {
 		return out, err
 	}
-	return out, s.limits.checkValue(field, out.Value)
+	return out, s.limits.CheckValue(field, out.Value)
 }
 
 // aggregateCell converts what AddToCell and MergeToCell have in common, and
@@ -89,7 +89,7 @@ func (s *Server) aggregateCell(t *engine.Table, field string, kind engine.Mutati
 		return out, nil, refusal.Invalid(field+".column_qualifier", "must be a raw_value without a type")
 	}
 	out.Qualifier = q.RawValue
-	if err := s.limits.checkQualifier(field+".column_qualifier", out.Qualifier); err != nil {
+	if err := s.limits.CheckQualifier(field+".column_qualifier", out.Qualifier); err != nil {
 		return out, nil, err
 	}
 	ts, ok := m.GetTimestamp().GetKind().(*btpb.Value_RawTimestampMicros)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -279,14 +280,14 @@ func TestAutomatedBackups_Count(t *testing.T) {
 	p := keep(10)
 	p.KeepHotDuration = days(1)
 	e.setPolicy(p)
-	for n := range maxHotBackups {
+	for n := range limits.MaxHotBackups {
 		e.backup(fmt.Sprint("h", n), func(req *btapb.CreateBackupRequest) {
 			hot(req)
 			req.Backup.ExpireTime = e.in(36 * time.Hour)
 		})
 	}
 	e.advance(day)
-	if n := len(e.backups()); n != maxHotBackups || !strings.Contains(log.String(), "left out") {
+	if n := len(e.backups()); n != limits.MaxHotBackups || !strings.Contains(log.String(), "left out") {
 		t.Errorf("%d backups; logged %q", n, &log)
 	}
 	e.advance(day)

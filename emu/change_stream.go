@@ -19,6 +19,13 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
+const (
+	// defaultHeartbeat is that of ReadChangeStreamRequest.heartbeat_duration.
+	defaultHeartbeat = 5 * time.Second
+	// maxSilence is how long, by the wall clock, a change stream says nothing.
+	maxSilence = 20 * time.Second
+)
+
 // GenerateInitialChangeStreamPartitions streams the current partitions of a table's
 // change stream, in key order: first they follow the table's initial splits, later
 // partitions are split and merged.

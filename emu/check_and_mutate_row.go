@@ -32,7 +32,7 @@ func (c *call) checkAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRo
 		return nil, err
 	}
 	key := req.GetRowKey()
-	if err := c.limits.checkRowKey("row_key", key); err != nil {
+	if err := c.limits.CheckRowKey("row_key", key); err != nil {
 		return nil, err
 	}
 	if len(req.GetTrueMutations()) == 0 && len(req.GetFalseMutations()) == 0 {
@@ -99,7 +99,7 @@ var errStop = errors.New("stop")
 
 // branch validates one list of mutations, which may be empty.
 func (s *Server) branch(t *engine.Table, field string, muts []*btpb.Mutation) ([]engine.Mutation, error) {
-	if err := s.limits.checkMutationCount(len(muts)); err != nil {
+	if err := s.limits.CheckMutationCount(len(muts)); err != nil {
 		return nil, err
 	}
 	return s.mutations(nil, t, field, muts)

@@ -6,32 +6,14 @@ import (
 	"slices"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
-
-// checkRowKey checks the key of a row to be written: 1 to 4096 bytes.
-func (l Limits) checkRowKey(field string, key []byte) error {
-	if len(key) == 0 {
-		return refusal.Invalid(field, "Row keys must be non-empty")
-	}
-	return l.check(len(key), maxRowKeyBytes, field, "bytes")
-}
-
-func (l Limits) checkQualifier(field string, q []byte) error {
-	return l.check(len(q), maxQualifierBytes, field, "bytes")
-}
-
-func (l Limits) checkValue(field string, v []byte) error {
-	return l.check(len(v), maxValueBytes, field, "bytes")
-}
 
 // findFamily returns a family of t, nil if there is none of that name.
 func findFamily(t *engine.Table, name string) *engine.Family {
@@ -71,15 +53,6 @@ func granular(t *engine.Table, micros int64, origin btpb.Mutation_TimestampOrigi
 		return micros, refusal.Granularity(micros)
 	}
 	return micros - micros%1000, nil
-}
-
-// checkMutationCount checks the number of mutations of a request: at most
-// 100,000.
-func (l Limits) checkMutationCount(n int) error {
-	if l.exceeds(n, maxMutations) {
-		return refusal.TooManyMutations(n, maxMutations)
-	}
-	return nil
 }
 
 // mutations validates the mutations of a row of t and appends them to dst,
@@ -144,10 +117,10 @@ func (s *Server) setCell(t *engine.Table, at listed, m *btpb.Mutation_SetCell, o
 		Value:     m.GetValue(),
 	}
 	switch {
-	case s.limits.exceeds(len(out.Qualifier), maxQualifierBytes):
-		return out, s.limits.checkQualifier(at.member("set_cell.column_qualifier"), out.Qualifier)
-	case s.limits.exceeds(len(out.Value), maxValueBytes):
-		return out, s.limits.checkValue(at.member("set_cell.value"), out.Value)
+	case s.limits.Exceeds(len(out.Qualifier), limits.MaxQualifierBytes):
+		return out, s.limits.CheckQualifier(at.member("set_cell.column_qualifier"), out.Qualifier)
+	case s.limits.Exceeds(len(out.Value), limits.MaxValueBytes):
+		return out, s.limits.CheckValue(at.member("set_cell.value"), out.Value)
 	}
 	switch ts := out.Timestamp; {
 	case ts == -1:
@@ -175,8 +148,8 @@ func (s *Server) deleteFromColumn(t *engine.Table, at listed, m *btpb.Mutation_D
 		Start:     m.GetTimeRange().GetStartTimestampMicros(),
 		End:       m.GetTimeRange().GetEndTimestampMicros(),
 	}
-	if s.limits.exceeds(len(out.Qualifier), maxQualifierBytes) {
-		return out, s.limits.checkQualifier(at.member("delete_from_column.column_qualifier"), out.Qualifier)
+	if s.limits.Exceeds(len(out.Qualifier), limits.MaxQualifierBytes) {
+		return out, s.limits.CheckQualifier(at.member("delete_from_column.column_qualifier"), out.Qualifier)
 	}
 	if out.Start < 0 || out.End < 0 {
 		return out, refusal.Invalid(at.member("delete_from_column.time_range"), "[%d, %d) has a negative bound", out.Start, out.End)
@@ -195,7 +168,7 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 	if len(rules) == 0 {
 		return nil, refusal.Invalid("rules", "must specify at least one rule")
 	}
-	if err := s.limits.check(len(rules), maxMutations, "rules", "rules"); err != nil {
+	if err := s.limits.Check(len(rules), limits.MaxMutations, "rules", "rules"); err != nil {
 		return nil, err
 	}
 	out := make([]engine.RuleReadModifyWrite, len(rules))
@@ -205,21 +178,21 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 		if err != nil {
 			return nil, err
 		}
-		if s.limits.exceeds(len(qualifier), maxQualifierBytes) {
-			return nil, s.limits.checkQualifier(at.member("column_qualifier"), qualifier)
+		if s.limits.Exceeds(len(qualifier), limits.MaxQualifierBytes) {
+			return nil, s.limits.CheckQualifier(at.member("column_qualifier"), qualifier)
 		}
 		out[i] = engine.RuleReadModifyWrite{Family: f.Name, Qualifier: qualifier}
 		switch k := r.GetRule().(type) {
 		case *btpb.ReadModifyWriteRule_AppendValue:
-			if s.limits.exceeds(len(k.AppendValue), maxValueBytes) {
-				return nil, s.limits.checkValue(at.member("append_value"), k.AppendValue)
+			if s.limits.Exceeds(len(k.AppendValue), limits.MaxValueBytes) {
+				return nil, s.limits.CheckValue(at.member("append_value"), k.AppendValue)
 			}
 			out[i].Append = k.AppendValue
 			if out[i].Append == nil {
 				out[i].Append = []byte{} // nil would mean increment
 			}
-			if s.limits != NoLimits {
-				out[i].MaxBytes = maxValueBytes
+			if s.limits != limits.Off {
+				out[i].MaxBytes = limits.MaxValueBytes
 			}
 		case *btpb.ReadModifyWriteRule_IncrementAmount:
 			out[i].Increment = k.IncrementAmount
@@ -245,8 +218,8 @@ func toRow(key []byte, cells []engine.Cell) *btpb.Row {
 // compileFilter compiles the filter in a field of a request over t.
 func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter) (*filter.Program, error) {
 	o := filter.Options{Random: s.random}
-	if s.limits != NoLimits {
-		o.MaxBytes, o.MaxDepth = maxFilterBytes, maxFilterDepth
+	if s.limits != limits.Off {
+		o.MaxBytes, o.MaxDepth = limits.MaxFilterBytes, limits.MaxFilterDepth
 	}
 	o.Ordinal = func(name string) (uint16, bool) {
 		if f := findFamily(t, name); f != nil {
@@ -263,22 +236,6 @@ func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter)
 	}
 	return p, nil
 }
-
-// gcRule validates a rule and converts it. A nil rule, and one with no member
-// set, keeps everything.
-func (l Limits) gcRule(field string, r *btapb.GcRule) (engine.GCRule, error) {
-	if err := l.check(proto.Size(r), maxGCRuleBytes, field, "bytes"); err != nil {
-		return engine.GCRule{}, err
-	}
-	return admin.GCRule(field, r)
-}
-
-// implicitCluster is the id of the one cluster of an instance that nobody
-// created.
-const implicitCluster = "c"
-
-// implicitZone is the zone of that cluster.
-const implicitZone = "local-a"
 
 // latencyProto converts a duration, which a clock that was set back could make
 // negative.

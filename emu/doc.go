@@ -38,10 +38,11 @@
 //   - bundle: schema bundles, which describe the protobufs in cells.
 //   - admin, instancedef: the rules of tables, backups, policies, instances and clusters.
 //   - later, due: state that a resource reaches at a time, and the queue of due work.
+//   - limits: the documented limits, and what each mode of Options.Limits refuses.
 //   - refusal: every status that is returned, with the source of its text.
 //
 // In package emu, the RPC ReadRows is in read_rows.go, and so on; table and instance
-// administration is in admin_*.go; limits are in limits.go.
+// administration is in admin_*.go.
 //
 //	db, err := engine.Open(engine.Options{})
 //	...

@@ -23,6 +23,12 @@ import (
 // window, so that a lookup tries two names and what is too old goes by its
 // name.
 
+// These hold without limits too: a token is one or is none.
+const (
+	minTokenBytes     = 8
+	idempotencyWindow = 15 * time.Minute
+)
+
 const idempotencyPrefix = "idempotency/"
 
 // checkIdempotency validates a token at the time of the request.

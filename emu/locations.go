@@ -10,6 +10,7 @@ import (
 	"google.golang.org/genproto/googleapis/cloud/location"
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
@@ -34,7 +35,7 @@ func (s locationsService) ListLocations(_ context.Context, req *location.ListLoc
 	if err != nil {
 		return nil, refusal.Of(err)
 	}
-	names := map[string]bool{project + "/locations/" + implicitZone: true}
+	names := map[string]bool{project + "/locations/" + instancedef.ImplicitZone: true}
 	for _, c := range clusters {
 		names[c.GetLocation()] = true
 	}

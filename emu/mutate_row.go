@@ -14,6 +14,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
+// maxEntriesPerMessage bounds a response of MutateRows.
+const maxEntriesPerMessage = 10_000
+
 // MutateRow applies mutations to a row, in order, all or none.
 func (c *call) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*btpb.MutateRowResponse, error) {
 	err := c.mutate(ctx, req)
@@ -59,13 +62,13 @@ func (s *Server) mutateRow(ctx context.Context, t target, key []byte, muts []*bt
 // rowMutations validates a row's key and its mutations and appends these,
 // converted, to dst.
 func (s *Server) rowMutations(dst []engine.Mutation, t target, key []byte, muts []*btpb.Mutation) ([]engine.Mutation, error) {
-	if err := s.limits.checkRowKey("row_key", key); err != nil {
+	if err := s.limits.CheckRowKey("row_key", key); err != nil {
 		return nil, err
 	}
 	if len(muts) == 0 {
 		return nil, refusal.NoMutations()
 	}
-	if err := s.limits.checkMutationCount(len(muts)); err != nil {
+	if err := s.limits.CheckMutationCount(len(muts)); err != nil {
 		return nil, err
 	}
 	if err := t.checkRow(key); err != nil {
@@ -104,7 +107,7 @@ func (c *call) mutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_Muta
 	for _, e := range entries {
 		total += len(e.GetMutations())
 	}
-	if err := c.limits.checkMutationCount(total); err != nil {
+	if err := c.limits.CheckMutationCount(total); err != nil {
 		return err
 	}
 	rate := c.rateLimit(ctx)

@@ -34,6 +34,9 @@ import (
 // has the time of that end, see package later; what it is until then follows from
 // its record and the clock.
 
+// maxOperations is the number of operations that are kept.
+const maxOperations = 10_000
+
 // start records an operation on an instance that is done at a time, at once if that
 // has come, as part of a change, and returns it. metadata and response are those of
 // the end, so that the end of what took the time, and of its progress, are doneAt;
@@ -297,6 +300,9 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	}
 	return resp, nil
 }
+
+// maxPageSize is the page size of lists when none is asked for.
+const maxPageSize = 1_000
 
 // page returns the part of a sorted list that a page holds and the token of
 // the next. A token is the key of the last element of the page before, so that

@@ -141,6 +141,6 @@ func (o Options) withDefaults() Options {
 	if o.After == nil {
 		o.After = time.After //nolint:forbidigo // the default of the injected timer
 	}
-	o.StreamWorkers = cmp.Or(o.StreamWorkers, streamWorkers)
+	o.StreamWorkers = cmp.Or(o.StreamWorkers, 64)
 	return o
 }

@@ -27,7 +27,7 @@ func (c *call) readModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWrite
 	if ctx, err = c.admitWrite(ctx, req, t.Table, req.GetAppProfileId(), transacts); err != nil {
 		return nil, err
 	}
-	if err := c.limits.checkRowKey("row_key", req.GetRowKey()); err != nil {
+	if err := c.limits.CheckRowKey("row_key", req.GetRowKey()); err != nil {
 		return nil, err
 	}
 	if err := t.checkRow(req.GetRowKey()); err != nil {

@@ -9,11 +9,16 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 	"github.com/tabletop-emu/tabletop/engine"
 )
+
+// scannedPerMessage is how many rows and cells ReadRows reads without returning any before it
+// sends last_scanned_row_key.
+const scannedPerMessage = 10_000
 
 // ReadRows streams the rows of a set, through a filter, in key order or
 // reversed. The rows are read as they were when the call began. rows_limit
@@ -106,10 +111,10 @@ func readStats(counts *btpb.ReadIterationStats, took time.Duration) *btpb.Reques
 
 // rowLimitBytes is the size of a row above which it cannot be read; 0 is none.
 func (s *Server) rowLimitBytes() int {
-	if s.limits == NoLimits {
+	if s.limits == limits.Off {
 		return 0
 	}
-	return maxRowBytes
+	return limits.MaxRowBytes
 }
 
 // rowReader moves rows from a scan through a filter to the response.

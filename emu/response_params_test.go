@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 )
 
 // answered looks for the headers that clients' metrics are made of, as the
@@ -42,7 +44,7 @@ func TestResponseParams(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	data := btpb.NewBigtableClient(e.dial())
-	const want = implicitCluster + " in " + implicitZone
+	const want = instancedef.ImplicitCluster + " in " + instancedef.ImplicitZone
 	for _, row := range []string{"r", ""} {
 		var header, trailer metadata.MD
 		_, err := data.MutateRow(e.ctx(), &btpb.MutateRowRequest{TableName: testTable, RowKey: []byte(row), Mutations: []*btpb.Mutation{set("f", "q", 0, "")}},

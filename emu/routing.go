@@ -9,6 +9,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -75,7 +76,7 @@ func (c *call) route(instance string, r route, p *btapb.AppProfile, req any) err
 	switch {
 	case err != nil:
 	case by == nil:
-		c.at.Cluster = implicitCluster
+		c.at.Cluster = instancedef.ImplicitCluster
 	default:
 		c.at.Cluster = resname.Last(by.GetName())
 	}
@@ -157,7 +158,7 @@ func (s *Server) profile(instance, id string) (route, *btapb.AppProfile, error) 
 func (s *Server) place(instance string, r route, p *btapb.AppProfile, req any) (*btapb.Cluster, error) {
 	view := s.replication.View(instance)
 	if len(r.clusters) == 0 {
-		return nil, view.Check(implicitCluster)
+		return nil, view.Check(instancedef.ImplicitCluster)
 	}
 	var row []byte
 	if p.GetMultiClusterRoutingUseAny().GetRowAffinity() != nil {
@@ -172,7 +173,7 @@ func (s *Server) place(instance string, r route, p *btapb.AppProfile, req any) (
 
 // implicitLocation is where requests to an instance are answered that nobody
 // created.
-var implicitLocation = &btpb.ResponseParams{ZoneId: proto.String(implicitZone), ClusterId: proto.String(implicitCluster)}
+var implicitLocation = &btpb.ResponseParams{ZoneId: proto.String(instancedef.ImplicitZone), ClusterId: proto.String(instancedef.ImplicitCluster)}
 
 // routes is where the requests to recorded instances go, as of a version of the
 // resources. It is shared and never changed.

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 )
 
 // drained reads a stream to its end.
@@ -112,9 +114,9 @@ func TestAppProfiles_Requests(t *testing.T) {
 		check(id, all)
 	}
 	for id, p := range map[string]*btapb.AppProfile{
-		"yes": singleCluster(implicitCluster, true), "no": singleCluster(implicitCluster, false), "multi": anyCluster(),
-		"standard": standard(singleCluster(implicitCluster, true), btapb.AppProfile_PRIORITY_LOW),
-		"boost":    dataBoost(singleCluster(implicitCluster, false), btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS),
+		"yes": singleCluster(instancedef.ImplicitCluster, true), "no": singleCluster(instancedef.ImplicitCluster, false), "multi": anyCluster(),
+		"standard": standard(singleCluster(instancedef.ImplicitCluster, true), btapb.AppProfile_PRIORITY_LOW),
+		"boost":    dataBoost(singleCluster(instancedef.ImplicitCluster, false), btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS),
 	} {
 		if err := e.createAppProfile(testInstance, id, p); err != nil {
 			t.Fatal(err)

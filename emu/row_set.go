@@ -4,6 +4,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -20,8 +21,8 @@ func (s *Server) rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 		if len(key) == 0 {
 			return filter.RowSet{}, refusal.Invalid("row_keys", "Error in element #%d : Row keys must be non-empty", i)
 		}
-		if s.limits.exceeds(len(key), maxRowKeyBytes) {
-			return filter.RowSet{}, s.limits.check(len(key), maxRowKeyBytes, refusal.Element("row_keys", i), "bytes")
+		if s.limits.Exceeds(len(key), limits.MaxRowKeyBytes) {
+			return filter.RowSet{}, s.limits.Check(len(key), limits.MaxRowKeyBytes, refusal.Element("row_keys", i), "bytes")
 		}
 		spans = append(spans, filter.Span{Start: key, End: filter.After(key)})
 	}
@@ -63,7 +64,7 @@ func (s *Server) rowRange(field string, n int, r *btpb.RowRange) (span filter.Sp
 		bounded = false
 	}
 	for _, bound := range [][]byte{start, end} {
-		if err := s.limits.check(len(bound), maxRowKeyBytes+1, field, "bytes in a bound"); err != nil {
+		if err := s.limits.Check(len(bound), limits.MaxRowKeyBytes+1, field, "bytes in a bound"); err != nil {
 			return span, false, err
 		}
 	}

@@ -27,12 +27,25 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/heat"
 	"github.com/tabletop-emu/tabletop/internal/inproc"
+)
+
+const (
+	// maxReceiveBytes is the largest request. A MutateRows request may carry several values
+	// of limits.MaxValueBytes; official clients send up to 256 MiB.
+	maxReceiveBytes = 320 << 20
+	// streamWindowBytes and connWindowBytes are how much of a request, and of all requests
+	// of a connection, may be under way before the server has read it. They are fixed: to
+	// find out better ones, gRPC has every request answered by a ping and waits for its
+	// answer, which on a loopback takes as long as a small call.
+	streamWindowBytes = 1 << 20
+	connWindowBytes   = 4 << 20
 )
 
 // Server serves the Bigtable API from an engine.DB. It is safe for concurrent
@@ -78,7 +91,7 @@ type control struct {
 	db              *engine.DB
 	clock           Clock
 	logger          *slog.Logger
-	limits          Limits
+	limits          limits.Mode
 	adminDelay      time.Duration
 	operationsEnded later.Broadcast // by a request, ahead of their time
 
@@ -119,7 +132,7 @@ func New(o Options) (*Server, error) {
 			db:         o.DB,
 			clock:      o.Clock,
 			logger:     o.Logger,
-			limits:     o.Limits,
+			limits:     limits.Mode(o.Limits),
 			adminDelay: o.AdminDelay,
 			heat:       heat.New(heat.Options{Now: o.Clock.Now}),
 		},

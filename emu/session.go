@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/load"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
@@ -391,7 +392,7 @@ func (ss *session) answer(ctx context.Context, req virtualRequest) ([]byte, erro
 // readRow reads one row whole through a filter. The row is nil if nothing is
 // left of it.
 func (s *Server) readRow(ctx context.Context, t target, at replica.At, key []byte, f *btpb.RowFilter) (*btpb.Row, *btpb.RequestStats, error) {
-	if err := s.limits.checkRowKey("key", key); err != nil {
+	if err := s.limits.CheckRowKey("key", key); err != nil {
 		return nil, nil, err
 	}
 	program, err := s.compileFilter("filter", t.Table, f)
@@ -444,7 +445,7 @@ func (w *wholeRow) add(c *filter.Cell) error {
 	}
 	w.bytes += len(c.Family) + len(c.Qualifier) + len(c.Value)
 	if w.limitBytes > 0 && w.bytes > w.limitBytes {
-		return refusal.LargeRow(w.key, maxRowBytes)
+		return refusal.LargeRow(w.key, limits.MaxRowBytes)
 	}
 	if w.family == nil || w.family.GetName() != c.Family {
 		w.family, w.column = &btpb.Family{Name: c.Family}, nil

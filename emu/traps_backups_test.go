@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -623,7 +624,7 @@ func TestTrap93_BackupBesideWriters(t *testing.T) {
 func TestBackupLimits(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
-	for n := range maxHotBackups {
+	for n := range limits.MaxHotBackups {
 		e.backup(fmt.Sprint("h", n), hot)
 	}
 	wantCode(t, e.tryBackup("h", hot), codes.ResourceExhausted)

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
@@ -484,8 +485,8 @@ func TestTrap121_WhatCannotBeRead(t *testing.T) {
 	// instance has.
 	e.setRetention(24 * time.Hour)
 	for id, profile := range map[string]*btapb.AppProfile{
-		"one": singleCluster(implicitCluster, false), "multi": anyCluster(),
-		"boost": dataBoost(singleCluster(implicitCluster, false), btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS),
+		"one": singleCluster(instancedef.ImplicitCluster, false), "multi": anyCluster(),
+		"boost": dataBoost(singleCluster(instancedef.ImplicitCluster, false), btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS),
 	} {
 		if err := e.createAppProfile(testInstance, id, profile); err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowchunks"
 )
 
@@ -183,8 +184,8 @@ func TestTrap46_Chunking(t *testing.T) {
 	e := newTable(t, "f")
 	value := big(3 << 20)
 	e.mustMutate("big", set("f", "a", 1000, value), set("f", "a", 0, "old"), set("f", "b", 1000, value), set("f", "c", 0, big(rowchunks.MaxValueBytes)))
-	e.mustMutate("bigger", set("f", strings.Repeat("q", maxQualifierBytes), 1000, big(rowchunks.MaxValueBytes+1)))
-	e.mustMutate(strings.Repeat("k", maxRowKeyBytes), set("f", strings.Repeat("q", maxQualifierBytes), 1000, big(rowchunks.MaxValueBytes)))
+	e.mustMutate("bigger", set("f", strings.Repeat("q", limits.MaxQualifierBytes), 1000, big(rowchunks.MaxValueBytes+1)))
+	e.mustMutate(strings.Repeat("k", limits.MaxRowKeyBytes), set("f", strings.Repeat("q", limits.MaxQualifierBytes), 1000, big(rowchunks.MaxValueBytes)))
 	for _, client := range []btpb.BigtableClient{e.data, btpb.NewBigtableClient(e.dial())} {
 		res, err := readRows(e.ctx(), client, &btpb.ReadRowsRequest{TableName: testTable, Filter: labelOf("l")})
 		if err != nil {
@@ -438,7 +439,7 @@ func TestReadRows_LastScannedRowKey(t *testing.T) {
 func TestReadRows_KeyLimit(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
-	longest := strings.Repeat("k", maxRowKeyBytes)
+	longest := strings.Repeat("k", limits.MaxRowKeyBytes)
 	e.mustMutate(longest, set("f", "q", 0, "1"))
 	for _, rs := range []*btpb.RowSet{
 		{RowKeys: [][]byte{[]byte(longest)}},

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -358,11 +359,11 @@ func TestTrap156_FailOver(t *testing.T) {
 func TestTrap156_ImplicitInstance(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "a")
-	e.must(e.clusters().Fail(implicitCluster))
+	e.must(e.clusters().Fail(instancedef.ImplicitCluster))
 	wantCode(t, e.mutate("r", set("a", "q", 0, "")), codes.Unavailable)
-	e.must(e.clusters().Recover(implicitCluster))
+	e.must(e.clusters().Recover(instancedef.ImplicitCluster))
 	e.mustMutate("r", set("a", "q", 0, ""))
-	e.must(e.clusters().Fail(implicitCluster))
+	e.must(e.clusters().Fail(instancedef.ImplicitCluster))
 	e.srv.ResetReplication()
 	e.mustMutate("r", set("a", "q", 0, ""))
 	if err := e.srv.Replication("nonsense").Fail("c"); err == nil {

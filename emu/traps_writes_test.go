@@ -13,6 +13,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 )
 
 func TestTrap01_MutateRowIsAtomic(t *testing.T) {
@@ -583,7 +585,7 @@ func TestTrap40_NoRules(t *testing.T) {
 func TestReadModifyWriteRow_ValueLimit(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
-	half := strings.Repeat("x", maxValueBytes/2)
+	half := strings.Repeat("x", limits.MaxValueBytes/2)
 	_, err := e.data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{TableName: testTable, RowKey: []byte("r"), Rules: []*btpb.ReadModifyWriteRule{
 		appendRule("f", "p", "x"), appendRule("f", "q", half), appendRule("f", "q", half), appendRule("f", "q", "x"),
 	}})
@@ -597,9 +599,9 @@ func TestReadModifyWriteRow_ValueLimit(t *testing.T) {
 func TestReadModifyWriteRow_ManyRules(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
-	const columns = maxMutations / 10
+	const columns = limits.MaxMutations / 10
 	req := &btpb.ReadModifyWriteRowRequest{TableName: testTable, RowKey: []byte("r")}
-	for i := range maxMutations {
+	for i := range limits.MaxMutations {
 		req.Rules = append(req.Rules, increment("r", "f", fmt.Sprintf("%06d", i%columns), int64(i%columns)).Rules[0])
 	}
 	resp, err := e.data.ReadModifyWriteRow(e.ctx(), req)

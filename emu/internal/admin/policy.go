@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/iam/apiv1/iampb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
@@ -30,8 +31,8 @@ func CheckPolicyVersion(field string, v int32) error {
 
 // SetPolicy returns the policy that a request makes of an old one, with a new etag. An etag in
 // it must be that of the old one. With an update mask, the fields that it names are
-// replaced and the others stay. principals refuses a number of them. Errors: statuses.
-func SetPolicy(old *iampb.Policy, req *iampb.SetIamPolicyRequest, principals func(n int) error) (*iampb.Policy, error) {
+// replaced and the others stay. Errors: statuses.
+func SetPolicy(old *iampb.Policy, req *iampb.SetIamPolicyRequest, m limits.Mode) (*iampb.Policy, error) {
 	given := req.GetPolicy()
 	if len(given.GetEtag()) > 0 && !bytes.Equal(given.GetEtag(), old.GetEtag()) {
 		return nil, refusal.Aborted("The policy of %s has changed: its etag is not %x.", req.GetResource(), given.GetEtag())
@@ -46,7 +47,7 @@ func SetPolicy(old *iampb.Policy, req *iampb.SetIamPolicyRequest, principals fun
 			}
 		}
 	}
-	if err := check(p, principals); err != nil {
+	if err := check(p, m); err != nil {
 		return nil, err
 	}
 	var revision uint64
@@ -58,7 +59,7 @@ func SetPolicy(old *iampb.Policy, req *iampb.SetIamPolicyRequest, principals fun
 }
 
 // check checks a policy by the rules of google.iam.v1.Policy.
-func check(p *iampb.Policy, principals func(n int) error) error {
+func check(p *iampb.Policy, m limits.Mode) error {
 	if err := CheckPolicyVersion("policy.version", p.GetVersion()); err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func check(p *iampb.Policy, principals func(n int) error) error {
 		}
 		named += len(b.GetMembers())
 	}
-	return principals(named)
+	return m.Check(named, limits.MaxPolicyPrincipals, "policy.bindings", "principals")
 }
 
 // GrantPermissions returns the response of TestIamPermissions: all requested permissions on an

@@ -11,6 +11,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
@@ -21,12 +22,8 @@ const (
 	maxLabelBytes = 127 // under 128
 )
 
-// Limit returns an error for a number of units in a field above a limit, if limits
-// are enforced.
-type Limit func(n, limit int, field, unit string) error
-
 // Check checks what an instance is to become. Errors: those of package refusal.
-func Check(in *btapb.Instance, limit Limit) error {
+func Check(in *btapb.Instance, m limits.Mode) error {
 	if typ := in.GetType(); typ != btapb.Instance_PRODUCTION && typ != btapb.Instance_DEVELOPMENT {
 		return refusal.Invalid("instance.type", "%d is not a type", typ)
 	}
@@ -36,13 +33,13 @@ func Check(in *btapb.Instance, limit Limit) error {
 	if in.GetDisplayName() == "" {
 		return refusal.Invalid("instance.display_name", "must be set")
 	}
-	return CheckLabels(in.GetLabels(), limit)
+	return CheckLabels(in.GetLabels(), m)
 }
 
 // CheckLabels checks labels by the rules of Instance.labels.
-func CheckLabels(labels map[string]string, limit Limit) error {
+func CheckLabels(labels map[string]string, m limits.Mode) error {
 	const field = "instance.labels"
-	if err := limit(len(labels), MaxLabels, field, "labels"); err != nil {
+	if err := m.Check(len(labels), MaxLabels, field, "labels"); err != nil {
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
@@ -55,10 +52,10 @@ func CheckLabels(labels map[string]string, limit Limit) error {
 			return refusal.Invalid(field, `the value %q does not match [\p{Ll}\p{Lo}\p{N}_-]{0,63}`, value)
 		}
 		for _, text := range []string{key, value} {
-			if err := limit(utf8.RuneCountInString(text), MaxLabelRunes, field, "characters"); err != nil {
+			if err := m.Check(utf8.RuneCountInString(text), MaxLabelRunes, field, "characters"); err != nil {
 				return err
 			}
-			if err := limit(len(text), maxLabelBytes, field, "bytes"); err != nil {
+			if err := m.Check(len(text), maxLabelBytes, field, "bytes"); err != nil {
 				return err
 			}
 		}
@@ -71,3 +68,9 @@ func isLabelText(s string) bool {
 		return r == utf8.RuneError || r != '_' && r != '-' && !unicode.In(r, unicode.Ll, unicode.Lo, unicode.N)
 	})
 }
+
+// The id and the zone of the one cluster of an instance that nobody created.
+const (
+	ImplicitCluster = "c"
+	ImplicitZone    = "local-a"
+)

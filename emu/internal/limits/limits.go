@@ -1,0 +1,50 @@
+// Package limits holds the documented limits of Bigtable, and refuses what is beyond them.
+package limits
+
+// Mode selects which limits are enforced.
+type Mode uint8
+
+// The modes; emu.Limits describes them.
+const (
+	Strict Mode = iota
+	Off
+	Production
+)
+
+// The limits of Bigtable, enforced unless the Mode is Off. Sources:
+// the comments of google/bigtable/v2/{bigtable,data}.proto and
+// google/bigtable/admin/v2/{table,bigtable_table_admin}.proto, and the page
+// https://cloud.google.com/bigtable/quotas#limits.
+const (
+	MaxRowKeyBytes    = 4 << 10   // Row.key
+	MaxQualifierBytes = 16 << 10  // Column.qualifier
+	MaxValueBytes     = 100 << 20 // Cell.value
+	MaxRowBytes       = 256 << 20 // Row: a larger row cannot be read whole
+	MaxMutations      = 100_000   // MutateRowRequest.mutations, and the sum over a MutateRowsRequest
+
+	MaxFilterBytes = 20_480 // RowFilter, serialized
+	MaxFilterDepth = 20     // RowFilter: chains, interleaves and conditions around a filter
+
+	MaxFamilyNameBytes   = 64      // Family.name
+	MaxFamilies          = 100     // quotas page: of a table; the code of the refusal is a belief
+	MaxResourceIDBytes   = 50      // of tables, backups and snapshots: their requests; of views: Terraform's documentation; of bundles (belief)
+	MaxViewParameters    = 100     // quotas page; how it counts is a belief
+	MaxSchemaBundles     = 10      // a table (belief)
+	MaxSchemaBundleBytes = 4 << 20 // SchemaBundle, serialized (belief)
+	MaxTablesPerInstance = 1_000   // quotas page
+
+	MaxGCRuleBytes = 500 // ColumnFamily.gc_rule, serialized
+
+	MaxStandardBackups = 150 // quotas page: of a table in a cluster
+	MaxHotBackups      = 10
+
+	MinInstanceIDBytes   = 6 // the pages of the limits below too; only in the Mode Production
+	MinClusterIDBytes    = 6
+	MaxClusterIDBytes    = 30
+	MinDisplayNameRunes  = 4
+	MaxDisplayNameRunes  = 30
+	MaxDescriptionRunes  = 140   // AppProfile.description: Terraform's documentation
+	MaxInstanceIDBytes   = 33    // https://cloud.google.com/bigtable/docs/creating-instance
+	MaxAppProfileIDBytes = 50    // https://cloud.google.com/bigtable/docs/configuring-app-profiles
+	MaxPolicyPrincipals  = 1_500 // google.iam.v1.Policy
+)
