@@ -179,7 +179,7 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
 			return err
 		}
-		if err := s.limits.CheckDescription(p); err != nil {
+		if err := s.Limits.CheckDescription(p); err != nil {
 			return err
 		}
 		if err := record(tx, req.GetParent()); err != nil {
@@ -200,7 +200,7 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 
 // GetAppProfile returns an app profile.
 func (s instanceAdminService) GetAppProfile(_ context.Context, req *btapb.GetAppProfileRequest) (*btapb.AppProfile, error) {
-	return appProfile(s.db, req.GetName())
+	return appProfile(s.DB, req.GetName())
 }
 
 // ListAppProfiles returns the app profiles of an instance, sorted by name, in
@@ -268,7 +268,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
 			return err
 		}
-		if err := s.limits.CheckDescription(p); err != nil {
+		if err := s.Limits.CheckDescription(p); err != nil {
 			return err
 		}
 		if err := record(tx, resname.First(p.GetName(), 4)); err != nil {
@@ -277,7 +277,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		if err := store(tx, kindAppProfile+p.GetName(), p); err != nil {
 			return err
 		}
-		op, err = s.start(tx, resname.First(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p, s.now().Add(s.adminDelay))
+		op, err = s.start(tx, resname.First(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p, s.now().Add(s.Delay))
 		return err
 	})
 	return op, err
@@ -311,5 +311,5 @@ func (s *control) checkAppProfileID(id string) error {
 	if !resname.IsResourceID(id) {
 		return refusal.Invalid("app_profile_id", "%q is not an app profile id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}
-	return s.limits.Check(len(id), limits.MaxAppProfileIDBytes, "app_profile_id", "characters")
+	return s.Limits.Check(len(id), limits.MaxAppProfileIDBytes, "app_profile_id", "characters")
 }

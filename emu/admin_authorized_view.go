@@ -30,7 +30,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.limits.CheckID("authorized_view_id", "an id", req.GetAuthorizedViewId()); err != nil {
+	if err := s.Limits.CheckID("authorized_view_id", "an id", req.GetAuthorizedViewId()); err != nil {
 		return nil, err
 	}
 	given := req.GetAuthorizedView()
@@ -68,27 +68,27 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 // have been dropped since.
 func (s *control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_SubsetView) error {
 	const field = "authorized_view.subset_view"
-	if err := s.limits.Check(view.Parameters(d), limits.MaxViewParameters, field, "row prefixes, families and qualifiers"); err != nil {
+	if err := s.Limits.Check(view.Parameters(d), limits.MaxViewParameters, field, "row prefixes, families and qualifiers"); err != nil {
 		return err
 	}
 	for i, p := range d.GetRowPrefixes() {
-		if err := s.limits.Check(len(p), limits.MaxRowKeyBytes, refusal.Element(field+".row_prefixes", i), "bytes"); err != nil {
+		if err := s.Limits.Check(len(p), limits.MaxRowKeyBytes, refusal.Element(field+".row_prefixes", i), "bytes"); err != nil {
 			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.GetFamilySubsets())) {
 		at := field + ".family_subsets[" + name + "]"
-		if _, err := family(t, name); err != nil && was.GetFamilySubsets()[name] == nil {
+		if _, err := admin.FindFamily(t, name); err != nil && was.GetFamilySubsets()[name] == nil {
 			return refusal.Invalid(at, "table %s has no family of the name", t.Name)
 		}
 		subset := d.GetFamilySubsets()[name]
 		for i, q := range subset.GetQualifiers() {
-			if err := s.limits.CheckQualifier(refusal.Element(at+".qualifiers", i), q); err != nil {
+			if err := s.Limits.CheckQualifier(refusal.Element(at+".qualifiers", i), q); err != nil {
 				return err
 			}
 		}
 		for i, p := range subset.GetQualifierPrefixes() {
-			if err := s.limits.CheckQualifier(refusal.Element(at+".qualifier_prefixes", i), p); err != nil {
+			if err := s.Limits.CheckQualifier(refusal.Element(at+".qualifier_prefixes", i), p); err != nil {
 				return err
 			}
 		}
@@ -104,7 +104,7 @@ func (s tableAdminService) GetAuthorizedView(_ context.Context, req *btapb.GetAu
 	if err != nil {
 		return nil, err
 	}
-	v, err := findAuthorizedView(s.db, "name", req.GetName())
+	v, err := findAuthorizedView(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}

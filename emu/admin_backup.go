@@ -96,7 +96,7 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 		return checkHotTime(b)
 	}
 	make := func(fn func(*engine.CatalogTx, *engine.Backup) error) error {
-		return s.db.Backups().Create(ctx, table, b.GetName(), fn)
+		return s.DB.Backups().Create(ctx, table, b.GetName(), fn)
 	}
 	return s.makeBackup(ctx, req.GetParent(), req.GetBackupId(), b, check, make, func() proto.Message {
 		return &btapb.CreateBackupMetadata{Name: b.GetName(), SourceTable: table, StartTime: b.GetStartTime(), EndTime: b.GetEndTime()}
@@ -132,7 +132,7 @@ func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackup
 		return nil
 	}
 	make := func(fn func(*engine.CatalogTx, *engine.Backup) error) error {
-		return s.db.Backups().Copy(ctx, req.GetSourceBackup(), b.GetName(), fn)
+		return s.DB.Backups().Copy(ctx, req.GetSourceBackup(), b.GetName(), fn)
 	}
 	return s.makeBackup(ctx, req.GetParent(), req.GetBackupId(), b, check, make, func() proto.Message {
 		return &btapb.CopyBackupMetadata{Name: b.GetName(), SourceBackupInfo: info, Progress: admin.Progress(b.GetStartTime(), b.GetEndTime())}
@@ -152,7 +152,7 @@ func (s *control) makeBackup(
 	if err := resname.CheckCluster("parent", parent); err != nil {
 		return nil, err
 	}
-	if err := s.limits.CheckID("backup_id", "a backup id", id); err != nil {
+	if err := s.Limits.CheckID("backup_id", "a backup id", id); err != nil {
 		return nil, err
 	}
 	err = s.keepBackup(ctx, b, check, make, func(tx *engine.CatalogTx) (err error) {
@@ -205,7 +205,7 @@ func (s *control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBa
 		if err := checked(tx); err != nil {
 			return err
 		}
-		b.SizeBytes, b.EndTime = kept.Bytes, admin.Micros(timestamppb.New(s.now().Add(s.adminDelay)))
+		b.SizeBytes, b.EndTime = kept.Bytes, admin.Micros(timestamppb.New(s.now().Add(s.Delay)))
 		return errors.Join(done(tx), remove(tx, kindPolicy+b.GetName()), store(tx, kindBackup+b.GetName(), b))
 	}))
 }
@@ -219,7 +219,7 @@ func checkHotTime(b *btapb.Backup) error {
 
 // checkBackupCount refuses one backup more than a table can have in a cluster.
 func (s *control) checkBackupCount(r catalogReader, cluster string, b *btapb.Backup) error {
-	if s.limits == limits.Off {
+	if s.Limits == limits.Off {
 		return nil
 	}
 	all, err := s.backupsUnder(r, cluster+"/backups/")
@@ -250,7 +250,7 @@ func backupEncryption(c *btapb.Cluster) *btapb.EncryptionInfo {
 
 // GetBackup returns a backup.
 func (s tableAdminService) GetBackup(_ context.Context, req *btapb.GetBackupRequest) (*btapb.Backup, error) {
-	b, err := s.findBackup(s.db, "name", req.GetName())
+	b, err := s.findBackup(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -334,6 +334,9 @@ func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBa
 func dropBackup(tx *engine.CatalogTx, name string) error {
 	return errors.Join(tx.DeleteBackup(name), remove(tx, kindBackup+name), remove(tx, kindPolicy+name))
 }
+
+// SweepBackups removes the backups and snapshots that have expired.
+func (s *control) SweepBackups(ctx context.Context) error { return s.change(ctx, s.sweepBackups) }
 
 // sweepBackups removes the backups and snapshots that have expired.
 func (s *control) sweepBackups(tx *engine.CatalogTx) error {

@@ -94,7 +94,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		if in.GetType() == btapb.Instance_DEVELOPMENT {
 			return refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
 		}
-		if err := s.limits.CheckProductionCluster("cluster", req.GetClusterId(), req.GetCluster()); err != nil {
+		if err := s.Limits.CheckProductionCluster("cluster", req.GetClusterId(), req.GetCluster()); err != nil {
 			return err
 		}
 		c, err := instancedef.NewCluster("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)
@@ -108,7 +108,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			}
 			metadata.Tables[t.Name] = &btapb.CreateClusterMetadata_TableProgress{State: btapb.CreateClusterMetadata_TableProgress_COMPLETED}
 		}
-		s.replication.Fill(c, clusters, doneAt.AsTime())
+		s.Replication.Fill(c, clusters, doneAt.AsTime())
 		if err := s.storeUntil(tx, kindCluster+c.GetName(), c, doneAt.AsTime()); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 
 // GetCluster returns a cluster.
 func (s instanceAdminService) GetCluster(_ context.Context, req *btapb.GetClusterRequest) (*btapb.Cluster, error) {
-	c, err := cluster(s.db, req.GetName())
+	c, err := cluster(s.DB, req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (s instanceAdminService) ListClusters(ctx context.Context, req *btapb.ListC
 // is in them is listed all the same, since the admin API does not fail.
 func (s *control) failedLocations(r catalogReader, instances []string) (names []string, err error) {
 	for _, instance := range instances {
-		view := s.replication.View(instance)
+		view := s.Replication.View(instance)
 		if view == nil {
 			continue
 		}
@@ -284,7 +284,7 @@ func (s *control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt
 // DeleteCluster removes a cluster from an instance, unless it is the last one,
 // an app profile routes to it or it holds a backup.
 func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.DeleteClusterRequest) (*emptypb.Empty, error) {
-	left := s.rows.Leaving(resname.First(req.GetName(), 4), resname.Last(req.GetName()))
+	left := s.Rows.Leaving(resname.First(req.GetName(), 4), resname.Last(req.GetName()))
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		c, err := cluster(tx, req.GetName())
 		if err != nil {
@@ -322,6 +322,6 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 	if err != nil {
 		return nil, err
 	}
-	s.replication.Forget(resname.First(req.GetName(), 4), resname.Last(req.GetName()))
+	s.Replication.Forget(resname.First(req.GetName(), 4), resname.Last(req.GetName()))
 	return &emptypb.Empty{}, nil
 }

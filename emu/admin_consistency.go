@@ -18,11 +18,11 @@ const consistencyTokenLifetime = 90 * 24 * time.Hour
 // GenerateConsistencyToken returns a token with which CheckConsistency can be
 // asked for 90 days.
 func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btapb.GenerateConsistencyTokenRequest) (*btapb.GenerateConsistencyTokenResponse, error) {
-	t, err := findTable(s.db, "name", req.GetName())
+	t, err := findTable(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	_, last := s.db.JournalLast()
+	_, last := s.DB.JournalLast()
 	return &btapb.GenerateConsistencyTokenResponse{ConsistencyToken: replica.NewToken(t.ID, last, s.now()).Encode()}, nil
 }
 
@@ -31,7 +31,7 @@ func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btap
 // CREATING sees nothing yet. It rejects a token of another table or of a deleted one,
 // and a token that is older than 90 days.
 func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckConsistencyRequest) (*btapb.CheckConsistencyResponse, error) {
-	t, err := findTable(s.db, "name", req.GetName())
+	t, err := findTable(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -40,15 +40,15 @@ func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckC
 		return nil, err
 	}
 	instance, now := resname.First(t.Name, 4), s.now()
-	view := s.replication.View(instance)
+	view := s.Replication.View(instance)
 	if _, ok := req.GetMode().(*btapb.CheckConsistencyRequest_DataBoostReadLocalWrites); ok {
 		return &btapb.CheckConsistencyResponse{Consistent: view.Boosted(token, now)}, nil
 	}
-	clusters, err := clustersOf(s.db, instance)
+	clusters, err := clustersOf(s.DB, instance)
 	if err != nil {
 		return nil, err
 	}
-	consistent, err := view.Consistent(s.db, t.Name, clusters, token.Micros, now)
+	consistent, err := view.Consistent(s.DB, t.Name, clusters, token.Micros, now)
 	return &btapb.CheckConsistencyResponse{Consistent: consistent}, refusal.Of(err)
 }
 

@@ -15,7 +15,7 @@ import (
 // DropRowRange deletes the rows whose keys begin with a prefix, or all rows.
 // delete_all_data_from_table = false does nothing.
 func (s tableAdminService) DropRowRange(ctx context.Context, req *btapb.DropRowRangeRequest) (*emptypb.Empty, error) {
-	t, err := findTable(s.db, "name", req.GetName())
+	t, err := findTable(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -33,8 +33,8 @@ func (s tableAdminService) DropRowRange(ctx context.Context, req *btapb.DropRowR
 	default:
 		return nil, refusal.Invalid("target", "neither row_key_prefix nor delete_all_data_from_table is set")
 	}
-	if ctx, err = s.rows.Dropping(ctx, t, resname.First(t.Name, 4)); err == nil {
-		err = s.db.DropRows(ctx, t.Name, span)
+	if ctx, err = s.Rows.Dropping(ctx, t, resname.First(t.Name, 4)); err == nil {
+		err = s.DB.DropRows(ctx, t.Name, span)
 	}
 	if err != nil {
 		return nil, refusal.Of(err)

@@ -46,7 +46,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 				families--
 			}
 		}
-		if err := s.limits.Check(max(families, len(t.Families)), max(limits.MaxFamilies, len(t.Families)), "modifications", "families in the table"); err != nil {
+		if err := s.Limits.Check(max(families, len(t.Families)), max(limits.MaxFamilies, len(t.Families)), "modifications", "families in the table"); err != nil {
 			return err
 		}
 		t, err = tx.ModifyFamilies(t.Name, changes)
@@ -73,7 +73,7 @@ func (s *control) familyChange(t *engine.Table, before []engine.FamilyChange, fi
 		}
 		return &engine.FamilyChange{Create: &f}, nil
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Update:
-		if err := s.limits.CheckFamilyName(field+".id", m.GetId()); err != nil {
+		if err := s.Limits.CheckFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
 		is, err := familyAfter(t, before, m.GetId())
@@ -85,7 +85,7 @@ func (s *control) familyChange(t *engine.Table, before []engine.FamilyChange, fi
 		if !k.Drop {
 			return nil, refusal.Invalid(field+".drop", "must be true")
 		}
-		if err := s.limits.CheckFamilyName(field+".id", m.GetId()); err != nil {
+		if err := s.Limits.CheckFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
 		if admin.Protected(t) {
@@ -109,7 +109,7 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 			return nil, refusal.NoFamily(t.Name, name)
 		}
 	}
-	return family(t, name)
+	return admin.FindFamily(t, name)
 }
 
 // familyUpdate converts an update of the family is. "If unset or empty, we treat
@@ -125,7 +125,7 @@ func (s *control) familyUpdate(is *engine.Family, field string, to *btapb.Column
 		var err error
 		switch path {
 		case "gc_rule":
-			if f.GC, err = gcRule(s.limits, field+".update.gc_rule", to.GetGcRule()); err == nil {
+			if f.GC, err = gcRule(s.Limits, field+".update.gc_rule", to.GetGcRule()); err == nil {
 				err = admin.CheckRelaxed(f.Name, is.GC, f.GC, relax)
 			}
 		case "value_type":
@@ -154,11 +154,11 @@ func (s *control) newFamily(field, name string, f *btapb.ColumnFamily) (engine.F
 // converts it.
 func (s *control) family(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
 	out := engine.Family{Name: name}
-	if err := s.limits.CheckFamilyName(field, name); err != nil {
+	if err := s.Limits.CheckFamilyName(field, name); err != nil {
 		return out, err
 	}
 	var err error
-	out.GC, err = gcRule(s.limits, field+".gc_rule", f.GetGcRule())
+	out.GC, err = gcRule(s.Limits, field+".gc_rule", f.GetGcRule())
 	return out, err
 }
 

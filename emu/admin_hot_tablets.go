@@ -11,13 +11,14 @@ import (
 // ListHotTablets returns the ranges of keys that took most of a cluster's load,
 // minute by minute, the hottest first.
 func (s instanceAdminService) ListHotTablets(_ context.Context, req *btapb.ListHotTabletsRequest) (*btapb.ListHotTabletsResponse, error) {
-	if _, err := cluster(s.db, req.GetParent()); err != nil {
+	if _, err := cluster(s.DB, req.GetParent()); err != nil {
 		return nil, err
 	}
-	return load.ListHotTablets(s.heat, req, s.now(), s.hasTable)
+	return load.ListHotTablets(s.Heat, req, s.now(), s.HasTable)
 }
 
-func (s *control) hasTable(name string) bool {
-	_, err := s.db.Table(name)
+// HasTable reports whether a table exists.
+func (s *control) HasTable(name string) bool {
+	_, err := s.DB.Table(name)
 	return err == nil
 }

@@ -31,7 +31,7 @@ func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPo
 // TestIamPermissions grants all permissions on an existing table, authorized view,
 // schema bundle or backup, and none on a missing resource.
 func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
-	err := s.tablePolicy(s.db, req.GetResource())
+	err := s.tablePolicy(s.DB, req.GetResource())
 	if status.Code(err) == codes.InvalidArgument { // no name of such a resource
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.T
 	if err := resname.CheckInstance("resource", req.GetResource()); err != nil {
 		return nil, err
 	}
-	return admin.GrantPermissions(req, instancePolicy(s.db, req.GetResource()) == nil)
+	return admin.GrantPermissions(req, instancePolicy(s.DB, req.GetResource()) == nil)
 }
 
 // tablePolicy refuses the name of a table, of what lies under one, or of a backup,
@@ -121,7 +121,7 @@ func (s *control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest,
 		if err != nil {
 			return err
 		}
-		if p, err = admin.SetPolicy(old, req, s.limits); err != nil {
+		if p, err = admin.SetPolicy(old, req, s.Limits); err != nil {
 			return err
 		}
 		return store(tx, kindPolicy+req.GetResource(), p)

@@ -155,10 +155,10 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	if in.GetEdition() == btapb.Instance_EDITION_UNSPECIFIED {
 		in.Edition = btapb.Instance_ENTERPRISE
 	}
-	if err := instancedef.Check(in, s.limits); err != nil {
+	if err := instancedef.Check(in, s.Limits); err != nil {
 		return nil, err
 	}
-	if err := s.limits.CheckDisplayName(in); err != nil {
+	if err := s.Limits.CheckDisplayName(in); err != nil {
 		return nil, err
 	}
 	ids := slices.Sorted(maps.Keys(req.GetClusters()))
@@ -170,7 +170,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	}
 	var clusters []*btapb.Cluster
 	for _, id := range ids {
-		if err := s.limits.CheckProductionCluster("clusters["+id+"]", id, req.GetClusters()[id]); err != nil {
+		if err := s.Limits.CheckProductionCluster("clusters["+id+"]", id, req.GetClusters()[id]); err != nil {
 			return nil, err
 		}
 		c, err := instancedef.NewCluster("clusters["+id+"]", name, id, req.GetClusters()[id], in, clusters)
@@ -234,7 +234,7 @@ func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInsta
 	if err := resname.CheckInstance("name", req.GetName()); err != nil {
 		return nil, err
 	}
-	in, _, err := instance(s.db, req.GetName())
+	in, _, err := instance(s.DB, req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -338,10 +338,10 @@ func (s *control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 		if in.GetEdition() == btapb.Instance_EDITION_UNSPECIFIED {
 			in.Edition = btapb.Instance_ENTERPRISE
 		}
-		if err := instancedef.Check(in, s.limits); err != nil {
+		if err := instancedef.Check(in, s.Limits); err != nil {
 			return err
 		}
-		if err := s.limits.CheckDisplayName(in); err != nil {
+		if err := s.Limits.CheckDisplayName(in); err != nil {
 			return err
 		}
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
@@ -397,7 +397,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 	if err != nil {
 		return nil, err
 	}
-	s.replication.Forget(req.GetName(), "")
+	s.Replication.Forget(req.GetName(), "")
 	return &emptypb.Empty{}, nil
 }
 
@@ -408,8 +408,8 @@ func (s *control) checkInstanceID(id string) error {
 	if !resname.IsLowerID(id) {
 		return refusal.Invalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
 	}
-	if err := s.limits.CheckProductionID("instance_id", id, limits.MinInstanceIDBytes, limits.MaxInstanceIDBytes); err != nil {
+	if err := s.Limits.CheckProductionID("instance_id", id, limits.MinInstanceIDBytes, limits.MaxInstanceIDBytes); err != nil {
 		return err
 	}
-	return s.limits.Check(len(id), limits.MaxInstanceIDBytes, "instance_id", "characters")
+	return s.Limits.Check(len(id), limits.MaxInstanceIDBytes, "instance_id", "characters")
 }

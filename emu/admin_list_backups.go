@@ -14,11 +14,11 @@ import (
 // ListBackups returns the backups of a cluster, or of all clusters of an instance,
 // the newest first or in the order asked for, in pages.
 func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackupsRequest) (*btapb.ListBackupsResponse, error) {
-	prefix, err := listPrefix(s.db, req.GetParent(), "backups")
+	prefix, err := listPrefix(s.DB, req.GetParent(), "backups")
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.backupsUnder(s.db, prefix)
+	all, err := s.backupsUnder(s.DB, prefix)
 	if err != nil {
 		return nil, err
 	}

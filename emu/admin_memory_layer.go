@@ -61,7 +61,7 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 		if err != nil {
 			return err
 		}
-		doneAt := admin.EnableMemoryLayer(m, req.GetMemoryLayer(), etag, now, now.Add(s.adminDelay))
+		doneAt := admin.EnableMemoryLayer(m, req.GetMemoryLayer(), etag, now, now.Add(s.Delay))
 		if err := store(tx, kindMemoryLayer+m.GetName(), m); err != nil {
 			return err
 		}

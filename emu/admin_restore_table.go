@@ -34,7 +34,7 @@ func (s *control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 	if err := resname.CheckInstance("parent", n.parent); err != nil {
 		return nil, err
 	}
-	if err := s.limits.CheckID("table_id", "a table id", n.id); err != nil {
+	if err := s.Limits.CheckID("table_id", "a table id", n.id); err != nil {
 		return nil, err
 	}
 	name, began := resname.TablesOf(n.parent)+n.id, s.now()
@@ -50,15 +50,15 @@ func (s *control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 	if err := s.change(ctx, func(tx *engine.CatalogTx) error { return check(tx) }); err != nil {
 		return nil, err
 	}
-	err = s.db.Backups().Restore(ctx, n.from, name, func(tx *engine.CatalogTx) error {
+	err = s.DB.Backups().Restore(ctx, n.from, name, func(tx *engine.CatalogTx) error {
 		if err := check(tx); err != nil {
 			return err
 		}
-		doneAt := s.now().Add(s.adminDelay)
+		doneAt := s.now().Add(s.Delay)
 		t, err := tx.UpdateTable(name, func(t *engine.Table) (err error) {
 			settings := n.settle(t, doneAt)
 			settings.RowKeySchema = admin.SettingsOf(t).GetRowKeySchema()
-			if s.adminDelay > 0 {
+			if s.Delay > 0 {
 				later.Set(settings, doneAt)
 			}
 			t.Meta, err = admin.EncodeSettings(settings)
@@ -102,8 +102,8 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 		info := &btapb.RestoreInfo{
 			SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: admin.BackupInfoOf(b)},
 		}
-		if optimized && s.adminDelay > 0 {
-			later.Set(info, doneAt.Add(s.adminDelay))
+		if optimized && s.Delay > 0 {
+			later.Set(info, doneAt.Add(s.Delay))
 		}
 		return &btapb.Table{RestoreInfo: info}
 	}
@@ -113,7 +113,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: admin.BackupInfoOf(b)},
 		}
 		if optimized { // from when the table is ready, as long again
-			end := doneAt.AsTime().Add(s.adminDelay)
+			end := doneAt.AsTime().Add(s.Delay)
 			o, err := s.start(tx, n.parent, &btapb.OptimizeRestoredTableMetadata{
 				Name: t.GetName(), Progress: admin.Progress(doneAt, timestamppb.New(end)),
 			}, &emptypb.Empty{}, end)

@@ -27,7 +27,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.limits.CheckID("schema_bundle_id", "an id", req.GetSchemaBundleId()); err != nil {
+	if err := s.Limits.CheckID("schema_bundle_id", "an id", req.GetSchemaBundleId()); err != nil {
 		return nil, err
 	}
 	b := &btapb.SchemaBundle{Name: req.GetParent() + "/schemaBundles/" + req.GetSchemaBundleId()}
@@ -38,7 +38,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 		return nil, err
 	}
 	began := s.now()
-	now, doneAt := timestamppb.New(began), timestamppb.New(began.Add(s.adminDelay))
+	now, doneAt := timestamppb.New(began), timestamppb.New(began.Add(s.Delay))
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		if _, err := findTable(tx, "parent", req.GetParent()); err != nil {
@@ -53,7 +53,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 				return refusal.Exists("Schema bundle", b.GetName())
 			}
 		}
-		if s.limits.Exceeds(len(all)+1, limits.MaxSchemaBundles) {
+		if s.Limits.Exceeds(len(all)+1, limits.MaxSchemaBundles) {
 			return refusal.TooManyBundles(req.GetParent(), limits.MaxSchemaBundles)
 		}
 		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
@@ -65,7 +65,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 // checkBundle checks what a bundle holds. The schema is nil for Avro.
 func (s *control) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
 	const field = "schema_bundle"
-	if err := s.limits.Check(proto.Size(b), limits.MaxSchemaBundleBytes, field, "bytes"); err != nil {
+	if err := s.Limits.Check(proto.Size(b), limits.MaxSchemaBundleBytes, field, "bytes"); err != nil {
 		return nil, err
 	}
 	switch held := b.GetType().(type) {
@@ -115,7 +115,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 		}
 	}
 	began := s.now()
-	now, doneAt := timestamppb.New(began), timestamppb.New(began.Add(s.adminDelay))
+	now, doneAt := timestamppb.New(began), timestamppb.New(began.Add(s.Delay))
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := findSchemaBundle(tx, "schema_bundle.name", given.GetName())
@@ -146,7 +146,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 
 // GetSchemaBundle returns a bundle.
 func (s tableAdminService) GetSchemaBundle(_ context.Context, req *btapb.GetSchemaBundleRequest) (*btapb.SchemaBundle, error) {
-	return findSchemaBundle(s.db, "name", req.GetName())
+	return findSchemaBundle(s.DB, "name", req.GetName())
 }
 
 // ListSchemaBundles returns the bundles of a table, sorted by name, in pages.

@@ -48,7 +48,7 @@ func (s *control) snapshotEnded(x *btapb.Snapshot) bool {
 // SnapshotTable makes a snapshot of a table in a cluster of its instance.
 func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.SnapshotTableRequest) (*longrunningpb.Operation, error) {
 	parent := req.GetCluster()
-	if err := s.limits.CheckID("snapshot_id", "a snapshot id", req.GetSnapshotId()); err != nil {
+	if err := s.Limits.CheckID("snapshot_id", "a snapshot id", req.GetSnapshotId()); err != nil {
 		return nil, err
 	}
 	life := admin.SnapshotLife
@@ -87,12 +87,12 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		return nil, err
 	}
 	var op *longrunningpb.Operation
-	err := s.db.Backups().Create(ctx, req.GetName(), x.GetName(), func(tx *engine.CatalogTx, kept *engine.Backup) error {
+	err := s.DB.Backups().Create(ctx, req.GetName(), x.GetName(), func(tx *engine.CatalogTx, kept *engine.Backup) error {
 		if err := check(tx); err != nil {
 			return err
 		}
 		x.DataSizeBytes, x.SourceTable = kept.Bytes, admin.ShownTable(kept.Table)
-		doneAt := s.now().Add(s.adminDelay)
+		doneAt := s.now().Add(s.Delay)
 		metadata := &btapb.SnapshotTableMetadata{OriginalRequest: req, RequestTime: x.GetCreateTime(), FinishTime: timestamppb.New(doneAt)}
 		var err error
 		if op, err = s.start(tx, resname.First(parent, 4), metadata, x, doneAt); err != nil {
@@ -108,17 +108,17 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 
 // GetSnapshot returns a snapshot.
 func (s tableAdminService) GetSnapshot(_ context.Context, req *btapb.GetSnapshotRequest) (*btapb.Snapshot, error) {
-	return s.findSnapshot(s.db, "name", req.GetName())
+	return s.findSnapshot(s.DB, "name", req.GetName())
 }
 
 // ListSnapshots returns the snapshots of a cluster or, with the cluster "-", of all
 // clusters of an instance, sorted by name, in one page.
 func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnapshotsRequest) (*btapb.ListSnapshotsResponse, error) {
-	prefix, err := listPrefix(s.db, req.GetParent(), "snapshots")
+	prefix, err := listPrefix(s.DB, req.GetParent(), "snapshots")
 	if err != nil {
 		return nil, err
 	}
-	found, err := loadAll[btapb.Snapshot](s.db, kindSnapshot, prefix)
+	found, err := loadAll[btapb.Snapshot](s.DB, kindSnapshot, prefix)
 	if err != nil {
 		return nil, refusal.Of(err)
 	}

@@ -26,7 +26,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	if err := s.limits.CheckID("table_id", "a table id", req.GetTableId()); err != nil {
+	if err := s.Limits.CheckID("table_id", "a table id", req.GetTableId()); err != nil {
 		return nil, err
 	}
 	def := engine.Table{Name: resname.TablesOf(req.GetParent()) + req.GetTableId()}
@@ -38,7 +38,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return nil, refusal.Invalid("table.granularity", "%d is not a granularity", g)
 	}
 	families := req.GetTable().GetColumnFamilies()
-	if err := s.limits.Check(len(families), limits.MaxFamilies, "table.column_families", "families"); err != nil {
+	if err := s.Limits.Check(len(families), limits.MaxFamilies, "table.column_families", "families"); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(families)) {
@@ -95,7 +95,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 
 // checkTableCount refuses one table more than an instance can have.
 func (s *control) checkTableCount(r catalogReader, instance string) error {
-	if s.limits != limits.Off && len(r.Tables(resname.TablesOf(instance))) >= limits.MaxTablesPerInstance {
+	if s.Limits != limits.Off && len(r.Tables(resname.TablesOf(instance))) >= limits.MaxTablesPerInstance {
 		return refusal.TooManyTables(instance, limits.MaxTablesPerInstance)
 	}
 	return nil
@@ -105,7 +105,7 @@ func (s *control) checkTableCount(r catalogReader, instance string) error {
 func (s *control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]byte, error) {
 	var keys [][]byte
 	for i, split := range splits {
-		if err := s.limits.CheckRowKey(refusal.Element("initial_splits", i), split.GetKey()); err != nil {
+		if err := s.Limits.CheckRowKey(refusal.Element("initial_splits", i), split.GetKey()); err != nil {
 			return nil, err
 		}
 		keys = append(keys, bytes.Clone(split.GetKey()))
@@ -132,15 +132,15 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 	if err != nil {
 		return nil, err
 	}
-	t, err := findTable(s.db, "name", req.GetName())
+	t, err := findTable(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := shownClusters(s.db, resname.First(t.Name, 4), s.now())
+	clusters, err := shownClusters(s.DB, resname.First(t.Name, 4), s.now())
 	if err != nil {
 		return nil, err
 	}
-	s.replication.View(resname.First(t.Name, 4)).Show(clusters)
+	s.Replication.View(resname.First(t.Name, 4)).Show(clusters)
 	return admin.ToTable(t, view, clusters, s.now()), nil
 }
 
@@ -159,7 +159,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
 		clusters, err = shownClusters(tx, req.GetParent(), s.now())
-		s.replication.View(req.GetParent()).Show(clusters)
+		s.Replication.View(req.GetParent()).Show(clusters)
 		tables = tx.Tables(resname.TablesOf(req.GetParent()))
 		return err
 	})
@@ -205,7 +205,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	if admin.FieldsUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
 		return nil, refusal.Invalid("update_mask", "row_key_schema can only be updated as a whole")
 	}
-	if _, err := findTable(s.db, "table.name", req.GetTable().GetName()); err != nil {
+	if _, err := findTable(s.DB, "table.name", req.GetTable().GetName()); err != nil {
 		return nil, err
 	}
 	began, doneAt := s.span()
@@ -253,7 +253,7 @@ func (s *control) updateSettings(r catalogReader, t *engine.Table, from *btapb.T
 		return refusal.Invalid("table.row_key_schema", "a row key schema cannot be changed, only removed")
 	}
 	err := admin.SettleTable(settings, func(name string) bool {
-		_, err := family(t, name)
+		_, err := admin.FindFamily(t, name)
 		return err == nil
 	}, policy, s.now())
 	if err == nil && admin.FieldsUnder(paths, "automated_backup_policy") {
@@ -342,4 +342,17 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 		return err
 	})
 	return op, err
+}
+
+// setStream makes the engine record what the settings of a table ask for.
+func setStream(t *engine.Table) {
+	t.Journal[engine.JournalStream].Keep = admin.SettingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
+}
+
+// checkNoStream refuses to delete a table whose change stream is enabled.
+func checkNoStream(t *engine.Table, what string) error {
+	if t.Journal[engine.JournalStream].Keep > 0 {
+		return refusal.Precondition("Table %s has a change stream; disable it before %s.", t.Name, what)
+	}
+	return nil
 }

@@ -76,7 +76,7 @@ func (s *Server) aggregateCell(t *engine.Table, field string, kind engine.Mutati
 	GetTimestamp() *btpb.Value
 }, origin btpb.Mutation_TimestampOrigin,
 ) (engine.Mutation, *engine.Family, error) {
-	f, err := family(t, m.GetFamilyName())
+	f, err := admin.FindFamily(t, m.GetFamilyName())
 	if err != nil {
 		return engine.Mutation{}, nil, err
 	}

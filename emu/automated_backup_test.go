@@ -181,7 +181,7 @@ func TestAutomatedBackups_Plan(t *testing.T) {
 			if got := startedAfter(e.backups()); !slices.Equal(got, tc.want) {
 				t.Errorf("backups of the days %v, want %v", got, tc.want)
 			}
-			if items, err := (automatedBackups{e.srv.control}).Due(); err != nil || (len(items) > 0) != (len(tc.want) > 0) {
+			if items, err := (AutomatedBackups{e.srv.control}).Due(); err != nil || (len(items) > 0) != (len(tc.want) > 0) {
 				t.Errorf("due: %v, %v", items, err)
 			}
 		})
@@ -214,7 +214,7 @@ func TestAutomatedBackups_Restart(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := admin.AutomatedBackup(p, testTable, c, start.Add(5*day))
-	if err := e.srv.automatedBackup(e.ctx(), made); err != nil {
+	if err := (AutomatedBackups{e.srv.control}).Make(e.ctx(), made); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.srv.RunDue(e.ctx()); err != nil {

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
@@ -34,11 +33,11 @@ func (c *call) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialCh
 	if err != nil {
 		return err
 	}
-	state, err := loadPartitions(c.db, table)
+	state, err := LoadPartitions(c.db, table)
 	if err != nil {
 		return refusal.Of(err)
 	}
-	for _, p := range state.partitions() {
+	for _, p := range state.All() {
 		if err := stream.Send(&btpb.GenerateInitialChangeStreamPartitionsResponse{Partition: changes.ToPartition(p)}); err != nil {
 			return err
 		}
@@ -101,9 +100,9 @@ type changeStream struct {
 
 	end       int64 // end_time in microseconds; 0 is none
 	heartbeat time.Duration
-	next      time.Time       // when the next heartbeat is due
-	version   uint64          // of the resources when partitions were looked at; 0: never
-	changed   *partitionState // what misaligned returned then
+	next      time.Time   // when the next heartbeat is due
+	version   uint64      // of the resources when partitions were looked at; 0: never
+	changed   *Partitions // what misaligned returned then
 }
 
 // openChangeStream validates a request and finds the position that it begins at.
@@ -269,16 +268,16 @@ func (c *changeStream) run() error {
 
 // misaligned returns the partitions of the table if the stream's is none of them.
 // It looks at them when resources have changed, not with each wake.
-func (c *changeStream) misaligned() (*partitionState, error) {
+func (c *changeStream) misaligned() (*Partitions, error) {
 	version := c.s.db.ResourceVersion() + 1
 	if c.s.anyPartition || c.version == version {
 		return c.changed, nil
 	}
-	state, err := loadPartitions(c.s.db, c.table)
+	state, err := LoadPartitions(c.s.db, c.table)
 	if err != nil {
 		return nil, err
 	}
-	if c.changed, c.version = state, version; slices.ContainsFunc(state.partitions(), c.partition.Equal) {
+	if c.changed, c.version = state, version; slices.ContainsFunc(state.All(), c.partition.Equal) {
 		c.changed = nil
 	}
 	return c.changed, nil
@@ -286,7 +285,7 @@ func (c *changeStream) misaligned() (*partitionState, error) {
 
 // deliver sends what can be read now; of a partition that has changed, what was
 // committed before.
-func (c *changeStream) deliver(changed *partitionState) error {
+func (c *changeStream) deliver(changed *Partitions) error {
 	for c.reader.Next() {
 		r := c.reader.Record()
 		if changed == nil {
@@ -423,11 +422,11 @@ func (c *changeStream) close() error {
 
 // leave ends a stream whose partition is none any more, with as many tokens as new
 // partitions.
-func (c *changeStream) leave(now *partitionState) error {
+func (c *changeStream) leave(now *Partitions) error {
 	out := &btpb.ReadChangeStreamResponse_CloseStream{
 		Status: &status.Status{Code: int32(codes.OutOfRange), Message: "Partition boundaries are misaligned."},
 	}
-	parts, next := changes.Leave(c.partition, now.partitions())
+	parts, next := changes.Leave(c.partition, now.All())
 	for i := range parts {
 		out.ContinuationTokens = append(out.ContinuationTokens, &btpb.StreamContinuationToken{Partition: changes.ToPartition(parts[i]), Token: c.tokenOf(parts[i])})
 		out.NewPartitions = append(out.NewPartitions, changes.ToPartition(next[i]))
@@ -441,17 +440,4 @@ func (c *changeStream) sendClose(m *btpb.ReadChangeStreamResponse_CloseStream) e
 		return err
 	}
 	return errStreamDone
-}
-
-// setStream makes the engine record what the settings of a table ask for.
-func setStream(t *engine.Table) {
-	t.Journal[engine.JournalStream].Keep = admin.SettingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
-}
-
-// checkNoStream refuses to delete a table whose change stream is enabled.
-func checkNoStream(t *engine.Table, what string) error {
-	if t.Journal[engine.JournalStream].Keep > 0 {
-		return refusal.Precondition("Table %s has a change stream; disable it before %s.", t.Name, what)
-	}
-	return nil
 }

@@ -9,34 +9,16 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// findFamily returns a family of t, nil if there is none of that name.
-func findFamily(t *engine.Table, name string) *engine.Family {
-	for i := range t.Families {
-		if t.Families[i].Name == name {
-			return &t.Families[i]
-		}
-	}
-	return nil
-}
-
-// family is findFamily for a family that must exist.
-func family(t *engine.Table, name string) (*engine.Family, error) {
-	f := findFamily(t, name)
-	if f == nil {
-		return nil, refusal.NoFamily(t.Name, name)
-	}
-	return f, nil
-}
-
-// plainFamily is family for one that must not be an aggregate. It is named in a field of at.
+// plainFamily is admin.FindFamily for one that must not be an aggregate. It is named in a field of at.
 func plainFamily(t *engine.Table, at listed, field, name string) (*engine.Family, error) {
-	f, err := family(t, name)
+	f, err := admin.FindFamily(t, name)
 	if err == nil && f.Aggregate != engine.NoAggregate {
 		err = refusal.Invalid(at.member(field), "family %q is an aggregate; only add_to_cell and merge_to_cell write to it", name)
 	}
@@ -87,7 +69,7 @@ func (s *Server) mutation(t *engine.Table, at listed, m *btpb.Mutation) (engine.
 	case *btpb.Mutation_DeleteFromColumn_:
 		return s.deleteFromColumn(t, at, k.DeleteFromColumn)
 	case *btpb.Mutation_DeleteFromFamily_:
-		f, err := family(t, k.DeleteFromFamily.GetFamilyName())
+		f, err := admin.FindFamily(t, k.DeleteFromFamily.GetFamilyName())
 		if err != nil {
 			return none, err
 		}
@@ -136,7 +118,7 @@ func (s *Server) setCell(t *engine.Table, at listed, m *btpb.Mutation_SetCell, o
 }
 
 func (s *Server) deleteFromColumn(t *engine.Table, at listed, m *btpb.Mutation_DeleteFromColumn) (engine.Mutation, error) {
-	f, err := family(t, m.GetFamilyName())
+	f, err := admin.FindFamily(t, m.GetFamilyName())
 	if err != nil {
 		return engine.Mutation{}, err
 	}
@@ -222,7 +204,7 @@ func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter)
 		o.MaxBytes, o.MaxDepth = limits.MaxFilterBytes, limits.MaxFilterDepth
 	}
 	o.Ordinal = func(name string) (uint16, bool) {
-		if f := findFamily(t, name); f != nil {
+		if f := admin.LookUpFamily(t, name); f != nil {
 			return f.Ordinal, true
 		}
 		return 0, false

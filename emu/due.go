@@ -17,17 +17,22 @@ import (
 // What is done when its time comes; see package due. What can be seen, such as
 // that a backup has expired, follows from stored times before anything is done.
 
+// Work returns the kinds of work of the control plane.
+func (s *control) Work() []due.Work {
+	return []due.Work{expiries{s}, purges{s}, AutomatedBackups{s}}
+}
+
 // expiries gives back the space of backups and snapshots when they are gone.
 type expiries struct{ s *control }
 
 // Due implements due.Work.
 func (w expiries) Due() ([]due.Item, error) {
 	var items []due.Item
-	goneAt, all, err := backups(w.s.db)
+	goneAt, all, err := backups(w.s.DB)
 	for _, b := range all {
 		items = append(items, due.Item{At: goneAt(b), Name: b.GetName()})
 	}
-	snapshots, snapshotsErr := loadAll[btapb.Snapshot](w.s.db, kindSnapshot, "")
+	snapshots, snapshotsErr := loadAll[btapb.Snapshot](w.s.DB, kindSnapshot, "")
 	for _, x := range snapshots {
 		items = append(items, due.Item{At: x.GetDeleteTime().AsTime(), Name: x.GetName()})
 	}
@@ -36,7 +41,7 @@ func (w expiries) Due() ([]due.Item, error) {
 
 // Run implements due.Work.
 func (w expiries) Run(ctx context.Context, _ due.Item) error {
-	return w.s.change(ctx, w.s.sweepBackups)
+	return w.s.SweepBackups(ctx)
 }
 
 // purges gives back the space of tables when they can be undeleted no more, and
@@ -45,7 +50,7 @@ type purges struct{ s *control }
 
 // Due implements due.Work.
 func (w purges) Due() ([]due.Item, error) {
-	if at, ok := w.s.db.NextPurge(); ok {
+	if at, ok := w.s.DB.NextPurge(); ok {
 		return []due.Item{{At: at, Name: "deleted tables"}}, nil
 	}
 	return nil, nil
@@ -59,7 +64,7 @@ func (w purges) Run(ctx context.Context, _ due.Item) error {
 			return err
 		}
 		kept := map[string]bool{}
-		for _, x := range w.s.db.DeletedTables("") {
+		for _, x := range w.s.DB.DeletedTables("") {
 			kept[x.Table.Name] = true
 		}
 		for _, t := range tx.Tables("") {
@@ -83,14 +88,13 @@ func (w purges) Run(ctx context.Context, _ due.Item) error {
 	})
 }
 
-// automatedBackups makes the backups that policies of tables ask for; see package
-// automated.
-type automatedBackups struct{ s *control }
+// AutomatedBackups makes the backups that policies of tables require.
+type AutomatedBackups struct{ Control *control }
 
 // Due implements due.Work.
-func (w automatedBackups) Due() ([]due.Item, error) {
+func (w AutomatedBackups) Due() ([]due.Item, error) {
 	var items []due.Item
-	for _, t := range w.s.db.Tables("") {
+	for _, t := range w.Control.DB.Tables("") {
 		if p := backupPolicy(t); admin.AutomatedInForce(p) {
 			items = append(items, due.Item{At: admin.NextAutomated(p), Name: t.Name})
 		}
@@ -109,9 +113,9 @@ func backupPolicy(t *engine.Table) *admin.AutomatedPolicy {
 // Run implements due.Work: it makes a backup in each cluster that has not failed. An existing
 // backup was made before a crash, and stays. A backup that would exceed the capacity is left
 // out and logged.
-func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
-	s := w.s
-	t, err := s.db.Table(i.Name)
+func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
+	s := w.Control
+	t, err := s.DB.Table(i.Name)
 	if err != nil {
 		return nil //nolint:nilerr // it was deleted meanwhile
 	}
@@ -119,19 +123,19 @@ func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 	if !admin.AutomatedInForce(p) || !admin.NextAutomated(p).Equal(i.At) {
 		return nil
 	}
-	clusters, err := clustersOf(s.db, resname.First(t.Name, 4))
+	clusters, err := clustersOf(s.DB, resname.First(t.Name, 4))
 	if err != nil {
 		return err
 	}
-	view := s.replication.View(resname.First(t.Name, 4))
+	view := s.Replication.View(resname.First(t.Name, 4))
 	for _, c := range admin.AutomatedPlaces(p, clusters, i.At) {
 		b := admin.AutomatedBackup(p, t.Name, c, i.At)
 		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || admin.ReadyAt(t).After(i.At) {
 			continue // it is down; it is planned from now on; it would be gone; there was nothing to copy
 		}
-		err := s.automatedBackup(ctx, b)
+		err := w.Make(ctx, b)
 		if code := status.Code(err); code == codes.ResourceExhausted {
-			s.logger.Warn("an automated backup is left out", "backup", b.GetName(), "table", t.Name, "error", err)
+			s.Logger.Warn("an automated backup is left out", "backup", b.GetName(), "table", t.Name, "error", err)
 		} else if err != nil && code != codes.AlreadyExists && code != codes.NotFound { // what it is of was deleted meanwhile
 			return err
 		}
@@ -151,14 +155,15 @@ func (w automatedBackups) Run(ctx context.Context, i due.Item) error {
 	})
 }
 
-// automatedBackup makes an automated backup.
-func (s *control) automatedBackup(ctx context.Context, b *btapb.Backup) error {
+// Make makes an automated backup.
+func (w AutomatedBackups) Make(ctx context.Context, b *btapb.Backup) error {
+	s := w.Control
 	check := func(r catalogReader, _ *btapb.Cluster, _ *btapb.Instance) error {
 		_, err := findTable(r, "backup.source_table", b.GetSourceTable())
 		return err
 	}
 	make := func(fn func(*engine.CatalogTx, *engine.Backup) error) error {
-		return s.db.Backups().Create(ctx, b.GetSourceTable(), b.GetName(), fn)
+		return s.DB.Backups().Create(ctx, b.GetSourceTable(), b.GetName(), fn)
 	}
 	return s.keepBackup(ctx, b, check, make, func(*engine.CatalogTx) error { return nil })
 }

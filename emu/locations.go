@@ -31,7 +31,7 @@ func (s locationsService) ListLocations(_ context.Context, req *location.ListLoc
 	if req.GetFilter() != "" {
 		return nil, refusal.Invalid("filter", "filters of locations are not supported")
 	}
-	clusters, err := loadAll[btapb.Cluster](s.db, kindCluster, project+"/instances/")
+	clusters, err := loadAll[btapb.Cluster](s.DB, kindCluster, project+"/instances/")
 	if err != nil {
 		return nil, refusal.Of(err)
 	}

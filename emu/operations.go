@@ -72,7 +72,7 @@ func (s *control) start(tx *engine.CatalogTx, instance string, metadata, respons
 // span returns when an operation begins that is called now, and when it is done.
 func (s *control) span() (began, doneAt *timestamppb.Timestamp) {
 	now := s.now()
-	return timestamppb.New(now), timestamppb.New(now.Add(s.adminDelay))
+	return timestamppb.New(now), timestamppb.New(now.Add(s.Delay))
 }
 
 // shownOperation returns what an operation is at a time.
@@ -120,7 +120,7 @@ func (s operationsService) GetOperation(_ context.Context, req *longrunningpb.Ge
 
 // operationNow returns the operation of a name, and when it is done.
 func (s *control) operationNow(name string) (op *longrunningpb.Operation, doneAt time.Time, err error) {
-	op, _, err = operation(s.db, name)
+	op, _, err = operation(s.DB, name)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
@@ -146,7 +146,7 @@ func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb
 		if d != nil && late.Before(doneAt) {
 			doneAt = late
 		}
-		reached, stop := s.clock.At(doneAt)
+		reached, stop := s.Clock.At(doneAt)
 		select {
 		case <-reached:
 		case <-ended:
@@ -271,7 +271,7 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	if req.GetFilter() != "" {
 		return nil, refusal.Invalid("filter", "filters of operations are not supported")
 	}
-	ops, err := loadAll[longrunningpb.Operation](s.db, kindOperation, "")
+	ops, err := loadAll[longrunningpb.Operation](s.DB, kindOperation, "")
 	if err != nil {
 		return nil, refusal.Of(err)
 	}

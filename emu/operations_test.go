@@ -151,7 +151,7 @@ func TestWaitOperation(t *testing.T) {
 	t.Parallel()
 	e, op := newCreating(t, "")
 	asked := make(chan struct{}, 8)
-	e.srv.clock = askedClock{e.clock, asked}
+	e.srv.control.Clock = askedClock{e.clock, asked}
 	type answer struct {
 		op  *longrunningpb.Operation
 		err error
@@ -207,7 +207,7 @@ func TestCancelOperation(t *testing.T) {
 		}
 	}
 	asked := make(chan struct{}, 8)
-	e.srv.clock = askedClock{e.clock, asked}
+	e.srv.control.Clock = askedClock{e.clock, asked}
 	waited := make(chan *longrunningpb.Operation, 1)
 	go func() {
 		got, err := e.operations().WaitOperation(e.ctx(), &longrunningpb.WaitOperationRequest{Name: op.GetName()})
@@ -262,9 +262,9 @@ func TestStart_Progress(t *testing.T) {
 	e := newEnv(t)
 	began, doneAt := e.clock.Now(), e.clock.Now().Add(10*time.Second)
 	var op *longrunningpb.Operation
-	err := e.srv.change(e.ctx(), func(tx *engine.CatalogTx) error {
+	err := e.srv.control.change(e.ctx(), func(tx *engine.CatalogTx) error {
 		var err error
-		op, err = e.srv.start(tx, testInstance, &btapb.CopyBackupMetadata{
+		op, err = e.srv.control.start(tx, testInstance, &btapb.CopyBackupMetadata{
 			Name:     "b",
 			Progress: &btapb.OperationProgress{ProgressPercent: 100, StartTime: timestamppb.New(began), EndTime: timestamppb.New(doneAt)},
 		}, &btapb.Backup{Name: "b"}, doneAt)

@@ -51,9 +51,9 @@ func (s *Server) Replication(instance string) Replication { return s.replication
 // ResetReplication makes all instances replicate as they did when the server was made.
 func (s *Server) ResetReplication() { s.replication.Reset() }
 
-// newReplication connects the controls with the store.
-func (s *Server) newReplication(lag time.Duration) (*replica.Control, error) {
-	control, err := replica.NewControl(replica.Options{
+// connectReplication connects the controls with the store.
+func (s *Server) connectReplication(lag time.Duration) error {
+	replication, err := replica.NewControl(replica.Options{
 		Now: s.now, Last: s.db.JournalLast, Lag: lag,
 		Clusters: func(instance string) ([]*btapb.Cluster, error) {
 			if err := resname.CheckInstance("instance", instance); err != nil {
@@ -62,32 +62,18 @@ func (s *Server) newReplication(lag time.Duration) (*replica.Control, error) {
 			return clustersOf(s.db, instance)
 		},
 		Keep: func(instance string, keep time.Duration) error {
-			return s.keepRecords(context.Background(), resname.TablesOf(instance), keep)
+			return s.control.KeepRecords(context.Background(), resname.TablesOf(instance), keep)
 		},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("emu: Options.ReplicationLag: %w", err)
+		return fmt.Errorf("emu: Options.ReplicationLag: %w", err)
 	}
-	s.rows = replica.NewRows(replica.RowsOptions{DB: s.db, Control: control})
+	s.replication, s.rows = replication, replica.NewRows(replica.RowsOptions{DB: s.db, Control: replication})
+	s.control.Replication, s.control.Rows = s.replication, s.rows
 	if lag == 0 {
-		err = s.rows.Clear(context.Background())
+		return s.rows.Clear(context.Background())
 	}
-	return control, err
-}
-
-// keepRecords makes tables record their changes for replication, or no longer.
-func (s *Server) keepRecords(ctx context.Context, tables string, keep time.Duration) error {
-	return s.change(ctx, func(tx *engine.CatalogTx) error {
-		for _, t := range tx.Tables(tables) {
-			if _, err := tx.UpdateTable(t.Name, func(t *engine.Table) error {
-				t.Journal[engine.JournalReplication].Keep = keep
-				return nil
-			}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return nil
 }
 
 // takenBy returns the context for writes to a table that a cluster takes.
@@ -98,9 +84,9 @@ func (s *Server) takenBy(ctx context.Context, t *engine.Table, at replica.At) (c
 	}
 	keep, kept := view.Keep(s.now()), t.Journal[engine.JournalReplication].Keep
 	if keep > kept || keep == 0 && kept > 0 { // of a table that is new, or as it was once
-		routes, err := s.currentRoutes()
-		if err == nil && (keep == 0 || len(routes.instances[at.Instance].clusters) > 1) {
-			err = s.keepRecords(ctx, t.Name, keep)
+		routes, err := s.control.CurrentRoutes()
+		if err == nil && (keep == 0 || len(routes.Instances[at.Instance].Clusters) > 1) {
+			err = s.control.KeepRecords(ctx, t.Name, keep)
 		}
 		if err != nil {
 			return ctx, refusal.Of(err)

@@ -10,12 +10,15 @@ import (
 	"strings"
 	"time"
 
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/iam/apiv1/iampb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -154,7 +157,7 @@ func remove(tx *engine.CatalogTx, key string) error {
 // only reads, and more than once, reads one moment by it: a change of nothing
 // is not written.
 func (s *control) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
-	return refusal.Of(s.db.UpdateCatalog(ctx, fn))
+	return refusal.Of(s.DB.UpdateCatalog(ctx, fn))
 }
 
 // count adds one to a stored counter and returns it.
@@ -238,4 +241,76 @@ func applyMask(dst, src proto.Message, paths []string) error {
 		}
 	}
 	return nil
+}
+
+// KeepRecords makes tables record their changes for replication, or no longer.
+func (s *control) KeepRecords(ctx context.Context, tables string, keep time.Duration) error {
+	return s.change(ctx, func(tx *engine.CatalogTx) error {
+		for _, t := range tx.Tables(tables) {
+			if _, err := tx.UpdateTable(t.Name, func(t *engine.Table) error {
+				t.Journal[engine.JournalReplication].Keep = keep
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Resource is a created resource that is not a table.
+type catalogResource struct {
+	Kind    string // "instance" and so on
+	Name    string // its resource name; for a policy, that of the resource it governs
+	Message proto.Message
+}
+
+// Resources returns all resources of the kinds that the API shows, by kind and name, but for
+// those of deleted tables.
+func (s *control) Resources() ([]catalogResource, error) {
+	var out []catalogResource
+	for _, kind := range []struct {
+		prefix, kind string
+		message      proto.Message
+	}{
+		{kindInstance, "instance", &btapb.Instance{}},
+		{kindCluster, "cluster", &btapb.Cluster{}},
+		{kindMemoryLayer, "memory layer", &btapb.MemoryLayer{}},
+		{kindAppProfile, "app profile", &btapb.AppProfile{}},
+		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
+		{kindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
+		{kindBackup, "backup", &btapb.Backup{}},
+		{kindSnapshot, "snapshot", &btapb.Snapshot{}},
+		{kindPolicy, "policy", &iampb.Policy{}},
+	} {
+		found, err := s.DB.Resources(kind.prefix)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			if name := strings.TrimPrefix(r.Name, kind.prefix); strings.Contains(name, "/tables/") {
+				if _, err := s.DB.Table(resname.First(name, 6)); err != nil {
+					continue
+				}
+			}
+			m := kind.message.ProtoReflect().New().Interface()
+			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
+				return nil, err
+			}
+			switch x := m.(type) {
+			case *btapb.Cluster:
+				instancedef.ClusterAt(x, s.now())
+			case *btapb.Instance:
+				instancedef.InstanceAt(x, s.now())
+			case *btapb.Backup:
+				m = admin.BackupAt(x, s.now())
+			case *btapb.Snapshot:
+				shownSnapshot(x, s.now())
+			case *btapb.MemoryLayer:
+				later.Take(x)
+			}
+			out = append(out, catalogResource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
+		}
+	}
+	return out, nil
 }

@@ -3,7 +3,6 @@ package emu
 import (
 	"cmp"
 	"context"
-	"strings"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -70,7 +69,7 @@ func (c *call) admitWrite(ctx context.Context, req any, t *engine.Table, id stri
 
 // route finds the cluster that answers the call, which is to an instance through a
 // profile. Errors: that none is up.
-func (c *call) route(instance string, r route, p *btapb.AppProfile, req any) error {
+func (c *call) route(instance string, r Route, p *btapb.AppProfile, req any) error {
 	by, err := c.place(instance, r, p, req)
 	c.routed, c.by, c.at = true, by, replica.At{Control: c.replication, Instance: instance}
 	switch {
@@ -129,7 +128,7 @@ func (c *call) load(ctx context.Context, req toTable, err error) *heat.Table {
 	if table == "" {
 		table = resname.First(req.GetAuthorizedViewName(), 6)
 	}
-	if err != nil && !c.hasTable(table) {
+	if err != nil && !c.control.HasTable(table) {
 		return nil
 	}
 	return c.heat.Table(c.at.Cluster, table)
@@ -137,16 +136,16 @@ func (c *call) load(ctx context.Context, req toTable, err error) *heat.Table {
 
 // profile returns the app profile of an instance through which a request that
 // names id comes, or nil if the instance exists implicitly, and what routes it.
-func (s *Server) profile(instance, id string) (route, *btapb.AppProfile, error) {
-	routes, err := s.currentRoutes()
+func (s *Server) profile(instance, id string) (Route, *btapb.AppProfile, error) {
+	routes, err := s.control.CurrentRoutes()
 	if err != nil {
-		return route{}, nil, refusal.Of(err)
+		return Route{}, nil, refusal.Of(err)
 	}
-	r, ok := routes.instances[instance]
+	r, ok := routes.Instances[instance]
 	if !ok {
 		return r, nil, nil
 	}
-	p, ok := r.profiles[cmp.Or(id, defaultAppProfile)]
+	p, ok := r.Profiles[cmp.Or(id, defaultAppProfile)]
 	if !ok {
 		return r, nil, refusal.NoAppProfile(instance, cmp.Or(id, defaultAppProfile))
 	}
@@ -155,18 +154,18 @@ func (s *Server) profile(instance, id string) (route, *btapb.AppProfile, error) 
 
 // place returns the cluster that answers a request through a profile, nil for the
 // implicit one: that of an instance that nobody created.
-func (s *Server) place(instance string, r route, p *btapb.AppProfile, req any) (*btapb.Cluster, error) {
+func (s *Server) place(instance string, r Route, p *btapb.AppProfile, req any) (*btapb.Cluster, error) {
 	view := s.replication.View(instance)
-	if len(r.clusters) == 0 {
+	if len(r.Clusters) == 0 {
 		return nil, view.Check(instancedef.ImplicitCluster)
 	}
 	var row []byte
 	if p.GetMultiClusterRoutingUseAny().GetRowAffinity() != nil {
 		row = rowOf(req)
 	}
-	c, err := replica.Routing{View: view, Now: s.now, Draw: s.draw}.Cluster(p, r.clusters, row)
+	c, err := replica.Routing{View: view, Now: s.now, Draw: s.draw}.Cluster(p, r.Clusters, row)
 	if c == nil && err == nil {
-		c = r.clusters[0]
+		c = r.Clusters[0]
 	}
 	return c, err
 }
@@ -174,59 +173,6 @@ func (s *Server) place(instance string, r route, p *btapb.AppProfile, req any) (
 // implicitLocation is where requests to an instance are answered that nobody
 // created.
 var implicitLocation = &btpb.ResponseParams{ZoneId: proto.String(instancedef.ImplicitZone), ClusterId: proto.String(instancedef.ImplicitCluster)}
-
-// routes is where the requests to recorded instances go, as of a version of the
-// resources. It is shared and never changed.
-type routes struct {
-	version   uint64
-	instances map[string]route // by name
-}
-
-// route is what routes the requests to one instance.
-type route struct {
-	profiles map[string]*btapb.AppProfile // by id
-	clusters []*btapb.Cluster             // sorted by name
-}
-
-// currentRoutes returns the routes as they are now. Every request of the data
-// API asks for them, so they are gathered only when resources have changed.
-func (s *Server) currentRoutes() (*routes, error) {
-	version := s.db.ResourceVersion()
-	if r := s.routes.Load(); r != nil && r.version == version {
-		return r, nil
-	}
-	// Instances come first: one that is seen has the rest.
-	instances, err := s.db.Resources(kindInstance)
-	if err != nil {
-		return nil, err
-	}
-	profiles, err := loadAll[btapb.AppProfile](s.db, kindAppProfile, "")
-	if err != nil {
-		return nil, err
-	}
-	clusters, err := loadAll[btapb.Cluster](s.db, kindCluster, "")
-	if err != nil {
-		return nil, err
-	}
-	now := &routes{version: version, instances: make(map[string]route, len(instances))}
-	for _, in := range instances {
-		now.instances[strings.TrimPrefix(in.Name, kindInstance)] = route{profiles: map[string]*btapb.AppProfile{}}
-	}
-	for _, p := range profiles {
-		if r, ok := now.instances[resname.First(p.GetName(), 4)]; ok {
-			r.profiles[resname.Last(p.GetName())] = p
-		}
-	}
-	for _, c := range clusters {
-		name := resname.First(c.GetName(), 4)
-		if r, ok := now.instances[name]; ok {
-			r.clusters = append(r.clusters, c)
-			now.instances[name] = r
-		}
-	}
-	s.routes.Store(now)
-	return now, nil
-}
 
 // locationOf says where a cluster is, nil for the implicit one.
 func locationOf(c *btapb.Cluster) *btpb.ResponseParams {

@@ -165,12 +165,19 @@ func TestRoutes_GatheredOnce(t *testing.T) {
 		return err
 	}
 	wantCode(t, request(), codes.OK)
-	gathered := e.srv.routes.Load()
+	routes := func() *Routes {
+		r, err := e.srv.control.CurrentRoutes()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	gathered := routes()
 	e.createTable("u") // is no resource
 	for range 3 {
 		wantCode(t, request(), codes.OK)
 	}
-	if e.srv.routes.Load() != gathered {
+	if routes() != gathered {
 		t.Error("the routes were gathered again, and nothing has changed")
 	}
 	base, err := e.db.Snapshot(e.ctx())

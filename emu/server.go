@@ -7,15 +7,11 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"cloud.google.com/go/iam/apiv1/iampb"
-	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -23,13 +19,9 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
-	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
-	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/wire"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/heat"
@@ -51,8 +43,12 @@ const (
 // Server serves the Bigtable API from an engine.DB. It is safe for concurrent
 // use.
 type Server struct {
-	*control
-	after func(time.Duration) <-chan time.Time
+	control *control
+	db      *engine.DB
+	clock   Clock
+	logger  *slog.Logger
+	limits  limits.Mode
+	after   func(time.Duration) <-chan time.Time
 
 	anyPartition bool
 	churn        float64 // see churnPartitions
@@ -66,7 +62,10 @@ type Server struct {
 
 	draw func(n int) int // nil unless clusters are drawn
 
-	routes   atomic.Pointer[routes]       // the last that were gathered; see currentRoutes
+	replication *replica.Control
+	rows        *replica.Rows // as clusters see them
+	heat        *heat.Store
+
 	views    atomic.Pointer[views]        // those that were compiled; see viewTarget
 	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
 
@@ -86,39 +85,8 @@ type Server struct {
 	health     *health.Server
 }
 
-// control is the part of a Server that table and instance administration needs.
-type control struct {
-	db              *engine.DB
-	clock           Clock
-	logger          *slog.Logger
-	limits          limits.Mode
-	adminDelay      time.Duration
-	operationsEnded later.Broadcast // by a request, ahead of their time
-
-	replication *replica.Control
-	rows        *replica.Rows // as clusters see them
-	heat        *heat.Store
-}
-
 // now returns the time of the clock.
-func (s *control) now() time.Time { return s.clock.Now() }
-
-// The services but that of the data, which is call. Each embeds the generated Unimplemented server by value, so
-// that a method a later version of the protos adds is refused, never nil.
-type (
-	tableAdminService struct {
-		btapb.UnimplementedBigtableTableAdminServer
-		*control
-	}
-	instanceAdminService struct {
-		btapb.UnimplementedBigtableInstanceAdminServer
-		*control
-	}
-	operationsService struct {
-		longrunningpb.UnimplementedOperationsServer
-		*control
-	}
-)
+func (s *Server) now() time.Time { return s.clock.Now() }
 
 // New returns a server over o.DB. It opens no port: call Serve with a
 // listener, or use Conn. Errors: Options that are not valid.
@@ -128,15 +96,12 @@ func New(o Options) (*Server, error) {
 	}
 	o = o.withDefaults()
 	s := &Server{
-		control: &control{
-			db:         o.DB,
-			clock:      o.Clock,
-			logger:     o.Logger,
-			limits:     limits.Mode(o.Limits),
-			adminDelay: o.AdminDelay,
-			heat:       heat.New(heat.Options{Now: o.Clock.Now}),
-		},
-		after: o.After,
+		db:     o.DB,
+		clock:  o.Clock,
+		logger: o.Logger,
+		limits: limits.Mode(o.Limits),
+		heat:   heat.New(heat.Options{Now: o.Clock.Now}),
+		after:  o.After,
 
 		anyPartition: o.AnyPartition,
 		churn:        o.PartitionChurn,
@@ -150,12 +115,12 @@ func New(o Options) (*Server, error) {
 		inproc:     inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health:     health.NewServer(),
 	}
-	var err error
-	if s.replication, err = s.newReplication(o.ReplicationLag); err != nil {
+	s.control = &control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat}
+	if err := s.connectReplication(o.ReplicationLag); err != nil {
 		return nil, err
 	}
 	s.intercept = s.aroundVirtual(o.UnaryInterceptor)
-	s.due = due.NewQueue(s.now, expiries{s.control}, purges{s.control}, automatedBackups{s.control}, s.rows)
+	s.due = due.NewQueue(s.now, append(s.control.Work(), s.rows)...)
 	if o.RandomRouting {
 		s.draw = replica.Draw(o.Seed)
 	}
@@ -192,18 +157,10 @@ func New(o Options) (*Server, error) {
 
 // registerAdmin adds all services but that of the data, each method guarded.
 func (s *Server) registerAdmin(to ...grpc.ServiceRegistrar) {
-	for _, service := range []struct {
-		desc *grpc.ServiceDesc
-		impl any
-	}{
-		{&btapb.BigtableTableAdmin_ServiceDesc, tableAdminService{control: s.control}},
-		{&btapb.BigtableInstanceAdmin_ServiceDesc, instanceAdminService{control: s.control}},
-		{&longrunningpb.Operations_ServiceDesc, operationsService{control: s.control}},
-		{&locationsServiceDesc, locationsService{control: s.control}},
-	} {
-		guarded := s.guard(service.desc, false)
+	for _, service := range s.control.Services() {
+		guarded := s.guard(service.Desc, false)
 		for _, r := range to {
-			r.RegisterService(guarded, service.impl)
+			r.RegisterService(guarded, service.Impl)
 		}
 	}
 }
@@ -247,7 +204,7 @@ func (s *Server) Heat() *heat.Store { return s.heat }
 // of the DB's clock, and returns its statistics. Backups and snapshots that have
 // expired are removed first.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
-	if err := s.change(ctx, s.sweepBackups); err != nil {
+	if err := s.control.SweepBackups(ctx); err != nil {
 		return engine.GCStats{}, err
 	}
 	stats, err := s.db.RunGC(ctx)
@@ -281,51 +238,12 @@ type Resource struct {
 // were set, by kind and name. It returns neither implicit resources nor operations, nor the
 // resources of deleted tables, which UndeleteTable restores.
 func (s *Server) Resources() ([]Resource, error) {
-	var out []Resource
-	for _, kind := range []struct {
-		prefix, kind string
-		message      proto.Message
-	}{
-		{kindInstance, "instance", &btapb.Instance{}},
-		{kindCluster, "cluster", &btapb.Cluster{}},
-		{kindMemoryLayer, "memory layer", &btapb.MemoryLayer{}},
-		{kindAppProfile, "app profile", &btapb.AppProfile{}},
-		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
-		{kindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
-		{kindBackup, "backup", &btapb.Backup{}},
-		{kindSnapshot, "snapshot", &btapb.Snapshot{}},
-		{kindPolicy, "policy", &iampb.Policy{}},
-	} {
-		found, err := s.db.Resources(kind.prefix)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range found {
-			if name := strings.TrimPrefix(r.Name, kind.prefix); strings.Contains(name, "/tables/") {
-				if _, err := s.db.Table(resname.First(name, 6)); err != nil {
-					continue
-				}
-			}
-			m := kind.message.ProtoReflect().New().Interface()
-			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
-				return nil, err
-			}
-			switch x := m.(type) {
-			case *btapb.Cluster:
-				instancedef.ClusterAt(x, s.now())
-			case *btapb.Instance:
-				instancedef.InstanceAt(x, s.now())
-			case *btapb.Backup:
-				m = admin.BackupAt(x, s.now())
-			case *btapb.Snapshot:
-				shownSnapshot(x, s.now())
-			case *btapb.MemoryLayer:
-				later.Take(x)
-			}
-			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
-		}
+	found, err := s.control.Resources()
+	out := make([]Resource, len(found))
+	for i, r := range found {
+		out[i] = Resource(r)
 	}
-	return out, nil
+	return out, err
 }
 
 // random returns a number in [0, 1) for the row sample filter.

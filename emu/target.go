@@ -5,6 +5,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -107,7 +108,7 @@ func (t target) checkFamily(p *filter.Program) error {
 		return nil
 	case t.view != nil && !t.view.HoldsFamily(name):
 		return refusal.FamilyOutsideView(t.view.Name(), name)
-	case findFamily(t.Table, name) == nil:
+	case admin.LookUpFamily(t.Table, name) == nil:
 		return refusal.NoFamilyToRead(t.Name)
 	}
 	return nil

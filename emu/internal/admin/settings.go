@@ -256,3 +256,22 @@ func EncryptionOf(c *btapb.Cluster) *btapb.EncryptionInfo {
 		KmsKeyVersion:    key + "/cryptoKeyVersions/1",
 	}
 }
+
+// LookUpFamily returns a family of t, nil if it does not exist.
+func LookUpFamily(t *engine.Table, name string) *engine.Family {
+	for i := range t.Families {
+		if t.Families[i].Name == name {
+			return &t.Families[i]
+		}
+	}
+	return nil
+}
+
+// FindFamily is LookUpFamily for a family that must exist. Errors: statuses.
+func FindFamily(t *engine.Table, name string) (*engine.Family, error) {
+	f := LookUpFamily(t, name)
+	if f == nil {
+		return nil, refusal.NoFamily(t.Name, name)
+	}
+	return f, nil
+}

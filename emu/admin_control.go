@@ -1,0 +1,74 @@
+package emu
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
+	"github.com/tabletop-emu/tabletop/emu/internal/replica"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/heat"
+)
+
+// control serves table and instance administration. Its fields are set before it serves.
+type control struct {
+	DB          *engine.DB
+	Clock       controlClock
+	Logger      *slog.Logger
+	Limits      limits.Mode
+	Delay       time.Duration // how long an operation takes
+	Replication *replica.Control
+	Rows        *replica.Rows // as clusters see them
+	Heat        *heat.Store
+
+	operationsEnded later.Broadcast        // by a request, ahead of their time
+	routes          atomic.Pointer[Routes] // the last that were gathered; see CurrentRoutes
+}
+
+// controlClock is a time source that can be waited on; see emu.Clock.
+type controlClock interface {
+	Now() time.Time
+	At(t time.Time) (reached <-chan struct{}, stop func())
+}
+
+// now returns the time of the clock.
+func (s *control) now() time.Time { return s.Clock.Now() }
+
+// The services of the control plane. Each embeds the generated Unimplemented server by value:
+// a method that a later version of the protos adds is refused, never nil.
+type (
+	tableAdminService struct {
+		btapb.UnimplementedBigtableTableAdminServer
+		*control
+	}
+	instanceAdminService struct {
+		btapb.UnimplementedBigtableInstanceAdminServer
+		*control
+	}
+	operationsService struct {
+		longrunningpb.UnimplementedOperationsServer
+		*control
+	}
+)
+
+// Service is a gRPC service and what answers it.
+type Service struct {
+	Desc *grpc.ServiceDesc
+	Impl any
+}
+
+// Services returns the services of the control plane.
+func (s *control) Services() []Service {
+	return []Service{
+		{&btapb.BigtableTableAdmin_ServiceDesc, tableAdminService{control: s}},
+		{&btapb.BigtableInstanceAdmin_ServiceDesc, instanceAdminService{control: s}},
+		{&longrunningpb.Operations_ServiceDesc, operationsService{control: s}},
+		{&locationsServiceDesc, locationsService{control: s}},
+	}
+}

@@ -1,0 +1,62 @@
+package emu
+
+import (
+	"strings"
+
+	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+)
+
+// Routes is where the requests to recorded instances go, as of a version of the
+// resources. It is shared and never changed.
+type Routes struct {
+	version   uint64
+	Instances map[string]Route // by name
+}
+
+// Route is what routes the requests to one instance.
+type Route struct {
+	Profiles map[string]*btapb.AppProfile // by id
+	Clusters []*btapb.Cluster             // sorted by name
+}
+
+// CurrentRoutes returns the routes as they are now. Every request of the data
+// API asks for them, so they are gathered only when resources have changed.
+func (s *control) CurrentRoutes() (*Routes, error) {
+	version := s.DB.ResourceVersion()
+	if r := s.routes.Load(); r != nil && r.version == version {
+		return r, nil
+	}
+	// Instances come first: one that is seen has the rest.
+	instances, err := s.DB.Resources(kindInstance)
+	if err != nil {
+		return nil, err
+	}
+	profiles, err := loadAll[btapb.AppProfile](s.DB, kindAppProfile, "")
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := loadAll[btapb.Cluster](s.DB, kindCluster, "")
+	if err != nil {
+		return nil, err
+	}
+	now := &Routes{version: version, Instances: make(map[string]Route, len(instances))}
+	for _, in := range instances {
+		now.Instances[strings.TrimPrefix(in.Name, kindInstance)] = Route{Profiles: map[string]*btapb.AppProfile{}}
+	}
+	for _, p := range profiles {
+		if r, ok := now.Instances[resname.First(p.GetName(), 4)]; ok {
+			r.Profiles[resname.Last(p.GetName())] = p
+		}
+	}
+	for _, c := range clusters {
+		name := resname.First(c.GetName(), 4)
+		if r, ok := now.Instances[name]; ok {
+			r.Clusters = append(r.Clusters, c)
+			now.Instances[name] = r
+		}
+	}
+	s.routes.Store(now)
+	return now, nil
+}
