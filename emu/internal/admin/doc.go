@@ -4,8 +4,9 @@
 //
 //   - gc_rule.go, value_type.go, settings.go: tables and families, between the API and
 //     the engine.
-//   - backup.go, automated.go: backups, their lists, and the schedule of automated ones.
-//   - memorylayer.go, policy.go: memory layers and IAM policies, which are stored and
+//   - backup_rules.go, automated_backup.go: backups, their lists, and the schedule of
+//     automated ones.
+//   - memory_layer_rules.go, iam_rules.go: memory layers and IAM policies, which are stored and
 //     have no effect.
 //   - fieldpath.go: the paths of field masks.
 package admin
