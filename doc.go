@@ -42,8 +42,8 @@
 // # Where things are
 //
 //   - How to add a flag, an RPC, an operation or a rule of lint is in CONTRIBUTING.md.
-//   - The RPC ReadRows is in emu/read_rows.go, an admin RPC in emu/admin_*.go, the operation
-//     PutItem in facade/op_put_item.go, a flag in cmd/tabletop/<command>.go.
+//   - The RPC ReadRows is in emu/read_rows.go, an admin RPC in emu/internal/admin,
+//     the operation PutItem in facade/op_put_item.go, a flag in cmd/tabletop/<command>.go.
 //   - Limits are in emu/internal/limits and in facade/limits.go.
 //   - Bigtable's statuses are in emu/internal/refusal, DynamoDB's errors and their texts in
 //     facade/awserr.

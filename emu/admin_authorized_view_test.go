@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -412,7 +413,7 @@ func TestTrap139_ProtectedViews(t *testing.T) {
 	if _, err := e.instances().DeleteInstance(e.ctx(), &btapb.DeleteInstanceRequest{Name: testInstance}); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := e.db.Resources(kindAuthorizedView); err != nil || len(left) != 0 {
+	if left, err := e.db.Resources(admin.KindAuthorizedView); err != nil || len(left) != 0 {
 		t.Errorf("%v, %v", left, err)
 	}
 }

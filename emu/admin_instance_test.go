@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -288,7 +289,7 @@ func TestCreateInstance_Fresh(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantProto(t, got, &iampb.Policy{Etag: []byte{0x00, 0x20, 0x01}})
-			kept, err := e.db.Resources(kindPolicy)
+			kept, err := e.db.Resources(admin.KindPolicy)
 			if err != nil || len(kept) > 0 {
 				t.Errorf("policies %v, error %v", kept, err)
 			}

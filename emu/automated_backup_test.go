@@ -181,7 +181,7 @@ func TestAutomatedBackups_Plan(t *testing.T) {
 			if got := startedAfter(e.backups()); !slices.Equal(got, tc.want) {
 				t.Errorf("backups of the days %v, want %v", got, tc.want)
 			}
-			if items, err := (AutomatedBackups{e.srv.control}).Due(); err != nil || (len(items) > 0) != (len(tc.want) > 0) {
+			if items, err := (admin.AutomatedBackups{Control: e.srv.control}).Due(); err != nil || (len(items) > 0) != (len(tc.want) > 0) {
 				t.Errorf("due: %v, %v", items, err)
 			}
 		})
@@ -208,13 +208,9 @@ func TestAutomatedBackups_Restart(t *testing.T) {
 	e = e.restart(dir)
 	e.clock.Advance(6*day + time.Hour)
 	// One of the due ones was made before the server stopped.
-	p := backupPolicy(e.db.Tables(testTable)[0])
-	c, err := cluster(e.db, testInstance+"/clusters/c1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := admin.AutomatedBackup(p, testTable, c, start.Add(5*day))
-	if err := (AutomatedBackups{e.srv.control}).Make(e.ctx(), made); err != nil {
+	p := admin.AutomatedPolicyOf(e.db.Tables(testTable)[0])
+	made := admin.AutomatedBackup(p, testTable, e.cluster(testInstance+"/clusters/c1"), start.Add(5*day))
+	if err := (admin.AutomatedBackups{Control: e.srv.control}).Make(e.ctx(), made); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.srv.RunDue(e.ctx()); err != nil {
@@ -373,7 +369,7 @@ func TestAutomatedBackups_HiddenFields(t *testing.T) {
 		}
 	}
 	check(made)
-	if at := later.Of(backupPolicy(e.db.Tables(testTable)[0])); !at.Equal(start) {
+	if at := later.Of(admin.AutomatedPolicyOf(e.db.Tables(testTable)[0])); !at.Equal(start) {
 		t.Errorf("planned from %v", at)
 	}
 	updated, err := e.updateTable(table, "automated_backup_policy")
@@ -399,7 +395,7 @@ func TestAutomatedBackups_WithoutPlan(t *testing.T) {
 	e.setPolicy(keep(3))
 	err := e.db.UpdateCatalog(e.ctx(), func(tx *engine.CatalogTx) error {
 		_, err := tx.UpdateTable(testTable, func(t *engine.Table) error {
-			return replan(t, func(p *admin.AutomatedPolicy) { later.Take(p) })
+			return admin.Replan(t, func(p *admin.AutomatedPolicy) { later.Take(p) })
 		})
 		return err
 	})
@@ -443,7 +439,7 @@ func TestRunDue_Expiries(t *testing.T) {
 			t.Errorf("at %v: %v, want %v", e.clock.Now(), left, tc.left)
 		}
 	}
-	if found, err := e.db.Resources(kindPolicy); err != nil || len(found) != 0 {
+	if found, err := e.db.Resources(admin.KindPolicy); err != nil || len(found) != 0 {
 		t.Errorf("left: %v, %v", found, err)
 	}
 }
@@ -470,7 +466,7 @@ func TestRunDue_Purges(t *testing.T) {
 	}
 	left := func() int {
 		n := 0
-		for _, kind := range []string{kindAuthorizedView, kindPolicy} {
+		for _, kind := range []string{admin.KindAuthorizedView, admin.KindPolicy} {
 			found, err := e.db.Resources(kind)
 			if err != nil {
 				t.Fatal(err)

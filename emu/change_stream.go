@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
@@ -33,7 +34,7 @@ func (c *call) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialCh
 	if err != nil {
 		return err
 	}
-	state, err := LoadPartitions(c.db, table)
+	state, err := admin.LoadPartitions(c.db, table)
 	if err != nil {
 		return refusal.Of(err)
 	}
@@ -48,7 +49,7 @@ func (c *call) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialCh
 // streamTarget resolves a table whose change stream is read, which must be
 // enabled, through a profile that routes to a single cluster, and routes the call there.
 func (c *call) streamTarget(name, profile string) (*engine.Table, error) {
-	table, err := findTable(c.db, "table_name", name)
+	table, err := admin.FindTable(c.db, "table_name", name)
 	if err != nil {
 		return nil, err
 	}
@@ -100,9 +101,9 @@ type changeStream struct {
 
 	end       int64 // end_time in microseconds; 0 is none
 	heartbeat time.Duration
-	next      time.Time   // when the next heartbeat is due
-	version   uint64      // of the resources when partitions were looked at; 0: never
-	changed   *Partitions // what misaligned returned then
+	next      time.Time         // when the next heartbeat is due
+	version   uint64            // of the resources when partitions were looked at; 0: never
+	changed   *admin.Partitions // what misaligned returned then
 }
 
 // openChangeStream validates a request and finds the position that it begins at.
@@ -149,8 +150,8 @@ func (c *call) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStrea
 
 // tiesOf returns the ids of an instance's clusters in the order of their tiebreakers; nil if
 // there is one.
-func tiesOf(r catalogReader, instance string) ([]string, error) {
-	clusters, err := clustersOf(r, instance)
+func tiesOf(r admin.Catalog, instance string) ([]string, error) {
+	clusters, err := admin.ClustersOf(r, instance)
 	if err != nil || len(clusters) < 2 {
 		return nil, err
 	}
@@ -268,12 +269,12 @@ func (c *changeStream) run() error {
 
 // misaligned returns the partitions of the table if the stream's is none of them.
 // It looks at them when resources have changed, not with each wake.
-func (c *changeStream) misaligned() (*Partitions, error) {
+func (c *changeStream) misaligned() (*admin.Partitions, error) {
 	version := c.s.db.ResourceVersion() + 1
 	if c.s.anyPartition || c.version == version {
 		return c.changed, nil
 	}
-	state, err := LoadPartitions(c.s.db, c.table)
+	state, err := admin.LoadPartitions(c.s.db, c.table)
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +286,7 @@ func (c *changeStream) misaligned() (*Partitions, error) {
 
 // deliver sends what can be read now; of a partition that has changed, what was
 // committed before.
-func (c *changeStream) deliver(changed *Partitions) error {
+func (c *changeStream) deliver(changed *admin.Partitions) error {
 	for c.reader.Next() {
 		r := c.reader.Record()
 		if changed == nil {
@@ -422,7 +423,7 @@ func (c *changeStream) close() error {
 
 // leave ends a stream whose partition is none any more, with as many tokens as new
 // partitions.
-func (c *changeStream) leave(now *Partitions) error {
+func (c *changeStream) leave(now *admin.Partitions) error {
 	out := &btpb.ReadChangeStreamResponse_CloseStream{
 		Status: &status.Status{Code: int32(codes.OutOfRange), Message: "Partition boundaries are misaligned."},
 	}

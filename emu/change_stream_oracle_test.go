@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 )
 
 // changeRecord is a record as a reader puts it together.
@@ -320,7 +322,7 @@ func TestPartitionsGo(t *testing.T) {
 	e := newEnv(t)
 	e.mustCreateInstance("i", nodes("z", 1))
 	kept := func() int {
-		found, err := e.db.Resources(kindPartitions)
+		found, err := e.db.Resources(admin.KindPartitions)
 		if err != nil {
 			t.Fatal(err)
 		}

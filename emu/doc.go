@@ -21,7 +21,7 @@
 //
 // State that depends on the clock, such as a backup that is CREATING for a while
 // (Options.AdminDelay) and then expires, is computed from stored times at each read. Work at a
-// time, such as deleting expired data or making an automated backup, is a due.Work (see due.go)
+// time, such as deleting expired data or making an automated backup, is a due.Work
 // in a queue: [Server.NextDue] returns the time of the next, and the owner of the Server calls
 // [Server.RunDue].
 //
@@ -29,6 +29,8 @@
 // and then these packages, in this order; each is below emu/internal:
 //
 //   - load: counts of the load on keys, and the hot tablets.
+//   - admin: the control plane, which serves all services but the data API: the RPCs that
+//     change tables, instances, backups and policies, and the look-ups of the data API.
 //   - resname, listfilter: names of resources, filters and orders of lists.
 //   - replica: which cluster answers, and how far its replication is.
 //   - view: which rows and columns an authorized view has; target.go applies it.
@@ -36,13 +38,13 @@
 //   - rowchunks, wire, changes: rows, messages and change records as they are sent;
 //     change_stream_partitions.go splits and merges the partitions of a stream.
 //   - bundle: schema bundles, which describe the protobufs in cells.
-//   - admin, instancedef: the rules of tables, backups, policies, instances and clusters.
+//   - instancedef: the rules of instances and clusters.
 //   - later, due: state that a resource reaches at a time, and the queue of due work.
 //   - limits: the documented limits, and what each mode of Options.Limits refuses.
 //   - refusal: every status that is returned, with the source of its text.
 //
-// In package emu, the RPC ReadRows is in read_rows.go, and so on; table and instance
-// administration is in admin_*.go.
+// The RPC ReadRows is in read_rows.go, and so on; table and instance administration is in
+// internal/admin, by resource.
 //
 //	db, err := engine.Open(engine.Options{})
 //	...

@@ -8,6 +8,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/faultdisk"
@@ -18,7 +19,7 @@ import (
 // as the engine has them, views and deleted tables.
 func dueNames(t *testing.T, db *engine.DB) (names []string) {
 	t.Helper()
-	for _, kind := range []string{kindBackup, kindSnapshot, kindAuthorizedView} {
+	for _, kind := range []string{admin.KindBackup, admin.KindSnapshot, admin.KindAuthorizedView} {
 		found, err := db.Resources(kind)
 		if err != nil {
 			t.Fatal(err)

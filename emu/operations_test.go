@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -253,38 +252,6 @@ func TestCancelOperation(t *testing.T) {
 	}
 	if got := e.cluster(name); got.GetState() != btapb.Cluster_READY {
 		t.Errorf("the cluster is %v", got)
-	}
-}
-
-// The progress of an operation follows the clock.
-func TestStart_Progress(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	began, doneAt := e.clock.Now(), e.clock.Now().Add(10*time.Second)
-	var op *longrunningpb.Operation
-	err := e.srv.control.change(e.ctx(), func(tx *engine.CatalogTx) error {
-		var err error
-		op, err = e.srv.control.start(tx, testInstance, &btapb.CopyBackupMetadata{
-			Name:     "b",
-			Progress: &btapb.OperationProgress{ProgressPercent: 100, StartTime: timestamppb.New(began), EndTime: timestamppb.New(doneAt)},
-		}, &btapb.Backup{Name: "b"}, doneAt)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []int32{0, 30, 90, 100} {
-		if i > 0 {
-			e.clock.AdvanceTo(began.Add(time.Duration(want) * time.Second / 10))
-			op = e.operation(op.GetName())
-		}
-		m := &btapb.CopyBackupMetadata{}
-		if err := op.GetMetadata().UnmarshalTo(m); err != nil {
-			t.Fatal(err)
-		}
-		if p := m.GetProgress(); p.GetProgressPercent() != want || m.GetName() != "b" || (p.GetEndTime() != nil) != (want == 100) || op.GetDone() != (want == 100) {
-			t.Errorf("at %d%%: %v", want, op)
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -59,7 +60,7 @@ func (s *Server) connectReplication(lag time.Duration) error {
 			if err := resname.CheckInstance("instance", instance); err != nil {
 				return nil, err
 			}
-			return clustersOf(s.db, instance)
+			return admin.ClustersOf(s.db, instance)
 		},
 		Keep: func(instance string, keep time.Duration) error {
 			return s.control.KeepRecords(context.Background(), resname.TablesOf(instance), keep)

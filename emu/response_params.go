@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
@@ -97,10 +98,10 @@ func (s *Server) exists(req any) bool {
 		_, err := s.db.Table(name)
 		return err == nil
 	case resname.HasShape(name, "projects", "instances", "tables", "authorizedViews"):
-		_, err := findAuthorizedView(s.db, "name", name)
+		_, err := admin.FindAuthorizedView(s.db, "name", name)
 		return err == nil
 	case resname.HasShape(name, "projects", "instances"):
-		return checkInstance(s.db, name) == nil
+		return admin.CheckInstance(s.db, name) == nil
 	default:
 		return false
 	}

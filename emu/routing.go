@@ -8,6 +8,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
@@ -69,7 +70,7 @@ func (c *call) admitWrite(ctx context.Context, req any, t *engine.Table, id stri
 
 // route finds the cluster that answers the call, which is to an instance through a
 // profile. Errors: that none is up.
-func (c *call) route(instance string, r Route, p *btapb.AppProfile, req any) error {
+func (c *call) route(instance string, r admin.Route, p *btapb.AppProfile, req any) error {
 	by, err := c.place(instance, r, p, req)
 	c.routed, c.by, c.at = true, by, replica.At{Control: c.replication, Instance: instance}
 	switch {
@@ -136,25 +137,25 @@ func (c *call) load(ctx context.Context, req toTable, err error) *heat.Table {
 
 // profile returns the app profile of an instance through which a request that
 // names id comes, or nil if the instance exists implicitly, and what routes it.
-func (s *Server) profile(instance, id string) (Route, *btapb.AppProfile, error) {
+func (s *Server) profile(instance, id string) (admin.Route, *btapb.AppProfile, error) {
 	routes, err := s.control.CurrentRoutes()
 	if err != nil {
-		return Route{}, nil, refusal.Of(err)
+		return admin.Route{}, nil, refusal.Of(err)
 	}
 	r, ok := routes.Instances[instance]
 	if !ok {
 		return r, nil, nil
 	}
-	p, ok := r.Profiles[cmp.Or(id, defaultAppProfile)]
+	p, ok := r.Profiles[cmp.Or(id, admin.DefaultAppProfile)]
 	if !ok {
-		return r, nil, refusal.NoAppProfile(instance, cmp.Or(id, defaultAppProfile))
+		return r, nil, refusal.NoAppProfile(instance, cmp.Or(id, admin.DefaultAppProfile))
 	}
 	return r, p, nil
 }
 
 // place returns the cluster that answers a request through a profile, nil for the
 // implicit one: that of an instance that nobody created.
-func (s *Server) place(instance string, r Route, p *btapb.AppProfile, req any) (*btapb.Cluster, error) {
+func (s *Server) place(instance string, r admin.Route, p *btapb.AppProfile, req any) (*btapb.Cluster, error) {
 	view := s.replication.View(instance)
 	if len(r.Clusters) == 0 {
 		return nil, view.Check(instancedef.ImplicitCluster)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 )
 
@@ -165,7 +166,7 @@ func TestRoutes_GatheredOnce(t *testing.T) {
 		return err
 	}
 	wantCode(t, request(), codes.OK)
-	routes := func() *Routes {
+	routes := func() *admin.Routes {
 		r, err := e.srv.control.CurrentRoutes()
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
@@ -43,7 +44,7 @@ const (
 // Server serves the Bigtable API from an engine.DB. It is safe for concurrent
 // use.
 type Server struct {
-	control *control
+	control *admin.Control
 	db      *engine.DB
 	clock   Clock
 	logger  *slog.Logger
@@ -115,7 +116,7 @@ func New(o Options) (*Server, error) {
 		inproc:     inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health:     health.NewServer(),
 	}
-	s.control = &control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat}
+	s.control = &admin.Control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat}
 	if err := s.connectReplication(o.ReplicationLag); err != nil {
 		return nil, err
 	}

@@ -8,21 +8,21 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-var descriptors = []*grpc.ServiceDesc{
-	&btpb.Bigtable_ServiceDesc,
-	&btapb.BigtableTableAdmin_ServiceDesc,
-	&btapb.BigtableInstanceAdmin_ServiceDesc,
-	&longrunningpb.Operations_ServiceDesc,
-	&locationsServiceDesc,
-}
+var descriptors = func() []*grpc.ServiceDesc {
+	all := []*grpc.ServiceDesc{&btpb.Bigtable_ServiceDesc}
+	for _, service := range (&admin.Control{}).Services() {
+		all = append(all, service.Desc)
+	}
+	return all
+}()
 
 // rpc is one method of a service.
 type rpc struct {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/load"
@@ -31,7 +32,7 @@ func (c *call) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*bt
 	if err := resname.CheckInstance("name", req.GetName()); err != nil {
 		return nil, err
 	}
-	if err := checkInstance(c.db, req.GetName()); err != nil {
+	if err := admin.CheckInstance(c.db, req.GetName()); err != nil {
 		return nil, err
 	}
 	if err := c.admit(req, req.GetName(), req.GetAppProfileId(), reads); err != nil {
@@ -149,7 +150,7 @@ var materializedViewSessions = sessionKind{
 		if !resname.HasShape(name, "projects", "instances", "materializedViews") {
 			return target{}, refusal.BadName("materialized_view_name", name, "projects/PROJECT/instances/INSTANCE/materializedViews/VIEW")
 		}
-		if err := checkInstance(s.db, resname.First(name, 4)); err != nil {
+		if err := admin.CheckInstance(s.db, resname.First(name, 4)); err != nil {
 			return target{}, err
 		}
 		return target{}, refusal.NotFound("Materialized view", name)

@@ -38,7 +38,7 @@ func (s *Server) readTarget(table, authorizedView, materializedView string) (tar
 	case materializedView != "":
 		return target{}, refusal.NotBuilt("Field materialized_view_name")
 	}
-	t, err := findTable(s.db, "table_name", table)
+	t, err := admin.FindTable(s.db, "table_name", table)
 	return target{Table: t}, err
 }
 
@@ -72,7 +72,7 @@ func (s *Server) viewTarget(name string) (target, error) {
 	if v, ok := known.compiled.Load(name); ok {
 		return target{Table: t, view: v.(*view.View)}, nil
 	}
-	v, err := findAuthorizedView(s.db, "authorized_view_name", name)
+	v, err := admin.FindAuthorizedView(s.db, "authorized_view_name", name)
 	if err != nil {
 		return target{}, err
 	}

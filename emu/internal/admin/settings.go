@@ -34,7 +34,7 @@ const (
 // The settings of a table that the engine has no place for, such as its change
 // stream's, are kept in the table's Meta: a btapb.Table with these alone. A change
 // stream makes the engine keep a journal, and a policy of automated backups makes
-// them come by the clock; see automated.go.
+// them come by the clock; see automated_backup.go.
 
 // SettingsOf returns the settings of a table. The caller may change them.
 func SettingsOf(t *engine.Table) *btapb.Table {

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"log/slog"
@@ -16,10 +16,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/heat"
 )
 
-// control serves table and instance administration. Its fields are set before it serves.
-type control struct {
+// Control serves table and instance administration. Its fields are set before it serves.
+type Control struct {
 	DB          *engine.DB
-	Clock       controlClock
+	Clock       Clock
 	Logger      *slog.Logger
 	Limits      limits.Mode
 	Delay       time.Duration // how long an operation takes
@@ -31,29 +31,29 @@ type control struct {
 	routes          atomic.Pointer[Routes] // the last that were gathered; see CurrentRoutes
 }
 
-// controlClock is a time source that can be waited on; see emu.Clock.
-type controlClock interface {
+// Clock is a time source that can be waited on; see emu.Clock.
+type Clock interface {
 	Now() time.Time
 	At(t time.Time) (reached <-chan struct{}, stop func())
 }
 
 // now returns the time of the clock.
-func (s *control) now() time.Time { return s.Clock.Now() }
+func (s *Control) now() time.Time { return s.Clock.Now() }
 
 // The services of the control plane. Each embeds the generated Unimplemented server by value:
 // a method that a later version of the protos adds is refused, never nil.
 type (
 	tableAdminService struct {
 		btapb.UnimplementedBigtableTableAdminServer
-		*control
+		*Control
 	}
 	instanceAdminService struct {
 		btapb.UnimplementedBigtableInstanceAdminServer
-		*control
+		*Control
 	}
 	operationsService struct {
 		longrunningpb.UnimplementedOperationsServer
-		*control
+		*Control
 	}
 )
 
@@ -64,11 +64,11 @@ type Service struct {
 }
 
 // Services returns the services of the control plane.
-func (s *control) Services() []Service {
+func (s *Control) Services() []Service {
 	return []Service{
-		{&btapb.BigtableTableAdmin_ServiceDesc, tableAdminService{control: s}},
-		{&btapb.BigtableInstanceAdmin_ServiceDesc, instanceAdminService{control: s}},
-		{&longrunningpb.Operations_ServiceDesc, operationsService{control: s}},
-		{&locationsServiceDesc, locationsService{control: s}},
+		{&btapb.BigtableTableAdmin_ServiceDesc, tableAdminService{Control: s}},
+		{&btapb.BigtableInstanceAdmin_ServiceDesc, instanceAdminService{Control: s}},
+		{&longrunningpb.Operations_ServiceDesc, operationsService{Control: s}},
+		{&locationsServiceDesc, locationsService{Control: s}},
 	}
 }

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -7,23 +7,22 @@ import (
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
 // memoryLayer returns the stored memory layer of a cluster, empty if it was never set.
-func memoryLayer(r catalogReader, c *btapb.Cluster) (*btapb.MemoryLayer, error) {
+func memoryLayer(r Catalog, c *btapb.Cluster) (*btapb.MemoryLayer, error) {
 	m := &btapb.MemoryLayer{}
-	_, err := loadOne(r, kindMemoryLayer+admin.MemoryLayerName(c.GetName()), m)
+	_, err := loadOne(r, KindMemoryLayer+MemoryLayerName(c.GetName()), m)
 	return m, refusal.Of(err)
 }
 
 // GetMemoryLayer returns the memory layer of a cluster. Each cluster has a memory layer,
 // which may be disabled.
 func (s instanceAdminService) GetMemoryLayer(ctx context.Context, req *btapb.GetMemoryLayerRequest) (*btapb.MemoryLayer, error) {
-	name, err := admin.MemoryLayerCluster("name", req.GetName())
+	name, err := MemoryLayerCluster("name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -36,10 +35,10 @@ func (s instanceAdminService) GetMemoryLayer(ctx context.Context, req *btapb.Get
 
 // UpdateMemoryLayer enables or disables the memory layer of a cluster.
 func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.UpdateMemoryLayerRequest) (*longrunningpb.Operation, error) {
-	if err := admin.CheckMemoryLayer(req); err != nil {
+	if err := CheckMemoryLayer(req); err != nil {
 		return nil, err
 	}
-	name, err := admin.MemoryLayerCluster("memory_layer.name", req.GetMemoryLayer().GetName())
+	name, err := MemoryLayerCluster("memory_layer.name", req.GetMemoryLayer().GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -54,19 +53,19 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 		if err != nil {
 			return err
 		}
-		if err := checkEtag(admin.MemoryLayerName(name), req.GetMemoryLayer().GetEtag(), admin.MemoryLayerAt(m, c, now).GetEtag()); err != nil {
+		if err := checkEtag(MemoryLayerName(name), req.GetMemoryLayer().GetEtag(), MemoryLayerAt(m, c, now).GetEtag()); err != nil {
 			return err
 		}
 		etag, err := newEtag(tx)
 		if err != nil {
 			return err
 		}
-		doneAt := admin.EnableMemoryLayer(m, req.GetMemoryLayer(), etag, now, now.Add(s.Delay))
-		if err := store(tx, kindMemoryLayer+m.GetName(), m); err != nil {
+		doneAt := EnableMemoryLayer(m, req.GetMemoryLayer(), etag, now, now.Add(s.Delay))
+		if err := store(tx, KindMemoryLayer+m.GetName(), m); err != nil {
 			return err
 		}
 		metadata := &btapb.UpdateMemoryLayerMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}
-		op, err = s.start(tx, resname.First(name, 4), metadata, admin.MemoryLayerAt(m, c, doneAt), doneAt)
+		op, err = s.start(tx, resname.First(name, 4), metadata, MemoryLayerAt(m, c, doneAt), doneAt)
 		return err
 	})
 	return op, err
@@ -83,7 +82,7 @@ func (s instanceAdminService) ListMemoryLayers(ctx context.Context, req *btapb.L
 			if err != nil {
 				return err
 			}
-			resp.MemoryLayers = append(resp.MemoryLayers, admin.MemoryLayerAt(m, c, now))
+			resp.MemoryLayers = append(resp.MemoryLayers, MemoryLayerAt(m, c, now))
 		}
 		return err
 	})

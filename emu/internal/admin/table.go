@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
@@ -60,16 +59,16 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return ok
 	}
 	later.Take(settings)
-	if err := admin.SettleTable(settings, hasFamily, nil, s.now()); err != nil {
+	if err := SettleTable(settings, hasFamily, nil, s.now()); err != nil {
 		return nil, err
 	}
-	if def.Meta, err = admin.EncodeSettings(settings); err != nil {
+	if def.Meta, err = EncodeSettings(settings); err != nil {
 		return nil, refusal.Of(err)
 	}
 	setStream(&def)
 	var t *engine.Table
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
-		if err := checkInstance(tx, req.GetParent()); err != nil {
+		if err := CheckInstance(tx, req.GetParent()); err != nil {
 			return err
 		}
 		if err := s.checkTableCount(tx, req.GetParent()); err != nil {
@@ -90,11 +89,11 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if err != nil {
 		return nil, err
 	}
-	return admin.ShownTable(t), nil
+	return ShownTable(t), nil
 }
 
 // checkTableCount refuses one table more than an instance can have.
-func (s *control) checkTableCount(r catalogReader, instance string) error {
+func (s *Control) checkTableCount(r Catalog, instance string) error {
 	if s.Limits != limits.Off && len(r.Tables(resname.TablesOf(instance))) >= limits.MaxTablesPerInstance {
 		return refusal.TooManyTables(instance, limits.MaxTablesPerInstance)
 	}
@@ -102,7 +101,7 @@ func (s *control) checkTableCount(r catalogReader, instance string) error {
 }
 
 // initialSplits returns the split keys, sorted and each once.
-func (s *control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]byte, error) {
+func (s *Control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]byte, error) {
 	var keys [][]byte
 	for i, split := range splits {
 		if err := s.Limits.CheckRowKey(refusal.Element("initial_splits", i), split.GetKey()); err != nil {
@@ -114,8 +113,8 @@ func (s *control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]b
 	return slices.CompactFunc(keys, bytes.Equal), nil
 }
 
-// findTable returns the table that a field names.
-func findTable(r catalogReader, field, name string) (*engine.Table, error) {
+// FindTable returns the table that a field names.
+func FindTable(r Catalog, field, name string) (*engine.Table, error) {
 	if err := resname.CheckTable(field, name); err != nil {
 		return nil, err
 	}
@@ -132,7 +131,7 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 	if err != nil {
 		return nil, err
 	}
-	t, err := findTable(s.DB, "name", req.GetName())
+	t, err := FindTable(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +140,7 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 		return nil, err
 	}
 	s.Replication.View(resname.First(t.Name, 4)).Show(clusters)
-	return admin.ToTable(t, view, clusters, s.now()), nil
+	return ToTable(t, view, clusters, s.now()), nil
 }
 
 // ListTables returns the tables of an instance, sorted by name, in pages, with the
@@ -172,7 +171,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 		return nil, err
 	}
 	for _, t := range tables {
-		resp.Tables = append(resp.Tables, admin.ToTable(t, view, clusters, s.now()))
+		resp.Tables = append(resp.Tables, ToTable(t, view, clusters, s.now()))
 	}
 	return resp, nil
 }
@@ -202,16 +201,16 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	if err != nil {
 		return nil, err
 	}
-	if admin.FieldsUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
+	if FieldsUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
 		return nil, refusal.Invalid("update_mask", "row_key_schema can only be updated as a whole")
 	}
-	if _, err := findTable(s.DB, "table.name", req.GetTable().GetName()); err != nil {
+	if _, err := FindTable(s.DB, "table.name", req.GetTable().GetName()); err != nil {
 		return nil, err
 	}
 	began, doneAt := s.span()
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
-		if admin.FieldsUnder(paths, "tiered_storage_config") {
+		if FieldsUnder(paths, "tiered_storage_config") {
 			if err := checkTier(tx, resname.First(req.GetTable().GetName(), 4), req.GetTable()); err != nil {
 				return err
 			}
@@ -223,24 +222,24 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 			return err
 		}
 		metadata := &btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, resname.First(t.Name, 4), metadata, admin.ShownTable(t), doneAt.AsTime())
+		op, err = s.start(tx, resname.First(t.Name, 4), metadata, ShownTable(t), doneAt.AsTime())
 		return err
 	})
 	return op, err
 }
 
 // checkTier refuses a tier of storage in an instance that cannot have one.
-func checkTier(r catalogReader, instance string, settings *btapb.Table) error {
-	clusters, err := clustersOf(r, instance)
+func checkTier(r Catalog, instance string, settings *btapb.Table) error {
+	clusters, err := ClustersOf(r, instance)
 	if err != nil {
 		return err
 	}
-	return admin.CheckTier(settings.GetTieredStorageConfig(), clusters)
+	return CheckTier(settings.GetTieredStorageConfig(), clusters)
 }
 
 // updateSettings replaces the settings of t at paths.
-func (s *control) updateSettings(r catalogReader, t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
-	settings := admin.SettingsOf(t)
+func (s *Control) updateSettings(r Catalog, t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
+	settings := SettingsOf(t)
 	was, policy := settings.GetRowKeySchema(), proto.CloneOf(settings.GetAutomatedBackupPolicy())
 	if err := applyMask(settings, proto.CloneOf(from), paths); err != nil {
 		return err
@@ -252,17 +251,17 @@ func (s *control) updateSettings(r catalogReader, t *engine.Table, from *btapb.T
 	case is != nil && !proto.Equal(was, is):
 		return refusal.Invalid("table.row_key_schema", "a row key schema cannot be changed, only removed")
 	}
-	err := admin.SettleTable(settings, func(name string) bool {
-		_, err := admin.FindFamily(t, name)
+	err := SettleTable(settings, func(name string) bool {
+		_, err := FindFamily(t, name)
 		return err == nil
 	}, policy, s.now())
-	if err == nil && admin.FieldsUnder(paths, "automated_backup_policy") {
+	if err == nil && FieldsUnder(paths, "automated_backup_policy") {
 		err = checkBackupPlaces(r, resname.First(t.Name, 4), settings)
 	}
 	if err != nil {
 		return err
 	}
-	if t.Meta, err = admin.EncodeSettings(settings); err != nil {
+	if t.Meta, err = EncodeSettings(settings); err != nil {
 		return err
 	}
 	setStream(t)
@@ -270,20 +269,20 @@ func (s *control) updateSettings(r catalogReader, t *engine.Table, from *btapb.T
 }
 
 // checkBackupPlaces checks what a policy of automated backups asks of its instance.
-func checkBackupPlaces(r catalogReader, name string, settings *btapb.Table) error {
+func checkBackupPlaces(r Catalog, name string, settings *btapb.Table) error {
 	p := settings.GetAutomatedBackupPolicy()
-	if !admin.AutomatedInForce(p) {
+	if !AutomatedInForce(p) {
 		return nil
 	}
 	in, _, err := instance(r, name)
 	if err != nil {
 		return err
 	}
-	clusters, err := clustersOf(r, name)
+	clusters, err := ClustersOf(r, name)
 	if err != nil {
 		return err
 	}
-	return admin.CheckAutomatedPlaces(p, in, clusters)
+	return CheckAutomatedPlaces(p, in, clusters)
 }
 
 // DeleteTable deletes a table with its rows and views, unless it or one of its
@@ -291,11 +290,11 @@ func checkBackupPlaces(r catalogReader, name string, settings *btapb.Table) erro
 // UndeleteTable can bring it back for a while; see engine.Options.
 func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTableRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		t, err := findTable(tx, "name", req.GetName())
+		t, err := FindTable(tx, "name", req.GetName())
 		if err != nil {
 			return err
 		}
-		if admin.Protected(t) {
+		if Protected(t) {
 			return refusal.Protected(t.Name, "DeleteTable")
 		}
 		if err := checkNoStream(t, "DeleteTable"); err != nil {
@@ -322,7 +321,7 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 	began, doneAt := s.span()
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		if err := checkInstance(tx, parent); err != nil {
+		if err := CheckInstance(tx, parent); err != nil {
 			return err
 		}
 		if err := s.checkTableCount(tx, parent); err != nil {
@@ -332,13 +331,13 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 			return err
 		}
 		t, err := tx.UpdateTable(req.GetName(), func(t *engine.Table) error {
-			return replan(t, func(p *admin.AutomatedPolicy) { admin.SkipAutomated(p, s.now()) })
+			return Replan(t, func(p *AutomatedPolicy) { SkipAutomated(p, s.now()) })
 		})
 		if err != nil {
 			return err
 		}
 		metadata := &btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, parent, metadata, admin.ShownTable(t), doneAt.AsTime())
+		op, err = s.start(tx, parent, metadata, ShownTable(t), doneAt.AsTime())
 		return err
 	})
 	return op, err
@@ -346,7 +345,7 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 
 // setStream makes the engine record what the settings of a table ask for.
 func setStream(t *engine.Table) {
-	t.Journal[engine.JournalStream].Keep = admin.SettingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
+	t.Journal[engine.JournalStream].Keep = SettingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
 }
 
 // checkNoStream refuses to delete a table whose change stream is enabled.

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// consistencyTokenLifetime holds whatever Options.Limits says: GenerateConsistencyToken.
+// consistencyTokenLifetime holds also without limits: GenerateConsistencyToken.
 const consistencyTokenLifetime = 90 * 24 * time.Hour
 
 // GenerateConsistencyToken returns a token with which CheckConsistency can be
 // asked for 90 days.
 func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btapb.GenerateConsistencyTokenRequest) (*btapb.GenerateConsistencyTokenResponse, error) {
-	t, err := findTable(s.DB, "name", req.GetName())
+	t, err := FindTable(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btap
 // CREATING sees nothing yet. It rejects a token of another table or of a deleted one,
 // and a token that is older than 90 days.
 func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckConsistencyRequest) (*btapb.CheckConsistencyResponse, error) {
-	t, err := findTable(s.DB, "name", req.GetName())
+	t, err := FindTable(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckC
 	if _, ok := req.GetMode().(*btapb.CheckConsistencyRequest_DataBoostReadLocalWrites); ok {
 		return &btapb.CheckConsistencyResponse{Consistent: view.Boosted(token, now)}, nil
 	}
-	clusters, err := clustersOf(s.DB, instance)
+	clusters, err := ClustersOf(s.DB, instance)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckC
 	return &btapb.CheckConsistencyResponse{Consistent: consistent}, refusal.Of(err)
 }
 
-func (s *control) consistencyToken(t *engine.Table, text string) (replica.Token, error) {
+func (s *Control) consistencyToken(t *engine.Table, text string) (replica.Token, error) {
 	const field = "consistency_token"
 	token, err := replica.DecodeToken(text)
 	switch {

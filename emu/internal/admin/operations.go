@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -25,7 +24,7 @@ import (
 
 // Long-running operations. What an RPC does is done when it returns, and so is
 // its operation, unless it is to look as if it took a while: see
-// Options.AdminDelay. What it did can be asked for later, also after a restart,
+// Control.Delay. What it did can be asked for later, also after a restart,
 // under
 //
 //	operations/projects/P/instances/I/operations/NUMBER
@@ -41,7 +40,7 @@ const maxOperations = 10_000
 // has come, as part of a change, and returns it. metadata and response are those of
 // the end, so that the end of what took the time, and of its progress, are doneAt;
 // see package later for what is shown of them until then.
-func (s *control) start(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
+func (s *Control) start(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
 	number, err := count(tx, operationCount)
 	if err != nil {
 		return nil, err
@@ -70,7 +69,7 @@ func (s *control) start(tx *engine.CatalogTx, instance string, metadata, respons
 }
 
 // span returns when an operation begins that is called now, and when it is done.
-func (s *control) span() (began, doneAt *timestamppb.Timestamp) {
+func (s *Control) span() (began, doneAt *timestamppb.Timestamp) {
 	now := s.now()
 	return timestamppb.New(now), timestamppb.New(now.Add(s.Delay))
 }
@@ -90,10 +89,10 @@ func shownOperation(record *longrunningpb.Operation, now time.Time) (*longrunnin
 	return op, anypb.MarshalFrom(op.GetMetadata(), metadata, proto.MarshalOptions{Deterministic: true})
 }
 
-func operationKey(number int64) string { return fmt.Sprintf("%s%020d", kindOperation, number) }
+func operationKey(number int64) string { return fmt.Sprintf("%s%020d", KindOperation, number) }
 
 // operation returns the record of the operation of a name, and its key.
-func operation(r catalogReader, name string) (*longrunningpb.Operation, string, error) {
+func operation(r Catalog, name string) (*longrunningpb.Operation, string, error) {
 	rest, ok := strings.CutPrefix(name, "operations/")
 	number, err := strconv.ParseInt(resname.Last(name), 10, 64)
 	if !ok || !resname.HasShape(rest, "projects", "instances", "operations") {
@@ -119,7 +118,7 @@ func (s operationsService) GetOperation(_ context.Context, req *longrunningpb.Ge
 }
 
 // operationNow returns the operation of a name, and when it is done.
-func (s *control) operationNow(name string) (op *longrunningpb.Operation, doneAt time.Time, err error) {
+func (s *Control) operationNow(name string) (op *longrunningpb.Operation, doneAt time.Time, err error) {
 	op, _, err = operation(s.DB, name)
 	if err != nil {
 		return nil, time.Time{}, err
@@ -203,14 +202,14 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 			return false, nil
 		}
 		c := &btapb.Cluster{}
-		found, err := loadOne(tx, kindCluster+made.GetName(), c)
+		found, err := loadOne(tx, KindCluster+made.GetName(), c)
 		if err != nil || !found || !later.Of(c).Equal(doneAt) {
 			return false, err
 		}
-		return true, remove(tx, kindCluster+made.GetName())
+		return true, remove(tx, KindCluster+made.GetName())
 	case *btapb.Backup:
 		b := &btapb.Backup{}
-		found, err := loadOne(tx, kindBackup+made.GetName(), b)
+		found, err := loadOne(tx, KindBackup+made.GetName(), b)
 		if err != nil || !found || !b.GetEndTime().AsTime().Equal(doneAt) {
 			return false, err
 		}
@@ -218,7 +217,7 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 	case *btapb.Table:
 		restore, ok := metadata.(*btapb.RestoreTableMetadata)
 		t, err := tx.Table(made.GetName())
-		if !ok || err != nil || !admin.ReadyAt(t).Equal(doneAt) || admin.Protected(t) || checkNoStream(t, "") != nil {
+		if !ok || err != nil || !ReadyAt(t).Equal(doneAt) || Protected(t) || checkNoStream(t, "") != nil {
 			return false, nil //nolint:nilerr // there is none any more
 		}
 		if name := restore.GetOptimizeTableOperationName(); name != "" {
@@ -271,7 +270,7 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	if req.GetFilter() != "" {
 		return nil, refusal.Invalid("filter", "filters of operations are not supported")
 	}
-	ops, err := loadAll[longrunningpb.Operation](s.DB, kindOperation, "")
+	ops, err := loadAll[longrunningpb.Operation](s.DB, KindOperation, "")
 	if err != nil {
 		return nil, refusal.Of(err)
 	}

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -22,11 +21,11 @@ import (
 // engine.Backup of its name, like a backup, and gone at its delete_time.
 
 // findSnapshot returns the snapshot that a field names.
-func (s *control) findSnapshot(r catalogReader, field, name string) (*btapb.Snapshot, error) {
+func (s *Control) findSnapshot(r Catalog, field, name string) (*btapb.Snapshot, error) {
 	if !resname.HasShape(name, "projects", "instances", "clusters", "snapshots") {
 		return nil, refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")
 	}
-	x, err := find[btapb.Snapshot](r, kindSnapshot, "Snapshot", name)
+	x, err := find[btapb.Snapshot](r, KindSnapshot, "Snapshot", name)
 	if err == nil && s.snapshotEnded(x) {
 		return nil, refusal.NotFound("Snapshot", name)
 	}
@@ -41,7 +40,7 @@ func shownSnapshot(x *btapb.Snapshot, now time.Time) *btapb.Snapshot {
 	return x
 }
 
-func (s *control) snapshotEnded(x *btapb.Snapshot) bool {
+func (s *Control) snapshotEnded(x *btapb.Snapshot) bool {
 	return !x.GetDeleteTime().AsTime().After(s.now())
 }
 
@@ -51,10 +50,10 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 	if err := s.Limits.CheckID("snapshot_id", "a snapshot id", req.GetSnapshotId()); err != nil {
 		return nil, err
 	}
-	life := admin.SnapshotLife
+	life := SnapshotLife
 	if ttl := req.GetTtl(); ttl != nil {
-		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > admin.MaxSnapshotLife {
-			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, admin.MaxSnapshotLife)
+		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > MaxSnapshotLife {
+			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, MaxSnapshotLife)
 		}
 	}
 	now := s.now()
@@ -62,14 +61,14 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		Name: parent + "/snapshots/" + req.GetSnapshotId(), State: btapb.Snapshot_READY, Description: req.GetDescription(),
 		CreateTime: timestamppb.New(now), DeleteTime: timestamppb.New(now.Add(life)),
 	}
-	check := func(r catalogReader) error {
+	check := func(r Catalog) error {
 		if _, err := cluster(r, parent); err != nil {
 			return err
 		}
 		if resname.First(req.GetName(), 4) != resname.First(parent, 4) {
 			return refusal.Invalid("cluster", "%s is not a cluster of the instance of %s", parent, req.GetName())
 		}
-		_, err := findTable(r, "name", req.GetName())
+		_, err := FindTable(r, "name", req.GetName())
 		return err
 	}
 	if err := s.change(ctx, func(tx *engine.CatalogTx) error {
@@ -91,14 +90,14 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		if err := check(tx); err != nil {
 			return err
 		}
-		x.DataSizeBytes, x.SourceTable = kept.Bytes, admin.ShownTable(kept.Table)
+		x.DataSizeBytes, x.SourceTable = kept.Bytes, ShownTable(kept.Table)
 		doneAt := s.now().Add(s.Delay)
 		metadata := &btapb.SnapshotTableMetadata{OriginalRequest: req, RequestTime: x.GetCreateTime(), FinishTime: timestamppb.New(doneAt)}
 		var err error
 		if op, err = s.start(tx, resname.First(parent, 4), metadata, x, doneAt); err != nil {
 			return err
 		}
-		return s.storeUntil(tx, kindSnapshot+x.GetName(), x, doneAt)
+		return s.storeUntil(tx, KindSnapshot+x.GetName(), x, doneAt)
 	})
 	if err != nil {
 		return nil, refusal.Of(err)
@@ -118,7 +117,7 @@ func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnaps
 	if err != nil {
 		return nil, err
 	}
-	found, err := loadAll[btapb.Snapshot](s.DB, kindSnapshot, prefix)
+	found, err := loadAll[btapb.Snapshot](s.DB, KindSnapshot, prefix)
 	if err != nil {
 		return nil, refusal.Of(err)
 	}
@@ -145,13 +144,13 @@ func (s tableAdminService) DeleteSnapshot(ctx context.Context, req *btapb.Delete
 }
 
 func dropSnapshot(tx *engine.CatalogTx, name string) error {
-	return errors.Join(tx.DeleteBackup(name), remove(tx, kindSnapshot+name))
+	return errors.Join(tx.DeleteBackup(name), remove(tx, KindSnapshot+name))
 }
 
 // dropSnapshots removes the snapshots whose names begin with prefix and that drop
 // tells to.
 func dropSnapshots(tx *engine.CatalogTx, prefix string, drop func(*btapb.Snapshot) bool) error {
-	found, err := loadAll[btapb.Snapshot](tx, kindSnapshot, prefix)
+	found, err := loadAll[btapb.Snapshot](tx, KindSnapshot, prefix)
 	for _, x := range found {
 		if err == nil && drop(x) {
 			err = dropSnapshot(tx, x.GetName())
@@ -164,7 +163,7 @@ func dropSnapshots(tx *engine.CatalogTx, prefix string, drop func(*btapb.Snapsho
 // schema, rules of garbage collection and cells.
 func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *btapb.CreateTableFromSnapshotRequest) (*longrunningpb.Operation, error) {
 	n := tableCopy{parent: req.GetParent(), id: req.GetTableId(), from: req.GetSourceSnapshot()}
-	n.check = func(r catalogReader) error {
+	n.check = func(r Catalog) error {
 		x, err := s.findSnapshot(r, "source_snapshot", req.GetSourceSnapshot())
 		switch {
 		case err != nil:

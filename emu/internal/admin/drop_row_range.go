@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // DropRowRange deletes the rows whose keys begin with a prefix, or all rows.
 // delete_all_data_from_table = false does nothing.
 func (s tableAdminService) DropRowRange(ctx context.Context, req *btapb.DropRowRangeRequest) (*emptypb.Empty, error) {
-	t, err := findTable(s.DB, "name", req.GetName())
+	t, err := FindTable(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"cmp"
@@ -14,7 +14,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
@@ -31,11 +30,11 @@ import (
 const backupShape = "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backups/BACKUP"
 
 // findBackup returns a backup that a field names, as it is stored.
-func (s *control) findBackup(r catalogReader, field, name string) (*btapb.Backup, error) {
+func (s *Control) findBackup(r Catalog, field, name string) (*btapb.Backup, error) {
 	if !resname.HasShape(name, "projects", "instances", "clusters", "backups") {
 		return nil, refusal.BadName(field, name, backupShape)
 	}
-	b, err := find[btapb.Backup](r, kindBackup, "Backup", name)
+	b, err := find[btapb.Backup](r, KindBackup, "Backup", name)
 	if err != nil || b.GetExpireTime().AsTime().After(s.now()) {
 		return b, err
 	}
@@ -47,14 +46,14 @@ func (s *control) findBackup(r catalogReader, field, name string) (*btapb.Backup
 
 // backups returns all backups as they are stored, sorted by name, and when each is
 // gone.
-func backups(r catalogReader) (goneAt func(*btapb.Backup) time.Time, all []*btapb.Backup, err error) {
-	all, err = loadAll[btapb.Backup](r, kindBackup, "")
-	return admin.BackupGoneAt(all), all, err
+func backups(r Catalog) (goneAt func(*btapb.Backup) time.Time, all []*btapb.Backup, err error) {
+	all, err = loadAll[btapb.Backup](r, KindBackup, "")
+	return BackupGoneAt(all), all, err
 }
 
 // backupsUnder returns the backups whose names begin with prefix, by name and as
 // they are stored.
-func (s *control) backupsUnder(r catalogReader, prefix string) ([]*btapb.Backup, error) {
+func (s *Control) backupsUnder(r Catalog, prefix string) ([]*btapb.Backup, error) {
 	goneAt, all, err := backups(r)
 	now := s.now()
 	return slices.DeleteFunc(all, func(b *btapb.Backup) bool {
@@ -73,24 +72,24 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 		return nil, err
 	}
 	b := &btapb.Backup{
-		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceTable: table, StartTime: admin.Micros(timestamppb.New(s.now())),
-		ExpireTime: admin.Micros(given.GetExpireTime()), BackupType: given.GetBackupType(), HotToStandardTime: admin.Micros(given.GetHotToStandardTime()),
+		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceTable: table, StartTime: Micros(timestamppb.New(s.now())),
+		ExpireTime: Micros(given.GetExpireTime()), BackupType: given.GetBackupType(), HotToStandardTime: Micros(given.GetHotToStandardTime()),
 	}
-	check := func(r catalogReader, c *btapb.Cluster, in *btapb.Instance) error {
+	check := func(r Catalog, c *btapb.Cluster, in *btapb.Instance) error {
 		if resname.First(table, 4) != in.GetName() {
 			return refusal.Invalid("backup.source_table", "%s is not a table of instance %s, where the backup would be stored", table, in.GetName())
 		}
-		t, err := findTable(r, "backup.source_table", table)
+		t, err := FindTable(r, "backup.source_table", table)
 		if err != nil {
 			return err
 		}
-		if admin.ReadyAt(t).After(s.now()) {
+		if ReadyAt(t).After(s.now()) {
 			return refusal.Precondition("Table %s is not ready.", table)
 		}
-		if err := admin.CheckBackupExpiry(b, admin.MaxBackupAge(in)); err != nil {
+		if err := CheckBackupExpiry(b, MaxBackupAge(in)); err != nil {
 			return refusal.Invalid("backup.expire_time", "%v", err)
 		}
-		if err := admin.SettleBackupType(b, c); err != nil {
+		if err := SettleBackupType(b, c); err != nil {
 			return refusal.Invalid("backup.backup_type", "%v", err)
 		}
 		return checkHotTime(b)
@@ -107,26 +106,26 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 // is copied is independent from then on, and cannot be copied again.
 func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackupRequest) (*longrunningpb.Operation, error) {
 	b := &btapb.Backup{
-		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: admin.Micros(timestamppb.New(s.now())),
-		ExpireTime: admin.Micros(req.GetExpireTime()), BackupType: btapb.Backup_STANDARD,
+		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: Micros(timestamppb.New(s.now())),
+		ExpireTime: Micros(req.GetExpireTime()), BackupType: btapb.Backup_STANDARD,
 	}
 	var info *btapb.BackupInfo
-	check := func(r catalogReader, _ *btapb.Cluster, _ *btapb.Instance) error {
+	check := func(r Catalog, _ *btapb.Cluster, _ *btapb.Instance) error {
 		stored, err := s.findBackup(r, "source_backup", req.GetSourceBackup())
 		if err != nil {
 			return err
 		}
-		from := admin.BackupAt(stored, s.now())
-		b.SourceTable, info = from.GetSourceTable(), admin.BackupInfoOf(from)
+		from := BackupAt(stored, s.now())
+		b.SourceTable, info = from.GetSourceTable(), BackupInfoOf(from)
 		switch {
 		case from.GetState() != btapb.Backup_READY:
 			return refusal.Precondition("Backup %s is not ready.", from.GetName())
 		case from.GetSourceBackup() != "":
 			return refusal.Precondition("Backup %s is a copy of %s and cannot be copied.", from.GetName(), from.GetSourceBackup())
-		case from.GetExpireTime().AsTime().Sub(s.now()) < admin.MinCopiedAge:
-			return refusal.Precondition("Backup %s expires within %v and cannot be copied.", from.GetName(), admin.MinCopiedAge)
+		case from.GetExpireTime().AsTime().Sub(s.now()) < MinCopiedAge:
+			return refusal.Precondition("Backup %s expires within %v and cannot be copied.", from.GetName(), MinCopiedAge)
 		}
-		if err := admin.CheckBackupExpiry(b, admin.MaxCopyAge); err != nil {
+		if err := CheckBackupExpiry(b, MaxCopyAge); err != nil {
 			return refusal.Invalid("expire_time", "%v", err)
 		}
 		return nil
@@ -135,18 +134,18 @@ func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackup
 		return s.DB.Backups().Copy(ctx, req.GetSourceBackup(), b.GetName(), fn)
 	}
 	return s.makeBackup(ctx, req.GetParent(), req.GetBackupId(), b, check, make, func() proto.Message {
-		return &btapb.CopyBackupMetadata{Name: b.GetName(), SourceBackupInfo: info, Progress: admin.Progress(b.GetStartTime(), b.GetEndTime())}
+		return &btapb.CopyBackupMetadata{Name: b.GetName(), SourceBackupInfo: info, Progress: Progress(b.GetStartTime(), b.GetEndTime())}
 	})
 }
 
 type (
-	checkBackup func(catalogReader, *btapb.Cluster, *btapb.Instance) error
+	checkBackup func(Catalog, *btapb.Cluster, *btapb.Instance) error
 	copyBackup  func(func(*engine.CatalogTx, *engine.Backup) error) error
 )
 
 // makeBackup makes a backup that a request asks for, and records its operation; see
 // keepBackup.
-func (s *control) makeBackup(
+func (s *Control) makeBackup(
 	ctx context.Context, parent, id string, b *btapb.Backup, check checkBackup, make copyBackup, metadata func() proto.Message,
 ) (op *longrunningpb.Operation, err error) {
 	if err := resname.CheckCluster("parent", parent); err != nil {
@@ -157,7 +156,7 @@ func (s *control) makeBackup(
 	}
 	err = s.keepBackup(ctx, b, check, make, func(tx *engine.CatalogTx) (err error) {
 		doneAt := b.GetEndTime().AsTime()
-		op, err = s.start(tx, resname.First(parent, 4), metadata(), admin.BackupAt(b, doneAt), doneAt)
+		op, err = s.start(tx, resname.First(parent, 4), metadata(), BackupAt(b, doneAt), doneAt)
 		return err
 	})
 	return op, err
@@ -165,9 +164,9 @@ func (s *control) makeBackup(
 
 // keepBackup makes a backup of what make copies, under way for the AdminDelay, and
 // runs done in the change that adds it. check is asked before and in that change.
-func (s *control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBackup, make copyBackup, done func(*engine.CatalogTx) error) error {
+func (s *Control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBackup, make copyBackup, done func(*engine.CatalogTx) error) error {
 	parent := resname.First(b.GetName(), 6)
-	checked := func(r catalogReader) error {
+	checked := func(r Catalog) error {
 		c, err := cluster(r, parent)
 		if err != nil {
 			return err
@@ -192,7 +191,7 @@ func (s *control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBa
 		if err := checked(tx); err != nil {
 			return err
 		}
-		if _, err := tx.Resource(kindBackup + b.GetName()); err == nil {
+		if _, err := tx.Resource(KindBackup + b.GetName()); err == nil {
 			return refusal.Exists("Backup", b.GetName())
 		} else if !errors.Is(err, engine.ErrResourceNotFound) {
 			return err
@@ -205,27 +204,27 @@ func (s *control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBa
 		if err := checked(tx); err != nil {
 			return err
 		}
-		b.SizeBytes, b.EndTime = kept.Bytes, admin.Micros(timestamppb.New(s.now().Add(s.Delay)))
-		return errors.Join(done(tx), remove(tx, kindPolicy+b.GetName()), store(tx, kindBackup+b.GetName(), b))
+		b.SizeBytes, b.EndTime = kept.Bytes, Micros(timestamppb.New(s.now().Add(s.Delay)))
+		return errors.Join(done(tx), remove(tx, KindPolicy+b.GetName()), store(tx, KindBackup+b.GetName(), b))
 	}))
 }
 
 func checkHotTime(b *btapb.Backup) error {
-	if err := admin.CheckHotTime(b); err != nil {
+	if err := CheckHotTime(b); err != nil {
 		return refusal.Invalid("backup.hot_to_standard_time", "%v", err)
 	}
 	return nil
 }
 
 // checkBackupCount refuses one backup more than a table can have in a cluster.
-func (s *control) checkBackupCount(r catalogReader, cluster string, b *btapb.Backup) error {
+func (s *Control) checkBackupCount(r Catalog, cluster string, b *btapb.Backup) error {
 	if s.Limits == limits.Off {
 		return nil
 	}
 	all, err := s.backupsUnder(r, cluster+"/backups/")
 	n, most := 0, limits.MaxStandardBackups
 	for _, x := range all {
-		if x.GetSourceTable() == b.GetSourceTable() && admin.BackupAt(x, s.now()).GetBackupType() == b.GetBackupType() {
+		if x.GetSourceTable() == b.GetSourceTable() && BackupAt(x, s.now()).GetBackupType() == b.GetBackupType() {
 			n++
 		}
 	}
@@ -241,7 +240,7 @@ func (s *control) checkBackupCount(r catalogReader, cluster string, b *btapb.Bac
 // backupEncryption says how a backup in a cluster would be encrypted: with the
 // version of a customer's key that is in use when it is made.
 func backupEncryption(c *btapb.Cluster) *btapb.EncryptionInfo {
-	info := admin.EncryptionOf(c)
+	info := EncryptionOf(c)
 	if info.GetEncryptionStatus() != nil {
 		info.EncryptionStatus = refusal.UntrackedKey()
 	}
@@ -254,7 +253,7 @@ func (s tableAdminService) GetBackup(_ context.Context, req *btapb.GetBackupRequ
 	if err != nil {
 		return nil, err
 	}
-	return admin.BackupAt(b, s.now()), nil
+	return BackupAt(b, s.now()), nil
 }
 
 // UpdateBackup replaces expire_time and hot_to_standard_time of a backup, as far
@@ -277,22 +276,22 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 		for _, path := range paths {
 			switch path {
 			case "expire_time":
-				most := admin.MaxBackupAge(in)
+				most := MaxBackupAge(in)
 				if b.GetSourceBackup() != "" {
-					most = admin.MaxCopyAge
+					most = MaxCopyAge
 				}
-				b.ExpireTime = admin.Micros(req.GetBackup().GetExpireTime())
-				if err := admin.CheckBackupExpiry(b, most); err != nil {
+				b.ExpireTime = Micros(req.GetBackup().GetExpireTime())
+				if err := CheckBackupExpiry(b, most); err != nil {
 					return refusal.Invalid("backup.expire_time", "%v", err)
 				}
 				if !b.GetExpireTime().AsTime().After(s.now()) {
 					return refusal.Invalid("backup.expire_time", "%v has passed", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
 				}
 			case "hot_to_standard_time":
-				if admin.BackupAt(b, s.now()).GetBackupType() != btapb.Backup_HOT {
+				if BackupAt(b, s.now()).GetBackupType() != btapb.Backup_HOT {
 					return refusal.Invalid("backup.hot_to_standard_time", "is for hot backups alone")
 				}
-				b.HotToStandardTime = admin.Micros(req.GetBackup().GetHotToStandardTime())
+				b.HotToStandardTime = Micros(req.GetBackup().GetHotToStandardTime())
 				if err := checkHotTime(b); err != nil {
 					return err
 				}
@@ -300,8 +299,8 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 				return refusal.Invalid("update_mask", "%q cannot be updated; expected expire_time or hot_to_standard_time", path)
 			}
 		}
-		out = admin.BackupAt(b, s.now())
-		return store(tx, kindBackup+b.GetName(), b)
+		out = BackupAt(b, s.now())
+		return store(tx, KindBackup+b.GetName(), b)
 	})
 	if err != nil {
 		return nil, err
@@ -332,14 +331,14 @@ func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBa
 
 // dropBackup removes a backup with its rows and policy.
 func dropBackup(tx *engine.CatalogTx, name string) error {
-	return errors.Join(tx.DeleteBackup(name), remove(tx, kindBackup+name), remove(tx, kindPolicy+name))
+	return errors.Join(tx.DeleteBackup(name), remove(tx, KindBackup+name), remove(tx, KindPolicy+name))
 }
 
 // SweepBackups removes the backups and snapshots that have expired.
-func (s *control) SweepBackups(ctx context.Context) error { return s.change(ctx, s.sweepBackups) }
+func (s *Control) SweepBackups(ctx context.Context) error { return s.change(ctx, s.sweepBackups) }
 
 // sweepBackups removes the backups and snapshots that have expired.
-func (s *control) sweepBackups(tx *engine.CatalogTx) error {
+func (s *Control) sweepBackups(tx *engine.CatalogTx) error {
 	goneAt, all, err := backups(tx)
 	for _, b := range all {
 		if err == nil && !goneAt(b).After(s.now()) {
@@ -354,7 +353,7 @@ func (s *control) sweepBackups(tx *engine.CatalogTx) error {
 
 // checkNoBackups refuses to delete a cluster or an instance, all of whose backups'
 // names begin with prefix, while it holds one, and removes those that have expired and the snapshots.
-func (s *control) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string) error {
+func (s *Control) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string) error {
 	held, err := s.backupsUnder(tx, prefix)
 	if err != nil {
 		return err

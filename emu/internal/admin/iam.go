@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -35,7 +34,7 @@ func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.Test
 	if status.Code(err) == codes.InvalidArgument { // no name of such a resource
 		return nil, err
 	}
-	return admin.GrantPermissions(req, err == nil)
+	return GrantPermissions(req, err == nil)
 }
 
 // GetIamPolicy returns the policy of an instance.
@@ -54,49 +53,49 @@ func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.T
 	if err := resname.CheckInstance("resource", req.GetResource()); err != nil {
 		return nil, err
 	}
-	return admin.GrantPermissions(req, instancePolicy(s.DB, req.GetResource()) == nil)
+	return GrantPermissions(req, instancePolicy(s.DB, req.GetResource()) == nil)
 }
 
 // tablePolicy refuses the name of a table, of what lies under one, or of a backup,
 // that does not exist.
-func (s *control) tablePolicy(r catalogReader, name string) (err error) {
+func (s *Control) tablePolicy(r Catalog, name string) (err error) {
 	switch {
 	case resname.HasShape(name, "projects", "instances", "tables", "authorizedViews"):
-		_, err = findAuthorizedView(r, "resource", name)
+		_, err = FindAuthorizedView(r, "resource", name)
 	case resname.HasShape(name, "projects", "instances", "clusters", "backups"):
 		_, err = s.findBackup(r, "resource", name)
 	case resname.HasShape(name, "projects", "instances", "tables", "schemaBundles"):
 		_, err = findSchemaBundle(r, "resource", name)
 	default:
-		_, err = findTable(r, "resource", name)
+		_, err = FindTable(r, "resource", name)
 	}
 	return err
 }
 
 // instancePolicy refuses the name of an instance that does not exist.
-func instancePolicy(r catalogReader, name string) error {
+func instancePolicy(r Catalog, name string) error {
 	if err := resname.CheckInstance("resource", name); err != nil {
 		return err
 	}
-	return checkInstance(r, name)
+	return CheckInstance(r, name)
 }
 
 // loadPolicy returns the stored policy of a resource, or the empty one.
-func loadPolicy(r catalogReader, resource string) (*iampb.Policy, error) {
+func loadPolicy(r Catalog, resource string) (*iampb.Policy, error) {
 	p := &iampb.Policy{}
-	if found, err := loadOne(r, kindPolicy+resource, p); err != nil || found {
+	if found, err := loadOne(r, KindPolicy+resource, p); err != nil || found {
 		return p, err
 	}
-	return admin.UnsetPolicy(), nil
+	return UnsetPolicy(), nil
 }
 
 // policy answers GetIamPolicy for a resource that check passes.
-func (s *control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, check func(catalogReader, string) error) (p *iampb.Policy, err error) {
+func (s *Control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, check func(Catalog, string) error) (p *iampb.Policy, err error) {
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := check(tx, req.GetResource()); err != nil {
 			return err
 		}
-		if err := admin.CheckPolicyVersion("options.requested_policy_version", req.GetOptions().GetRequestedPolicyVersion()); err != nil {
+		if err := CheckPolicyVersion("options.requested_policy_version", req.GetOptions().GetRequestedPolicyVersion()); err != nil {
 			return err
 		}
 		p, err = loadPolicy(tx, req.GetResource())
@@ -109,7 +108,7 @@ func (s *control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, ch
 }
 
 // setPolicy stores a policy of a resource that check passes; see policy.Set.
-func (s *control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(catalogReader, string) error) (p *iampb.Policy, err error) {
+func (s *Control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(Catalog, string) error) (p *iampb.Policy, err error) {
 	if req.GetPolicy() == nil {
 		return nil, refusal.Invalid("policy", "must be set")
 	}
@@ -121,10 +120,10 @@ func (s *control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest,
 		if err != nil {
 			return err
 		}
-		if p, err = admin.SetPolicy(old, req, s.Limits); err != nil {
+		if p, err = SetPolicy(old, req, s.Limits); err != nil {
 			return err
 		}
-		return store(tx, kindPolicy+req.GetResource(), p)
+		return store(tx, KindPolicy+req.GetResource(), p)
 	})
 	if err != nil {
 		return nil, err

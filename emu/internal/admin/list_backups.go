@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
@@ -24,9 +23,9 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 	}
 	now := s.now()
 	for i, b := range all {
-		all[i] = admin.BackupAt(b, now)
+		all[i] = BackupAt(b, now)
 	}
-	resp, field, err := admin.ListBackups(all, req, maxPageSize)
+	resp, field, err := ListBackups(all, req, maxPageSize)
 	if err != nil {
 		return nil, refusal.Invalid(field, "%v", err)
 	}
@@ -35,9 +34,9 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 
 // clustersUnder returns the clusters that the parent of a list means: one, or with
 // the cluster "-" all of an instance.
-func clustersUnder(r catalogReader, parent string) ([]*btapb.Cluster, error) {
+func clustersUnder(r Catalog, parent string) ([]*btapb.Cluster, error) {
 	if in, all := strings.CutSuffix(parent, "/clusters/-"); all && resname.HasShape(in, "projects", "instances") {
-		return clustersOf(r, in)
+		return ClustersOf(r, in)
 	}
 	c, err := cluster(r, parent)
 	if err != nil {
@@ -48,12 +47,12 @@ func clustersUnder(r catalogReader, parent string) ([]*btapb.Cluster, error) {
 
 // listPrefix returns what the names of the resources of a collection begin with in
 // a cluster, or with the cluster "-" in all of an instance.
-func listPrefix(r catalogReader, parent, collection string) (string, error) {
+func listPrefix(r Catalog, parent, collection string) (string, error) {
 	if err := resname.CheckCluster("parent", parent); err != nil {
 		return "", err
 	}
 	if in, all := strings.CutSuffix(parent, "/clusters/-"); all {
-		return in + "/clusters/", checkInstance(r, in)
+		return in + "/clusters/", CheckInstance(r, in)
 	}
 	_, err := cluster(r, parent)
 	return parent + "/" + collection + "/", err

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -18,12 +17,12 @@ import (
 // that a backup has expired, follows from stored times before anything is done.
 
 // Work returns the kinds of work of the control plane.
-func (s *control) Work() []due.Work {
+func (s *Control) Work() []due.Work {
 	return []due.Work{expiries{s}, purges{s}, AutomatedBackups{s}}
 }
 
 // expiries gives back the space of backups and snapshots when they are gone.
-type expiries struct{ s *control }
+type expiries struct{ s *Control }
 
 // Due implements due.Work.
 func (w expiries) Due() ([]due.Item, error) {
@@ -32,7 +31,7 @@ func (w expiries) Due() ([]due.Item, error) {
 	for _, b := range all {
 		items = append(items, due.Item{At: goneAt(b), Name: b.GetName()})
 	}
-	snapshots, snapshotsErr := loadAll[btapb.Snapshot](w.s.DB, kindSnapshot, "")
+	snapshots, snapshotsErr := loadAll[btapb.Snapshot](w.s.DB, KindSnapshot, "")
 	for _, x := range snapshots {
 		items = append(items, due.Item{At: x.GetDeleteTime().AsTime(), Name: x.GetName()})
 	}
@@ -46,7 +45,7 @@ func (w expiries) Run(ctx context.Context, _ due.Item) error {
 
 // purges gives back the space of tables when they can be undeleted no more, and
 // removes what had waited with them.
-type purges struct{ s *control }
+type purges struct{ s *Control }
 
 // Due implements due.Work.
 func (w purges) Due() ([]due.Item, error) {
@@ -70,7 +69,7 @@ func (w purges) Run(ctx context.Context, _ due.Item) error {
 		for _, t := range tx.Tables("") {
 			kept[t.Name] = true
 		}
-		for _, kind := range []string{kindAuthorizedView, kindSchemaBundle, kindPartitions, kindPolicy} {
+		for _, kind := range []string{KindAuthorizedView, KindSchemaBundle, KindPartitions, KindPolicy} {
 			found, err := tx.Resources(kind)
 			if err != nil {
 				return err
@@ -89,25 +88,25 @@ func (w purges) Run(ctx context.Context, _ due.Item) error {
 }
 
 // AutomatedBackups makes the backups that policies of tables require.
-type AutomatedBackups struct{ Control *control }
+type AutomatedBackups struct{ Control *Control }
 
 // Due implements due.Work.
 func (w AutomatedBackups) Due() ([]due.Item, error) {
 	var items []due.Item
 	for _, t := range w.Control.DB.Tables("") {
-		if p := backupPolicy(t); admin.AutomatedInForce(p) {
-			items = append(items, due.Item{At: admin.NextAutomated(p), Name: t.Name})
+		if p := AutomatedPolicyOf(t); AutomatedInForce(p) {
+			items = append(items, due.Item{At: NextAutomated(p), Name: t.Name})
 		}
 	}
 	return items, nil
 }
 
-// backupPolicy returns the policy of automated backups of a table, nil without one.
-func backupPolicy(t *engine.Table) *admin.AutomatedPolicy {
+// AutomatedPolicyOf returns the policy of automated backups of a table, nil without one.
+func AutomatedPolicyOf(t *engine.Table) *AutomatedPolicy {
 	if len(t.Meta) == 0 {
 		return nil
 	}
-	return admin.SettingsOf(t).GetAutomatedBackupPolicy()
+	return SettingsOf(t).GetAutomatedBackupPolicy()
 }
 
 // Run implements due.Work: it makes a backup in each cluster that has not failed. An existing
@@ -119,18 +118,18 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 	if err != nil {
 		return nil //nolint:nilerr // it was deleted meanwhile
 	}
-	p := backupPolicy(t)
-	if !admin.AutomatedInForce(p) || !admin.NextAutomated(p).Equal(i.At) {
+	p := AutomatedPolicyOf(t)
+	if !AutomatedInForce(p) || !NextAutomated(p).Equal(i.At) {
 		return nil
 	}
-	clusters, err := clustersOf(s.DB, resname.First(t.Name, 4))
+	clusters, err := ClustersOf(s.DB, resname.First(t.Name, 4))
 	if err != nil {
 		return err
 	}
 	view := s.Replication.View(resname.First(t.Name, 4))
-	for _, c := range admin.AutomatedPlaces(p, clusters, i.At) {
-		b := admin.AutomatedBackup(p, t.Name, c, i.At)
-		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || admin.ReadyAt(t).After(i.At) {
+	for _, c := range AutomatedPlaces(p, clusters, i.At) {
+		b := AutomatedBackup(p, t.Name, c, i.At)
+		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || ReadyAt(t).After(i.At) {
 			continue // it is down; it is planned from now on; it would be gone; there was nothing to copy
 		}
 		err := w.Make(ctx, b)
@@ -142,9 +141,9 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 	}
 	return s.change(ctx, func(tx *engine.CatalogTx) error {
 		_, err := tx.UpdateTable(t.Name, func(t *engine.Table) error {
-			return replan(t, func(p *admin.AutomatedPolicy) {
-				if admin.AutomatedInForce(p) && admin.NextAutomated(p).Equal(i.At) {
-					admin.AutomatedDone(p, i.At, s.now())
+			return Replan(t, func(p *AutomatedPolicy) {
+				if AutomatedInForce(p) && NextAutomated(p).Equal(i.At) {
+					AutomatedDone(p, i.At, s.now())
 				}
 			})
 		})
@@ -158,8 +157,8 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 // Make makes an automated backup.
 func (w AutomatedBackups) Make(ctx context.Context, b *btapb.Backup) error {
 	s := w.Control
-	check := func(r catalogReader, _ *btapb.Cluster, _ *btapb.Instance) error {
-		_, err := findTable(r, "backup.source_table", b.GetSourceTable())
+	check := func(r Catalog, _ *btapb.Cluster, _ *btapb.Instance) error {
+		_, err := FindTable(r, "backup.source_table", b.GetSourceTable())
 		return err
 	}
 	make := func(fn func(*engine.CatalogTx, *engine.Backup) error) error {
@@ -168,10 +167,10 @@ func (w AutomatedBackups) Make(ctx context.Context, b *btapb.Backup) error {
 	return s.keepBackup(ctx, b, check, make, func(*engine.CatalogTx) error { return nil })
 }
 
-// replan lets fn change the plan of a table's automated backups.
-func replan(t *engine.Table, fn func(*admin.AutomatedPolicy)) (err error) {
-	settings := admin.SettingsOf(t)
+// Replan lets fn change the plan of a table's automated backups.
+func Replan(t *engine.Table, fn func(*AutomatedPolicy)) (err error) {
+	settings := SettingsOf(t)
 	fn(settings.GetAutomatedBackupPolicy())
-	t.Meta, err = admin.EncodeSettings(settings)
+	t.Meta, err = EncodeSettings(settings)
 	return err
 }

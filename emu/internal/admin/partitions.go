@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"bytes"
@@ -27,14 +27,14 @@ type Partitions struct {
 func (p *Partitions) All() []changes.Partition { return changes.Split(p.Splits) }
 
 // LoadPartitions returns the partitions of a table's change stream.
-func LoadPartitions(r catalogReader, t *engine.Table) (*Partitions, error) {
+func LoadPartitions(r Catalog, t *engine.Table) (*Partitions, error) {
 	initial := &Partitions{Since: t.Journal[engine.JournalStream].Since}
 	for _, s := range t.Splits {
 		if len(s) > 0 {
 			initial.Splits = append(initial.Splits, s)
 		}
 	}
-	raw, err := r.Resource(kindPartitions + t.Name)
+	raw, err := r.Resource(KindPartitions + t.Name)
 	if errors.Is(err, engine.ErrResourceNotFound) {
 		return initial, nil
 	}
@@ -53,12 +53,12 @@ func LoadPartitions(r catalogReader, t *engine.Table) (*Partitions, error) {
 
 // ChangePartitions lets fn change the splits of a table's change stream, given where key is in
 // them, and whether it is one. Errors: statuses; those of fn.
-func (s *control) ChangePartitions(ctx context.Context, table string, key []byte, fn func(splits [][]byte, at int, found bool) ([][]byte, error)) error {
+func (s *Control) ChangePartitions(ctx context.Context, table string, key []byte, fn func(splits [][]byte, at int, found bool) ([][]byte, error)) error {
 	if len(key) == 0 {
 		return refusal.Invalid("key", "must not be empty")
 	}
 	return s.change(ctx, func(tx *engine.CatalogTx) error {
-		t, err := findTable(tx, "table", table)
+		t, err := FindTable(tx, "table", table)
 		if err != nil {
 			return err
 		}
@@ -82,6 +82,6 @@ func (s *control) ChangePartitions(ctx context.Context, table string, key []byte
 		if err != nil {
 			return err
 		}
-		return tx.PutResource(kindPartitions+table, raw)
+		return tx.PutResource(KindPartitions+table, raw)
 	})
 }

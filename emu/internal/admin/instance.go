@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
@@ -39,11 +38,11 @@ const (
 
 // instanceExists finds out whether and how an instance exists; one that is
 // recorded is loaded into in.
-func instanceExists(r catalogReader, name string, in *btapb.Instance) (existence, error) {
-	if found, err := loadOne(r, kindInstance+name, in); err != nil || found {
+func instanceExists(r Catalog, name string, in *btapb.Instance) (existence, error) {
+	if found, err := loadOne(r, KindInstance+name, in); err != nil || found {
 		return recorded, err
 	}
-	_, err := r.Resource(kindProject + resname.First(name, 2))
+	_, err := r.Resource(KindProject + resname.First(name, 2))
 	if errors.Is(err, engine.ErrResourceNotFound) {
 		return implicit, nil
 	}
@@ -51,7 +50,7 @@ func instanceExists(r catalogReader, name string, in *btapb.Instance) (existence
 }
 
 // instance returns the instance of a name, however it exists.
-func instance(r catalogReader, name string) (*btapb.Instance, existence, error) {
+func instance(r Catalog, name string) (*btapb.Instance, existence, error) {
 	in := &btapb.Instance{}
 	how, err := instanceExists(r, name, in)
 	switch {
@@ -73,8 +72,8 @@ func instance(r catalogReader, name string) (*btapb.Instance, existence, error) 
 	return in, how, nil
 }
 
-// checkInstance refuses an instance that does not exist.
-func checkInstance(r catalogReader, name string) error {
+// CheckInstance refuses an instance that does not exist.
+func CheckInstance(r Catalog, name string) error {
 	_, _, err := instance(r, name)
 	return err
 }
@@ -89,14 +88,14 @@ func record(tx *engine.CatalogTx, name string) error {
 	cluster := implicitClusterOf(name, instancedef.ImplicitCluster)
 	for _, b := range tx.Backups(name + "/clusters/") { // which may lie in others
 		c := implicitClusterOf(name, resname.Last(resname.First(b.Name, 6)))
-		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
+		if err := store(tx, KindCluster+c.GetName(), c); err != nil {
 			return err
 		}
 	}
 	return errors.Join(
-		store(tx, kindInstance+name, in),
-		store(tx, kindCluster+cluster.GetName(), cluster),
-		store(tx, kindAppProfile+name+"/appProfiles/"+defaultAppProfile, implicitAppProfile(name, []*btapb.Cluster{cluster})),
+		store(tx, KindInstance+name, in),
+		store(tx, KindCluster+cluster.GetName(), cluster),
+		store(tx, KindAppProfile+name+"/appProfiles/"+DefaultAppProfile, implicitAppProfile(name, []*btapb.Cluster{cluster})),
 	)
 }
 
@@ -182,33 +181,33 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
-		if _, err = tx.Resource(kindInstance + name); err == nil {
+		if _, err = tx.Resource(KindInstance + name); err == nil {
 			return refusal.Exists("Instance", name)
 		} else if !errors.Is(err, engine.ErrResourceNotFound) {
 			return err
 		}
-		_, err = tx.Resource(kindProject + req.GetParent())
+		_, err = tx.Resource(KindProject + req.GetParent())
 		if errors.Is(err, engine.ErrResourceNotFound) {
 			if len(tx.Tables(resname.TablesOf(name))) > 0 || len(tx.Backups(name+"/clusters/")) > 0 {
 				// It exists already, for it holds tables or backups.
 				return refusal.Exists("Instance", name)
 			}
-			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(kindProject+req.GetParent(), nil))
+			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(KindProject+req.GetParent(), nil))
 		}
 		if err != nil {
 			return err
 		}
 		// What was under the name while the instance existed implicitly is not
 		// the new one's.
-		if err := errors.Join(forget(tx, name), s.storeUntil(tx, kindInstance+name, in, doneAt.AsTime())); err != nil {
+		if err := errors.Join(forget(tx, name), s.storeUntil(tx, KindInstance+name, in, doneAt.AsTime())); err != nil {
 			return err
 		}
 		for _, c := range clusters {
-			if err := s.storeUntil(tx, kindCluster+c.GetName(), c, doneAt.AsTime()); err != nil {
+			if err := s.storeUntil(tx, KindCluster+c.GetName(), c, doneAt.AsTime()); err != nil {
 				return err
 			}
 		}
-		if err := store(tx, kindAppProfile+name+"/appProfiles/"+defaultAppProfile, implicitAppProfile(name, clusters)); err != nil {
+		if err := store(tx, KindAppProfile+name+"/appProfiles/"+DefaultAppProfile, implicitAppProfile(name, clusters)); err != nil {
 			return err
 		}
 		op, err = s.start(tx, name, &btapb.CreateInstanceMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}, in, doneAt.AsTime())
@@ -274,8 +273,8 @@ func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.List
 }
 
 // instanceNames returns the names of a project's instances, sorted.
-func instanceNames(r catalogReader, project string) ([]string, error) {
-	stored, err := loadAll[btapb.Instance](r, kindInstance, project+"/instances/")
+func instanceNames(r Catalog, project string) ([]string, error) {
+	stored, err := loadAll[btapb.Instance](r, KindInstance, project+"/instances/")
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +282,7 @@ func instanceNames(r catalogReader, project string) ([]string, error) {
 	for _, in := range stored {
 		names[in.GetName()] = true
 	}
-	if _, err := r.Resource(kindProject + project); errors.Is(err, engine.ErrResourceNotFound) {
+	if _, err := r.Resource(KindProject + project); errors.Is(err, engine.ErrResourceNotFound) {
 		for _, t := range r.Tables(project + "/instances/") {
 			names[resname.First(t.Name, 4)] = true
 		}
@@ -315,7 +314,7 @@ func (s instanceAdminService) PartialUpdateInstance(ctx context.Context, req *bt
 
 // updateInstance replaces the fields of an instance at paths and calls done
 // inside the change, with what the instance is at a time.
-func (s *control) updateInstance(ctx context.Context, from *btapb.Instance, at time.Time, paths []string, done func(*engine.CatalogTx, *btapb.Instance) error) (*btapb.Instance, error) {
+func (s *Control) updateInstance(ctx context.Context, from *btapb.Instance, at time.Time, paths []string, done func(*engine.CatalogTx, *btapb.Instance) error) (*btapb.Instance, error) {
 	if err := resname.CheckInstance("name", from.GetName()); err != nil {
 		return nil, err
 	}
@@ -347,7 +346,7 @@ func (s *control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
 			return refusal.Precondition("Instance %s is of type PRODUCTION and cannot become DEVELOPMENT.", in.GetName())
 		}
-		if err := store(tx, kindInstance+in.GetName(), in); err != nil {
+		if err := store(tx, KindInstance+in.GetName(), in); err != nil {
 			return err
 		}
 		return done(tx, instancedef.InstanceAt(in, at))
@@ -367,12 +366,12 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 		return nil, err
 	}
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		if err := checkInstance(tx, name); err != nil {
+		if err := CheckInstance(tx, name); err != nil {
 			return err
 		}
 		tables := tx.Tables(resname.TablesOf(name))
 		for _, t := range tables {
-			if admin.Protected(t) {
+			if Protected(t) {
 				return refusal.Protected(t.Name, "DeleteInstance")
 			}
 		}
@@ -392,7 +391,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 				return err
 			}
 		}
-		return errors.Join(forget(tx, name), remove(tx, kindInstance+name))
+		return errors.Join(forget(tx, name), remove(tx, KindInstance+name))
 	})
 	if err != nil {
 		return nil, err
@@ -404,7 +403,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 // checkInstanceID checks the id of an instance to be created:
 // [a-z][-a-z0-9]*, up to 33 characters. One is enough, as for the clients, but with
 // ProductionLimits.
-func (s *control) checkInstanceID(id string) error {
+func (s *Control) checkInstanceID(id string) error {
 	if !resname.IsLowerID(id) {
 		return refusal.Invalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
 	}

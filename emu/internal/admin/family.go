@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -25,14 +24,14 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	var t *engine.Table
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
-		if t, err = findTable(tx, "name", req.GetName()); err != nil {
+		if t, err = FindTable(tx, "name", req.GetName()); err != nil {
 			return err
 		}
-		clusters, err := clustersOf(tx, resname.First(t.Name, 4))
+		clusters, err := ClustersOf(tx, resname.First(t.Name, 4))
 		if err != nil {
 			return err
 		}
-		relax := admin.Relaxation(len(clusters), req.GetIgnoreWarnings())
+		relax := Relaxation(len(clusters), req.GetIgnoreWarnings())
 		changes, families := make([]engine.FamilyChange, 0, len(req.GetModifications())), len(t.Families)
 		for i, m := range req.GetModifications() {
 			change, err := s.familyChange(t, changes, refusal.Element("modifications", i), m, relax)
@@ -55,18 +54,18 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	if err != nil {
 		return nil, err
 	}
-	return admin.ShownTable(t), nil
+	return ShownTable(t), nil
 }
 
 // familyChange converts a modification of t that follows others.
-func (s *control) familyChange(t *engine.Table, before []engine.FamilyChange, field string, m *btapb.ModifyColumnFamiliesRequest_Modification, relax time.Duration) (*engine.FamilyChange, error) {
+func (s *Control) familyChange(t *engine.Table, before []engine.FamilyChange, field string, m *btapb.ModifyColumnFamiliesRequest_Modification, relax time.Duration) (*engine.FamilyChange, error) {
 	switch k := m.GetMod().(type) {
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Create:
 		f, err := s.newFamily(field+".create", m.GetId(), k.Create)
 		if err != nil {
 			return nil, err
 		}
-		for _, key := range admin.SettingsOf(t).GetRowKeySchema().GetFields() {
+		for _, key := range SettingsOf(t).GetRowKeySchema().GetFields() {
 			if key.GetFieldName() == f.Name {
 				return nil, refusal.Invalid(field+".id", "%q is a field of the row key schema", f.Name)
 			}
@@ -88,7 +87,7 @@ func (s *control) familyChange(t *engine.Table, before []engine.FamilyChange, fi
 		if err := s.Limits.CheckFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
-		if admin.Protected(t) {
+		if Protected(t) {
 			return nil, refusal.Protected(t.Name, "dropping a column family")
 		}
 		return &engine.FamilyChange{Drop: m.GetId()}, nil
@@ -109,13 +108,13 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 			return nil, refusal.NoFamily(t.Name, name)
 		}
 	}
-	return admin.FindFamily(t, name)
+	return FindFamily(t, name)
 }
 
 // familyUpdate converts an update of the family is. "If unset or empty, we treat
 // it as updating gc_rule": Modification.update_mask; what else the message says
 // is not looked at then. Cells may be kept for relax longer.
-func (s *control) familyUpdate(is *engine.Family, field string, to *btapb.ColumnFamily, mask *fieldmaskpb.FieldMask, relax time.Duration) (*engine.FamilyChange, error) {
+func (s *Control) familyUpdate(is *engine.Family, field string, to *btapb.ColumnFamily, mask *fieldmaskpb.FieldMask, relax time.Duration) (*engine.FamilyChange, error) {
 	f := engine.Family{Name: is.Name, GC: is.GC, Aggregate: is.Aggregate, Meta: is.Meta}
 	paths := mask.GetPaths()
 	if len(paths) == 0 {
@@ -126,10 +125,10 @@ func (s *control) familyUpdate(is *engine.Family, field string, to *btapb.Column
 		switch path {
 		case "gc_rule":
 			if f.GC, err = gcRule(s.Limits, field+".update.gc_rule", to.GetGcRule()); err == nil {
-				err = admin.CheckRelaxed(f.Name, is.GC, f.GC, relax)
+				err = CheckRelaxed(f.Name, is.GC, f.GC, relax)
 			}
 		case "value_type":
-			err = admin.ChangeValueType(&f, is, field+".update", to.GetValueType())
+			err = ChangeValueType(&f, is, field+".update", to.GetValueType())
 		default:
 			err = refusal.Invalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule or value_type", path)
 		}
@@ -142,17 +141,17 @@ func (s *control) familyUpdate(is *engine.Family, field string, to *btapb.Column
 
 // newFamily validates the definition of a family to be created and converts
 // it.
-func (s *control) newFamily(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
+func (s *Control) newFamily(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
 	out, err := s.family(field, name, f)
 	if err != nil {
 		return out, err
 	}
-	return out, admin.SetValueType(&out, field+".value_type", f.GetValueType())
+	return out, SetValueType(&out, field+".value_type", f.GetValueType())
 }
 
 // family validates the definition of a family, but for its value type, and
 // converts it.
-func (s *control) family(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
+func (s *Control) family(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
 	out := engine.Family{Name: name}
 	if err := s.Limits.CheckFamilyName(field, name); err != nil {
 		return out, err
@@ -168,5 +167,5 @@ func gcRule(l limits.Mode, field string, r *btapb.GcRule) (engine.GCRule, error)
 	if err := l.Check(proto.Size(r), limits.MaxGCRuleBytes, field, "bytes"); err != nil {
 		return engine.GCRule{}, err
 	}
-	return admin.GCRule(field, r)
+	return GCRule(field, r)
 }

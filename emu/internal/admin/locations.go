@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // locationsService answers google.cloud.location.Locations.
 type locationsService struct {
 	location.UnimplementedLocationsServer
-	*control
+	*Control
 }
 
 // ListLocations returns the zones of a project's clusters, and the zone of implicit
@@ -31,7 +31,7 @@ func (s locationsService) ListLocations(_ context.Context, req *location.ListLoc
 	if req.GetFilter() != "" {
 		return nil, refusal.Invalid("filter", "filters of locations are not supported")
 	}
-	clusters, err := loadAll[btapb.Cluster](s.DB, kindCluster, project+"/instances/")
+	clusters, err := loadAll[btapb.Cluster](s.DB, KindCluster, project+"/instances/")
 	if err != nil {
 		return nil, refusal.Of(err)
 	}

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// defaultAppProfile is the id of the app profile that every instance has from
+// DefaultAppProfile is the id of the app profile that every instance has from
 // the beginning, and that a request without one uses.
-const defaultAppProfile = "default"
+const DefaultAppProfile = "default"
 
 // implicitAppProfile is the default app profile of an instance, as it comes
 // with these clusters: with one, it routes there and allows single-row
 // transactions; with more, it routes to any and cannot.
 func implicitAppProfile(instance string, clusters []*btapb.Cluster) *btapb.AppProfile {
-	p := &btapb.AppProfile{Name: instance + "/appProfiles/" + defaultAppProfile}
+	p := &btapb.AppProfile{Name: instance + "/appProfiles/" + DefaultAppProfile}
 	if len(clusters) == 1 {
 		p.RoutingPolicy = &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{
 			ClusterId:                resname.Last(clusters[0].GetName()),
@@ -62,7 +62,7 @@ func settleIsolation(p *btapb.AppProfile) {
 }
 
 // appProfilesOf returns the app profiles of an instance, sorted by name.
-func appProfilesOf(r catalogReader, name string) ([]*btapb.AppProfile, error) {
+func appProfilesOf(r Catalog, name string) ([]*btapb.AppProfile, error) {
 	_, how, err := instance(r, name)
 	if err != nil {
 		return nil, err
@@ -70,12 +70,12 @@ func appProfilesOf(r catalogReader, name string) ([]*btapb.AppProfile, error) {
 	if how == implicit {
 		return []*btapb.AppProfile{implicitAppProfile(name, []*btapb.Cluster{implicitClusterOf(name, instancedef.ImplicitCluster)})}, nil
 	}
-	profiles, err := loadAll[btapb.AppProfile](r, kindAppProfile, name+"/appProfiles/")
+	profiles, err := loadAll[btapb.AppProfile](r, KindAppProfile, name+"/appProfiles/")
 	return profiles, refusal.Of(err)
 }
 
 // appProfile returns the app profile of a name.
-func appProfile(r catalogReader, name string) (*btapb.AppProfile, error) {
+func appProfile(r Catalog, name string) (*btapb.AppProfile, error) {
 	if !resname.HasShape(name, "projects", "instances", "appProfiles") {
 		return nil, refusal.BadName("name", name, "projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE")
 	}
@@ -102,13 +102,13 @@ func routesTo(p *btapb.AppProfile) []string {
 // checkAppProfile checks what a profile is to become. Warnings are given when
 // it allows single-row transactions in another cluster than other profiles do,
 // as two such may meet in one row.
-func checkAppProfile(r catalogReader, p *btapb.AppProfile, ignoreWarnings bool) error {
+func checkAppProfile(r Catalog, p *btapb.AppProfile, ignoreWarnings bool) error {
 	name := resname.First(p.GetName(), 4)
 	_, how, err := instance(r, name)
 	if err != nil {
 		return err
 	}
-	clusters, err := clustersOf(r, name)
+	clusters, err := ClustersOf(r, name)
 	if err != nil {
 		return err
 	}
@@ -185,12 +185,12 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 		if err := record(tx, req.GetParent()); err != nil {
 			return err
 		}
-		if found, err := loadOne(tx, kindAppProfile+p.GetName(), &btapb.AppProfile{}); err != nil {
+		if found, err := loadOne(tx, KindAppProfile+p.GetName(), &btapb.AppProfile{}); err != nil {
 			return err
 		} else if found {
 			return refusal.Exists("App profile", p.GetName())
 		}
-		return store(tx, kindAppProfile+p.GetName(), p)
+		return store(tx, KindAppProfile+p.GetName(), p)
 	})
 	if err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		if err := record(tx, resname.First(p.GetName(), 4)); err != nil {
 			return err
 		}
-		if err := store(tx, kindAppProfile+p.GetName(), p); err != nil {
+		if err := store(tx, KindAppProfile+p.GetName(), p); err != nil {
 			return err
 		}
 		op, err = s.start(tx, resname.First(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p, s.now().Add(s.Delay))
@@ -297,7 +297,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 		if err := record(tx, resname.First(p.GetName(), 4)); err != nil {
 			return err
 		}
-		return tx.DeleteResource(kindAppProfile + p.GetName())
+		return tx.DeleteResource(KindAppProfile + p.GetName())
 	})
 	if err != nil {
 		return nil, err
@@ -307,7 +307,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 
 // checkAppProfileID checks the id of an app profile to be created:
 // [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
-func (s *control) checkAppProfileID(id string) error {
+func (s *Control) checkAppProfileID(id string) error {
 	if !resname.IsResourceID(id) {
 		return refusal.Invalid("app_profile_id", "%q is not an app profile id; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id)
 	}

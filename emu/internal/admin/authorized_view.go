@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -22,7 +21,7 @@ import (
 
 // An authorized view is a resource under its table. It lives as long as its
 // table, and comes back with it from UndeleteTable. What it holds of the table
-// is package view's, how requests are held to it target.go's.
+// is package view's, how requests are held to it emu/target.go's.
 
 // CreateAuthorizedView adds a view of a table, which can be used at once: the
 // official Go client does not wait for the operation.
@@ -45,11 +44,11 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	now := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		t, err := findTable(tx, "parent", req.GetParent())
+		t, err := FindTable(tx, "parent", req.GetParent())
 		if err != nil {
 			return err
 		}
-		if found, err := loadOne(tx, kindAuthorizedView+v.GetName(), &btapb.AuthorizedView{}); err != nil {
+		if found, err := loadOne(tx, KindAuthorizedView+v.GetName(), &btapb.AuthorizedView{}); err != nil {
 			return err
 		} else if found {
 			return refusal.Exists("Authorized view", v.GetName())
@@ -57,7 +56,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 		if err := s.checkSubset(t, nil, v.GetSubsetView()); err != nil {
 			return err
 		}
-		op, err = s.storeUnder(tx, kindAuthorizedView, v, &v.Etag, &btapb.CreateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
+		op, err = s.storeUnder(tx, KindAuthorizedView, v, &v.Etag, &btapb.CreateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
 		return err
 	})
 	return op, err
@@ -66,7 +65,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 // checkSubset checks a definition: at most 100 parameters, bounds of keys and
 // qualifiers, families that the table has. Those that the view had before may
 // have been dropped since.
-func (s *control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_SubsetView) error {
+func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_SubsetView) error {
 	const field = "authorized_view.subset_view"
 	if err := s.Limits.Check(view.Parameters(d), limits.MaxViewParameters, field, "row prefixes, families and qualifiers"); err != nil {
 		return err
@@ -78,7 +77,7 @@ func (s *control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subs
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.GetFamilySubsets())) {
 		at := field + ".family_subsets[" + name + "]"
-		if _, err := admin.FindFamily(t, name); err != nil && was.GetFamilySubsets()[name] == nil {
+		if _, err := FindFamily(t, name); err != nil && was.GetFamilySubsets()[name] == nil {
 			return refusal.Invalid(at, "table %s has no family of the name", t.Name)
 		}
 		subset := d.GetFamilySubsets()[name]
@@ -104,7 +103,7 @@ func (s tableAdminService) GetAuthorizedView(_ context.Context, req *btapb.GetAu
 	if err != nil {
 		return nil, err
 	}
-	v, err := findAuthorizedView(s.DB, "name", req.GetName())
+	v, err := FindAuthorizedView(s.DB, "name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -120,10 +119,10 @@ func (s tableAdminService) ListAuthorizedViews(ctx context.Context, req *btapb.L
 	}
 	var found []*btapb.AuthorizedView
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
-		if _, err := findTable(tx, "parent", req.GetParent()); err != nil {
+		if _, err := FindTable(tx, "parent", req.GetParent()); err != nil {
 			return err
 		}
-		found, err = loadAll[btapb.AuthorizedView](tx, kindAuthorizedView, req.GetParent()+"/authorizedViews/")
+		found, err = loadAll[btapb.AuthorizedView](tx, KindAuthorizedView, req.GetParent()+"/authorizedViews/")
 		return err
 	})
 	if err != nil {
@@ -176,7 +175,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 	now := timestamppb.New(s.now())
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		v, err := findAuthorizedView(tx, "authorized_view.name", given.GetName())
+		v, err := FindAuthorizedView(tx, "authorized_view.name", given.GetName())
 		if err != nil {
 			return err
 		}
@@ -190,7 +189,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		if v.GetSubsetView() == nil { // what was cleared holds nothing; a view without it ends clients
 			v.AuthorizedView = &btapb.AuthorizedView_SubsetView_{SubsetView: &btapb.AuthorizedView_SubsetView{}}
 		}
-		if admin.FieldsUnder(paths, "subset_view") {
+		if FieldsUnder(paths, "subset_view") {
 			t, err := tx.Table(resname.First(v.GetName(), 6))
 			if err != nil {
 				return err
@@ -199,7 +198,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 				return err
 			}
 		}
-		op, err = s.storeUnder(tx, kindAuthorizedView, v, &v.Etag, &btapb.UpdateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
+		op, err = s.storeUnder(tx, KindAuthorizedView, v, &v.Etag, &btapb.UpdateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
 		return err
 	})
 	return op, err
@@ -209,7 +208,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 // deletion_protection.
 func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.DeleteAuthorizedViewRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		v, err := findAuthorizedView(tx, "name", req.GetName())
+		v, err := FindAuthorizedView(tx, "name", req.GetName())
 		if err != nil {
 			return err
 		}
@@ -219,7 +218,7 @@ func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.
 		if v.GetDeletionProtection() {
 			return refusal.ViewProtected(v.GetName(), "DeleteAuthorizedView")
 		}
-		return errors.Join(tx.DeleteResource(kindAuthorizedView+v.GetName()), remove(tx, kindPolicy+v.GetName()))
+		return errors.Join(tx.DeleteResource(KindAuthorizedView+v.GetName()), remove(tx, KindPolicy+v.GetName()))
 	})
 	if err != nil {
 		return nil, err
@@ -227,22 +226,22 @@ func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.
 	return &emptypb.Empty{}, nil
 }
 
-// findAuthorizedView returns the view that a field names. A view whose table was
+// FindAuthorizedView returns the view that a field names. A view whose table was
 // deleted waits for UndeleteTable and cannot be found.
-func findAuthorizedView(r catalogReader, field, name string) (*btapb.AuthorizedView, error) {
+func FindAuthorizedView(r Catalog, field, name string) (*btapb.AuthorizedView, error) {
 	if err := resname.CheckAuthorizedView(field, name); err != nil {
 		return nil, err
 	}
 	if _, err := r.Table(resname.First(name, 6)); err != nil {
 		return nil, refusal.Of(err)
 	}
-	return find[btapb.AuthorizedView](r, kindAuthorizedView, "Authorized view", name)
+	return find[btapb.AuthorizedView](r, KindAuthorizedView, "Authorized view", name)
 }
 
 // checkUnprotectedViews refuses to delete what holds a view with
 // deletion_protection: the tables whose names begin with prefix.
 func checkUnprotectedViews(tx *engine.CatalogTx, prefix, what string) error {
-	found, err := loadAll[btapb.AuthorizedView](tx, kindAuthorizedView, prefix)
+	found, err := loadAll[btapb.AuthorizedView](tx, KindAuthorizedView, prefix)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"strings"
@@ -23,27 +23,27 @@ type Route struct {
 
 // CurrentRoutes returns the routes as they are now. Every request of the data
 // API asks for them, so they are gathered only when resources have changed.
-func (s *control) CurrentRoutes() (*Routes, error) {
+func (s *Control) CurrentRoutes() (*Routes, error) {
 	version := s.DB.ResourceVersion()
 	if r := s.routes.Load(); r != nil && r.version == version {
 		return r, nil
 	}
 	// Instances come first: one that is seen has the rest.
-	instances, err := s.DB.Resources(kindInstance)
+	instances, err := s.DB.Resources(KindInstance)
 	if err != nil {
 		return nil, err
 	}
-	profiles, err := loadAll[btapb.AppProfile](s.DB, kindAppProfile, "")
+	profiles, err := loadAll[btapb.AppProfile](s.DB, KindAppProfile, "")
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := loadAll[btapb.Cluster](s.DB, kindCluster, "")
+	clusters, err := loadAll[btapb.Cluster](s.DB, KindCluster, "")
 	if err != nil {
 		return nil, err
 	}
 	now := &Routes{version: version, Instances: make(map[string]Route, len(instances))}
 	for _, in := range instances {
-		now.Instances[strings.TrimPrefix(in.Name, kindInstance)] = Route{Profiles: map[string]*btapb.AppProfile{}}
+		now.Instances[strings.TrimPrefix(in.Name, KindInstance)] = Route{Profiles: map[string]*btapb.AppProfile{}}
 	}
 	for _, p := range profiles {
 		if r, ok := now.Instances[resname.First(p.GetName(), 4)]; ok {

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -41,29 +41,29 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 	now, doneAt := timestamppb.New(began), timestamppb.New(began.Add(s.Delay))
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		if _, err := findTable(tx, "parent", req.GetParent()); err != nil {
+		if _, err := FindTable(tx, "parent", req.GetParent()); err != nil {
 			return err
 		}
-		all, err := tx.Resources(kindSchemaBundle + req.GetParent() + "/")
+		all, err := tx.Resources(KindSchemaBundle + req.GetParent() + "/")
 		if err != nil {
 			return err
 		}
 		for _, r := range all {
-			if r.Name == kindSchemaBundle+b.GetName() {
+			if r.Name == KindSchemaBundle+b.GetName() {
 				return refusal.Exists("Schema bundle", b.GetName())
 			}
 		}
 		if s.Limits.Exceeds(len(all)+1, limits.MaxSchemaBundles) {
 			return refusal.TooManyBundles(req.GetParent(), limits.MaxSchemaBundles)
 		}
-		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
+		op, err = s.storeUnder(tx, KindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
 		return err
 	})
 	return op, err
 }
 
 // checkBundle checks what a bundle holds. The schema is nil for Avro.
-func (s *control) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
+func (s *Control) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
 	const field = "schema_bundle"
 	if err := s.Limits.Check(proto.Size(b), limits.MaxSchemaBundleBytes, field, "bytes"); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 			}
 		}
 		b.Type = proto.CloneOf(given).GetType()
-		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.UpdateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
+		op, err = s.storeUnder(tx, KindSchemaBundle, b, &b.Etag, &btapb.UpdateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
 		return err
 	})
 	return op, err
@@ -153,11 +153,11 @@ func (s tableAdminService) GetSchemaBundle(_ context.Context, req *btapb.GetSche
 func (s tableAdminService) ListSchemaBundles(ctx context.Context, req *btapb.ListSchemaBundlesRequest) (*btapb.ListSchemaBundlesResponse, error) {
 	resp := &btapb.ListSchemaBundlesResponse{}
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		if _, err := findTable(tx, "parent", req.GetParent()); err != nil {
+		if _, err := FindTable(tx, "parent", req.GetParent()); err != nil {
 			return err
 		}
 		var err error
-		resp.SchemaBundles, err = loadAll[btapb.SchemaBundle](tx, kindSchemaBundle, req.GetParent()+"/schemaBundles/")
+		resp.SchemaBundles, err = loadAll[btapb.SchemaBundle](tx, KindSchemaBundle, req.GetParent()+"/schemaBundles/")
 		return err
 	})
 	if err != nil {
@@ -180,7 +180,7 @@ func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.De
 		if err := checkEtag(b.GetName(), req.GetEtag(), b.GetEtag()); err != nil {
 			return err
 		}
-		return errors.Join(tx.DeleteResource(kindSchemaBundle+b.GetName()), remove(tx, kindPolicy+b.GetName()))
+		return errors.Join(tx.DeleteResource(KindSchemaBundle+b.GetName()), remove(tx, KindPolicy+b.GetName()))
 	})
 	if err != nil {
 		return nil, err
@@ -190,12 +190,12 @@ func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.De
 
 // findSchemaBundle returns the bundle that a field names. One whose table was
 // deleted waits for UndeleteTable and cannot be found.
-func findSchemaBundle(r catalogReader, field, name string) (*btapb.SchemaBundle, error) {
+func findSchemaBundle(r Catalog, field, name string) (*btapb.SchemaBundle, error) {
 	if err := resname.CheckSchemaBundle(field, name); err != nil {
 		return nil, err
 	}
 	if _, err := r.Table(resname.First(name, 6)); err != nil {
 		return nil, refusal.Of(err)
 	}
-	return find[btapb.SchemaBundle](r, kindSchemaBundle, "Schema bundle", name)
+	return find[btapb.SchemaBundle](r, KindSchemaBundle, "Schema bundle", name)
 }

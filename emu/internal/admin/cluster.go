@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -33,9 +32,9 @@ func implicitClusterOf(instance, id string) *btapb.Cluster {
 	}
 }
 
-// clustersOf returns the clusters of an instance, sorted by name, as they are
+// ClustersOf returns the clusters of an instance, sorted by name, as they are
 // stored.
-func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
+func ClustersOf(r Catalog, name string) ([]*btapb.Cluster, error) {
 	_, how, err := instance(r, name)
 	if err != nil {
 		return nil, err
@@ -43,12 +42,12 @@ func clustersOf(r catalogReader, name string) ([]*btapb.Cluster, error) {
 	if how == implicit {
 		return []*btapb.Cluster{implicitClusterOf(name, instancedef.ImplicitCluster)}, nil
 	}
-	clusters, err := loadAll[btapb.Cluster](r, kindCluster, name+"/clusters/")
+	clusters, err := loadAll[btapb.Cluster](r, KindCluster, name+"/clusters/")
 	return clusters, refusal.Of(err)
 }
 
 // cluster returns the cluster of a name, as it is stored; see instancedef.ClusterAt.
-func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
+func cluster(r Catalog, name string) (*btapb.Cluster, error) {
 	if err := resname.CheckCluster("name", name); err != nil {
 		return nil, err
 	}
@@ -60,11 +59,11 @@ func cluster(r catalogReader, name string) (*btapb.Cluster, error) {
 	if how == implicit {
 		return implicitClusterOf(parent, resname.Last(name)), nil
 	}
-	return find[btapb.Cluster](r, kindCluster, "Cluster", name)
+	return find[btapb.Cluster](r, KindCluster, "Cluster", name)
 }
 
 // CreateCluster adds a cluster to an instance. Each table's data is in it as another
-// one sees it then; with Options.AdminDelay it is CREATING for a while before that.
+// one sees it then; with Control.Delay it is CREATING for a while before that.
 func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.CreateClusterRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -82,7 +81,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		if err != nil {
 			return err
 		}
-		clusters, err := clustersOf(tx, req.GetParent())
+		clusters, err := ClustersOf(tx, req.GetParent())
 		if err != nil {
 			return err
 		}
@@ -109,7 +108,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			metadata.Tables[t.Name] = &btapb.CreateClusterMetadata_TableProgress{State: btapb.CreateClusterMetadata_TableProgress_COMPLETED}
 		}
 		s.Replication.Fill(c, clusters, doneAt.AsTime())
-		if err := s.storeUntil(tx, kindCluster+c.GetName(), c, doneAt.AsTime()); err != nil {
+		if err := s.storeUntil(tx, KindCluster+c.GetName(), c, doneAt.AsTime()); err != nil {
 			return err
 		}
 		if c.GetClusterConfig() != nil {
@@ -132,8 +131,8 @@ func (s instanceAdminService) GetCluster(_ context.Context, req *btapb.GetCluste
 
 // shownClusters returns the clusters of an instance as they are at a time, sorted
 // by name.
-func shownClusters(r catalogReader, instance string, now time.Time) ([]*btapb.Cluster, error) {
-	clusters, err := clustersOf(r, instance)
+func shownClusters(r Catalog, instance string, now time.Time) ([]*btapb.Cluster, error) {
+	clusters, err := ClustersOf(r, instance)
 	for _, c := range clusters {
 		instancedef.ClusterAt(c, now)
 	}
@@ -167,13 +166,13 @@ func (s instanceAdminService) ListClusters(ctx context.Context, req *btapb.ListC
 
 // failedLocations returns the locations of the failed clusters of instances, sorted. What
 // is in them is listed all the same, since the admin API does not fail.
-func (s *control) failedLocations(r catalogReader, instances []string) (names []string, err error) {
+func (s *Control) failedLocations(r Catalog, instances []string) (names []string, err error) {
 	for _, instance := range instances {
 		view := s.Replication.View(instance)
 		if view == nil {
 			continue
 		}
-		clusters, err := clustersOf(r, instance)
+		clusters, err := ClustersOf(r, instance)
 		if err != nil {
 			return nil, err
 		}
@@ -188,7 +187,7 @@ func (s *control) failedLocations(r catalogReader, instances []string) (names []
 }
 
 // parents returns the instances that the parent of a list means.
-func parents(r catalogReader, parent string) ([]string, error) {
+func parents(r Catalog, parent string) ([]string, error) {
 	if err := resname.CheckInstance("parent", parent); err != nil {
 		return nil, err
 	}
@@ -224,7 +223,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		return nil, err
 	}
 	given := req.GetCluster()
-	scaling := admin.FieldsUnder(paths, "cluster_config")
+	scaling := FieldsUnder(paths, "cluster_config")
 	if slices.Contains(paths, "serve_nodes") && scaling && given.GetServeNodes() != 0 && given.GetClusterConfig().GetClusterAutoscalingConfig() != nil {
 		return nil, refusal.Invalid("cluster", "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
 	}
@@ -248,7 +247,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 
 // updateCluster lets change alter the cluster that from names. One that gets another
 // number of nodes is RESIZING until doneAt.
-func (s *control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt time.Time, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
+func (s *Control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt time.Time, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
 	if err := resname.CheckCluster("cluster.name", from.GetName()); err != nil {
 		return nil, err
 	}
@@ -272,7 +271,7 @@ func (s *control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt
 		if c.GetServeNodes() != nodes {
 			instancedef.Resize(c, s.now(), doneAt)
 		}
-		if err := store(tx, kindCluster+c.GetName(), c); err != nil {
+		if err := store(tx, KindCluster+c.GetName(), c); err != nil {
 			return err
 		}
 		op, err = s.start(tx, parent, metadata, instancedef.ClusterAt(c, doneAt), doneAt)
@@ -291,7 +290,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 			return err
 		}
 		parent := resname.First(c.GetName(), 4)
-		clusters, err := clustersOf(tx, parent)
+		clusters, err := ClustersOf(tx, parent)
 		if err != nil {
 			return err
 		}
@@ -311,10 +310,10 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {
 			return err
 		}
-		if err := remove(tx, kindMemoryLayer+admin.MemoryLayerName(c.GetName())); err != nil {
+		if err := remove(tx, KindMemoryLayer+MemoryLayerName(c.GetName())); err != nil {
 			return err
 		}
-		return tx.DeleteResource(kindCluster + c.GetName())
+		return tx.DeleteResource(KindCluster + c.GetName())
 	})
 	if lost := left(ctx, err == nil); err == nil {
 		err = refusal.Of(lost)

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -10,18 +10,17 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// tableCopy is a table that is made of what a backup or a snapshot keeps. Options.AdminDelay
+// tableCopy is a table that is made of what a backup or a snapshot keeps. Control.Delay
 // later it is ready; whether it is follows from a time in its settings.
 type tableCopy struct {
 	parent, id, from string
-	check            func(catalogReader) error // asked before, and in the change that adds the table
+	check            func(Catalog) error // asked before, and in the change that adds the table
 	// settle changes what was kept, and returns what else the table is to have. It
 	// may run more than once.
 	settle func(*engine.Table, time.Time) *btapb.Table
@@ -30,7 +29,7 @@ type tableCopy struct {
 }
 
 // makeCopy makes such a table.
-func (s *control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.Operation, err error) {
+func (s *Control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.Operation, err error) {
 	if err := resname.CheckInstance("parent", n.parent); err != nil {
 		return nil, err
 	}
@@ -38,8 +37,8 @@ func (s *control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 		return nil, err
 	}
 	name, began := resname.TablesOf(n.parent)+n.id, s.now()
-	check := func(r catalogReader) error {
-		if err := checkInstance(r, n.parent); err != nil {
+	check := func(r Catalog) error {
+		if err := CheckInstance(r, n.parent); err != nil {
 			return err
 		}
 		if err := n.check(r); err != nil {
@@ -57,11 +56,11 @@ func (s *control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 		doneAt := s.now().Add(s.Delay)
 		t, err := tx.UpdateTable(name, func(t *engine.Table) (err error) {
 			settings := n.settle(t, doneAt)
-			settings.RowKeySchema = admin.SettingsOf(t).GetRowKeySchema()
+			settings.RowKeySchema = SettingsOf(t).GetRowKeySchema()
 			if s.Delay > 0 {
 				later.Set(settings, doneAt)
 			}
-			t.Meta, err = admin.EncodeSettings(settings)
+			t.Meta, err = EncodeSettings(settings)
 			return err
 		})
 		if err != nil {
@@ -71,7 +70,7 @@ func (s *control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 		if err := removeAll(tx, name); err != nil {
 			return err
 		}
-		op, err = n.record(tx, admin.ShownTable(t), timestamppb.New(began), timestamppb.New(doneAt))
+		op, err = n.record(tx, ShownTable(t), timestamppb.New(began), timestamppb.New(doneAt))
 		return err
 	})
 	return op, refusal.Of(err)
@@ -84,12 +83,12 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 	n := tableCopy{parent: req.GetParent(), id: req.GetTableId(), from: req.GetBackup()}
 	var b *btapb.Backup
 	optimized := false
-	n.check = func(r catalogReader) error {
+	n.check = func(r Catalog) error {
 		stored, err := s.findBackup(r, "backup", req.GetBackup())
 		if err != nil {
 			return err
 		}
-		if b = admin.BackupAt(stored, s.now()); b.GetState() != btapb.Backup_READY {
+		if b = BackupAt(stored, s.now()); b.GetState() != btapb.Backup_READY {
 			return refusal.Precondition("Backup %s is not ready.", b.GetName())
 		}
 		optimized, err = optimizes(r, n.parent, b)
@@ -100,7 +99,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			t.Families[i].GC = engine.GCRule{}
 		}
 		info := &btapb.RestoreInfo{
-			SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: admin.BackupInfoOf(b)},
+			SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: BackupInfoOf(b)},
 		}
 		if optimized && s.Delay > 0 {
 			later.Set(info, doneAt.Add(s.Delay))
@@ -109,13 +108,13 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 	}
 	n.record = func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error) {
 		metadata := &btapb.RestoreTableMetadata{
-			Name: t.GetName(), SourceType: btapb.RestoreSourceType_BACKUP, Progress: admin.Progress(began, doneAt),
-			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: admin.BackupInfoOf(b)},
+			Name: t.GetName(), SourceType: btapb.RestoreSourceType_BACKUP, Progress: Progress(began, doneAt),
+			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: BackupInfoOf(b)},
 		}
 		if optimized { // from when the table is ready, as long again
 			end := doneAt.AsTime().Add(s.Delay)
 			o, err := s.start(tx, n.parent, &btapb.OptimizeRestoredTableMetadata{
-				Name: t.GetName(), Progress: admin.Progress(doneAt, timestamppb.New(end)),
+				Name: t.GetName(), Progress: Progress(doneAt, timestamppb.New(end)),
 			}, &emptypb.Empty{}, end)
 			if err != nil {
 				return nil, err
@@ -129,8 +128,8 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 
 // optimizes tells whether a table that is restored from b is optimized afterwards:
 // from a standard backup, where it lies on SSDs.
-func optimizes(r catalogReader, instance string, b *btapb.Backup) (bool, error) {
-	clusters, err := clustersOf(r, instance)
+func optimizes(r Catalog, instance string, b *btapb.Backup) (bool, error) {
+	clusters, err := ClustersOf(r, instance)
 	onSSD := func(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.StorageType_SSD }
 	return b.GetBackupType() == btapb.Backup_STANDARD && slices.ContainsFunc(clusters, onSSD), err
 }

@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -18,7 +18,7 @@ func (s instanceAdminService) ListHotTablets(_ context.Context, req *btapb.ListH
 }
 
 // HasTable reports whether a table exists.
-func (s *control) HasTable(name string) bool {
+func (s *Control) HasTable(name string) bool {
 	_, err := s.DB.Table(name)
 	return err == nil
 }

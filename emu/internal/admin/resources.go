@@ -1,4 +1,4 @@
-package emu
+package admin
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
@@ -31,24 +30,24 @@ import (
 // checked still holds when it is made, and all of it is there afterwards or
 // none, also over a crash.
 const (
-	kindProject        = "project/"          // a project in which an instance was created: nothing
-	kindInstance       = "instance/"         // btapb.Instance
-	kindCluster        = "cluster/"          // btapb.Cluster
-	kindMemoryLayer    = "memoryLayer/"      // btapb.MemoryLayer, once it was set
-	kindAppProfile     = "appProfile/"       // btapb.AppProfile
-	kindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
-	kindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
-	kindBackup         = "backup/"           // btapb.Backup, with its size from the beginning
-	kindSnapshot       = "snapshot/"         // btapb.Snapshot
-	kindPartitions     = "changePartitions/" // a partitionState, by the name of its table
-	kindPolicy         = "policy/"           // iampb.Policy, by the name of what it governs
-	kindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
+	KindProject        = "project/"          // a project in which an instance was created: nothing
+	KindInstance       = "instance/"         // btapb.Instance
+	KindCluster        = "cluster/"          // btapb.Cluster
+	KindMemoryLayer    = "memoryLayer/"      // btapb.MemoryLayer, once it was set
+	KindAppProfile     = "appProfile/"       // btapb.AppProfile
+	KindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
+	KindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
+	KindBackup         = "backup/"           // btapb.Backup, with its size from the beginning
+	KindSnapshot       = "snapshot/"         // btapb.Snapshot
+	KindPartitions     = "changePartitions/" // a Partitions, by the name of its table
+	KindPolicy         = "policy/"           // iampb.Policy, by the name of what it governs
+	KindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
 	operationCount     = "operations"        // the number of the newest operation, a decimal
 	etagCount          = "etags"             // the number of the newest etag, a decimal
 )
 
-// catalogReader reads tables and resources: as they are, or inside a change.
-type catalogReader interface {
+// Catalog reads tables and resources: as they are, or inside a change.
+type Catalog interface {
 	Table(name string) (*engine.Table, error)
 	Tables(prefix string) []*engine.Table
 	Resource(name string) ([]byte, error)
@@ -56,7 +55,7 @@ type catalogReader interface {
 }
 
 // loadOne reads a resource into m and reports whether it is there.
-func loadOne(r catalogReader, key string, m proto.Message) (bool, error) {
+func loadOne(r Catalog, key string, m proto.Message) (bool, error) {
 	raw, err := r.Resource(key)
 	if errors.Is(err, engine.ErrResourceNotFound) {
 		return false, nil
@@ -75,7 +74,7 @@ type message[M any] interface {
 
 // find reads a resource that must be there, and answers with a status. what says
 // what it is.
-func find[M any, P message[M]](r catalogReader, kind, what, name string) (P, error) {
+func find[M any, P message[M]](r Catalog, kind, what, name string) (P, error) {
 	m := P(new(M))
 	if found, err := loadOne(r, kind+name, m); err != nil {
 		return nil, refusal.Of(err)
@@ -94,7 +93,7 @@ func unmarshalResource(key string, raw []byte, m proto.Message) error {
 
 // loadAll reads the resources of a kind whose names begin with prefix, sorted
 // by name.
-func loadAll[M any, P message[M]](r catalogReader, kind, prefix string) ([]P, error) {
+func loadAll[M any, P message[M]](r Catalog, kind, prefix string) ([]P, error) {
 	found, err := r.Resources(kind + prefix)
 	if err != nil {
 		return nil, err
@@ -119,7 +118,7 @@ func store(tx *engine.CatalogTx, key string, m proto.Message) error {
 }
 
 // storeUntil writes m, which is as it says from doneAt on alone; see package later.
-func (s *control) storeUntil(tx *engine.CatalogTx, key string, m proto.Message, doneAt time.Time) error {
+func (s *Control) storeUntil(tx *engine.CatalogTx, key string, m proto.Message, doneAt time.Time) error {
 	if doneAt.After(s.now()) {
 		later.Set(m, doneAt)
 	}
@@ -129,7 +128,7 @@ func (s *control) storeUntil(tx *engine.CatalogTx, key string, m proto.Message, 
 
 // storeUnder writes m, which lies under a table, with a new etag, and records the
 // operation that makes it so, done at a time.
-func (s *control) storeUnder(
+func (s *Control) storeUnder(
 	tx *engine.CatalogTx, kind string, m interface {
 		proto.Message
 		GetName() string
@@ -156,7 +155,7 @@ func remove(tx *engine.CatalogTx, key string) error {
 // change runs fn as one change of the catalog and answers with a status. What
 // only reads, and more than once, reads one moment by it: a change of nothing
 // is not written.
-func (s *control) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
+func (s *Control) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
 	return refusal.Of(s.DB.UpdateCatalog(ctx, fn))
 }
 
@@ -197,7 +196,7 @@ func checkEtag(name, given, is string) error {
 // its policy, and everything of a table that UndeleteTable would bring back with
 // it, or of an instance but its tables.
 func removeAll(tx *engine.CatalogTx, name string) error {
-	for _, kind := range []string{kindCluster, kindMemoryLayer, kindAppProfile, kindAuthorizedView, kindSchemaBundle, kindPartitions, kindPolicy} {
+	for _, kind := range []string{KindCluster, KindMemoryLayer, KindAppProfile, KindAuthorizedView, KindSchemaBundle, KindPartitions, KindPolicy} {
 		under, err := tx.Resources(kind + name + "/")
 		if err != nil {
 			return err
@@ -208,7 +207,7 @@ func removeAll(tx *engine.CatalogTx, name string) error {
 			}
 		}
 	}
-	return errors.Join(remove(tx, kindPartitions+name), remove(tx, kindPolicy+name))
+	return errors.Join(remove(tx, KindPartitions+name), remove(tx, KindPolicy+name))
 }
 
 // maskPaths returns the paths of the mask in a request, which must have one.
@@ -236,7 +235,7 @@ func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error)
 // field that src does not have is cleared.
 func applyMask(dst, src proto.Message, paths []string) error {
 	for _, path := range paths {
-		if !admin.CopyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
+		if !CopyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
 			return refusal.Invalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
 		}
 	}
@@ -244,7 +243,7 @@ func applyMask(dst, src proto.Message, paths []string) error {
 }
 
 // KeepRecords makes tables record their changes for replication, or no longer.
-func (s *control) KeepRecords(ctx context.Context, tables string, keep time.Duration) error {
+func (s *Control) KeepRecords(ctx context.Context, tables string, keep time.Duration) error {
 	return s.change(ctx, func(tx *engine.CatalogTx) error {
 		for _, t := range tx.Tables(tables) {
 			if _, err := tx.UpdateTable(t.Name, func(t *engine.Table) error {
@@ -259,7 +258,7 @@ func (s *control) KeepRecords(ctx context.Context, tables string, keep time.Dura
 }
 
 // Resource is a created resource that is not a table.
-type catalogResource struct {
+type Resource struct {
 	Kind    string // "instance" and so on
 	Name    string // its resource name; for a policy, that of the resource it governs
 	Message proto.Message
@@ -267,21 +266,21 @@ type catalogResource struct {
 
 // Resources returns all resources of the kinds that the API shows, by kind and name, but for
 // those of deleted tables.
-func (s *control) Resources() ([]catalogResource, error) {
-	var out []catalogResource
+func (s *Control) Resources() ([]Resource, error) {
+	var out []Resource
 	for _, kind := range []struct {
 		prefix, kind string
 		message      proto.Message
 	}{
-		{kindInstance, "instance", &btapb.Instance{}},
-		{kindCluster, "cluster", &btapb.Cluster{}},
-		{kindMemoryLayer, "memory layer", &btapb.MemoryLayer{}},
-		{kindAppProfile, "app profile", &btapb.AppProfile{}},
-		{kindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
-		{kindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
-		{kindBackup, "backup", &btapb.Backup{}},
-		{kindSnapshot, "snapshot", &btapb.Snapshot{}},
-		{kindPolicy, "policy", &iampb.Policy{}},
+		{KindInstance, "instance", &btapb.Instance{}},
+		{KindCluster, "cluster", &btapb.Cluster{}},
+		{KindMemoryLayer, "memory layer", &btapb.MemoryLayer{}},
+		{KindAppProfile, "app profile", &btapb.AppProfile{}},
+		{KindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
+		{KindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
+		{KindBackup, "backup", &btapb.Backup{}},
+		{KindSnapshot, "snapshot", &btapb.Snapshot{}},
+		{KindPolicy, "policy", &iampb.Policy{}},
 	} {
 		found, err := s.DB.Resources(kind.prefix)
 		if err != nil {
@@ -303,13 +302,13 @@ func (s *control) Resources() ([]catalogResource, error) {
 			case *btapb.Instance:
 				instancedef.InstanceAt(x, s.now())
 			case *btapb.Backup:
-				m = admin.BackupAt(x, s.now())
+				m = BackupAt(x, s.now())
 			case *btapb.Snapshot:
 				shownSnapshot(x, s.now())
 			case *btapb.MemoryLayer:
 				later.Take(x)
 			}
-			out = append(out, catalogResource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
+			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
 		}
 	}
 	return out, nil
