@@ -189,7 +189,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		if v.GetSubsetView() == nil { // what was cleared holds nothing; a view without it ends clients
 			v.AuthorizedView = &btapb.AuthorizedView_SubsetView_{SubsetView: &btapb.AuthorizedView_SubsetView{}}
 		}
-		if FieldsUnder(paths, "subset_view") {
+		if fieldsUnder(paths, "subset_view") {
 			t, err := tx.Table(resname.First(v.GetName(), 6))
 			if err != nil {
 				return err

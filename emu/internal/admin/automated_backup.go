@@ -24,52 +24,52 @@ import (
 // AutomatedPolicy is the automated backup policy of a table.
 type AutomatedPolicy = btapb.Table_AutomatedBackupPolicy
 
-// AutomatedInForce reports whether a policy requires backups.
-func AutomatedInForce(p *AutomatedPolicy) bool { return p != nil && !p.GetDisabled() }
+// automatedInForce reports whether a policy requires backups.
+func automatedInForce(p *AutomatedPolicy) bool { return p != nil && !p.GetDisabled() }
 
-// SettleAutomated gives a policy that has been checked its plan: that of the policy before
+// settleAutomated gives a policy that has been checked its plan: that of the policy before
 // it, if one was in force, else one that begins now. Whatever else a request said
 // beside the fields of the API is taken out.
-func SettleAutomated(p, was *AutomatedPolicy, now time.Time) {
+func settleAutomated(p, was *AutomatedPolicy, now time.Time) {
 	switch {
-	case AutomatedInForce(p) && AutomatedInForce(was):
+	case automatedInForce(p) && automatedInForce(was):
 		later.Set(p, later.Of(was))
-	case AutomatedInForce(p):
+	case automatedInForce(p):
 		later.Set(p, now)
 	case p != nil:
 		later.Take(p)
 	}
 }
 
-// NextAutomated returns when backups are due next. A policy that has no plan, as one from
+// nextAutomated returns when backups are due next. A policy that has no plan, as one from
 // before there were plans, is due at the zero time: see Done.
-func NextAutomated(p *AutomatedPolicy) time.Time {
+func nextAutomated(p *AutomatedPolicy) time.Time {
 	if from := later.Of(p); !from.IsZero() {
 		return from.Add(p.GetFrequency().AsDuration())
 	}
 	return time.Time{}
 }
 
-// AutomatedDone records in a policy that the backups that were due at a time were made or,
+// automatedDone records in a policy that the backups that were due at a time were made or,
 // in a policy without a plan, that the plan begins now.
-func AutomatedDone(p *AutomatedPolicy, at, now time.Time) {
+func automatedDone(p *AutomatedPolicy, at, now time.Time) {
 	if at.IsZero() {
 		at = now
 	}
 	later.Set(p, at)
 }
 
-// SkipAutomated leaves out the backups that were due by now: those of a table that was
+// skipAutomated leaves out the backups that were due by now: those of a table that was
 // deleted are not made when it comes back.
-func SkipAutomated(p *AutomatedPolicy, now time.Time) {
-	for AutomatedInForce(p) && !NextAutomated(p).IsZero() && !NextAutomated(p).After(now) {
-		AutomatedDone(p, NextAutomated(p), now)
+func skipAutomated(p *AutomatedPolicy, now time.Time) {
+	for automatedInForce(p) && !nextAutomated(p).IsZero() && !nextAutomated(p).After(now) {
+		automatedDone(p, nextAutomated(p), now)
 	}
 }
 
-// AutomatedPlaces returns the clusters in which a policy asks for backups at a time: those
+// automatedPlaces returns the clusters in which a policy asks for backups at a time: those
 // in its locations, if it names any, that are made by then.
-func AutomatedPlaces(p *AutomatedPolicy, clusters []*btapb.Cluster, at time.Time) []*btapb.Cluster {
+func automatedPlaces(p *AutomatedPolicy, clusters []*btapb.Cluster, at time.Time) []*btapb.Cluster {
 	var in []*btapb.Cluster
 	for _, c := range clusters {
 		if places(p, c) && !later.Of(c).After(at) {
@@ -79,9 +79,9 @@ func AutomatedPlaces(p *AutomatedPolicy, clusters []*btapb.Cluster, at time.Time
 	return in
 }
 
-// CheckAutomatedPlaces checks what a policy asks of its instance and clusters: locations are
+// checkAutomatedPlaces checks what a policy asks of its instance and clusters: locations are
 // for the edition ENTERPRISE_PLUS, hot backups for clusters with SSD storage.
-func CheckAutomatedPlaces(p *AutomatedPolicy, in *btapb.Instance, clusters []*btapb.Cluster) error {
+func checkAutomatedPlaces(p *AutomatedPolicy, in *btapb.Instance, clusters []*btapb.Cluster) error {
 	const field = "table.automated_backup_policy"
 	if len(p.GetLocations()) > 0 && in.GetEdition() != btapb.Instance_ENTERPRISE_PLUS {
 		return refusal.Invalid(field+".locations", "can only be set in an instance of the edition ENTERPRISE_PLUS")
@@ -106,7 +106,7 @@ func onSSD(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.St
 // been added since.
 func AutomatedBackup(p *AutomatedPolicy, table string, c *btapb.Cluster, at time.Time) *btapb.Backup {
 	b := &btapb.Backup{
-		Name: c.GetName() + "/backups/" + AutomatedID(resname.Last(table), at), SourceTable: table, BackupType: btapb.Backup_STANDARD,
+		Name: c.GetName() + "/backups/" + automatedID(resname.Last(table), at), SourceTable: table, BackupType: btapb.Backup_STANDARD,
 		StartTime: timestamppb.New(at), ExpireTime: timestamppb.New(at.Add(p.GetRetentionPeriod().AsDuration())),
 	}
 	if hot := p.GetKeepHotDuration(); hot != nil && onSSD(c) {
@@ -122,9 +122,9 @@ const (
 	hashBytes     = 4
 )
 
-// AutomatedID returns the id of the backup of a table, given by its id, that is due at a
+// automatedID returns the id of the backup of a table, given by its id, that is due at a
 // time. It is the same whenever it is asked for.
-func AutomatedID(table string, at time.Time) string {
+func automatedID(table string, at time.Time) string {
 	if len(table) > maxTableBytes {
 		sum := sha256.Sum256([]byte(table))
 		table = table[:maxTableBytes-1-2*hashBytes] + "-" + hex.EncodeToString(sum[:hashBytes])

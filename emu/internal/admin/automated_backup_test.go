@@ -24,21 +24,21 @@ func daily() *AutomatedPolicy {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	planned := daily()
-	SettleAutomated(planned, nil, start)
-	if at := NextAutomated(planned); !at.Equal(start.Add(day)) {
+	settleAutomated(planned, nil, start)
+	if at := nextAutomated(planned); !at.Equal(start.Add(day)) {
 		t.Errorf("the first are due at %v", at)
 	}
 	changed, off, again := daily(), &AutomatedPolicy{Disabled: true}, daily()
 	later.Set(changed, start.Add(-100*day)) // what a request can say
 	later.Set(off, start)
-	SettleAutomated(changed, planned, start.Add(day/2))
-	SettleAutomated(off, changed, start.Add(day/2))
-	SettleAutomated(again, off, start.Add(day/2))
-	SettleAutomated(nil, planned, start)
-	if !NextAutomated(changed).Equal(start.Add(day)) || !later.Of(off).IsZero() || !NextAutomated(again).Equal(start.Add(3*day/2)) {
-		t.Errorf("due at %v, %v and %v", NextAutomated(changed), later.Of(off), NextAutomated(again))
+	settleAutomated(changed, planned, start.Add(day/2))
+	settleAutomated(off, changed, start.Add(day/2))
+	settleAutomated(again, off, start.Add(day/2))
+	settleAutomated(nil, planned, start)
+	if !nextAutomated(changed).Equal(start.Add(day)) || !later.Of(off).IsZero() || !nextAutomated(again).Equal(start.Add(3*day/2)) {
+		t.Errorf("due at %v, %v and %v", nextAutomated(changed), later.Of(off), nextAutomated(again))
 	}
-	if AutomatedInForce(off) || AutomatedInForce(nil) || !AutomatedInForce(again) {
+	if automatedInForce(off) || automatedInForce(nil) || !automatedInForce(again) {
 		t.Error("what is in force")
 	}
 }
@@ -46,40 +46,40 @@ func TestSettle(t *testing.T) {
 func TestDoneAndSkip(t *testing.T) {
 	t.Parallel()
 	p := daily()
-	if !NextAutomated(p).IsZero() {
-		t.Errorf("without a plan due at %v", NextAutomated(p))
+	if !nextAutomated(p).IsZero() {
+		t.Errorf("without a plan due at %v", nextAutomated(p))
 	}
-	SkipAutomated(p, start) // which is none of its business
-	AutomatedDone(p, NextAutomated(p), start)
-	if !NextAutomated(p).Equal(start.Add(day)) {
-		t.Errorf("due at %v", NextAutomated(p))
+	skipAutomated(p, start) // which is none of its business
+	automatedDone(p, nextAutomated(p), start)
+	if !nextAutomated(p).Equal(start.Add(day)) {
+		t.Errorf("due at %v", nextAutomated(p))
 	}
-	AutomatedDone(p, NextAutomated(p), start.Add(40*day))
-	if !NextAutomated(p).Equal(start.Add(2 * day)) {
-		t.Errorf("due at %v", NextAutomated(p))
+	automatedDone(p, nextAutomated(p), start.Add(40*day))
+	if !nextAutomated(p).Equal(start.Add(2 * day)) {
+		t.Errorf("due at %v", nextAutomated(p))
 	}
 	for now, want := range map[time.Duration]time.Duration{0: 2 * day, 2*day - 1: 2 * day, 2 * day: 3 * day, 5*day + 1: 6 * day} {
 		q := daily()
 		later.Set(q, start.Add(day))
-		if SkipAutomated(q, start.Add(now)); !NextAutomated(q).Equal(start.Add(want)) {
-			t.Errorf("skipped to %v, due at %v", now, NextAutomated(q))
+		if skipAutomated(q, start.Add(now)); !nextAutomated(q).Equal(start.Add(want)) {
+			t.Errorf("skipped to %v, due at %v", now, nextAutomated(q))
 		}
 	}
-	SkipAutomated(nil, start)
-	SkipAutomated(&AutomatedPolicy{Disabled: true}, start)
+	skipAutomated(nil, start)
+	skipAutomated(&AutomatedPolicy{Disabled: true}, start)
 }
 
 // Ids are at most 50 characters, are those of a backup, and those of two tables are
 // two, however they begin.
 func TestID(t *testing.T) {
 	t.Parallel()
-	if got, want := AutomatedID("t", start.In(time.FixedZone("", 3600))), "t-auto-20260501T120000Z"; got != want {
+	if got, want := automatedID("t", start.In(time.FixedZone("", 3600))), "t-auto-20260501T120000Z"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	long := strings.Repeat("t", 49)
 	seen := map[string]string{}
 	for _, table := range []string{long + "1", long + "2", long, long[:28], long[:29], "_." + long[:40]} {
-		id := AutomatedID(table, start)
+		id := automatedID(table, start)
 		if other, ok := seen[id]; ok {
 			t.Errorf("%s and %s have %s", table, other, id)
 		}
@@ -88,7 +88,7 @@ func TestID(t *testing.T) {
 			t.Errorf("%s of %s", id, table)
 		}
 	}
-	if got := AutomatedID(long[:28], start); got != long[:28]+"-auto-20260501T120000Z" || len(got) != 50 {
+	if got := automatedID(long[:28], start); got != long[:28]+"-auto-20260501T120000Z" || len(got) != 50 {
 		t.Errorf("got %s", got)
 	}
 }
@@ -103,7 +103,7 @@ func TestPlaces(t *testing.T) {
 	clusters := []*btapb.Cluster{made("a", time.Time{}), made("b", start), made("c", start.Add(time.Second))}
 	names := func(p *AutomatedPolicy) string {
 		var out []string
-		for _, c := range AutomatedPlaces(p, clusters, start) {
+		for _, c := range automatedPlaces(p, clusters, start) {
 			out = append(out, c.GetName())
 		}
 		return strings.Join(out, " ")

@@ -48,7 +48,7 @@ func (s *Control) findBackup(r Catalog, field, name string) (*btapb.Backup, erro
 // gone.
 func backups(r Catalog) (goneAt func(*btapb.Backup) time.Time, all []*btapb.Backup, err error) {
 	all, err = loadAll[btapb.Backup](r, KindBackup, "")
-	return BackupGoneAt(all), all, err
+	return backupGoneAt(all), all, err
 }
 
 // backupsUnder returns the backups whose names begin with prefix, by name and as
@@ -72,8 +72,8 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 		return nil, err
 	}
 	b := &btapb.Backup{
-		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceTable: table, StartTime: Micros(timestamppb.New(s.now())),
-		ExpireTime: Micros(given.GetExpireTime()), BackupType: given.GetBackupType(), HotToStandardTime: Micros(given.GetHotToStandardTime()),
+		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceTable: table, StartTime: micros(timestamppb.New(s.now())),
+		ExpireTime: micros(given.GetExpireTime()), BackupType: given.GetBackupType(), HotToStandardTime: micros(given.GetHotToStandardTime()),
 	}
 	check := func(r Catalog, c *btapb.Cluster, in *btapb.Instance) error {
 		if resname.First(table, 4) != in.GetName() {
@@ -83,13 +83,13 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 		if err != nil {
 			return err
 		}
-		if ReadyAt(t).After(s.now()) {
+		if readyAt(t).After(s.now()) {
 			return refusal.Precondition("Table %s is not ready.", table)
 		}
-		if err := CheckBackupExpiry(b, MaxBackupAge(in)); err != nil {
+		if err := checkBackupExpiry(b, maxBackupAge(in)); err != nil {
 			return refusal.Invalid("backup.expire_time", "%v", err)
 		}
-		if err := SettleBackupType(b, c); err != nil {
+		if err := settleBackupType(b, c); err != nil {
 			return refusal.Invalid("backup.backup_type", "%v", err)
 		}
 		return checkHotTime(b)
@@ -106,8 +106,8 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 // is copied is independent from then on, and cannot be copied again.
 func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackupRequest) (*longrunningpb.Operation, error) {
 	b := &btapb.Backup{
-		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: Micros(timestamppb.New(s.now())),
-		ExpireTime: Micros(req.GetExpireTime()), BackupType: btapb.Backup_STANDARD,
+		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: micros(timestamppb.New(s.now())),
+		ExpireTime: micros(req.GetExpireTime()), BackupType: btapb.Backup_STANDARD,
 	}
 	var info *btapb.BackupInfo
 	check := func(r Catalog, _ *btapb.Cluster, _ *btapb.Instance) error {
@@ -116,16 +116,16 @@ func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackup
 			return err
 		}
 		from := BackupAt(stored, s.now())
-		b.SourceTable, info = from.GetSourceTable(), BackupInfoOf(from)
+		b.SourceTable, info = from.GetSourceTable(), backupInfoOf(from)
 		switch {
 		case from.GetState() != btapb.Backup_READY:
 			return refusal.Precondition("Backup %s is not ready.", from.GetName())
 		case from.GetSourceBackup() != "":
 			return refusal.Precondition("Backup %s is a copy of %s and cannot be copied.", from.GetName(), from.GetSourceBackup())
-		case from.GetExpireTime().AsTime().Sub(s.now()) < MinCopiedAge:
-			return refusal.Precondition("Backup %s expires within %v and cannot be copied.", from.GetName(), MinCopiedAge)
+		case from.GetExpireTime().AsTime().Sub(s.now()) < minCopiedAge:
+			return refusal.Precondition("Backup %s expires within %v and cannot be copied.", from.GetName(), minCopiedAge)
 		}
-		if err := CheckBackupExpiry(b, MaxCopyAge); err != nil {
+		if err := checkBackupExpiry(b, maxCopyAge); err != nil {
 			return refusal.Invalid("expire_time", "%v", err)
 		}
 		return nil
@@ -134,7 +134,7 @@ func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackup
 		return s.DB.Backups().Copy(ctx, req.GetSourceBackup(), b.GetName(), fn)
 	}
 	return s.makeBackup(ctx, req.GetParent(), req.GetBackupId(), b, check, make, func() proto.Message {
-		return &btapb.CopyBackupMetadata{Name: b.GetName(), SourceBackupInfo: info, Progress: Progress(b.GetStartTime(), b.GetEndTime())}
+		return &btapb.CopyBackupMetadata{Name: b.GetName(), SourceBackupInfo: info, Progress: doneProgress(b.GetStartTime(), b.GetEndTime())}
 	})
 }
 
@@ -204,16 +204,9 @@ func (s *Control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBa
 		if err := checked(tx); err != nil {
 			return err
 		}
-		b.SizeBytes, b.EndTime = kept.Bytes, Micros(timestamppb.New(s.now().Add(s.Delay)))
+		b.SizeBytes, b.EndTime = kept.Bytes, micros(timestamppb.New(s.now().Add(s.Delay)))
 		return errors.Join(done(tx), remove(tx, KindPolicy+b.GetName()), store(tx, KindBackup+b.GetName(), b))
 	}))
-}
-
-func checkHotTime(b *btapb.Backup) error {
-	if err := CheckHotTime(b); err != nil {
-		return refusal.Invalid("backup.hot_to_standard_time", "%v", err)
-	}
-	return nil
 }
 
 // checkBackupCount refuses one backup more than a table can have in a cluster.
@@ -240,7 +233,7 @@ func (s *Control) checkBackupCount(r Catalog, cluster string, b *btapb.Backup) e
 // backupEncryption says how a backup in a cluster would be encrypted: with the
 // version of a customer's key that is in use when it is made.
 func backupEncryption(c *btapb.Cluster) *btapb.EncryptionInfo {
-	info := EncryptionOf(c)
+	info := encryptionOf(c)
 	if info.GetEncryptionStatus() != nil {
 		info.EncryptionStatus = refusal.UntrackedKey()
 	}
@@ -276,12 +269,12 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 		for _, path := range paths {
 			switch path {
 			case "expire_time":
-				most := MaxBackupAge(in)
+				most := maxBackupAge(in)
 				if b.GetSourceBackup() != "" {
-					most = MaxCopyAge
+					most = maxCopyAge
 				}
-				b.ExpireTime = Micros(req.GetBackup().GetExpireTime())
-				if err := CheckBackupExpiry(b, most); err != nil {
+				b.ExpireTime = micros(req.GetBackup().GetExpireTime())
+				if err := checkBackupExpiry(b, most); err != nil {
 					return refusal.Invalid("backup.expire_time", "%v", err)
 				}
 				if !b.GetExpireTime().AsTime().After(s.now()) {
@@ -291,7 +284,7 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 				if BackupAt(b, s.now()).GetBackupType() != btapb.Backup_HOT {
 					return refusal.Invalid("backup.hot_to_standard_time", "is for hot backups alone")
 				}
-				b.HotToStandardTime = Micros(req.GetBackup().GetHotToStandardTime())
+				b.HotToStandardTime = micros(req.GetBackup().GetHotToStandardTime())
 				if err := checkHotTime(b); err != nil {
 					return err
 				}

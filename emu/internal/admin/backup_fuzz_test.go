@@ -29,7 +29,7 @@ func FuzzList(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, filter, order string, raw []byte, size int32) {
 		list := func(size int32, token string) (*btapb.ListBackupsResponse, error) {
-			resp, field, err := ListBackups(all, &btapb.ListBackupsRequest{Parent: "c", Filter: filter, OrderBy: order, PageSize: size, PageToken: token}, 4)
+			resp, field, err := listBackups(all, &btapb.ListBackupsRequest{Parent: "c", Filter: filter, OrderBy: order, PageSize: size, PageToken: token}, 4)
 			if (err == nil) != (field == "") {
 				t.Fatalf("field %q and error %v", field, err)
 			}

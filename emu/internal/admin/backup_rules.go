@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/listfilter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
 // The bounds of times. Sources: the comments of
@@ -22,12 +23,12 @@ const (
 	minAge       = 6 * time.Hour // Backup.expire_time, from start_time
 	maxAge       = 90 * 24 * time.Hour
 	maxAgePlus   = 365 * 24 * time.Hour // of the edition ENTERPRISE_PLUS
-	MaxCopyAge   = 30 * 24 * time.Hour  // CopyBackupRequest.expire_time
-	MinCopiedAge = 24 * time.Hour       // what is left of a backup that is copied
+	maxCopyAge   = 30 * 24 * time.Hour  // CopyBackupRequest.expire_time
+	minCopiedAge = 24 * time.Hour       // what is left of a backup that is copied
 	minHot       = 24 * time.Hour       // Backup.hot_to_standard_time, from start_time
 
-	SnapshotLife    = 24 * time.Hour // SnapshotTableRequest.ttl, by default
-	MaxSnapshotLife = 7 * 24 * time.Hour
+	snapshotLife    = 24 * time.Hour // SnapshotTableRequest.ttl, by default
+	maxSnapshotLife = 7 * 24 * time.Hour
 
 	// grace is how long a request may be under way: clients compute the least
 	// times that are allowed from a moment before the call.
@@ -36,10 +37,10 @@ const (
 	sizeDelay = time.Minute
 )
 
-// BackupGoneAt returns when each of all backups is gone, those that are in no copy of
+// backupGoneAt returns when each of all backups is gone, those that are in no copy of
 // another: at its expire_time, or when the last copy of it that is under way then
 // is done.
-func BackupGoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
+func backupGoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
 	copied := map[string]time.Time{} // when the last copy of a backup is done
 	for _, c := range all {
 		if from, end := c.GetSourceBackup(), c.GetEndTime().AsTime(); from != "" && end.After(copied[from]) {
@@ -72,9 +73,9 @@ func BackupAt(stored *btapb.Backup, now time.Time) *btapb.Backup {
 	return b
 }
 
-// CheckBackupExpiry checks the expire_time of a backup: at least six hours and at most
+// checkBackupExpiry checks the expire_time of a backup: at least six hours and at most
 // most from its start. It is received later than it was computed.
-func CheckBackupExpiry(b *btapb.Backup, most time.Duration) error {
+func checkBackupExpiry(b *btapb.Backup, most time.Duration) error {
 	t := b.GetExpireTime()
 	if t == nil || !t.IsValid() {
 		return errors.New("must be a time")
@@ -86,16 +87,16 @@ func CheckBackupExpiry(b *btapb.Backup, most time.Duration) error {
 	return nil
 }
 
-// MaxBackupAge returns the longest time for which a backup in an instance may be kept.
-func MaxBackupAge(in *btapb.Instance) time.Duration {
+// maxBackupAge returns the longest time for which a backup in an instance may be kept.
+func maxBackupAge(in *btapb.Instance) time.Duration {
 	if in.GetEdition() == btapb.Instance_ENTERPRISE_PLUS {
 		return maxAgePlus
 	}
 	return maxAge
 }
 
-// SettleBackupType checks the type of a new backup in cluster c, and fills in an unset one.
-func SettleBackupType(b *btapb.Backup, c *btapb.Cluster) error {
+// settleBackupType checks the type of a new backup in cluster c, and fills in an unset one.
+func settleBackupType(b *btapb.Backup, c *btapb.Cluster) error {
 	switch b.GetBackupType() {
 	case btapb.Backup_BACKUP_TYPE_UNSPECIFIED:
 		b.BackupType = btapb.Backup_STANDARD
@@ -110,37 +111,38 @@ func SettleBackupType(b *btapb.Backup, c *btapb.Cluster) error {
 	return nil
 }
 
-// CheckHotTime checks the hot_to_standard_time of a backup, if it has one.
-func CheckHotTime(b *btapb.Backup) error {
+// checkHotTime checks the hot_to_standard_time of a backup, if it has one.
+func checkHotTime(b *btapb.Backup) error {
+	const field = "backup.hot_to_standard_time"
 	t := b.GetHotToStandardTime()
 	switch {
 	case t == nil:
 	case b.GetBackupType() != btapb.Backup_HOT:
-		return errors.New("is for hot backups alone")
+		return refusal.Invalid(field, "is for hot backups alone")
 	case !t.IsValid() || t.AsTime().Sub(b.GetStartTime().AsTime()) < minHot-grace:
-		return fmt.Errorf("%v is less than %v after the start of the backup", t.AsTime().Format(time.RFC3339Nano), minHot)
+		return refusal.Invalid(field, "%v is less than %v after the start of the backup", t.AsTime().Format(time.RFC3339Nano), minHot)
 	}
 	return nil
 }
 
-// Micros is a time in whole microseconds.
-func Micros(t *timestamppb.Timestamp) *timestamppb.Timestamp {
+// micros is a time in whole microseconds.
+func micros(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 	if t == nil {
 		return nil
 	}
 	return &timestamppb.Timestamp{Seconds: t.GetSeconds(), Nanos: t.GetNanos() / 1000 * 1000}
 }
 
-// BackupInfoOf returns the summary of a backup for other messages.
-func BackupInfoOf(b *btapb.Backup) *btapb.BackupInfo {
+// backupInfoOf returns the summary of a backup for other messages.
+func backupInfoOf(b *btapb.Backup) *btapb.BackupInfo {
 	return &btapb.BackupInfo{
 		Backup: b.GetName(), StartTime: b.GetStartTime(), EndTime: b.GetEndTime(),
 		SourceTable: b.GetSourceTable(), SourceBackup: b.GetSourceBackup(),
 	}
 }
 
-// Progress returns the progress of a completed operation.
-func Progress(from, to *timestamppb.Timestamp) *btapb.OperationProgress {
+// doneProgress returns the progress of a completed operation.
+func doneProgress(from, to *timestamppb.Timestamp) *btapb.OperationProgress {
 	return &btapb.OperationProgress{ProgressPercent: 100, StartTime: from, EndTime: to}
 }
 
@@ -174,12 +176,12 @@ func fieldOf(b *btapb.Backup) func(string) listfilter.Value {
 // listTokenSum is how much of a sum of the request a token begins with.
 const listTokenSum = 8
 
-// ListBackups answers ListBackups of all that the parent holds, as they are now: those
+// listBackups answers ListBackups of all that the parent holds, as they are now: those
 // that the filter takes, the newest first or in the order asked for, a page of at
 // most maxPage. A token is good for the parent, filter and order that it was made
 // for: it holds the last backup of the page before, so that backups that come and
 // go move no other. field names what of the request the error is of.
-func ListBackups(all []*btapb.Backup, req *btapb.ListBackupsRequest, maxPage int) (resp *btapb.ListBackupsResponse, field string, err error) {
+func listBackups(all []*btapb.Backup, req *btapb.ListBackupsRequest, maxPage int) (resp *btapb.ListBackupsResponse, field string, err error) {
 	filter, err := listfilter.Parse(req.GetFilter(), listFields)
 	if err != nil {
 		return nil, "filter", err

@@ -68,7 +68,7 @@ func TestGoneAt(t *testing.T) {
 		{[]*btapb.Backup{copied("b", backupDay+time.Hour), copied("b", backupDay+2*time.Hour), copied("b", 0)}, backupDay + 2*time.Hour},
 		{[]*btapb.Backup{copied("another", 2*backupDay)}, backupDay},
 	} {
-		if got := BackupGoneAt(append(tc.copies, b))(b); !got.Equal(backupStart.Add(tc.want)) {
+		if got := backupGoneAt(append(tc.copies, b))(b); !got.Equal(backupStart.Add(tc.want)) {
 			t.Errorf("copies %v: gone at %v, want %v", tc.copies, got, backupStart.Add(tc.want))
 		}
 	}
@@ -80,18 +80,18 @@ func TestCheckExpiry(t *testing.T) {
 		6 * time.Hour: true, 6*time.Hour - grace: true, 6*time.Hour - grace - 1: false, 0: false, -backupDay: false,
 		90 * backupDay: true, 90*backupDay + 1: false,
 	} {
-		if err := CheckBackupExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: in(age)}, MaxBackupAge(&btapb.Instance{})); (err == nil) != ok {
+		if err := checkBackupExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: in(age)}, maxBackupAge(&btapb.Instance{})); (err == nil) != ok {
 			t.Errorf("%v: %v", age, err)
 		}
 	}
-	plus := MaxBackupAge(&btapb.Instance{Edition: btapb.Instance_ENTERPRISE_PLUS})
+	plus := maxBackupAge(&btapb.Instance{Edition: btapb.Instance_ENTERPRISE_PLUS})
 	for age, ok := range map[time.Duration]bool{365 * backupDay: true, 365*backupDay + 1: false} {
-		if err := CheckBackupExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: in(age)}, plus); (err == nil) != ok {
+		if err := checkBackupExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: in(age)}, plus); (err == nil) != ok {
 			t.Errorf("of ENTERPRISE_PLUS, %v: %v", age, err)
 		}
 	}
 	for name, at := range map[string]*timestamppb.Timestamp{"none": nil, "bad": {Nanos: -1}, "far": {Seconds: 1 << 60}} {
-		if err := CheckBackupExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: at}, plus); err == nil {
+		if err := checkBackupExpiry(&btapb.Backup{StartTime: in(0), ExpireTime: at}, plus); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -113,7 +113,7 @@ func TestHot(t *testing.T) {
 		{99, ssd, 99, false},
 	} {
 		b := &btapb.Backup{BackupType: tc.typ}
-		if err := SettleBackupType(b, tc.c); (err == nil) != tc.ok || b.GetBackupType() != tc.want {
+		if err := settleBackupType(b, tc.c); (err == nil) != tc.ok || b.GetBackupType() != tc.want {
 			t.Errorf("%v: %v, %v", tc, b, err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestHot(t *testing.T) {
 		{btapb.Backup_HOT, in(1000 * backupDay), true},
 		{btapb.Backup_HOT, &timestamppb.Timestamp{Nanos: -1}, false},
 	} {
-		if err := CheckHotTime(&btapb.Backup{StartTime: in(0), BackupType: tc.typ, HotToStandardTime: tc.at}); (err == nil) != tc.ok {
+		if err := checkHotTime(&btapb.Backup{StartTime: in(0), BackupType: tc.typ, HotToStandardTime: tc.at}); (err == nil) != tc.ok {
 			t.Errorf("%v: %v", tc, err)
 		}
 	}
@@ -139,11 +139,11 @@ func TestHot(t *testing.T) {
 
 func TestMicros(t *testing.T) {
 	t.Parallel()
-	if Micros(nil) != nil {
+	if micros(nil) != nil {
 		t.Error("there is a time where there was none")
 	}
 	for _, s := range []int64{-1, 0, 5} {
-		if got, want := Micros(&timestamppb.Timestamp{Seconds: s, Nanos: 123_456_789}), (&timestamppb.Timestamp{Seconds: s, Nanos: 123_456_000}); !proto.Equal(got, want) {
+		if got, want := micros(&timestamppb.Timestamp{Seconds: s, Nanos: 123_456_789}), (&timestamppb.Timestamp{Seconds: s, Nanos: 123_456_000}); !proto.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}
@@ -175,7 +175,7 @@ func TestList_Pages(t *testing.T) {
 			req := &btapb.ListBackupsRequest{Parent: "p", Filter: tc.filter, OrderBy: tc.order, PageSize: size}
 			rest := slices.Clone(all)
 			for {
-				resp, field, err := ListBackups(rest, req, 4)
+				resp, field, err := listBackups(rest, req, 4)
 				if err != nil {
 					t.Fatalf("%+v: %s: %v", tc, field, err)
 				}
@@ -196,7 +196,7 @@ func TestList_Pages(t *testing.T) {
 			}
 		}
 	}
-	first, _, err := ListBackups(all, &btapb.ListBackupsRequest{Parent: "p", PageSize: 1}, 4)
+	first, _, err := listBackups(all, &btapb.ListBackupsRequest{Parent: "p", PageSize: 1}, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestList_Pages(t *testing.T) {
 		"filter":      {Parent: "p", Filter: "("},
 		"order_by":    {Parent: "p", OrderBy: "backup_type"},
 	} {
-		if _, field, err := ListBackups(all, req, 4); err == nil || field != want[:len(field)] || field == "" {
+		if _, field, err := listBackups(all, req, 4); err == nil || field != want[:len(field)] || field == "" {
 			t.Errorf("%v: %q, %v", req, field, err)
 		}
 	}
@@ -219,10 +219,10 @@ func TestInfoOf(t *testing.T) {
 	t.Parallel()
 	b := &btapb.Backup{Name: "b", SourceTable: "t", SourceBackup: "s", StartTime: in(0), EndTime: in(backupDay), SizeBytes: 5}
 	want := &btapb.BackupInfo{Backup: "b", SourceTable: "t", SourceBackup: "s", StartTime: in(0), EndTime: in(backupDay)}
-	if got := BackupInfoOf(b); !proto.Equal(got, want) {
+	if got := backupInfoOf(b); !proto.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if p := Progress(in(0), in(backupDay)); p.GetProgressPercent() != 100 || !proto.Equal(p.GetStartTime(), in(0)) || !proto.Equal(p.GetEndTime(), in(backupDay)) {
+	if p := doneProgress(in(0), in(backupDay)); p.GetProgressPercent() != 100 || !proto.Equal(p.GetStartTime(), in(0)) || !proto.Equal(p.GetEndTime(), in(backupDay)) {
 		t.Errorf("%v", p)
 	}
 }

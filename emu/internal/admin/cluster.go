@@ -223,7 +223,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		return nil, err
 	}
 	given := req.GetCluster()
-	scaling := FieldsUnder(paths, "cluster_config")
+	scaling := fieldsUnder(paths, "cluster_config")
 	if slices.Contains(paths, "serve_nodes") && scaling && given.GetServeNodes() != 0 && given.GetClusterConfig().GetClusterAutoscalingConfig() != nil {
 		return nil, refusal.Invalid("cluster", "exactly one of serve_nodes and cluster_config.cluster_autoscaling_config can be set")
 	}
@@ -310,7 +310,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {
 			return err
 		}
-		if err := remove(tx, KindMemoryLayer+MemoryLayerName(c.GetName())); err != nil {
+		if err := remove(tx, KindMemoryLayer+memoryLayerName(c.GetName())); err != nil {
 			return err
 		}
 		return tx.DeleteResource(KindCluster + c.GetName())

@@ -15,7 +15,5 @@
 //     the engine.
 //   - backup_rules.go, automated_backup.go: backups, their lists, and the schedule of
 //     automated ones.
-//   - memory_layer_rules.go, iam_rules.go: memory layers and IAM policies, which are stored and
-//     have no effect.
 //   - fieldpath.go: the paths of field masks.
 package admin

@@ -94,8 +94,8 @@ type AutomatedBackups struct{ Control *Control }
 func (w AutomatedBackups) Due() ([]due.Item, error) {
 	var items []due.Item
 	for _, t := range w.Control.DB.Tables("") {
-		if p := AutomatedPolicyOf(t); AutomatedInForce(p) {
-			items = append(items, due.Item{At: NextAutomated(p), Name: t.Name})
+		if p := AutomatedPolicyOf(t); automatedInForce(p) {
+			items = append(items, due.Item{At: nextAutomated(p), Name: t.Name})
 		}
 	}
 	return items, nil
@@ -106,7 +106,7 @@ func AutomatedPolicyOf(t *engine.Table) *AutomatedPolicy {
 	if len(t.Meta) == 0 {
 		return nil
 	}
-	return SettingsOf(t).GetAutomatedBackupPolicy()
+	return settingsOf(t).GetAutomatedBackupPolicy()
 }
 
 // Run implements due.Work: it makes a backup in each cluster that has not failed. An existing
@@ -119,7 +119,7 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 		return nil //nolint:nilerr // it was deleted meanwhile
 	}
 	p := AutomatedPolicyOf(t)
-	if !AutomatedInForce(p) || !NextAutomated(p).Equal(i.At) {
+	if !automatedInForce(p) || !nextAutomated(p).Equal(i.At) {
 		return nil
 	}
 	clusters, err := ClustersOf(s.DB, resname.First(t.Name, 4))
@@ -127,9 +127,9 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 		return err
 	}
 	view := s.Replication.View(resname.First(t.Name, 4))
-	for _, c := range AutomatedPlaces(p, clusters, i.At) {
+	for _, c := range automatedPlaces(p, clusters, i.At) {
 		b := AutomatedBackup(p, t.Name, c, i.At)
-		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || ReadyAt(t).After(i.At) {
+		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || readyAt(t).After(i.At) {
 			continue // it is down; it is planned from now on; it would be gone; there was nothing to copy
 		}
 		err := w.Make(ctx, b)
@@ -142,8 +142,8 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 	return s.change(ctx, func(tx *engine.CatalogTx) error {
 		_, err := tx.UpdateTable(t.Name, func(t *engine.Table) error {
 			return Replan(t, func(p *AutomatedPolicy) {
-				if AutomatedInForce(p) && NextAutomated(p).Equal(i.At) {
-					AutomatedDone(p, i.At, s.now())
+				if automatedInForce(p) && nextAutomated(p).Equal(i.At) {
+					automatedDone(p, i.At, s.now())
 				}
 			})
 		})
@@ -169,8 +169,8 @@ func (w AutomatedBackups) Make(ctx context.Context, b *btapb.Backup) error {
 
 // Replan lets fn change the plan of a table's automated backups.
 func Replan(t *engine.Table, fn func(*AutomatedPolicy)) (err error) {
-	settings := SettingsOf(t)
+	settings := settingsOf(t)
 	fn(settings.GetAutomatedBackupPolicy())
-	t.Meta, err = EncodeSettings(settings)
+	t.Meta, err = encodeSettings(settings)
 	return err
 }

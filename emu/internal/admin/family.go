@@ -6,7 +6,6 @@ import (
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
@@ -31,7 +30,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 		if err != nil {
 			return err
 		}
-		relax := Relaxation(len(clusters), req.GetIgnoreWarnings())
+		relax := relaxation(len(clusters), req.GetIgnoreWarnings())
 		changes, families := make([]engine.FamilyChange, 0, len(req.GetModifications())), len(t.Families)
 		for i, m := range req.GetModifications() {
 			change, err := s.familyChange(t, changes, refusal.Element("modifications", i), m, relax)
@@ -54,7 +53,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	if err != nil {
 		return nil, err
 	}
-	return ShownTable(t), nil
+	return shownTable(t), nil
 }
 
 // familyChange converts a modification of t that follows others.
@@ -65,7 +64,7 @@ func (s *Control) familyChange(t *engine.Table, before []engine.FamilyChange, fi
 		if err != nil {
 			return nil, err
 		}
-		for _, key := range SettingsOf(t).GetRowKeySchema().GetFields() {
+		for _, key := range settingsOf(t).GetRowKeySchema().GetFields() {
 			if key.GetFieldName() == f.Name {
 				return nil, refusal.Invalid(field+".id", "%q is a field of the row key schema", f.Name)
 			}
@@ -87,7 +86,7 @@ func (s *Control) familyChange(t *engine.Table, before []engine.FamilyChange, fi
 		if err := s.Limits.CheckFamilyName(field+".id", m.GetId()); err != nil {
 			return nil, err
 		}
-		if Protected(t) {
+		if protected(t) {
 			return nil, refusal.Protected(t.Name, "dropping a column family")
 		}
 		return &engine.FamilyChange{Drop: m.GetId()}, nil
@@ -125,10 +124,10 @@ func (s *Control) familyUpdate(is *engine.Family, field string, to *btapb.Column
 		switch path {
 		case "gc_rule":
 			if f.GC, err = gcRule(s.Limits, field+".update.gc_rule", to.GetGcRule()); err == nil {
-				err = CheckRelaxed(f.Name, is.GC, f.GC, relax)
+				err = checkRelaxed(f.Name, is.GC, f.GC, relax)
 			}
 		case "value_type":
-			err = ChangeValueType(&f, is, field+".update", to.GetValueType())
+			err = changeValueType(&f, is, field+".update", to.GetValueType())
 		default:
 			err = refusal.Invalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule or value_type", path)
 		}
@@ -146,7 +145,7 @@ func (s *Control) newFamily(field, name string, f *btapb.ColumnFamily) (engine.F
 	if err != nil {
 		return out, err
 	}
-	return out, SetValueType(&out, field+".value_type", f.GetValueType())
+	return out, setValueType(&out, field+".value_type", f.GetValueType())
 }
 
 // family validates the definition of a family, but for its value type, and
@@ -159,13 +158,4 @@ func (s *Control) family(field, name string, f *btapb.ColumnFamily) (engine.Fami
 	var err error
 	out.GC, err = gcRule(s.Limits, field+".gc_rule", f.GetGcRule())
 	return out, err
-}
-
-// gcRule validates a rule and converts it. A nil rule, and one with no member
-// set, keeps everything.
-func gcRule(l limits.Mode, field string, r *btapb.GcRule) (engine.GCRule, error) {
-	if err := l.Check(proto.Size(r), limits.MaxGCRuleBytes, field, "bytes"); err != nil {
-		return engine.GCRule{}, err
-	}
-	return GCRule(field, r)
 }

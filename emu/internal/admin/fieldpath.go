@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// CopyField copies the field at path; it reports whether there is such a field.
-func CopyField(dst, src protoreflect.Message, path string) bool {
+// copyField copies the field at path; it reports whether there is such a field.
+func copyField(dst, src protoreflect.Message, path string) bool {
 	name, rest, nested := strings.Cut(path, ".")
 	field := dst.Descriptor().Fields().ByName(protoreflect.Name(name))
 	switch {
@@ -24,13 +24,13 @@ func CopyField(dst, src protoreflect.Message, path string) bool {
 	}
 	if !src.Has(field) && !dst.Has(field) {
 		// Nothing to clear; the path must still exist.
-		return CopyField(dst.NewField(field).Message(), src.Get(field).Message(), rest)
+		return copyField(dst.NewField(field).Message(), src.Get(field).Message(), rest)
 	}
-	return CopyField(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
+	return copyField(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
 }
 
-// FieldsUnder reports whether one of paths is field or lies in it.
-func FieldsUnder(paths []string, field string) bool {
+// fieldsUnder reports whether one of paths is field or lies in it.
+func fieldsUnder(paths []string, field string) bool {
 	for _, p := range paths {
 		if p == field || strings.HasPrefix(p, field+".") {
 			return true

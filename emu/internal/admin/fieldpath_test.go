@@ -46,7 +46,7 @@ func TestCopy(t *testing.T) {
 			tc.dst, tc.src, tc.want = &btapb.Table{Name: "t"}, &btapb.Table{Name: "u"}, &btapb.Table{Name: "t"}
 		}
 		before := proto.CloneOf(tc.src)
-		if ok := CopyField(tc.dst.ProtoReflect(), tc.src.ProtoReflect(), tc.path); ok == tc.isNoField || !proto.Equal(tc.dst, tc.want) {
+		if ok := copyField(tc.dst.ProtoReflect(), tc.src.ProtoReflect(), tc.path); ok == tc.isNoField || !proto.Equal(tc.dst, tc.want) {
 			t.Errorf("%q: %v, %v; want %v", tc.path, ok, tc.dst, tc.want)
 		}
 		if !proto.Equal(tc.src, before) {
@@ -59,11 +59,11 @@ func TestUnder(t *testing.T) {
 	t.Parallel()
 	paths := []string{"a.b", "c", "ab"}
 	for field, want := range map[string]bool{"a": true, "a.b": true, "a.b.c": false, "b": false, "c": true, "ab": true, "": false} {
-		if got := FieldsUnder(paths, field); got != want {
+		if got := fieldsUnder(paths, field); got != want {
 			t.Errorf("%q: %v", field, got)
 		}
 	}
-	if FieldsUnder(nil, "a") {
+	if fieldsUnder(nil, "a") {
 		t.Error("there is a field under no path")
 	}
 }

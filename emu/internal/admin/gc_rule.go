@@ -5,15 +5,20 @@ import (
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// GCRule validates a rule and converts it. A nil rule, and one with no member
-// set, keeps everything. How large it is, is not judged.
-func GCRule(field string, r *btapb.GcRule) (engine.GCRule, error) {
+// gcRule validates a rule and converts it. A nil rule, and one with no member
+// set, keeps everything.
+func gcRule(m limits.Mode, field string, r *btapb.GcRule) (engine.GCRule, error) {
+	if err := m.Check(proto.Size(r), limits.MaxGCRuleBytes, field, "bytes"); err != nil {
+		return engine.GCRule{}, err
+	}
 	if r.GetRule() == nil {
 		return engine.GCRule{}, nil
 	}
@@ -65,8 +70,8 @@ func nestedGCRule(field string, r *btapb.GcRule, depth int) (engine.GCRule, erro
 	return out, nil
 }
 
-// ToGCRule is the inverse of GCRule.
-func ToGCRule(r engine.GCRule) *btapb.GcRule {
+// toGCRule is the inverse of gcRule.
+func toGCRule(r engine.GCRule) *btapb.GcRule {
 	switch r.Kind {
 	case engine.MaxVersions:
 		return &btapb.GcRule{Rule: &btapb.GcRule_MaxNumVersions{MaxNumVersions: int32(min(r.Versions, math.MaxInt32))}}
@@ -84,7 +89,7 @@ func ToGCRule(r engine.GCRule) *btapb.GcRule {
 func toGCRules(rules []engine.GCRule) []*btapb.GcRule {
 	out := make([]*btapb.GcRule, len(rules))
 	for i, r := range rules {
-		out[i] = ToGCRule(r)
+		out[i] = toGCRule(r)
 	}
 	return out
 }
@@ -96,10 +101,10 @@ const never = time.Duration(math.MaxInt64)
 // ignore_warnings: Terraform, google_bigtable_gc_policy.ignore_warnings.
 const maxRelaxation = 90 * 24 * time.Hour
 
-// Relaxation returns how much longer than the old rule a new rule may keep cells in an
+// relaxation returns how much longer than the old rule a new rule may keep cells in an
 // instance with the given number of clusters. With several clusters, some may have
 // collected the cells already.
-func Relaxation(clusters int, ignoreWarnings bool) time.Duration {
+func relaxation(clusters int, ignoreWarnings bool) time.Duration {
 	switch {
 	case clusters < 2:
 		return never
@@ -109,10 +114,10 @@ func Relaxation(clusters int, ignoreWarnings bool) time.Duration {
 	return 0
 }
 
-// CheckRelaxed returns an error if the new rule of a family keeps cells longer than the
+// checkRelaxed returns an error if the new rule of a family keeps cells longer than the
 // old rule by more than most. It compares only collection by age, not by the number of
 // cells alone.
-func CheckRelaxed(family string, from, to engine.GCRule, most time.Duration) error {
+func checkRelaxed(family string, from, to engine.GCRule, most time.Duration) error {
 	for _, newer := range append(countsOf(from, countsOf(to, nil)), 0) {
 		was, is := collectedAt(from, newer), collectedAt(to, newer)
 		if was == 0 || was == never || is <= was || most == never {

@@ -1,12 +1,18 @@
 package admin
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
+	"slices"
+	"strings"
 
 	"cloud.google.com/go/iam/apiv1/iampb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -34,7 +40,7 @@ func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.Test
 	if status.Code(err) == codes.InvalidArgument { // no name of such a resource
 		return nil, err
 	}
-	return GrantPermissions(req, err == nil)
+	return grantPermissions(req, err == nil)
 }
 
 // GetIamPolicy returns the policy of an instance.
@@ -53,7 +59,7 @@ func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.T
 	if err := resname.CheckInstance("resource", req.GetResource()); err != nil {
 		return nil, err
 	}
-	return GrantPermissions(req, instancePolicy(s.DB, req.GetResource()) == nil)
+	return grantPermissions(req, instancePolicy(s.DB, req.GetResource()) == nil)
 }
 
 // tablePolicy refuses the name of a table, of what lies under one, or of a backup,
@@ -86,7 +92,7 @@ func loadPolicy(r Catalog, resource string) (*iampb.Policy, error) {
 	if found, err := loadOne(r, KindPolicy+resource, p); err != nil || found {
 		return p, err
 	}
-	return UnsetPolicy(), nil
+	return unsetPolicy(), nil
 }
 
 // policy answers GetIamPolicy for a resource that check passes.
@@ -95,7 +101,7 @@ func (s *Control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, ch
 		if err := check(tx, req.GetResource()); err != nil {
 			return err
 		}
-		if err := CheckPolicyVersion("options.requested_policy_version", req.GetOptions().GetRequestedPolicyVersion()); err != nil {
+		if err := checkPolicyVersion("options.requested_policy_version", req.GetOptions().GetRequestedPolicyVersion()); err != nil {
 			return err
 		}
 		p, err = loadPolicy(tx, req.GetResource())
@@ -107,7 +113,7 @@ func (s *Control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, ch
 	return p, nil
 }
 
-// setPolicy stores a policy of a resource that check passes; see policy.Set.
+// setPolicy stores a policy of a resource that check passes; see changePolicy.
 func (s *Control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(Catalog, string) error) (p *iampb.Policy, err error) {
 	if req.GetPolicy() == nil {
 		return nil, refusal.Invalid("policy", "must be set")
@@ -120,7 +126,7 @@ func (s *Control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest,
 		if err != nil {
 			return err
 		}
-		if p, err = SetPolicy(old, req, s.Limits); err != nil {
+		if p, err = changePolicy(old, req, s.Limits); err != nil {
 			return err
 		}
 		return store(tx, KindPolicy+req.GetResource(), p)
@@ -129,4 +135,86 @@ func (s *Control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest,
 		return nil, err
 	}
 	return p, nil
+}
+
+// policyUnsetEtag is what the service answers for a policy that was never set:
+// python-bigtable, tests of policies. That of another one is its revision, eight
+// bytes big-endian.
+var policyUnsetEtag = []byte{0x00, 0x20, 0x01}
+
+// unsetPolicy returns the policy of a resource that has none.
+func unsetPolicy() *iampb.Policy { return &iampb.Policy{Etag: slices.Clone(policyUnsetEtag)} }
+
+// checkPolicyVersion rejects unknown policy versions.
+func checkPolicyVersion(field string, v int32) error {
+	if v != 0 && v != 1 && v != 3 {
+		return refusal.Invalid(field, "%d is not a version; expected 0, 1 or 3", v)
+	}
+	return nil
+}
+
+// changePolicy returns the policy that a request makes of an old one, with a new etag. An etag in
+// it must be that of the old one. With an update mask, the fields that it names are
+// replaced and the others stay. Errors: statuses.
+func changePolicy(old *iampb.Policy, req *iampb.SetIamPolicyRequest, m limits.Mode) (*iampb.Policy, error) {
+	given := req.GetPolicy()
+	if len(given.GetEtag()) > 0 && !bytes.Equal(given.GetEtag(), old.GetEtag()) {
+		return nil, refusal.Aborted("The policy of %s has changed: its etag is not %x.", req.GetResource(), given.GetEtag())
+	}
+	p := proto.CloneOf(given)
+	if paths := req.GetUpdateMask().GetPaths(); len(paths) > 0 {
+		p = proto.CloneOf(old)
+		for _, path := range paths {
+			if !slices.Contains([]string{"version", "bindings", "audit_configs", "etag"}, path) ||
+				!copyField(p.ProtoReflect(), proto.CloneOf(given).ProtoReflect(), path) {
+				return nil, refusal.Invalid("update_mask", "%q cannot be updated; expected one of version, bindings, audit_configs, etag", path)
+			}
+		}
+	}
+	if err := checkPolicy(p, m); err != nil {
+		return nil, err
+	}
+	var revision uint64
+	if len(old.GetEtag()) == 8 {
+		revision = binary.BigEndian.Uint64(old.GetEtag())
+	}
+	p.Etag = binary.BigEndian.AppendUint64(nil, revision+1)
+	return p, nil
+}
+
+// checkPolicy checks a policy by the rules of google.iam.v1.Policy.
+func checkPolicy(p *iampb.Policy, m limits.Mode) error {
+	if err := checkPolicyVersion("policy.version", p.GetVersion()); err != nil {
+		return err
+	}
+	named := 0
+	for i, b := range p.GetBindings() {
+		field := refusal.Element("policy.bindings", i)
+		if b.GetRole() == "" {
+			return refusal.Invalid(field+".role", "must be set")
+		}
+		if len(b.GetMembers()) == 0 {
+			return refusal.Invalid(field+".members", "must specify at least one member")
+		}
+		if b.GetCondition() != nil && p.GetVersion() != 3 {
+			return refusal.Invalid(field+".condition", "needs policy version 3")
+		}
+		named += len(b.GetMembers())
+	}
+	return m.Check(named, limits.MaxPolicyPrincipals, "policy.bindings", "principals")
+}
+
+// grantPermissions returns the response of TestIamPermissions: all requested permissions on an
+// existing resource, and none on a missing one.
+func grantPermissions(req *iampb.TestIamPermissionsRequest, exists bool) (*iampb.TestIamPermissionsResponse, error) {
+	for i, p := range req.GetPermissions() {
+		if p == "" || strings.Contains(p, "*") {
+			return nil, refusal.Invalid(refusal.Element("permissions", i), "%q is not a permission; wildcards are not allowed", p)
+		}
+	}
+	resp := &iampb.TestIamPermissionsResponse{}
+	if exists {
+		resp.Permissions = slices.Clone(req.GetPermissions())
+	}
+	return resp, nil
 }

@@ -371,7 +371,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 		}
 		tables := tx.Tables(resname.TablesOf(name))
 		for _, t := range tables {
-			if Protected(t) {
+			if protected(t) {
 				return refusal.Protected(t.Name, "DeleteInstance")
 			}
 		}

@@ -25,7 +25,7 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 	for i, b := range all {
 		all[i] = BackupAt(b, now)
 	}
-	resp, field, err := ListBackups(all, req, maxPageSize)
+	resp, field, err := listBackups(all, req, maxPageSize)
 	if err != nil {
 		return nil, refusal.Invalid(field, "%v", err)
 	}

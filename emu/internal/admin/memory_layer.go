@@ -2,27 +2,33 @@ package admin
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
+// The memory layer of a cluster is a setting that is stored and shown, and serves no reads.
+
 // memoryLayer returns the stored memory layer of a cluster, empty if it was never set.
 func memoryLayer(r Catalog, c *btapb.Cluster) (*btapb.MemoryLayer, error) {
 	m := &btapb.MemoryLayer{}
-	_, err := loadOne(r, KindMemoryLayer+MemoryLayerName(c.GetName()), m)
+	_, err := loadOne(r, KindMemoryLayer+memoryLayerName(c.GetName()), m)
 	return m, refusal.Of(err)
 }
 
 // GetMemoryLayer returns the memory layer of a cluster. Each cluster has a memory layer,
 // which may be disabled.
 func (s instanceAdminService) GetMemoryLayer(ctx context.Context, req *btapb.GetMemoryLayerRequest) (*btapb.MemoryLayer, error) {
-	name, err := MemoryLayerCluster("name", req.GetName())
+	name, err := memoryLayerCluster("name", req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -35,10 +41,10 @@ func (s instanceAdminService) GetMemoryLayer(ctx context.Context, req *btapb.Get
 
 // UpdateMemoryLayer enables or disables the memory layer of a cluster.
 func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.UpdateMemoryLayerRequest) (*longrunningpb.Operation, error) {
-	if err := CheckMemoryLayer(req); err != nil {
+	if err := checkMemoryLayer(req); err != nil {
 		return nil, err
 	}
-	name, err := MemoryLayerCluster("memory_layer.name", req.GetMemoryLayer().GetName())
+	name, err := memoryLayerCluster("memory_layer.name", req.GetMemoryLayer().GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -53,19 +59,19 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 		if err != nil {
 			return err
 		}
-		if err := checkEtag(MemoryLayerName(name), req.GetMemoryLayer().GetEtag(), MemoryLayerAt(m, c, now).GetEtag()); err != nil {
+		if err := checkEtag(memoryLayerName(name), req.GetMemoryLayer().GetEtag(), memoryLayerAt(m, c, now).GetEtag()); err != nil {
 			return err
 		}
 		etag, err := newEtag(tx)
 		if err != nil {
 			return err
 		}
-		doneAt := EnableMemoryLayer(m, req.GetMemoryLayer(), etag, now, now.Add(s.Delay))
+		doneAt := enableMemoryLayer(m, req.GetMemoryLayer(), etag, now, now.Add(s.Delay))
 		if err := store(tx, KindMemoryLayer+m.GetName(), m); err != nil {
 			return err
 		}
 		metadata := &btapb.UpdateMemoryLayerMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}
-		op, err = s.start(tx, resname.First(name, 4), metadata, MemoryLayerAt(m, c, doneAt), doneAt)
+		op, err = s.start(tx, resname.First(name, 4), metadata, memoryLayerAt(m, c, doneAt), doneAt)
 		return err
 	})
 	return op, err
@@ -82,7 +88,7 @@ func (s instanceAdminService) ListMemoryLayers(ctx context.Context, req *btapb.L
 			if err != nil {
 				return err
 			}
-			resp.MemoryLayers = append(resp.MemoryLayers, MemoryLayerAt(m, c, now))
+			resp.MemoryLayers = append(resp.MemoryLayers, memoryLayerAt(m, c, now))
 		}
 		return err
 	})
@@ -91,4 +97,80 @@ func (s instanceAdminService) ListMemoryLayers(ctx context.Context, req *btapb.L
 	}
 	resp.MemoryLayers, resp.NextPageToken, err = page(resp.GetMemoryLayers(), req.GetPageSize(), req.GetPageToken(), (*btapb.MemoryLayer).GetName)
 	return resp, err
+}
+
+const (
+	memoryLayerSuffix = "/memoryLayer"
+	// memoryLayerUnsetEtag is the etag of a layer that was never set. No layer that was has it.
+	memoryLayerUnsetEtag = "AAAAAAAAAAA="
+	// gibPerNode is the size of a layer. The service computes it from what it
+	// does not say; this is made up.
+	gibPerNode = 8
+)
+
+// memoryLayerName returns the name of the layer of a cluster.
+func memoryLayerName(cluster string) string { return cluster + memoryLayerSuffix }
+
+// memoryLayerCluster returns the cluster whose layer a field names.
+func memoryLayerCluster(field, name string) (string, error) {
+	cluster, ok := strings.CutSuffix(name, memoryLayerSuffix)
+	if !ok || !resname.HasShape(cluster, "projects", "instances", "clusters") {
+		return "", refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/memoryLayer")
+	}
+	return cluster, nil
+}
+
+// checkMemoryLayer checks that an update of a memory layer is possible. Errors: statuses.
+func checkMemoryLayer(req *btapb.UpdateMemoryLayerRequest) error {
+	for _, path := range req.GetUpdateMask().GetPaths() {
+		if path != "memory_config" {
+			return refusal.Invalid("update_mask", "%q cannot be updated; expected memory_config", path)
+		}
+	}
+	if req.GetMemoryLayer() == nil {
+		return refusal.Invalid("memory_layer", "must be set")
+	}
+	return nil
+}
+
+// enableMemoryLayer makes stored, an empty message for a layer that was never set, what from
+// says: on from a time on if it has a configuration, and off if it has none. A layer
+// that is on stays on. It returns when the operation is done.
+func enableMemoryLayer(stored, from *btapb.MemoryLayer, etag string, now, doneAt time.Time) time.Time {
+	since := later.Take(stored)
+	switch {
+	case from.GetMemoryConfig() == nil:
+		stored.MemoryConfig, since = nil, time.Time{}
+		doneAt = now
+	case stored.GetMemoryConfig() == nil:
+		stored.MemoryConfig, since = &btapb.MemoryLayer_MemoryConfig{}, doneAt
+	case since.After(now): // on its way already
+		doneAt = since
+	default:
+		doneAt = now
+	}
+	stored.Name, stored.Etag = from.GetName(), etag
+	later.Set(stored, since)
+	return doneAt
+}
+
+// memoryLayerAt returns the memory layer of a cluster at a time. It does not change stored,
+// which is empty for a layer that was never set.
+func memoryLayerAt(stored *btapb.MemoryLayer, c *btapb.Cluster, now time.Time) *btapb.MemoryLayer {
+	m := proto.CloneOf(stored)
+	since := later.Take(m)
+	m.Name = memoryLayerName(c.GetName())
+	switch {
+	case m.GetMemoryConfig() == nil:
+		m.State = btapb.MemoryLayer_DISABLED
+	case since.After(now):
+		m.State = btapb.MemoryLayer_ENABLING
+	default:
+		m.State = btapb.MemoryLayer_READY
+		m.MemoryConfig.StorageSizeGib = gibPerNode * c.GetServeNodes()
+	}
+	if m.GetEtag() == "" {
+		m.Etag = memoryLayerUnsetEtag
+	}
+	return m
 }

@@ -217,7 +217,7 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 	case *btapb.Table:
 		restore, ok := metadata.(*btapb.RestoreTableMetadata)
 		t, err := tx.Table(made.GetName())
-		if !ok || err != nil || !ReadyAt(t).Equal(doneAt) || Protected(t) || checkNoStream(t, "") != nil {
+		if !ok || err != nil || !readyAt(t).Equal(doneAt) || protected(t) || checkNoStream(t, "") != nil {
 			return false, nil //nolint:nilerr // there is none any more
 		}
 		if name := restore.GetOptimizeTableOperationName(); name != "" {

@@ -235,7 +235,7 @@ func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error)
 // field that src does not have is cleared.
 func applyMask(dst, src proto.Message, paths []string) error {
 	for _, path := range paths {
-		if !CopyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
+		if !copyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
 			return refusal.Invalid("update_mask", "%q is not a field of %s", path, dst.ProtoReflect().Descriptor().Name())
 		}
 	}

@@ -56,11 +56,11 @@ func (s *Control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 		doneAt := s.now().Add(s.Delay)
 		t, err := tx.UpdateTable(name, func(t *engine.Table) (err error) {
 			settings := n.settle(t, doneAt)
-			settings.RowKeySchema = SettingsOf(t).GetRowKeySchema()
+			settings.RowKeySchema = settingsOf(t).GetRowKeySchema()
 			if s.Delay > 0 {
 				later.Set(settings, doneAt)
 			}
-			t.Meta, err = EncodeSettings(settings)
+			t.Meta, err = encodeSettings(settings)
 			return err
 		})
 		if err != nil {
@@ -70,7 +70,7 @@ func (s *Control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 		if err := removeAll(tx, name); err != nil {
 			return err
 		}
-		op, err = n.record(tx, ShownTable(t), timestamppb.New(began), timestamppb.New(doneAt))
+		op, err = n.record(tx, shownTable(t), timestamppb.New(began), timestamppb.New(doneAt))
 		return err
 	})
 	return op, refusal.Of(err)
@@ -99,7 +99,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			t.Families[i].GC = engine.GCRule{}
 		}
 		info := &btapb.RestoreInfo{
-			SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: BackupInfoOf(b)},
+			SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: backupInfoOf(b)},
 		}
 		if optimized && s.Delay > 0 {
 			later.Set(info, doneAt.Add(s.Delay))
@@ -108,13 +108,13 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 	}
 	n.record = func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error) {
 		metadata := &btapb.RestoreTableMetadata{
-			Name: t.GetName(), SourceType: btapb.RestoreSourceType_BACKUP, Progress: Progress(began, doneAt),
-			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: BackupInfoOf(b)},
+			Name: t.GetName(), SourceType: btapb.RestoreSourceType_BACKUP, Progress: doneProgress(began, doneAt),
+			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: backupInfoOf(b)},
 		}
 		if optimized { // from when the table is ready, as long again
 			end := doneAt.AsTime().Add(s.Delay)
 			o, err := s.start(tx, n.parent, &btapb.OptimizeRestoredTableMetadata{
-				Name: t.GetName(), Progress: Progress(doneAt, timestamppb.New(end)),
+				Name: t.GetName(), Progress: doneProgress(doneAt, timestamppb.New(end)),
 			}, &emptypb.Empty{}, end)
 			if err != nil {
 				return nil, err

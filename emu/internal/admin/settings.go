@@ -36,8 +36,8 @@ const (
 // stream makes the engine keep a journal, and a policy of automated backups makes
 // them come by the clock; see automated_backup.go.
 
-// SettingsOf returns the settings of a table. The caller may change them.
-func SettingsOf(t *engine.Table) *btapb.Table {
+// settingsOf returns the settings of a table. The caller may change them.
+func settingsOf(t *engine.Table) *btapb.Table {
 	settings := &btapb.Table{}
 	if err := proto.Unmarshal(t.Meta, settings); err != nil {
 		// Only this package writes it. A table without it is still a table.
@@ -46,9 +46,9 @@ func SettingsOf(t *engine.Table) *btapb.Table {
 	return settings
 }
 
-// EncodeSettings takes the settings out of from, with the time of package later at
+// encodeSettings takes the settings out of from, with the time of package later at
 // which a table that is being made is ready.
-func EncodeSettings(from *btapb.Table) ([]byte, error) {
+func encodeSettings(from *btapb.Table) ([]byte, error) {
 	settings := &btapb.Table{
 		DeletionProtection:    from.GetDeletionProtection(),
 		ChangeStreamConfig:    from.GetChangeStreamConfig(),
@@ -61,17 +61,17 @@ func EncodeSettings(from *btapb.Table) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(settings)
 }
 
-// ReadyAt returns when a table that is being made is ready, a time that may have
+// readyAt returns when a table that is being made is ready, a time that may have
 // passed.
-func ReadyAt(t *engine.Table) time.Time { return later.Of(SettingsOf(t)) }
+func readyAt(t *engine.Table) time.Time { return later.Of(settingsOf(t)) }
 
-// Protected reports whether t has deletion_protection.
-func Protected(t *engine.Table) bool { return SettingsOf(t).GetDeletionProtection() }
+// protected reports whether t has deletion_protection.
+func protected(t *engine.Table) bool { return settingsOf(t).GetDeletionProtection() }
 
-// SettleTable checks the settings that t is to have from now on, and fills in defaults.
+// settleTable checks the settings that t is to have from now on, and fills in defaults.
 // hasFamily tells of the families of the table, or of the request that creates it;
 // was is the policy of automated backups before.
-func SettleTable(t *btapb.Table, hasFamily func(string) bool, was *AutomatedPolicy, now time.Time) error {
+func settleTable(t *btapb.Table, hasFamily func(string) bool, was *AutomatedPolicy, now time.Time) error {
 	if c := t.GetChangeStreamConfig(); c != nil {
 		age := c.GetRetentionPeriod()
 		if err := checkPeriod("table.change_stream_config.retention_period", age, MinChangeStreamRetention, maxChangeStreamRetention); err != nil {
@@ -83,7 +83,7 @@ func SettleTable(t *btapb.Table, hasFamily func(string) bool, was *AutomatedPoli
 		if err := settleBackupPolicy(p); err != nil {
 			return err
 		}
-		SettleAutomated(p, was, now)
+		settleAutomated(p, was, now)
 	}
 	if c := t.GetTieredStorageConfig(); c != nil {
 		rule, ok := c.GetInfrequentAccess().GetRule().(*btapb.TieredStorageRule_IncludeIfOlderThan)
@@ -100,8 +100,8 @@ func SettleTable(t *btapb.Table, hasFamily func(string) bool, was *AutomatedPoli
 	return nil
 }
 
-// CheckTier rejects a tier beside SSDs if a cluster has no SSDs. The code is a belief.
-func CheckTier(c *btapb.TieredStorageConfig, clusters []*btapb.Cluster) error {
+// checkTierStorage rejects a tier beside SSDs if a cluster has no SSDs. The code is a belief.
+func checkTierStorage(c *btapb.TieredStorageConfig, clusters []*btapb.Cluster) error {
 	for _, in := range clusters {
 		if c != nil && in.GetDefaultStorageType() == btapb.StorageType_HDD {
 			return refusal.Precondition("tiered_storage_config needs clusters on SSD; %s is on HDD.", in.GetName())
@@ -188,15 +188,15 @@ func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) e
 	return nil
 }
 
-// ShownTable converts a definition to the view SCHEMA_VIEW of it.
-func ShownTable(t *engine.Table) *btapb.Table {
-	return ToTable(t, btapb.Table_SCHEMA_VIEW, nil, time.Time{})
+// shownTable converts a definition to the view SCHEMA_VIEW of it.
+func shownTable(t *engine.Table) *btapb.Table {
+	return toTable(t, btapb.Table_SCHEMA_VIEW, nil, time.Time{})
 }
 
-// ToTable converts a definition to the view of it that was asked for, at a time.
+// toTable converts a definition to the view of it that was asked for, at a time.
 // clusters are those of its instance.
-func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, now time.Time) *btapb.Table {
-	out, settings := &btapb.Table{Name: t.Name}, SettingsOf(t)
+func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, now time.Time) *btapb.Table {
+	out, settings := &btapb.Table{Name: t.Name}, settingsOf(t)
 	readyAt, optimizedAt := later.Take(settings), time.Time{}
 	if info := settings.GetRestoreInfo(); info != nil {
 		optimizedAt = later.Take(info)
@@ -211,9 +211,9 @@ func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, 
 		out.ColumnFamilies = make(map[string]*btapb.ColumnFamily, len(t.Families))
 		for i := range t.Families {
 			f := &t.Families[i]
-			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: ToGCRule(f.GC), ValueType: ValueType(f)}
+			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: toGCRule(f.GC), ValueType: ValueType(f)}
 		}
-		if p := out.GetAutomatedBackupPolicy(); AutomatedInForce(p) {
+		if p := out.GetAutomatedBackupPolicy(); automatedInForce(p) {
 			later.Take(p)
 			out.EffectiveAutomatedBackupPolicy = proto.CloneOf(p)
 		}
@@ -236,16 +236,16 @@ func ToTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, 
 			}
 		}
 		if view != btapb.Table_REPLICATION_VIEW {
-			state.EncryptionInfo = []*btapb.EncryptionInfo{EncryptionOf(c)}
+			state.EncryptionInfo = []*btapb.EncryptionInfo{encryptionOf(c)}
 		}
 		out.ClusterStates[resname.Last(c.GetName())] = state
 	}
 	return out
 }
 
-// EncryptionOf returns the encryption that a cluster's data would have. It reports the
+// encryptionOf returns the encryption that a cluster's data would have. It reports the
 // first version of a customer's key as the version in use.
-func EncryptionOf(c *btapb.Cluster) *btapb.EncryptionInfo {
+func encryptionOf(c *btapb.Cluster) *btapb.EncryptionInfo {
 	key := c.GetEncryptionConfig().GetKmsKeyName()
 	if key == "" {
 		return &btapb.EncryptionInfo{EncryptionType: btapb.EncryptionInfo_GOOGLE_DEFAULT_ENCRYPTION}

@@ -50,10 +50,10 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 	if err := s.Limits.CheckID("snapshot_id", "a snapshot id", req.GetSnapshotId()); err != nil {
 		return nil, err
 	}
-	life := SnapshotLife
+	life := snapshotLife
 	if ttl := req.GetTtl(); ttl != nil {
-		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > MaxSnapshotLife {
-			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, MaxSnapshotLife)
+		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > maxSnapshotLife {
+			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, maxSnapshotLife)
 		}
 	}
 	now := s.now()
@@ -90,7 +90,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		if err := check(tx); err != nil {
 			return err
 		}
-		x.DataSizeBytes, x.SourceTable = kept.Bytes, ShownTable(kept.Table)
+		x.DataSizeBytes, x.SourceTable = kept.Bytes, shownTable(kept.Table)
 		doneAt := s.now().Add(s.Delay)
 		metadata := &btapb.SnapshotTableMetadata{OriginalRequest: req, RequestTime: x.GetCreateTime(), FinishTime: timestamppb.New(doneAt)}
 		var err error

@@ -59,10 +59,10 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		return ok
 	}
 	later.Take(settings)
-	if err := SettleTable(settings, hasFamily, nil, s.now()); err != nil {
+	if err := settleTable(settings, hasFamily, nil, s.now()); err != nil {
 		return nil, err
 	}
-	if def.Meta, err = EncodeSettings(settings); err != nil {
+	if def.Meta, err = encodeSettings(settings); err != nil {
 		return nil, refusal.Of(err)
 	}
 	setStream(&def)
@@ -89,7 +89,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if err != nil {
 		return nil, err
 	}
-	return ShownTable(t), nil
+	return shownTable(t), nil
 }
 
 // checkTableCount refuses one table more than an instance can have.
@@ -140,7 +140,7 @@ func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableReques
 		return nil, err
 	}
 	s.Replication.View(resname.First(t.Name, 4)).Show(clusters)
-	return ToTable(t, view, clusters, s.now()), nil
+	return toTable(t, view, clusters, s.now()), nil
 }
 
 // ListTables returns the tables of an instance, sorted by name, in pages, with the
@@ -171,7 +171,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 		return nil, err
 	}
 	for _, t := range tables {
-		resp.Tables = append(resp.Tables, ToTable(t, view, clusters, s.now()))
+		resp.Tables = append(resp.Tables, toTable(t, view, clusters, s.now()))
 	}
 	return resp, nil
 }
@@ -201,7 +201,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	if err != nil {
 		return nil, err
 	}
-	if FieldsUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
+	if fieldsUnder(paths, "row_key_schema") && !slices.Contains(paths, "row_key_schema") {
 		return nil, refusal.Invalid("update_mask", "row_key_schema can only be updated as a whole")
 	}
 	if _, err := FindTable(s.DB, "table.name", req.GetTable().GetName()); err != nil {
@@ -210,7 +210,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	began, doneAt := s.span()
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
-		if FieldsUnder(paths, "tiered_storage_config") {
+		if fieldsUnder(paths, "tiered_storage_config") {
 			if err := checkTier(tx, resname.First(req.GetTable().GetName(), 4), req.GetTable()); err != nil {
 				return err
 			}
@@ -222,7 +222,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 			return err
 		}
 		metadata := &btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, resname.First(t.Name, 4), metadata, ShownTable(t), doneAt.AsTime())
+		op, err = s.start(tx, resname.First(t.Name, 4), metadata, shownTable(t), doneAt.AsTime())
 		return err
 	})
 	return op, err
@@ -234,12 +234,12 @@ func checkTier(r Catalog, instance string, settings *btapb.Table) error {
 	if err != nil {
 		return err
 	}
-	return CheckTier(settings.GetTieredStorageConfig(), clusters)
+	return checkTierStorage(settings.GetTieredStorageConfig(), clusters)
 }
 
 // updateSettings replaces the settings of t at paths.
 func (s *Control) updateSettings(r Catalog, t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
-	settings := SettingsOf(t)
+	settings := settingsOf(t)
 	was, policy := settings.GetRowKeySchema(), proto.CloneOf(settings.GetAutomatedBackupPolicy())
 	if err := applyMask(settings, proto.CloneOf(from), paths); err != nil {
 		return err
@@ -251,17 +251,17 @@ func (s *Control) updateSettings(r Catalog, t *engine.Table, from *btapb.Table, 
 	case is != nil && !proto.Equal(was, is):
 		return refusal.Invalid("table.row_key_schema", "a row key schema cannot be changed, only removed")
 	}
-	err := SettleTable(settings, func(name string) bool {
+	err := settleTable(settings, func(name string) bool {
 		_, err := FindFamily(t, name)
 		return err == nil
 	}, policy, s.now())
-	if err == nil && FieldsUnder(paths, "automated_backup_policy") {
+	if err == nil && fieldsUnder(paths, "automated_backup_policy") {
 		err = checkBackupPlaces(r, resname.First(t.Name, 4), settings)
 	}
 	if err != nil {
 		return err
 	}
-	if t.Meta, err = EncodeSettings(settings); err != nil {
+	if t.Meta, err = encodeSettings(settings); err != nil {
 		return err
 	}
 	setStream(t)
@@ -271,7 +271,7 @@ func (s *Control) updateSettings(r Catalog, t *engine.Table, from *btapb.Table, 
 // checkBackupPlaces checks what a policy of automated backups asks of its instance.
 func checkBackupPlaces(r Catalog, name string, settings *btapb.Table) error {
 	p := settings.GetAutomatedBackupPolicy()
-	if !AutomatedInForce(p) {
+	if !automatedInForce(p) {
 		return nil
 	}
 	in, _, err := instance(r, name)
@@ -282,7 +282,7 @@ func checkBackupPlaces(r Catalog, name string, settings *btapb.Table) error {
 	if err != nil {
 		return err
 	}
-	return CheckAutomatedPlaces(p, in, clusters)
+	return checkAutomatedPlaces(p, in, clusters)
 }
 
 // DeleteTable deletes a table with its rows and views, unless it or one of its
@@ -294,7 +294,7 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 		if err != nil {
 			return err
 		}
-		if Protected(t) {
+		if protected(t) {
 			return refusal.Protected(t.Name, "DeleteTable")
 		}
 		if err := checkNoStream(t, "DeleteTable"); err != nil {
@@ -331,13 +331,13 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 			return err
 		}
 		t, err := tx.UpdateTable(req.GetName(), func(t *engine.Table) error {
-			return Replan(t, func(p *AutomatedPolicy) { SkipAutomated(p, s.now()) })
+			return Replan(t, func(p *AutomatedPolicy) { skipAutomated(p, s.now()) })
 		})
 		if err != nil {
 			return err
 		}
 		metadata := &btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, parent, metadata, ShownTable(t), doneAt.AsTime())
+		op, err = s.start(tx, parent, metadata, shownTable(t), doneAt.AsTime())
 		return err
 	})
 	return op, err
@@ -345,7 +345,7 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 
 // setStream makes the engine record what the settings of a table ask for.
 func setStream(t *engine.Table) {
-	t.Journal[engine.JournalStream].Keep = SettingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
+	t.Journal[engine.JournalStream].Keep = settingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
 }
 
 // checkNoStream refuses to delete a table whose change stream is enabled.

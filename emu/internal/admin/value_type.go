@@ -12,10 +12,10 @@ import (
 // type beyond the kind of aggregate, such as the type of the inputs, is kept
 // in the family's Meta: a btapb.ColumnFamily with a value_type alone.
 
-// SetValueType validates the value type of a family to be created and enters
+// setValueType validates the value type of a family to be created and enters
 // it in f. It is an aggregate, or unset for plain bytes: the rules are those of
 // ColumnFamily.value_type and Type.Aggregate in the protos.
-func SetValueType(f *engine.Family, field string, vt *btapb.Type) error {
+func setValueType(f *engine.Family, field string, vt *btapb.Type) error {
 	if vt == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func ValueType(f *engine.Family) *btapb.Type {
 // checkSameAggregate refuses a type that is not the one the aggregate f has.
 func checkSameAggregate(f *engine.Family, field string, asked *btapb.Type) error {
 	var want engine.Family
-	if err := SetValueType(&want, field+".value_type", asked); err != nil {
+	if err := setValueType(&want, field+".value_type", asked); err != nil {
 		return err
 	}
 	if want.Aggregate != f.Aggregate || !proto.Equal(ValueType(&want), ValueType(f)) {
@@ -96,10 +96,10 @@ func checkSameAggregate(f *engine.Family, field string, asked *btapb.Type) error
 	return nil
 }
 
-// ChangeValueType sets or unsets the value type of a family without an aggregate
+// changeValueType sets or unsets the value type of a family without an aggregate
 // type: there the type only says how to read the values. An aggregate family stays
 // one and no other family becomes one; the official Go client's tests show both.
-func ChangeValueType(to, from *engine.Family, field string, asked *btapb.Type) error {
+func changeValueType(to, from *engine.Family, field string, asked *btapb.Type) error {
 	switch {
 	case from.Aggregate != engine.NoAggregate && asked.GetAggregateType() != nil:
 		return checkSameAggregate(from, field, asked)
