@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -369,7 +369,7 @@ func TestAutomatedBackups_HiddenFields(t *testing.T) {
 		}
 	}
 	check(made)
-	if at := later.Of(admin.AutomatedPolicyOf(e.db.Tables(testTable)[0])); !at.Equal(start) {
+	if at := pending.Of(admin.AutomatedPolicyOf(e.db.Tables(testTable)[0])); !at.Equal(start) {
 		t.Errorf("planned from %v", at)
 	}
 	updated, err := e.updateTable(table, "automated_backup_policy")
@@ -395,7 +395,7 @@ func TestAutomatedBackups_WithoutPlan(t *testing.T) {
 	e.setPolicy(keep(3))
 	err := e.db.UpdateCatalog(e.ctx(), func(tx *engine.CatalogTx) error {
 		_, err := tx.UpdateTable(testTable, func(t *engine.Table) error {
-			return admin.Replan(t, func(p *admin.AutomatedPolicy) { later.Take(p) })
+			return admin.Replan(t, func(p *admin.AutomatedPolicy) { pending.Take(p) })
 		})
 		return err
 	})

@@ -39,7 +39,7 @@
 //     change_stream_partitions.go splits and merges the partitions of a stream.
 //   - bundle: schema bundles, which describe the protobufs in cells.
 //   - instancedef: the rules of instances and clusters.
-//   - later, due: state that a resource reaches at a time, and the queue of due work.
+//   - pending, due: state that a resource reaches at a time, and the queue of due work.
 //   - limits: the documented limits, and what each mode of Options.Limits refuses.
 //   - refusal: every status that is returned, with the source of its text.
 //

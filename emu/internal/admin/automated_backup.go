@@ -9,7 +9,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
@@ -33,18 +33,18 @@ func automatedInForce(p *AutomatedPolicy) bool { return p != nil && !p.GetDisabl
 func settleAutomated(p, was *AutomatedPolicy, now time.Time) {
 	switch {
 	case automatedInForce(p) && automatedInForce(was):
-		later.Set(p, later.Of(was))
+		pending.Set(p, pending.Of(was))
 	case automatedInForce(p):
-		later.Set(p, now)
+		pending.Set(p, now)
 	case p != nil:
-		later.Take(p)
+		pending.Take(p)
 	}
 }
 
 // nextAutomated returns when backups are due next. A policy that has no plan, as one from
 // before there were plans, is due at the zero time: see Done.
 func nextAutomated(p *AutomatedPolicy) time.Time {
-	if from := later.Of(p); !from.IsZero() {
+	if from := pending.Of(p); !from.IsZero() {
 		return from.Add(p.GetFrequency().AsDuration())
 	}
 	return time.Time{}
@@ -56,7 +56,7 @@ func automatedDone(p *AutomatedPolicy, at, now time.Time) {
 	if at.IsZero() {
 		at = now
 	}
-	later.Set(p, at)
+	pending.Set(p, at)
 }
 
 // skipAutomated leaves out the backups that were due by now: those of a table that was
@@ -72,7 +72,7 @@ func skipAutomated(p *AutomatedPolicy, now time.Time) {
 func automatedPlaces(p *AutomatedPolicy, clusters []*btapb.Cluster, at time.Time) []*btapb.Cluster {
 	var in []*btapb.Cluster
 	for _, c := range clusters {
-		if places(p, c) && !later.Of(c).After(at) {
+		if places(p, c) && !pending.Of(c).After(at) {
 			in = append(in, c)
 		}
 	}

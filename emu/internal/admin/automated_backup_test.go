@@ -9,7 +9,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 )
 
 var start = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -29,14 +29,14 @@ func TestSettle(t *testing.T) {
 		t.Errorf("the first are due at %v", at)
 	}
 	changed, off, again := daily(), &AutomatedPolicy{Disabled: true}, daily()
-	later.Set(changed, start.Add(-100*day)) // what a request can say
-	later.Set(off, start)
+	pending.Set(changed, start.Add(-100*day)) // what a request can say
+	pending.Set(off, start)
 	settleAutomated(changed, planned, start.Add(day/2))
 	settleAutomated(off, changed, start.Add(day/2))
 	settleAutomated(again, off, start.Add(day/2))
 	settleAutomated(nil, planned, start)
-	if !nextAutomated(changed).Equal(start.Add(day)) || !later.Of(off).IsZero() || !nextAutomated(again).Equal(start.Add(3*day/2)) {
-		t.Errorf("due at %v, %v and %v", nextAutomated(changed), later.Of(off), nextAutomated(again))
+	if !nextAutomated(changed).Equal(start.Add(day)) || !pending.Of(off).IsZero() || !nextAutomated(again).Equal(start.Add(3*day/2)) {
+		t.Errorf("due at %v, %v and %v", nextAutomated(changed), pending.Of(off), nextAutomated(again))
 	}
 	if automatedInForce(off) || automatedInForce(nil) || !automatedInForce(again) {
 		t.Error("what is in force")
@@ -60,7 +60,7 @@ func TestDoneAndSkip(t *testing.T) {
 	}
 	for now, want := range map[time.Duration]time.Duration{0: 2 * day, 2*day - 1: 2 * day, 2 * day: 3 * day, 5*day + 1: 6 * day} {
 		q := daily()
-		later.Set(q, start.Add(day))
+		pending.Set(q, start.Add(day))
 		if skipAutomated(q, start.Add(now)); !nextAutomated(q).Equal(start.Add(want)) {
 			t.Errorf("skipped to %v, due at %v", now, nextAutomated(q))
 		}
@@ -97,7 +97,7 @@ func TestPlaces(t *testing.T) {
 	t.Parallel()
 	made := func(zone string, at time.Time) *btapb.Cluster {
 		c := &btapb.Cluster{Name: "c-" + zone, Location: zone}
-		later.Set(c, at)
+		pending.Set(c, at)
 		return c
 	}
 	clusters := []*btapb.Cluster{made("a", time.Time{}), made("b", start), made("c", start.Add(time.Second))}

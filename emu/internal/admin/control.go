@@ -9,8 +9,8 @@ import (
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/grpc"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/heat"
@@ -27,7 +27,7 @@ type Control struct {
 	Rows        *replica.Rows // as clusters see them
 	Heat        *heat.Store
 
-	operationsEnded later.Broadcast        // by a request, ahead of their time
+	operationsEnded pending.Broadcast      // by a request, ahead of their time
 	routes          atomic.Pointer[Routes] // the last that were gathered; see CurrentRoutes
 }
 

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -137,7 +137,7 @@ func checkMemoryLayer(req *btapb.UpdateMemoryLayerRequest) error {
 // says: on from a time on if it has a configuration, and off if it has none. A layer
 // that is on stays on. It returns when the operation is done.
 func enableMemoryLayer(stored, from *btapb.MemoryLayer, etag string, now, doneAt time.Time) time.Time {
-	since := later.Take(stored)
+	since := pending.Take(stored)
 	switch {
 	case from.GetMemoryConfig() == nil:
 		stored.MemoryConfig, since = nil, time.Time{}
@@ -150,7 +150,7 @@ func enableMemoryLayer(stored, from *btapb.MemoryLayer, etag string, now, doneAt
 		doneAt = now
 	}
 	stored.Name, stored.Etag = from.GetName(), etag
-	later.Set(stored, since)
+	pending.Set(stored, since)
 	return doneAt
 }
 
@@ -158,7 +158,7 @@ func enableMemoryLayer(stored, from *btapb.MemoryLayer, etag string, now, doneAt
 // which is empty for a layer that was never set.
 func memoryLayerAt(stored *btapb.MemoryLayer, c *btapb.Cluster, now time.Time) *btapb.MemoryLayer {
 	m := proto.CloneOf(stored)
-	since := later.Take(m)
+	since := pending.Take(m)
 	m.Name = memoryLayerName(c.GetName())
 	switch {
 	case m.GetMemoryConfig() == nil:

@@ -12,11 +12,12 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -30,7 +31,7 @@ import (
 //	operations/projects/P/instances/I/operations/NUMBER
 //
 // The record of an operation is what it is in the end. One that takes a while
-// has the time of that end, see package later; what it is until then follows from
+// has the time of that end, see package pending; what it is until then follows from
 // its record and the clock.
 
 // maxOperations is the number of operations that are kept.
@@ -39,7 +40,7 @@ const maxOperations = 10_000
 // start records an operation on an instance that is done at a time, at once if that
 // has come, as part of a change, and returns it. metadata and response are those of
 // the end, so that the end of what took the time, and of its progress, are doneAt;
-// see package later for what is shown of them until then.
+// see package pending for what is shown of them until then.
 func (s *Control) start(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
 	number, err := count(tx, operationCount)
 	if err != nil {
@@ -55,7 +56,7 @@ func (s *Control) start(tx *engine.CatalogTx, instance string, metadata, respons
 	}
 	op.Result = &longrunningpb.Operation_Response{Response: result}
 	if doneAt.After(s.now()) {
-		later.Set(op, doneAt)
+		pending.Set(op, doneAt)
 	}
 	if number > maxOperations {
 		if err := remove(tx, operationKey(number-maxOperations)); err != nil {
@@ -76,7 +77,7 @@ func (s *Control) span() (began, doneAt *timestamppb.Timestamp) {
 
 // shownOperation returns what an operation is at a time.
 func shownOperation(record *longrunningpb.Operation, now time.Time) (*longrunningpb.Operation, error) {
-	doneAt := later.Take(record)
+	doneAt := pending.Take(record)
 	if !doneAt.After(now) {
 		return record, nil
 	}
@@ -84,9 +85,33 @@ func shownOperation(record *longrunningpb.Operation, now time.Time) (*longrunnin
 	if err != nil {
 		return nil, fmt.Errorf("metadata of %s: %w", record.GetName(), err)
 	}
-	later.Pending(metadata.ProtoReflect(), doneAt, now)
+	unfinished(metadata.ProtoReflect(), doneAt, now)
 	op := &longrunningpb.Operation{Name: record.GetName(), Metadata: &anypb.Any{}}
 	return op, anypb.MarshalFrom(op.GetMetadata(), metadata, proto.MarshalOptions{Deterministic: true})
+}
+
+// unfinished makes the metadata of an operation that is done at a time what it is
+// before: without an end, and with a progress in between. It knows them by the
+// names that all messages of metadata give them.
+func unfinished(metadata protoreflect.Message, doneAt, now time.Time) {
+	fields := metadata.Descriptor().Fields()
+	for _, name := range []protoreflect.Name{"end_time", "finish_time"} {
+		if f := fields.ByName(name); f != nil {
+			metadata.Clear(f)
+		}
+	}
+	switch m := metadata.Interface().(type) {
+	case *btapb.OperationProgress:
+		began := m.GetStartTime().AsTime()
+		m.ProgressPercent = int32(100 * (float64(max(now.Sub(began), 0)) / float64(max(doneAt.Sub(began), 1))))
+	case *btapb.CreateClusterMetadata:
+		for _, t := range m.GetTables() {
+			t.State = btapb.CreateClusterMetadata_TableProgress_COPYING
+		}
+	}
+	if f := fields.ByName("progress"); f != nil && metadata.Has(f) {
+		unfinished(metadata.Mutable(f).Message(), doneAt, now)
+	}
 }
 
 func operationKey(number int64) string { return fmt.Sprintf("%s%020d", KindOperation, number) }
@@ -123,7 +148,7 @@ func (s *Control) operationNow(name string) (op *longrunningpb.Operation, doneAt
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	doneAt = later.Of(op)
+	doneAt = pending.Of(op)
 	op, err = shownOperation(op, s.now())
 	return op, doneAt, refusal.Of(err)
 }
@@ -166,7 +191,7 @@ func (s operationsService) CancelOperation(ctx context.Context, req *longrunning
 		if err != nil {
 			return err
 		}
-		doneAt := later.Of(op)
+		doneAt := pending.Of(op)
 		if !doneAt.After(s.now()) {
 			return nil
 		}
@@ -183,7 +208,7 @@ func (s operationsService) CancelOperation(ctx context.Context, req *longrunning
 	if err != nil {
 		return nil, err
 	}
-	s.operationsEnded.Tell()
+	s.operationsEnded.Notify()
 	return &emptypb.Empty{}, nil
 }
 
@@ -203,7 +228,7 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 		}
 		c := &btapb.Cluster{}
 		found, err := loadOne(tx, KindCluster+made.GetName(), c)
-		if err != nil || !found || !later.Of(c).Equal(doneAt) {
+		if err != nil || !found || !pending.Of(c).Equal(doneAt) {
 			return false, err
 		}
 		return true, remove(tx, KindCluster+made.GetName())
@@ -237,7 +262,7 @@ func cancel(tx *engine.CatalogTx, name string) error {
 	if err != nil {
 		return err
 	}
-	later.Take(op)
+	pending.Take(op)
 	op.Result = &longrunningpb.Operation_Error{Error: refusal.Canceled(op.GetName())}
 	return store(tx, key, op)
 }
@@ -254,7 +279,7 @@ func (s operationsService) DeleteOperation(ctx context.Context, req *longrunning
 	if err != nil {
 		return nil, err
 	}
-	s.operationsEnded.Tell()
+	s.operationsEnded.Notify()
 	return &emptypb.Empty{}, nil
 }
 

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -117,12 +117,12 @@ func store(tx *engine.CatalogTx, key string, m proto.Message) error {
 	return tx.PutResource(key, raw)
 }
 
-// storeUntil writes m, which is as it says from doneAt on alone; see package later.
+// storeUntil writes m, which is as it says from doneAt on alone; see package pending.
 func (s *Control) storeUntil(tx *engine.CatalogTx, key string, m proto.Message, doneAt time.Time) error {
 	if doneAt.After(s.now()) {
-		later.Set(m, doneAt)
+		pending.Set(m, doneAt)
 	}
-	defer later.Take(m)
+	defer pending.Take(m)
 	return store(tx, key, m)
 }
 
@@ -306,7 +306,7 @@ func (s *Control) Resources() ([]Resource, error) {
 			case *btapb.Snapshot:
 				shownSnapshot(x, s.now())
 			case *btapb.MemoryLayer:
-				later.Take(x)
+				pending.Take(x)
 			}
 			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
 		}

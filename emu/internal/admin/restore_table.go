@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -58,7 +58,7 @@ func (s *Control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 			settings := n.settle(t, doneAt)
 			settings.RowKeySchema = settingsOf(t).GetRowKeySchema()
 			if s.Delay > 0 {
-				later.Set(settings, doneAt)
+				pending.Set(settings, doneAt)
 			}
 			t.Meta, err = encodeSettings(settings)
 			return err
@@ -102,7 +102,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: backupInfoOf(b)},
 		}
 		if optimized && s.Delay > 0 {
-			later.Set(info, doneAt.Add(s.Delay))
+			pending.Set(info, doneAt.Add(s.Delay))
 		}
 		return &btapb.Table{RestoreInfo: info}
 	}

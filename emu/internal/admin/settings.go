@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -46,7 +46,7 @@ func settingsOf(t *engine.Table) *btapb.Table {
 	return settings
 }
 
-// encodeSettings takes the settings out of from, with the time of package later at
+// encodeSettings takes the settings out of from, with the time of package pending at
 // which a table that is being made is ready.
 func encodeSettings(from *btapb.Table) ([]byte, error) {
 	settings := &btapb.Table{
@@ -57,13 +57,13 @@ func encodeSettings(from *btapb.Table) ([]byte, error) {
 		RowKeySchema:          from.GetRowKeySchema(),
 		RestoreInfo:           from.GetRestoreInfo(),
 	}
-	later.Set(settings, later.Of(from))
+	pending.Set(settings, pending.Of(from))
 	return proto.MarshalOptions{Deterministic: true}.Marshal(settings)
 }
 
 // readyAt returns when a table that is being made is ready, a time that may have
 // passed.
-func readyAt(t *engine.Table) time.Time { return later.Of(settingsOf(t)) }
+func readyAt(t *engine.Table) time.Time { return pending.Of(settingsOf(t)) }
 
 // protected reports whether t has deletion_protection.
 func protected(t *engine.Table) bool { return settingsOf(t).GetDeletionProtection() }
@@ -197,9 +197,9 @@ func shownTable(t *engine.Table) *btapb.Table {
 // clusters are those of its instance.
 func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, now time.Time) *btapb.Table {
 	out, settings := &btapb.Table{Name: t.Name}, settingsOf(t)
-	readyAt, optimizedAt := later.Take(settings), time.Time{}
+	readyAt, optimizedAt := pending.Take(settings), time.Time{}
 	if info := settings.GetRestoreInfo(); info != nil {
-		optimizedAt = later.Take(info)
+		optimizedAt = pending.Take(info)
 	}
 	if view == btapb.Table_SCHEMA_VIEW || view == btapb.Table_FULL {
 		out = settings
@@ -214,7 +214,7 @@ func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, 
 			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: toGCRule(f.GC), ValueType: ValueType(f)}
 		}
 		if p := out.GetAutomatedBackupPolicy(); automatedInForce(p) {
-			later.Take(p)
+			pending.Take(p)
 			out.EffectiveAutomatedBackupPolicy = proto.CloneOf(p)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -34,7 +34,7 @@ func (s *Control) findSnapshot(r Catalog, field, name string) (*btapb.Snapshot, 
 
 // shownSnapshot makes a stored snapshot what it is at a time; nil stays nil.
 func shownSnapshot(x *btapb.Snapshot, now time.Time) *btapb.Snapshot {
-	if x != nil && later.Take(x).After(now) {
+	if x != nil && pending.Take(x).After(now) {
 		x.State = btapb.Snapshot_CREATING
 	}
 	return x

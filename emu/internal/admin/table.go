@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -58,7 +58,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		_, ok := families[name]
 		return ok
 	}
-	later.Take(settings)
+	pending.Take(settings)
 	if err := settleTable(settings, hasFamily, nil, s.now()); err != nil {
 		return nil, err
 	}

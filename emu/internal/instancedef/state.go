@@ -5,23 +5,23 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 )
 
 // InstanceAt makes a stored instance what it is at a time: CREATING until the time
-// that package later keeps of it.
+// that package pending keeps of it.
 func InstanceAt(in *btapb.Instance, now time.Time) *btapb.Instance {
-	if later.Take(in).After(now) {
+	if pending.Take(in).After(now) {
 		in.State = btapb.Instance_CREATING
 	}
 	return in
 }
 
 // ClusterAt makes a stored cluster what it is at a time: CREATING until the time that
-// package later keeps of it, or RESIZING if that is how it is stored.
+// package pending keeps of it, or RESIZING if that is how it is stored.
 func ClusterAt(c *btapb.Cluster, now time.Time) *btapb.Cluster {
 	creating := Creating(c, now)
-	switch under := later.Take(c).After(now); {
+	switch under := pending.Take(c).After(now); {
 	case creating:
 		c.State = btapb.Cluster_CREATING
 	case !under:
@@ -33,7 +33,7 @@ func ClusterAt(c *btapb.Cluster, now time.Time) *btapb.Cluster {
 // Creating reports whether a stored cluster is CREATING at a time, and does not serve
 // requests yet.
 func Creating(c *btapb.Cluster, now time.Time) bool {
-	return c.GetState() != btapb.Cluster_RESIZING && later.Of(c).After(now)
+	return c.GetState() != btapb.Cluster_RESIZING && pending.Of(c).After(now)
 }
 
 // Resize makes a cluster RESIZING until doneAt, before the cluster is stored: "a cluster is
@@ -42,6 +42,6 @@ func Creating(c *btapb.Cluster, now time.Time) bool {
 func Resize(c *btapb.Cluster, now, doneAt time.Time) {
 	if doneAt.After(now) && !Creating(c, now) {
 		c.State = btapb.Cluster_RESIZING
-		later.Set(c, doneAt)
+		pending.Set(c, doneAt)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
@@ -46,14 +46,14 @@ func (c *Control) Fill(added *btapb.Cluster, others []*btapb.Cluster, at time.Ti
 	number, _ := c.o.Last()
 	note := binary.AppendUvarint(nil, number)
 	note = binary.AppendVarint(note, at.UnixMicro())
-	later.SetNote(added, append(note, resname.Last(nearest.GetName())...))
+	pending.SetNote(added, append(note, resname.Last(nearest.GetName())...))
 }
 
 // fillings returns how those of stored clusters began that were added, by id.
 func fillings(clusters []*btapb.Cluster) map[string]filling {
 	var out map[string]filling
 	for _, c := range clusters {
-		note := later.Note(c)
+		note := pending.Note(c)
 		number, n := binary.Uvarint(note)
 		at, m := binary.Varint(note[max(n, 0):])
 		if n <= 0 || m <= 0 {

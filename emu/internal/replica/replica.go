@@ -35,7 +35,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 )
 
 // MaxLag is the longest lag: that of the longest retention of a change stream.
@@ -82,7 +82,7 @@ type Control struct {
 
 	mu      sync.Mutex            // serializes changes
 	views   atomic.Pointer[views] // nil: nothing was said of any instance
-	changed later.Broadcast
+	changed pending.Broadcast
 }
 
 // views are those of instances, by name; "" is that of the others, if any.
@@ -178,7 +178,7 @@ func (c *Control) store(next views) {
 	} else {
 		c.views.Store(&next)
 	}
-	c.changed.Tell()
+	c.changed.Notify()
 }
 
 // Instance returns the controls of an instance, by its name.

@@ -12,7 +12,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"pgregory.net/rapid"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -53,7 +53,7 @@ func (w *world) add(t rapid.TB, id string, filled time.Time) {
 	added := clustersNamed(id)[0]
 	w.c.Fill(added, w.stored, filled)
 	if filled.After(w.time()) {
-		later.Set(added, filled)
+		pending.Set(added, filled)
 	}
 	w.stored = append(w.stored, added)
 	w.changed(t)
@@ -322,7 +322,7 @@ func TestRouting_Up(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0, "a", "b", "c")
 	all := clustersNamed("a", "b", "c")
-	later.Set(all[1], w.time().Add(time.Second))
+	pending.Set(all[1], w.time().Add(time.Second))
 	where := func(p *btapb.AppProfile, draw func(int) int) string {
 		c, err := Routing{View: w.c.View("i"), Now: w.time, Draw: draw}.Cluster(p, all, nil)
 		if err != nil {

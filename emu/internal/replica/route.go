@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
@@ -120,7 +120,7 @@ func noneUp(p *btapb.AppProfile) error {
 
 // up tells whether a cluster answers requests.
 func (r Routing) up(c *btapb.Cluster) bool {
-	if done := later.Of(c); !done.IsZero() && instancedef.Creating(c, r.Now()) {
+	if done := pending.Of(c); !done.IsZero() && instancedef.Creating(c, r.Now()) {
 		return false
 	}
 	return !r.View.Failed(resname.Last(c.GetName()))

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
-	"github.com/tabletop-emu/tabletop/emu/internal/later"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -231,7 +231,7 @@ func (x *table) refresh() error {
 // everywhere, and nothing that one of its name saw which is gone.
 func (x *table) joined(clusters []*btapb.Cluster) {
 	same := func(a, b *btapb.Cluster) bool {
-		return a.GetName() == b.GetName() && bytes.Equal(later.Note(a), later.Note(b))
+		return a.GetName() == b.GetName() && bytes.Equal(pending.Note(a), pending.Note(b))
 	}
 	if slices.EqualFunc(x.stored, clusters, same) {
 		return

@@ -1,4 +1,4 @@
-package later
+package pending
 
 import (
 	"testing"
@@ -68,9 +68,9 @@ func TestSet(t *testing.T) {
 func TestBroadcast(t *testing.T) {
 	t.Parallel()
 	var b Broadcast
-	b.Tell() // nobody waits
+	b.Notify() // nobody waits
 	first, second := b.Next(), b.Next()
-	b.Tell()
+	b.Notify()
 	<-first
 	<-second
 	select {

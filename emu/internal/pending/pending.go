@@ -1,16 +1,14 @@
-// Package later stores resources in their final state, with the time at which they reach it.
+// Package pending stores resources in their final state, with the time at which they reach it.
 // Everything that is shown before follows from that time and the clock, also after a
 // restart.
-package later
+package pending
 
 import (
 	"sync"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // The fields of what the API does not show of a message that is stored. They have the
@@ -85,30 +83,6 @@ func Take(m proto.Message) time.Time {
 	return at
 }
 
-// Pending makes the metadata of an operation that is done at a time what it is
-// before: without an end, and with a progress in between. It knows them by the
-// names that all messages of metadata give them.
-func Pending(metadata protoreflect.Message, doneAt, now time.Time) {
-	fields := metadata.Descriptor().Fields()
-	for _, name := range []protoreflect.Name{"end_time", "finish_time"} {
-		if f := fields.ByName(name); f != nil {
-			metadata.Clear(f)
-		}
-	}
-	switch m := metadata.Interface().(type) {
-	case *btapb.OperationProgress:
-		began := m.GetStartTime().AsTime()
-		m.ProgressPercent = int32(100 * (float64(max(now.Sub(began), 0)) / float64(max(doneAt.Sub(began), 1))))
-	case *btapb.CreateClusterMetadata:
-		for _, t := range m.GetTables() {
-			t.State = btapb.CreateClusterMetadata_TableProgress_COPYING
-		}
-	}
-	if f := fields.ByName("progress"); f != nil && metadata.Has(f) {
-		Pending(metadata.Mutable(f).Message(), doneAt, now)
-	}
-}
-
 // Broadcast wakes who waits for something to happen. The zero value is ready to
 // use and safe for concurrent use.
 type Broadcast struct {
@@ -126,8 +100,8 @@ func (b *Broadcast) Next() <-chan struct{} {
 	return b.ch
 }
 
-// Tell says that it has happened.
-func (b *Broadcast) Tell() {
+// Notify closes the channels that Next returned.
+func (b *Broadcast) Notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ch != nil {
