@@ -17,7 +17,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
-	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -208,7 +207,7 @@ func TestAutomatedBackups_Restart(t *testing.T) {
 	e = e.restart(dir)
 	e.clock.Advance(6*day + time.Hour)
 	// One of the due ones was made before the server stopped.
-	p := admin.AutomatedPolicyOf(e.db.Tables(testTable)[0])
+	p := admin.AutomatedPlanOf(e.db.Tables(testTable)[0]).Policy
 	made := admin.AutomatedBackup(p, testTable, e.cluster(testInstance+"/clusters/c1"), start.Add(5*day))
 	if err := (admin.AutomatedBackups{Control: e.srv.control}).Make(e.ctx(), made); err != nil {
 		t.Fatal(err)
@@ -369,7 +368,7 @@ func TestAutomatedBackups_HiddenFields(t *testing.T) {
 		}
 	}
 	check(made)
-	if at := pending.Of(admin.AutomatedPolicyOf(e.db.Tables(testTable)[0])); !at.Equal(start) {
+	if at := admin.AutomatedPlanOf(e.db.Tables(testTable)[0]).From; !at.Equal(start) {
 		t.Errorf("planned from %v", at)
 	}
 	updated, err := e.updateTable(table, "automated_backup_policy")
@@ -395,7 +394,7 @@ func TestAutomatedBackups_WithoutPlan(t *testing.T) {
 	e.setPolicy(keep(3))
 	err := e.db.UpdateCatalog(e.ctx(), func(tx *engine.CatalogTx) error {
 		_, err := tx.UpdateTable(testTable, func(t *engine.Table) error {
-			return admin.Replan(t, func(p *admin.AutomatedPolicy) { pending.Take(p) })
+			return admin.Replan(t, func(p *admin.AutomatedPlan) { p.From = time.Time{} })
 		})
 		return err
 	})

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
-
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/replica"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -56,11 +55,11 @@ func (s *Server) ResetReplication() { s.replication.Reset() }
 func (s *Server) connectReplication(lag time.Duration) error {
 	replication, err := replica.NewControl(replica.Options{
 		Now: s.now, Last: s.db.JournalLast, Lag: lag,
-		Clusters: func(instance string) ([]*btapb.Cluster, error) {
+		Clusters: func(instance string) ([]*instancedef.StoredCluster, error) {
 			if err := resname.CheckInstance("instance", instance); err != nil {
 				return nil, err
 			}
-			return admin.ClustersOf(s.db, instance)
+			return admin.StoredClusters(s.db, instance)
 		},
 		Keep: func(instance string, keep time.Duration) error {
 			return s.control.KeepRecords(context.Background(), resname.TablesOf(instance), keep)

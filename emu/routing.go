@@ -165,10 +165,13 @@ func (s *Server) place(instance string, r admin.Route, p *btapb.AppProfile, req 
 		row = rowOf(req)
 	}
 	c, err := replica.Routing{View: view, Now: s.now, Draw: s.draw}.Cluster(p, r.Clusters, row)
-	if c == nil && err == nil {
+	switch {
+	case err != nil:
+		return nil, err
+	case c == nil:
 		c = r.Clusters[0]
 	}
-	return c, err
+	return c.Message, nil
 }
 
 // implicitLocation is where requests to an instance are answered that nobody

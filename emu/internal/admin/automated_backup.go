@@ -9,7 +9,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/pending"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
@@ -17,63 +17,67 @@ import (
 // This file plans the backups that the policy of a table asks for: when
 // the next ones are due, in which clusters they are made, and what each is.
 //
-// The plan is one time, stored with the policy: from when it counts, which is when
+// The plan is one time, stored beside the policy: from when it counts, which is when
 // the policy came into force, and then when backups were due last. The next are due
 // one frequency later.
 
 // AutomatedPolicy is the automated backup policy of a table.
 type AutomatedPolicy = btapb.Table_AutomatedBackupPolicy
 
-// automatedInForce reports whether a policy requires backups.
-func automatedInForce(p *AutomatedPolicy) bool { return p != nil && !p.GetDisabled() }
+// AutomatedPlan is a policy and its plan.
+type AutomatedPlan struct {
+	Policy *AutomatedPolicy // nil if the table has none
+	From   time.Time        // zero: it is due at once, as a policy from before there were plans
+}
 
-// settleAutomated gives a policy that has been checked its plan: that of the policy before
-// it, if one was in force, else one that begins now. Whatever else a request said
-// beside the fields of the API is taken out.
-func settleAutomated(p, was *AutomatedPolicy, now time.Time) {
+// inForce reports whether the policy requires backups.
+func (p AutomatedPlan) inForce() bool { return p.Policy != nil && !p.Policy.GetDisabled() }
+
+// settle gives a policy that has been checked its plan: that of the policy before
+// it, if one was in force, else one that begins now.
+func (p *AutomatedPlan) settle(was AutomatedPlan, now time.Time) {
 	switch {
-	case automatedInForce(p) && automatedInForce(was):
-		pending.Set(p, pending.Of(was))
-	case automatedInForce(p):
-		pending.Set(p, now)
-	case p != nil:
-		pending.Take(p)
+	case !p.inForce():
+		p.From = time.Time{}
+	case was.inForce():
+		p.From = was.From
+	default:
+		p.From = now
 	}
 }
 
-// nextAutomated returns when backups are due next. A policy that has no plan, as one from
-// before there were plans, is due at the zero time: see Done.
-func nextAutomated(p *AutomatedPolicy) time.Time {
-	if from := pending.Of(p); !from.IsZero() {
-		return from.Add(p.GetFrequency().AsDuration())
+// next returns when backups are due next. Without a plan it is the zero time; see done.
+func (p AutomatedPlan) next() time.Time {
+	if p.From.IsZero() {
+		return p.From
 	}
-	return time.Time{}
+	return p.From.Add(p.Policy.GetFrequency().AsDuration())
 }
 
-// automatedDone records in a policy that the backups that were due at a time were made or,
-// in a policy without a plan, that the plan begins now.
-func automatedDone(p *AutomatedPolicy, at, now time.Time) {
+// done records that the backups that were due at a time were made or, without a plan, that
+// the plan begins now.
+func (p *AutomatedPlan) done(at, now time.Time) {
 	if at.IsZero() {
 		at = now
 	}
-	pending.Set(p, at)
+	p.From = at
 }
 
-// skipAutomated leaves out the backups that were due by now: those of a table that was
+// skip leaves out the backups that were due by now: those of a table that was
 // deleted are not made when it comes back.
-func skipAutomated(p *AutomatedPolicy, now time.Time) {
-	for automatedInForce(p) && !nextAutomated(p).IsZero() && !nextAutomated(p).After(now) {
-		automatedDone(p, nextAutomated(p), now)
+func (p *AutomatedPlan) skip(now time.Time) {
+	for p.inForce() && !p.next().IsZero() && !p.next().After(now) {
+		p.done(p.next(), now)
 	}
 }
 
 // automatedPlaces returns the clusters in which a policy asks for backups at a time: those
 // in its locations, if it names any, that are made by then.
-func automatedPlaces(p *AutomatedPolicy, clusters []*btapb.Cluster, at time.Time) []*btapb.Cluster {
+func automatedPlaces(p *AutomatedPolicy, clusters []*instancedef.StoredCluster, at time.Time) []*btapb.Cluster {
 	var in []*btapb.Cluster
 	for _, c := range clusters {
-		if places(p, c) && !pending.Of(c).After(at) {
-			in = append(in, c)
+		if places(p, c.Message) && !c.Before(at) {
+			in = append(in, c.Message)
 		}
 	}
 	return in

@@ -9,6 +9,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 )
 
@@ -23,50 +24,50 @@ func daily() *AutomatedPolicy {
 // The plan of a policy lives as long as one is in force.
 func TestSettle(t *testing.T) {
 	t.Parallel()
-	planned := daily()
-	settleAutomated(planned, nil, start)
-	if at := nextAutomated(planned); !at.Equal(start.Add(day)) {
+	settled := func(p *AutomatedPolicy, was AutomatedPlan, now time.Time) AutomatedPlan {
+		plan := AutomatedPlan{Policy: p, From: start.Add(-100 * day)} // which does not count
+		plan.settle(was, now)
+		return plan
+	}
+	planned := settled(daily(), AutomatedPlan{}, start)
+	if at := planned.next(); !at.Equal(start.Add(day)) {
 		t.Errorf("the first are due at %v", at)
 	}
-	changed, off, again := daily(), &AutomatedPolicy{Disabled: true}, daily()
-	pending.Set(changed, start.Add(-100*day)) // what a request can say
-	pending.Set(off, start)
-	settleAutomated(changed, planned, start.Add(day/2))
-	settleAutomated(off, changed, start.Add(day/2))
-	settleAutomated(again, off, start.Add(day/2))
-	settleAutomated(nil, planned, start)
-	if !nextAutomated(changed).Equal(start.Add(day)) || !pending.Of(off).IsZero() || !nextAutomated(again).Equal(start.Add(3*day/2)) {
-		t.Errorf("due at %v, %v and %v", nextAutomated(changed), pending.Of(off), nextAutomated(again))
+	changed := settled(daily(), planned, start.Add(day/2))
+	off := settled(&AutomatedPolicy{Disabled: true}, changed, start.Add(day/2))
+	again := settled(daily(), off, start.Add(day/2))
+	removed := settled(nil, planned, start)
+	if !changed.next().Equal(start.Add(day)) || !off.From.IsZero() || !again.next().Equal(start.Add(3*day/2)) || !removed.From.IsZero() {
+		t.Errorf("due at %v, %v, %v and %v", changed.next(), off.From, again.next(), removed.From)
 	}
-	if automatedInForce(off) || automatedInForce(nil) || !automatedInForce(again) {
+	if off.inForce() || removed.inForce() || !again.inForce() {
 		t.Error("what is in force")
 	}
 }
 
 func TestDoneAndSkip(t *testing.T) {
 	t.Parallel()
-	p := daily()
-	if !nextAutomated(p).IsZero() {
-		t.Errorf("without a plan due at %v", nextAutomated(p))
+	p := AutomatedPlan{Policy: daily()}
+	if !p.next().IsZero() {
+		t.Errorf("without a plan due at %v", p.next())
 	}
-	skipAutomated(p, start) // which is none of its business
-	automatedDone(p, nextAutomated(p), start)
-	if !nextAutomated(p).Equal(start.Add(day)) {
-		t.Errorf("due at %v", nextAutomated(p))
+	p.skip(start) // which is none of its business
+	p.done(p.next(), start)
+	if !p.next().Equal(start.Add(day)) {
+		t.Errorf("due at %v", p.next())
 	}
-	automatedDone(p, nextAutomated(p), start.Add(40*day))
-	if !nextAutomated(p).Equal(start.Add(2 * day)) {
-		t.Errorf("due at %v", nextAutomated(p))
+	p.done(p.next(), start.Add(40*day))
+	if !p.next().Equal(start.Add(2 * day)) {
+		t.Errorf("due at %v", p.next())
 	}
 	for now, want := range map[time.Duration]time.Duration{0: 2 * day, 2*day - 1: 2 * day, 2 * day: 3 * day, 5*day + 1: 6 * day} {
-		q := daily()
-		pending.Set(q, start.Add(day))
-		if skipAutomated(q, start.Add(now)); !nextAutomated(q).Equal(start.Add(want)) {
-			t.Errorf("skipped to %v, due at %v", now, nextAutomated(q))
+		q := AutomatedPlan{Policy: daily(), From: start.Add(day)}
+		if q.skip(start.Add(now)); !q.next().Equal(start.Add(want)) {
+			t.Errorf("skipped to %v, due at %v", now, q.next())
 		}
 	}
-	skipAutomated(nil, start)
-	skipAutomated(&AutomatedPolicy{Disabled: true}, start)
+	(&AutomatedPlan{}).skip(start)
+	(&AutomatedPlan{Policy: &AutomatedPolicy{Disabled: true}}).skip(start)
 }
 
 // Ids are at most 50 characters, are those of a backup, and those of two tables are
@@ -95,12 +96,10 @@ func TestID(t *testing.T) {
 
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	made := func(zone string, at time.Time) *btapb.Cluster {
-		c := &btapb.Cluster{Name: "c-" + zone, Location: zone}
-		pending.Set(c, at)
-		return c
+	made := func(zone string, at time.Time) *instancedef.StoredCluster {
+		return &instancedef.StoredCluster{Message: &btapb.Cluster{Name: "c-" + zone, Location: zone}, State: pending.State{At: at}}
 	}
-	clusters := []*btapb.Cluster{made("a", time.Time{}), made("b", start), made("c", start.Add(time.Second))}
+	clusters := []*instancedef.StoredCluster{made("a", time.Time{}), made("b", start), made("c", start.Add(time.Second))}
 	names := func(p *AutomatedPolicy) string {
 		var out []string
 		for _, c := range automatedPlaces(p, clusters, start) {

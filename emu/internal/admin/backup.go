@@ -167,11 +167,12 @@ func (s *Control) makeBackup(
 func (s *Control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBackup, make copyBackup, done func(*engine.CatalogTx) error) error {
 	parent := resname.First(b.GetName(), 6)
 	checked := func(r Catalog) error {
-		c, err := cluster(r, parent)
+		stored, err := cluster(r, parent)
 		if err != nil {
 			return err
 		}
-		if instancedef.Creating(c, s.now()) {
+		c := stored.Message
+		if instancedef.Creating(stored, s.now()) {
 			return refusal.Precondition("Cluster %s is not ready.", parent)
 		}
 		in, _, err := instance(r, resname.First(parent, 4))
@@ -354,5 +355,5 @@ func (s *Control) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string
 	if len(held) > 0 {
 		return refusal.Precondition("%s %s holds %d backups, %s among them, and cannot be deleted.", what, name, len(held), held[0].GetName())
 	}
-	return errors.Join(s.sweepBackups(tx), dropSnapshots(tx, prefix, func(*btapb.Snapshot) bool { return true }))
+	return errors.Join(s.sweepBackups(tx), dropSnapshots(tx, prefix, func(*storedSnapshot) bool { return true }))
 }

@@ -32,22 +32,28 @@ func implicitClusterOf(instance, id string) *btapb.Cluster {
 	}
 }
 
-// ClustersOf returns the clusters of an instance, sorted by name, as they are
-// stored.
+// ClustersOf returns the messages of StoredClusters.
 func ClustersOf(r Catalog, name string) ([]*btapb.Cluster, error) {
+	stored, err := StoredClusters(r, name)
+	return messagesOf(stored), err
+}
+
+// StoredClusters returns the clusters of an instance, sorted by name, as they are
+// stored.
+func StoredClusters(r Catalog, name string) ([]*instancedef.StoredCluster, error) {
 	_, how, err := instance(r, name)
 	if err != nil {
 		return nil, err
 	}
 	if how == implicit {
-		return []*btapb.Cluster{implicitClusterOf(name, instancedef.ImplicitCluster)}, nil
+		return []*instancedef.StoredCluster{{Message: implicitClusterOf(name, instancedef.ImplicitCluster)}}, nil
 	}
-	clusters, err := loadAll[btapb.Cluster](r, KindCluster, name+"/clusters/")
+	clusters, err := loadRecords[btapb.Cluster](r, KindCluster, name+"/clusters/")
 	return clusters, refusal.Of(err)
 }
 
 // cluster returns the cluster of a name, as it is stored; see instancedef.ClusterAt.
-func cluster(r Catalog, name string) (*btapb.Cluster, error) {
+func cluster(r Catalog, name string) (*instancedef.StoredCluster, error) {
 	if err := resname.CheckCluster("name", name); err != nil {
 		return nil, err
 	}
@@ -57,9 +63,9 @@ func cluster(r Catalog, name string) (*btapb.Cluster, error) {
 		return nil, err
 	}
 	if how == implicit {
-		return implicitClusterOf(parent, resname.Last(name)), nil
+		return &instancedef.StoredCluster{Message: implicitClusterOf(parent, resname.Last(name))}, nil
 	}
-	return find[btapb.Cluster](r, KindCluster, "Cluster", name)
+	return findRecord[btapb.Cluster](r, KindCluster, "Cluster", name)
 }
 
 // CreateCluster adds a cluster to an instance. Each table's data is in it as another
@@ -81,10 +87,11 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		if err != nil {
 			return err
 		}
-		clusters, err := ClustersOf(tx, req.GetParent())
+		stored, err := StoredClusters(tx, req.GetParent())
 		if err != nil {
 			return err
 		}
+		clusters := messagesOf(stored)
 		for _, o := range clusters {
 			if resname.Last(o.GetName()) == req.GetClusterId() {
 				return refusal.Exists("Cluster", o.GetName())
@@ -107,8 +114,9 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			}
 			metadata.Tables[t.Name] = &btapb.CreateClusterMetadata_TableProgress{State: btapb.CreateClusterMetadata_TableProgress_COMPLETED}
 		}
-		s.Replication.Fill(c, clusters, doneAt.AsTime())
-		if err := s.storeUntil(tx, KindCluster+c.GetName(), c, doneAt.AsTime()); err != nil {
+		state := s.until(doneAt.AsTime())
+		state.Note = s.Replication.Fill(c, stored, doneAt.AsTime())
+		if err := storeRecord(tx, KindCluster+c.GetName(), c, state); err != nil {
 			return err
 		}
 		if c.GetClusterConfig() != nil {
@@ -132,9 +140,10 @@ func (s instanceAdminService) GetCluster(_ context.Context, req *btapb.GetCluste
 // shownClusters returns the clusters of an instance as they are at a time, sorted
 // by name.
 func shownClusters(r Catalog, instance string, now time.Time) ([]*btapb.Cluster, error) {
-	clusters, err := ClustersOf(r, instance)
-	for _, c := range clusters {
-		instancedef.ClusterAt(c, now)
+	stored, err := StoredClusters(r, instance)
+	clusters := make([]*btapb.Cluster, len(stored))
+	for i, c := range stored {
+		clusters[i] = instancedef.ClusterAt(c, now)
 	}
 	return clusters, err
 }
@@ -254,10 +263,11 @@ func (s *Control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt
 	parent := resname.First(from.GetName(), 4)
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		c, err := cluster(tx, from.GetName())
+		stored, err := cluster(tx, from.GetName())
 		if err != nil {
 			return err
 		}
+		c := stored.Message
 		if err := record(tx, parent); err != nil {
 			return err
 		}
@@ -269,12 +279,12 @@ func (s *Control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt
 			return err
 		}
 		if c.GetServeNodes() != nodes {
-			instancedef.Resize(c, s.now(), doneAt)
+			instancedef.Resize(stored, s.now(), doneAt)
 		}
-		if err := store(tx, KindCluster+c.GetName(), c); err != nil {
+		if err := storeRecord(tx, KindCluster+c.GetName(), c, stored.State); err != nil {
 			return err
 		}
-		op, err = s.start(tx, parent, metadata, instancedef.ClusterAt(c, doneAt), doneAt)
+		op, err = s.start(tx, parent, metadata, instancedef.ClusterAt(stored, doneAt), doneAt)
 		return err
 	})
 	return op, err
@@ -285,10 +295,11 @@ func (s *Control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt
 func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.DeleteClusterRequest) (*emptypb.Empty, error) {
 	left := s.Rows.Leaving(resname.First(req.GetName(), 4), resname.Last(req.GetName()))
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		c, err := cluster(tx, req.GetName())
+		stored, err := cluster(tx, req.GetName())
 		if err != nil {
 			return err
 		}
+		c := stored.Message
 		parent := resname.First(c.GetName(), 4)
 		clusters, err := ClustersOf(tx, parent)
 		if err != nil {

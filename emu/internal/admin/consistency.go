@@ -44,7 +44,7 @@ func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckC
 	if _, ok := req.GetMode().(*btapb.CheckConsistencyRequest_DataBoostReadLocalWrites); ok {
 		return &btapb.CheckConsistencyResponse{Consistent: view.Boosted(token, now)}, nil
 	}
-	clusters, err := ClustersOf(s.DB, instance)
+	clusters, err := StoredClusters(s.DB, instance)
 	if err != nil {
 		return nil, err
 	}

@@ -31,9 +31,9 @@ func (w expiries) Due() ([]due.Item, error) {
 	for _, b := range all {
 		items = append(items, due.Item{At: goneAt(b), Name: b.GetName()})
 	}
-	snapshots, snapshotsErr := loadAll[btapb.Snapshot](w.s.DB, KindSnapshot, "")
+	snapshots, snapshotsErr := loadRecords[btapb.Snapshot](w.s.DB, KindSnapshot, "")
 	for _, x := range snapshots {
-		items = append(items, due.Item{At: x.GetDeleteTime().AsTime(), Name: x.GetName()})
+		items = append(items, due.Item{At: x.Message.GetDeleteTime().AsTime(), Name: x.Message.GetName()})
 	}
 	return items, errors.Join(err, snapshotsErr)
 }
@@ -94,19 +94,19 @@ type AutomatedBackups struct{ Control *Control }
 func (w AutomatedBackups) Due() ([]due.Item, error) {
 	var items []due.Item
 	for _, t := range w.Control.DB.Tables("") {
-		if p := AutomatedPolicyOf(t); automatedInForce(p) {
-			items = append(items, due.Item{At: nextAutomated(p), Name: t.Name})
+		if p := AutomatedPlanOf(t); p.inForce() {
+			items = append(items, due.Item{At: p.next(), Name: t.Name})
 		}
 	}
 	return items, nil
 }
 
-// AutomatedPolicyOf returns the policy of automated backups of a table, nil without one.
-func AutomatedPolicyOf(t *engine.Table) *AutomatedPolicy {
+// AutomatedPlanOf returns the plan of automated backups of a table.
+func AutomatedPlanOf(t *engine.Table) AutomatedPlan {
 	if len(t.Meta) == 0 {
-		return nil
+		return AutomatedPlan{}
 	}
-	return settingsOf(t).GetAutomatedBackupPolicy()
+	return settingsOf(t).plan()
 }
 
 // Run implements due.Work: it makes a backup in each cluster that has not failed. An existing
@@ -118,17 +118,17 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 	if err != nil {
 		return nil //nolint:nilerr // it was deleted meanwhile
 	}
-	p := AutomatedPolicyOf(t)
-	if !automatedInForce(p) || !nextAutomated(p).Equal(i.At) {
+	p := AutomatedPlanOf(t)
+	if !p.inForce() || !p.next().Equal(i.At) {
 		return nil
 	}
-	clusters, err := ClustersOf(s.DB, resname.First(t.Name, 4))
+	clusters, err := StoredClusters(s.DB, resname.First(t.Name, 4))
 	if err != nil {
 		return err
 	}
 	view := s.Replication.View(resname.First(t.Name, 4))
-	for _, c := range automatedPlaces(p, clusters, i.At) {
-		b := AutomatedBackup(p, t.Name, c, i.At)
+	for _, c := range automatedPlaces(p.Policy, clusters, i.At) {
+		b := AutomatedBackup(p.Policy, t.Name, c, i.At)
 		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || readyAt(t).After(i.At) {
 			continue // it is down; it is planned from now on; it would be gone; there was nothing to copy
 		}
@@ -141,9 +141,9 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 	}
 	return s.change(ctx, func(tx *engine.CatalogTx) error {
 		_, err := tx.UpdateTable(t.Name, func(t *engine.Table) error {
-			return Replan(t, func(p *AutomatedPolicy) {
-				if automatedInForce(p) && nextAutomated(p).Equal(i.At) {
-					automatedDone(p, i.At, s.now())
+			return Replan(t, func(p *AutomatedPlan) {
+				if p.inForce() && p.next().Equal(i.At) {
+					p.done(i.At, s.now())
 				}
 			})
 		})
@@ -168,9 +168,11 @@ func (w AutomatedBackups) Make(ctx context.Context, b *btapb.Backup) error {
 }
 
 // Replan lets fn change the plan of a table's automated backups.
-func Replan(t *engine.Table, fn func(*AutomatedPolicy)) (err error) {
+func Replan(t *engine.Table, fn func(*AutomatedPlan)) (err error) {
 	settings := settingsOf(t)
-	fn(settings.GetAutomatedBackupPolicy())
-	t.Meta, err = encodeSettings(settings)
+	plan := settings.plan()
+	fn(&plan)
+	settings.planFrom = plan.From
+	t.Meta, err = settings.encode()
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
+	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -36,30 +37,38 @@ const (
 	recorded
 )
 
-// instanceExists finds out whether and how an instance exists; one that is
-// recorded is loaded into in.
-func instanceExists(r Catalog, name string, in *btapb.Instance) (existence, error) {
-	if found, err := loadOne(r, KindInstance+name, in); err != nil || found {
-		return recorded, err
+// instanceExists finds out whether and how an instance exists, and loads a recorded one.
+func instanceExists(r Catalog, name string) (*instancedef.StoredInstance, existence, error) {
+	in, found, err := loadRecord[btapb.Instance](r, KindInstance+name)
+	if err != nil || found {
+		return in, recorded, err
 	}
-	_, err := r.Resource(KindProject + resname.First(name, 2))
+	_, err = r.Resource(KindProject + resname.First(name, 2))
 	if errors.Is(err, engine.ErrResourceNotFound) {
-		return implicit, nil
+		return in, implicit, nil
 	}
-	return absent, err
+	return in, absent, err
 }
 
-// instance returns the instance of a name, however it exists.
+// instance returns the instance of a name, however it exists, in its final state.
 func instance(r Catalog, name string) (*btapb.Instance, existence, error) {
-	in := &btapb.Instance{}
-	how, err := instanceExists(r, name, in)
+	in, how, err := storedInstance(r, name)
+	if err != nil {
+		return nil, how, err
+	}
+	return in.Message, how, nil
+}
+
+// storedInstance returns the instance of a name, however it exists, as it is stored.
+func storedInstance(r Catalog, name string) (*instancedef.StoredInstance, existence, error) {
+	in, how, err := instanceExists(r, name)
 	switch {
 	case err != nil:
 		return nil, absent, refusal.Of(err)
 	case how == absent:
 		return nil, absent, refusal.NotFound("Instance", name)
 	case how == implicit:
-		in = &btapb.Instance{
+		in.Message = &btapb.Instance{
 			Name:        name,
 			DisplayName: resname.Last(name),
 			State:       btapb.Instance_READY,
@@ -88,13 +97,13 @@ func record(tx *engine.CatalogTx, name string) error {
 	cluster := implicitClusterOf(name, instancedef.ImplicitCluster)
 	for _, b := range tx.Backups(name + "/clusters/") { // which may lie in others
 		c := implicitClusterOf(name, resname.Last(resname.First(b.Name, 6)))
-		if err := store(tx, KindCluster+c.GetName(), c); err != nil {
+		if err := storeRecord(tx, KindCluster+c.GetName(), c, pending.State{}); err != nil {
 			return err
 		}
 	}
 	return errors.Join(
-		store(tx, KindInstance+name, in),
-		store(tx, KindCluster+cluster.GetName(), cluster),
+		storeRecord(tx, KindInstance+name, in, pending.State{}),
+		storeRecord(tx, KindCluster+cluster.GetName(), cluster, pending.State{}),
 		store(tx, KindAppProfile+name+"/appProfiles/"+DefaultAppProfile, implicitAppProfile(name, []*btapb.Cluster{cluster})),
 	)
 }
@@ -199,11 +208,11 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		}
 		// What was under the name while the instance existed implicitly is not
 		// the new one's.
-		if err := errors.Join(forget(tx, name), s.storeUntil(tx, KindInstance+name, in, doneAt.AsTime())); err != nil {
+		if err := errors.Join(forget(tx, name), storeRecord(tx, KindInstance+name, in, s.until(doneAt.AsTime()))); err != nil {
 			return err
 		}
 		for _, c := range clusters {
-			if err := s.storeUntil(tx, KindCluster+c.GetName(), c, doneAt.AsTime()); err != nil {
+			if err := storeRecord(tx, KindCluster+c.GetName(), c, s.until(doneAt.AsTime())); err != nil {
 				return err
 			}
 		}
@@ -233,7 +242,7 @@ func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInsta
 	if err := resname.CheckInstance("name", req.GetName()); err != nil {
 		return nil, err
 	}
-	in, _, err := instance(s.DB, req.GetName())
+	in, _, err := storedInstance(s.DB, req.GetName())
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +264,7 @@ func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.List
 			return err
 		}
 		for _, name := range names {
-			in, how, err := instance(tx, name)
+			in, how, err := storedInstance(tx, name)
 			if err != nil {
 				return err
 			}
@@ -274,13 +283,13 @@ func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.List
 
 // instanceNames returns the names of a project's instances, sorted.
 func instanceNames(r Catalog, project string) ([]string, error) {
-	stored, err := loadAll[btapb.Instance](r, KindInstance, project+"/instances/")
+	stored, err := loadRecords[btapb.Instance](r, KindInstance, project+"/instances/")
 	if err != nil {
 		return nil, err
 	}
 	names := map[string]bool{}
 	for _, in := range stored {
-		names[in.GetName()] = true
+		names[in.Message.GetName()] = true
 	}
 	if _, err := r.Resource(KindProject + project); errors.Is(err, engine.ErrResourceNotFound) {
 		for _, t := range r.Tables(project + "/instances/") {
@@ -323,10 +332,11 @@ func (s *Control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 		if err := record(tx, from.GetName()); err != nil {
 			return err
 		}
-		var err error
-		if in, _, err = instance(tx, from.GetName()); err != nil {
+		stored, _, err := storedInstance(tx, from.GetName())
+		if err != nil {
 			return err
 		}
+		in = stored.Message
 		was := in.GetType()
 		if err := applyMask(in, proto.Clone(from), paths); err != nil {
 			return err
@@ -346,10 +356,10 @@ func (s *Control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
 			return refusal.Precondition("Instance %s is of type PRODUCTION and cannot become DEVELOPMENT.", in.GetName())
 		}
-		if err := store(tx, KindInstance+in.GetName(), in); err != nil {
+		if err := storeRecord(tx, KindInstance+in.GetName(), in, stored.State); err != nil {
 			return err
 		}
-		return done(tx, instancedef.InstanceAt(in, at))
+		return done(tx, instancedef.InstanceAt(stored, at))
 	})
 	if err != nil {
 		return nil, err

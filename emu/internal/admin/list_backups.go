@@ -42,7 +42,7 @@ func clustersUnder(r Catalog, parent string) ([]*btapb.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []*btapb.Cluster{c}, nil
+	return []*btapb.Cluster{c.Message}, nil
 }
 
 // listPrefix returns what the names of the resources of a collection begin with in

@@ -31,13 +31,13 @@ func (s locationsService) ListLocations(_ context.Context, req *location.ListLoc
 	if req.GetFilter() != "" {
 		return nil, refusal.Invalid("filter", "filters of locations are not supported")
 	}
-	clusters, err := loadAll[btapb.Cluster](s.DB, KindCluster, project+"/instances/")
+	clusters, err := loadRecords[btapb.Cluster](s.DB, KindCluster, project+"/instances/")
 	if err != nil {
 		return nil, refusal.Of(err)
 	}
 	names := map[string]bool{project + "/locations/" + instancedef.ImplicitZone: true}
 	for _, c := range clusters {
-		names[c.GetLocation()] = true
+		names[c.Message.GetLocation()] = true
 	}
 	resp := &location.ListLocationsResponse{}
 	for _, name := range slices.Sorted(maps.Keys(names)) {

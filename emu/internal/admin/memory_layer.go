@@ -18,10 +18,12 @@ import (
 
 // The memory layer of a cluster is a setting that is stored and shown, and serves no reads.
 
+// storedMemoryLayer is a memory layer as it is stored: ENABLING before its time.
+type storedMemoryLayer = pending.Record[*btapb.MemoryLayer]
+
 // memoryLayer returns the stored memory layer of a cluster, empty if it was never set.
-func memoryLayer(r Catalog, c *btapb.Cluster) (*btapb.MemoryLayer, error) {
-	m := &btapb.MemoryLayer{}
-	_, err := loadOne(r, KindMemoryLayer+memoryLayerName(c.GetName()), m)
+func memoryLayer(r Catalog, c *btapb.Cluster) (*storedMemoryLayer, error) {
+	m, _, err := loadRecord[btapb.MemoryLayer](r, KindMemoryLayer+memoryLayerName(c.GetName()))
 	return m, refusal.Of(err)
 }
 
@@ -51,10 +53,11 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 	now := s.now()
 	var op *longrunningpb.Operation
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
-		c, err := cluster(tx, name)
+		stored, err := cluster(tx, name)
 		if err != nil {
 			return err
 		}
+		c := stored.Message
 		m, err := memoryLayer(tx, c)
 		if err != nil {
 			return err
@@ -67,7 +70,7 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 			return err
 		}
 		doneAt := enableMemoryLayer(m, req.GetMemoryLayer(), etag, now, now.Add(s.Delay))
-		if err := store(tx, KindMemoryLayer+m.GetName(), m); err != nil {
+		if err := storeRecord(tx, KindMemoryLayer+m.Message.GetName(), m.Message, m.State); err != nil {
 			return err
 		}
 		metadata := &btapb.UpdateMemoryLayerMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}
@@ -136,34 +139,32 @@ func checkMemoryLayer(req *btapb.UpdateMemoryLayerRequest) error {
 // enableMemoryLayer makes stored, an empty message for a layer that was never set, what from
 // says: on from a time on if it has a configuration, and off if it has none. A layer
 // that is on stays on. It returns when the operation is done.
-func enableMemoryLayer(stored, from *btapb.MemoryLayer, etag string, now, doneAt time.Time) time.Time {
-	since := pending.Take(stored)
+func enableMemoryLayer(stored *storedMemoryLayer, from *btapb.MemoryLayer, etag string, now, doneAt time.Time) time.Time {
+	m := stored.Message
 	switch {
 	case from.GetMemoryConfig() == nil:
-		stored.MemoryConfig, since = nil, time.Time{}
+		m.MemoryConfig, stored.At = nil, time.Time{}
 		doneAt = now
-	case stored.GetMemoryConfig() == nil:
-		stored.MemoryConfig, since = &btapb.MemoryLayer_MemoryConfig{}, doneAt
-	case since.After(now): // on its way already
-		doneAt = since
+	case m.GetMemoryConfig() == nil:
+		m.MemoryConfig, stored.At = &btapb.MemoryLayer_MemoryConfig{}, doneAt
+	case stored.Before(now): // on its way already
+		doneAt = stored.At
 	default:
 		doneAt = now
 	}
-	stored.Name, stored.Etag = from.GetName(), etag
-	pending.Set(stored, since)
+	m.Name, m.Etag = from.GetName(), etag
 	return doneAt
 }
 
 // memoryLayerAt returns the memory layer of a cluster at a time. It does not change stored,
 // which is empty for a layer that was never set.
-func memoryLayerAt(stored *btapb.MemoryLayer, c *btapb.Cluster, now time.Time) *btapb.MemoryLayer {
-	m := proto.CloneOf(stored)
-	since := pending.Take(m)
+func memoryLayerAt(stored *storedMemoryLayer, c *btapb.Cluster, now time.Time) *btapb.MemoryLayer {
+	m := proto.CloneOf(stored.Message)
 	m.Name = memoryLayerName(c.GetName())
 	switch {
 	case m.GetMemoryConfig() == nil:
 		m.State = btapb.MemoryLayer_DISABLED
-	case since.After(now):
+	case stored.Before(now):
 		m.State = btapb.MemoryLayer_ENABLING
 	default:
 		m.State = btapb.MemoryLayer_READY

@@ -55,18 +55,16 @@ func (s *Control) start(tx *engine.CatalogTx, instance string, metadata, respons
 		return nil, err
 	}
 	op.Result = &longrunningpb.Operation_Response{Response: result}
-	if doneAt.After(s.now()) {
-		pending.Set(op, doneAt)
-	}
+	stored := &storedOperation{Message: op, State: s.until(doneAt)}
 	if number > maxOperations {
 		if err := remove(tx, operationKey(number-maxOperations)); err != nil {
 			return nil, err
 		}
 	}
-	if err := store(tx, operationKey(number), op); err != nil {
+	if err := storeRecord(tx, operationKey(number), op, stored.State); err != nil {
 		return nil, err
 	}
-	return shownOperation(op, s.now())
+	return shownOperation(stored, s.now())
 }
 
 // span returns when an operation begins that is called now, and when it is done.
@@ -75,18 +73,21 @@ func (s *Control) span() (began, doneAt *timestamppb.Timestamp) {
 	return timestamppb.New(now), timestamppb.New(now.Add(s.Delay))
 }
 
+// storedOperation is an operation as it is stored: not done before its time.
+type storedOperation = pending.Record[*longrunningpb.Operation]
+
 // shownOperation returns what an operation is at a time.
-func shownOperation(record *longrunningpb.Operation, now time.Time) (*longrunningpb.Operation, error) {
-	doneAt := pending.Take(record)
-	if !doneAt.After(now) {
-		return record, nil
+func shownOperation(stored *storedOperation, now time.Time) (*longrunningpb.Operation, error) {
+	done := stored.Message
+	if !stored.Before(now) {
+		return done, nil
 	}
-	metadata, err := record.GetMetadata().UnmarshalNew()
+	metadata, err := done.GetMetadata().UnmarshalNew()
 	if err != nil {
-		return nil, fmt.Errorf("metadata of %s: %w", record.GetName(), err)
+		return nil, fmt.Errorf("metadata of %s: %w", done.GetName(), err)
 	}
-	unfinished(metadata.ProtoReflect(), doneAt, now)
-	op := &longrunningpb.Operation{Name: record.GetName(), Metadata: &anypb.Any{}}
+	unfinished(metadata.ProtoReflect(), stored.At, now)
+	op := &longrunningpb.Operation{Name: done.GetName(), Metadata: &anypb.Any{}}
 	return op, anypb.MarshalFrom(op.GetMetadata(), metadata, proto.MarshalOptions{Deterministic: true})
 }
 
@@ -117,7 +118,7 @@ func unfinished(metadata protoreflect.Message, doneAt, now time.Time) {
 func operationKey(number int64) string { return fmt.Sprintf("%s%020d", KindOperation, number) }
 
 // operation returns the record of the operation of a name, and its key.
-func operation(r Catalog, name string) (*longrunningpb.Operation, string, error) {
+func operation(r Catalog, name string) (*storedOperation, string, error) {
 	rest, ok := strings.CutPrefix(name, "operations/")
 	number, err := strconv.ParseInt(resname.Last(name), 10, 64)
 	if !ok || !resname.HasShape(rest, "projects", "instances", "operations") {
@@ -126,11 +127,11 @@ func operation(r Catalog, name string) (*longrunningpb.Operation, string, error)
 	if err != nil {
 		return nil, "", refusal.NotFound("Operation", name)
 	}
-	op := &longrunningpb.Operation{}
 	key := operationKey(number)
-	if found, err := loadOne(r, key, op); err != nil {
+	op, found, err := loadRecord[longrunningpb.Operation](r, key)
+	if err != nil {
 		return nil, "", refusal.Of(err)
-	} else if !found || op.GetName() != name {
+	} else if !found || op.Message.GetName() != name {
 		return nil, "", refusal.NotFound("Operation", name)
 	}
 	return op, key, nil
@@ -144,13 +145,12 @@ func (s operationsService) GetOperation(_ context.Context, req *longrunningpb.Ge
 
 // operationNow returns the operation of a name, and when it is done.
 func (s *Control) operationNow(name string) (op *longrunningpb.Operation, doneAt time.Time, err error) {
-	op, _, err = operation(s.DB, name)
+	stored, _, err := operation(s.DB, name)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	doneAt = pending.Of(op)
-	op, err = shownOperation(op, s.now())
-	return op, doneAt, refusal.Of(err)
+	op, err = shownOperation(stored, s.now())
+	return op, stored.At, refusal.Of(err)
 }
 
 // WaitOperation returns an operation once it is done, or when the timeout has
@@ -187,12 +187,12 @@ func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb
 // undone; see undo. It leaves other operations as they are, and succeeds for them too.
 func (s operationsService) CancelOperation(ctx context.Context, req *longrunningpb.CancelOperationRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
-		op, _, err := operation(tx, req.GetName())
+		stored, _, err := operation(tx, req.GetName())
 		if err != nil {
 			return err
 		}
-		doneAt := pending.Of(op)
-		if !doneAt.After(s.now()) {
+		op, doneAt := stored.Message, stored.At
+		if !stored.Before(s.now()) {
 			return nil
 		}
 		metadata, err := op.GetMetadata().UnmarshalNew()
@@ -226,9 +226,8 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 		if _, ok := metadata.(*btapb.CreateClusterMetadata); !ok {
 			return false, nil
 		}
-		c := &btapb.Cluster{}
-		found, err := loadOne(tx, KindCluster+made.GetName(), c)
-		if err != nil || !found || !pending.Of(c).Equal(doneAt) {
+		c, found, err := loadRecord[btapb.Cluster](tx, KindCluster+made.GetName())
+		if err != nil || !found || !c.At.Equal(doneAt) {
 			return false, err
 		}
 		return true, remove(tx, KindCluster+made.GetName())
@@ -262,9 +261,8 @@ func cancel(tx *engine.CatalogTx, name string) error {
 	if err != nil {
 		return err
 	}
-	pending.Take(op)
-	op.Result = &longrunningpb.Operation_Error{Error: refusal.Canceled(op.GetName())}
-	return store(tx, key, op)
+	op.Message.Result = &longrunningpb.Operation_Error{Error: refusal.Canceled(name)}
+	return storeRecord(tx, key, op.Message, pending.State{})
 }
 
 // DeleteOperation deletes an operation, and keeps its effects.
@@ -295,28 +293,28 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	if req.GetFilter() != "" {
 		return nil, refusal.Invalid("filter", "filters of operations are not supported")
 	}
-	ops, err := loadAll[longrunningpb.Operation](s.DB, KindOperation, "")
+	ops, err := loadRecords[longrunningpb.Operation](s.DB, KindOperation, "")
 	if err != nil {
 		return nil, refusal.Of(err)
 	}
 	prefix := strings.TrimSuffix("operations/"+parent, "/") + "/"
 	kept := ops[:0]
 	for _, op := range ops {
-		if strings.HasPrefix(op.GetName(), prefix) {
+		if strings.HasPrefix(op.Message.GetName(), prefix) {
 			kept = append(kept, op)
 		}
 	}
 	resp := &longrunningpb.ListOperationsResponse{}
-	kept, resp.NextPageToken, err = page(kept, req.GetPageSize(), req.GetPageToken(), func(op *longrunningpb.Operation) string {
-		number, _ := strconv.ParseInt(resname.Last(op.GetName()), 10, 64)
+	kept, resp.NextPageToken, err = page(kept, req.GetPageSize(), req.GetPageToken(), func(op *storedOperation) string {
+		number, _ := strconv.ParseInt(resname.Last(op.Message.GetName()), 10, 64)
 		return operationKey(number)
 	})
 	if err != nil {
 		return nil, err
 	}
 	now := s.now()
-	for _, record := range kept {
-		op, err := shownOperation(record, now)
+	for _, stored := range kept {
+		op, err := shownOperation(stored, now)
 		if err != nil {
 			return nil, refusal.Of(err)
 		}

@@ -108,6 +108,81 @@ func loadAll[M any, P message[M]](r Catalog, kind, prefix string) ([]P, error) {
 	return out, nil
 }
 
+// loadRecord reads a resource that reaches a state at a time, and reports whether it is there.
+// Its message is empty if not.
+func loadRecord[M any, P message[M]](r Catalog, key string) (*pending.Record[P], bool, error) {
+	out := &pending.Record[P]{Message: new(M)}
+	raw, err := r.Resource(key)
+	if errors.Is(err, engine.ErrResourceNotFound) {
+		return out, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return out, true, decodeRecord(key, raw, out)
+}
+
+// findRecord is find for a resource that reaches a state at a time.
+func findRecord[M any, P message[M]](r Catalog, kind, what, name string) (*pending.Record[P], error) {
+	out, found, err := loadRecord[M, P](r, kind+name)
+	if err != nil {
+		return nil, refusal.Of(err)
+	} else if !found {
+		return nil, refusal.NotFound(what, name)
+	}
+	return out, nil
+}
+
+// loadRecords is loadAll for resources that reach a state at a time.
+func loadRecords[M any, P message[M]](r Catalog, kind, prefix string) ([]*pending.Record[P], error) {
+	found, err := r.Resources(kind + prefix)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*pending.Record[P], len(found))
+	for i, f := range found {
+		out[i] = &pending.Record[P]{Message: new(M)}
+		if err := decodeRecord(f.Name, f.Value, out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func decodeRecord[P proto.Message](key string, raw []byte, out *pending.Record[P]) error {
+	var err error
+	if out.State, err = pending.Decode(raw, out.Message); err != nil {
+		return fmt.Errorf("resource %s: %w", key, err)
+	}
+	return nil
+}
+
+// messagesOf returns the messages of records.
+func messagesOf[P proto.Message](records []*pending.Record[P]) []P {
+	out := make([]P, len(records))
+	for i, r := range records {
+		out[i] = r.Message
+	}
+	return out
+}
+
+// storeRecord writes a resource that reaches the state of m at a time.
+func storeRecord(tx *engine.CatalogTx, key string, m proto.Message, state pending.State) error {
+	raw, err := pending.Encode(m, state)
+	if err != nil {
+		return err
+	}
+	return tx.PutResource(key, raw)
+}
+
+// until returns the state of a record that is as its message says from doneAt on.
+func (s *Control) until(doneAt time.Time) pending.State {
+	if doneAt.After(s.now()) {
+		return pending.State{At: doneAt}
+	}
+	return pending.State{}
+}
+
 // store writes m as a resource.
 func store(tx *engine.CatalogTx, key string, m proto.Message) error {
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
@@ -115,15 +190,6 @@ func store(tx *engine.CatalogTx, key string, m proto.Message) error {
 		return err
 	}
 	return tx.PutResource(key, raw)
-}
-
-// storeUntil writes m, which is as it says from doneAt on alone; see package pending.
-func (s *Control) storeUntil(tx *engine.CatalogTx, key string, m proto.Message, doneAt time.Time) error {
-	if doneAt.After(s.now()) {
-		pending.Set(m, doneAt)
-	}
-	defer pending.Take(m)
-	return store(tx, key, m)
 }
 
 // storeUnder writes m, which lies under a table, with a new etag, and records the
@@ -267,49 +333,62 @@ type Resource struct {
 // Resources returns all resources of the kinds that the API shows, by kind and name, but for
 // those of deleted tables.
 func (s *Control) Resources() ([]Resource, error) {
+	now := s.now()
 	var out []Resource
 	for _, kind := range []struct {
 		prefix, kind string
-		message      proto.Message
+		shown        func(key string, raw []byte) (proto.Message, error)
 	}{
-		{KindInstance, "instance", &btapb.Instance{}},
-		{KindCluster, "cluster", &btapb.Cluster{}},
-		{KindMemoryLayer, "memory layer", &btapb.MemoryLayer{}},
-		{KindAppProfile, "app profile", &btapb.AppProfile{}},
-		{KindAuthorizedView, "authorized view", &btapb.AuthorizedView{}},
-		{KindSchemaBundle, "schema bundle", &btapb.SchemaBundle{}},
-		{KindBackup, "backup", &btapb.Backup{}},
-		{KindSnapshot, "snapshot", &btapb.Snapshot{}},
-		{KindPolicy, "policy", &iampb.Policy{}},
+		{KindInstance, "instance", shownRecord(func(r *instancedef.StoredInstance) *btapb.Instance { return instancedef.InstanceAt(r, now) })},
+		{KindCluster, "cluster", shownRecord(func(r *instancedef.StoredCluster) *btapb.Cluster { return instancedef.ClusterAt(r, now) })},
+		{KindMemoryLayer, "memory layer", shownRecord(func(r *storedMemoryLayer) *btapb.MemoryLayer { return r.Message })},
+		{KindAppProfile, "app profile", shownMessage(&btapb.AppProfile{})},
+		{KindAuthorizedView, "authorized view", shownMessage(&btapb.AuthorizedView{})},
+		{KindSchemaBundle, "schema bundle", shownMessage(&btapb.SchemaBundle{})},
+		{KindBackup, "backup", func(key string, raw []byte) (proto.Message, error) {
+			b := &btapb.Backup{}
+			err := unmarshalResource(key, raw, b)
+			return BackupAt(b, now), err
+		}},
+		{KindSnapshot, "snapshot", shownRecord(func(r *storedSnapshot) *btapb.Snapshot { return shownSnapshot(r, now) })},
+		{KindPolicy, "policy", shownMessage(&iampb.Policy{})},
 	} {
 		found, err := s.DB.Resources(kind.prefix)
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range found {
-			if name := strings.TrimPrefix(r.Name, kind.prefix); strings.Contains(name, "/tables/") {
+			name := strings.TrimPrefix(r.Name, kind.prefix)
+			if strings.Contains(name, "/tables/") {
 				if _, err := s.DB.Table(resname.First(name, 6)); err != nil {
 					continue
 				}
 			}
-			m := kind.message.ProtoReflect().New().Interface()
-			if err := unmarshalResource(r.Name, r.Value, m); err != nil {
+			m, err := kind.shown(r.Name, r.Value)
+			if err != nil {
 				return nil, err
 			}
-			switch x := m.(type) {
-			case *btapb.Cluster:
-				instancedef.ClusterAt(x, s.now())
-			case *btapb.Instance:
-				instancedef.InstanceAt(x, s.now())
-			case *btapb.Backup:
-				m = BackupAt(x, s.now())
-			case *btapb.Snapshot:
-				shownSnapshot(x, s.now())
-			case *btapb.MemoryLayer:
-				pending.Take(x)
-			}
-			out = append(out, Resource{Kind: kind.kind, Name: strings.TrimPrefix(r.Name, kind.prefix), Message: m})
+			out = append(out, Resource{Kind: kind.kind, Name: name, Message: m})
 		}
 	}
 	return out, nil
+}
+
+// shownMessage returns a function that decodes messages of the type of m.
+func shownMessage(m proto.Message) func(string, []byte) (proto.Message, error) {
+	return func(key string, raw []byte) (proto.Message, error) {
+		out := m.ProtoReflect().New().Interface()
+		return out, unmarshalResource(key, raw, out)
+	}
+}
+
+// shownRecord returns a function that decodes records and shows them.
+func shownRecord[M any, P message[M]](show func(*pending.Record[P]) P) func(string, []byte) (proto.Message, error) {
+	return func(key string, raw []byte) (proto.Message, error) {
+		out := &pending.Record[P]{Message: new(M)}
+		if err := decodeRecord(key, raw, out); err != nil {
+			return nil, err
+		}
+		return show(out), nil
+	}
 }

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -23,7 +22,7 @@ type tableCopy struct {
 	check            func(Catalog) error // asked before, and in the change that adds the table
 	// settle changes what was kept, and returns what else the table is to have. It
 	// may run more than once.
-	settle func(*engine.Table, time.Time) *btapb.Table
+	settle func(*engine.Table, time.Time) *settings
 	// record records the operation, which is done at a time.
 	record func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error)
 }
@@ -58,9 +57,9 @@ func (s *Control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 			settings := n.settle(t, doneAt)
 			settings.RowKeySchema = settingsOf(t).GetRowKeySchema()
 			if s.Delay > 0 {
-				pending.Set(settings, doneAt)
+				settings.readyAt = doneAt
 			}
-			t.Meta, err = encodeSettings(settings)
+			t.Meta, err = settings.encode()
 			return err
 		})
 		if err != nil {
@@ -94,17 +93,17 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 		optimized, err = optimizes(r, n.parent, b)
 		return err
 	}
-	n.settle = func(t *engine.Table, doneAt time.Time) *btapb.Table {
+	n.settle = func(t *engine.Table, doneAt time.Time) *settings {
 		for i := range t.Families {
 			t.Families[i].GC = engine.GCRule{}
 		}
-		info := &btapb.RestoreInfo{
+		out := &settings{Table: &btapb.Table{RestoreInfo: &btapb.RestoreInfo{
 			SourceType: btapb.RestoreSourceType_BACKUP, SourceInfo: &btapb.RestoreInfo_BackupInfo{BackupInfo: backupInfoOf(b)},
-		}
+		}}}
 		if optimized && s.Delay > 0 {
-			pending.Set(info, doneAt.Add(s.Delay))
+			out.optimizedAt = doneAt.Add(s.Delay)
 		}
-		return &btapb.Table{RestoreInfo: info}
+		return out
 	}
 	n.record = func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error) {
 		metadata := &btapb.RestoreTableMetadata{

@@ -5,6 +5,7 @@ import (
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
@@ -18,7 +19,7 @@ type Routes struct {
 // Route is what routes the requests to one instance.
 type Route struct {
 	Profiles map[string]*btapb.AppProfile // by id
-	Clusters []*btapb.Cluster             // sorted by name
+	Clusters []*instancedef.StoredCluster // sorted by name
 }
 
 // CurrentRoutes returns the routes as they are now. Every request of the data
@@ -37,7 +38,7 @@ func (s *Control) CurrentRoutes() (*Routes, error) {
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := loadAll[btapb.Cluster](s.DB, KindCluster, "")
+	clusters, err := loadRecords[btapb.Cluster](s.DB, KindCluster, "")
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (s *Control) CurrentRoutes() (*Routes, error) {
 		}
 	}
 	for _, c := range clusters {
-		name := resname.First(c.GetName(), 4)
+		name := resname.First(c.Message.GetName(), 4)
 		if r, ok := now.Instances[name]; ok {
 			r.Clusters = append(r.Clusters, c)
 			now.Instances[name] = r

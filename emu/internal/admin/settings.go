@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"encoding/binary"
 	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
@@ -31,47 +32,105 @@ const (
 	maxStructDelimiterBytes = 50                  // Type.Struct.Encoding.DelimitedBytes
 )
 
-// The settings of a table that the engine has no place for, such as its change
-// stream's, are kept in the table's Meta: a btapb.Table with these alone. A change
-// stream makes the engine keep a journal, and a policy of automated backups makes
-// them come by the clock; see automated_backup.go.
-
-// settingsOf returns the settings of a table. The caller may change them.
-func settingsOf(t *engine.Table) *btapb.Table {
-	settings := &btapb.Table{}
-	if err := proto.Unmarshal(t.Meta, settings); err != nil {
-		// Only this package writes it. A table without it is still a table.
-		return &btapb.Table{}
-	}
-	return settings
+// settings are the settings of a table that the engine has no place for, such as its change
+// stream's. They are a record in the table's Meta. A change stream makes the engine keep a
+// journal, and a policy of automated backups makes them come by the clock; see
+// automated_backup.go.
+type settings struct {
+	*btapb.Table           // with these alone
+	readyAt      time.Time // when a table that is being made is ready; zero: it was made at once
+	optimizedAt  time.Time // when a restored table is optimized; zero: it is not
+	planFrom     time.Time // of the plan of automated backups
 }
 
-// encodeSettings takes the settings out of from, with the time of package pending at
-// which a table that is being made is ready.
-func encodeSettings(from *btapb.Table) ([]byte, error) {
-	settings := &btapb.Table{
-		DeletionProtection:    from.GetDeletionProtection(),
-		ChangeStreamConfig:    from.GetChangeStreamConfig(),
-		AutomatedBackupConfig: from.GetAutomatedBackupConfig(),
-		TieredStorageConfig:   from.GetTieredStorageConfig(),
-		RowKeySchema:          from.GetRowKeySchema(),
-		RestoreInfo:           from.GetRestoreInfo(),
+// settingsOf returns the settings of a table. The caller may change them.
+func settingsOf(t *engine.Table) *settings {
+	s := &settings{Table: &btapb.Table{}}
+	state, err := pending.Decode(t.Meta, s.Table)
+	if err != nil {
+		// Only this package writes it. A table without it is still a table.
+		return &settings{Table: &btapb.Table{}}
 	}
-	pending.Set(settings, pending.Of(from))
-	return proto.MarshalOptions{Deterministic: true}.Marshal(settings)
+	s.readyAt = state.At
+	if pending.IsRecord(t.Meta) {
+		s.optimizedAt, s.planFrom = decodeTimes(state.Note)
+		return s
+	}
+	// Earlier programs stored each time in the message that it belongs to.
+	if info := s.GetRestoreInfo(); info != nil {
+		s.optimizedAt = pending.Earlier(info).At
+	}
+	if p := s.GetAutomatedBackupPolicy(); p != nil {
+		s.planFrom = pending.Earlier(p).At
+	}
+	return s
+}
+
+// encode returns the settings for the table's Meta, which is empty without settings.
+func (s *settings) encode() ([]byte, error) {
+	m := &btapb.Table{
+		DeletionProtection:    s.GetDeletionProtection(),
+		ChangeStreamConfig:    s.GetChangeStreamConfig(),
+		AutomatedBackupConfig: s.GetAutomatedBackupConfig(),
+		TieredStorageConfig:   s.GetTieredStorageConfig(),
+		RowKeySchema:          s.GetRowKeySchema(),
+		RestoreInfo:           s.GetRestoreInfo(),
+	}
+	state := pending.State{At: s.readyAt, Note: encodeTimes(s.optimizedAt, s.planFrom)}
+	if proto.Size(m) == 0 && state.At.IsZero() && state.Note == nil {
+		return nil, nil
+	}
+	return pending.Encode(m, state)
+}
+
+// encodeTimes returns the note of settings: each of their other times as 1 and its
+// microseconds, or as 0 for the zero time. The note of zero times is nil.
+func encodeTimes(times ...time.Time) (note []byte) {
+	set := false
+	for _, t := range times {
+		if t.IsZero() {
+			note = append(note, 0)
+			continue
+		}
+		note, set = binary.AppendVarint(append(note, 1), t.UnixMicro()), true
+	}
+	if !set {
+		return nil
+	}
+	return note
+}
+
+// decodeTimes is the inverse of encodeTimes, for two times.
+func decodeTimes(note []byte) (first, second time.Time) {
+	for _, t := range []*time.Time{&first, &second} {
+		if len(note) == 0 {
+			break
+		}
+		set := note[0] == 1
+		if note = note[1:]; set {
+			micros, n := binary.Varint(note)
+			*t, note = time.UnixMicro(micros), note[max(n, 0):]
+		}
+	}
+	return first, second
+}
+
+// plan returns the policy of automated backups with its plan.
+func (s *settings) plan() AutomatedPlan {
+	return AutomatedPlan{Policy: s.GetAutomatedBackupPolicy(), From: s.planFrom}
 }
 
 // readyAt returns when a table that is being made is ready, a time that may have
 // passed.
-func readyAt(t *engine.Table) time.Time { return pending.Of(settingsOf(t)) }
+func readyAt(t *engine.Table) time.Time { return settingsOf(t).readyAt }
 
 // protected reports whether t has deletion_protection.
 func protected(t *engine.Table) bool { return settingsOf(t).GetDeletionProtection() }
 
 // settleTable checks the settings that t is to have from now on, and fills in defaults.
 // hasFamily tells of the families of the table, or of the request that creates it;
-// was is the policy of automated backups before.
-func settleTable(t *btapb.Table, hasFamily func(string) bool, was *AutomatedPolicy, now time.Time) error {
+// was is the plan of automated backups before.
+func settleTable(t *settings, hasFamily func(string) bool, was AutomatedPlan, now time.Time) error {
 	if c := t.GetChangeStreamConfig(); c != nil {
 		age := c.GetRetentionPeriod()
 		if err := checkPeriod("table.change_stream_config.retention_period", age, MinChangeStreamRetention, maxChangeStreamRetention); err != nil {
@@ -83,8 +142,11 @@ func settleTable(t *btapb.Table, hasFamily func(string) bool, was *AutomatedPoli
 		if err := settleBackupPolicy(p); err != nil {
 			return err
 		}
-		settleAutomated(p, was, now)
+		p.ProtoReflect().SetUnknown(nil)
 	}
+	plan := t.plan()
+	plan.settle(was, now)
+	t.planFrom = plan.From
 	if c := t.GetTieredStorageConfig(); c != nil {
 		rule, ok := c.GetInfrequentAccess().GetRule().(*btapb.TieredStorageRule_IncludeIfOlderThan)
 		if !ok {
@@ -196,13 +258,9 @@ func shownTable(t *engine.Table) *btapb.Table {
 // toTable converts a definition to the view of it that was asked for, at a time.
 // clusters are those of its instance.
 func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, now time.Time) *btapb.Table {
-	out, settings := &btapb.Table{Name: t.Name}, settingsOf(t)
-	readyAt, optimizedAt := pending.Take(settings), time.Time{}
-	if info := settings.GetRestoreInfo(); info != nil {
-		optimizedAt = pending.Take(info)
-	}
+	out, stored := &btapb.Table{Name: t.Name}, settingsOf(t)
 	if view == btapb.Table_SCHEMA_VIEW || view == btapb.Table_FULL {
-		out = settings
+		out = stored.Table
 		out.Name = t.Name
 		out.Granularity = btapb.Table_MILLIS
 		if t.Granularity == engine.Micros {
@@ -213,9 +271,8 @@ func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, 
 			f := &t.Families[i]
 			out.ColumnFamilies[f.Name] = &btapb.ColumnFamily{GcRule: toGCRule(f.GC), ValueType: ValueType(f)}
 		}
-		if p := out.GetAutomatedBackupPolicy(); automatedInForce(p) {
-			pending.Take(p)
-			out.EffectiveAutomatedBackupPolicy = proto.CloneOf(p)
+		if p := stored.plan(); p.inForce() {
+			out.EffectiveAutomatedBackupPolicy = proto.CloneOf(p.Policy)
 		}
 	}
 	if view != btapb.Table_REPLICATION_VIEW && view != btapb.Table_ENCRYPTION_VIEW && view != btapb.Table_FULL {
@@ -229,9 +286,9 @@ func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, 
 			switch {
 			case c.GetState() == btapb.Cluster_STATE_NOT_KNOWN:
 				state.ReplicationState = btapb.Table_ClusterState_STATE_NOT_KNOWN
-			case c.GetState() == btapb.Cluster_CREATING || readyAt.After(now):
+			case c.GetState() == btapb.Cluster_CREATING || stored.readyAt.After(now):
 				state.ReplicationState = btapb.Table_ClusterState_INITIALIZING
-			case optimizedAt.After(now) && c.GetDefaultStorageType() == btapb.StorageType_SSD:
+			case stored.optimizedAt.After(now) && c.GetDefaultStorageType() == btapb.StorageType_SSD:
 				state.ReplicationState = btapb.Table_ClusterState_READY_OPTIMIZING
 			}
 		}

@@ -25,23 +25,29 @@ func (s *Control) findSnapshot(r Catalog, field, name string) (*btapb.Snapshot, 
 	if !resname.HasShape(name, "projects", "instances", "clusters", "snapshots") {
 		return nil, refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/snapshots/SNAPSHOT")
 	}
-	x, err := find[btapb.Snapshot](r, KindSnapshot, "Snapshot", name)
-	if err == nil && s.snapshotEnded(x) {
+	x, err := findRecord[btapb.Snapshot](r, KindSnapshot, "Snapshot", name)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.snapshotEnded(x):
 		return nil, refusal.NotFound("Snapshot", name)
 	}
-	return shownSnapshot(x, s.now()), err
+	return shownSnapshot(x, s.now()), nil
 }
 
-// shownSnapshot makes a stored snapshot what it is at a time; nil stays nil.
-func shownSnapshot(x *btapb.Snapshot, now time.Time) *btapb.Snapshot {
-	if x != nil && pending.Take(x).After(now) {
-		x.State = btapb.Snapshot_CREATING
+// storedSnapshot is a snapshot as it is stored: CREATING before its time.
+type storedSnapshot = pending.Record[*btapb.Snapshot]
+
+// shownSnapshot makes the message of a stored snapshot what it is at a time, and returns it.
+func shownSnapshot(x *storedSnapshot, now time.Time) *btapb.Snapshot {
+	if x.Before(now) {
+		x.Message.State = btapb.Snapshot_CREATING
 	}
-	return x
+	return x.Message
 }
 
-func (s *Control) snapshotEnded(x *btapb.Snapshot) bool {
-	return !x.GetDeleteTime().AsTime().After(s.now())
+func (s *Control) snapshotEnded(x *storedSnapshot) bool {
+	return !x.Message.GetDeleteTime().AsTime().After(s.now())
 }
 
 // SnapshotTable makes a snapshot of a table in a cluster of its instance.
@@ -97,7 +103,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 		if op, err = s.start(tx, resname.First(parent, 4), metadata, x, doneAt); err != nil {
 			return err
 		}
-		return s.storeUntil(tx, KindSnapshot+x.GetName(), x, doneAt)
+		return storeRecord(tx, KindSnapshot+x.GetName(), x, s.until(doneAt))
 	})
 	if err != nil {
 		return nil, refusal.Of(err)
@@ -117,15 +123,16 @@ func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnaps
 	if err != nil {
 		return nil, err
 	}
-	found, err := loadAll[btapb.Snapshot](s.DB, KindSnapshot, prefix)
+	found, err := loadRecords[btapb.Snapshot](s.DB, KindSnapshot, prefix)
 	if err != nil {
 		return nil, refusal.Of(err)
 	}
 	found = slices.DeleteFunc(found, s.snapshotEnded)
+	resp := &btapb.ListSnapshotsResponse{}
 	for _, x := range found {
-		shownSnapshot(x, s.now())
+		resp.Snapshots = append(resp.Snapshots, shownSnapshot(x, s.now()))
 	}
-	return &btapb.ListSnapshotsResponse{Snapshots: found}, nil
+	return resp, nil
 }
 
 // DeleteSnapshot deletes a snapshot. Tables that were made of it stay.
@@ -149,11 +156,11 @@ func dropSnapshot(tx *engine.CatalogTx, name string) error {
 
 // dropSnapshots removes the snapshots whose names begin with prefix and that drop
 // tells to.
-func dropSnapshots(tx *engine.CatalogTx, prefix string, drop func(*btapb.Snapshot) bool) error {
-	found, err := loadAll[btapb.Snapshot](tx, KindSnapshot, prefix)
+func dropSnapshots(tx *engine.CatalogTx, prefix string, drop func(*storedSnapshot) bool) error {
+	found, err := loadRecords[btapb.Snapshot](tx, KindSnapshot, prefix)
 	for _, x := range found {
 		if err == nil && drop(x) {
-			err = dropSnapshot(tx, x.GetName())
+			err = dropSnapshot(tx, x.Message.GetName())
 		}
 	}
 	return err
@@ -175,7 +182,7 @@ func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *bta
 		}
 		return nil
 	}
-	n.settle = func(*engine.Table, time.Time) *btapb.Table { return &btapb.Table{} }
+	n.settle = func(*engine.Table, time.Time) *settings { return &settings{Table: &btapb.Table{}} }
 	n.record = func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error) {
 		return s.start(tx, n.parent, &btapb.CreateTableFromSnapshotMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}, t, doneAt.AsTime())
 	}

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
-	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -51,18 +50,17 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	if def.Splits, err = s.initialSplits(req.GetInitialSplits()); err != nil {
 		return nil, err
 	}
-	settings := &btapb.Table{}
-	proto.Merge(settings, req.GetTable())
+	settings := &settings{Table: &btapb.Table{}}
+	proto.Merge(settings.Table, req.GetTable())
 	settings.RestoreInfo = nil // output only
 	hasFamily := func(name string) bool {
 		_, ok := families[name]
 		return ok
 	}
-	pending.Take(settings)
-	if err := settleTable(settings, hasFamily, nil, s.now()); err != nil {
+	if err := settleTable(settings, hasFamily, AutomatedPlan{}, s.now()); err != nil {
 		return nil, err
 	}
-	if def.Meta, err = encodeSettings(settings); err != nil {
+	if def.Meta, err = settings.encode(); err != nil {
 		return nil, refusal.Of(err)
 	}
 	setStream(&def)
@@ -74,10 +72,10 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		if err := s.checkTableCount(tx, req.GetParent()); err != nil {
 			return err
 		}
-		if err := checkBackupPlaces(tx, req.GetParent(), settings); err != nil {
+		if err := checkBackupPlaces(tx, req.GetParent(), settings.Table); err != nil {
 			return err
 		}
-		if err := checkTier(tx, req.GetParent(), settings); err != nil {
+		if err := checkTier(tx, req.GetParent(), settings.Table); err != nil {
 			return err
 		}
 		if t, err = tx.CreateTable(def); err != nil {
@@ -240,8 +238,9 @@ func checkTier(r Catalog, instance string, settings *btapb.Table) error {
 // updateSettings replaces the settings of t at paths.
 func (s *Control) updateSettings(r Catalog, t *engine.Table, from *btapb.Table, paths []string, ignoreWarnings bool) error {
 	settings := settingsOf(t)
-	was, policy := settings.GetRowKeySchema(), proto.CloneOf(settings.GetAutomatedBackupPolicy())
-	if err := applyMask(settings, proto.CloneOf(from), paths); err != nil {
+	was, plan := settings.GetRowKeySchema(), settings.plan()
+	plan.Policy = proto.CloneOf(plan.Policy)
+	if err := applyMask(settings.Table, proto.CloneOf(from), paths); err != nil {
 		return err
 	}
 	switch is := settings.GetRowKeySchema(); {
@@ -254,14 +253,14 @@ func (s *Control) updateSettings(r Catalog, t *engine.Table, from *btapb.Table, 
 	err := settleTable(settings, func(name string) bool {
 		_, err := FindFamily(t, name)
 		return err == nil
-	}, policy, s.now())
+	}, plan, s.now())
 	if err == nil && fieldsUnder(paths, "automated_backup_policy") {
-		err = checkBackupPlaces(r, resname.First(t.Name, 4), settings)
+		err = checkBackupPlaces(r, resname.First(t.Name, 4), settings.Table)
 	}
 	if err != nil {
 		return err
 	}
-	if t.Meta, err = encodeSettings(settings); err != nil {
+	if t.Meta, err = settings.encode(); err != nil {
 		return err
 	}
 	setStream(t)
@@ -271,7 +270,7 @@ func (s *Control) updateSettings(r Catalog, t *engine.Table, from *btapb.Table, 
 // checkBackupPlaces checks what a policy of automated backups asks of its instance.
 func checkBackupPlaces(r Catalog, name string, settings *btapb.Table) error {
 	p := settings.GetAutomatedBackupPolicy()
-	if !automatedInForce(p) {
+	if !(AutomatedPlan{Policy: p}).inForce() {
 		return nil
 	}
 	in, _, err := instance(r, name)
@@ -331,7 +330,7 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 			return err
 		}
 		t, err := tx.UpdateTable(req.GetName(), func(t *engine.Table) error {
-			return Replan(t, func(p *AutomatedPolicy) { skipAutomated(p, s.now()) })
+			return Replan(t, func(p *AutomatedPlan) { p.skip(s.now()) })
 		})
 		if err != nil {
 			return err

@@ -8,40 +8,44 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 )
 
-// InstanceAt makes a stored instance what it is at a time: CREATING until the time
-// that package pending keeps of it.
-func InstanceAt(in *btapb.Instance, now time.Time) *btapb.Instance {
-	if pending.Take(in).After(now) {
-		in.State = btapb.Instance_CREATING
+// StoredInstance is an instance as it is stored: CREATING before its time.
+type StoredInstance = pending.Record[*btapb.Instance]
+
+// StoredCluster is a cluster as it is stored: CREATING before its time, or RESIZING if that is
+// the state of its message. Its note is of package replica.
+type StoredCluster = pending.Record[*btapb.Cluster]
+
+// InstanceAt makes the message of a stored instance what it is at a time, and returns it.
+func InstanceAt(in *StoredInstance, now time.Time) *btapb.Instance {
+	if in.Before(now) {
+		in.Message.State = btapb.Instance_CREATING
 	}
-	return in
+	return in.Message
 }
 
-// ClusterAt makes a stored cluster what it is at a time: CREATING until the time that
-// package pending keeps of it, or RESIZING if that is how it is stored.
-func ClusterAt(c *btapb.Cluster, now time.Time) *btapb.Cluster {
-	creating := Creating(c, now)
-	switch under := pending.Take(c).After(now); {
-	case creating:
-		c.State = btapb.Cluster_CREATING
-	case !under:
-		c.State = btapb.Cluster_READY
+// ClusterAt makes the message of a stored cluster what it is at a time, and returns it.
+func ClusterAt(c *StoredCluster, now time.Time) *btapb.Cluster {
+	switch {
+	case Creating(c, now):
+		c.Message.State = btapb.Cluster_CREATING
+	case !c.Before(now):
+		c.Message.State = btapb.Cluster_READY
 	}
-	return c
+	return c.Message
 }
 
 // Creating reports whether a stored cluster is CREATING at a time, and does not serve
 // requests yet.
-func Creating(c *btapb.Cluster, now time.Time) bool {
-	return c.GetState() != btapb.Cluster_RESIZING && pending.Of(c).After(now)
+func Creating(c *StoredCluster, now time.Time) bool {
+	return c.Message.GetState() != btapb.Cluster_RESIZING && c.Before(now)
 }
 
 // Resize makes a cluster RESIZING until doneAt, before the cluster is stored: "a cluster is
 // still capable of serving requests while being resized" (Cluster.State). A cluster that is
 // CREATING stays so. doneAt may have passed already.
-func Resize(c *btapb.Cluster, now, doneAt time.Time) {
+func Resize(c *StoredCluster, now, doneAt time.Time) {
 	if doneAt.After(now) && !Creating(c, now) {
-		c.State = btapb.Cluster_RESIZING
-		pending.Set(c, doneAt)
+		c.Message.State = btapb.Cluster_RESIZING
+		c.At = doneAt
 	}
 }

@@ -10,12 +10,11 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
-	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
 // filling is how a cluster began that was added to an instance: with what another one
-// saw at a time. It is noted in the stored cluster, so that a restart knows of it; what
+// saw at a time. It is the note of the stored cluster, so that a restart knows of it; what
 // was on its way then still is.
 type filling struct {
 	from   string // a cluster, by id
@@ -23,37 +22,37 @@ type filling struct {
 	at     int64  // when it was filled, in microseconds
 }
 
-// Fill records in a new cluster, before it is stored, that it is filled at a time with
+// Fill returns the note of a new cluster, by which it is filled at a time with
 // the rows that the nearest of the others sees then: a cluster that is up, in the same
 // region if there is one, the first by name.
-func (c *Control) Fill(added *btapb.Cluster, others []*btapb.Cluster, at time.Time) {
+func (c *Control) Fill(added *btapb.Cluster, others []*instancedef.StoredCluster, at time.Time) []byte {
 	if len(others) == 0 {
-		return
+		return nil
 	}
 	instance, _, _ := strings.Cut(added.GetName(), "/clusters/")
 	routing := Routing{View: c.View(instance), Now: c.o.Now}
 	region := instancedef.RegionOf(resname.Last(added.GetLocation()))
-	distance := func(o *btapb.Cluster) (far int) {
+	distance := func(o *instancedef.StoredCluster) (far int) {
 		if !routing.up(o) {
 			far += 2
 		}
-		if instancedef.RegionOf(resname.Last(o.GetLocation())) != region {
+		if instancedef.RegionOf(resname.Last(o.Message.GetLocation())) != region {
 			far++
 		}
 		return far
 	}
-	nearest := slices.MinFunc(others, func(a, b *btapb.Cluster) int { return distance(a) - distance(b) })
+	nearest := slices.MinFunc(others, func(a, b *instancedef.StoredCluster) int { return distance(a) - distance(b) })
 	number, _ := c.o.Last()
 	note := binary.AppendUvarint(nil, number)
 	note = binary.AppendVarint(note, at.UnixMicro())
-	pending.SetNote(added, append(note, resname.Last(nearest.GetName())...))
+	return append(note, resname.Last(nearest.Message.GetName())...)
 }
 
 // fillings returns how those of stored clusters began that were added, by id.
-func fillings(clusters []*btapb.Cluster) map[string]filling {
+func fillings(clusters []*instancedef.StoredCluster) map[string]filling {
 	var out map[string]filling
 	for _, c := range clusters {
-		note := pending.Note(c)
+		note := c.Note
 		number, n := binary.Uvarint(note)
 		at, m := binary.Varint(note[max(n, 0):])
 		if n <= 0 || m <= 0 {
@@ -62,16 +61,16 @@ func fillings(clusters []*btapb.Cluster) map[string]filling {
 		if out == nil {
 			out = map[string]filling{}
 		}
-		out[resname.Last(c.GetName())] = filling{from: string(note[n+m:]), number: number, at: at}
+		out[resname.Last(c.Message.GetName())] = filling{from: string(note[n+m:]), number: number, at: at}
 	}
 	return out
 }
 
 // idsOf returns the ids of clusters.
-func idsOf(clusters []*btapb.Cluster) []string {
+func idsOf(clusters []*instancedef.StoredCluster) []string {
 	ids := make([]string, len(clusters))
 	for i, c := range clusters {
-		ids[i] = resname.Last(c.GetName())
+		ids[i] = resname.Last(c.Message.GetName())
 	}
 	return ids
 }
@@ -114,7 +113,7 @@ func (v *View) between(p pair, began map[string]filling) *link {
 }
 
 // all returns the links of all pairs of an instance's clusters, as they are stored.
-func (v *View) all(clusters []*btapb.Cluster) map[pair]*link {
+func (v *View) all(clusters []*instancedef.StoredCluster) map[pair]*link {
 	links, began := map[pair]*link{}, fillings(clusters)
 	for _, from := range idsOf(clusters) {
 		for _, to := range idsOf(clusters) {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
-
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/engine"
 )
@@ -224,7 +222,7 @@ func (r *Reader) Close() {
 // Consistent tells whether all clusters of an instance, as they are stored, see what
 // was committed to a table up to a time. Of one that has failed nobody can tell, and one that is being created sees
 // nothing.
-func (v *View) Consistent(db *engine.DB, table string, clusters []*btapb.Cluster, until int64, now time.Time) (bool, error) {
+func (v *View) Consistent(db *engine.DB, table string, clusters []*instancedef.StoredCluster, until int64, now time.Time) (bool, error) {
 	ids := idsOf(clusters)
 	for i, c := range clusters {
 		if instancedef.Creating(c, now) || v.Failed(ids[i]) {

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/changes"
-	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -237,7 +236,7 @@ func TestReader_Errors(t *testing.T) {
 		t.Errorf("got %v, %v", ok, err)
 	}
 	creating := clustersNamed("a", "b")
-	pending.Set(creating[1], w.time().Add(time.Second))
+	creating[1].At = w.time().Add(time.Second)
 	if ok, err := (*View)(nil).Consistent(db, "t", creating, w.now, w.time()); ok || err != nil {
 		t.Errorf("a cluster that is being created sees all: %v, %v", ok, err)
 	}

@@ -33,8 +33,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
-
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 )
 
@@ -67,7 +66,7 @@ type Options struct {
 	// Last returns the number and the commit time of the last record of the store.
 	Last func() (number uint64, micros int64)
 	// Clusters returns the clusters of an instance as they are stored, sorted by name.
-	Clusters func(instance string) ([]*btapb.Cluster, error)
+	Clusters func(instance string) ([]*instancedef.StoredCluster, error)
 	// Keep is called before records of an instance's tables begin to matter, or for
 	// longer: from its return on they are to be recorded, and kept so long.
 	Keep func(instance string, keep time.Duration) error

@@ -12,7 +12,7 @@ import (
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"pgregory.net/rapid"
 
-	"github.com/tabletop-emu/tabletop/emu/internal/pending"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -24,8 +24,8 @@ type world struct {
 	micros int64
 	c      *Control
 	kept   time.Duration
-	stored []*btapb.Cluster // of each instance
-	db     *engine.DB       // nil: there is none
+	stored []*instancedef.StoredCluster // of each instance
+	db     *engine.DB                   // nil: there is none
 }
 
 func newWorld(t rapid.TB, lag time.Duration, clusters ...string) *world {
@@ -43,17 +43,17 @@ func newWorld(t rapid.TB, lag time.Duration, clusters ...string) *world {
 	return w
 }
 
-func (w *world) clusters(string) ([]*btapb.Cluster, error) {
-	return append([]*btapb.Cluster{}, w.stored...), nil
+func (w *world) clusters(string) ([]*instancedef.StoredCluster, error) {
+	return append([]*instancedef.StoredCluster{}, w.stored...), nil
 }
 
 // add adds a cluster, which is filled at a time.
 func (w *world) add(t rapid.TB, id string, filled time.Time) {
 	t.Helper()
 	added := clustersNamed(id)[0]
-	w.c.Fill(added, w.stored, filled)
+	added.Note = w.c.Fill(added.Message, w.stored, filled)
 	if filled.After(w.time()) {
-		pending.Set(added, filled)
+		added.At = filled
 	}
 	w.stored = append(w.stored, added)
 	w.changed(t)
@@ -243,9 +243,9 @@ func TestControl_Forgets(t *testing.T) {
 	}
 }
 
-func clustersNamed(ids ...string) (out []*btapb.Cluster) {
+func clustersNamed(ids ...string) (out []*instancedef.StoredCluster) {
 	for _, id := range ids {
-		out = append(out, &btapb.Cluster{Name: "i/clusters/" + id})
+		out = append(out, &instancedef.StoredCluster{Message: &btapb.Cluster{Name: "i/clusters/" + id}})
 	}
 	return out
 }
@@ -263,13 +263,13 @@ func multi(affine bool, ids ...string) *btapb.AppProfile {
 func TestRouting_RowAffinity(t *testing.T) {
 	t.Parallel()
 	const rows = 3000
-	place := func(clusters []*btapb.Cluster) (of []string) {
+	place := func(clusters []*instancedef.StoredCluster) (of []string) {
 		for i := range rows {
 			c, err := Routing{}.Cluster(multi(true), clusters, fmt.Appendf(nil, "row%05d", i))
 			if err != nil {
 				t.Fatal(err)
 			}
-			of = append(of, c.GetName())
+			of = append(of, c.Message.GetName())
 		}
 		return of
 	}
@@ -279,20 +279,20 @@ func TestRouting_RowAffinity(t *testing.T) {
 	for i := range was {
 		count[was[i]]++
 		switch {
-		case was[i] == all[1].GetName():
+		case was[i] == all[1].Message.GetName():
 			count["to "+is[i]]++
 		case was[i] != is[i]:
 			t.Fatalf("row %d moves from %s to %s", i, was[i], is[i])
 		}
 	}
 	for _, c := range all {
-		if n := count[c.GetName()]; n < rows/4 || n > rows/2 {
-			t.Errorf("%s has %d of %d rows", c.GetName(), n, rows)
+		if n := count[c.Message.GetName()]; n < rows/4 || n > rows/2 {
+			t.Errorf("%s has %d of %d rows", c.Message.GetName(), n, rows)
 		}
 	}
-	for _, c := range []*btapb.Cluster{all[0], all[2]} {
-		if n := count["to "+c.GetName()]; n < rows/10 {
-			t.Errorf("%s gets %d rows", c.GetName(), n)
+	for _, c := range []*instancedef.StoredCluster{all[0], all[2]} {
+		if n := count["to "+c.Message.GetName()]; n < rows/10 {
+			t.Errorf("%s gets %d rows", c.Message.GetName(), n)
 		}
 	}
 }
@@ -322,13 +322,13 @@ func TestRouting_Up(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0, "a", "b", "c")
 	all := clustersNamed("a", "b", "c")
-	pending.Set(all[1], w.time().Add(time.Second))
+	all[1].At = w.time().Add(time.Second)
 	where := func(p *btapb.AppProfile, draw func(int) int) string {
 		c, err := Routing{View: w.c.View("i"), Now: w.time, Draw: draw}.Cluster(p, all, nil)
 		if err != nil {
 			return err.Error()
 		}
-		return c.GetName()[len("i/clusters/"):]
+		return c.Message.GetName()[len("i/clusters/"):]
 	}
 	last := func(n int) int { return n - 1 }
 	for _, want := range []string{"a a c", "c c c", "none none none"} {

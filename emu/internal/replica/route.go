@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
-	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
@@ -43,7 +42,7 @@ func Draw(seed uint64) func(n int) int {
 // row, else nil. Errors: UNAVAILABLE, where the cluster of a profile for a single
 // one is not up, or none is. A cluster is up that has not failed and is no longer
 // being created. https://cloud.google.com/bigtable/docs/routing
-func (r Routing) Cluster(p *btapb.AppProfile, clusters []*btapb.Cluster, row []byte) (*btapb.Cluster, error) {
+func (r Routing) Cluster(p *btapb.AppProfile, clusters []*instancedef.StoredCluster, row []byte) (*instancedef.StoredCluster, error) {
 	if single := p.GetSingleClusterRouting(); single != nil {
 		c := find(clusters, single.GetClusterId())
 		if c != nil && !r.up(c) {
@@ -54,7 +53,7 @@ func (r Routing) Cluster(p *btapb.AppProfile, clusters []*btapb.Cluster, row []b
 	use := p.GetMultiClusterRoutingUseAny()
 	order := clusters
 	if ids := use.GetClusterIds(); len(ids) > 0 {
-		order = make([]*btapb.Cluster, 0, len(ids))
+		order = make([]*instancedef.StoredCluster, 0, len(ids))
 		for _, id := range ids {
 			if c := find(clusters, id); c != nil {
 				order = append(order, c)
@@ -70,12 +69,14 @@ func (r Routing) Cluster(p *btapb.AppProfile, clusters []*btapb.Cluster, row []b
 		}
 		return nil, noneUp(p)
 	}
-	order = slices.DeleteFunc(slices.Clone(order), func(c *btapb.Cluster) bool { return !r.up(c) })
+	order = slices.DeleteFunc(slices.Clone(order), func(c *instancedef.StoredCluster) bool { return !r.up(c) })
 	switch {
 	case len(order) == 0:
 		return nil, noneUp(p)
 	case affine:
-		return slices.MaxFunc(order, func(a, b *btapb.Cluster) int { return compareWeight(row, a.GetName(), b.GetName()) }), nil
+		return slices.MaxFunc(order, func(a, b *instancedef.StoredCluster) int {
+			return compareWeight(row, a.Message.GetName(), b.Message.GetName())
+		}), nil
 	}
 	return order[r.Draw(len(order))], nil
 }
@@ -119,16 +120,16 @@ func noneUp(p *btapb.AppProfile) error {
 }
 
 // up tells whether a cluster answers requests.
-func (r Routing) up(c *btapb.Cluster) bool {
-	if done := pending.Of(c); !done.IsZero() && instancedef.Creating(c, r.Now()) {
+func (r Routing) up(c *instancedef.StoredCluster) bool {
+	if !c.At.IsZero() && instancedef.Creating(c, r.Now()) {
 		return false
 	}
-	return !r.View.Failed(resname.Last(c.GetName()))
+	return !r.View.Failed(resname.Last(c.Message.GetName()))
 }
 
-func find(clusters []*btapb.Cluster, id string) *btapb.Cluster {
+func find(clusters []*instancedef.StoredCluster, id string) *instancedef.StoredCluster {
 	for _, c := range clusters {
-		if resname.Last(c.GetName()) == id {
+		if resname.Last(c.Message.GetName()) == id {
 			return c
 		}
 	}

@@ -14,13 +14,12 @@ import (
 	"sync"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"github.com/google/btree"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/due"
-	"github.com/tabletop-emu/tabletop/emu/internal/pending"
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -90,9 +89,9 @@ type table struct {
 	// it, is visible in the second.
 	cuts     map[pair]uint64
 	view     *View
-	version  uint64           // of the resources, with stored
-	stored   []*btapb.Cluster // of the instance
-	clusters []string         // their ids
+	version  uint64                       // of the resources, with stored
+	stored   []*instancedef.StoredCluster // of the instance
+	clusters []string                     // their ids
 	links    map[pair]*link
 	leaving  string // the cluster that is being deleted
 }
@@ -229,16 +228,16 @@ func (x *table) refresh() error {
 
 // joined takes notice of clusters that are new, or gone. A new one sees what is visible
 // everywhere, and nothing that one of its name saw which is gone.
-func (x *table) joined(clusters []*btapb.Cluster) {
-	same := func(a, b *btapb.Cluster) bool {
-		return a.GetName() == b.GetName() && bytes.Equal(pending.Note(a), pending.Note(b))
+func (x *table) joined(clusters []*instancedef.StoredCluster) {
+	same := func(a, b *instancedef.StoredCluster) bool {
+		return a.Message.GetName() == b.Message.GetName() && bytes.Equal(a.Note, b.Note)
 	}
 	if slices.EqualFunc(x.stored, clusters, same) {
 		return
 	}
 	stays := map[string]bool{}
 	for _, c := range clusters {
-		stays[resname.Last(c.GetName())] = slices.ContainsFunc(x.stored, func(o *btapb.Cluster) bool { return same(c, o) })
+		stays[resname.Last(c.Message.GetName())] = slices.ContainsFunc(x.stored, func(o *instancedef.StoredCluster) bool { return same(c, o) })
 	}
 	ids, cuts := idsOf(clusters), map[pair]uint64{}
 	for _, from := range ids {

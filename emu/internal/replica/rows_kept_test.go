@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
@@ -140,7 +140,7 @@ func TestRows_LoadedAgain(t *testing.T) {
 	w.mustSet(t, "a", "r", "new")
 	w.rows = NewRows(RowsOptions{DB: w.db, Control: w.c})
 	clusters, unreadable := w.c.o.Clusters, errors.New("unreadable")
-	w.c.o.Clusters = func(string) ([]*btapb.Cluster, error) { return nil, unreadable }
+	w.c.o.Clusters = func(string) ([]*instancedef.StoredCluster, error) { return nil, unreadable }
 	if _, err := w.rows.Scan(t.Context(), w.table(t), w.at("b"), engine.ScanOptions{}); !errors.Is(err, unreadable) {
 		t.Errorf("a read without clusters: %v", err)
 	}

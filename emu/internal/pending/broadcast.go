@@ -1,0 +1,30 @@
+package pending
+
+import "sync"
+
+// Broadcast wakes who waits for something to happen. The zero value is ready to
+// use and safe for concurrent use.
+type Broadcast struct {
+	mu sync.Mutex
+	ch chan struct{} // closed when it happens; nil: nobody waits
+}
+
+// Next returns a channel that is closed when it happens next.
+func (b *Broadcast) Next() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch == nil {
+		b.ch = make(chan struct{})
+	}
+	return b.ch
+}
+
+// Notify closes the channels that Next returned.
+func (b *Broadcast) Notify() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ch != nil {
+		close(b.ch)
+		b.ch = nil
+	}
+}

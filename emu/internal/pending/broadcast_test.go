@@ -1,0 +1,18 @@
+package pending
+
+import "testing"
+
+func TestBroadcast(t *testing.T) {
+	t.Parallel()
+	var b Broadcast
+	b.Notify() // nobody waits
+	first, second := b.Next(), b.Next()
+	b.Notify()
+	<-first
+	<-second
+	select {
+	case <-b.Next():
+		t.Error("what happened is told to who came later")
+	default:
+	}
+}
