@@ -14,11 +14,11 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control/internal/access"
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
+	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/internal/cause"
 	"github.com/tabletop-emu/tabletop/internal/days"
-	"github.com/tabletop-emu/tabletop/internal/heat"
 )
 
 // record is a request in its shown form.
@@ -261,7 +261,7 @@ func (s *Server) heatPlaces(*http.Request) (any, error) {
 		Table   string `json:"table"`
 	}
 	out := []place{}
-	for _, p := range s.opts.Lab.Bigtable().Heat().Places() {
+	for _, p := range s.opts.Lab.Bigtable().LoadPlaces() {
 		out = append(out, place{p.Cluster, p.Table})
 	}
 	return map[string]any{"places": out}, nil
@@ -273,7 +273,7 @@ func (s *Server) insights(r *http.Request) (any, error) {
 	return s.opts.Endpoint.TopKeys(own(r), r.PathValue("table"), r.URL.Query().Get("index"))
 }
 
-// counts is heat.Counts in JSON.
+// counts are emu.LoadCounts as they are written.
 type counts struct {
 	Reads  uint64 `json:"reads"`
 	Writes uint64 `json:"writes"`
@@ -313,20 +313,20 @@ func (s *Server) heatMap(r *http.Request) (any, error) {
 	if _, err := s.opts.Lab.DB().Table(table); err != nil {
 		return nil, noTable(own(r), s, table)
 	}
-	var places []heat.Place
+	var places []emu.LoadPlace
 	clusters := []string{}
-	store := s.opts.Lab.Bigtable().Heat()
-	for _, p := range store.Places() {
+	bigtable := s.opts.Lab.Bigtable()
+	for _, p := range bigtable.LoadPlaces() {
 		if p.Table == table && (!q.Has("cluster") || p.Cluster == q.Get("cluster")) {
 			places = append(places, p)
 			clusters = append(clusters, p.Cluster)
 		}
 	}
 	now := s.opts.Lab.Clock().Now()
-	m := store.Map(now.Add(-last), now.Add(time.Second), step, buckets, places...)
+	m := bigtable.LoadMap(now.Add(-last), now.Add(time.Second), step, buckets, places...)
 	keys, columns := []bucket{}, []heatColumn{}
 	for _, k := range m.Keys {
-		keys = append(keys, bucket{bytesOf(k.First), bytesOf(k.Last), counts(k.Counts)})
+		keys = append(keys, bucket{bytesOf(k.First), bytesOf(k.Last), counts(k.LoadCounts)})
 	}
 	for _, c := range m.Columns {
 		cells := make([]counts, len(c.Cells))

@@ -64,7 +64,7 @@ func (e *env) put(key string) {
 
 // counted adds up all that was counted of table t.
 func (e *env) counted(cluster string) (sum heat.Counts) {
-	e.srv.Heat().Columns(heat.Place{Cluster: cluster, Table: testTable}, time.Time{}, e.clock.Now().Add(time.Hour), func(c heat.Column) bool {
+	e.srv.heat.Columns(heat.Place{Cluster: cluster, Table: testTable}, time.Time{}, e.clock.Now().Add(time.Hour), func(c heat.Column) bool {
 		for _, b := range c.Buckets {
 			sum.Add(b.Counts)
 		}
@@ -355,7 +355,7 @@ func TestCountsOfClusters(t *testing.T) {
 		e := newEnvWith(t, Options{CountLoad: all}, engine.Options{})
 		e.createTable("t", "f")
 		e.put("k")
-		if got := e.srv.Heat().Places(); (len(got) > 0) != all {
+		if got := e.srv.LoadPlaces(); (len(got) > 0) != all {
 			t.Errorf("all is %v: counted %v", all, got)
 		}
 		if got := e.hotTablets(&btapb.ListHotTabletsRequest{Parent: testInstance + "/clusters/" + instancedef.ImplicitCluster}); (len(got) > 0) != all {

@@ -198,9 +198,6 @@ func (s *Server) Close() error {
 	return s.inproc.Close()
 }
 
-// Heat returns the counts of the load on keys.
-func (s *Server) Heat() *heat.Store { return s.heat }
-
 // RunGC applies the garbage-collection rules of every family once, at the time
 // of the DB's clock, and returns its statistics. Backups and snapshots that have
 // expired are removed first.
