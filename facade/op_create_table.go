@@ -35,10 +35,10 @@ type createTableInput struct {
 	WarmThroughput            *tabledef.WarmThroughput
 	OnDemandThroughput        *tabledef.OnDemandThroughput
 	ResourcePolicy            *string
+	VectorIndexes             []tablespec.VectorIndex
 
 	GlobalTableSourceArn               jsontext.Value
 	GlobalTableSettingsReplicationMode jsontext.Value
-	VectorIndexes                      jsontext.Value
 }
 
 type streamSpecification struct {
@@ -90,7 +90,7 @@ func (s *Server) createTable(ctx context.Context, in *createTableInput) (*tableO
 func (in *createTableInput) unsupported(operation string) error {
 	return refuseMembers(operation, map[string]jsontext.Value{
 		"GlobalTableSourceArn":               in.GlobalTableSourceArn,
-		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode, "VectorIndexes": in.VectorIndexes,
+		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode,
 	})
 }
 
@@ -111,6 +111,9 @@ func (in *createTableInput) constraints(v *validator, path string) {
 		path := fmt.Sprintf("%sGlobalSecondaryIndexes.%d.member", path, i+1)
 		v.index(path, ix.IndexName, ix.KeySchema, 0, ix.Projection)
 		v.tables().Throughput(path+".ProvisionedThroughput", ix.ProvisionedThroughput)
+	}
+	for i, ix := range in.VectorIndexes {
+		v.tables().VectorIndex(fmt.Sprintf("%sVectorIndexes.%d.member", path, i+1), ix)
 	}
 }
 
@@ -218,6 +221,7 @@ func (in *createTableInput) schema() tablespec.Schema {
 	return tablespec.Schema{
 		AttributeDefinitions: in.AttributeDefinitions, KeySchema: in.KeySchema,
 		LocalSecondaryIndexes: in.LocalSecondaryIndexes, GlobalSecondaryIndexes: in.GlobalSecondaryIndexes,
+		VectorIndexes: in.VectorIndexes,
 	}
 }
 

@@ -20,6 +20,9 @@ func (s *Server) deleteTable(ctx context.Context, in *tableInput) (*tableOutput,
 	if t.DeletionProtection {
 		return nil, awserr.Validation(awserr.MsgDeletionProtected)
 	}
+	if err := s.checkIndexesAtRest(t); err != nil {
+		return nil, err
+	}
 	counts, err := s.store.KnownCounts(ctx, t)
 	if err != nil {
 		return nil, controlError(err, t.Name)

@@ -48,7 +48,8 @@ type tableDescription struct {
 	TableName                 string
 	TableSizeBytes            int64
 	TableStatus               string
-	WarmThroughput            *tablespec.WarmDescription `json:",omitzero"`
+	VectorIndexes             []tablespec.VectorDescription `json:",omitzero"`
+	WarmThroughput            *tablespec.WarmDescription    `json:",omitzero"`
 }
 
 type billingModeSummary struct {
@@ -183,6 +184,7 @@ func (s *Server) describeAs(t *tabledef.Table, counts sizes.Counts, creating boo
 			d.LocalSecondaryIndexes = append(d.LocalSecondaryIndexes, described)
 		}
 	}
+	d.VectorIndexes = describeVectors(t, arn, counts, now)
 	return d
 }
 

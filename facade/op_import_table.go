@@ -3,8 +3,6 @@ package facade
 import (
 	"context"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/tabletop-emu/tabletop/facade/internal/bucketjobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
@@ -22,7 +20,7 @@ type tableCreationParameters struct {
 	OnDemandThroughput     *tabledef.OnDemandThroughput
 	SSESpecification       *tablespec.SSESpecification
 	GlobalSecondaryIndexes []tablespec.GlobalSecondaryIndex
-	VectorIndexes          jsontext.Value
+	VectorIndexes          []tablespec.VectorIndex
 }
 
 // create returns the request that creates the table.

@@ -31,13 +31,13 @@ type updateTableInput struct {
 	DeletionProtectionEnabled   *wire.Flag
 	OnDemandThroughput          *tabledef.OnDemandThroughput
 	WarmThroughput              *tabledef.WarmThroughput
+	VectorIndexUpdates          []vectorIndexUpdate
 
 	ReplicaUpdates                     jsontext.Value
 	MultiRegionConsistency             jsontext.Value
 	GlobalTableWitnessUpdates          jsontext.Value
 	GlobalTableSettingsReplicationMode jsontext.Value
 	DisassociationProtectionEnabled    jsontext.Value
-	VectorIndexUpdates                 jsontext.Value
 }
 
 // globalSecondaryIndexUpdate has exactly one member.
@@ -74,7 +74,7 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		"ReplicaUpdates": in.ReplicaUpdates, "MultiRegionConsistency": in.MultiRegionConsistency,
 		"GlobalTableWitnessUpdates":          in.GlobalTableWitnessUpdates,
 		"GlobalTableSettingsReplicationMode": in.GlobalTableSettingsReplicationMode,
-		"DisassociationProtectionEnabled":    in.DisassociationProtectionEnabled, "VectorIndexUpdates": in.VectorIndexUpdates,
+		"DisassociationProtectionEnabled":    in.DisassociationProtectionEnabled,
 	}); err != nil {
 		return nil, err
 	}
@@ -92,10 +92,16 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 	for i, u := range in.GlobalSecondaryIndexUpdates {
 		v.indexUpdate(fmt.Sprintf("GlobalSecondaryIndexUpdates.%d.member", i+1), u)
 	}
+	for i, u := range in.VectorIndexUpdates {
+		u.constraints(v, fmt.Sprintf("VectorIndexUpdates.%d.member", i+1))
+	}
 	if err := v.Constrained(); err != nil {
 		return nil, err
 	}
 	if err := in.check(v); err != nil {
+		return nil, err
+	}
+	if err := s.checkAllocation(ctx, name, in.VectorIndexUpdates); err != nil {
 		return nil, err
 	}
 	quotas, err := s.quotas(ctx, name)
@@ -110,11 +116,15 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		tablespec.KeepWarm(t, s.opts.Now())
 		before := *t
 		before.Indexes = slices.Clone(t.Indexes)
+		t.Vectors = t.ShownVectors(s.opts.Now())
 		t.Extra = maps.Clone(t.Extra)
 		if err := in.SSESpecification.Change(t, s.opts.Now(), s.opts.StatusDelays.Update, s.opts.Region, s.opts.AccountID); err != nil {
 			return err
 		}
 		err := in.apply(t, s.opts.Now())
+		if err == nil {
+			err = s.applyVectors(t, in)
+		}
 		switched = t.BillingMode != before.BillingMode
 		if err != nil || s.throttle == nil {
 			return err
@@ -158,7 +168,7 @@ func (in *updateTableInput) echo(d *tableDescription, t *tabledef.Table, switche
 // beyondEncryption reports whether the request changes a setting other than the encryption. A
 // change of the encryption alone leaves the table ACTIVE.
 func (in *updateTableInput) beyondEncryption() bool {
-	return in.BillingMode != nil || in.ProvisionedThroughput != nil || len(in.GlobalSecondaryIndexUpdates) > 0 ||
+	return in.BillingMode != nil || in.ProvisionedThroughput != nil || len(in.GlobalSecondaryIndexUpdates) > 0 || len(in.VectorIndexUpdates) > 0 ||
 		in.StreamSpecification != nil || in.TableClass != nil || in.DeletionProtectionEnabled != nil || in.OnDemandThroughput != nil || in.WarmThroughput != nil
 }
 
@@ -228,6 +238,12 @@ func (in *updateTableInput) check(v *validator) error {
 			builds++
 		}
 	}
+	for _, u := range in.VectorIndexUpdates {
+		if err := u.check(); err != nil {
+			return err
+		}
+		builds++
+	}
 	if builds > 1 {
 		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgOneIndexAtATime)
 	}
@@ -237,6 +253,9 @@ func (in *updateTableInput) check(v *validator) error {
 // apply changes a copy of the table's definition.
 func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	wasProvisioned := t.BillingMode != tablespec.BillingOnDemand
+	if is(in.BillingMode, tablespec.BillingProvisioned) && len(t.LiveVectors()) > 0 {
+		return awserr.Validation(awserr.MsgVectorsHoldBilling)
+	}
 	if in.BillingMode != nil {
 		tablespec.SetBilling(t, *in.BillingMode, now)
 	}
@@ -289,8 +308,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 			return awserr.Validation(awserr.MsgIndexThroughputMissing, strings.Join(without, ","))
 		}
 	}
-	pruneDefinitions(t)
-	return tablespec.CheckIndexLimits(t)
+	return nil
 }
 
 // applyIndex creates, changes or deletes one global index.
@@ -323,11 +341,14 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 		return tablespec.SetThroughput(&t.Indexes[i].Throughput, tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput},
 			tablespec.Target{Index: name, Billing: t.BillingMode, Provisioned: t.Indexes[i].Provisioned, Changed: true})
 	}
-	if t.Index(*u.Create.IndexName) != nil {
+	if t.Index(*u.Create.IndexName) != nil || t.VectorIndex(*u.Create.IndexName) != nil {
 		return awserr.Validation(awserr.MsgIndexExists)
 	}
-	// The request must define all key attributes of the index, even those that the table
-	// defines; these keep their types.
+	if err := checkBesideVectors(t, u.Create.KeySchema, in.AttributeDefinitions); err != nil {
+		return err
+	}
+	// The request has to define the key attributes of the index, those too that
+	// the table defines; these keep their types.
 	if len(in.AttributeDefinitions) == 0 {
 		return awserr.Validation(awserr.MsgIndexWithoutDefinitions, *u.Create.IndexName)
 	}

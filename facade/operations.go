@@ -111,7 +111,19 @@ type watermarked interface{ Watermark() string }
 // hostInput is a request that receives the host that it was sent to.
 type hostInput interface{ sentTo(host string) }
 
-// refuse returns the row of an unsupported operation.
+// checked adds a check of the body of an operation, before it is decoded.
+func (op *operation) checked(check func(body []byte) error) *operation {
+	handle := op.handle
+	op.handle = func(ctx context.Context, s *Server, op *operation, r rawRequest) ([]byte, error) {
+		if err := check(r.body); err != nil {
+			return nil, err
+		}
+		return handle(ctx, s, op, r)
+	}
+	return op
+}
+
+// refuse returns the row of an operation that is not there.
 func refuse(name, note string) *operation {
 	return &operation{
 		service: serviceDynamoDB, name: name, status: Refused, note: note,
@@ -138,8 +150,9 @@ const (
 	noteNoReplicas       = "one region only: tables have no replicas"
 	notePages            = "a page of 1 MB counts an overhead per item, measured for items near 43 KB and 87 KB"
 	notePartiQL          = "statements of up to 400 levels"
-	noteRecovery         = "native writes are not in the log: a restore has their present state"
-	notePolicy           = "policies are checked and stored, not enforced"
+	noteRecovery         = "native writes are not in the log: a restore has them as they are now"
+	noteVectors          = "the search is exact: it compares all vectors; VectorSearchRequestBytes counts them all"
+	notePolicy           = "policies are checked and kept in their stored form, not enforced"
 )
 
 // operations is the operation table: alphabetic, every operation of the model.
@@ -150,7 +163,7 @@ var operations = []*operation{
 	refuse("CancelBulkOperation", noteBulk),
 	serve("CreateBackup", (*Server).createBackup, ""),
 	serve("CreateGlobalTable", (*Server).createGlobalTable, noteGlobalTables2017),
-	serve("CreateTable", (*Server).createTable, "class and encryption settings are stored, without effect, and so is throughput without --throttle; no vector indexes"),
+	serve("CreateTable", (*Server).createTable, "class and encryption settings are kept and described, without effect, and so is throughput without --throttle"),
 	serve("DeleteBackup", (*Server).deleteBackup, ""),
 	serveItems("DeleteItem", (*Server).deleteItem, ""),
 	serve("DeleteResourcePolicy", (*Server).deleteResourcePolicy, notePolicy),
@@ -191,7 +204,7 @@ var operations = []*operation{
 	serve("RestoreTableFromBackup", (*Server).restoreTableFromBackup, "the region of the backup does not matter"),
 	serve("RestoreTableToPointInTime", (*Server).restoreTableToPointInTime, noteRecovery),
 	serveItems("Scan", (*Server).scan, notePages),
-	refuse("SearchVectors", "no vector indexes"),
+	serve("SearchVectors", (*Server).searchVectors, noteVectors).checked(checkSearchMembers),
 	refuse("StartBulkPutItems", noteBulk),
 	serve("TagResource", (*Server).tagResource, ""),
 	serveItems("TransactGetItems", (*Server).transactGetItems, ""),
@@ -203,7 +216,7 @@ var operations = []*operation{
 	serve("UpdateGlobalTableSettings", (*Server).updateGlobalTableSettings, noteGlobalTables2017),
 	serveItems("UpdateItem", (*Server).updateItem, ""),
 	serve("UpdateKinesisStreamingDestination", (*Server).updateKinesisStreamingDestination, noteKinesis),
-	serve("UpdateTable", (*Server).updateTable, "no replicas, no vector indexes"),
+	serve("UpdateTable", (*Server).updateTable, "no replicas"),
 	serve("UpdateTableReplicaAutoScaling", (*Server).updateTableReplicaAutoScaling, noteNoReplicas),
 	serve("UpdateTimeToLive", (*Server).updateTimeToLive, ""),
 	serveStreams("DescribeStream", (*Server).describeStream, ""),

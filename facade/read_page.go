@@ -147,7 +147,7 @@ func (s *Server) resolveRead(ctx context.Context, p *readPlan, tableName string)
 			p.Table, p.Index = t, t.Index(*in.IndexName)
 		}
 		if p.Index == nil {
-			return awserr.Validation(awserr.MsgIndexUnknown, *in.IndexName)
+			return p.checkNoVectors(*in.IndexName)
 		}
 		if p.Index.Global && in.ConsistentRead.IsTrue() {
 			return awserr.Validation(awserr.MsgConsistentOnGlobal)

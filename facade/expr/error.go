@@ -12,7 +12,8 @@ const (
 	KeyConditionExpression
 	ProjectionExpression
 	UpdateExpression
-	// Statement is a PartiQL statement; its errors do not name the kind.
+	SearchConditionExpression
+	// Statement is a statement of PartiQL, whose errors do not name it.
 	Statement
 )
 
@@ -22,6 +23,8 @@ var kindNames = [...]string{
 	KeyConditionExpression: "KeyConditionExpression",
 	ProjectionExpression:   "ProjectionExpression",
 	UpdateExpression:       "UpdateExpression",
+
+	SearchConditionExpression: "SearchConditionExpression",
 }
 
 // String returns the name of the request parameter, "ConditionExpression", ….

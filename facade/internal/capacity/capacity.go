@@ -34,12 +34,14 @@ type Consumed struct {
 	Table                  *Units           `json:",omitzero"`
 	LocalSecondaryIndexes  map[string]Units `json:",omitzero"`
 	GlobalSecondaryIndexes map[string]Units `json:",omitzero"`
+	VectorIndexes          map[string]Bytes `json:",omitzero"`
 }
 
 // Tally sums the consumption of calls on one table.
 type Tally struct {
 	Table   float64            // of the table itself
 	indexes map[string]float64 // by name
+	vectors map[string]float64 // bytes of vector indexes, by name
 }
 
 // Add adds another tally.
@@ -48,6 +50,9 @@ func (c *Tally) Add(other Tally) {
 	for name, units := range other.indexes {
 		c.AddIndex(name, units)
 	}
+	for name, bytes := range other.vectors {
+		c.addVector(name, bytes)
+	}
 }
 
 // Sub subtracts another tally.
@@ -55,6 +60,9 @@ func (c *Tally) Sub(other Tally) {
 	c.Table -= other.Table
 	for name, units := range other.indexes {
 		c.AddIndex(name, -units)
+	}
+	for name, bytes := range other.vectors {
+		c.addVector(name, -bytes)
 	}
 }
 
@@ -96,6 +104,7 @@ func (c *Tally) Report(named string, t *tabledef.Table, mode *string) *Consumed 
 		}
 		(*arm)[name] = Units{CapacityUnits: wire.Double(units)}
 	}
+	out.VectorIndexes = c.reportVectors()
 	return out
 }
 
@@ -210,6 +219,7 @@ func WriteTally(t *tabledef.Table, before, after attr.Item) Tally {
 			tally.AddIndex(ix.Name, WriteUnits(was, is))
 		}
 	}
+	tally.writeVectors(t, before, after)
 	return tally
 }
 

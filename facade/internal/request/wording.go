@@ -135,6 +135,8 @@ func (r Request) newWording(member, value string) bool {
 		return member == "Limit" || r.Current && member == "TableName" && value == "''"
 	case "Scan":
 		return r.Current && (member == "Limit" || member == "Segment" || member == "TotalSegments" || member == "TableName" && value == "''")
+	case "SearchVectors":
+		return true
 	case "BatchGetItem":
 		return strings.HasSuffix(member, ".member.Keys") || r.Current && member == "RequestItems" && value == "'{}'"
 	case "BatchWriteItem":

@@ -91,6 +91,11 @@ func (t *countedTable) Count(ctx context.Context, counts *sizes.Counts, most int
 			return false, err
 		}
 	}
+	for _, ix := range t.c.def.LiveVectors() {
+		if counts.Indexes[ix.Name], err = t.countVectors(ctx, t.c, &ix); err != nil {
+			return false, err
+		}
+	}
 	return true, nil
 }
 

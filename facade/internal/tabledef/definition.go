@@ -94,7 +94,10 @@ type Table struct {
 	Indexes  []Index             `json:"indexes,omitempty"` // local and global, in the given order
 	// Leaving are deleted indexes that still appear as DELETING; set by the store.
 	Leaving []Index `json:"leaving,omitempty"`
-	// Extra holds request members that only descriptions use, by name, as JSON text.
+	// Vectors are the vector indexes, in the order given; deleted ones while they show.
+	Vectors []VectorIndex `json:"vectors,omitempty"`
+	// Extra holds request members that are only echoed by descriptions, by
+	// name, as JSON text.
 	Extra map[string]string `json:"extra,omitempty"`
 }
 

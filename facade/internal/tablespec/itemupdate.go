@@ -63,6 +63,9 @@ func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr
 	if err := checkIndexKeys(t, old, updated, true); err != nil {
 		return nil, err
 	}
+	if err := checkVectorAttributes(t, old, updated, true); err != nil {
+		return nil, err
+	}
 	if updated.Size() > MaxItemBytes {
 		return nil, awserr.Validation(awserr.MsgUpdatedItemTooLarge)
 	}

@@ -73,7 +73,10 @@ func CheckItem(t *tabledef.Table, item attr.Item) error {
 	if err := CheckKeySizes(t.Key, item); err != nil {
 		return err
 	}
-	return checkIndexKeys(t, nil, item, false)
+	if err := checkIndexKeys(t, nil, item, false); err != nil {
+		return err
+	}
+	return checkVectorAttributes(t, nil, item, false)
 }
 
 // CheckGivenIndexKeys rejects an empty value for a key attribute of an index in an item or an
@@ -90,7 +93,7 @@ func CheckGivenIndexKeys(t *tabledef.Table, item attr.Item, update *expr.Update)
 			}
 		}
 	}
-	return nil
+	return checkGivenSearchHashes(t, item, update)
 }
 
 func emptyIndexKey(t *tabledef.Table, a lens.KeyAttr, updated bool) error {

@@ -86,6 +86,7 @@ type Schema struct {
 	KeySchema              []KeySchemaElement
 	LocalSecondaryIndexes  []LocalSecondaryIndex
 	GlobalSecondaryIndexes []GlobalSecondaryIndex
+	VectorIndexes          []VectorIndex
 }
 
 // Resolve checks a schema and sets the keys and indexes of a table. Its billing mode must be
@@ -133,14 +134,20 @@ func (in Schema) Resolve(t *tabledef.Table) error {
 		}
 		t.Indexes = append(t.Indexes, ix)
 	}
+	if err := in.resolveVectors(t); err != nil {
+		return err
+	}
 	if err := CheckIndexLimits(t); err != nil {
+		return err
+	}
+	if err := CheckDimensions(t); err != nil {
 		return err
 	}
 	used := UsedKeys(t)
 	if len(used) == len(in.AttributeDefinitions) {
 		return nil
 	}
-	if len(t.Indexes) == 0 {
+	if len(t.Indexes) == 0 && len(t.Vectors) == 0 {
 		return awserr.Validation(awserr.MsgSurplusDefinitions)
 	}
 	return awserr.Validation(awserr.MsgUnusedDefinitions, definitionNames(in.AttributeDefinitions), strings.Join(HashOrder(used, DefaultHashRoom), ", "))
@@ -367,6 +374,13 @@ func CheckIndexLimits(t *tabledef.Table) error {
 			local++
 		}
 	}
+	for _, ix := range t.LiveVectors() {
+		if seen[ix.Name] {
+			return awserr.Validation(awserr.MsgDuplicateIndex, ix.Name)
+		}
+		seen[ix.Name] = true
+		nonKey += len(ix.NonKey)
+	}
 	switch {
 	case local > maxLocalSecondaryIndexes:
 		return awserr.Validation(awserr.MsgTooManyLocal)
@@ -378,19 +392,28 @@ func CheckIndexLimits(t *tabledef.Table) error {
 	return nil
 }
 
-// UsedKeys returns the key attributes of the table and its indexes, each once, in order.
+// UsedKeys returns the key attributes of the table and its indexes, and those of search
+// schemas, each once, in order.
 func UsedKeys(t *tabledef.Table) []string {
 	var used []string
+	addName := func(name string) {
+		if !slices.Contains(used, name) {
+			used = append(used, name)
+		}
+	}
 	add := func(key []lens.KeyAttr) {
 		for _, a := range key {
-			if !slices.Contains(used, a.Name) {
-				used = append(used, a.Name)
-			}
+			addName(a.Name)
 		}
 	}
 	add(t.Key.Attrs())
 	for i := range t.Indexes {
 		add(t.Indexes[i].Key.Attributes())
+	}
+	for _, ix := range t.LiveVectors() {
+		for _, name := range ix.Schema {
+			addName(name)
+		}
 	}
 	return used
 }

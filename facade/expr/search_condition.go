@@ -1,0 +1,84 @@
+package expr
+
+import "github.com/tabletop-emu/tabletop/facade/attr"
+
+// SearchCondition is a parsed condition of a vector search: attributes that are equal to
+// values.
+type SearchCondition struct{ terms []SearchTerm }
+
+// SearchTerm says that an attribute is equal to a value.
+type SearchTerm struct {
+	Name   string
+	Value  attr.Value
+	nested bool // the path leads into the attribute
+}
+
+// The texts of search conditions. Their rows are in ../testdata/messages.tsv.
+const (
+	msgSearchOperator = "Invalid comparator used in SearchConditionExpression"                    // 532
+	msgSearchNested   = "SearchConditionExpression cannot have conditions on nested attributes"   // 533
+	msgSearchTwice    = "SearchConditionExpression must only contain one condition per attribute" // 534
+)
+
+// ParseSearchCondition parses the condition of a vector search. It refuses all but equalities
+// joined by AND. Errors are of type *Error.
+func ParseSearchCondition(src string, p *Placeholders) (*SearchCondition, error) {
+	c, err := ParseCondition(SearchConditionExpression, src, p)
+	if err != nil {
+		return nil, err
+	}
+	terms, ok := searchTerms(nil, c.root)
+	if !ok {
+		return nil, SearchConditionExpression.invalid(msgSearchOperator)
+	}
+	return &SearchCondition{terms}, nil
+}
+
+func searchTerms(terms []SearchTerm, n *condition) (_ []SearchTerm, ok bool) {
+	switch n.op { //nolint:exhaustive // a search has no others
+	case opAnd:
+		for _, part := range n.parts {
+			if terms, ok = searchTerms(terms, part); !ok {
+				return nil, false
+			}
+		}
+		return terms, true
+	case opEqual:
+		path, value := n.args[0], n.args[1]
+		if path.form == valueOperand {
+			path, value = value, path
+		}
+		if path.form != pathOperand || value.form != valueOperand {
+			return nil, false
+		}
+		return append(terms, SearchTerm{Name: path.path.Attribute(), Value: value.value, nested: len(path.path) > 1}), true
+	default:
+		return nil, false
+	}
+}
+
+// Terms returns the equalities, in the order of the text; a nil condition has none.
+func (c *SearchCondition) Terms() []SearchTerm {
+	if c == nil {
+		return nil
+	}
+	return c.terms
+}
+
+// Check refuses conditions on nested attributes, and two on one attribute. Errors are of type
+// *Error.
+func (c *SearchCondition) Check() error {
+	seen := map[string]bool{}
+	for _, t := range c.Terms() {
+		if t.nested {
+			return SearchConditionExpression.invalid(msgSearchNested)
+		}
+	}
+	for _, t := range c.Terms() {
+		if seen[t.Name] {
+			return SearchConditionExpression.invalid(msgSearchTwice)
+		}
+		seen[t.Name] = true
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package tabledef
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+)
+
+// The distance functions of vector indexes, in DynamoDB's words.
+const (
+	DistanceCosine     = "COSINE"
+	DistanceDotProduct = "DOT_PRODUCT"
+	DistanceEuclidean  = "EUCLIDEAN"
+)
+
+// VectorIndex is a vector index of a table. It has no rows: a search reads those of the
+// table, so the index is complete once it is defined.
+type VectorIndex struct {
+	Name       string `json:"name"`
+	Attribute  string `json:"attribute"` // that holds the vectors
+	Dimensions int    `json:"dimensions"`
+	Distance   string `json:"distance"` // DistanceCosine, …
+	// Hash is the attribute whose values part the index; "" if it is whole.
+	Hash string `json:"hash,omitempty"`
+	// Schema are the attributes of the search schema, Hash too, in the order given.
+	Schema     []string `json:"schema,omitempty"`
+	Projection string   `json:"projection"`       // ProjectAll, …
+	NonKey     []string `json:"nonKey,omitempty"` // of ProjectInclude
+	// Transition is the status that the index shows for a while. An index that shows
+	// DELETING was deleted.
+	Transition Transition `json:"transition,omitzero"`
+	// FillFrom is when an added index begins to show that it is being filled; the zero time
+	// for an index that came with its table.
+	FillFrom time.Time `json:"fillFrom,omitzero"`
+}
+
+// IsDeleted reports whether the index was deleted, even if it still shows.
+func (ix *VectorIndex) IsDeleted() bool { return ix.Transition.Status == StatusDeleting }
+
+// StatusAt returns the status that the index shows at a time.
+func (ix *VectorIndex) StatusAt(now time.Time) string {
+	if ix.Transition.Lasts(now) {
+		return ix.Transition.Status
+	}
+	return StatusActive
+}
+
+// IsFillingAt reports whether an added index shows at a time that it is being filled.
+func (ix *VectorIndex) IsFillingAt(now time.Time) bool {
+	return ix.StatusAt(now) == StatusCreating && !now.Before(ix.FillFrom)
+}
+
+// VectorIndex returns the vector index of that name, nil if there is none or it was deleted.
+func (t *Table) VectorIndex(name string) *VectorIndex {
+	for i := range t.Vectors {
+		if ix := &t.Vectors[i]; ix.Name == name && !ix.IsDeleted() {
+			return ix
+		}
+	}
+	return nil
+}
+
+// LiveVectors returns the vector indexes that were not deleted.
+func (t *Table) LiveVectors() []VectorIndex {
+	return slices.DeleteFunc(slices.Clone(t.Vectors), func(ix VectorIndex) bool { return ix.IsDeleted() })
+}
+
+// ShownVectors returns the vector indexes that show at a time.
+func (t *Table) ShownVectors(now time.Time) []VectorIndex {
+	return slices.DeleteFunc(slices.Clone(t.Vectors), func(ix VectorIndex) bool { return ix.IsDeleted() && !ix.Transition.Lasts(now) })
+}
+
+// AttributeType returns the type of a defined attribute; attr.Absent without a definition.
+func (t *Table) AttributeType(name string) attr.Type {
+	for _, a := range t.Attributes {
+		if a.Name == name {
+			return a.Type
+		}
+	}
+	return attr.Absent
+}

@@ -1,0 +1,79 @@
+package vectors
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+)
+
+// Of returns the vector by which an index of a table finds an item; ok is false if the index
+// does not hold the item. The item may have come in natively, so nothing of it is certain.
+func Of(t *tabledef.Table, ix *tabledef.VectorIndex, item attr.Item) (vector []float32, ok bool) {
+	for _, name := range ix.Schema {
+		switch value, there := item[name]; {
+		case !there && name == ix.Hash, there && value.Type != t.AttributeType(name), there && name == ix.Hash && value.Str == "":
+			return nil, false
+		}
+	}
+	value, there := item[ix.Attribute]
+	if !there {
+		return nil, false
+	}
+	vector, fault := Parse(value, ix.Dimensions)
+	return vector, fault.Problem == Fits
+}
+
+// projects reports whether an index holds the attribute name.
+func projects(t *tabledef.Table, ix *tabledef.VectorIndex, name string) bool {
+	return ix.Projection == tabledef.ProjectAll || t.Key.IsKey(name) || slices.Contains(ix.Schema, name) || slices.Contains(ix.NonKey, name)
+}
+
+// Project returns the attributes that an index holds of an item. The vector has the
+// precision of the index.
+func Project(t *tabledef.Table, ix *tabledef.VectorIndex, item attr.Item, vector []float32) attr.Item {
+	entry := maps.Clone(item)
+	maps.DeleteFunc(entry, func(name string, _ attr.Value) bool { return !projects(t, ix, name) })
+	if _, there := entry[ix.Attribute]; there {
+		entry[ix.Attribute] = value(vector)
+	}
+	return entry
+}
+
+// minBytes is the least that a write or a search costs.
+const minBytes = 1 << 10
+
+// Bytes is the size of the entry of an item that an index holds: 4 bytes for each dimension,
+// the name of the vector, and what the index projects beside it. Source: captures of the
+// service of August 2026.
+func Bytes(t *tabledef.Table, ix *tabledef.VectorIndex, item attr.Item) int {
+	size := 4*ix.Dimensions + len(ix.Attribute)
+	for name, value := range item {
+		if name != ix.Attribute && projects(t, ix, name) {
+			size += len(name) + value.Size()
+		}
+	}
+	return size
+}
+
+// AtLeast returns the bytes that a write or a search is charged for.
+func AtLeast(size int) float64 { return float64(max(minBytes, size)) }
+
+// WriteBytes is what a write costs on an index: the larger of the entries before and after,
+// 0 if it changes none. nil is an item that does not exist.
+func WriteBytes(t *tabledef.Table, ix *tabledef.VectorIndex, before, after attr.Item) float64 {
+	was, had := Of(t, ix, before)
+	is, has := Of(t, ix, after)
+	size := 0
+	if had {
+		size = Bytes(t, ix, before)
+	}
+	if has {
+		size = max(size, Bytes(t, ix, after))
+	}
+	if !had && !has || had && has && slices.Equal(was, is) && attr.EqualItems(Project(t, ix, before, was), Project(t, ix, after, is)) {
+		return 0
+	}
+	return AtLeast(size)
+}

@@ -1,0 +1,224 @@
+package facade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/facade/internal/sizes"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
+)
+
+// vectorIndexUpdate has exactly one member.
+type vectorIndexUpdate struct {
+	Create *tablespec.VectorIndex
+	Delete *struct{ IndexName *string }
+}
+
+// constraints checks the members against the model; path is where they are.
+func (u vectorIndexUpdate) constraints(v *validator, path string) {
+	if u.Create != nil {
+		v.tables().VectorIndex(path+".Create", *u.Create)
+	}
+	if u.Delete != nil {
+		v.indexName(path+".Delete.IndexName", u.Delete.IndexName)
+	}
+}
+
+func (u vectorIndexUpdate) check() error {
+	switch {
+	case u.Create != nil && u.Delete != nil:
+		return awserr.Validation(awserr.MsgVectorUpdateSeveral)
+	case u.Create == nil && u.Delete == nil:
+		return awserr.Validation(awserr.MsgVectorUpdateEmpty)
+	}
+	return nil
+}
+
+// checkAllocation refuses to delete a vector index for whose creation the table is UPDATING.
+func (s *Server) checkAllocation(ctx context.Context, name string, updates []vectorIndexUpdate) error {
+	if len(updates) == 0 || updates[0].Delete == nil {
+		return nil
+	}
+	t, err := s.store.TableNow(ctx, name)
+	if errors.Is(err, store.ErrTableNotFound) {
+		return nil // for the update to tell
+	}
+	if err != nil {
+		return err
+	}
+	now := s.opts.Now()
+	ix := t.VectorIndex(*updates[0].Delete.IndexName)
+	if ix != nil && ix.StatusAt(now) == tabledef.StatusCreating && !ix.IsFillingAt(now) {
+		return awserr.New(awserr.CodeResourceInUse, awserr.MsgVectorIndexAllocated)
+	}
+	return nil
+}
+
+// applyVectors changes the vector indexes of a copy of the table's definition, the last step of
+// an update, and checks what holds over all indexes.
+func (s *Server) applyVectors(t *tabledef.Table, in *updateTableInput) error {
+	now := s.opts.Now()
+	for _, u := range in.GlobalSecondaryIndexUpdates {
+		if u.Update == nil && slices.ContainsFunc(t.Vectors, func(ix tabledef.VectorIndex) bool { return ix.Transition.Lasts(now) }) {
+			return awserr.New(awserr.CodeLimitExceeded, awserr.MsgOneIndexAtATime)
+		}
+	}
+	for _, u := range in.VectorIndexUpdates {
+		var err error
+		if u.Create != nil {
+			err = s.createVectorIndex(t, *u.Create, in.AttributeDefinitions, now)
+		} else {
+			err = s.deleteVectorIndex(t, *u.Delete.IndexName, now)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	pruneDefinitions(t)
+	return tablespec.CheckIndexLimits(t)
+}
+
+// createVectorIndex adds a vector index to a definition. While the index is allocated, the table
+// is UPDATING; while it is filled, the table is ACTIVE.
+func (s *Server) createVectorIndex(t *tabledef.Table, given tablespec.VectorIndex, defs []tablespec.AttributeDefinition, now time.Time) error {
+	if t.Index(*given.IndexName) != nil || t.VectorIndex(*given.IndexName) != nil {
+		return awserr.Validation(awserr.MsgIndexExists)
+	}
+	if slices.ContainsFunc(t.Vectors, func(ix tabledef.VectorIndex) bool { return ix.Transition.Lasts(now) }) {
+		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgOneIndexAtATime)
+	}
+	ix, err := tablespec.ResolveVector(given, t.BillingMode, defs)
+	if err != nil {
+		return err
+	}
+	if err := checkVectorAttribute(t, &ix); err != nil {
+		return err
+	}
+	if err := defineSearchSchema(t, &ix, defs); err != nil {
+		return err
+	}
+	delays := s.opts.StatusDelays
+	if ix.Transition = tabledef.TransitionAfter(now, tabledef.StatusCreating, delays.IndexCreate+delays.IndexFill); ix.Transition.Lasts(now) {
+		ix.FillFrom = now.Add(delays.IndexCreate)
+		t.Transition = tabledef.UpdatingUntil(t.Transition, ix.FillFrom)
+	}
+	t.Vectors = append(t.Vectors, ix)
+	return tablespec.CheckVectors(t)
+}
+
+// checkVectorAttribute refuses an attribute that a key has.
+func checkVectorAttribute(t *tabledef.Table, ix *tabledef.VectorIndex) error {
+	keys := []tabledef.IndexKey{tabledef.IndexKeyOf(t.Key)}
+	for i := range t.Indexes {
+		keys = append(keys, t.Indexes[i].Key)
+	}
+	for _, key := range keys {
+		if key.Has(ix.Attribute) {
+			return awserr.Validation(awserr.MsgDefinedOtherwise, schemaText(key), vectorSchemaText(ix))
+		}
+	}
+	return nil
+}
+
+// vectorSchemaText is a vector attribute as AWS prints it.
+func vectorSchemaText(ix *tabledef.VectorIndex) string {
+	return fmt.Sprintf("VectorIndexSchema:[VectorAttribute: key{%s:L:%d}]", ix.Attribute, ix.Dimensions)
+}
+
+// checkBesideVectors refuses the key of a new global index if an attribute of it holds
+// vectors.
+func checkBesideVectors(t *tabledef.Table, schema []tablespec.KeySchemaElement, defs []tablespec.AttributeDefinition) error {
+	types := tablespec.DefinedTypes(defs)
+	for _, ix := range t.LiveVectors() {
+		for _, e := range schema {
+			if e.Name() == ix.Attribute {
+				return awserr.Validation(awserr.MsgDefinedOtherwise, vectorSchemaText(&ix),
+					fmt.Sprintf("Schema:[SchemaElement: key{%s:%s:%s}]", e.Name(), types[e.Name()], e.Kind()))
+			}
+		}
+	}
+	return nil
+}
+
+// defineSearchSchema adds the attributes of a search schema to those of a table, which keep
+// their types.
+func defineSearchSchema(t *tabledef.Table, ix *tabledef.VectorIndex, defs []tablespec.AttributeDefinition) error {
+	types := tablespec.DefinedTypes(defs)
+	for _, a := range tablespec.DefinitionsOf(defs) {
+		if !slices.Contains(ix.Schema, a.Name) {
+			continue
+		}
+		switch known := t.AttributeType(a.Name); known {
+		case attr.Absent:
+			t.Attributes = append(slices.Clone(t.Attributes), a)
+		case types[a.Name]:
+		default: // belief: the text is that of keys
+			text := "Schema:[SchemaElement: key{%s:%s:HASH}]"
+			return awserr.Validation(awserr.MsgDefinedOtherwise, fmt.Sprintf(text, a.Name, known), fmt.Sprintf(text, a.Name, a.Type))
+		}
+	}
+	return nil
+}
+
+// deleteVectorIndex takes a vector index out of a definition, even while it is being filled.
+func (s *Server) deleteVectorIndex(t *tabledef.Table, name string, now time.Time) error {
+	ix := t.VectorIndex(name)
+	if ix == nil {
+		return awserr.ResourceNotFound(awserr.MsgVectorIndexNotFound, name, t.Name)
+	}
+	if ix.Transition = tabledef.TransitionAfter(now, tabledef.StatusDeleting, s.opts.StatusDelays.IndexDelete); ix.Transition.Lasts(now) {
+		t.Transition = tabledef.UpdatingUntil(t.Transition, ix.Transition.Until)
+		return nil
+	}
+	t.Vectors = slices.DeleteFunc(t.Vectors, func(ix tabledef.VectorIndex) bool { return ix.Name == name && !ix.Transition.Lasts(now) })
+	return nil
+}
+
+// checkIndexesAtRest refuses to delete a table whose vector indexes change.
+func (s *Server) checkIndexesAtRest(t *tabledef.Table) error {
+	if slices.ContainsFunc(t.Vectors, func(ix tabledef.VectorIndex) bool { return ix.Transition.Lasts(s.opts.Now()) }) {
+		return awserr.New(awserr.CodeResourceInUse, awserr.MsgIndexesHoldTable)
+	}
+	return nil
+}
+
+// describeVectors describes the vector indexes of a table with the given ARN. Those that come
+// with their table have its status while it is being created.
+func describeVectors(t *tabledef.Table, arn string, counts sizes.Counts, now time.Time) (all []tablespec.VectorDescription) {
+	for _, ix := range t.ShownVectors(now) {
+		d := tablespec.DescribeVector(&ix)
+		count := counts.Indexes[ix.Name]
+		d.IndexArn, d.IndexSizeBytes, d.ItemCount = arn+"/index/"+ix.Name, &count.Bytes, &count.Items
+		d.IndexStatus = ix.StatusAt(now)
+		switch {
+		case t.Status == tabledef.StatusCreating:
+			d.IndexStatus = tabledef.StatusCreating
+		case d.IndexStatus == tabledef.StatusCreating:
+			d.Backfilling = new(ix.IsFillingAt(now))
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+// checkNoVectors refuses a read of an index that the table does not have, or of one that holds
+// vectors.
+func (p *readPlan) checkNoVectors(name string) error {
+	switch ix := p.Table.VectorIndex(name); {
+	case ix == nil:
+		return awserr.Validation(awserr.MsgIndexUnknown, name)
+	case p.v.Operation == "Scan":
+		return awserr.Validation(awserr.MsgScanOfVectorIndex)
+	case p.in.ConsistentRead.IsTrue():
+		return awserr.Validation(awserr.MsgConsistentOnGlobal)
+	default:
+		return awserr.Validation(awserr.MsgQueryOfVectorIndex)
+	}
+}
