@@ -50,11 +50,12 @@ type sourceTable struct {
 
 // features describe the enabled features of the table.
 type features struct {
-	GlobalSecondaryIndexes []index                   `json:",omitzero"`
-	LocalSecondaryIndexes  []index                   `json:",omitzero"`
-	SSEDescription         *tablespec.SSEDescription `json:",omitzero"`
-	StreamDescription      *stream                   `json:",omitzero"`
-	TimeToLiveDescription  *timeToLive               `json:",omitzero"`
+	GlobalSecondaryIndexes []index                       `json:",omitzero"`
+	LocalSecondaryIndexes  []index                       `json:",omitzero"`
+	SSEDescription         *tablespec.SSEDescription     `json:",omitzero"`
+	StreamDescription      *stream                       `json:",omitzero"`
+	TimeToLiveDescription  *timeToLive                   `json:",omitzero"`
+	VectorIndexes          []tablespec.VectorDescription `json:",omitzero"`
 }
 
 type index struct {
@@ -123,6 +124,9 @@ func (s *Service) describe(b *backup, arn string) Description {
 		}
 		described.ProvisionedThroughput, described.OnDemandThroughput = &units{ix.ReadUnits, ix.WriteUnits}, ix.Throughput.OnDemand
 		f.GlobalSecondaryIndexes = append(f.GlobalSecondaryIndexes, described)
+	}
+	for _, ix := range t.LiveVectors() {
+		f.VectorIndexes = append(f.VectorIndexes, tablespec.DescribeVector(&ix))
 	}
 	if t.StreamEnabled {
 		f.StreamDescription = &stream{true, t.StreamView}

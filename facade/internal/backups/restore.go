@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -32,7 +30,7 @@ type Overrides struct {
 	OnDemandThroughputOverride    *tabledef.OnDemandThroughput
 	ProvisionedThroughputOverride *tablespec.ProvisionedThroughput
 	SSESpecificationOverride      *tablespec.SSESpecification
-	VectorIndexOverride           jsontext.Value
+	VectorIndexOverride           []tablespec.VectorIndex
 }
 
 // FromBackupInput is the request of RestoreTableFromBackup.
@@ -65,14 +63,6 @@ type restore struct {
 	Table json.RawMessage `json:"table,omitempty"`
 }
 
-// unsupported rejects an override that must not be ignored.
-func (s *Service) unsupported(o *Overrides) error {
-	if len(o.VectorIndexOverride) > 0 && o.VectorIndexOverride.Kind() != 'n' {
-		return awserr.Validation(awserr.MsgParameterUnsupported, "VectorIndexOverride", s.V.Operation)
-	}
-	return nil
-}
-
 // constraints checks the overrides against the model.
 func (s *Service) constraints(o *Overrides) {
 	v := &s.V
@@ -87,6 +77,7 @@ func (s *Service) constraints(o *Overrides) {
 	}
 	s.units("ProvisionedThroughputOverride", o.ProvisionedThroughputOverride)
 	o.SSESpecificationOverride.Constraints(v, "SSESpecificationOverride")
+	s.vectorConstraints(o)
 }
 
 func (s *Service) indexConstraints(path string, name *string, schema []tablespec.KeySchemaElement, p *tablespec.Projection) {
@@ -121,9 +112,6 @@ func (s *Service) units(path string, given *tablespec.ProvisionedThroughput) {
 // FromBackup restores a table from a backup.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableFromBackup.html
 func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tabledef.Table, error) {
-	if err := s.unsupported(&in.Overrides); err != nil {
-		return nil, err
-	}
 	s.target(in.TargetTableName)
 	s.V.Required("BackupArn", in.BackupArn != nil)
 	s.V.Length("BackupArn", in.BackupArn, 0, maxARNChars)
@@ -150,9 +138,6 @@ func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tablede
 // ToTime creates a table with the state of another at a time.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableToPointInTime.html
 func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table, error) {
-	if err := s.unsupported(&in.Overrides); err != nil {
-		return nil, err
-	}
 	s.target(in.TargetTableName)
 	source := in.SourceTableName
 	if source != nil {
@@ -350,6 +335,9 @@ func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tab
 		return nil, err
 	}
 	if err := o.indexes(t, src.BillingMode == tablespec.BillingOnDemand); err != nil {
+		return nil, err
+	}
+	if err := o.vectors(t, src); err != nil {
 		return nil, err
 	}
 	for i := range t.Indexes {
