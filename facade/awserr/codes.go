@@ -59,6 +59,7 @@ const (
 // The failure codes of exports and imports.
 const (
 	FailureAccessDenied  = "S3AccessDenied"
+	FailureCancelled     = "OperationCancelled" // belief
 	FailureItems         = "ItemValidationError"
 	FailureNoSuchBucket  = "S3NoSuchBucket"
 	FailureTableExists   = "TableAlreadyExists"

@@ -21,13 +21,18 @@ var ErrSyntax = errors.New("not the Ion text of an item")
 // DynamoDB JSON. The result is valid JSON but not always a valid item: numbers are unchanged,
 // and sets may be empty. Floats become numbers (an assumption about the service).
 func AppendJSON(dst, line []byte) ([]byte, error) {
+	return appendLine(dst, line, func(r *reader) error { return r.structure(func() error { return r.value(1) }) })
+}
+
+// appendLine converts a line whose members member converts.
+func appendLine(dst, line []byte, member func(r *reader) error) ([]byte, error) {
 	r := &reader{text: line, dst: dst}
 	r.space()
 	if bytes.HasPrefix(r.rest(), []byte(version)) {
 		r.at += len(version)
 		r.space()
 	}
-	err := r.structure(func() error { return r.structure(func() error { return r.value(1) }) })
+	err := r.structure(func() error { return member(r) })
 	if err == nil {
 		if r.space(); r.at < len(r.text) {
 			err = r.unexpected("the end of the line")

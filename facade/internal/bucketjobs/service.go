@@ -29,6 +29,7 @@ import (
 
 // The kinds of jobs, which are also in their ARNs.
 const (
+	kindBulk   = "bulk-operation" // belief
 	kindExport = "export"
 	kindImport = "import"
 )
@@ -58,15 +59,17 @@ func New(o Options) *Service { return &Service{o} }
 
 // Kinds returns the kinds of the service's jobs.
 func (s *Service) Kinds() []jobs.Kind {
-	return []jobs.Kind{{Name: kindExport, Run: s.runExport, Keep: keepJobs}, {Name: kindImport, Run: s.runImport, Keep: keepJobs}}
+	return []jobs.Kind{{Name: kindExport, Run: s.runExport, Keep: keepJobs}, {Name: kindImport, Run: s.runImport, Keep: keepJobs}, {Name: kindBulk, Run: s.runBulk, Keep: keepJobs}}
 }
 
-// Wait waits until this process has no work on exports and imports.
+// Wait waits until this process has no work on exports, imports and bulk operations.
 func (s *Service) Wait(ctx context.Context) error {
-	if err := s.o.Store.Jobs.Wait(ctx, kindExport); err != nil {
-		return err
+	for _, kind := range []string{kindExport, kindImport, kindBulk} {
+		if err := s.o.Store.Jobs.Wait(ctx, kind); err != nil {
+			return err
+		}
 	}
-	return s.o.Store.Jobs.Wait(ctx, kindImport)
+	return nil
 }
 
 // The statuses, in DynamoDB's words.

@@ -1,0 +1,17 @@
+package awserr
+
+// The texts of bulk operations. No capture of the service has any of them, but those of
+// existing operations.
+const (
+	MsgBulkARN           = "Invalid Bulk Operation ARN"                                                                     // ours
+	MsgBulkNotFound      = MsgResourceNotFound + ": Bulk operation not found: %s"                                           // ours
+	MsgBulkRegion        = MsgResourceNotFound + ": Invalid bulk operation arn"                                             // ours
+	MsgBulkTokenMismatch = "The request with this ClientToken had other parameters"                                         // ours
+	MsgBulkEnded         = MsgInvalidRequestPrefix + "The bulk operation has ended: %s"                                     // ours
+	MsgBulkIndexChanging = "Attempt to change a resource which is still in use: An index of the table is being created: %s" // ours
+	MsgBulkTooMany       = "There are more than %d input objects"                                                           // ours
+	MsgBulkTooLarge      = "The input object %s has more than %d bytes"                                                     // ours
+	MsgBulkInputChanged  = "The input object %s is missing"                                                                 // ours
+	MsgBulkTableGone     = "The table was deleted: %s"                                                                      // ours
+	MsgBulkCancelled     = "The bulk operation was cancelled"                                                               // ours
+)

@@ -1,0 +1,468 @@
+package bucketjobs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
+	"github.com/tabletop-emu/tabletop/facade/internal/importfile"
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/request"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// The statuses of bulk operations beside those of all jobs.
+const (
+	statusWithErrors = "COMPLETED_WITH_ERRORS"
+	statusCancelling = "CANCELLING"
+	statusCancelled  = "CANCELLED"
+)
+
+// The outputs of a bulk operation.
+const (
+	outputErrors     = "ERROR"
+	outputConditions = "CONDITION_CHECK_FAILURE"
+)
+
+// The performance tiers.
+const (
+	tierStandard    = "STANDARD"
+	tierAccelerated = "ACCELERATED"
+)
+
+// minBulkUnits is the least rate that a request can ask for.
+const minBulkUnits = 1024
+
+// BulkRequest is the request of StartBulkPutItems.
+type BulkRequest struct {
+	ClientToken           *string `json:",omitzero"`
+	InputS3Configuration  *BulkInput
+	OutputS3Configuration *BulkOutput
+	TableName             *string
+	MaxWriteRequestUnits  *int64  `json:",omitzero"`
+	PerformanceTier       *string `json:",omitzero"`
+}
+
+// BulkInput says where the items of a bulk operation are.
+type BulkInput struct {
+	InputCompressionType *string `json:",omitzero"`
+	InputFormat          *string
+	S3Bucket             *string
+	S3BucketOwner        *string `json:",omitzero"`
+	S3KeyPrefix          *string `json:",omitzero"`
+}
+
+// BulkOutput says what a bulk operation reports, and where.
+type BulkOutput struct {
+	OutputType     []string
+	S3Bucket       *string
+	S3BucketOwner  *string `json:",omitzero"`
+	S3KeyPrefix    *string `json:",omitzero"`
+	S3SseAlgorithm *string `json:",omitzero"`
+	S3SseKmsKeyID  *string `json:"S3SseKmsKeyId,omitzero"`
+}
+
+// constraints checks the members of a request against the model. Their order is a belief.
+func (in *BulkRequest) constraints(v *request.Validator) {
+	v.Pattern("ClientToken", in.ClientToken, clientToken)
+	v.Required("InputS3Configuration", in.InputS3Configuration != nil)
+	if from := in.InputS3Configuration; from != nil {
+		bucketConstraints(v, "InputS3Configuration.", from.S3Bucket, from.S3BucketOwner, from.S3KeyPrefix)
+		v.Required("InputS3Configuration.InputFormat", from.InputFormat != nil)
+		v.Enum("InputS3Configuration.InputFormat", from.InputFormat, importfile.FormatJSON, importfile.FormatIon)
+		v.Enum("InputS3Configuration.InputCompressionType", from.InputCompressionType, importfile.Zstd, importfile.None, importfile.Gzip)
+	}
+	v.Required("OutputS3Configuration", in.OutputS3Configuration != nil)
+	if to := in.OutputS3Configuration; to != nil {
+		bucketConstraints(v, "OutputS3Configuration.", to.S3Bucket, to.S3BucketOwner, to.S3KeyPrefix)
+		v.Count("OutputS3Configuration.OutputType", to.OutputType == nil, len(to.OutputType), max(1, len(to.OutputType)), "")
+		for i := range to.OutputType {
+			v.Enum(fmt.Sprintf("OutputS3Configuration.OutputType.%d.member", i+1), &to.OutputType[i], outputErrors, outputConditions)
+		}
+		v.Enum("OutputS3Configuration.S3SseAlgorithm", to.S3SseAlgorithm, sseAES, sseKMS)
+		v.Length("OutputS3Configuration.S3SseKmsKeyId", to.S3SseKmsKeyID, 1, maxKMSKeyChars)
+	}
+	if n := in.MaxWriteRequestUnits; n != nil && *n < minBulkUnits {
+		v.Fail("MaxWriteRequestUnits", request.Quoted(strconv.FormatInt(*n, 10)), fmt.Sprintf(awserr.MsgMemberMinValue, minBulkUnits))
+	}
+	v.Enum("PerformanceTier", in.PerformanceTier, tierStandard, tierAccelerated)
+}
+
+func bucketConstraints(v *request.Validator, path string, bucket, owner, prefix *string) {
+	v.Required(path+"S3Bucket", bucket != nil)
+	v.Pattern(path+"S3Bucket", bucket, bucketName)
+	v.Length(path+"S3Bucket", bucket, 0, maxBucketChars)
+	v.Pattern(path+"S3BucketOwner", owner, bucketOwner)
+	v.Length(path+"S3KeyPrefix", prefix, 0, maxPrefixChars)
+}
+
+// bulkJob is what the row of a bulk operation has of its request.
+type bulkJob struct {
+	Table   string // name
+	TableID string
+	Request BulkRequest
+	Token   string
+	// Cancelled says that a client cancelled the operation.
+	Cancelled bool `json:",omitzero"`
+}
+
+// bulkProgress is what a bulk operation has come to.
+type bulkProgress struct {
+	Begun      bool
+	Key        string // of the object that is read; "" before the first
+	Next       int64  // its record that comes next
+	TotalBytes *int64 // of all objects; nil: not known yet
+	ReadBytes  int64  // of those that were read
+	Processed  int64
+	Failed     int64
+	Reports    map[string]int64 // bytes of the reports, by output
+	Usage      capacity.BulkBytes
+	Whole      bool // there is nothing more to do
+}
+
+// BulkDescription describes a bulk operation.
+type BulkDescription struct {
+	BulkOperationARN      string `json:"BulkOperationArn"`
+	BulkOperationStatus   string
+	BulkOperationUsage    []BulkUsage `json:",omitzero"`
+	ClientToken           string
+	EndTime               wire.EpochSeconds `json:",omitzero"`
+	FailedItemCount       int64
+	FailureCode           string `json:",omitzero"`
+	FailureMessage        string `json:",omitzero"`
+	InputS3Configuration  *BulkInput
+	MaxWriteRequestUnits  *int64 `json:",omitzero"`
+	OutputS3Configuration *BulkOutput
+	PerformanceTier       string
+	ProcessedInputBytes   int64
+	ProcessedItemCount    int64
+	StartTime             wire.EpochSeconds
+	TableDetails          []BulkTable
+	TotalInputBytes       *int64 `json:",omitzero"`
+}
+
+// BulkTable names the table of a bulk operation.
+type BulkTable struct {
+	TableID   string `json:"TableId"`
+	TableName *string
+}
+
+// BulkUsage is what a bulk operation consumed of a table and its indexes.
+type BulkUsage struct {
+	BulkPutBytes           int64
+	GlobalSecondaryIndexes map[string]BulkBytes `json:",omitzero"`
+	LocalSecondaryIndexes  map[string]BulkBytes `json:",omitzero"`
+	Table                  BulkBytes
+	TableName              *string
+	VectorIndexes          map[string]BulkVectorBytes `json:",omitzero"`
+}
+
+// BulkBytes is what a bulk operation consumed of a table or an index.
+type BulkBytes struct{ BulkPutBytes int64 }
+
+// BulkVectorBytes is what a bulk operation consumed of a vector index.
+type BulkVectorBytes struct{ BulkPutVectorBytes int64 }
+
+// BulkOperationOutput is the answer of StartBulkPutItems and DescribeBulkOperation.
+type BulkOperationOutput struct{ BulkOperationDescription *BulkDescription }
+
+// StartBulk begins to put the items of a bucket into an existing table.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_StartBulkPutItems.html
+func (s *Service) StartBulk(ctx context.Context, v *request.Validator, in *BulkRequest) (*BulkOperationOutput, error) {
+	name := v.TableName(in.TableName)
+	in.constraints(v)
+	if err := v.Constrained(); err != nil {
+		return nil, err
+	}
+	if to := in.OutputS3Configuration; to.S3SseKmsKeyID != nil && !is(to.S3SseAlgorithm, sseKMS) {
+		return nil, awserr.Validation(awserr.MsgExportKeyWithoutKMS)
+	}
+	t, err := token(in.ClientToken, in)
+	if err != nil {
+		return nil, err
+	}
+	if t.Text != "" {
+		j, found, err := s.o.Store.Jobs.Find(ctx, kindBulk, t)
+		if found {
+			return s.describeBulk(ctx, &j)
+		}
+		if err != nil {
+			return nil, bulkError(err)
+		}
+	}
+	def, err := s.o.Store.TableNow(ctx, name)
+	if errors.Is(err, store.ErrTableNotFound) {
+		return nil, awserr.ResourceNotFound(awserr.MsgTableNotFound, name)
+	}
+	if err == nil {
+		err = s.checkBulkTable(def)
+	}
+	if err != nil {
+		return nil, err
+	}
+	job, err := json.Marshal(bulkJob{Table: name, TableID: def.ID, Request: *in, Token: cmp.Or(t.Text, s.newToken())})
+	if err != nil {
+		return nil, err
+	}
+	j, err := s.o.Store.Jobs.Create(ctx, jobs.Spec{Kind: kindBulk, ID: rowID(s.newID(s.o.Now())), Request: []byte(job), Token: t})
+	if err != nil {
+		return nil, bulkError(err)
+	}
+	return s.describeBulk(ctx, &j)
+}
+
+// checkBulkTable refuses a table that is not ACTIVE, unless it is UPDATING without an index
+// that is being created.
+func (s *Service) checkBulkTable(t *tabledef.Table) error {
+	if t.Status != tabledef.StatusActive && t.Status != tabledef.StatusUpdating {
+		return &tabledef.TableInUseError{Table: t.Name, Status: t.Status}
+	}
+	for i := range t.Indexes {
+		if t.Indexes[i].Status == tabledef.StatusCreating {
+			return awserr.New(awserr.CodeResourceInUse, awserr.MsgBulkIndexChanging, t.Indexes[i].Name)
+		}
+	}
+	for _, ix := range t.LiveVectors() {
+		if ix.StatusAt(s.o.Now()) == tabledef.StatusCreating {
+			return awserr.New(awserr.CodeResourceInUse, awserr.MsgBulkIndexChanging, ix.Name)
+		}
+	}
+	return nil
+}
+
+// bulkError gives the errors of jobs the texts of bulk operations.
+func bulkError(err error) error {
+	switch {
+	case errors.Is(err, jobs.ErrTokenMismatch):
+		return awserr.New(awserr.CodeIdempotentMismatch, awserr.MsgBulkTokenMismatch)
+	case errors.Is(err, jobs.ErrTooMany):
+		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyJobs, jobs.DefaultMost)
+	}
+	return err
+}
+
+// bulkStatus is the status of a bulk operation now, and the time of its end.
+func (s *Service) bulkStatus(j *jobs.Job, of *bulkJob, came *bulkProgress) (status string, ended wire.EpochSeconds) {
+	status, at := s.status(j)
+	switch {
+	case status == statusInProgress && of.Cancelled:
+		return statusCancelling, 0
+	case status == statusInProgress:
+		return status, 0
+	case status == statusCompleted && of.Cancelled:
+		status = statusCancelled
+	case status == statusCompleted && came.Failed > 0:
+		status = statusWithErrors
+	}
+	return status, wire.EpochSeconds(at.UnixMilli())
+}
+
+func (s *Service) bulkARN(j *jobs.Job, of *bulkJob) string { return arn(j, s.tableARN(of.Table)) }
+
+func (s *Service) describeBulk(ctx context.Context, j *jobs.Job) (*BulkOperationOutput, error) {
+	var of bulkJob
+	var came bulkProgress
+	if err := readJob(j, &of, &came); err != nil {
+		return nil, err
+	}
+	in := of.Request
+	d := &BulkDescription{
+		BulkOperationARN: s.bulkARN(j, &of), ClientToken: of.Token, FailedItemCount: came.Failed, InputS3Configuration: in.InputS3Configuration,
+		MaxWriteRequestUnits: in.MaxWriteRequestUnits, OutputS3Configuration: in.OutputS3Configuration, PerformanceTier: tierStandard,
+		ProcessedInputBytes: came.ReadBytes, ProcessedItemCount: came.Processed, StartTime: wire.EpochSeconds(j.Created.UnixMilli()),
+		TableDetails: []BulkTable{{of.TableID, in.TableName}}, TotalInputBytes: came.TotalBytes,
+	}
+	if in.PerformanceTier != nil {
+		d.PerformanceTier = *in.PerformanceTier
+	}
+	switch d.BulkOperationStatus, d.EndTime = s.bulkStatus(j, &of, &came); d.BulkOperationStatus {
+	case statusFailed:
+		d.FailureCode, d.FailureMessage = j.Failure.Code, j.Failure.Message
+	case statusCancelled:
+		d.FailureCode, d.FailureMessage = awserr.FailureCancelled, awserr.MsgBulkCancelled
+	}
+	if came.Processed > 0 {
+		d.BulkOperationUsage = []BulkUsage{s.usage(ctx, &of, &came.Usage)}
+	}
+	return &BulkOperationOutput{d}, nil
+}
+
+// usage is what a bulk operation consumed. An index that was deleted since is taken to be a
+// global one.
+func (s *Service) usage(ctx context.Context, of *bulkJob, used *capacity.BulkBytes) BulkUsage {
+	t, err := s.o.Store.TableNow(ctx, of.Table)
+	u := BulkUsage{BulkPutBytes: used.Table, Table: BulkBytes{used.Table}, TableName: of.Request.TableName}
+	for name, bytes := range used.Indexes {
+		u.BulkPutBytes += bytes
+		to := &u.GlobalSecondaryIndexes
+		if err == nil {
+			if ix := t.Index(name); ix != nil && !ix.Global {
+				to = &u.LocalSecondaryIndexes
+			}
+		}
+		if *to == nil {
+			*to = map[string]BulkBytes{}
+		}
+		(*to)[name] = BulkBytes{bytes}
+	}
+	for name, bytes := range used.Vectors {
+		if u.VectorIndexes == nil {
+			u.VectorIndexes = map[string]BulkVectorBytes{}
+		}
+		u.VectorIndexes[name] = BulkVectorBytes{bytes}
+	}
+	return u
+}
+
+// BulkARNRequest is the request of DescribeBulkOperation and CancelBulkOperation.
+type BulkARNRequest struct {
+	BulkOperationARN *string `json:"BulkOperationArn"`
+}
+
+var bulkWords = words{awserr.MsgBulkARN, awserr.CodeResourceNotFound, awserr.MsgBulkNotFound, awserr.MsgBulkRegion}
+
+// findBulk returns the bulk operation that a request names.
+func (s *Service) findBulk(ctx context.Context, v *request.Validator, in *BulkARNRequest) (jobs.Job, error) {
+	v.Required("BulkOperationArn", in.BulkOperationARN != nil)
+	v.Length("BulkOperationArn", in.BulkOperationARN, minJobARN, maxARN)
+	if err := v.Constrained(); err != nil {
+		return jobs.Job{}, err
+	}
+	return s.find(ctx, kindBulk, *in.BulkOperationARN, bulkWords)
+}
+
+// DescribeBulk describes a bulk operation.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeBulkOperation.html
+func (s *Service) DescribeBulk(ctx context.Context, v *request.Validator, in *BulkARNRequest) (*BulkOperationOutput, error) {
+	j, err := s.findBulk(ctx, v, in)
+	if err != nil {
+		return nil, err
+	}
+	return s.describeBulk(ctx, &j)
+}
+
+// CancelBulkOutput is the answer of CancelBulkOperation.
+type CancelBulkOutput struct {
+	BulkOperationARN    string `json:"BulkOperationArn"`
+	BulkOperationStatus string
+}
+
+// CancelBulk cancels a bulk operation: it ends after the items that it holds. Items that
+// it has put stay.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CancelBulkOperation.html
+func (s *Service) CancelBulk(ctx context.Context, v *request.Validator, in *BulkARNRequest) (*CancelBulkOutput, error) {
+	j, err := s.findBulk(ctx, v, in)
+	if err != nil {
+		return nil, err
+	}
+	var of bulkJob
+	_, err = s.o.Store.Jobs.Update(ctx, kindBulk, j.ID, func(j *jobs.Job) error {
+		var came bulkProgress
+		if err := readJob(j, &of, &came); err != nil {
+			return err
+		}
+		if status, _ := s.bulkStatus(j, &of, &came); status != statusInProgress && status != statusCancelling {
+			return awserr.Validation(awserr.MsgBulkEnded, status)
+		}
+		of.Cancelled = true
+		text, err := json.Marshal(of)
+		j.Request = []byte(text)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &CancelBulkOutput{s.bulkARN(&j, &of), statusCancelling}, nil
+}
+
+// ListBulkRequest is the request of ListBulkOperations.
+type ListBulkRequest struct {
+	MaxResults *int32
+	NextToken  *string
+}
+
+// ListBulkOutput is the answer of ListBulkOperations.
+type ListBulkOutput struct {
+	BulkOperationsSummaryList []BulkSummary
+	NextToken                 string `json:",omitzero"`
+}
+
+// BulkSummary is a bulk operation in a list.
+type BulkSummary struct {
+	BulkOperationARN    string `json:"BulkOperationArn"`
+	BulkOperationStatus string
+	EndTime             wire.EpochSeconds `json:",omitzero"`
+	StartTime           wire.EpochSeconds
+}
+
+// ListBulk lists the bulk operations of 90 days, the newest first.
+// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListBulkOperations.html
+func (s *Service) ListBulk(ctx context.Context, v *request.Validator, in *ListBulkRequest) (*ListBulkOutput, error) {
+	v.AtLeast("MaxResults", in.MaxResults, 1)
+	v.AtMost("MaxResults", in.MaxResults, maxPage)
+	v.Length("NextToken", in.NextToken, 1, maxARN)
+	v.Pattern("NextToken", in.NextToken, bulkNextToken)
+	if err := v.Constrained(); err != nil {
+		return nil, err
+	}
+	limit := defaultPage
+	if in.MaxResults != nil {
+		limit = int(*in.MaxResults)
+	}
+	all, err := s.bulkPage(ctx, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListBulkOutput{BulkOperationsSummaryList: []BulkSummary{}}
+	last := ""
+	for j, err := range all {
+		if err != nil {
+			return nil, err
+		}
+		if len(out.BulkOperationsSummaryList) == limit {
+			out.NextToken = bulkPageToken(last)
+			break
+		}
+		var of bulkJob
+		var came bulkProgress
+		if err := readJob(&j, &of, &came); err != nil {
+			return nil, err
+		}
+		status, ended := s.bulkStatus(&j, &of, &came)
+		out.BulkOperationsSummaryList = append(out.BulkOperationsSummaryList, BulkSummary{s.bulkARN(&j, &of), status, ended, wire.EpochSeconds(j.Created.UnixMilli())})
+		last = rowID(j.ID)
+	}
+	return out, nil
+}
+
+// bulkNextToken is the pattern of the model. A token is the id of a job: 14 digits and 8
+// hexadecimal ones, with zeros between them.
+const bulkNextToken = `([0-9a-f]{16})+`
+
+var bulkTokenPattern = regexp.MustCompile(`^[0-9]{14}0{10}[0-9a-f]{8}$`)
+
+func bulkPageToken(id string) string { return strings.Replace(id, "-", "0000000000", 1) }
+
+// bulkPage yields the bulk operations that follow a token.
+func (s *Service) bulkPage(ctx context.Context, after *string) (iter.Seq2[jobs.Job, error], error) {
+	from := ""
+	if after != nil {
+		if !bulkTokenPattern.MatchString(*after) {
+			return nil, awserr.Validation(awserr.MsgJobNextToken, *after)
+		}
+		const stamp, salt = 14, 8
+		from = rowID((*after)[:stamp] + "-" + (*after)[len(*after)-salt:])
+	}
+	return s.o.Store.Jobs.All(ctx, kindBulk, from), nil
+}

@@ -1,0 +1,493 @@
+package bucketjobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"math"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/facade/expr"
+	"github.com/tabletop-emu/tabletop/facade/internal/importfile"
+	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+)
+
+// The limits of a bulk operation. Source: quotas page of the developer guide.
+const (
+	maxBulkObjects     = 50_000
+	maxBulkObjectBytes = 5 << 30
+)
+
+// bulkCheckpoint is how many records come between two notes of the progress. A restart reads
+// them again.
+const bulkCheckpoint = 256
+
+// bulkRun is a bulk operation at work.
+type bulkRun struct {
+	s      *Service
+	claim  *jobs.Claim
+	job    bulkJob
+	arn    string
+	folder string // of the reports
+	table  *tabledef.Table
+	bulkProgress
+
+	// again says that an earlier attempt may have put the records before the next checkpoint: an
+	// item that equals the stored one counts as put, whatever its condition.
+	again   bool
+	reports map[string]*os.File
+	batch   importBatch
+}
+
+// importBatch are items of different keys that wait to be put.
+type importBatch struct {
+	items  []attr.Item
+	places []place
+	keys   map[string]bool
+	size   int
+}
+
+// runBulk puts the items of all objects into the table, from the progress of earlier attempts.
+// It puts items as any client does, so that streams, indexes and recovery see them.
+func (s *Service) runBulk(ctx context.Context, c *jobs.Claim) error {
+	j := c.Job()
+	r := &bulkRun{s: s, claim: c, reports: map[string]*os.File{}, batch: importBatch{keys: map[string]bool{}}}
+	if err := readJob(&j, &r.job, &r.bulkProgress); err != nil {
+		return &jobs.Failure{Code: jobs.CodeInternal, Message: err.Error()}
+	}
+	if r.Whole {
+		return nil
+	}
+	r.again = r.Begun
+	r.arn = s.bulkARN(&j, &r.job)
+	from, to := r.job.Request.InputS3Configuration, r.job.Request.OutputS3Configuration
+	bucket, err := s.bucket(*from.S3Bucket, from.S3BucketOwner)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = bucket.Close() }() // it was only read
+	output, err := s.bucket(*to.S3Bucket, to.S3BucketOwner)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = output.Close() }() // its files are closed
+	if err := r.findTable(ctx); err != nil {
+		return err
+	}
+	if to.S3KeyPrefix != nil {
+		r.folder = *to.S3KeyPrefix
+	}
+	r.folder = path.Join(r.folder, "AWSDynamoDB", rowID(j.ID))
+	if err := r.measure(bucket); err != nil {
+		return err
+	}
+	if err := r.openReports(output); err != nil {
+		return err
+	}
+	err = r.objects(ctx, bucket)
+	if errors.Is(err, errCancelled) {
+		err = nil
+	}
+	for _, f := range r.reports {
+		err = errors.Join(err, f.Close())
+	}
+	if errors.Is(err, store.ErrTableNotFound) {
+		return &jobs.Failure{Code: awserr.FailureTableNotFound, Message: fmt.Sprintf(awserr.MsgBulkTableGone, r.job.Table)}
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.manifest(output); err != nil {
+		return err
+	}
+	r.Whole = true
+	return c.Save(ctx, r.bulkProgress)
+}
+
+// errCancelled ends the work on an operation that a client cancelled.
+var errCancelled = errors.New("the operation was cancelled")
+
+// findTable reads the definition of the table, which has to be the one that the request named.
+func (r *bulkRun) findTable(ctx context.Context) (err error) {
+	r.table, err = r.s.o.Store.TableNow(ctx, r.job.Table)
+	if err == nil && r.table.ID != r.job.TableID {
+		err = store.ErrTableNotFound
+	}
+	if errors.Is(err, store.ErrTableNotFound) {
+		return &jobs.Failure{Code: awserr.FailureTableNotFound, Message: fmt.Sprintf(awserr.MsgBulkTableGone, r.job.Table)}
+	}
+	return err
+}
+
+// inputs yields the objects of the request, without the reports of the operation.
+func (r *bulkRun) inputs(bucket *os.Root) iter.Seq2[string, error] {
+	prefix := ""
+	if p := r.job.Request.InputS3Configuration.S3KeyPrefix; p != nil {
+		prefix = *p
+	}
+	return func(yield func(string, error) bool) {
+		for key, err := range objects(bucket, prefix) {
+			if !strings.HasPrefix(key, r.folder+"/") && !yield(key, err) {
+				return
+			}
+		}
+	}
+}
+
+// measure adds up the sizes of the objects.
+func (r *bulkRun) measure(bucket *os.Root) error {
+	var total int64
+	n := 0
+	for key, err := range r.inputs(bucket) {
+		if err != nil {
+			return err
+		}
+		info, err := bucket.Stat(key)
+		if err != nil {
+			return fmt.Errorf("measuring the objects of a bucket: %w", err)
+		}
+		if n++; n > maxBulkObjects {
+			return &jobs.Failure{Code: awserr.FailureItems, Message: fmt.Sprintf(awserr.MsgBulkTooMany, maxBulkObjects)}
+		}
+		if info.Size() > maxBulkObjectBytes {
+			return &jobs.Failure{Code: awserr.FailureItems, Message: fmt.Sprintf(awserr.MsgBulkTooLarge, key, int64(maxBulkObjectBytes))}
+		}
+		total += info.Size()
+	}
+	r.TotalBytes = &total
+	return nil
+}
+
+// reportFiles are the names of the reports by output. The layout of the folder is a belief.
+var reportFiles = map[string]string{outputErrors: "errors.json", outputConditions: "condition-check-failures.json"}
+
+// openReports opens the reports that were asked for, at the end of what earlier attempts are
+// certain to have written.
+func (r *bulkRun) openReports(output *os.Root) error {
+	to := r.job.Request.OutputS3Configuration
+	if err := output.MkdirAll(r.folder, 0o777); err != nil {
+		return &jobs.Failure{Code: awserr.FailureAccessDenied, Message: fmt.Sprintf(awserr.MsgBucketRefused, err)}
+	}
+	r.Reports = maps.Clone(r.Reports)
+	if r.Reports == nil {
+		r.Reports = map[string]int64{}
+	}
+	for _, kind := range slices.Compact(slices.Sorted(slices.Values(to.OutputType))) {
+		f, err := output.OpenFile(path.Join(r.folder, reportFiles[kind]), os.O_RDWR|os.O_CREATE, 0o666)
+		if err != nil {
+			return fmt.Errorf("opening a report: %w", err)
+		}
+		r.reports[kind] = f
+		if err := f.Truncate(r.Reports[kind]); err != nil {
+			return fmt.Errorf("opening a report: %w", err)
+		}
+		if _, err := f.Seek(0, io.SeekEnd); err != nil {
+			return fmt.Errorf("opening a report: %w", err)
+		}
+	}
+	return nil
+}
+
+// objects puts the items of all objects.
+func (r *bulkRun) objects(ctx context.Context, bucket *os.Root) error {
+	if !r.Begun {
+		r.Begun = true
+		if err := r.checkpoint(ctx); err != nil {
+			return err
+		}
+	}
+	begun := r.Key // the object at which an earlier attempt was
+	for key, err := range r.inputs(bucket) {
+		if err != nil {
+			return err
+		}
+		if begun != "" && key != begun {
+			continue
+		}
+		if begun = ""; key != r.Key {
+			r.Key, r.Next = key, 0
+		}
+		if err := r.object(ctx, bucket, key); err != nil {
+			return err
+		}
+	}
+	if begun != "" {
+		return &jobs.Failure{Code: awserr.FailureItems, Message: fmt.Sprintf(awserr.MsgBulkInputChanged, begun)}
+	}
+	return r.flush(ctx)
+}
+
+// object puts the items of an object. A damaged text ends the object (belief).
+func (r *bulkRun) object(ctx context.Context, bucket *os.Root, key string) error {
+	if r.Next == wholeObject {
+		return nil
+	}
+	f, err := bucket.Open(key)
+	if err != nil {
+		r.Processed++
+		return r.refuse(place{key, 0}, nil, err)
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("reading an object of a bucket: %w", err)
+	}
+	in := r.job.Request.InputS3Configuration
+	o := importfile.Options{Format: *in.InputFormat, Compression: importfile.None}
+	if in.InputCompressionType != nil {
+		o.Compression = *in.InputCompressionType
+	}
+	records, err := importfile.Open(f, o)
+	if err != nil {
+		r.Processed++
+		r.ReadBytes += info.Size()
+		return r.refuse(place{key, 0}, nil, err)
+	}
+	defer records.Close()
+	for n, ended := int64(0), false; !ended; n++ {
+		record, err := records.Record()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if n < r.Next {
+			continue // an earlier attempt was further
+		}
+		at := place{key, n}
+		r.Processed++
+		if err == nil {
+			err = r.record(ctx, record, at)
+		} else {
+			_, goesOn := errors.AsType[*importfile.ItemError](err)
+			ended = !goesOn
+			err = r.refuse(at, nil, err)
+		}
+		if err == nil {
+			if r.Next = n + 1; r.Next%bulkCheckpoint == 0 {
+				err = r.checkpoint(ctx)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.ReadBytes += info.Size()
+	r.Next = wholeObject
+	return r.checkpoint(ctx)
+}
+
+// wholeObject is the next record of an object that was read to its end.
+const wholeObject = math.MaxInt64
+
+// checkpoint puts the items that wait and notes the progress. It ends a cancelled operation.
+func (r *bulkRun) checkpoint(ctx context.Context) error {
+	if err := r.flush(ctx); err != nil {
+		return err
+	}
+	if err := r.claim.Save(ctx, r.bulkProgress); err != nil {
+		return err
+	}
+	r.again = false
+	j := r.claim.Job()
+	var now bulkJob
+	if err := readJob(&j, &now, nil); err != nil {
+		return err
+	}
+	if now.Cancelled {
+		return errCancelled
+	}
+	return ctx.Err()
+}
+
+// record puts the item of a record, or lets it wait if it has no condition.
+func (r *bulkRun) record(ctx context.Context, record importfile.Record, at place) error {
+	item := record.Item
+	err := tablespec.CheckItem(r.table, item)
+	if err == nil && item.Size() > tablespec.MaxItemBytes {
+		err = awserr.Validation(awserr.MsgItemTooLarge)
+	}
+	var condition *expr.Condition
+	if err == nil {
+		condition, err = r.condition(record)
+	}
+	if err != nil {
+		return r.refuse(at, item, err)
+	}
+	if condition != nil {
+		if err := r.flush(ctx); err != nil {
+			return err
+		}
+		return r.putIf(ctx, item, condition, at)
+	}
+	key := string(r.table.Key.AppendKey(nil, item))
+	limit := r.s.o.BatchBytes
+	if limit == 0 {
+		limit = putBytes
+	}
+	if r.batch.keys[key] || len(r.batch.items) == putItems || r.batch.size >= limit {
+		if err := r.flush(ctx); err != nil {
+			return err
+		}
+	}
+	r.batch.keys[key] = true
+	r.batch.items, r.batch.places = append(r.batch.items, item), append(r.batch.places, at)
+	r.batch.size += item.Size()
+	return nil
+}
+
+// condition parses the condition of a record, nil for none.
+func (r *bulkRun) condition(record importfile.Record) (*expr.Condition, error) {
+	switch {
+	case record.Condition != nil:
+	case record.Names != nil:
+		return nil, awserr.Validation(awserr.MsgNamesWithoutExpr)
+	case record.Values != nil:
+		return nil, awserr.Validation(awserr.MsgValuesWithoutExpr)
+	default:
+		return nil, nil
+	}
+	placeholders, err := expr.NewPlaceholders(record.Names, record.Values)
+	if err != nil {
+		return nil, err
+	}
+	condition, err := expr.ParseCondition(expr.ConditionExpression, *record.Condition, placeholders)
+	if err == nil {
+		err = placeholders.CheckUsed()
+	}
+	if err == nil {
+		err = tablespec.CheckPathsOutsideKeys(r.table, condition.Paths())
+	}
+	return condition, err
+}
+
+// errCondition is the error of an item whose condition does not hold.
+var errCondition = errors.New("the condition does not hold")
+
+// putIf puts an item if its condition holds.
+func (r *bulkRun) putIf(ctx context.Context, item attr.Item, condition *expr.Condition, at place) error {
+	var stored attr.Item
+	if err := r.s.o.Store.CheckPlace(ctx, r.table, item); errors.Is(err, store.ErrOutsideMapping) {
+		return r.refuse(at, item, err)
+	} else if err != nil {
+		return err
+	}
+	_, _, err := r.s.o.Store.WriteItem(ctx, r.table, r.table.Key.KeyOf(item), func(old attr.Item) (attr.Item, error) {
+		if stored = old; condition.Eval(old) || r.again && attr.EqualItems(old, item) {
+			return item, nil
+		}
+		return nil, errCondition
+	}, store.Hint{})
+	switch {
+	case errors.Is(err, errCondition):
+		return r.report(outputConditions, reportLine{Pointer: r.pointer(at), BulkOperationARN: r.arn, Item: &wire.Item{Item: item}, ExistingItem: wire.OptionalItem(stored)})
+	case err != nil:
+		return err
+	}
+	r.Usage.Add(r.table, item)
+	return nil
+}
+
+// flush puts the items that wait.
+func (r *bulkRun) flush(ctx context.Context) error {
+	b := &r.batch
+	if len(b.items) == 0 {
+		return nil
+	}
+	refused, err := r.s.put(ctx, r.table, b.items)
+	if err != nil {
+		return err
+	}
+	for i, err := range refused {
+		if err == nil {
+			r.Usage.Add(r.table, b.items[i])
+		} else if err := r.refuse(b.places[i], b.items[i], err); err != nil {
+			return err
+		}
+	}
+	clear(b.keys)
+	clear(b.items)
+	b.items, b.places, b.size = b.items[:0], b.places[:0], 0
+	return nil
+}
+
+// pointer names the place of a record.
+type pointer struct {
+	Bucket    string `json:"bucket"`
+	Key       string `json:"key"`
+	ItemIndex int64  `json:"itemIndex"`
+}
+
+func (r *bulkRun) pointer(at place) pointer {
+	return pointer{*r.job.Request.InputS3Configuration.S3Bucket, at.key, at.index}
+}
+
+// reportLine is a line of a report. Its form is a belief.
+type reportLine struct {
+	Pointer          pointer    `json:"itemS3Pointer"`
+	BulkOperationARN string     `json:"bulkOperationArn"`
+	ErrorMessages    []string   `json:"errorMessages,omitempty"`
+	Item             *wire.Item `json:",omitzero"`
+	ExistingItem     *wire.Item `json:",omitzero"`
+}
+
+// refuse counts and reports a record that is not put; item is nil if the record has none.
+func (r *bulkRun) refuse(at place, item attr.Item, cause error) error {
+	r.Failed++
+	message := cause.Error()
+	if refused, ok := awserr.As(cause); ok {
+		message = refused.Message
+	}
+	return r.report(outputErrors, reportLine{Pointer: r.pointer(at), BulkOperationARN: r.arn, ErrorMessages: []string{message}, Item: wire.OptionalItem(item)})
+}
+
+// report writes a line of a report, if that was asked for.
+func (r *bulkRun) report(kind string, line reportLine) error {
+	f := r.reports[kind]
+	if f == nil {
+		return nil
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	n, err := f.Write(append(text, '\n'))
+	r.Reports[kind] += int64(n)
+	return err
+}
+
+// bulkManifest is the manifest of a report, which is written last. Its form is a belief.
+type bulkManifest struct {
+	BulkOperationARN   string   `json:"bulkOperationArn"`
+	TableName          string   `json:"tableName"`
+	ProcessedItemCount int64    `json:"processedItemCount"`
+	FailedItemCount    int64    `json:"failedItemCount"`
+	OutputFiles        []string `json:"outputFiles"`
+}
+
+func (r *bulkRun) manifest(output *os.Root) error {
+	m := bulkManifest{BulkOperationARN: r.arn, TableName: r.job.Table, ProcessedItemCount: r.Processed, FailedItemCount: r.Failed, OutputFiles: []string{}}
+	for _, kind := range slices.Sorted(maps.Keys(r.reports)) {
+		m.OutputFiles = append(m.OutputFiles, path.Join(r.folder, reportFiles[kind]))
+	}
+	text, err := json.Marshal(m)
+	if err == nil {
+		err = output.WriteFile(path.Join(r.folder, "manifest.json"), text, 0o666)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the manifest of a bulk operation: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package capacity
+
+import (
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/facade/internal/vectors"
+)
+
+// BulkBytes counts the bytes that a bulk operation puts: those of the items, and of their
+// entries in each index (belief).
+type BulkBytes struct {
+	Table   int64            `json:"table,omitempty"`
+	Indexes map[string]int64 `json:"indexes,omitempty"` // by name
+	Vectors map[string]int64 `json:"vectors,omitempty"` // by name
+}
+
+// Add counts an item that was put.
+func (b *BulkBytes) Add(t *tabledef.Table, item attr.Item) {
+	b.Table += int64(item.Size())
+	for i := range t.Indexes {
+		if entry := indexEntry(t, &t.Indexes[i], item); entry != nil {
+			addBytes(&b.Indexes, t.Indexes[i].Name, entry.Size())
+		}
+	}
+	for _, ix := range t.LiveVectors() {
+		if _, ok := vectors.Of(t, &ix, item); ok {
+			addBytes(&b.Vectors, ix.Name, vectors.Bytes(t, &ix, item))
+		}
+	}
+}
+
+func addBytes(to *map[string]int64, name string, bytes int) {
+	if *to == nil {
+		*to = map[string]int64{}
+	}
+	(*to)[name] += int64(bytes)
+}
