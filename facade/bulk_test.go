@@ -1,0 +1,173 @@
+package facade
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/tabletop-emu/tabletop/internal/test/long"
+)
+
+const startBulk = `{"TableName": "orders", "InputS3Configuration": {"S3Bucket": "bucket", "InputFormat": "DYNAMODB_JSON"},
+	"OutputS3Configuration": {"S3Bucket": "bucket", "OutputType": ["ERROR", "CONDITION_CHECK_FAILURE"]}}`
+
+// bulkObjects are the objects of a bulk operation: eight records, one of which is malformed, and
+// one has a condition that does not hold.
+var bulkObjects = map[string]string{
+	"bucket/1.json": `{"Item": {"id": {"S": "a"}, "v": {"N": "1"}}}
+{"Item": {"id": {"S": "b"}, "v": {"N": "2"}}, "ConditionExpression": "attribute_not_exists(id)"}
+{"Item": {"id": {"S": "a"}, "v": {"N": "3"}}, "ConditionExpression": "v = :v", "ExpressionAttributeValues": {":v": {"N": "1"}}}
+`,
+	"bucket/2.json": `{"Item": {"id": {"S": "b"}, "v": {"N": "4"}}, "ConditionExpression": "attribute_not_exists(id)"}
+{"Item": {"v": {"N": "4"}}}
+`,
+	"bucket/3.json": `{"Item": {"id": {"S": "c"}, "v": {"N": "5"}}}
+{"Item": {"id": {"S": "c"}, "v": {"N": "6"}}}
+{"Item": {"id": {"S": "d"}, "v": {"N": "7"}}, "ConditionExpression": "attribute_not_exists(id)"}
+`,
+}
+
+// readReports returns the reports of all bulk operations in a bucket, by the names of the files.
+func readReports(t *testing.T, s *Server) map[string][]string {
+	t.Helper()
+	reports := map[string][]string{}
+	err := fs.WalkDir(s.opts.Buckets.FS(), "bucket/AWSDynamoDB", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(s.opts.Buckets.FS(), name)
+		lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
+		reports[d.Name()] = slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reports
+}
+
+// The reports name the records that were not put, and do not belong to the input.
+func TestBulk_Reports(t *testing.T) {
+	t.Parallel()
+	buckets := openBuckets(t, t.TempDir())
+	s := newTestServer(t, func(o *Options) { o.Buckets = buckets })
+	must(t, s, "CreateTable", createOrders)
+	for key, text := range bulkObjects {
+		writeObject(t, buckets, key, text)
+	}
+	arn := between(must(t, s, "StartBulkPutItems", startBulk), `"BulkOperationArn":"`, `"`)
+	waitForJobs(t, s)
+	at := func(object string, index int) string {
+		return fmt.Sprintf(`{"itemS3Pointer":{"bucket":"bucket","key":"%s","itemIndex":%d},"bulkOperationArn":"%s",`, object, index, arn)
+	}
+	folder := "AWSDynamoDB/" + arn[strings.LastIndexByte(arn, '/')+1:] + "/"
+	want := map[string][]string{
+		"errors.json": {at("2.json", 1) + `"errorMessages":["One or more parameter values were invalid: Missing the key id in the item"],"Item":{"v":{"N":"4"}}}`},
+		"condition-check-failures.json": {
+			at("2.json", 0) + `"Item":{"id":{"S":"b"},"v":{"N":"4"}},"ExistingItem":{"id":{"S":"b"},"v":{"N":"2"}}}`,
+		},
+		"manifest.json": {`{"bulkOperationArn":"` + arn + `","tableName":"orders","processedItemCount":8,"failedItemCount":1,"outputFiles":["` +
+			folder + `condition-check-failures.json","` + folder + `errors.json"]}`},
+	}
+	if diff := gocmp.Diff(want, readReports(t, s)); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+	// Another operation over the same bucket reads the reports of the first as input.
+	must(t, s, "StartBulkPutItems", strings.Replace(startBulk, `"S3Bucket": "bucket", "InputFormat"`, `"S3Bucket": "bucket", "S3KeyPrefix": "3", "InputFormat"`, 1))
+	waitForJobs(t, s)
+	if got := orders(t, s, "orders"); !gocmp.Equal(got, map[string]string{"a": "3", "b": "2", "c": "6", "d": "7"}) {
+		t.Errorf("the table holds %v", got)
+	}
+}
+
+// A bulk operation, killed at any call, processes each record once: a record that was put and not
+// noted counts as put, though its condition does not hold any more.
+func TestKilled_Bulk(t *testing.T) {
+	t.Parallel()
+	crashEverywhereIn(t, long.Enabled(), crashed{
+		kind: "bulk-operation",
+		prepare: func(t *testing.T, s *Server) string {
+			t.Helper()
+			must(t, s, "CreateTable", createOrders)
+			for key, text := range bulkObjects {
+				writeObject(t, s.opts.Buckets, key, text)
+			}
+			return ""
+		},
+		do: func(t *testing.T, s *Server, _ string) (string, error) {
+			t.Helper()
+			answer, err := s.Call(t.Context(), "StartBulkPutItems", []byte(startBulk))
+			if err != nil {
+				return "", err
+			}
+			return between(string(answer), `"BulkOperationArn":"`, `"`), nil
+		},
+		check: func(t *testing.T, s *Server, acknowledged string) {
+			t.Helper()
+			if acknowledged == "" && len(jobsOf(t, s, "bulk-operation")) == 0 {
+				return
+			}
+			list := must(t, s, "ListBulkOperations", `{}`)
+			arn := between(list, `"BulkOperationArn":"`, `"`)
+			if acknowledged != "" && arn != acknowledged {
+				t.Errorf("there are the operations %s, want %s", list, acknowledged)
+			}
+			got := must(t, s, "DescribeBulkOperation", `{"BulkOperationArn": "`+arn+`"}`)
+			for _, want := range []string{`"BulkOperationStatus":"COMPLETED_WITH_ERRORS"`, `"ProcessedItemCount":8`, `"FailedItemCount":1`} {
+				if !strings.Contains(got, want) {
+					t.Errorf("the operation is %s, want %s", got, want)
+				}
+			}
+			if got := orders(t, s, "orders"); !gocmp.Equal(got, map[string]string{"a": "3", "b": "2", "c": "6", "d": "7"}) {
+				t.Errorf("the table holds %v", got)
+			}
+			reports := readReports(t, s)
+			if len(reports["errors.json"]) != 1 || len(reports["condition-check-failures.json"]) != 1 || len(reports["manifest.json"]) != 1 {
+				t.Errorf("the reports are %v", reports)
+			}
+		},
+	})
+}
+
+// Without buckets the operations are refused by name.
+func TestBulk_NoBuckets(t *testing.T) {
+	t.Parallel()
+	s := newTestServer(t)
+	for _, operation := range []string{"StartBulkPutItems", "DescribeBulkOperation", "ListBulkOperations", "CancelBulkOperation"} {
+		if _, err := s.Call(t.Context(), operation, []byte(`{}`)); err == nil || !strings.Contains(err.Error(), operation) {
+			t.Errorf("%s: %v", operation, err)
+		}
+	}
+}
+
+// A running operation that is cancelled ends before it has read all objects, and keeps what it
+// has put.
+func TestBulk_Cancelled(t *testing.T) {
+	t.Parallel()
+	buckets := openBuckets(t, t.TempDir())
+	s := newTestServer(t, func(o *Options) { o.Buckets = buckets })
+	must(t, s, "CreateTable", createOrders)
+	// More jobs than are worked on at once: the last waits, and is cancelled before it begins.
+	for i := range 40 {
+		writeObject(t, buckets, fmt.Sprintf("bucket/%02d.json", i), fmt.Sprintf(`{"Item": {"id": {"S": "id%d"}, "v": {"N": "1"}}}`, i))
+	}
+	arn := ""
+	for range 12 {
+		arn = between(must(t, s, "StartBulkPutItems", startBulk), `"BulkOperationArn":"`, `"`)
+	}
+	answer, err := s.Call(t.Context(), "CancelBulkOperation", []byte(`{"BulkOperationArn": "`+arn+`"}`))
+	waitForJobs(t, s)
+	got := must(t, s, "DescribeBulkOperation", `{"BulkOperationArn": "`+arn+`"}`)
+	switch {
+	case err != nil: // it was faster
+		if !strings.Contains(got, `"BulkOperationStatus":"COMPLETED`) {
+			t.Errorf("%v, and the operation is %s", err, got)
+		}
+	case !strings.Contains(string(answer), `"BulkOperationStatus":"CANCELLING"`) || !strings.Contains(got, `"BulkOperationStatus":"CANCELLED"`):
+		t.Errorf("%s; the operation is %s", answer, got)
+	}
+}
