@@ -7,9 +7,8 @@
 // [github.com/tabletop-emu/tabletop/facade/mapping.Mapping], or a default lossless layout,
 // determines the cells of an item.
 //
-// [Operations] lists every operation of the API. An operation is served, or answers
-// UnknownOperationException with its name and the reason. Requests are checked in DynamoDB's
-// order and refused with its texts.
+// The operation table has every operation of the API, see [Operations]; all are served. Requests
+// are checked in DynamoDB's order and refused with its texts.
 //
 // A write of an item is atomic, together with its condition. Once acknowledged, it is in
 // every index of its table. A transaction over several items takes effect as a whole or not
@@ -27,16 +26,17 @@
 //   - partiql: the statements of PartiQL.
 //   - tabledef, tablespec: table definitions, and checks of requests against them.
 //   - policy, insights: resource policies and contributor insights.
-//   - capacity, throttle: the capacity that operations consume, and its limits.
-//   - store: items in rows: catalog, transactions, indexes; write.go retries a write after a
-//     concurrent one. Below it, store/lanes runs calls side by side, store/marks finds rows
-//     with pending work, store/segment divides tables for parallel scans, store/history reads
-//     a table at a past time.
-//   - sizes: the item counts of tables.
+//   - vectors: entries of vector indexes, and the nearest of them.
+//   - capacity, throttle: what an operation consumes, and limits on it.
+//   - store: items in rows: catalog, transactions, indexes; write.go tries a write again
+//     that another one overtook. Below it, store/lanes runs
+//     calls side by side, store/marks finds rows with work left to do, store/segment
+//     divides tables for parallel scans, store/history reads a table as it was.
+//   - sizes: when tables are counted.
 //   - changelog: the log of a table's changes; streams serves it as DynamoDB Streams, and
 //     kinesis delivers it to Kinesis.
-//   - jobs: work that outlives its request; backups, bucketjobs (exports and imports) and
-//     kinesis run as jobs. importfile reads the files of an import.
+//   - jobs: work that outlives its request; backups, bucketjobs (exports, imports and
+//     bulk operations) and kinesis run as jobs. importfile reads the files of a bucket.
 //
 // In package facade, the operation PutItem is in op_put_item.go, and so on.
 package facade

@@ -15,8 +15,8 @@ type OperationStatus string
 const (
 	// Served: the operation works, within the limits of its note.
 	Served OperationStatus = "served"
-	// Refused: the operation is known, and answers UnknownOperationException with its name
-	// and note.
+	// Refused: the operation is known, and answers
+	// UnknownOperationException with its name and note. None is today.
 	Refused OperationStatus = "refused"
 )
 
@@ -121,16 +121,6 @@ func (op *operation) checked(check func(body []byte) error) *operation {
 		return handle(ctx, s, op, r)
 	}
 	return op
-}
-
-// refuse returns the row of an operation that is not there.
-func refuse(name, note string) *operation {
-	return &operation{
-		service: serviceDynamoDB, name: name, status: Refused, note: note,
-		handle: func(_ context.Context, _ *Server, op *operation, _ rawRequest) ([]byte, error) {
-			return nil, awserr.New(awserr.CodeUnknownOperation, awserr.MsgOperationRefused, op.name, op.note)
-		},
-	}
 }
 
 // serveStreams is serve for the streams service.

@@ -11,7 +11,6 @@ const (
 	MsgCatalogLost          = "it has lost the table %s, as one in memory has when it is started anew: start this server anew, too (%v)"                             // ours
 	MsgOperationUnknown     = "no operation %q"                                                                                                                      // ours
 	MsgTargetUnknown        = "no operation has the target %.200q"                                                                                                   // ours
-	MsgOperationRefused     = "Tabletop does not support the operation %s: %s"                                                                                       // ours
 	MsgBucketsMissing       = "Tabletop does not support the operation %s without buckets: start tabletop serve with --buckets DIR, whose folders stand for buckets" // ours
 	MsgParameterUnsupported = "Tabletop does not support the parameter %s of %s"                                                                                     // ours
 	MsgTooManyNamespaces    = "Tabletop keeps the tables of %d pairs of access key and region apart, and has no room for another"                                    // ours

@@ -1,6 +1,7 @@
-// Package importfile reads the files of ImportTable: DynamoDB JSON, object after object; Ion
-// text, one item per line; and CSV; plain, gzip or zstd. Source: developer guide, "DynamoDB
-// data import from Amazon S3: how it works" and "S3 import formats for DynamoDB".
+// Package importfile reads the files that ImportTable and StartBulkPutItems take: DynamoDB JSON,
+// object after object, Ion text, one item a line, and CSV; plain, gzip or zstd.
+// Source: developer guide, "DynamoDB data import from Amazon S3: how it works" and "S3 import
+// formats for DynamoDB".
 //
 // It streams items. Memory is limited by the longest item and the window of the
 // decompression, however large the unpacked file is. Every input results in items, in an

@@ -51,7 +51,7 @@ func (ix *VectorIndex) IsFillingAt(now time.Time) bool {
 	return ix.StatusAt(now) == StatusCreating && !now.Before(ix.FillFrom)
 }
 
-// VectorIndex returns the vector index of that name, nil if there is none or it was deleted.
+// VectorIndex returns the vector index of that name; nil: not found, or deleted.
 func (t *Table) VectorIndex(name string) *VectorIndex {
 	for i := range t.Vectors {
 		if ix := &t.Vectors[i]; ix.Name == name && !ix.IsDeleted() {

@@ -16,26 +16,26 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Problem is the reason why a value is no vector of an index.
+// Problem is the reason why a value cannot be a vector of an index.
 type Problem uint8
 
 // The problems of values.
 const (
 	Fits       Problem = iota // it is a vector
-	NoList                    // the value is no list
+	NoList                    // the value is not a list
 	WrongSize                 // the list has another number of elements
-	NoNumber                  // an element is no number
+	NoNumber                  // an element is not a number
 	OutOfRange                // an element is beyond the range of 32-bit floats
 )
 
-// Fault says what is wrong with a value. The zero value is none.
+// Fault says what is wrong with a value; the zero value: nothing.
 type Fault struct {
 	Problem Problem
 	At      int        // of an element
 	Element attr.Value // that element
 }
 
-// Parse returns the vector that a value is, with so many dimensions.
+// Parse returns the vector that a value is, if it has that number of dimensions.
 func Parse(v attr.Value, dimensions int) ([]float32, Fault) {
 	if v.Type != attr.L {
 		return nil, Fault{Problem: NoList}

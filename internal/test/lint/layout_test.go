@@ -158,6 +158,8 @@ var sharedOperationFiles = map[string]string{
 	"UpdateGlobalTableSettings": "op_global_tables.go", "UpdateTableReplicaAutoScaling": "op_global_tables.go",
 	"DescribeExport": "op_export_table.go", "ExportTableToPointInTime": "op_export_table.go", "ListExports": "op_export_table.go",
 	"DescribeImport": "op_import_table.go", "ListImports": "op_import_table.go",
+	"CancelBulkOperation": "op_bulk_operations.go", "DescribeBulkOperation": "op_bulk_operations.go",
+	"ListBulkOperations": "op_bulk_operations.go", "StartBulkPutItems": "op_bulk_operations.go",
 	"ListTagsOfResource": "op_tags.go", "TagResource": "op_tags.go", "UntagResource": "op_tags.go",
 }
 
