@@ -67,7 +67,7 @@ func TestPattern(t *testing.T) {
 	}
 	for want, r := range map[string]Request{
 		"does not read":    {Operation: "PutItem", Request: raw(`{}`), Response: raw(`{}`)},
-		"longer than":      {Operation: "Scan", Request: raw(`{}`)},
+		"too long":         {Operation: "Scan", Request: raw(`{}`)},
 		"several pages":    {Operation: "Scan", Request: raw(`{}`), Response: raw(`{"Items":[],"LastEvaluatedKey":{"id":{"S":"a"}}}`)},
 		"cannot unmarshal": {Operation: "Scan", Request: raw(`[]`), Response: raw(`{}`)},
 	} {
