@@ -1171,6 +1171,94 @@ func TestGoDynamoDB_Imports(t *testing.T) {
 	}
 }
 
+func TestGoDynamoDB_Vectors(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "vectors")
+	name := newItems(t, db, "go-vectors")
+	update := func(index types.VectorIndexUpdate, attributes ...types.AttributeDefinition) {
+		t.Helper()
+		if _, err := db.UpdateTable(ctx, &dynamodb.UpdateTableInput{
+			TableName: name, AttributeDefinitions: attributes, VectorIndexUpdates: []types.VectorIndexUpdate{index},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	near := func(x, y int) (string, error) {
+		t.Helper()
+		out, err := db.SearchVectors(ctx, &dynamodb.SearchVectorsInput{
+			TableName: name, IndexName: aws.String("near"), SearchVector: []types.AttributeValue{n(x), n(y)}, TopK: aws.Int32(2),
+			SearchConditionExpression: aws.String("color = :c"), ExpressionAttributeValues: item{":c": s("red")},
+		})
+		if err != nil {
+			return "", err
+		}
+		var items []item
+		for _, r := range out.SearchResults {
+			items = append(items, r.Item)
+		}
+		return numbers(items, "sk"), nil
+	}
+	vector := func(x, y int) types.AttributeValue {
+		return &types.AttributeValueMemberL{Value: []types.AttributeValue{n(x), n(y)}}
+	}
+	update(types.VectorIndexUpdate{Create: &types.CreateVectorIndexAction{
+		IndexName: aws.String("near"), VectorAttribute: &types.VectorAttributeDefinition{AttributeName: aws.String("v")}, Dimensions: aws.Int64(2),
+		DistanceFunction: types.VectorDistanceFunctionEuclidean, Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		SearchSchema: []types.SearchSchemaElement{{AttributeName: aws.String("color"), SearchSchemaElementType: types.SearchSchemaElementTypeInlineFilter}},
+	}}, attribute("color", "S"))
+	put(t, db, name,
+		item{"pk": s("a"), "sk": n(1), "color": s("red"), "v": vector(0, 3)}, item{"pk": s("a"), "sk": n(2), "color": s("red"), "v": vector(0, 1)},
+		item{"pk": s("a"), "sk": n(3), "color": s("red"), "v": vector(9, 9)}, item{"pk": s("a"), "sk": n(4), "color": s("blue"), "v": vector(0, 0)},
+		item{"pk": s("a"), "sk": n(5), "color": s("red")})
+	if got, err := near(0, 0); got != "2 1" {
+		t.Errorf("found %q, %v", got, err)
+	}
+	_, err := db.PutItem(ctx, &dynamodb.PutItemInput{TableName: name, Item: item{"pk": s("a"), "sk": n(6), "v": &types.AttributeValueMemberL{Value: []types.AttributeValue{n(1)}}}})
+	if code(err) != "ValidationException" {
+		t.Errorf("put a vector of one dimension: %v", err)
+	}
+	update(types.VectorIndexUpdate{Delete: &types.DeleteVectorIndexAction{IndexName: aws.String("near")}})
+	if _, err := near(0, 0); err == nil {
+		t.Error("searched an index that was deleted")
+	}
+}
+
+func TestGoDynamoDB_Bulk(t *testing.T) {
+	t.Parallel()
+	ctx, db := t.Context(), dynamoDBCase(t, "bulk")
+	name := newItems(t, db, "go-bulk")
+	begun, err := db.StartBulkPutItems(ctx, &dynamodb.StartBulkPutItemsInput{
+		TableName:             name,
+		InputS3Configuration:  &types.InputS3Configuration{S3Bucket: aws.String("conformance"), S3KeyPrefix: aws.String("bulk"), InputFormat: types.BulkOperationInputFormatDynamodbJson},
+		OutputS3Configuration: &types.OutputS3Configuration{S3Bucket: aws.String("conformance"), S3KeyPrefix: aws.String("reports"), OutputType: []types.OutputTypeEnum{types.OutputTypeEnumConditionCheckFailure}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	arn := begun.BulkOperationDescription.BulkOperationArn
+	done := ended(t, "the bulk operation", func() (*types.BulkOperationDescription, bool, error) {
+		out, err := db.DescribeBulkOperation(ctx, &dynamodb.DescribeBulkOperationInput{BulkOperationArn: arn})
+		if err != nil {
+			return nil, false, err
+		}
+		return out.BulkOperationDescription, out.BulkOperationDescription.EndTime != nil, nil
+	})
+	if done.ProcessedItemCount != 3 {
+		t.Errorf("put %+v", done)
+	}
+	items, err := db.Scan(ctx, &dynamodb.ScanInput{TableName: name})
+	if err != nil || cmp.Diff([]item{{"pk": s("a"), "sk": n(1), "text": s("one")}, {"pk": s("a"), "sk": n(2)}}, items.Items, ignoreSDK) != "" {
+		t.Errorf("items %v, %v", items, err)
+	}
+	list, err := db.ListBulkOperations(ctx, &dynamodb.ListBulkOperationsInput{})
+	if err != nil || len(list.BulkOperationsSummaryList) != 1 {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+	if _, err := db.CancelBulkOperation(ctx, &dynamodb.CancelBulkOperationInput{BulkOperationArn: arn}); code(err) != "ValidationException" {
+		t.Errorf("cancelled one that has ended: %v", err)
+	}
+}
+
 func TestGoDynamoDB_Errors(t *testing.T) {
 	t.Parallel()
 	ctx, db := t.Context(), dynamoDBCase(t, "errors")

@@ -105,13 +105,24 @@ func (s *shared) of(n int) (*process, error) {
 	return s.running[n], nil
 }
 
-// writeBucket creates a bucket with a file to import.
+// writeBucket creates a bucket with a file to import and one of items to put.
 func writeBucket(buckets string) error {
 	bucket := filepath.Join(buckets, "conformance")
 	if err := os.MkdirAll(bucket, 0o777); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(bucket, "items.csv"), []byte("pk,sk,text\na,1,one\na,2,two\n"), 0o666)
+	for name, text := range map[string]string{
+		"items.csv": "pk,sk,text\na,1,one\na,2,two\n",
+		"bulk.json": `{"Item": {"pk": {"S": "a"}, "sk": {"N": "1"}, "text": {"S": "one"}}}
+{"Item": {"pk": {"S": "a"}, "sk": {"N": "1"}}, "ConditionExpression": "attribute_not_exists(pk)"}
+{"Item": {"pk": {"S": "a"}, "sk": {"N": "2"}}}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(bucket, name), []byte(text), 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func failed(what string, err error) int {

@@ -100,7 +100,7 @@ func New(o Options) (*Server, error) {
 		db:     o.DB,
 		clock:  o.Clock,
 		logger: o.Logger,
-		limits: limits.Mode(o.Limits),
+		limits: [...]limits.Mode{StrictLimits: limits.Strict, NoLimits: limits.Off, ProductionLimits: limits.Production}[o.Limits],
 		heat:   heat.New(heat.Options{Now: o.Clock.Now}),
 		after:  o.After,
 

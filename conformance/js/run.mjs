@@ -16,6 +16,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   BatchExecuteStatementCommand,
+  CancelBulkOperationCommand,
   CreateBackupCommand,
   CreateGlobalTableCommand,
   CreateTableCommand,
@@ -23,6 +24,7 @@ import {
   DeleteResourcePolicyCommand,
   DeleteTableCommand,
   DescribeBackupCommand,
+  DescribeBulkOperationCommand,
   DescribeContinuousBackupsCommand,
   DescribeContributorInsightsCommand,
   DescribeEndpointsCommand,
@@ -45,6 +47,7 @@ import {
   GetResourcePolicyCommand,
   ImportTableCommand,
   ListBackupsCommand,
+  ListBulkOperationsCommand,
   ListContributorInsightsCommand,
   ListExportsCommand,
   ListGlobalTablesCommand,
@@ -55,6 +58,8 @@ import {
   PutResourcePolicyCommand,
   RestoreTableFromBackupCommand,
   RestoreTableToPointInTimeCommand,
+  SearchVectorsCommand,
+  StartBulkPutItemsCommand,
   TagResourceCommand,
   UntagResourceCommand,
   UpdateContinuousBackupsCommand,
@@ -595,6 +600,64 @@ test('imports', async () => {
   assert.equal(ImportSummaryList.length, 1)
 })
 
+test('vectors', async () => {
+  const TableName = await newTable('js-vectors')
+  const update = (change, AttributeDefinitions) => client.send(new UpdateTableCommand({ TableName, AttributeDefinitions, VectorIndexUpdates: [change] }))
+  const near = async (...vector) => {
+    const { SearchResults } = await client.send(
+      new SearchVectorsCommand({
+        TableName,
+        IndexName: 'near',
+        SearchVector: vector.map((x) => ({ N: String(x) })),
+        TopK: 2,
+        SearchConditionExpression: 'color = :c',
+        ExpressionAttributeValues: { ':c': { S: 'red' } },
+      }),
+    )
+    return SearchResults.map(({ Item }) => Number(Item.sk.N))
+  }
+  const create = {
+    IndexName: 'near',
+    VectorAttribute: { AttributeName: 'v' },
+    Dimensions: 2,
+    DistanceFunction: 'EUCLIDEAN',
+    Projection: { ProjectionType: 'ALL' },
+    SearchSchema: [{ AttributeName: 'color', SearchSchemaElementType: 'INLINE_FILTER' }],
+  }
+  await update({ Create: create }, [{ AttributeName: 'color', AttributeType: 'S' }])
+  for (const Item of [
+    { pk: 'a', sk: 1, color: 'red', v: [0, 3] },
+    { pk: 'a', sk: 2, color: 'red', v: [0, 1] },
+    { pk: 'a', sk: 3, color: 'red', v: [9, 9] },
+    { pk: 'a', sk: 4, color: 'blue', v: [0, 0] },
+    { pk: 'a', sk: 5, color: 'red' },
+  ]) await items.send(new PutCommand({ TableName, Item }))
+  assert.deepEqual(await near(0, 0), [2, 1])
+  await refused(items.send(new PutCommand({ TableName, Item: { pk: 'a', sk: 6, v: [1] } })), 'ValidationException')
+  await update({ Delete: { IndexName: 'near' } })
+  await assert.rejects(near(0, 0))
+})
+
+test('bulk', async () => {
+  const TableName = await newTable('js-bulk')
+  const { BulkOperationDescription } = await client.send(
+    new StartBulkPutItemsCommand({
+      TableName,
+      InputS3Configuration: { S3Bucket: 'conformance', S3KeyPrefix: 'bulk', InputFormat: 'DYNAMODB_JSON' },
+      OutputS3Configuration: { S3Bucket: 'conformance', S3KeyPrefix: 'reports', OutputType: ['CONDITION_CHECK_FAILURE'] },
+    }),
+  )
+  const { BulkOperationArn } = BulkOperationDescription
+  let done
+  while (!(done = (await client.send(new DescribeBulkOperationCommand({ BulkOperationArn }))).BulkOperationDescription).EndTime) await sleep(10)
+  assert.equal(done.ProcessedItemCount, 3)
+  const { Items } = await items.send(new ScanCommand({ TableName }))
+  assert.deepEqual(Items.map(plain), [{ pk: 'a', sk: 1, text: 'one' }, { pk: 'a', sk: 2 }])
+  const { BulkOperationsSummaryList } = await client.send(new ListBulkOperationsCommand({}))
+  assert.equal(BulkOperationsSummaryList.length, 1)
+  await refused(client.send(new CancelBulkOperationCommand({ BulkOperationArn })), 'ValidationException')
+})
+
 test('errors', async () => {
   const TableName = await newTable('js-errors')
   await refused(items.send(new PutCommand({ TableName, Item: { pk: 'a' } })), 'ValidationException')
@@ -608,6 +671,13 @@ async function start(binary) {
   process.on('exit', () => rmSync(buckets, { recursive: true }))
   mkdirSync(join(buckets, 'conformance'))
   writeFileSync(join(buckets, 'conformance', 'items.csv'), 'pk,sk,text\na,1,one\na,2,two\n')
+  writeFileSync(
+    join(buckets, 'conformance', 'bulk.json'),
+    `{"Item": {"pk": {"S": "a"}, "sk": {"N": "1"}, "text": {"S": "one"}}}
+{"Item": {"pk": {"S": "a"}, "sk": {"N": "1"}}, "ConditionExpression": "attribute_not_exists(pk)"}
+{"Item": {"pk": {"S": "a"}, "sk": {"N": "2"}}}
+`,
+  )
   const server = spawn(binary, ['serve', '--bigtable', 'off', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0', '--buckets', buckets], { stdio: ['ignore', 'pipe', 'inherit'] })
   server.ended = new Promise((resolve, reject) => server.on('error', reject).on('exit', resolve))
   server.ended.catch(() => {})

@@ -828,6 +828,72 @@ def dynamodb_imports():
 
 
 @dynamodb_case
+def dynamodb_vectors():
+    from botocore.exceptions import ClientError
+
+    table = new_dynamodb_table("py-vectors")
+
+    def update(*attributes, **change):
+        client().update_table(TableName=table.name, AttributeDefinitions=list(attributes), VectorIndexUpdates=[change])
+
+    def near(*vector):
+        found = client().search_vectors(
+            TableName=table.name,
+            IndexName="near",
+            SearchVector=list(vector),
+            TopK=2,
+            SearchConditionExpression="color = :c",
+            ExpressionAttributeValues={":c": "red"},
+        )
+        return [int(r["Item"]["sk"]) for r in found["SearchResults"]]
+
+    index = {
+        "IndexName": "near",
+        "VectorAttribute": {"AttributeName": "v"},
+        "Dimensions": 2,
+        "DistanceFunction": "EUCLIDEAN",
+        "Projection": {"ProjectionType": "ALL"},
+        "SearchSchema": [{"AttributeName": "color", "SearchSchemaElementType": "INLINE_FILTER"}],
+    }
+    update(COLOR, Create=index)
+    table.put_item(Item={"pk": "a", "sk": 1, "color": "red", "v": [0, 3]})
+    table.put_item(Item={"pk": "a", "sk": 2, "color": "red", "v": [0, 1]})
+    table.put_item(Item={"pk": "a", "sk": 3, "color": "red", "v": [9, 9]})
+    table.put_item(Item={"pk": "a", "sk": 4, "color": "blue", "v": [0, 0]})
+    table.put_item(Item={"pk": "a", "sk": 5, "color": "red"})
+    equal(near(0, 0), [2, 1])
+    raises(ClientError, lambda: table.put_item(Item={"pk": "a", "sk": 6, "v": [1]}), refused("ValidationException"))
+    update(Delete={"IndexName": "near"})
+    raises(ClientError, lambda: near(0, 0))
+
+
+@dynamodb_case
+def dynamodb_bulk():
+    from botocore.exceptions import ClientError
+
+    table = new_dynamodb_table("py-bulk")
+    arn = client().start_bulk_put_items(
+        TableName=table.name,
+        InputS3Configuration={"S3Bucket": "conformance", "S3KeyPrefix": "bulk", "InputFormat": "DYNAMODB_JSON"},
+        OutputS3Configuration={
+            "S3Bucket": "conformance",
+            "S3KeyPrefix": "reports",
+            "OutputType": ["CONDITION_CHECK_FAILURE"],
+        },
+    )["BulkOperationDescription"]["BulkOperationArn"]
+    while "EndTime" not in (
+        done := client().describe_bulk_operation(BulkOperationArn=arn)["BulkOperationDescription"]
+    ):
+        time.sleep(0.01)
+    equal(done["ProcessedItemCount"], 3)
+    equal(table.scan()["Items"], [{"pk": "a", "sk": 1, "text": "one"}, {"pk": "a", "sk": 2}])
+    equal(len(client().list_bulk_operations()["BulkOperationsSummaryList"]), 1)
+    raises(
+        ClientError, lambda: client().cancel_bulk_operation(BulkOperationArn=arn), refused("ValidationException")
+    )
+
+
+@dynamodb_case
 def dynamodb_errors():
     from botocore.exceptions import ClientError
 
@@ -906,6 +972,10 @@ def start(binary, buckets):
     os.mkdir(bucket)
     with open(os.path.join(bucket, "items.csv"), "w") as file:
         file.write("pk,sk,text\na,1,one\na,2,two\n")
+    with open(os.path.join(bucket, "bulk.json"), "w") as file:
+        file.write('{"Item": {"pk": {"S": "a"}, "sk": {"N": "1"}, "text": {"S": "one"}}}\n')
+        file.write('{"Item": {"pk": {"S": "a"}, "sk": {"N": "1"}}, "ConditionExpression": "attribute_not_exists(pk)"}\n')
+        file.write('{"Item": {"pk": {"S": "a"}, "sk": {"N": "2"}}}\n')
     endpoints = ["--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0"]
     server = subprocess.Popen(
         [binary, "serve", *endpoints, "--buckets", buckets],
