@@ -43,9 +43,12 @@
 //
 //   - How to add a flag, an RPC, an operation or a rule of lint is in CONTRIBUTING.md.
 //   - The RPC ReadRows is in emu/read_rows.go, an admin RPC in emu/internal/admin,
-//     the operation PutItem in facade/op_put_item.go, a flag in cmd/tabletop/<command>.go.
-//   - Limits are in emu/internal/limits and in facade/limits.go.
-//   - Bigtable's statuses are in emu/internal/refusal, DynamoDB's errors and their texts in
+//     the operation PutItem in facade/op_put_item.go (operations on backups, tags, TTL and
+//     the like share a file), a flag in cmd/tabletop/<command>.go, those of the DynamoDB
+//     endpoint in cmd/tabletop/dynamodb.go.
+//   - Limits are in emu/internal/limits and in facade/limits.go. The file of a resource in
+//     emu/internal/admin checks its id: instance.go that of an instance.
+//   - Bigtable's statuses are in emu/internal/refusal, DynamoDB's errors, codes and texts in
 //     facade/awserr.
 //   - emu/testdata/traps.tsv and facade/testdata/messages.tsv list rules and texts of
 //     the services, with their tests.

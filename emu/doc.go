@@ -26,19 +26,20 @@
 // [Server.RunDue].
 //
 // A request meets the guard in call.go, with faults, an observer and the headers of answers,
-// and then these packages, in this order; each is below emu/internal:
+// and then these packages below emu/internal, in this order:
 //
 //   - load: counts of the load on keys, and the hot tablets.
 //   - admin: the control plane, which serves all services but the data API: the RPCs that
 //     change tables, instances, backups and policies, and the look-ups of the data API.
 //   - resname, listfilter: names of resources, filters and orders of lists.
 //   - replica: which cluster answers, and how far its replication is.
-//   - view: which rows and columns an authorized view has; target.go applies it.
+//   - view: which rows and columns an authorized view has; emu/target.go applies it.
 //   - filter: the filter language; filter/re2 compares its expressions with RE2.
 //   - rowchunks, wire, changes: rows, messages and change records as they are sent;
-//     change_stream_partitions.go splits and merges the partitions of a stream.
+//     emu/change_stream_partitions.go splits and merges the partitions of a stream.
 //   - bundle: schema bundles, which describe the protobufs in cells.
-//   - instancedef: the rules of instances and clusters.
+//   - instancedef: the rules of instances and clusters; state.go shows them as CREATING
+//     until they are ready.
 //   - pending, due: state that a resource reaches at a time, and the queue of due work.
 //   - limits: the documented limits, and what each mode of Options.Limits refuses.
 //   - refusal: every status that is returned, with the source of its text.

@@ -19,6 +19,8 @@
 //
 // The package is exported for the module's own layers; its API is not stable.
 //
+// delete_table.go keeps the data of a deleted table for UndeleteTable, and later frees it.
+//
 // Below it, internal/memfs is the file system of a store in memory. internal/guardfs hides
 // disk errors from Pebble, which would end the process.
 package engine

@@ -22,14 +22,15 @@
 // request passes through these packages below facade/internal, in this order:
 //
 //   - wire: the encoding of requests and answers: JSON, signatures, errors.
-//   - request: checks of requests that need no table.
+//   - request: checks of requests that need no table, in the wording of a region
+//     (request/regions.go).
 //   - partiql: the statements of PartiQL.
 //   - tabledef, tablespec: table definitions, and checks of requests against them.
 //   - policy, insights: resource policies and contributor insights.
-//   - vectors: entries of vector indexes, and the nearest of them.
-//   - capacity, throttle: what an operation consumes, and limits on it.
+//   - vectors: entries of vector indexes, and the nearest of them (vectors/nearest.go).
+//   - capacity, throttle: what an operation consumes, and limits on it (throttle/limiter.go).
 //   - store: items in rows: catalog, transactions, indexes; write.go tries a write again
-//     that another one overtook. Below it, store/lanes runs
+//     that another one overtook, reaper.go deletes expired items. Below it, store/lanes runs
 //     calls side by side, store/marks finds rows with work left to do, store/segment
 //     divides tables for parallel scans, store/history reads a table as it was.
 //   - sizes: when tables are counted.

@@ -24,9 +24,9 @@
 //   - lint: the rules of the design guides.
 //   - internal/table: the tables as data: source, mapping, and what they must hold.
 //   - internal/parts: the folder of loads and verifications in parts.
-//   - internal/load: the load: it writes the rows.
+//   - internal/load: the load: write.go writes the rows, checkpoint.go saves its progress.
 //   - internal/pace: how many rows a second are written and read.
-//   - internal/compare: the comparison: it reads the rows back.
+//   - internal/compare: the comparison: it reads the rows back; differ.go finds cells that differ.
 //   - internal/golden: the golden rows of fixtures.
 //   - internal/doors: requests through both endpoints.
 //   - internal/differential: random items and requests of a mapping.

@@ -5,7 +5,8 @@
 // of AWS to the codes.
 //
 // [New] returns an error with a code, [Validation] a ValidationException; [ResourceNotFound]
-// and others return the error they are named after.
+// and others return the error they are named after. errors.go has these functions, codes.go
+// the codes of errors and of cancelled transactions.
 //
 // # Texts
 //
