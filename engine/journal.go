@@ -40,8 +40,8 @@ type JournalTerm struct {
 	Began int64
 }
 
-// Journal has the term of each JournalReason for which a table's changes are recorded.
-// Records that no reason keeps are removed; without any reason, all records are.
+// Journal holds the terms of a table's journal, by JournalReason. Records outside all terms
+// are removed; without any term, all records are removed.
 type Journal [journalReasons]JournalTerm
 
 // keep returns the retention of records; 0 means no journal.

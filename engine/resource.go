@@ -16,9 +16,9 @@ type Resource struct {
 	Value []byte // the caller's own copy
 }
 
-// ResourceVersion returns a number that grows with each Restore and whenever UpdateCatalog
-// changes resources. Resources that were read after it are current while it stays the same.
-// Changes by Update, with a row, do not count.
+// ResourceVersion returns a counter that increases with each Restore, and when UpdateCatalog
+// changes resources; Update does not increase it. Resources that are read after a call stay
+// current until the counter changes.
 func (d *DB) ResourceVersion() uint64 { return d.resourceVersion.Load() }
 
 // Resource returns the value of the resource of that name, or

@@ -112,7 +112,7 @@ func verifyPart(ctx context.Context, r *table.Run) (*report.Report, error) {
 // checks that all parts are complete, and compares the rows that they read with the rows
 // that they expected, by sums over ranges of keys. Where the sums of a range differ, it
 // reads the whole source and compares the range row by row, as [Verify] does. With
-// tolerances the sums mostly differ. It also compares the families and the schema table,
+// tolerances the sums usually differ, so most ranges are compared row by row. It also compares the families and the schema table,
 // and removes the files of the parts. The report covers all parts.
 func FinishVerify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o VerifyOptions) (*report.Report, error) {
 	if in.source == nil {

@@ -89,7 +89,7 @@ type serveCommand struct {
 	Dynamo     dynamoDBFlags `embed:"" group:"DynamoDB:"`
 	Limits     limits        `help:"The documented limits of Bigtable: strict (enforced, except for short names), production (also rejects short ids and display names, unknown zones and long descriptions) or off. Default: strict." placeholder:"strict|production|off" group:"Limits and simulation:"`
 	AdminDelay time.Duration `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
-	Lag        time.Duration `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance, as reads, consistency tokens and change streams see it. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
+	Lag        time.Duration `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
 	Churn      float64       `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record was read. Default: 0." placeholder:"P" group:"Limits and simulation:"`
 
 	Web     webFlags     `embed:"" group:"Web pages:"`

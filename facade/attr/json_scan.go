@@ -59,7 +59,8 @@ func (s *Scanner) Int() (int64, bool) {
 // names.
 const maxScannedMembers = 16
 
-// Object reads an object of few members. It calls member for each name to read the value.
+// Object reads an object of at most maxScannedMembers members. For each name it calls
+// member, which reads the value.
 func (s *Scanner) Object(member func(name string) bool) bool {
 	if !s.byte('{') {
 		return false

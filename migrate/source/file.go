@@ -165,7 +165,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 				return batchRequest, putRequest, nil
 			case name == "Metadata", name == "Keys", name == "NewImage", name == "OldImage":
 				return unknownLayout, 0, Damaged(Unsupported, Position{d.in.label, 1}, nil,
-					"these are lines of an incremental export: open the folder that holds it and the full export before it")
+					"the file is part of an incremental export: open the folder that holds both this export and the full export before it")
 			case name == "Table", name == "TableDescription":
 				return unknownLayout, 0, schemaAsSource(d)
 			}

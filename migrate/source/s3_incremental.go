@@ -122,7 +122,7 @@ func replay(t tree, full exportPart, after []exportPart) (*replayed, error) {
 	end, before := full.to, full
 	for i, part := range after {
 		at := Position{File: t.label(part.dir)}
-		span := fmt.Sprintf("the incremental export is of %s to %s", s3export.Stamp(part.from), s3export.Stamp(part.to))
+		span := fmt.Sprintf("the incremental export covers %s to %s", s3export.Stamp(part.from), s3export.Stamp(part.to))
 		switch {
 		case !part.from.Before(part.to):
 			return nil, Damaged(ManifestInvalid, at, nil, "%s, whose end is not after its beginning", span)

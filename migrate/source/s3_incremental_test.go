@@ -164,11 +164,11 @@ func TestOpen_DamagedIncrementalExport(t *testing.T) {
 		damage Damage
 		text   string
 	}{
-		{"a gap behind the full export", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0.Add(1e6), t1) }, ReplayGap, "AWSDynamoDB/01: the incremental export is of"},
+		{"a gap behind the full export", func(f fstest.MapFS) { exporttest.AddIncremental(f, "01", t0.Add(1e6), t1) }, ReplayGap, "AWSDynamoDB/01: the incremental export covers"},
 		{"a gap between two", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1)
 			exporttest.AddIncremental(f, "02", t1.Add(1e6), t2)
-		}, ReplayGap, "AWSDynamoDB/02: the incremental export is of"},
+		}, ReplayGap, "AWSDynamoDB/02: the incremental export covers"},
 		{"an overlap", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1)
 			exporttest.AddIncremental(f, "02", t0, t2)

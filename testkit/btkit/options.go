@@ -66,9 +66,9 @@ func WithInstance(project, instance string) Option {
 // nothing is logged.
 func WithLogger(l *slog.Logger) Option { return func(c *server.Config) { c.Lab.Logger = l } }
 
-// WithAdminDelay makes operations of Bigtable's administration take the time d, as in
-// the service: new resources are CREATING until [Env.Advance] passes it. Default: an
-// operation is done when its call returns.
+// WithAdminDelay makes Bigtable admin operations take d, as in the service. New resources
+// are CREATING until [Env.Advance] has moved the clock by d. Default: an operation is done
+// when its call returns.
 func WithAdminDelay(d time.Duration) Option {
 	return func(c *server.Config) { c.Lab.Bigtable.AdminDelay = d }
 }

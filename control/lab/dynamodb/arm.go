@@ -13,7 +13,7 @@ import (
 )
 
 // Arm injects the fault of a spec into requests, from now on until the fault is removed; see
-// lab.Lab.Arm. Errors: a spec that cannot affect any request.
+// lab.Lab.Arm. It rejects a spec that cannot affect any request.
 func (e *Endpoint) Arm(spec fault.Spec) (*fault.Fault, error) {
 	if e.lab.Options().Faultless {
 		return nil, lab.ErrFaultless

@@ -59,7 +59,7 @@ func Status(i tabledef.Insights, now time.Time) string {
 	}
 }
 
-// Listed reports whether ListContributorInsights includes them.
+// Listed reports whether ListContributorInsights includes the insights i.
 func Listed(i tabledef.Insights, now time.Time) bool { return Status(i, now) != disabled }
 
 // Rules returns the names of the rules of a table, or of its index if that is not "": for

@@ -39,10 +39,10 @@ type UnitsMeanwhile struct {
 	Until       time.Time   `json:"until"`
 }
 
-// Change sets the units; 0 for a table on demand. During the transition the table shows the
-// old units, unless the billing mode changes too, and the time of the change; a decrease does
-// not count for its day yet. Afterwards it shows the new units, and the end of the transition
-// as the time. Source: recordings of the service, dynalite 3.2.1.
+// Change sets the units; 0 means on demand. During the transition the table shows the old
+// units and the time of the call; a decrease does not count for its day yet. If the billing
+// mode changes, it shows the new units at once. Afterwards it shows the new units, and the end
+// of the transition as the time of the change. Source: recordings of the service, dynalite 3.2.1.
 func (p *Provisioned) Change(read, write int64, now time.Time, tr Transition) {
 	shown := UnitsMeanwhile{ReadUnits: p.ReadUnits, WriteUnits: p.WriteUnits, UnitChanges: p.UnitChanges, Until: tr.Until}
 	if p.ReadUnits == 0 || read == 0 {

@@ -97,8 +97,8 @@ func (s Source) LastKey(item layout.Stored) attr.Item {
 	return key
 }
 
-// BytesOnPage returns the bytes that an entry of the given sizes counts in a page. For an
-// index, the index's own sort key counts (belief).
+// BytesOnPage returns the number of bytes that an entry of the given sizes adds to a page. For
+// an index it uses the sort key of the index, not of the table (belief).
 func (s Source) BytesOnPage(entry layout.Stored, sizes attr.Sizes) int {
 	if s.Index == nil {
 		return sizes.OnPage(entry.Get(s.Table.Key.Range.Name))

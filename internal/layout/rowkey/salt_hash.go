@@ -40,8 +40,8 @@ func ParseDigest(name string) (func(text string) []byte, error) {
 // MaxShards limits the number of ranges that a read fans out to.
 const MaxShards = 1000
 
-// ShardOf returns the shard of a text, in [0, n): up to eight first bytes of its digest,
-// as a big-endian number, modulo n.
+// ShardOf returns the shard of a text, in [0, n): the first eight bytes of its digest
+// (fewer if the digest is shorter), as a big-endian number, modulo n.
 func ShardOf(digest func(string) []byte, text string, n int) int {
 	var b [8]byte
 	sum := digest(text)

@@ -241,8 +241,8 @@ func (t *Template) Cut(text []byte) [][]byte {
 	return cut
 }
 
-// Ambiguous reports whether Match may split a rendered text at other places: a reference
-// of varying width comes before a literal.
+// Ambiguous reports whether Match may split a text differently than it was rendered,
+// because a reference of varying width comes before a literal.
 func (t *Template) Ambiguous() bool {
 	for i, p := range t.Parts {
 		if p.Lit == nil && p.Enc.Width == 0 && i+1 < len(t.Parts) {

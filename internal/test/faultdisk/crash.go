@@ -84,7 +84,7 @@ type Script struct {
 	Reopen func(Crash) (string, error)
 }
 
-// Step is one change, acknowledged when it returns.
+// Step is one change. The store acknowledges it when Do returns.
 type Step struct {
 	Name   string
 	Do     func() error

@@ -26,8 +26,8 @@ func (f freshLogs) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategor
 
 // Memory is a disk in memory that can be cloned at any moment while a store uses it.
 //
-// Link and ReuseForWrite of vfs.MemFS lock its clones out twice, one inside the other: they never
-// return if CrashClone begins to wait in between.
+// It serializes Link, ReuseForWrite and CrashClone. In vfs.MemFS the first two take the clone lock
+// twice, nested, and deadlock if CrashClone starts to wait between the two.
 type Memory struct {
 	*vfs.MemFS
 	mu sync.Mutex // held by these three

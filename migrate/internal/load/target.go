@@ -142,7 +142,7 @@ func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 	case err != nil || !there:
 		return "", err
 	case older:
-		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s %s %s, and the source ends at %s: later changes would be undone in part: load the exports up to then, or into another table",
+		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s %s %s, but the source ends earlier, at %s, and would undo some of the later changes: load the exports up to the first of these times, or load into another table",
 			target, how, until.UTC().Format(time.RFC3339Nano), ends.UTC().Format(time.RFC3339Nano))
 	case j.Micros < table.Micros(at):
 		untold := ""
