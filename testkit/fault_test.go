@@ -521,7 +521,7 @@ func TestFaults_Misuse(t *testing.T) {
 		"negative":                           func(e *testkit.Env) { e.Latency("MutateRow", -1) },
 		"time moves forward":                 func(e *testkit.Env) { e.Advance(-1) },
 		"want a number of rows and an error": func(e *testkit.Env) { e.CutReadRows(-1, unavailable) },
-		"applied modifies failures of calls":      func(e *testkit.Env) { e.Duplicate("MutateRow", testkit.Applied()) },
+		"applied modifies failures of calls": func(e *testkit.Env) { e.Duplicate("MutateRow", testkit.Applied()) },
 		"a probability of 10:":               func(e *testkit.Env) { e.Fail("*", unavailable, testkit.WithProbability(10)) },
 		"a probability of -0.1:":             func(e *testkit.Env) { e.Unprocessed("BatchGetItem", testkit.WithProbability(-0.1)) },
 		"a probability of NaN:":              func(e *testkit.Env) { e.Duplicate("*", testkit.WithProbability(math.NaN())) },
