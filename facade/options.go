@@ -179,7 +179,7 @@ type Options struct {
 	batchBytes               int   // likewise: of one batch of work over a whole table, and of an answer of GetRecords
 
 	wall *clock.Clock // for the leases of jobs, and of processes that share logs; nil: the wall clock
-	sink kinesis.Sink // of the Kinesis destinations; nil: none
+	sink kinesis.Sink // for Kinesis destinations; nil: none
 
 	layers request.Layers // those of Messages
 }

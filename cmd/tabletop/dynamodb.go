@@ -30,7 +30,7 @@ type dynamoDBFlags struct {
 	TableDelay          time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: 0s." placeholder:"DURATION"`
 }
 
-// auth is one of the three; "" is authAny, or authStrict where keys are known.
+// auth is one of the three modes; "" is authAny, or authStrict if keys are known.
 type auth string
 
 const (

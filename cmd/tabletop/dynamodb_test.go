@@ -117,7 +117,8 @@ func TestServe_Messages(t *testing.T) {
 	}
 }
 
-// TestServe_Ready: the last line says what of the endpoint is not as by default.
+// TestServe_Ready: the last line lists the settings of the endpoint that differ from the
+// defaults.
 func TestServe_Ready(t *testing.T) {
 	t.Parallel()
 	const plain = "# ready: project tabletop, instance tabletop, data in memory, discarded on exit"

@@ -13,7 +13,7 @@ const (
 	ProjectionExpression
 	UpdateExpression
 	SearchConditionExpression
-	// Statement is a statement of PartiQL, whose errors do not name it.
+	// Statement is a PartiQL statement; its errors do not name the kind.
 	Statement
 )
 

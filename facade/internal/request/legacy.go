@@ -197,7 +197,7 @@ func (p LegacyParameters) checkDepth(conditions map[string]Condition) error {
 	return nil
 }
 
-// Condition turns Expected into a condition, nil for none.
+// Condition converts Expected to a condition; nil without one.
 func (p LegacyParameters) Condition(expected map[string]ExpectedAttributeValue, operator *string) (*expr.Condition, error) {
 	joint, err := p.joint(operator, len(expected))
 	if err != nil || len(expected) == 0 {

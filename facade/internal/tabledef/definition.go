@@ -93,8 +93,7 @@ type Table struct {
 	Leaving []Index `json:"leaving,omitempty"`
 	// Vectors are the vector indexes, in the order given; deleted ones while they show.
 	Vectors []VectorIndex `json:"vectors,omitempty"`
-	// Extra holds request members that are only echoed by descriptions, by
-	// name, as JSON text.
+	// Extra holds request members that only descriptions use, by name, as JSON text.
 	Extra map[string]string `json:"extra,omitempty"`
 }
 

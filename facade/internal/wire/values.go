@@ -90,8 +90,8 @@ func (n *Integer) Int32() *int32 {
 	return &n.Nearest
 }
 
-// EpochSeconds is a time as the protocol writes it: seconds since 1970, with
-// milliseconds as decimals.
+// EpochSeconds is a time in the protocol's format: seconds since 1970, with milliseconds as
+// decimals.
 type EpochSeconds int64 // milliseconds
 
 // MarshalJSONTo implements json.MarshalerTo.
