@@ -15,7 +15,7 @@ import (
 const startBulk = `{"TableName": "orders", "InputS3Configuration": {"S3Bucket": "bucket", "InputFormat": "DYNAMODB_JSON"},
 	"OutputS3Configuration": {"S3Bucket": "bucket", "OutputType": ["ERROR", "CONDITION_CHECK_FAILURE"]}}`
 
-// bulkObjects are the objects of a bulk operation: eight records, one of which is malformed, and
+// bulkObjects are the objects of a bulk operation. One of their eight records is malformed, and
 // one has a condition that does not hold.
 var bulkObjects = map[string]string{
 	"bucket/1.json": `{"Item": {"id": {"S": "a"}, "v": {"N": "1"}}}
@@ -31,7 +31,7 @@ var bulkObjects = map[string]string{
 `,
 }
 
-// readReports returns the reports of all bulk operations in a bucket, by the names of the files.
+// readReports returns the lines of all reports in a bucket, by file name.
 func readReports(t *testing.T, s *Server) map[string][]string {
 	t.Helper()
 	reports := map[string][]string{}
@@ -50,7 +50,7 @@ func readReports(t *testing.T, s *Server) map[string][]string {
 	return reports
 }
 
-// The reports name the records that were not put, and do not belong to the input.
+// The reports list the rejected records, and are not part of the input.
 func TestBulk_Reports(t *testing.T) {
 	t.Parallel()
 	buckets := openBuckets(t, t.TempDir())
@@ -76,7 +76,8 @@ func TestBulk_Reports(t *testing.T) {
 	if diff := gocmp.Diff(want, readReports(t, s)); diff != "" {
 		t.Errorf("reports (-want +got):\n%s", diff)
 	}
-	// Another operation over the same bucket reads the reports of the first as input.
+	// Another operation over the same bucket would read these reports as input, so it has a
+	// prefix.
 	must(t, s, "StartBulkPutItems", strings.Replace(startBulk, `"S3Bucket": "bucket", "InputFormat"`, `"S3Bucket": "bucket", "S3KeyPrefix": "3", "InputFormat"`, 1))
 	waitForJobs(t, s)
 	if got := orders(t, s, "orders"); !gocmp.Equal(got, map[string]string{"a": "3", "b": "2", "c": "6", "d": "7"}) {
@@ -84,8 +85,8 @@ func TestBulk_Reports(t *testing.T) {
 	}
 }
 
-// A bulk operation, killed at any call, processes each record once: a record that was put and not
-// noted counts as put, though its condition does not hold any more.
+// A bulk operation, killed at any call, processes each record once. A record that was put after
+// the last checkpoint counts as put, even if its condition no longer holds.
 func TestKilled_Bulk(t *testing.T) {
 	t.Parallel()
 	crashEverywhereIn(t, long.Enabled(), crashed{
@@ -133,7 +134,7 @@ func TestKilled_Bulk(t *testing.T) {
 	})
 }
 
-// Without buckets the operations are refused by name.
+// Without buckets, the errors of the operations name them.
 func TestBulk_NoBuckets(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -144,14 +145,13 @@ func TestBulk_NoBuckets(t *testing.T) {
 	}
 }
 
-// A running operation that is cancelled ends before it has read all objects, and keeps what it
-// has put.
+// A cancelled operation ends before it has read all objects, and keeps the items that it put.
 func TestBulk_Cancelled(t *testing.T) {
 	t.Parallel()
 	buckets := openBuckets(t, t.TempDir())
 	s := newTestServer(t, func(o *Options) { o.Buckets = buckets })
 	must(t, s, "CreateTable", createOrders)
-	// More jobs than are worked on at once: the last waits, and is cancelled before it begins.
+	// More jobs than run at once: the last one is pending, and is cancelled before it begins.
 	for i := range 40 {
 		writeObject(t, buckets, fmt.Sprintf("bucket/%02d.json", i), fmt.Sprintf(`{"Item": {"id": {"S": "id%d"}, "v": {"N": "1"}}}`, i))
 	}
@@ -163,7 +163,7 @@ func TestBulk_Cancelled(t *testing.T) {
 	waitForJobs(t, s)
 	got := must(t, s, "DescribeBulkOperation", `{"BulkOperationArn": "`+arn+`"}`)
 	switch {
-	case err != nil: // it was faster
+	case err != nil: // the operation ended first
 		if !strings.Contains(got, `"BulkOperationStatus":"COMPLETED`) {
 			t.Errorf("%v, and the operation is %s", err, got)
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/bucketjobs"
 )
 
-// startBulkPutItems begins to put the items of a bucket into an existing table.
+// startBulkPutItems starts an operation that puts the items of a bucket into an existing table.
 func (s *Server) startBulkPutItems(ctx context.Context, in *bucketjobs.BulkRequest) (*bucketjobs.BulkOperationOutput, error) {
 	return throughBuckets(ctx, s, "StartBulkPutItems", in, (*bucketjobs.Service).StartBulk)
 }

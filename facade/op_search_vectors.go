@@ -54,8 +54,8 @@ const (
 )
 
 // searchVectors returns the items of a vector index that are nearest to a vector. It compares
-// the vectors of all items, or of one partition if that is a partition of the table, and keeps the
-// best results only.
+// the vectors of all items, and keeps only the best results. It reads a single partition if the
+// index has the table's partition key.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_SearchVectors.html
 func (s *Server) searchVectors(ctx context.Context, in *searchVectorsInput) (*searchVectorsOutput, error) {
 	v := s.validator("SearchVectors")
@@ -80,7 +80,7 @@ func (s *Server) searchVectors(ctx context.Context, in *searchVectorsInput) (*se
 		return nil, err
 	}
 	if p.index = p.table.VectorIndex(*in.IndexName); p.index == nil {
-		// Another process may have made it.
+		// Another process may have created it.
 		if p.table, err = s.store.TableNow(ctx, name); err != nil {
 			return nil, controlError(err, name)
 		}
@@ -101,13 +101,13 @@ func (s *Server) searchVectors(ctx context.Context, in *searchVectorsInput) (*se
 	return p.search(s.searched(ctx, p), int(*in.TopK), capacity.Wanted(in.ReturnConsumedCapacity))
 }
 
-// searchPlan is a SearchVectors after validation.
+// searchPlan is a SearchVectors request after validation.
 type searchPlan struct {
 	table      *tabledef.Table
 	index      *tabledef.VectorIndex
 	vector     []float32
 	condition  *expr.SearchCondition
-	projection *expr.Projection // nil: all but the vector
+	projection *expr.Projection // nil: all attributes except the vector
 }
 
 // plan parses the expressions.
@@ -137,7 +137,7 @@ func (in *searchVectorsInput) plan(v *validator) (*searchPlan, error) {
 	return p, v.Expression(placeholders.CheckUsed())
 }
 
-// setVector checks the elements of the vector, and then their number.
+// setVector checks the elements of the search vector, then their number.
 func (p *searchPlan) setVector(elements []wire.Value) error {
 	p.vector = make([]float32, len(elements))
 	for i, element := range elements {
@@ -181,8 +181,8 @@ func (p *searchPlan) checkCondition(v *validator) error {
 	return nil
 }
 
-// matches reports whether an item is in the partition that is searched, and has the other
-// attributes of the condition too.
+// matches reports whether an item is in the searched partition, and whether it meets the whole
+// condition.
 func (p *searchPlan) matches(item attr.Item) (inPartition, all bool) {
 	all = true
 	for _, t := range p.condition.Terms() {
@@ -196,7 +196,7 @@ func (p *searchPlan) matches(item attr.Item) (inPartition, all bool) {
 	return true, all
 }
 
-// searched returns the items of the table that a search compares.
+// searched yields the items of the table that a search compares.
 func (s *Server) searched(ctx context.Context, p *searchPlan) iter.Seq2[layout.Stored, error] {
 	if key := p.table.Key.Hash.Name; key == p.index.Hash {
 		for _, t := range p.condition.Terms() {
@@ -208,8 +208,9 @@ func (s *Server) searched(ctx context.Context, p *searchPlan) iter.Seq2[layout.S
 	return s.store.Scan(ctx, p.table, nil, 0, 1, nil)
 }
 
-// search compares items and returns the best. It charges for the entries of the partition: the
-// service charges for those that its approximate search reads, which differ from call to call.
+// search compares items and returns the nearest. It charges for all entries of the partition.
+// The service charges for the entries that its approximate search reads, which differ from call
+// to call.
 func (p *searchPlan) search(items iter.Seq2[layout.Stored, error], most int, charged bool) (*searchVectorsOutput, error) {
 	nearest := vectors.NewNearest(p.index.Distance, most)
 	size := 0
@@ -244,8 +245,8 @@ func (p *searchPlan) search(items iter.Seq2[layout.Stored, error], most int, cha
 	return out, nil
 }
 
-// project returns what the answer has of an item. Attributes that the index does not hold are
-// left out, even if they are asked for.
+// project returns the attributes of an item in the answer. It omits attributes that the index
+// does not hold, even if the request names them.
 func (p *searchPlan) project(item attr.Item, vector []float32) attr.Item {
 	entry := vectors.Project(p.table, p.index, item, vector)
 	if p.projection != nil {
@@ -255,10 +256,10 @@ func (p *searchPlan) project(item attr.Item, vector []float32) attr.Item {
 	return entry
 }
 
-// checkSearchMembers checks the types of the members that SearchVectors requires, and that they
-// are present: its endpoint reads requests with another decoder, which is strict and names the
-// position in the body. Source: captures of the service of August and October 2026; belief: the types that are
-// expected of members other than TableName and TopK, and the order of several missing ones.
+// checkSearchMembers checks that the required members of SearchVectors are present, and their
+// types. The service reads this request with a strict decoder, whose errors name the position
+// in the body. Source: captures of the service of August and October 2026. Belief: the expected
+// types of members other than TableName and TopK, and the order of several missing members.
 func checkSearchMembers(body []byte) error {
 	members := []struct{ name, expected, kinds string }{
 		{"TableName", "a string", `"`}, {"IndexName", "a string", `"`}, {"SearchVector", "a sequence", "["}, {"TopK", "i32", "0"},
@@ -266,7 +267,7 @@ func checkSearchMembers(body []byte) error {
 	seen := map[string]bool{}
 	dec := jsontext.NewDecoder(bytes.NewReader(body))
 	if _, err := dec.ReadToken(); err != nil {
-		return nil //nolint:nilerr // the ordinary decoder refuses it
+		return nil //nolint:nilerr // the ordinary decoder rejects it
 	}
 	for dec.PeekKind() == '"' {
 		name, err := dec.ReadToken()
@@ -297,7 +298,7 @@ func checkSearchMembers(body []byte) error {
 			if problem != "" {
 				end := dec.InputOffset()
 				if value.Kind() == '[' || value.Kind() == '{' {
-					end -= int64(len(value)) // it stops before the value
+					end -= int64(len(value)) // the decoder stops before the value
 				}
 				line, column := positionIn(body, int(end))
 				return awserr.New(awserr.CodeSerialization, awserr.MsgSearchType, problem, m.expected, line, column)
@@ -313,7 +314,7 @@ func checkSearchMembers(body []byte) error {
 	return nil
 }
 
-// serdeText is a JSON value as the decoder of that endpoint shows it.
+// serdeText returns a JSON value as that decoder shows it.
 func serdeText(value jsontext.Value) string {
 	switch value.Kind() {
 	case 'n':
@@ -333,7 +334,7 @@ func serdeText(value jsontext.Value) string {
 	return "integer `" + string(value) + "`"
 }
 
-// positionIn returns the line of an offset and the bytes before it in that line.
+// positionIn returns the line of an offset, and the number of bytes before it in that line.
 func positionIn(body []byte, offset int) (line, column int) {
 	before := body[:offset]
 	return 1 + bytes.Count(before, []byte{'\n'}), len(before) - 1 - bytes.LastIndexByte(before, '\n')

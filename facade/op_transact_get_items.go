@@ -98,7 +98,7 @@ func (s *Server) transactGetItems(ctx context.Context, in *transactGetItemsInput
 	return out, nil
 }
 
-// snapshot reads items as of one moment. Its error says which of them cancel the transaction.
+// snapshot reads items as of one moment. Its error lists the reads that cancel the transaction.
 func (s *Server) snapshot(ctx context.Context, v *validator, reads []*store.ItemRead) error {
 	readings, errs := s.admitReads(reads)
 	if errs != nil {

@@ -125,7 +125,7 @@ func (s *Server) transactWriteItems(ctx context.Context, in *transactWriteItemsI
 	return out, nil
 }
 
-// transact makes all changes or none. Its error says which of them cancel the transaction.
+// transact makes all changes or none. Its error lists the changes that cancel the transaction.
 // replayed means that an earlier request with the same token made them.
 func (s *Server) transact(ctx context.Context, v *validator, req store.RequestToken, changes []*store.Change) (replayed bool, err error) {
 	for _, ch := range changes {

@@ -347,8 +347,8 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 	if err := checkBesideVectors(t, u.Create.KeySchema, in.AttributeDefinitions); err != nil {
 		return err
 	}
-	// The request must define all key attributes of the index, even those that the table
-	// defines; these keep their types.
+	// The request has to define all key attributes of the index. Attributes that the table
+	// defines keep their types.
 	if len(in.AttributeDefinitions) == 0 {
 		return awserr.Validation(awserr.MsgIndexWithoutDefinitions, *u.Create.IndexName)
 	}

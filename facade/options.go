@@ -271,7 +271,7 @@ const (
 // Source of the regions: facade/internal/request/regions.tsv.
 type MessageProfile string
 
-// The message profiles that are no regions. "" is MessagesCurrent.
+// The message profiles that are not regions. "" is MessagesCurrent.
 const (
 	// MessagesCurrent is the layer that most regions have, for each operation.
 	MessagesCurrent MessageProfile = request.Current

@@ -82,7 +82,7 @@ func (in *readInput) constraints(v *validator) (tableName string) {
 	return tableName
 }
 
-// integers refuses numbers that are no integers, in the older layer.
+// integers rejects numbers that are not integers, in the older layer.
 func (v *validator) integers(given ...*wire.Integer) error {
 	for _, n := range given {
 		if n != nil && n.Err != nil && !v.Current {

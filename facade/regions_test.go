@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 )
 
-// Each operation on items has a column of regions.tsv, and each column is one of
-// operations that exist.
+// Each operation on items has a column of regions.tsv, and each column names existing
+// operations.
 func TestRegions_Operations(t *testing.T) {
 	t.Parallel()
 	table, err := os.ReadFile(filepath.Join("internal", "request", "regions.tsv"))
@@ -40,8 +40,8 @@ func TestRegions_Operations(t *testing.T) {
 	}
 }
 
-// The layers differ in requests that are too long for testdata/operations: recorded on the
-// service on 2026-10-08 and 2026-10-09.
+// These requests have different answers in the two layers, and are too long for
+// testdata/operations. Recorded on the service on 2026-10-08 and 2026-10-09.
 func TestRegions_LongRequests(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -56,7 +56,8 @@ func TestRegions_LongRequests(t *testing.T) {
 	for i := range puts {
 		puts[i] = `{"PutRequest": {"Item": {"id": {"S": "` + strconv.Itoa(i) + `"}}}}`
 	}
-	// With the name, and without the key, the cost of the action makes it too large.
+	// With the name of v, and without the key, the cost of the action makes the update too
+	// large.
 	value := strings.Repeat("a", 409_600-len("id")-len("1")-len("v"))
 	for _, c := range []struct{ operation, request, newer, older string }{
 		{"Scan", `{"TableName": "none", "ScanFilter": {"a": {"ComparisonOperator": "EQ", "AttributeValueList": [` + deep + `]}}, "ConditionalOperator": "AND"}`,
@@ -82,7 +83,7 @@ func TestRegions_LongRequests(t *testing.T) {
 	}
 }
 
-// A profile that is unknown is an error that lists those that are.
+// An unknown profile is an error that lists the known ones.
 func TestMessageProfile_Check(t *testing.T) {
 	t.Parallel()
 	for _, known := range []MessageProfile{"", MessagesCurrent, MessagesClassic, "eu-west-2", "us-east-1"} {

@@ -21,7 +21,7 @@ type vectorIndexUpdate struct {
 	Delete *struct{ IndexName *string }
 }
 
-// constraints checks the members against the model; path is where they are.
+// constraints checks the members against the model; path is the path of the update.
 func (u vectorIndexUpdate) constraints(v *validator, path string) {
 	if u.Create != nil {
 		v.tables().VectorIndex(path+".Create", *u.Create)
@@ -41,14 +41,15 @@ func (u vectorIndexUpdate) check() error {
 	return nil
 }
 
-// checkAllocation refuses to delete a vector index for whose creation the table is UPDATING.
+// checkAllocation rejects the deletion of a vector index while the table is UPDATING to create
+// it.
 func (s *Server) checkAllocation(ctx context.Context, name string, updates []vectorIndexUpdate) error {
 	if len(updates) == 0 || updates[0].Delete == nil {
 		return nil
 	}
 	t, err := s.store.TableNow(ctx, name)
 	if errors.Is(err, store.ErrTableNotFound) {
-		return nil // for the update to tell
+		return nil // the update reports it
 	}
 	if err != nil {
 		return err
@@ -61,8 +62,8 @@ func (s *Server) checkAllocation(ctx context.Context, name string, updates []vec
 	return nil
 }
 
-// applyVectors changes the vector indexes of a copy of the table's definition, the last step of
-// an update, and checks what holds over all indexes.
+// applyVectors changes the vector indexes in a copy of the table's definition, and checks the
+// limits over all indexes. It is the last step of an update.
 func (s *Server) applyVectors(t *tabledef.Table, in *updateTableInput) error {
 	now := s.opts.Now()
 	for _, u := range in.GlobalSecondaryIndexUpdates {
@@ -85,8 +86,8 @@ func (s *Server) applyVectors(t *tabledef.Table, in *updateTableInput) error {
 	return tablespec.CheckIndexLimits(t)
 }
 
-// createVectorIndex adds a vector index to a definition. While the index is allocated, the table
-// is UPDATING; while it is filled, the table is ACTIVE.
+// createVectorIndex adds a vector index to a definition. The table is UPDATING while the index
+// is allocated, and ACTIVE while it is filled.
 func (s *Server) createVectorIndex(t *tabledef.Table, given tablespec.VectorIndex, defs []tablespec.AttributeDefinition, now time.Time) error {
 	if t.Index(*given.IndexName) != nil || t.VectorIndex(*given.IndexName) != nil {
 		return awserr.Validation(awserr.MsgIndexExists)
@@ -113,7 +114,8 @@ func (s *Server) createVectorIndex(t *tabledef.Table, given tablespec.VectorInde
 	return tablespec.CheckVectors(t)
 }
 
-// checkVectorAttribute refuses an attribute that a key has.
+// checkVectorAttribute rejects a vector attribute that is also a key attribute of the table or
+// an index.
 func checkVectorAttribute(t *tabledef.Table, ix *tabledef.VectorIndex) error {
 	keys := []tabledef.IndexKey{tabledef.IndexKeyOf(t.Key)}
 	for i := range t.Indexes {
@@ -127,13 +129,12 @@ func checkVectorAttribute(t *tabledef.Table, ix *tabledef.VectorIndex) error {
 	return nil
 }
 
-// vectorSchemaText is a vector attribute as AWS prints it.
+// vectorSchemaText returns a vector attribute as AWS prints it.
 func vectorSchemaText(ix *tabledef.VectorIndex) string {
 	return fmt.Sprintf("VectorIndexSchema:[VectorAttribute: key{%s:L:%d}]", ix.Attribute, ix.Dimensions)
 }
 
-// checkBesideVectors refuses the key of a new global index if an attribute of it holds
-// vectors.
+// checkBesideVectors rejects a key of a new global index that has a vector attribute.
 func checkBesideVectors(t *tabledef.Table, schema []tablespec.KeySchemaElement, defs []tablespec.AttributeDefinition) error {
 	types := tablespec.DefinedTypes(defs)
 	for _, ix := range t.LiveVectors() {
@@ -147,8 +148,8 @@ func checkBesideVectors(t *tabledef.Table, schema []tablespec.KeySchemaElement, 
 	return nil
 }
 
-// defineSearchSchema adds the attributes of a search schema to those of a table, which keep
-// their types.
+// defineSearchSchema adds the attributes of a search schema to those of a table. It rejects
+// another type for an existing attribute.
 func defineSearchSchema(t *tabledef.Table, ix *tabledef.VectorIndex, defs []tablespec.AttributeDefinition) error {
 	types := tablespec.DefinedTypes(defs)
 	for _, a := range tablespec.DefinitionsOf(defs) {
@@ -159,7 +160,7 @@ func defineSearchSchema(t *tabledef.Table, ix *tabledef.VectorIndex, defs []tabl
 		case attr.Absent:
 			t.Attributes = append(slices.Clone(t.Attributes), a)
 		case types[a.Name]:
-		default: // belief: the text is that of keys
+		default: // belief: the same text as for keys
 			text := "Schema:[SchemaElement: key{%s:%s:HASH}]"
 			return awserr.Validation(awserr.MsgDefinedOtherwise, fmt.Sprintf(text, a.Name, known), fmt.Sprintf(text, a.Name, a.Type))
 		}
@@ -167,7 +168,7 @@ func defineSearchSchema(t *tabledef.Table, ix *tabledef.VectorIndex, defs []tabl
 	return nil
 }
 
-// deleteVectorIndex takes a vector index out of a definition, even while it is being filled.
+// deleteVectorIndex removes a vector index from a definition, even while it is being filled.
 func (s *Server) deleteVectorIndex(t *tabledef.Table, name string, now time.Time) error {
 	ix := t.VectorIndex(name)
 	if ix == nil {
@@ -181,7 +182,7 @@ func (s *Server) deleteVectorIndex(t *tabledef.Table, name string, now time.Time
 	return nil
 }
 
-// checkIndexesAtRest refuses to delete a table whose vector indexes change.
+// checkIndexesAtRest rejects the deletion of a table while its vector indexes change.
 func (s *Server) checkIndexesAtRest(t *tabledef.Table) error {
 	if slices.ContainsFunc(t.Vectors, func(ix tabledef.VectorIndex) bool { return ix.Transition.Lasts(s.opts.Now()) }) {
 		return awserr.New(awserr.CodeResourceInUse, awserr.MsgIndexesHoldTable)
@@ -189,8 +190,8 @@ func (s *Server) checkIndexesAtRest(t *tabledef.Table) error {
 	return nil
 }
 
-// describeVectors describes the vector indexes of a table with the given ARN. Those that come
-// with their table have its status while it is being created.
+// describeVectors describes the vector indexes of a table with the given ARN. While the table
+// is being created, its indexes are CREATING too.
 func describeVectors(t *tabledef.Table, arn string, counts sizes.Counts, now time.Time) (all []tablespec.VectorDescription) {
 	for _, ix := range t.ShownVectors(now) {
 		d := tablespec.DescribeVector(&ix)
@@ -208,8 +209,7 @@ func describeVectors(t *tabledef.Table, arn string, counts sizes.Counts, now tim
 	return all
 }
 
-// checkNoVectors refuses a read of an index that the table does not have, or of one that holds
-// vectors.
+// checkNoVectors returns the error of a read whose index is unknown or a vector index.
 func (p *readPlan) checkNoVectors(name string) error {
 	switch ix := p.Table.VectorIndex(name); {
 	case ix == nil:

@@ -118,8 +118,8 @@ func TestSDK_Vectors(t *testing.T) {
 	}
 }
 
-// Where captures of the service differ, or there is none, a client must get along with either
-// answer: ours is one of them.
+// If captures of the service differ or do not exist, clients must accept each answer. The
+// server gives one of them.
 func TestVectors_Unconfirmed(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -162,8 +162,8 @@ func TestVectors_Unconfirmed(t *testing.T) {
 	}
 }
 
-// A new index holds the items of its table, but for those that no write could make now. They
-// can be updated elsewhere.
+// A new index holds the items of its table, except for those that could no longer be written.
+// Their other attributes can be updated.
 func TestVectors_ItemsBefore(t *testing.T) {
 	t.Parallel()
 	s := newTestServer(t)
@@ -190,8 +190,8 @@ func TestVectors_ItemsBefore(t *testing.T) {
 	}
 }
 
-// The definitions of vector indexes are in the catalog: another process over the same Bigtable
-// searches what this one writes.
+// The catalog has the definitions of vector indexes: another process with the same Bigtable
+// searches the data of this one.
 func TestVectors_TwoProcesses(t *testing.T) {
 	t.Parallel()
 	var o Options

@@ -1,7 +1,7 @@
 package awserr
 
-// The texts of bulk operations. No capture of the service has any of them, but those of
-// existing operations.
+// The texts of bulk operations. No capture of the service has them; other errors of bulk
+// operations have the texts of older operations.
 const (
 	MsgBulkARN           = "Invalid Bulk Operation ARN"                                                                     // ours
 	MsgBulkNotFound      = MsgResourceNotFound + ": Bulk operation not found: %s"                                           // ours

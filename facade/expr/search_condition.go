@@ -2,11 +2,10 @@ package expr
 
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
-// SearchCondition is a parsed condition of a vector search: attributes that are equal to
-// values.
+// SearchCondition is the parsed condition of a vector search, a conjunction of equalities.
 type SearchCondition struct{ terms []SearchTerm }
 
-// SearchTerm says that an attribute is equal to a value.
+// SearchTerm requires that an attribute equal a value.
 type SearchTerm struct {
 	Name   string
 	Value  attr.Value
@@ -20,8 +19,8 @@ const (
 	msgSearchTwice    = "SearchConditionExpression must only contain one condition per attribute" // 534
 )
 
-// ParseSearchCondition parses the condition of a vector search. It refuses all but equalities
-// joined by AND. Errors are of type *Error.
+// ParseSearchCondition parses the condition of a vector search. It rejects anything but
+// equalities joined by AND. Errors are of type *Error.
 func ParseSearchCondition(src string, p *Placeholders) (*SearchCondition, error) {
 	c, err := ParseCondition(SearchConditionExpression, src, p)
 	if err != nil {
@@ -35,7 +34,7 @@ func ParseSearchCondition(src string, p *Placeholders) (*SearchCondition, error)
 }
 
 func searchTerms(terms []SearchTerm, n *condition) (_ []SearchTerm, ok bool) {
-	switch n.op { //nolint:exhaustive // a search has no others
+	switch n.op { //nolint:exhaustive // a search condition has no other operators
 	case opAnd:
 		for _, part := range n.parts {
 			if terms, ok = searchTerms(terms, part); !ok {
@@ -65,8 +64,8 @@ func (c *SearchCondition) Terms() []SearchTerm {
 	return c.terms
 }
 
-// Check refuses conditions on nested attributes, and two on one attribute. Errors are of type
-// *Error.
+// Check rejects conditions on nested attributes, and two conditions on the same attribute.
+// Errors are of type *Error.
 func (c *SearchCondition) Check() error {
 	seen := map[string]bool{}
 	for _, t := range c.Terms() {

@@ -6,14 +6,14 @@ import (
 )
 
 // Error reports that an item, a key or a row is outside the mapping. It has the Code, the
-// DynamoDB Table, the Rule ("" if none applies), the item's Key attr.Item or the unreadable
-// Row []byte, the Attribute, What was wrong, and what was Expected ("" if What includes it).
-// Packages facade and migrate wrap this type.
+// DynamoDB Table, the Rule ("" if none applies), the item's Key attr.Item or the unreadable Row
+// []byte, and the Attribute. What describes the fault, and Expected the valid form ("" if What
+// includes it). Packages facade and migrate wrap this type.
 type Error = lens.Error
 
-// SpecError is a fault in a mapping file. It has the Code, the File, the Line and Column from
-// 1 (0 if unknown), the Path inside the file, such as rules[2].put[0].cell, What was wrong
-// and what was Expected.
+// SpecError is a fault in a mapping file. It has the Code, the File, the Line and Column from 1
+// (0 if unknown), and the Path inside the file, such as rules[2].put[0].cell. What describes
+// the fault, and Expected the valid form.
 type SpecError = mapfile.SpecError
 
 // Code is the broken rule. docs/mapping.md lists the codes.

@@ -22,14 +22,14 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// The statuses of bulk operations beside those of all jobs.
+// The statuses of bulk operations in addition to those of all jobs.
 const (
 	statusWithErrors = "COMPLETED_WITH_ERRORS"
 	statusCancelling = "CANCELLING"
 	statusCancelled  = "CANCELLED"
 )
 
-// The outputs of a bulk operation.
+// The reports of a bulk operation, as OutputType names them.
 const (
 	outputErrors     = "ERROR"
 	outputConditions = "CONDITION_CHECK_FAILURE"
@@ -41,7 +41,7 @@ const (
 	tierAccelerated = "ACCELERATED"
 )
 
-// minBulkUnits is the least rate that a request can ask for.
+// minBulkUnits is the minimum of MaxWriteRequestUnits.
 const minBulkUnits = 1024
 
 // BulkRequest is the request of StartBulkPutItems.
@@ -54,7 +54,7 @@ type BulkRequest struct {
 	PerformanceTier       *string `json:",omitzero"`
 }
 
-// BulkInput says where the items of a bulk operation are.
+// BulkInput locates the items of a bulk operation and gives their format.
 type BulkInput struct {
 	InputCompressionType *string `json:",omitzero"`
 	InputFormat          *string
@@ -63,7 +63,7 @@ type BulkInput struct {
 	S3KeyPrefix          *string `json:",omitzero"`
 }
 
-// BulkOutput says what a bulk operation reports, and where.
+// BulkOutput selects the reports of a bulk operation and their location.
 type BulkOutput struct {
 	OutputType     []string
 	S3Bucket       *string
@@ -73,7 +73,8 @@ type BulkOutput struct {
 	S3SseKmsKeyID  *string `json:"S3SseKmsKeyId,omitzero"`
 }
 
-// constraints checks the members of a request against the model. Their order is a belief.
+// constraints checks the members of a request against the model. The order of the checks is a
+// belief.
 func (in *BulkRequest) constraints(v *request.Validator) {
 	v.Pattern("ClientToken", in.ClientToken, clientToken)
 	v.Required("InputS3Configuration", in.InputS3Configuration != nil)
@@ -107,28 +108,28 @@ func bucketConstraints(v *request.Validator, path string, bucket, owner, prefix 
 	v.Length(path+"S3KeyPrefix", prefix, 0, maxPrefixChars)
 }
 
-// bulkJob is what the row of a bulk operation has of its request.
+// bulkJob stores the request of a bulk operation in the row of its job.
 type bulkJob struct {
 	Table   string // name
 	TableID string
 	Request BulkRequest
 	Token   string
-	// Cancelled says that a client cancelled the operation.
+	// Cancelled is set when a client cancels the operation.
 	Cancelled bool `json:",omitzero"`
 }
 
-// bulkProgress is what a bulk operation has come to.
+// bulkProgress stores the progress of a bulk operation in the row of its job.
 type bulkProgress struct {
 	Begun      bool
-	Key        string // of the object that is read; "" before the first
-	Next       int64  // its record that comes next
-	TotalBytes *int64 // of all objects; nil: not known yet
-	ReadBytes  int64  // of those that were read
+	Key        string // of the current object; "" before the first
+	Next       int64  // the next record of that object
+	TotalBytes *int64 // of all objects; nil if unknown
+	ReadBytes  int64  // of the finished objects
 	Processed  int64
 	Failed     int64
-	Reports    map[string]int64 // bytes of the reports, by output
+	Reports    map[string]int64 // sizes of the reports, by OutputType
 	Usage      capacity.BulkBytes
-	Whole      bool // there is nothing more to do
+	Whole      bool // no work is left
 }
 
 // BulkDescription describes a bulk operation.
@@ -158,7 +159,7 @@ type BulkTable struct {
 	TableName *string
 }
 
-// BulkUsage is what a bulk operation consumed of a table and its indexes.
+// BulkUsage is the consumption of a bulk operation, by table and index.
 type BulkUsage struct {
 	BulkPutBytes           int64
 	GlobalSecondaryIndexes map[string]BulkBytes `json:",omitzero"`
@@ -168,16 +169,16 @@ type BulkUsage struct {
 	VectorIndexes          map[string]BulkVectorBytes `json:",omitzero"`
 }
 
-// BulkBytes is what a bulk operation consumed of a table or an index.
+// BulkBytes is the consumption of a table or an index.
 type BulkBytes struct{ BulkPutBytes int64 }
 
-// BulkVectorBytes is what a bulk operation consumed of a vector index.
+// BulkVectorBytes is the consumption of a vector index.
 type BulkVectorBytes struct{ BulkPutVectorBytes int64 }
 
 // BulkOperationOutput is the answer of StartBulkPutItems and DescribeBulkOperation.
 type BulkOperationOutput struct{ BulkOperationDescription *BulkDescription }
 
-// StartBulk begins to put the items of a bucket into an existing table.
+// StartBulk starts an operation that puts the items of a bucket into an existing table.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_StartBulkPutItems.html
 func (s *Service) StartBulk(ctx context.Context, v *request.Validator, in *BulkRequest) (*BulkOperationOutput, error) {
 	name := v.TableName(in.TableName)
@@ -222,7 +223,7 @@ func (s *Service) StartBulk(ctx context.Context, v *request.Validator, in *BulkR
 	return s.describeBulk(ctx, &j)
 }
 
-// checkBulkTable refuses a table that is not ACTIVE, unless it is UPDATING without an index
+// checkBulkTable rejects tables that are neither ACTIVE nor UPDATING, and tables with an index
 // that is being created.
 func (s *Service) checkBulkTable(t *tabledef.Table) error {
 	if t.Status != tabledef.StatusActive && t.Status != tabledef.StatusUpdating {
@@ -241,7 +242,7 @@ func (s *Service) checkBulkTable(t *tabledef.Table) error {
 	return nil
 }
 
-// bulkError gives the errors of jobs the texts of bulk operations.
+// bulkError converts errors of package jobs to those of bulk operations.
 func bulkError(err error) error {
 	switch {
 	case errors.Is(err, jobs.ErrTokenMismatch):
@@ -252,7 +253,8 @@ func bulkError(err error) error {
 	return err
 }
 
-// bulkStatus is the status of a bulk operation now, and the time of its end.
+// bulkStatus returns the current status of a bulk operation, and the time of its end; 0 while
+// it runs.
 func (s *Service) bulkStatus(j *jobs.Job, of *bulkJob, came *bulkProgress) (status string, ended wire.EpochSeconds) {
 	status, at := s.status(j)
 	switch {
@@ -298,8 +300,7 @@ func (s *Service) describeBulk(ctx context.Context, j *jobs.Job) (*BulkOperation
 	return &BulkOperationOutput{d}, nil
 }
 
-// usage is what a bulk operation consumed. An index that was deleted since is taken to be a
-// global one.
+// usage returns the consumption of a bulk operation. It counts a deleted index as a global one.
 func (s *Service) usage(ctx context.Context, of *bulkJob, used *capacity.BulkBytes) BulkUsage {
 	t, err := s.o.Store.TableNow(ctx, of.Table)
 	u := BulkUsage{BulkPutBytes: used.Table, Table: BulkBytes{used.Table}, TableName: of.Request.TableName}
@@ -358,8 +359,8 @@ type CancelBulkOutput struct {
 	BulkOperationStatus string
 }
 
-// CancelBulk cancels a bulk operation: it ends after the items that it holds. Items that
-// it has put stay.
+// CancelBulk cancels a bulk operation, which ends at its next checkpoint. Items put until then
+// stay.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CancelBulkOperation.html
 func (s *Service) CancelBulk(ctx context.Context, v *request.Validator, in *BulkARNRequest) (*CancelBulkOutput, error) {
 	j, err := s.findBulk(ctx, v, in)
@@ -406,7 +407,7 @@ type BulkSummary struct {
 	StartTime           wire.EpochSeconds
 }
 
-// ListBulk lists the bulk operations of 90 days, the newest first.
+// ListBulk lists the bulk operations of the last 90 days, the newest first.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListBulkOperations.html
 func (s *Service) ListBulk(ctx context.Context, v *request.Validator, in *ListBulkRequest) (*ListBulkOutput, error) {
 	v.AtLeast("MaxResults", in.MaxResults, 1)
@@ -446,8 +447,8 @@ func (s *Service) ListBulk(ctx context.Context, v *request.Validator, in *ListBu
 	return out, nil
 }
 
-// bulkNextToken is the pattern of the model. A token is the id of a job: 14 digits and 8
-// hexadecimal ones, with zeros between them.
+// bulkNextToken is the model's pattern of a page token. A token is made of the ID of a job: 14
+// decimal digits, ten zeros and 8 hexadecimal digits.
 const bulkNextToken = `([0-9a-f]{16})+`
 
 var bulkTokenPattern = regexp.MustCompile(`^[0-9]{14}0{10}[0-9a-f]{8}$`)

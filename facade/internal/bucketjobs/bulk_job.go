@@ -32,11 +32,11 @@ const (
 	maxBulkObjectBytes = 5 << 30
 )
 
-// bulkCheckpoint is how many records come between two notes of the progress. A restart reads
-// them again.
+// bulkCheckpoint is the number of records between two checkpoints. After a restart, the records
+// since the last checkpoint are processed again.
 const bulkCheckpoint = 256
 
-// bulkRun is a bulk operation at work.
+// bulkRun is one attempt at a bulk operation.
 type bulkRun struct {
 	s      *Service
 	claim  *jobs.Claim
@@ -46,14 +46,15 @@ type bulkRun struct {
 	table  *tabledef.Table
 	bulkProgress
 
-	// again says that an earlier attempt may have put the records before the next checkpoint: an
-	// item that equals the stored one counts as put, whatever its condition.
+	// again is set while an earlier attempt may have put the records before the next
+	// checkpoint. An item that equals the stored one then counts as put, whatever its
+	// condition.
 	again   bool
 	reports map[string]*os.File
 	batch   importBatch
 }
 
-// importBatch are items of different keys that wait to be put.
+// importBatch holds pending items of different keys.
 type importBatch struct {
 	items  []attr.Item
 	places []place
@@ -61,8 +62,9 @@ type importBatch struct {
 	size   int
 }
 
-// runBulk puts the items of all objects into the table, from the progress of earlier attempts.
-// It puts items as any client does, so that streams, indexes and recovery see them.
+// runBulk puts the items of all objects into the table, from the checkpoint of the last
+// attempt. It writes as clients do, so that streams, indexes and point-in-time recovery include
+// the items.
 func (s *Service) runBulk(ctx context.Context, c *jobs.Claim) error {
 	j := c.Job()
 	r := &bulkRun{s: s, claim: c, reports: map[string]*os.File{}, batch: importBatch{keys: map[string]bool{}}}
@@ -118,10 +120,11 @@ func (s *Service) runBulk(ctx context.Context, c *jobs.Claim) error {
 	return c.Save(ctx, r.bulkProgress)
 }
 
-// errCancelled ends the work on an operation that a client cancelled.
+// errCancelled stops an operation that a client cancelled.
 var errCancelled = errors.New("the operation was cancelled")
 
-// findTable reads the definition of the table, which has to be the one that the request named.
+// findTable reads the definition of the table. It fails if the table of the request was
+// deleted, even if its name is in use again.
 func (r *bulkRun) findTable(ctx context.Context) (err error) {
 	r.table, err = r.s.o.Store.TableNow(ctx, r.job.Table)
 	if err == nil && r.table.ID != r.job.TableID {
@@ -133,7 +136,7 @@ func (r *bulkRun) findTable(ctx context.Context) (err error) {
 	return err
 }
 
-// inputs yields the objects of the request, without the reports of the operation.
+// inputs yields the keys of the input objects. It skips the reports of the operation.
 func (r *bulkRun) inputs(bucket *os.Root) iter.Seq2[string, error] {
 	prefix := ""
 	if p := r.job.Request.InputS3Configuration.S3KeyPrefix; p != nil {
@@ -148,7 +151,7 @@ func (r *bulkRun) inputs(bucket *os.Root) iter.Seq2[string, error] {
 	}
 }
 
-// measure adds up the sizes of the objects.
+// measure sums the sizes of the input objects and checks their limits.
 func (r *bulkRun) measure(bucket *os.Root) error {
 	var total int64
 	n := 0
@@ -172,11 +175,12 @@ func (r *bulkRun) measure(bucket *os.Root) error {
 	return nil
 }
 
-// reportFiles are the names of the reports by output. The layout of the folder is a belief.
+// reportFiles are the file names of the reports, by OutputType. The layout of the folder is a
+// belief.
 var reportFiles = map[string]string{outputErrors: "errors.json", outputConditions: "condition-check-failures.json"}
 
-// openReports opens the reports that were asked for, at the end of what earlier attempts are
-// certain to have written.
+// openReports opens the requested reports and truncates them to their sizes at the last
+// checkpoint.
 func (r *bulkRun) openReports(output *os.Root) error {
 	to := r.job.Request.OutputS3Configuration
 	if err := output.MkdirAll(r.folder, 0o777); err != nil {
@@ -202,7 +206,7 @@ func (r *bulkRun) openReports(output *os.Root) error {
 	return nil
 }
 
-// objects puts the items of all objects.
+// objects puts the items of all input objects.
 func (r *bulkRun) objects(ctx context.Context, bucket *os.Root) error {
 	if !r.Begun {
 		r.Begun = true
@@ -210,7 +214,7 @@ func (r *bulkRun) objects(ctx context.Context, bucket *os.Root) error {
 			return err
 		}
 	}
-	begun := r.Key // the object at which an earlier attempt was
+	begun := r.Key // the object that the last attempt was reading
 	for key, err := range r.inputs(bucket) {
 		if err != nil {
 			return err
@@ -231,7 +235,7 @@ func (r *bulkRun) objects(ctx context.Context, bucket *os.Root) error {
 	return r.flush(ctx)
 }
 
-// object puts the items of an object. A damaged text ends the object (belief).
+// object puts the items of one object. It skips the rest of a damaged object (belief).
 func (r *bulkRun) object(ctx context.Context, bucket *os.Root, key string) error {
 	if r.Next == wholeObject {
 		return nil
@@ -264,7 +268,7 @@ func (r *bulkRun) object(ctx context.Context, bucket *os.Root, key string) error
 			break
 		}
 		if n < r.Next {
-			continue // an earlier attempt was further
+			continue // an earlier attempt processed it
 		}
 		at := place{key, n}
 		r.Processed++
@@ -289,10 +293,11 @@ func (r *bulkRun) object(ctx context.Context, bucket *os.Root, key string) error
 	return r.checkpoint(ctx)
 }
 
-// wholeObject is the next record of an object that was read to its end.
+// wholeObject is the value of Next after the last record of an object.
 const wholeObject = math.MaxInt64
 
-// checkpoint puts the items that wait and notes the progress. It ends a cancelled operation.
+// checkpoint puts the pending items and saves the progress. It returns errCancelled if a client
+// cancelled the operation.
 func (r *bulkRun) checkpoint(ctx context.Context) error {
 	if err := r.flush(ctx); err != nil {
 		return err
@@ -312,7 +317,8 @@ func (r *bulkRun) checkpoint(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// record puts the item of a record, or lets it wait if it has no condition.
+// record puts the item of a record at once if it has a condition, and adds it to the batch
+// otherwise.
 func (r *bulkRun) record(ctx context.Context, record importfile.Record, at place) error {
 	item := record.Item
 	err := tablespec.CheckItem(r.table, item)
@@ -348,7 +354,7 @@ func (r *bulkRun) record(ctx context.Context, record importfile.Record, at place
 	return nil
 }
 
-// condition parses the condition of a record, nil for none.
+// condition parses the condition of a record; nil without one.
 func (r *bulkRun) condition(record importfile.Record) (*expr.Condition, error) {
 	switch {
 	case record.Condition != nil:
@@ -373,7 +379,7 @@ func (r *bulkRun) condition(record importfile.Record) (*expr.Condition, error) {
 	return condition, err
 }
 
-// errCondition is the error of an item whose condition does not hold.
+// errCondition reports an item whose condition does not hold.
 var errCondition = errors.New("the condition does not hold")
 
 // putIf puts an item if its condition holds.
@@ -400,7 +406,7 @@ func (r *bulkRun) putIf(ctx context.Context, item attr.Item, condition *expr.Con
 	return nil
 }
 
-// flush puts the items that wait.
+// flush puts the pending items.
 func (r *bulkRun) flush(ctx context.Context) error {
 	b := &r.batch
 	if len(b.items) == 0 {
@@ -423,7 +429,7 @@ func (r *bulkRun) flush(ctx context.Context) error {
 	return nil
 }
 
-// pointer names the place of a record.
+// pointer is the location of a record.
 type pointer struct {
 	Bucket    string `json:"bucket"`
 	Key       string `json:"key"`
@@ -443,7 +449,7 @@ type reportLine struct {
 	ExistingItem     *wire.Item `json:",omitzero"`
 }
 
-// refuse counts and reports a record that is not put; item is nil if the record has none.
+// refuse counts and reports a rejected record; item is nil if the record has none.
 func (r *bulkRun) refuse(at place, item attr.Item, cause error) error {
 	r.Failed++
 	message := cause.Error()
@@ -453,7 +459,7 @@ func (r *bulkRun) refuse(at place, item attr.Item, cause error) error {
 	return r.report(outputErrors, reportLine{Pointer: r.pointer(at), BulkOperationARN: r.arn, ErrorMessages: []string{message}, Item: wire.OptionalItem(item)})
 }
 
-// report writes a line of a report, if that was asked for.
+// report writes a line to a report if the request selects that report.
 func (r *bulkRun) report(kind string, line reportLine) error {
 	f := r.reports[kind]
 	if f == nil {
@@ -468,7 +474,7 @@ func (r *bulkRun) report(kind string, line reportLine) error {
 	return err
 }
 
-// bulkManifest is the manifest of a report, which is written last. Its form is a belief.
+// bulkManifest is the manifest of the reports, which is written last. Its form is a belief.
 type bulkManifest struct {
 	BulkOperationARN   string   `json:"bulkOperationArn"`
 	TableName          string   `json:"tableName"`

@@ -6,8 +6,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/vectors"
 )
 
-// BulkBytes counts the bytes that a bulk operation puts: those of the items, and of their
-// entries in each index (belief).
+// BulkBytes counts the bytes that a bulk operation writes: the items, and their entries in each
+// index (belief).
 type BulkBytes struct {
 	Table   int64            `json:"table,omitempty"`
 	Indexes map[string]int64 `json:"indexes,omitempty"` // by name

@@ -291,7 +291,7 @@ func CollectionMetrics(t *tabledef.Table, mode *string, key attr.Item) *ItemColl
 // item collection once.
 type CollectionsOfTables map[string][]*ItemCollectionMetrics
 
-// Add adds the collection of one write, nil for none.
+// Add adds the collection of one write; nil adds nothing.
 func (c *CollectionsOfTables) Add(table string, m *ItemCollectionMetrics) {
 	if m == nil || slices.ContainsFunc((*c)[table], func(there *ItemCollectionMetrics) bool {
 		return maps.EqualFunc(there.ItemCollectionKey.Item, m.ItemCollectionKey.Item, attr.Equal)

@@ -7,8 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Bytes is what a vector index consumes, which no total has. A search has one member, and a
-// write the other one.
+// Bytes is the consumption of a vector index, which totals do not include. Searches set one
+// member, writes the other.
 type Bytes struct {
 	VectorSearchRequestBytes wire.Double `json:",omitzero"`
 	VectorWriteRequestBytes  wire.Double `json:",omitzero"`
@@ -24,14 +24,14 @@ func (c *Tally) addVector(name string, bytes float64) {
 	c.vectors[name] += bytes
 }
 
-// writeVectors adds what a write of an item costs on vector indexes.
+// writeVectors adds the cost of writing an item to the vector indexes.
 func (c *Tally) writeVectors(t *tabledef.Table, before, after attr.Item) {
 	for _, ix := range t.LiveVectors() {
 		c.addVector(ix.Name, vectors.WriteBytes(t, &ix, before, after))
 	}
 }
 
-// reportVectors returns what was written to vector indexes, nil for nothing.
+// reportVectors returns the bytes written to each vector index; nil without any.
 func (c *Tally) reportVectors() map[string]Bytes {
 	if len(c.vectors) == 0 {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/itemtext"
 )
 
-// Record is an item of a bulk operation, with the condition on which it is put. Its form is a
-// belief: the members of PutItem beside the item.
+// Record is an item of a bulk operation, with the condition for putting it. Its other members
+// are those of PutItem (belief).
 type Record struct {
 	Item      attr.Item
 	Condition *string
@@ -22,7 +22,7 @@ type Record struct {
 	Values    map[string]attr.Value // nil: not given
 }
 
-// errNotRecord is the error of a line with other members.
+// errNotRecord reports a line that is not a record.
 var errNotRecord = errors.New(`the line is not {"Item": {…}}, with or without ConditionExpression, ExpressionAttributeNames and ExpressionAttributeValues`)
 
 // Record returns the next record of a file in JSON or Ion. Its errors are those of Next.
@@ -46,7 +46,7 @@ func (r *Reader) Record() (rec Record, err error) {
 	return rec, err
 }
 
-// parseRecord parses a line. In one that was Ion, all strings are attribute values.
+// parseRecord parses a line of JSON. In a line that was Ion, all strings are attribute values.
 func parseRecord(line []byte, wasIon bool) (rec Record, err error) {
 	if !jsontext.Value(line).IsValid(jsontext.AllowDuplicateNames(true)) {
 		return rec, errors.New("the line is not JSON")

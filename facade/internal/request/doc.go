@@ -3,11 +3,11 @@
 //
 //   - validation.go: a [Validator] gathers the constraints of the API model, then checks the
 //     rest of the members in order.
-//   - wording.go: the texts of what is wrong, by operation, in the older or the newer wording.
+//   - wording.go: the error texts, by operation, in the older or the newer wording.
 //   - regions.go: the layer that words them, by region and operation, from regions.tsv.
 //   - legacy.go: the parameters from before expressions. They are checked by their own
-//     rules and then written as expressions, so that there is one evaluator; the limits of
-//     expressions do not hold for them.
+//     rules, then converted to expressions and evaluated as such. The limits of expressions
+//     do not apply to them.
 //   - tags.go: the tags of tables.
 //   - globaltables.go: the operations of global tables of 2017, for an account without global
 //     tables.

@@ -183,8 +183,8 @@ func (p LegacyParameters) Filter(conditions map[string]Condition, operator *stri
 	return expr.ParseCondition(expr.FilterExpression, strings.Join(parts, joint), l.placeholders())
 }
 
-// checkDepth checks the depth of all values, which the older layer of Scan does before
-// it looks at ConditionalOperator.
+// checkDepth checks the depth of all values. The older layer of Scan does so before it checks
+// ConditionalOperator.
 func (p LegacyParameters) checkDepth(conditions map[string]Condition) error {
 	for _, name := range slices.Sorted(maps.Keys(conditions)) {
 		for _, given := range conditions[name].AttributeValueList {

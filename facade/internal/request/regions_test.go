@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRegions: each row of regions.tsv has a layer for each column, "current" is what most
-// regions have and what at least one region has, and "classic" is older throughout.
+// Each row of regions.tsv has a layer for each column. "current" has the layers of most
+// regions, and equals at least one region. "classic" has only the older layer.
 func TestRegions(t *testing.T) {
 	t.Parallel()
 	var header []string
@@ -73,7 +73,7 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// What was recorded of some regions, and what the profiles have.
+// The table has the recorded layers of some regions, and those of the profiles.
 func TestRegions_Recorded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

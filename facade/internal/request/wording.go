@@ -122,11 +122,10 @@ func (fs Failures) options() []string {
 	return texts
 }
 
-// newWording: the constraint errors with the newer wording, which names the
-// member with capitals, shows no value, and comes before all others: those of
-// an empty table name, the limits of reads, the keys of a BatchGetItem, and the
-// lengths of batches and transactions. The limit of Query and the keys of a
-// BatchGetItem have it in every region.
+// newWording reports whether a failed constraint has the newer wording, which names the member
+// with capitals, shows no value, and comes before all others. It applies to an empty table
+// name, the limits of reads, and the lengths of batches and transactions. The limit of Query,
+// the keys of a BatchGetItem and all of SearchVectors have it in every region.
 func (r Request) newWording(member, value string) bool {
 	switch r.Operation {
 	case "PutItem", "UpdateItem", "DeleteItem", "GetItem":
@@ -211,8 +210,8 @@ func (r Request) PlaceholderValue(key string, err error) error {
 	}
 }
 
-// newValueWording: the errors about values moved to the newer wording with the
-// other errors of an operation, but for two operations.
+// newValueWording reports whether errors about values have the newer wording: they moved to it
+// with the other errors of an operation, except in two operations.
 func (r Request) newValueWording() bool {
 	return r.Current && r.Operation != "BatchWriteItem" && r.Operation != "Scan"
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/vectors"
 )
 
-// countVectors counts what a vector index holds of the items of its table, which were few enough.
+// countVectors counts the entries of a vector index. It scans the table, which the caller found
+// small enough.
 func (ct *counter) countVectors(ctx context.Context, c *cachedTable, ix *tabledef.VectorIndex) (n sizes.Count, err error) {
 	for stored, err := range ct.reader.Scan(ctx, c.def, nil, 0, 1, nil) {
 		if err != nil {

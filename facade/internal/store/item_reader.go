@@ -122,7 +122,7 @@ type pieces struct {
 	from, before []byte
 }
 
-// bound sets the positions by the conditions; false means that there is nothing to read.
+// bound sets the positions from the conditions; it returns false if they match no column.
 func (p *pieces) bound() bool {
 	conditions, ok := p.conditions(p.row, p.part.Hash())
 	for _, c := range conditions {

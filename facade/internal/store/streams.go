@@ -225,7 +225,7 @@ func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabled
 	for _, name := range names {
 		c, err := ts.cat.refresh(ctx, name)
 		if err != nil {
-			continue // it was deleted, or its mapping is not served: nobody writes to it
+			continue // it was deleted, or its mapping is not served: it gets no writes
 		}
 		there = append(there, c.def.At(ts.o.Now()))
 	}

@@ -91,7 +91,8 @@ type Table struct {
 	Indexes  []Index             `json:"indexes,omitempty"` // local and global, in the given order
 	// Leaving are deleted indexes that still appear as DELETING; set by the store.
 	Leaving []Index `json:"leaving,omitempty"`
-	// Vectors are the vector indexes, in the order given; deleted ones while they show.
+	// Vectors are the vector indexes in the given order, with deleted ones that still appear as
+	// DELETING.
 	Vectors []VectorIndex `json:"vectors,omitempty"`
 	// Extra holds request members that only descriptions use, by name, as JSON text.
 	Extra map[string]string `json:"extra,omitempty"`

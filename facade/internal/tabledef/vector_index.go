@@ -7,38 +7,38 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// The distance functions of vector indexes, in DynamoDB's words.
+// The distance functions of vector indexes, as DynamoDB names them.
 const (
 	DistanceCosine     = "COSINE"
 	DistanceDotProduct = "DOT_PRODUCT"
 	DistanceEuclidean  = "EUCLIDEAN"
 )
 
-// VectorIndex is a vector index of a table. It has no rows: a search reads those of the
-// table, so the index is complete once it is defined.
+// VectorIndex is a vector index of a table. It has no rows of its own: searches read the
+// table's rows, so the index is complete once it is defined.
 type VectorIndex struct {
 	Name       string `json:"name"`
-	Attribute  string `json:"attribute"` // that holds the vectors
+	Attribute  string `json:"attribute"` // holds the vectors
 	Dimensions int    `json:"dimensions"`
 	Distance   string `json:"distance"` // DistanceCosine, …
-	// Hash is the attribute whose values part the index; "" if it is whole.
+	// Hash is the attribute that partitions the index; "" without partitions.
 	Hash string `json:"hash,omitempty"`
-	// Schema are the attributes of the search schema, Hash too, in the order given.
+	// Schema are the attributes of the search schema in the given order, including Hash.
 	Schema     []string `json:"schema,omitempty"`
 	Projection string   `json:"projection"`       // ProjectAll, …
-	NonKey     []string `json:"nonKey,omitempty"` // of ProjectInclude
-	// Transition is the status that the index shows for a while. An index that shows
-	// DELETING was deleted.
+	NonKey     []string `json:"nonKey,omitempty"` // with ProjectInclude
+	// Transition is the temporary status of the index. An index whose status is DELETING was
+	// deleted.
 	Transition Transition `json:"transition,omitzero"`
-	// FillFrom is when an added index begins to show that it is being filled; the zero time
-	// for an index that came with its table.
+	// FillFrom is the time from which an added index is described as backfilling; the zero time
+	// for an index that was created with its table.
 	FillFrom time.Time `json:"fillFrom,omitzero"`
 }
 
-// IsDeleted reports whether the index was deleted, even if it still shows.
+// IsDeleted reports whether the index was deleted, even if descriptions still list it.
 func (ix *VectorIndex) IsDeleted() bool { return ix.Transition.Status == StatusDeleting }
 
-// StatusAt returns the status that the index shows at a time.
+// StatusAt returns the status of the index in descriptions at a time.
 func (ix *VectorIndex) StatusAt(now time.Time) string {
 	if ix.Transition.Lasts(now) {
 		return ix.Transition.Status
@@ -46,12 +46,12 @@ func (ix *VectorIndex) StatusAt(now time.Time) string {
 	return StatusActive
 }
 
-// IsFillingAt reports whether an added index shows at a time that it is being filled.
+// IsFillingAt reports whether an added index is described as backfilling at a time.
 func (ix *VectorIndex) IsFillingAt(now time.Time) bool {
 	return ix.StatusAt(now) == StatusCreating && !now.Before(ix.FillFrom)
 }
 
-// VectorIndex returns the vector index of that name; nil: not found, or deleted.
+// VectorIndex returns the vector index of that name; nil if it is not found or was deleted.
 func (t *Table) VectorIndex(name string) *VectorIndex {
 	for i := range t.Vectors {
 		if ix := &t.Vectors[i]; ix.Name == name && !ix.IsDeleted() {
@@ -66,7 +66,7 @@ func (t *Table) LiveVectors() []VectorIndex {
 	return slices.DeleteFunc(slices.Clone(t.Vectors), func(ix VectorIndex) bool { return ix.IsDeleted() })
 }
 
-// ShownVectors returns the vector indexes that show at a time.
+// ShownVectors returns the vector indexes that descriptions list at a time.
 func (t *Table) ShownVectors(now time.Time) []VectorIndex {
 	return slices.DeleteFunc(slices.Clone(t.Vectors), func(ix VectorIndex) bool { return ix.IsDeleted() && !ix.Transition.Lasts(now) })
 }

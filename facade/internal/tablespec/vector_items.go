@@ -12,8 +12,9 @@ import (
 )
 
 // checkVectorAttributes checks the attributes of vector indexes that differ from those of old:
-// a new index accepts the items that exist, and leaves out those that do not fit. updated says that
-// an update made the item. Of several indexes, the first by name reports (belief).
+// a new index leaves out existing items that do not fit, and they stay writable. updated means
+// that an update made the item. Of several faults, it reports that of the first index by name
+// (belief).
 func checkVectorAttributes(t *tabledef.Table, old, item attr.Item, updated bool) error {
 	if len(t.Vectors) == 0 {
 		return nil
@@ -54,8 +55,8 @@ func emptySearchHash(ix *tabledef.VectorIndex, value attr.Value, updated bool) e
 	return awserr.Validation(awserr.MsgIndexKeyEmpty, KindName(value.Type), ix.Name, ix.Hash)
 }
 
-// checkGivenSearchHashes refuses an empty value that an item, or an update by itself, gives the
-// partition key of a vector index. One of the two is nil.
+// checkGivenSearchHashes rejects an empty value for the partition key of a vector index in an
+// item or an update. One of the two is nil.
 func checkGivenSearchHashes(t *tabledef.Table, item attr.Item, update *expr.Update) error {
 	for _, ix := range t.LiveVectors() {
 		value := item[ix.Hash]

@@ -29,7 +29,7 @@ const (
 	searchFilter = "INLINE_FILTER"
 )
 
-// VectorIndex is what a request says of a vector index.
+// VectorIndex is the definition of a vector index in a request.
 type VectorIndex struct {
 	IndexName        *string
 	VectorAttribute  *VectorAttribute
@@ -44,13 +44,13 @@ type VectorAttribute struct {
 	AttributeName *string
 }
 
-// SearchSchemaElement is an attribute by which a search may select.
+// SearchSchemaElement is an attribute that search conditions may use.
 type SearchSchemaElement struct {
 	AttributeName           *string
 	SearchSchemaElementType *string
 }
 
-// Dimensions is the number of dimensions in a request. The service cuts its fraction off.
+// Dimensions is the number of dimensions in a request. The service truncates fractions.
 type Dimensions int64
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -67,7 +67,7 @@ func (d *Dimensions) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// VectorIndex checks what a request says of a vector index against the model.
+// VectorIndex checks the definition of a vector index against the model.
 func (v Constraints) VectorIndex(member string, ix VectorIndex) {
 	if v.Required(member+".IndexName", ix.IndexName != nil); ix.IndexName != nil {
 		v.Name(member+".IndexName", *ix.IndexName)
@@ -95,7 +95,8 @@ func (v Constraints) VectorIndex(member string, ix VectorIndex) {
 	v.Enum(member+".DistanceFunction", ix.DistanceFunction, tabledef.DistanceCosine, tabledef.DistanceDotProduct, tabledef.DistanceEuclidean)
 }
 
-// ResolveVector checks a vector index of a table, whose definitions in the request are defs.
+// ResolveVector checks and converts the definition of a vector index. billing is the mode of
+// its table, and defs are the attribute definitions of the request.
 func ResolveVector(in VectorIndex, billing string, defs []AttributeDefinition) (tabledef.VectorIndex, error) {
 	if billing != BillingOnDemand {
 		return tabledef.VectorIndex{}, awserr.Validation(awserr.MsgVectorsProvisioned)
@@ -116,7 +117,7 @@ func ResolveVector(in VectorIndex, billing string, defs []AttributeDefinition) (
 	return ix, nil
 }
 
-// vectorOf returns the vector index that a request describes.
+// vectorOf converts the definition of a vector index.
 func vectorOf(in VectorIndex) (tabledef.VectorIndex, error) {
 	ix := tabledef.VectorIndex{Name: *in.IndexName, Attribute: *in.VectorAttribute.AttributeName, Distance: *in.DistanceFunction}
 	if *in.Dimensions > maxDimensions {
@@ -132,7 +133,7 @@ func vectorOf(in VectorIndex) (tabledef.VectorIndex, error) {
 	return ix, err
 }
 
-// resolveSearchSchema fills the search schema of an index in.
+// resolveSearchSchema sets the search schema of an index.
 func resolveSearchSchema(ix *tabledef.VectorIndex, schema []SearchSchemaElement) error {
 	hashes, filters := 0, 0
 	for _, e := range schema {
@@ -176,8 +177,8 @@ func (in Schema) resolveVectors(t *tabledef.Table) error {
 	return nil
 }
 
-// CheckVectors checks what holds over all vector indexes of a table that an update adds one
-// to. Errors: ValidationException, LimitExceededException.
+// CheckVectors checks the limits over all vector indexes of a table after an update added one.
+// Errors: ValidationException, LimitExceededException.
 func CheckVectors(t *tabledef.Table) error {
 	if len(t.LiveVectors()) > maxVectorIndexes {
 		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyVectorsAdded)
@@ -185,7 +186,7 @@ func CheckVectors(t *tabledef.Table) error {
 	return CheckDimensions(t)
 }
 
-// CheckDimensions refuses vector indexes of one attribute that differ in their dimensions.
+// CheckDimensions rejects vector indexes of the same attribute with different dimensions.
 func CheckDimensions(t *tabledef.Table) error {
 	dimensions := map[string]int{}
 	for _, ix := range t.LiveVectors() {
@@ -197,7 +198,7 @@ func CheckDimensions(t *tabledef.Table) error {
 	return nil
 }
 
-// VectorDescription is how answers describe a vector index.
+// VectorDescription describes a vector index in answers.
 type VectorDescription struct {
 	Backfilling      *bool `json:",omitzero"`
 	Dimensions       int
@@ -228,7 +229,7 @@ func DescribeVector(ix *tabledef.VectorIndex) VectorDescription {
 	return d
 }
 
-// IsVector reports whether a request describes a vector index, under whatever name.
+// IsVector reports whether a request defines the same vector index, except for its name.
 func (in VectorIndex) IsVector(ix *tabledef.VectorIndex) bool {
 	asked, err := vectorOf(in)
 	asked.Name, asked.Transition, asked.FillFrom = ix.Name, ix.Transition, ix.FillFrom

@@ -57,7 +57,7 @@ func newBucket(since, now time.Time, rate int64, burst time.Duration) *bucket {
 	return b
 }
 
-// peakMinutes is the number of minutes in a peak: 30 minutes, of which the first may count
+// peakMinutes is the number of clock minutes in a peak of 30 minutes: the first may be covered
 // only in part.
 const peakMinutes = 31
 

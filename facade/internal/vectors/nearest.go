@@ -10,9 +10,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Score is the distance of two vectors of one length. It is computed with 64 bits, and does not
-// exceed the range of 32-bit floats. A zero vector has the cosine distance 1. Source: captures of
-// the service of August 2026.
+// Score returns the distance of two vectors of the same length. It computes with 64 bits, and
+// limits the result to the range of 32-bit floats. A zero vector has the cosine distance 1.
+// Source: captures of the service of August 2026.
 func Score(distance string, a, b []float32) float64 {
 	var score float64
 	switch distance {
@@ -40,7 +40,7 @@ func dot(a, b []float32) float64 {
 
 func cosine(a, b []float32) float64 {
 	if slices.Equal(a, b) && dot(a, a) != 0 {
-		return 0 // rounding would leave a little
+		return 0 // rounding would leave a small distance
 	}
 	lengths := math.Sqrt(dot(a, a)) * math.Sqrt(dot(b, b))
 	if lengths == 0 {
@@ -53,7 +53,7 @@ func cosine(a, b []float32) float64 {
 type Result struct {
 	Score float64
 	Item  attr.Item
-	order int // among all that were offered
+	order int // the position among all offers
 }
 
 // Nearest collects the best results of a search.
@@ -64,13 +64,14 @@ type Nearest struct {
 	results  results
 }
 
-// NewNearest returns a collection of up to most results by a distance function.
+// NewNearest returns a Nearest that keeps up to most results, ranked by a distance function.
 func NewNearest(distance string, most int) *Nearest {
 	return &Nearest{distance: distance, most: most, results: results{highest: distance == tabledef.DistanceDotProduct}}
 }
 
-// Offer takes a result into account. It calls item only for one of the best so far, and
-// forgets the worst of those. Of equal scores, the first offered is better.
+// Offer adds a result if it is among the best so far, and then drops the worst beyond the
+// limit. It calls item only for a result that it adds. Of equal scores, the first offered is
+// better.
 func (n *Nearest) Offer(score float64, item func() attr.Item) {
 	r := Result{Score: score, order: n.offered}
 	n.offered++

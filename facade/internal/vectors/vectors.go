@@ -1,11 +1,11 @@
 // Package vectors finds the items whose vectors are nearest to a given one.
 //
 //   - vectors.go: vectors of 32-bit floats, in the form of attributes.
-//   - entry.go: what a vector index holds of an item, and what writing that costs.
+//   - entry.go: the entry of an item in a vector index, and the cost of writing it.
 //   - nearest.go: distances, and the best results of a search in bounded memory.
 //
-// Vector search is exact: it compares all vectors, where the service's approximate search may
-// miss some.
+// Vector search is exact: it compares all vectors. The service's approximate search may miss
+// some.
 package vectors
 
 import (
@@ -28,14 +28,14 @@ const (
 	OutOfRange                // an element is beyond the range of 32-bit floats
 )
 
-// Fault says what is wrong with a value; the zero value: nothing.
+// Fault is the reason why a value is not a vector. The zero value reports no fault.
 type Fault struct {
 	Problem Problem
-	At      int        // of an element
-	Element attr.Value // that element
+	At      int        // the position of the element
+	Element attr.Value // the wrong element, if any
 }
 
-// Parse returns the vector that a value is, if it has that number of dimensions.
+// Parse converts a value to a vector of the given number of dimensions.
 func Parse(v attr.Value, dimensions int) ([]float32, Fault) {
 	if v.Type != attr.L {
 		return nil, Fault{Problem: NoList}
@@ -54,7 +54,7 @@ func Parse(v attr.Value, dimensions int) ([]float32, Fault) {
 	return vector, Fault{}
 }
 
-// ParseElement returns an element of a vector.
+// ParseElement converts a value to an element of a vector.
 func ParseElement(v attr.Value) (float32, Problem) {
 	if v.Type != attr.N {
 		return 0, NoNumber
@@ -66,7 +66,7 @@ func ParseElement(v attr.Value) (float32, Problem) {
 	return float32(f), Fits
 }
 
-// value is the attribute of a vector, with the precision of the index.
+// value converts a vector to an attribute value, in the precision of the index.
 func value(vector []float32) attr.Value {
 	elements := make([]attr.Value, len(vector))
 	for i, f := range vector {
@@ -75,8 +75,9 @@ func value(vector []float32) attr.Value {
 	return attr.ListOf(elements...)
 }
 
-// NumberText is a number beyond the range of 32-bit floats as AWS shows it (belief, but for
-// powers of ten): digits and exponent. Its text ends with zeros, as it has 38 digits at most.
+// NumberText returns the text of a number beyond the range of 32-bit floats as AWS shows it
+// (belief, except for powers of ten): digits and exponent. number ends with zeros, since
+// attributes have at most 38 digits.
 func NumberText(number string) string {
 	sign, digits := "", number
 	if rest, negative := strings.CutPrefix(number, "-"); negative {

@@ -42,7 +42,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// Parse takes lists of numbers in the range of 32-bit floats, and value is its inverse up to
+// Parse accepts lists of numbers in the range of 32-bit floats. value is its inverse up to
 // their precision.
 func TestParse(t *testing.T) {
 	t.Parallel()
@@ -92,7 +92,7 @@ func TestNumberText(t *testing.T) {
 	}
 }
 
-// The best results of a search are those of a sort, and it makes no item that is not one of the best so far.
+// Nearest returns the same results as a sort, and never holds more than its limit.
 func TestNearest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

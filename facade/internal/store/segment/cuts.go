@@ -104,8 +104,8 @@ func (ct *Cutter) Of(ctx context.Context, table string, hash []lens.KeyAttr, spa
 	return seg, err
 }
 
-// cutsOf returns the current cuts of a table. If there are none and a scan begins, it chooses
-// new ones.
+// cutsOf returns the current cuts of a table. If the table has no cuts and a scan begins, it
+// chooses new ones.
 func (ct *Cutter) cutsOf(ctx context.Context, table string, spans []layout.Span, begins bool) ([][]byte, error) {
 	if cuts, ok := ct.lookup(table, ct.o.Now()); ok {
 		return cuts, nil
