@@ -33,7 +33,7 @@ import (
 //
 // With VerifyOptions.Stored it writes nothing, and so can check the work of another
 // loader. The tables must hold exactly the rows that Load would write, and the rows must
-// give back exactly the items of the source. Access patterns then run as native reads
+// hold exactly the items of the source. Access patterns then run as native reads
 // alone: a DynamoDB endpoint would write its own records to the tables.
 //
 // Verify returns a [source.Error] if the input is damaged, or is a fixture that compares
@@ -158,7 +158,7 @@ func verifyLoaded(ctx context.Context, r *table.Run, l *load.Loader, f *table.Fi
 	return nil
 }
 
-// verifyStored checks rows that somebody else loaded.
+// verifyStored checks rows that another loader wrote.
 func verifyStored(ctx context.Context, r *table.Run, f *table.Fixture) error {
 	r.B.Extra = f.Tolerances.Extra
 	for _, j := range r.Jobs {

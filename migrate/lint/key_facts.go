@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// width records that a number of so many digits follows a text.
+// width records the number of digits that follow a text.
 func (v *segmentFacts) width(before string, digits int) {
 	if v.widths == nil {
 		v.widths = map[string]int{}

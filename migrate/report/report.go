@@ -39,8 +39,8 @@ const (
 	MissingTable     Kind = "MissingTable"     // the items' table does not exist
 	FamilyDiffers    Kind = "FamilyDiffers"    // a family does not exist, or its garbage collection differs from the mapping
 	TableChanged     Kind = "TableChanged"     // a table differed, but no longer when its rows were compared
-	MissingItem      Kind = "MissingItem"      // the rows give back fewer items
-	ExtraItem        Kind = "ExtraItem"        // the rows give back an item that the source does not have
+	MissingItem      Kind = "MissingItem"      // the rows hold fewer items
+	ExtraItem        Kind = "ExtraItem"        // the rows hold an item that the source does not have
 	DuplicateItem    Kind = "DuplicateItem"    // two items have the same key, in a source or on one side of Diff
 	RowUnreadable    Kind = "RowUnreadable"    // the inverse mapping refuses a row
 	IndexStale       Kind = "IndexStale"       // an index table differs from its base
@@ -323,7 +323,7 @@ type Check struct {
 	Table       string     `json:"table,omitempty"` // the Bigtable table, or "" for all; of "not laid out" the DynamoDB table
 	State       CheckState `json:"state"`           // its result
 	Differences int64      `json:"differences"`     // failures, also of those not listed
-	// Detail describes what was checked; of a skipped check, why it was skipped.
+	// Detail describes the check, or the reason why it was skipped.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -442,7 +442,7 @@ func (r *Report) IsDifference(f lint.Finding) bool {
 
 // Uncounted describes the errors and warnings of lint that are not differences, with the flag
 // that counts them: "1 error, 2 warnings not counted as differences (--fail-on lint=warn counts
-// them)"; "" if there are none.
+// them)"; "" without any.
 func (r *Report) Uncounted() string {
 	if r.Lint == nil {
 		return ""

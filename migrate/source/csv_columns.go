@@ -81,8 +81,8 @@ func (c *columnText) kind() string {
 // digits matches the part in which two values of one form differ.
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// shapeOf replaces each run of digits of a value; it returns "" if there are none, or the value
-// is long.
+// shapeOf replaces each run of digits in a value; it returns "" for long values, and for values
+// without digits.
 func shapeOf(text string) string {
 	if len(text) > 100 || !digits.MatchString(text) {
 		return ""

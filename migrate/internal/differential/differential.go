@@ -39,8 +39,8 @@ const Table = "_differential"
 
 // Run checks each mapping with migrate.VerifyOptions.Differential items drawn from the mapping
 // itself, and with the source's items if own is set. The mapping alone, the DynamoDB endpoint
-// and the loader must each give back the original items. An item that the mapping cannot hold
-// must be refused. Failing cases are shrunk first.
+// and the loader must each return the original items. They must reject items that the mapping
+// cannot hold. Failing cases are shrunk first.
 func Run(ctx context.Context, r *table.Run, own bool, saved []fixtures.Exchange) error {
 	for _, j := range r.Jobs {
 		before := r.Report.Differences
@@ -305,7 +305,7 @@ func (d *trial) items(row layout.Row) ([]attr.Item, error) {
 	return d.mapping.Items(row)
 }
 
-// compareItems checks that rows give back exactly the items.
+// compareItems checks that rows hold exactly the items.
 func (d *trial) compareItems(r *report.Report, items []attr.Item, rows []layout.Row) {
 	type found struct {
 		item attr.Item

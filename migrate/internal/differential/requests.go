@@ -64,8 +64,7 @@ func unfitForRequests(m *layout.Mapping) string {
 }
 
 // requests runs random requests for drawn items through the DynamoDB endpoint and a naive
-// DynamoDB. Answers and refusals must be the same, and in the end the rows must give back the
-// items.
+// DynamoDB. Answers and errors must be the same, and in the end the rows must hold the items.
 func (d *trial) requests(ctx context.Context, r *report.Report, o table.Options) (detail string, err error) {
 	rnd := rand.New(rand.NewPCG(o.Seed, 1))
 	done, ticks := 0, 0
@@ -366,8 +365,8 @@ func (d *trial) replay(ctx context.Context, r *report.Report, start []attr.Item,
 	})
 }
 
-// compareRows checks that the rows give back the items of an exchange that lists all of them;
-// it ignores other exchanges.
+// compareRows checks that the rows hold the items of an exchange that lists all of them; it
+// ignores other exchanges.
 func (d *trial) compareRows(ctx context.Context, r *report.Report, all fixtures.Exchange) error {
 	var items []attr.Item
 	if all.Op == "Scan" || isTick(all) {

@@ -32,8 +32,8 @@ import (
 // have old images. For each item, index entries are deleted before its cells: a load that is
 // interrupted in between finds the stored item again.
 //
-// That is correct only while nobody else writes: later writes of an endpoint are newer than
-// the exports.
+// That is correct only without other writers: later writes of an endpoint are newer than the
+// exports.
 
 // catchUp deletes the data that the source's incremental exports deleted. Changes that cannot
 // be made are failures in r.
@@ -365,7 +365,7 @@ func (c *catchUp) leave(item *changed) error {
 }
 
 // entries returns the rows of indexes that may have, or will have, entries of the items. It
-// omits indexes that the mapping no longer has, since nobody reads them.
+// omits indexes that the mapping no longer has, since they are not read.
 func (c *catchUp) entries(all []*changed) map[string]map[string]*entry {
 	tables := map[string]map[string]*entry{}
 	at := func(x *secondary.Index, item attr.Item) (*entry, []layout.Cell) {

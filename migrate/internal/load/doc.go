@@ -5,9 +5,8 @@
 // source. It writes the missing rows, from the position of the checkpoint on.
 // A load in parts ends with [Finish]. A [Stream] writes rows without items.
 //
-// What it promises: memory is bounded by the largest item, row and batch, and by a fixed
-// allowance; an interrupted load can be repeated, and leaves each item either old or new.
+// Memory is bounded by the largest item, row and batch, and by a fixed allowance. An
+// interrupted load can be repeated, and leaves each item either old or new.
 //
-// What it does not do: it reads rows only to skip what is already written, and checks
-// none of them (package compare does).
+// A load reads rows only to skip those that are already written. Package compare checks them.
 package load

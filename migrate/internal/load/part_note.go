@@ -21,14 +21,14 @@ import (
 // note of its own, need not look up its rows: none can exist. It decides only after it has
 // written its own note: of two processes of one part, one finds the other.
 //
-// A row that is looked up is not written again, and is counted as found. Writing it again
-// would be harmless, since cells have their times from the source. So wrong notes never
-// cause wrong rows; at most, existing rows are counted as written. That happens if somebody
-// replaces a new table with one that holds rows of the source; the first batch, which is
-// always looked up, detects this. Any other load deletes these notes when it writes its own,
-// before it writes items (writeSchema), and Finish deletes them at the end. Later notes stay:
-// if two loads begin at once, and one creates the tables after the other has written its
-// notes, parts of it may count the other's rows as written.
+// A row that is looked up is not written again, and is counted as found. Writing it again would
+// be harmless, since cells have their times from the source. So wrong notes never cause wrong
+// rows; at most, existing rows are counted as written. That happens if a new table is replaced
+// with one that holds rows of the source; the first batch, which is always looked up, detects
+// this. Any other load deletes these notes when it writes its own, before it writes items
+// (writeSchema), and Finish deletes them at the end. Later notes stay: if two loads begin at
+// once, and one creates the tables after the other has written its notes, parts of it may count
+// the other's rows as written.
 
 // madeColumn notes that the tables are new.
 const madeColumn = "made"

@@ -77,7 +77,7 @@ type column struct {
 const anyTime = -1
 
 // find iterates over the items and looks up their earlier cells, in their table and in indexes
-// that this mapping also has. Nobody reads the other indexes any more.
+// that this mapping also has. Other indexes are no longer read.
 func (l *leftovers) find(ctx context.Context) error {
 	l.rows = map[string]map[string]map[column]string{}
 	err := l.j.Each(ctx, "checking", func(p table.Placed) error {

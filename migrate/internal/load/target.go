@@ -19,9 +19,9 @@ import (
 )
 
 // doorWrites returns an error for tables that a DynamoDB endpoint wrote. With incremental
-// exports, the [source.Error] says how many changes can be counted. Other sources are rejected
-// unless the load keeps those writes, since a deleted item cannot be told from one that never
-// existed.
+// exports, the [source.Error] gives the number of changes that can be counted. Other sources
+// are rejected unless the load keeps those writes, since a deleted item looks like one that
+// never existed.
 func (j *job) doorWrites(ctx context.Context) (warning string, err error) {
 	noted, err := j.schemaNotes(ctx)
 	if err != nil {
