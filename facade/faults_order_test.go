@@ -309,11 +309,10 @@ func TestValidation_FormOfPlaceholders(t *testing.T) {
 	})
 }
 
-// What a start key lacks: a query and a scan of an index tell a wrong set of
-// attributes, a wrong type and a wrong key of the table apart; recorded on AWS by
-// a suite, and in reports of 2014 to 2024. The newer layer checks a scan of the table
-// likewise. Of another partition a query says something else where it has a condition
-// on the sort key.
+// Incomplete start keys: a query and a scan of an index distinguish a wrong set of attributes, a
+// wrong type and a wrong key of the table; recorded on AWS by a suite, and in reports of 2014 to
+// 2024. The newer layer checks a scan of the table the same way. For another partition a query
+// with a condition on the sort key has a different text.
 func TestValidation_StartKeys(t *testing.T) {
 	t.Parallel()
 	const (

@@ -15,8 +15,8 @@ type OperationStatus string
 const (
 	// Served: the operation works, within the limits of its note.
 	Served OperationStatus = "served"
-	// Refused: the operation is known, and answers
-	// UnknownOperationException with its name and note. None is today.
+	// Refused: the operation is known, and answers UnknownOperationException with its name
+	// and note. No operation is refused today.
 	Refused OperationStatus = "refused"
 )
 
@@ -132,17 +132,17 @@ func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *I
 
 // Notes of several operations.
 const (
-	noteBuckets          = "with --buckets DIR, whose folders stand for buckets; else refused"
-	noteBulk             = noteBuckets + "; by documentation alone: the form of lines and reports is a guess, tier and rate have no effect"
-	noteGlobalTables2017 = "there are none of version 2017.11.29, as on the service"
-	noteInsights         = "the state is kept and described; which keys are used most the control API tells"
+	noteBuckets          = "with --buckets DIR, whose folders act as buckets; otherwise refused"
+	noteBulk             = noteBuckets + "; known from documentation only: the form of lines and reports is a guess, tier and rate have no effect"
+	noteGlobalTables2017 = "version 2017.11.29 has no global tables, as on the service"
+	noteInsights         = "the state is stored; the control API lists the most used keys"
 	noteKinesis          = "changes are delivered to `--kinesis-endpoint` or `--kinesis-dir`; without either they stay in the log for 24 hours, where a dump shows them"
 	noteNoReplicas       = "one region only: tables have no replicas"
 	notePages            = "a page of 1 MB counts an overhead per item, measured for items near 43 KB and 87 KB"
 	notePartiQL          = "statements of up to 400 levels"
-	noteRecovery         = "native writes are not in the log: a restore has them as they are now"
+	noteRecovery         = "native writes are not in the log: a restore has their present state"
 	noteVectors          = "the search is exact: it compares all vectors; VectorSearchRequestBytes counts them all"
-	notePolicy           = "policies are checked and kept in their stored form, not enforced"
+	notePolicy           = "policies are checked and stored, not enforced"
 )
 
 // operations is the operation table: alphabetic, every operation of the model.

@@ -1,8 +1,8 @@
 // Package request checks DynamoDB requests as far as possible without a table, in the
 // service's order and words.
 //
-//   - validation.go: a [Validator] gathers the constraints of the API model, then checks the
-//     rest of the members in order.
+//   - validation.go: a [Validator] collects the constraints of the API model, then checks the
+//     other members in order.
 //   - wording.go: the error texts, by operation, in the older or the newer wording.
 //   - regions.go: the layer that words them, by region and operation, from regions.tsv.
 //   - legacy.go: the parameters from before expressions. They are checked by their own

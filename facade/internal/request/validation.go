@@ -275,8 +275,8 @@ func (v *Validator) ReturnValues(value, onFailure *string) {
 	v.Enum("ReturnValuesOnConditionCheckFailure", onFailure, "ALL_OLD", "NONE")
 }
 
-// JoiningOperator checks ConditionalOperator against the model's enum,
-// whose text has another form in the newer wording.
+// JoiningOperator checks ConditionalOperator against the model's enum, whose text differs in
+// the newer wording.
 func (v *Validator) JoiningOperator(value *string) {
 	v.movedEnum("ConditionalOperator", value, awserr.MsgConditionalOperatorEnum, "OR", "AND")
 }

@@ -1,9 +1,9 @@
 // Package tablespec checks requests against a table: its keys, indexes and throughput. It
 // does not read rows.
 //
-//   - schema.go, quotas.go: what CreateTable and UpdateTable define.
+//   - schema.go, quotas.go: the definitions of CreateTable and UpdateTable.
 //   - vectors.go, vector_items.go: vector indexes, and whether an item fits them.
-//   - throughput.go, decreases.go: capacity, its bounds, and how often it may decrease.
+//   - throughput.go, decreases.go: capacity, its bounds, and the frequency of decreases.
 //   - sse.go, time_to_live.go: encryption at rest and time to live.
 //   - keyrules.go: whether an item fits the keys of a table and its indexes.
 //   - itemupdate.go: the paths that an update expression may change, and its result.

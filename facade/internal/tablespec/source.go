@@ -38,12 +38,11 @@ func (s Source) Unprojected(paths []expr.Path) []string {
 	return missing
 }
 
-// CheckStartKey checks the shape of an ExclusiveStartKey: it has the key of the
-// table and, for an index, the index's key attributes. The types are those of
-// the key that the read goes by. scans says that the older layer checks a scan, whose
-// errors differ if it is of the table itself. onlyHash leaves the sort key out: the
-// request's condition on the partition key is wrong, and that error comes first.
-// Errors: ValidationException.
+// CheckStartKey checks the shape of an ExclusiveStartKey: it must have the key of the table
+// and, for an index, the index's key attributes. It checks the types of the read's key, except
+// in the older layer for a scan of the table itself (scans). onlyHash omits the sort key, for a
+// request whose condition on the partition key is wrong: that error comes first. Errors:
+// ValidationException.
 func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 	names := map[string]bool{}
 	for _, a := range s.Table.Key.Attrs() {

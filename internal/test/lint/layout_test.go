@@ -73,9 +73,9 @@ func TestBigtableSupport(t *testing.T) {
 	}
 }
 
-// TestServedRPCsAreFound checks that each RPC that is served has one method of
-// its name: of the data API in package emu, in a file that is named after the RPC; of
-// administration in package admin.
+// TestServedRPCsAreFound checks that each served RPC has one method of its name: an RPC of
+// the data API in package emu, in a file that is named after the RPC, an admin RPC in package
+// admin.
 func TestServedRPCsAreFound(t *testing.T) {
 	t.Parallel()
 	data, admin := methodsOf(t, "emu"), methodsOf(t, "emu/internal/admin")
