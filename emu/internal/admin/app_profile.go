@@ -17,13 +17,13 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// DefaultAppProfile is the id of the app profile that every instance has from
-// the beginning, and that a request without one uses.
+// DefaultAppProfile is the id of the app profile that every instance starts
+// with. Requests without an app profile use it.
 const DefaultAppProfile = "default"
 
-// implicitAppProfile is the default app profile of an instance, as it comes
-// with these clusters: with one, it routes there and allows single-row
-// transactions; with more, it routes to any and cannot.
+// implicitAppProfile returns the initial default app profile of an instance
+// with these clusters. With one cluster, it routes there and allows single-row
+// transactions; with several, it routes to any and rejects such transactions.
 func implicitAppProfile(instance string, clusters []*btapb.Cluster) *btapb.AppProfile {
 	p := &btapb.AppProfile{Name: instance + "/appProfiles/" + DefaultAppProfile}
 	if len(clusters) == 1 {
@@ -38,15 +38,15 @@ func implicitAppProfile(instance string, clusters []*btapb.Cluster) *btapb.AppPr
 	return p
 }
 
-// settleIsolation fills in the default isolation, and turns the deprecated
-// priority into what took its place.
+// settleIsolation fills in the default isolation, and converts the deprecated
+// priority to its successor.
 func settleIsolation(p *btapb.AppProfile) {
 	priority := btapb.AppProfile_PRIORITY_HIGH
 	switch iso := p.GetIsolation().(type) {
 	case *btapb.AppProfile_DataBoostIsolationReadOnly_:
 		return
 	case *btapb.AppProfile_StandardIsolation_:
-		if iso.StandardIsolation != nil { // it may be nil without a wire
+		if iso.StandardIsolation != nil { // nil is possible in a request that was not decoded from the wire
 			if iso.StandardIsolation.GetPriority() == btapb.AppProfile_PRIORITY_UNSPECIFIED {
 				iso.StandardIsolation.Priority = priority
 			}
@@ -99,9 +99,9 @@ func routesTo(p *btapb.AppProfile) []string {
 	return p.GetMultiClusterRoutingUseAny().GetClusterIds()
 }
 
-// checkAppProfile checks what a profile is to become. Warnings are given when
-// it allows single-row transactions in another cluster than other profiles do,
-// as two such may meet in one row.
+// checkAppProfile checks the new state of a profile. It warns about single-row
+// transactions in another cluster than those of other profiles, since both may
+// change the same row.
 func checkAppProfile(r Catalog, p *btapb.AppProfile, ignoreWarnings bool) error {
 	name := resname.First(p.GetName(), 4)
 	_, how, err := instance(r, name)
@@ -159,8 +159,8 @@ func checkAppProfile(r Catalog, p *btapb.AppProfile, ignoreWarnings bool) error 
 	return nil
 }
 
-// CreateAppProfile creates an app profile. Profiles have no etag: the service
-// returns none either.
+// CreateAppProfile creates an app profile. Profiles have no etag, as in the
+// service.
 func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.CreateAppProfileRequest) (*btapb.AppProfile, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -204,8 +204,8 @@ func (s instanceAdminService) GetAppProfile(_ context.Context, req *btapb.GetApp
 }
 
 // ListAppProfiles returns the app profiles of an instance, sorted by name, in
-// pages; with the instance "-", those of all instances of a project that
-// ListInstances returns.
+// pages. The instance "-" selects all instances that ListInstances returns for
+// the project.
 func (s instanceAdminService) ListAppProfiles(ctx context.Context, req *btapb.ListAppProfilesRequest) (*btapb.ListAppProfilesResponse, error) {
 	var all []*btapb.AppProfile
 	resp := &btapb.ListAppProfilesResponse{}
@@ -232,8 +232,8 @@ func (s instanceAdminService) ListAppProfiles(ctx context.Context, req *btapb.Li
 	return resp, err
 }
 
-// UpdateAppProfile replaces the fields of an app profile that the mask names;
-// without a mask, all. A mask that names nothing is refused.
+// UpdateAppProfile replaces the fields of an app profile that the mask names,
+// or all fields if there is no mask. It rejects an empty mask.
 func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.UpdateAppProfileRequest) (*longrunningpb.Operation, error) {
 	const routing, anyRouting = "single_cluster_routing", "multi_cluster_routing_use_any"
 	fields := []string{"description", routing, anyRouting, "priority", "standard_isolation", "data_boost_isolation_read_only"}
@@ -283,8 +283,8 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 	return op, err
 }
 
-// DeleteAppProfile deletes an app profile. It asks for ignore_warnings: traffic
-// that names the profile is not counted, so any may depend on it.
+// DeleteAppProfile deletes an app profile. It always requires ignore_warnings:
+// traffic by profile is not counted, so any profile may be in use.
 func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.DeleteAppProfileRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		p, err := appProfile(tx, req.GetName())
@@ -305,7 +305,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 	return &emptypb.Empty{}, nil
 }
 
-// checkAppProfileID checks the id of an app profile to be created:
+// checkAppProfileID checks the id of a new app profile:
 // [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters.
 func (s *Control) checkAppProfileID(id string) error {
 	if !resname.IsResourceID(id) {

@@ -19,11 +19,11 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// An authorized view is a resource under its table. It lives as long as its
-// table, and comes back with it from UndeleteTable. What it holds of the table
-// is package view's, how requests are held to it emu/target.go's.
+// An authorized view is a resource under its table. DeleteTable hides it and
+// UndeleteTable restores it, with the table. Package view implements the
+// selection of data; emu/target.go applies it to requests.
 
-// CreateAuthorizedView adds a view of a table, which can be used at once: the
+// CreateAuthorizedView adds a view of a table. The view is usable at once: the
 // official Go client does not wait for the operation.
 func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.CreateAuthorizedViewRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
@@ -62,9 +62,9 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	return op, err
 }
 
-// checkSubset checks a definition: at most 100 parameters, bounds of keys and
-// qualifiers, families that the table has. Those that the view had before may
-// have been dropped since.
+// checkSubset checks a definition: at most 100 parameters, the limits of keys
+// and qualifiers, and that families exist. Families of the previous definition
+// may have been dropped since.
 func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_SubsetView) error {
 	const field = "authorized_view.subset_view"
 	if err := s.Limits.Check(view.Parameters(d), limits.MaxViewParameters, field, "row prefixes, families and qualifiers"); err != nil {
@@ -95,9 +95,9 @@ func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subs
 	return nil
 }
 
-// GetAuthorizedView returns a view: all of it unless less is asked for. The
-// comment of the request says BASIC, but official clients ask for nothing and
-// read the definition (google-cloud-go, TestIntegration_AuthorizedView).
+// GetAuthorizedView returns a view, by default all of it. The comment of the
+// request says BASIC, but official clients send no view and read the definition
+// (google-cloud-go, TestIntegration_AuthorizedView).
 func (s tableAdminService) GetAuthorizedView(_ context.Context, req *btapb.GetAuthorizedViewRequest) (*btapb.AuthorizedView, error) {
 	as, err := responseView(req.GetView(), btapb.AuthorizedView_FULL)
 	if err != nil {
@@ -139,10 +139,10 @@ func (s tableAdminService) ListAuthorizedViews(ctx context.Context, req *btapb.L
 	return resp, nil
 }
 
-// UpdateAuthorizedView changes what the mask names: subset_view, or row_prefixes
-// or family_subsets in it, and deletion_protection. An empty mask names the
-// fields that are set, "*" all fields. Requests that began before keep the old
-// view.
+// UpdateAuthorizedView changes the fields that the mask names: subset_view,
+// row_prefixes or family_subsets in it, and deletion_protection. An empty mask
+// selects the fields that are set, "*" all fields. Earlier requests that still
+// run keep the old view.
 func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.UpdateAuthorizedViewRequest) (*longrunningpb.Operation, error) {
 	given := req.GetAuthorizedView()
 	if err := resname.CheckAuthorizedView("authorized_view.name", given.GetName()); err != nil {
@@ -186,7 +186,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		if err := applyMask(v, proto.CloneOf(given), paths); err != nil {
 			return err
 		}
-		if v.GetSubsetView() == nil { // what was cleared holds nothing; a view without it ends clients
+		if v.GetSubsetView() == nil { // a cleared subset matches nothing; clients crash on a view without one
 			v.AuthorizedView = &btapb.AuthorizedView_SubsetView_{SubsetView: &btapb.AuthorizedView_SubsetView{}}
 		}
 		if fieldsUnder(paths, "subset_view") {
@@ -226,8 +226,8 @@ func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.
 	return &emptypb.Empty{}, nil
 }
 
-// FindAuthorizedView returns the view that a field names. A view whose table was
-// deleted waits for UndeleteTable and cannot be found.
+// FindAuthorizedView returns the view that a field names. The views of a
+// deleted table are not found until UndeleteTable.
 func FindAuthorizedView(r Catalog, field, name string) (*btapb.AuthorizedView, error) {
 	if err := resname.CheckAuthorizedView(field, name); err != nil {
 		return nil, err
@@ -238,8 +238,8 @@ func FindAuthorizedView(r Catalog, field, name string) (*btapb.AuthorizedView, e
 	return find[btapb.AuthorizedView](r, KindAuthorizedView, "Authorized view", name)
 }
 
-// checkUnprotectedViews refuses to delete what holds a view with
-// deletion_protection: the tables whose names begin with prefix.
+// checkUnprotectedViews returns an error if a view with deletion_protection
+// belongs to a table whose name begins with prefix.
 func checkUnprotectedViews(tx *engine.CatalogTx, prefix, what string) error {
 	found, err := loadAll[btapb.AuthorizedView](tx, KindAuthorizedView, prefix)
 	if err != nil {
@@ -253,8 +253,8 @@ func checkUnprotectedViews(tx *engine.CatalogTx, prefix, what string) error {
 	return nil
 }
 
-// responseView resolves the view of a request, which is how much of an
-// authorized view is asked for.
+// responseView resolves the view of a request, which selects the fields of the
+// authorized view to return.
 func responseView(v, unspecified btapb.AuthorizedView_ResponseView) (btapb.AuthorizedView_ResponseView, error) {
 	if v == btapb.AuthorizedView_RESPONSE_VIEW_UNSPECIFIED {
 		return unspecified, nil
@@ -265,7 +265,8 @@ func responseView(v, unspecified btapb.AuthorizedView_ResponseView) (btapb.Autho
 	return v, nil
 }
 
-// shownView removes from a view what was not asked for.
+// shownView clears the fields of an authorized view that the caller did not
+// request.
 func shownView(v *btapb.AuthorizedView, as btapb.AuthorizedView_ResponseView) *btapb.AuthorizedView {
 	switch as {
 	case btapb.AuthorizedView_NAME_ONLY:

@@ -14,12 +14,12 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// This file plans the backups that the policy of a table asks for: when
-// the next ones are due, in which clusters they are made, and what each is.
+// This file plans the backups that the policy of a table requires: their times,
+// clusters and definitions.
 //
-// The plan is one time, stored beside the policy: from when it counts, which is when
-// the policy came into force, and then when backups were due last. The next are due
-// one frequency later.
+// The plan is a single time, stored beside the policy: the time at which the
+// policy came into force, and later the time of the last backups. The next
+// backups are due one frequency after it.
 
 // AutomatedPolicy is the automated backup policy of a table.
 type AutomatedPolicy = btapb.Table_AutomatedBackupPolicy
@@ -27,14 +27,14 @@ type AutomatedPolicy = btapb.Table_AutomatedBackupPolicy
 // AutomatedPlan is a policy and its plan.
 type AutomatedPlan struct {
 	Policy *AutomatedPolicy // nil if the table has none
-	From   time.Time        // zero: it is due at once, as a policy from before there were plans
+	From   time.Time        // zero: due at once, for policies that were stored without a plan
 }
 
 // inForce reports whether the policy requires backups.
 func (p AutomatedPlan) inForce() bool { return p.Policy != nil && !p.Policy.GetDisabled() }
 
-// settle gives a policy that has been checked its plan: that of the policy before
-// it, if one was in force, else one that begins now.
+// settle sets the plan of a checked policy. It keeps the plan of the previous
+// policy if that was in force, else it begins a plan now.
 func (p *AutomatedPlan) settle(was AutomatedPlan, now time.Time) {
 	switch {
 	case !p.inForce():
@@ -46,7 +46,8 @@ func (p *AutomatedPlan) settle(was AutomatedPlan, now time.Time) {
 	}
 }
 
-// next returns when backups are due next. Without a plan it is the zero time; see done.
+// next returns the time of the next backups, the zero time without a plan; see
+// done.
 func (p AutomatedPlan) next() time.Time {
 	if p.From.IsZero() {
 		return p.From
@@ -54,8 +55,8 @@ func (p AutomatedPlan) next() time.Time {
 	return p.From.Add(p.Policy.GetFrequency().AsDuration())
 }
 
-// done records that the backups that were due at a time were made or, without a plan, that
-// the plan begins now.
+// done records that the backups of a time were made. Without a plan, it begins
+// one now.
 func (p *AutomatedPlan) done(at, now time.Time) {
 	if at.IsZero() {
 		at = now
@@ -63,16 +64,16 @@ func (p *AutomatedPlan) done(at, now time.Time) {
 	p.From = at
 }
 
-// skip leaves out the backups that were due by now: those of a table that was
-// deleted are not made when it comes back.
+// skip omits the backups that were due by now: a deleted table does not get
+// them when it is undeleted.
 func (p *AutomatedPlan) skip(now time.Time) {
 	for p.inForce() && !p.next().IsZero() && !p.next().After(now) {
 		p.done(p.next(), now)
 	}
 }
 
-// automatedPlaces returns the clusters in which a policy asks for backups at a time: those
-// in its locations, if it names any, that are made by then.
+// automatedPlaces returns the clusters in which a policy requires backups at a
+// time: its locations, or all clusters if it names none, that exist by then.
 func automatedPlaces(p *AutomatedPolicy, clusters []*instancedef.StoredCluster, at time.Time) []*btapb.Cluster {
 	var in []*btapb.Cluster
 	for _, c := range clusters {
@@ -83,8 +84,8 @@ func automatedPlaces(p *AutomatedPolicy, clusters []*instancedef.StoredCluster, 
 	return in
 }
 
-// checkAutomatedPlaces checks what a policy asks of its instance and clusters: locations are
-// for the edition ENTERPRISE_PLUS, hot backups for clusters with SSD storage.
+// checkAutomatedPlaces checks a policy against its instance and clusters:
+// locations require the edition ENTERPRISE_PLUS, hot backups SSD storage.
 func checkAutomatedPlaces(p *AutomatedPolicy, in *btapb.Instance, clusters []*btapb.Cluster) error {
 	const field = "table.automated_backup_policy"
 	if len(p.GetLocations()) > 0 && in.GetEdition() != btapb.Instance_ENTERPRISE_PLUS {
@@ -98,16 +99,16 @@ func checkAutomatedPlaces(p *AutomatedPolicy, in *btapb.Instance, clusters []*bt
 	return nil
 }
 
-// places tells whether a policy asks for backups in a cluster.
+// places reports whether a policy requires backups in a cluster.
 func places(p *AutomatedPolicy, c *btapb.Cluster) bool {
 	return len(p.GetLocations()) == 0 || slices.Contains(p.GetLocations(), c.GetLocation())
 }
 
 func onSSD(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.StorageType_SSD }
 
-// AutomatedBackup returns the backup of a table that is due in a cluster at a time. It is
-// hot only on SSD storage, also if the policy asks for more: a cluster may have
-// been added since.
+// AutomatedBackup returns the backup of a table that is due in a cluster at a
+// time. The backup is hot only on SSD storage, even if the policy asks for hot
+// backups: the cluster may be newer than the policy.
 func AutomatedBackup(p *AutomatedPolicy, table string, c *btapb.Cluster, at time.Time) *btapb.Backup {
 	b := &btapb.Backup{
 		Name: c.GetName() + "/backups/" + automatedID(resname.Last(table), at), SourceTable: table, BackupType: btapb.Backup_STANDARD,
@@ -119,15 +120,15 @@ func AutomatedBackup(p *AutomatedPolicy, table string, c *btapb.Cluster, at time
 	return b
 }
 
-// maxTableBytes is how much of a table's id is in the id of a backup, which may
-// have 50 bytes; of a longer one a part is its hash, for two may begin alike.
+// A backup id has at most 50 bytes. It contains up to maxTableBytes of the
+// table's id; longer ids end in a hash, since two may have the same prefix.
 const (
 	maxTableBytes = 28
 	hashBytes     = 4
 )
 
-// automatedID returns the id of the backup of a table, given by its id, that is due at a
-// time. It is the same whenever it is asked for.
+// automatedID returns the id of the backup of a table, given by its id, that is
+// due at a time. It is deterministic.
 func automatedID(table string, at time.Time) string {
 	if len(table) > maxTableBytes {
 		sum := sha256.Sum256([]byte(table))

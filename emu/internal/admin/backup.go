@@ -21,15 +21,15 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// A backup is a resource, the message of the API, and an engine.Backup of the
-// same name, which holds the table. Both are made and deleted in one change. What
-// follows the clock, that a backup is done, expires or becomes a standard one,
-// follows from its times when it is asked for. The space of what has expired comes
-// back when it is due, see expiries, and before another backup is made.
+// A backup consists of a resource, the message of the API, and of an
+// engine.Backup of the same name with the table's data. Both are created and
+// deleted in one change. Its completion, its expiry and its conversion to a
+// standard backup are computed from stored times on each read. The space of
+// expired backups is freed by expiries, and before another backup is made.
 
 const backupShape = "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backups/BACKUP"
 
-// findBackup returns a backup that a field names, as it is stored.
+// findBackup returns the stored backup that a field names.
 func (s *Control) findBackup(r Catalog, field, name string) (*btapb.Backup, error) {
 	if !resname.HasShape(name, "projects", "instances", "clusters", "backups") {
 		return nil, refusal.BadName(field, name, backupShape)
@@ -44,15 +44,15 @@ func (s *Control) findBackup(r Catalog, field, name string) (*btapb.Backup, erro
 	return b, nil
 }
 
-// backups returns all backups as they are stored, sorted by name, and when each is
-// gone.
+// backups returns all stored backups, sorted by name, and a function that
+// returns when each expires.
 func backups(r Catalog) (goneAt func(*btapb.Backup) time.Time, all []*btapb.Backup, err error) {
 	all, err = loadAll[btapb.Backup](r, KindBackup, "")
 	return backupGoneAt(all), all, err
 }
 
-// backupsUnder returns the backups whose names begin with prefix, by name and as
-// they are stored.
+// backupsUnder returns the stored backups whose names begin with prefix, sorted
+// by name.
 func (s *Control) backupsUnder(r Catalog, prefix string) ([]*btapb.Backup, error) {
 	goneAt, all, err := backups(r)
 	now := s.now()
@@ -61,7 +61,8 @@ func (s *Control) backupsUnder(r Catalog, prefix string) ([]*btapb.Backup, error
 	}), refusal.Of(err)
 }
 
-// CreateBackup makes a backup of a table, as it is at a moment of the call.
+// CreateBackup makes a backup of a table as it is at some moment during the
+// call.
 func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBackupRequest) (*longrunningpb.Operation, error) {
 	given := req.GetBackup()
 	if given == nil {
@@ -102,8 +103,8 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 	})
 }
 
-// CopyBackup copies a backup, also to another cluster, instance or project. What
-// is copied is independent from then on, and cannot be copied again.
+// CopyBackup copies a backup, also to another cluster, instance or project. The
+// copy is independent of its source, and cannot be copied again.
 func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackupRequest) (*longrunningpb.Operation, error) {
 	b := &btapb.Backup{
 		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: micros(timestamppb.New(s.now())),
@@ -143,7 +144,7 @@ type (
 	copyBackup  func(func(*engine.CatalogTx, *engine.Backup) error) error
 )
 
-// makeBackup makes a backup that a request asks for, and records its operation; see
+// makeBackup makes the backup of a request and records its operation; see
 // keepBackup.
 func (s *Control) makeBackup(
 	ctx context.Context, parent, id string, b *btapb.Backup, check checkBackup, make copyBackup, metadata func() proto.Message,
@@ -162,8 +163,9 @@ func (s *Control) makeBackup(
 	return op, err
 }
 
-// keepBackup makes a backup of what make copies, under way for the AdminDelay, and
-// runs done in the change that adds it. check is asked before and in that change.
+// keepBackup makes a backup from the result of make. It is CREATING for the
+// AdminDelay. done runs in the change that adds the backup; check runs before
+// that change and in it.
 func (s *Control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBackup, make copyBackup, done func(*engine.CatalogTx) error) error {
 	parent := resname.First(b.GetName(), 6)
 	checked := func(r Catalog) error {
@@ -210,7 +212,8 @@ func (s *Control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBa
 	}))
 }
 
-// checkBackupCount refuses one backup more than a table can have in a cluster.
+// checkBackupCount returns an error if a table has the maximum of backups in a
+// cluster.
 func (s *Control) checkBackupCount(r Catalog, cluster string, b *btapb.Backup) error {
 	if s.Limits == limits.Off {
 		return nil
@@ -231,8 +234,8 @@ func (s *Control) checkBackupCount(r Catalog, cluster string, b *btapb.Backup) e
 	return err
 }
 
-// backupEncryption says how a backup in a cluster would be encrypted: with the
-// version of a customer's key that is in use when it is made.
+// backupEncryption returns the encryption that a backup in a cluster would
+// have: by the version of the customer's key that is in use at its creation.
 func backupEncryption(c *btapb.Cluster) *btapb.EncryptionInfo {
 	info := encryptionOf(c)
 	if info.GetEncryptionStatus() != nil {
@@ -250,8 +253,8 @@ func (s tableAdminService) GetBackup(_ context.Context, req *btapb.GetBackupRequ
 	return BackupAt(b, s.now()), nil
 }
 
-// UpdateBackup replaces expire_time and hot_to_standard_time of a backup, as far
-// as the mask names them.
+// UpdateBackup replaces expire_time and hot_to_standard_time of a backup, if
+// the mask names them.
 func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBackupRequest) (*btapb.Backup, error) {
 	paths, err := maskPaths(req.GetUpdateMask(), "expire_time", "hot_to_standard_time")
 	if err != nil {
@@ -302,7 +305,7 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 	return out, nil
 }
 
-// DeleteBackup deletes a backup. What was restored or copied from it stays.
+// DeleteBackup deletes a backup. Tables restored from it and copies of it stay.
 func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBackupRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := s.findBackup(tx, "name", req.GetName())
@@ -328,10 +331,10 @@ func dropBackup(tx *engine.CatalogTx, name string) error {
 	return errors.Join(tx.DeleteBackup(name), remove(tx, KindBackup+name), remove(tx, KindPolicy+name))
 }
 
-// SweepBackups removes the backups and snapshots that have expired.
+// SweepBackups removes expired backups and snapshots.
 func (s *Control) SweepBackups(ctx context.Context) error { return s.change(ctx, s.sweepBackups) }
 
-// sweepBackups removes the backups and snapshots that have expired.
+// sweepBackups removes expired backups and snapshots.
 func (s *Control) sweepBackups(tx *engine.CatalogTx) error {
 	goneAt, all, err := backups(tx)
 	for _, b := range all {
@@ -345,8 +348,9 @@ func (s *Control) sweepBackups(tx *engine.CatalogTx) error {
 	return dropSnapshots(tx, "", s.snapshotEnded)
 }
 
-// checkNoBackups refuses to delete a cluster or an instance, all of whose backups'
-// names begin with prefix, while it holds one, and removes those that have expired and the snapshots.
+// checkNoBackups returns an error if a cluster or an instance, whose backups'
+// names begin with prefix, has an unexpired backup. It removes expired backups
+// and all snapshots.
 func (s *Control) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string) error {
 	held, err := s.backupsUnder(tx, prefix)
 	if err != nil {

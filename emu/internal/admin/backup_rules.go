@@ -22,24 +22,23 @@ import (
 const (
 	minAge       = 6 * time.Hour // Backup.expire_time, from start_time
 	maxAge       = 90 * 24 * time.Hour
-	maxAgePlus   = 365 * 24 * time.Hour // of the edition ENTERPRISE_PLUS
+	maxAgePlus   = 365 * 24 * time.Hour // for the edition ENTERPRISE_PLUS
 	maxCopyAge   = 30 * 24 * time.Hour  // CopyBackupRequest.expire_time
-	minCopiedAge = 24 * time.Hour       // what is left of a backup that is copied
+	minCopiedAge = 24 * time.Hour       // the least remaining life of a backup to be copied
 	minHot       = 24 * time.Hour       // Backup.hot_to_standard_time, from start_time
 
 	snapshotLife    = 24 * time.Hour // SnapshotTableRequest.ttl, by default
 	maxSnapshotLife = 7 * 24 * time.Hour
 
-	// grace is how long a request may be under way: clients compute the least
-	// times that are allowed from a moment before the call.
+	// grace is the tolerance for the duration of a request: clients compute
+	// minimum times from a moment before the call.
 	grace = time.Minute
-	// sizeDelay is how long after its end the size of a backup is not known.
+	// sizeDelay is the time from the end of a backup until its size is known.
 	sizeDelay = time.Minute
 )
 
-// backupGoneAt returns when each of all backups is gone, those that are in no copy of
-// another: at its expire_time, or when the last copy of it that is under way then
-// is done.
+// backupGoneAt returns a function that returns when one of all backups expires:
+// at its expire_time, or at the end of a copy of it that is still running then.
 func backupGoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
 	copied := map[string]time.Time{} // when the last copy of a backup is done
 	for _, c := range all {
@@ -49,7 +48,7 @@ func backupGoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
 	}
 	return func(b *btapb.Backup) time.Time {
 		at := b.GetExpireTime().AsTime()
-		if end := copied[b.GetName()]; end.After(at) { // no other has had its name while it was copied
+		if end := copied[b.GetName()]; end.After(at) { // no other backup can have had its name during the copy
 			return end
 		}
 		return at
@@ -63,7 +62,7 @@ func BackupAt(stored *btapb.Backup, now time.Time) *btapb.Backup {
 	if end := b.GetEndTime().AsTime(); now.Before(end.Add(sizeDelay)) {
 		b.SizeBytes = 0
 		if now.Before(end) {
-			// The Go client cannot list a backup without an end_time.
+			// Without an end_time, the Go client cannot list the backup.
 			b.State, b.EndTime = btapb.Backup_CREATING, b.GetStartTime()
 		}
 	}
@@ -73,8 +72,9 @@ func BackupAt(stored *btapb.Backup, now time.Time) *btapb.Backup {
 	return b
 }
 
-// checkBackupExpiry checks the expire_time of a backup: at least six hours and at most
-// most from its start. It is received later than it was computed.
+// checkBackupExpiry checks the expire_time of a backup: at least six hours
+// after its start, and at most most. A grace period allows for the time of the
+// request.
 func checkBackupExpiry(b *btapb.Backup, most time.Duration) error {
 	t := b.GetExpireTime()
 	if t == nil || !t.IsValid() {
@@ -87,7 +87,7 @@ func checkBackupExpiry(b *btapb.Backup, most time.Duration) error {
 	return nil
 }
 
-// maxBackupAge returns the longest time for which a backup in an instance may be kept.
+// maxBackupAge returns the maximum life of a backup in an instance.
 func maxBackupAge(in *btapb.Instance) time.Duration {
 	if in.GetEdition() == btapb.Instance_ENTERPRISE_PLUS {
 		return maxAgePlus
@@ -95,7 +95,8 @@ func maxBackupAge(in *btapb.Instance) time.Duration {
 	return maxAge
 }
 
-// settleBackupType checks the type of a new backup in cluster c, and fills in an unset one.
+// settleBackupType checks the type of a new backup in cluster c, and fills in
+// the default.
 func settleBackupType(b *btapb.Backup, c *btapb.Cluster) error {
 	switch b.GetBackupType() {
 	case btapb.Backup_BACKUP_TYPE_UNSPECIFIED:
@@ -125,7 +126,7 @@ func checkHotTime(b *btapb.Backup) error {
 	return nil
 }
 
-// micros is a time in whole microseconds.
+// micros truncates a time to whole microseconds.
 func micros(t *timestamppb.Timestamp) *timestamppb.Timestamp {
 	if t == nil {
 		return nil
@@ -152,7 +153,7 @@ var listFields = listfilter.Fields{
 	"expire_time": listfilter.Time, "start_time": listfilter.Time, "end_time": listfilter.Time,
 }
 
-// fieldOf returns what a filter and an order see of a backup.
+// fieldOf returns the accessor of a backup's fields for filters and orders.
 func fieldOf(b *btapb.Backup) func(string) listfilter.Value {
 	return func(field string) listfilter.Value {
 		switch field {
@@ -173,14 +174,15 @@ func fieldOf(b *btapb.Backup) func(string) listfilter.Value {
 	}
 }
 
-// listTokenSum is how much of a sum of the request a token begins with.
+// listTokenSum is the length of the request's checksum at the start of a token.
 const listTokenSum = 8
 
-// listBackups answers ListBackups of all that the parent holds, as they are now: those
-// that the filter takes, the newest first or in the order asked for, a page of at
-// most maxPage. A token is good for the parent, filter and order that it was made
-// for: it holds the last backup of the page before, so that backups that come and
-// go move no other. field names what of the request the error is of.
+// listBackups answers ListBackups from the current backups of the parent. It
+// returns those that match the filter, in the order of the request or else the
+// newest first, in pages of at most maxPage. A token is valid only for its
+// parent, filter and order. It holds the last backup of the page before, so
+// that new and deleted backups do not shift the others. field is the field of
+// the request that err concerns.
 func listBackups(all []*btapb.Backup, req *btapb.ListBackupsRequest, maxPage int) (resp *btapb.ListBackupsResponse, field string, err error) {
 	filter, err := listfilter.Parse(req.GetFilter(), listFields)
 	if err != nil {

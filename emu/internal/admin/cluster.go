@@ -17,11 +17,11 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Clusters are kept, not run: all tables are served by this process, whatever
-// clusters their instance has. An instance that exists implicitly has one
-// cluster, and any other as soon as it is named.
+// Clusters are records only: this process serves all tables, whatever clusters
+// their instance has. An implicit instance has one cluster, and every other
+// cluster exists as soon as a request names it.
 
-// implicitClusterOf is a cluster that nobody created.
+// implicitClusterOf returns an implicit cluster, which was never created.
 func implicitClusterOf(instance, id string) *btapb.Cluster {
 	return &btapb.Cluster{
 		Name:               instance + "/clusters/" + id,
@@ -38,8 +38,7 @@ func ClustersOf(r Catalog, name string) ([]*btapb.Cluster, error) {
 	return messagesOf(stored), err
 }
 
-// StoredClusters returns the clusters of an instance, sorted by name, as they are
-// stored.
+// StoredClusters returns the stored clusters of an instance, sorted by name.
 func StoredClusters(r Catalog, name string) ([]*instancedef.StoredCluster, error) {
 	_, how, err := instance(r, name)
 	if err != nil {
@@ -52,7 +51,7 @@ func StoredClusters(r Catalog, name string) ([]*instancedef.StoredCluster, error
 	return clusters, refusal.Of(err)
 }
 
-// cluster returns the cluster of a name, as it is stored; see instancedef.ClusterAt.
+// cluster returns the stored cluster of a name; see instancedef.ClusterAt.
 func cluster(r Catalog, name string) (*instancedef.StoredCluster, error) {
 	if err := resname.CheckCluster("name", name); err != nil {
 		return nil, err
@@ -68,8 +67,9 @@ func cluster(r Catalog, name string) (*instancedef.StoredCluster, error) {
 	return findRecord[btapb.Cluster](r, KindCluster, "Cluster", name)
 }
 
-// CreateCluster adds a cluster to an instance. Each table's data is in it as another
-// one sees it then; with Control.Delay it is CREATING for a while before that.
+// CreateCluster adds a cluster to an instance. It starts with the data that
+// another cluster sees at that moment. With Control.Delay, it is CREATING for
+// that time.
 func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.CreateClusterRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			return err
 		}
 		if c.GetClusterConfig() != nil {
-			c.ServeNodes = 0 // the operation knows of none
+			c.ServeNodes = 0 // the operation does not report the nodes
 		}
 		op, err = s.start(tx, req.GetParent(), metadata, c, doneAt.AsTime())
 		return err
@@ -137,8 +137,8 @@ func (s instanceAdminService) GetCluster(_ context.Context, req *btapb.GetCluste
 	return instancedef.ClusterAt(c, s.now()), nil
 }
 
-// shownClusters returns the clusters of an instance as they are at a time, sorted
-// by name.
+// shownClusters returns the clusters of an instance as of a time, sorted by
+// name.
 func shownClusters(r Catalog, instance string, now time.Time) ([]*btapb.Cluster, error) {
 	stored, err := StoredClusters(r, instance)
 	clusters := make([]*btapb.Cluster, len(stored))
@@ -148,8 +148,9 @@ func shownClusters(r Catalog, instance string, now time.Time) ([]*btapb.Cluster,
 	return clusters, err
 }
 
-// ListClusters returns the clusters of an instance, sorted by name; with the
-// instance "-", those of all instances of a project that ListInstances returns.
+// ListClusters returns the clusters of an instance, sorted by name. The
+// instance "-" selects all instances that ListInstances returns for the
+// project.
 func (s instanceAdminService) ListClusters(ctx context.Context, req *btapb.ListClustersRequest) (*btapb.ListClustersResponse, error) {
 	resp, now := &btapb.ListClustersResponse{}, s.now()
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
@@ -173,8 +174,9 @@ func (s instanceAdminService) ListClusters(ctx context.Context, req *btapb.ListC
 	return resp, nil
 }
 
-// failedLocations returns the locations of the failed clusters of instances, sorted. What
-// is in them is listed all the same, since the admin API does not fail.
+// failedLocations returns the sorted locations of the failed clusters of
+// instances. Lists include their resources nevertheless, since the admin API
+// does not fail.
 func (s *Control) failedLocations(r Catalog, instances []string) (names []string, err error) {
 	for _, instance := range instances {
 		view := s.Replication.View(instance)
@@ -195,7 +197,7 @@ func (s *Control) failedLocations(r Catalog, instances []string) (names []string
 	return slices.Compact(names), nil
 }
 
-// parents returns the instances that the parent of a list means.
+// parents returns the instances that the parent of a list selects.
 func parents(r Catalog, parent string) ([]string, error) {
 	if err := resname.CheckInstance("parent", parent); err != nil {
 		return nil, err
@@ -208,8 +210,8 @@ func parents(r Catalog, parent string) ([]string, error) {
 	return names, refusal.Of(err)
 }
 
-// UpdateCluster replaces the number of nodes of a cluster. Where autoscaling
-// is on, which only PartialUpdateCluster can change, the number is ignored.
+// UpdateCluster replaces the number of nodes of a cluster. It ignores the
+// number while autoscaling is on, which only PartialUpdateCluster can change.
 func (s instanceAdminService) UpdateCluster(ctx context.Context, req *btapb.Cluster) (*longrunningpb.Operation, error) {
 	began, doneAt := s.span()
 	return s.updateCluster(ctx, req, doneAt.AsTime(), func(c *btapb.Cluster) error {
@@ -254,8 +256,8 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 	}, &btapb.PartialUpdateClusterMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt})
 }
 
-// updateCluster lets change alter the cluster that from names. One that gets another
-// number of nodes is RESIZING until doneAt.
+// updateCluster applies change to the cluster that from names. It is RESIZING
+// until doneAt if its number of nodes changes.
 func (s *Control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt time.Time, change func(*btapb.Cluster) error, metadata proto.Message) (*longrunningpb.Operation, error) {
 	if err := resname.CheckCluster("cluster.name", from.GetName()); err != nil {
 		return nil, err
@@ -290,8 +292,8 @@ func (s *Control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt
 	return op, err
 }
 
-// DeleteCluster removes a cluster from an instance, unless it is the last one,
-// an app profile routes to it or it holds a backup.
+// DeleteCluster removes a cluster from an instance. It returns an error if the
+// cluster is the last one, holds a backup or is the target of an app profile.
 func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.DeleteClusterRequest) (*emptypb.Empty, error) {
 	left := s.Rows.Leaving(resname.First(req.GetName(), 4), resname.Last(req.GetName()))
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {

@@ -12,11 +12,12 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// consistencyTokenLifetime holds also without limits: GenerateConsistencyToken.
+// consistencyTokenLifetime applies without limits too:
+// GenerateConsistencyToken.
 const consistencyTokenLifetime = 90 * 24 * time.Hour
 
-// GenerateConsistencyToken returns a token with which CheckConsistency can be
-// asked for 90 days.
+// GenerateConsistencyToken returns a token for CheckConsistency, valid for 90
+// days.
 func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btapb.GenerateConsistencyTokenRequest) (*btapb.GenerateConsistencyTokenResponse, error) {
 	t, err := FindTable(s.DB, "name", req.GetName())
 	if err != nil {

@@ -24,24 +24,24 @@ type Control struct {
 	Limits      limits.Mode
 	Delay       time.Duration // how long an operation takes
 	Replication *replica.Control
-	Rows        *replica.Rows // as clusters see them
+	Rows        *replica.Rows // the replicated state of rows
 	Heat        *heat.Store
 
-	operationsEnded pending.Broadcast      // by a request, ahead of their time
-	routes          atomic.Pointer[Routes] // the last that were gathered; see CurrentRoutes
+	operationsEnded pending.Broadcast      // by a request, before their time
+	routes          atomic.Pointer[Routes] // the last computed routes; see CurrentRoutes
 }
 
-// Clock is a time source that can be waited on; see emu.Clock.
+// Clock is a time source with timers; see emu.Clock.
 type Clock interface {
 	Now() time.Time
 	At(t time.Time) (reached <-chan struct{}, stop func())
 }
 
-// now returns the time of the clock.
 func (s *Control) now() time.Time { return s.Clock.Now() }
 
-// The services of the control plane. Each embeds the generated Unimplemented server by value:
-// a method that a later version of the protos adds is refused, never nil.
+// The services of the control plane. Each embeds the generated Unimplemented
+// server by value, so that methods of later protos return an error and do not
+// panic.
 type (
 	tableAdminService struct {
 		btapb.UnimplementedBigtableTableAdminServer
@@ -57,7 +57,7 @@ type (
 	}
 )
 
-// Service is a gRPC service and what answers it.
+// Service is a gRPC service and its implementation.
 type Service struct {
 	Desc *grpc.ServiceDesc
 	Impl any

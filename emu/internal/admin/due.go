@@ -13,15 +13,16 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// What is done when its time comes; see package due. What can be seen, such as
-// that a backup has expired, follows from stored times before anything is done.
+// This file contains the scheduled work; see package due. Visible effects, such
+// as the expiry of a backup, are computed from stored times and do not wait for
+// it.
 
 // Work returns the kinds of work of the control plane.
 func (s *Control) Work() []due.Work {
 	return []due.Work{expiries{s}, purges{s}, AutomatedBackups{s}}
 }
 
-// expiries gives back the space of backups and snapshots when they are gone.
+// expiries frees the space of expired backups and snapshots.
 type expiries struct{ s *Control }
 
 // Due implements due.Work.
@@ -43,8 +44,8 @@ func (w expiries) Run(ctx context.Context, _ due.Item) error {
 	return w.s.SweepBackups(ctx)
 }
 
-// purges gives back the space of tables when they can be undeleted no more, and
-// removes what had waited with them.
+// purges frees the space of tables that can no longer be undeleted, and removes
+// the resources kept with them.
 type purges struct{ s *Control }
 
 // Due implements due.Work.
@@ -130,12 +131,12 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 	for _, c := range automatedPlaces(p.Policy, clusters, i.At) {
 		b := AutomatedBackup(p.Policy, t.Name, c, i.At)
 		if view.Failed(resname.Last(c.GetName())) || i.At.IsZero() || !b.GetExpireTime().AsTime().After(s.now()) || readyAt(t).After(i.At) {
-			continue // it is down; it is planned from now on; it would be gone; there was nothing to copy
+			continue // failed cluster; planned from now on; already expired; nothing to copy
 		}
 		err := w.Make(ctx, b)
 		if code := status.Code(err); code == codes.ResourceExhausted {
 			s.Logger.Warn("an automated backup is left out", "backup", b.GetName(), "table", t.Name, "error", err)
-		} else if err != nil && code != codes.AlreadyExists && code != codes.NotFound { // what it is of was deleted meanwhile
+		} else if err != nil && code != codes.AlreadyExists && code != codes.NotFound { // its table was deleted meanwhile
 			return err
 		}
 	}
@@ -167,7 +168,7 @@ func (w AutomatedBackups) Make(ctx context.Context, b *btapb.Backup) error {
 	return s.keepBackup(ctx, b, check, make, func(*engine.CatalogTx) error { return nil })
 }
 
-// Replan lets fn change the plan of a table's automated backups.
+// Replan updates the plan of a table's automated backups by fn.
 func Replan(t *engine.Table, fn func(*AutomatedPlan)) (err error) {
 	settings := settingsOf(t)
 	plan := settings.plan()

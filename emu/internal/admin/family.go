@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// ModifyColumnFamilies creates, updates and drops families, in the order
-// given, all or none.
+// ModifyColumnFamilies creates, updates and drops families in the given order,
+// all or none.
 func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.ModifyColumnFamiliesRequest) (*btapb.Table, error) {
 	if len(req.GetModifications()) == 0 {
 		return nil, refusal.Invalid("modifications", "must specify at least one modification")
@@ -56,7 +56,7 @@ func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.
 	return shownTable(t), nil
 }
 
-// familyChange converts a modification of t that follows others.
+// familyChange converts a modification of t that follows the changes before.
 func (s *Control) familyChange(t *engine.Table, before []engine.FamilyChange, field string, m *btapb.ModifyColumnFamiliesRequest_Modification, relax time.Duration) (*engine.FamilyChange, error) {
 	switch k := m.GetMod().(type) {
 	case *btapb.ModifyColumnFamiliesRequest_Modification_Create:
@@ -95,7 +95,7 @@ func (s *Control) familyChange(t *engine.Table, before []engine.FamilyChange, fi
 	}
 }
 
-// familyAfter finds a family of t as it is after some changes.
+// familyAfter returns a family of t as it is after changes.
 func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*engine.Family, error) {
 	for _, c := range slices.Backward(changes) {
 		switch {
@@ -110,9 +110,9 @@ func familyAfter(t *engine.Table, changes []engine.FamilyChange, name string) (*
 	return FindFamily(t, name)
 }
 
-// familyUpdate converts an update of the family is. "If unset or empty, we treat
-// it as updating gc_rule": Modification.update_mask; what else the message says
-// is not looked at then. Cells may be kept for relax longer.
+// familyUpdate converts an update of the family is. "If unset or empty, we
+// treat it as updating gc_rule" (Modification.update_mask): without a mask,
+// other fields are ignored. The new rule may keep cells longer by relax.
 func (s *Control) familyUpdate(is *engine.Family, field string, to *btapb.ColumnFamily, mask *fieldmaskpb.FieldMask, relax time.Duration) (*engine.FamilyChange, error) {
 	f := engine.Family{Name: is.Name, GC: is.GC, Aggregate: is.Aggregate, Meta: is.Meta}
 	paths := mask.GetPaths()
@@ -138,8 +138,7 @@ func (s *Control) familyUpdate(is *engine.Family, field string, to *btapb.Column
 	return &engine.FamilyChange{Update: &f}, nil
 }
 
-// newFamily validates the definition of a family to be created and converts
-// it.
+// newFamily validates and converts the definition of a new family.
 func (s *Control) newFamily(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
 	out, err := s.family(field, name, f)
 	if err != nil {
@@ -148,8 +147,8 @@ func (s *Control) newFamily(field, name string, f *btapb.ColumnFamily) (engine.F
 	return out, setValueType(&out, field+".value_type", f.GetValueType())
 }
 
-// family validates the definition of a family, but for its value type, and
-// converts it.
+// family validates and converts the definition of a family, except for its
+// value type.
 func (s *Control) family(field, name string, f *btapb.ColumnFamily) (engine.Family, error) {
 	out := engine.Family{Name: name}
 	if err := s.Limits.CheckFamilyName(field, name); err != nil {

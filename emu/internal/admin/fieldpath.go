@@ -6,7 +6,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// copyField copies the field at path; it reports whether there is such a field.
+// copyField copies the field at path. It returns false if the path does not
+// exist.
 func copyField(dst, src protoreflect.Message, path string) bool {
 	name, rest, nested := strings.Cut(path, ".")
 	field := dst.Descriptor().Fields().ByName(protoreflect.Name(name))
@@ -23,13 +24,13 @@ func copyField(dst, src protoreflect.Message, path string) bool {
 		return false
 	}
 	if !src.Has(field) && !dst.Has(field) {
-		// Nothing to clear; the path must still exist.
+		// There is nothing to clear, but the path must exist.
 		return copyField(dst.NewField(field).Message(), src.Get(field).Message(), rest)
 	}
 	return copyField(dst.Mutable(field).Message(), src.Get(field).Message(), rest)
 }
 
-// fieldsUnder reports whether one of paths is field or lies in it.
+// fieldsUnder reports whether one of paths is field or below it.
 func fieldsUnder(paths []string, field string) bool {
 	for _, p := range paths {
 		if p == field || strings.HasPrefix(p, field+".") {

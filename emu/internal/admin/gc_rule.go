@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// gcRule validates a rule and converts it. A nil rule, and one with no member
-// set, keeps everything.
+// gcRule validates and converts a rule. A nil rule, and a rule without a
+// member, keeps all cells.
 func gcRule(m limits.Mode, field string, r *btapb.GcRule) (engine.GCRule, error) {
 	if err := m.Check(proto.Size(r), limits.MaxGCRuleBytes, field, "bytes"); err != nil {
 		return engine.GCRule{}, err
@@ -25,9 +25,9 @@ func gcRule(m limits.Mode, field string, r *btapb.GcRule) (engine.GCRule, error)
 	return nestedGCRule(field, r, 0)
 }
 
-// Bounds of rules, also without limits.
+// The bounds of rules apply without limits too.
 const (
-	// maxGCRuleDepth bounds the nesting of rules, also without limits.
+	// maxGCRuleDepth is the maximum nesting of rules.
 	maxGCRuleDepth    = 100
 	minGCRuleAgeNanos = 1_000_000 // GcRule.max_age: at least a millisecond
 )
@@ -94,11 +94,11 @@ func toGCRules(rules []engine.GCRule) []*btapb.GcRule {
 	return out
 }
 
-// never is the age at which a cell is collected that is not.
+// never is the collection age of cells that are never collected.
 const never = time.Duration(math.MaxInt64)
 
-// maxRelaxation is by how much longer than before a rule may keep cells with
-// ignore_warnings: Terraform, google_bigtable_gc_policy.ignore_warnings.
+// maxRelaxation is the longest time by which ignore_warnings may extend a rule:
+// Terraform, google_bigtable_gc_policy.ignore_warnings.
 const maxRelaxation = 90 * 24 * time.Hour
 
 // relaxation returns how much longer than the old rule a new rule may keep cells in an
@@ -130,8 +130,8 @@ func checkRelaxed(family string, from, to engine.GCRule, most time.Duration) err
 	return nil
 }
 
-// countsOf appends the numbers of cells that a rule names: between two of them it
-// says the same of all cells of an age.
+// countsOf appends the numbers of cells that a rule names. Between two of them,
+// the rule treats all cells of an age alike.
 func countsOf(r engine.GCRule, to []int) []int {
 	if r.Kind == engine.MaxVersions {
 		to = append(to, r.Versions)

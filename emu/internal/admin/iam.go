@@ -18,8 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Policies of instances, tables, views, bundles and backups are stored and returned, and never
-// enforced: callers have no identity, and may do everything.
+// Policies of instances, tables, views, bundles and backups are stored and
+// returned, but never enforced: callers have no identity and all permissions.
 
 // GetIamPolicy returns the policy of a table, an authorized view, a schema
 // bundle or a backup.
@@ -37,7 +37,7 @@ func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPo
 // schema bundle or backup, and none on a missing resource.
 func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
 	err := s.tablePolicy(s.DB, req.GetResource())
-	if status.Code(err) == codes.InvalidArgument { // no name of such a resource
+	if status.Code(err) == codes.InvalidArgument { // not the name of such a resource
 		return nil, err
 	}
 	return grantPermissions(req, err == nil)
@@ -62,8 +62,8 @@ func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.T
 	return grantPermissions(req, instancePolicy(s.DB, req.GetResource()) == nil)
 }
 
-// tablePolicy refuses the name of a table, of what lies under one, or of a backup,
-// that does not exist.
+// tablePolicy returns an error if name is not an existing table, resource under
+// a table, or backup.
 func (s *Control) tablePolicy(r Catalog, name string) (err error) {
 	switch {
 	case resname.HasShape(name, "projects", "instances", "tables", "authorizedViews"):
@@ -78,7 +78,7 @@ func (s *Control) tablePolicy(r Catalog, name string) (err error) {
 	return err
 }
 
-// instancePolicy refuses the name of an instance that does not exist.
+// instancePolicy returns an error if the instance does not exist.
 func instancePolicy(r Catalog, name string) error {
 	if err := resname.CheckInstance("resource", name); err != nil {
 		return err
@@ -86,7 +86,7 @@ func instancePolicy(r Catalog, name string) error {
 	return CheckInstance(r, name)
 }
 
-// loadPolicy returns the stored policy of a resource, or the empty one.
+// loadPolicy returns the stored policy of a resource, by default an empty one.
 func loadPolicy(r Catalog, resource string) (*iampb.Policy, error) {
 	p := &iampb.Policy{}
 	if found, err := loadOne(r, KindPolicy+resource, p); err != nil || found {
@@ -95,7 +95,7 @@ func loadPolicy(r Catalog, resource string) (*iampb.Policy, error) {
 	return unsetPolicy(), nil
 }
 
-// policy answers GetIamPolicy for a resource that check passes.
+// policy answers GetIamPolicy for a resource that passes check.
 func (s *Control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, check func(Catalog, string) error) (p *iampb.Policy, err error) {
 	err = s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := check(tx, req.GetResource()); err != nil {
@@ -113,7 +113,8 @@ func (s *Control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, ch
 	return p, nil
 }
 
-// setPolicy stores a policy of a resource that check passes; see changePolicy.
+// setPolicy stores the policy of a resource that passes check; see
+// changePolicy.
 func (s *Control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(Catalog, string) error) (p *iampb.Policy, err error) {
 	if req.GetPolicy() == nil {
 		return nil, refusal.Invalid("policy", "must be set")
@@ -137,12 +138,12 @@ func (s *Control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest,
 	return p, nil
 }
 
-// policyUnsetEtag is what the service answers for a policy that was never set:
-// python-bigtable, tests of policies. That of another one is its revision, eight
-// bytes big-endian.
+// policyUnsetEtag is the etag of a policy that was never set, as in
+// python-bigtable's tests of policies. The etag of a set policy is its
+// revision, eight bytes big-endian.
 var policyUnsetEtag = []byte{0x00, 0x20, 0x01}
 
-// unsetPolicy returns the policy of a resource that has none.
+// unsetPolicy returns a policy that was never set.
 func unsetPolicy() *iampb.Policy { return &iampb.Policy{Etag: slices.Clone(policyUnsetEtag)} }
 
 // checkPolicyVersion rejects unknown policy versions.
@@ -153,9 +154,9 @@ func checkPolicyVersion(field string, v int32) error {
 	return nil
 }
 
-// changePolicy returns the policy that a request makes of an old one, with a new etag. An etag in
-// it must be that of the old one. With an update mask, the fields that it names are
-// replaced and the others stay. Errors: statuses.
+// changePolicy applies a request to an old policy and returns the result with a
+// new etag. An etag in the request must match the old one. An update mask
+// restricts the change to its fields. Errors: statuses.
 func changePolicy(old *iampb.Policy, req *iampb.SetIamPolicyRequest, m limits.Mode) (*iampb.Policy, error) {
 	given := req.GetPolicy()
 	if len(given.GetEtag()) > 0 && !bytes.Equal(given.GetEtag(), old.GetEtag()) {

@@ -21,14 +21,14 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// An instance exists implicitly: in a project in which none has been created,
-// every instance exists as soon as it is named, with one cluster and the
-// default app profile. What changes one of these, such as an update of its
-// cluster, records it. The first CreateInstance of a project ends that: the
-// instances that hold tables are recorded, all others are NOT_FOUND from then
-// on, also when the created ones have been deleted.
+// Instances exist implicitly in a project until the first CreateInstance. An
+// implicit instance exists as soon as a request names it, with one cluster and
+// the default app profile. A change to it, such as an update of its cluster,
+// records it. The first CreateInstance records the instances that hold tables;
+// all others are NOT_FOUND from then on, even after the created ones were
+// deleted.
 
-// existence says how an instance exists.
+// existence is the way in which an instance exists.
 type existence uint8
 
 const (
@@ -37,7 +37,7 @@ const (
 	recorded
 )
 
-// instanceExists finds out whether and how an instance exists, and loads a recorded one.
+// instanceExists returns how an instance exists, and loads a recorded one.
 func instanceExists(r Catalog, name string) (*instancedef.StoredInstance, existence, error) {
 	in, found, err := loadRecord[btapb.Instance](r, KindInstance+name)
 	if err != nil || found {
@@ -50,7 +50,7 @@ func instanceExists(r Catalog, name string) (*instancedef.StoredInstance, existe
 	return in, absent, err
 }
 
-// instance returns the instance of a name, however it exists, in its final state.
+// instance returns an implicit or recorded instance in its final state.
 func instance(r Catalog, name string) (*btapb.Instance, existence, error) {
 	in, how, err := storedInstance(r, name)
 	if err != nil {
@@ -59,7 +59,8 @@ func instance(r Catalog, name string) (*btapb.Instance, existence, error) {
 	return in.Message, how, nil
 }
 
-// storedInstance returns the instance of a name, however it exists, as it is stored.
+// storedInstance returns an implicit instance, or a recorded one as it is
+// stored.
 func storedInstance(r Catalog, name string) (*instancedef.StoredInstance, existence, error) {
 	in, how, err := instanceExists(r, name)
 	switch {
@@ -74,28 +75,28 @@ func storedInstance(r Catalog, name string) (*instancedef.StoredInstance, existe
 			State:       btapb.Instance_READY,
 			Type:        btapb.Instance_PRODUCTION,
 			Edition:     btapb.Instance_ENTERPRISE,
-			// What the API says of instances from before it kept the time.
+			// The API returns this for instances older than the field.
 			CreateTime: &timestamppb.Timestamp{Nanos: 1},
 		}
 	}
 	return in, how, nil
 }
 
-// CheckInstance refuses an instance that does not exist.
+// CheckInstance returns an error if the instance does not exist.
 func CheckInstance(r Catalog, name string) error {
 	_, _, err := instance(r, name)
 	return err
 }
 
-// record makes an instance that exists implicitly a recorded one, with its
-// clusters and its default app profile.
+// record stores an implicit instance with its clusters and its default app
+// profile.
 func record(tx *engine.CatalogTx, name string) error {
 	in, how, err := instance(tx, name)
 	if err != nil || how == recorded {
 		return err
 	}
 	cluster := implicitClusterOf(name, instancedef.ImplicitCluster)
-	for _, b := range tx.Backups(name + "/clusters/") { // which may lie in others
+	for _, b := range tx.Backups(name + "/clusters/") { // backups may be in other clusters
 		c := implicitClusterOf(name, resname.Last(resname.First(b.Name, 6)))
 		if err := storeRecord(tx, KindCluster+c.GetName(), c, pending.State{}); err != nil {
 			return err
@@ -130,8 +131,8 @@ func recordHolders(tx *engine.CatalogTx, project string) error {
 }
 
 // CreateInstance creates an instance with its clusters and the default app
-// profile, which routes to the one cluster and allows single-row transactions,
-// or with several clusters to any and allows none.
+// profile. The profile routes to a single cluster and allows single-row
+// transactions; with several clusters it routes to any, and allows none.
 func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.CreateInstanceRequest) (*longrunningpb.Operation, error) {
 	if !resname.HasShape(req.GetParent(), "projects") {
 		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")
@@ -198,7 +199,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		_, err = tx.Resource(KindProject + req.GetParent())
 		if errors.Is(err, engine.ErrResourceNotFound) {
 			if len(tx.Tables(resname.TablesOf(name))) > 0 || len(tx.Backups(name+"/clusters/")) > 0 {
-				// It exists already, for it holds tables or backups.
+				// It exists, since it holds tables or backups.
 				return refusal.Exists("Instance", name)
 			}
 			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(KindProject+req.GetParent(), nil))
@@ -206,8 +207,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		if err != nil {
 			return err
 		}
-		// What was under the name while the instance existed implicitly is not
-		// the new one's.
+		// The new instance does not inherit resources of the implicit one.
 		if err := errors.Join(forget(tx, name), storeRecord(tx, KindInstance+name, in, s.until(doneAt.AsTime()))); err != nil {
 			return err
 		}
@@ -228,8 +228,9 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	return op, nil
 }
 
-// forget removes what belongs to an instance but its tables: also those that
-// could be undeleted, which must not come back with an instance of its name.
+// forget removes the resources of an instance except for its tables. It removes
+// undeletable tables too, so that they cannot return in a later instance of the
+// same name.
 func forget(tx *engine.CatalogTx, name string) error {
 	if err := tx.PurgeTables(resname.TablesOf(name)); err != nil {
 		return err
@@ -321,8 +322,8 @@ func (s instanceAdminService) PartialUpdateInstance(ctx context.Context, req *bt
 	return op, err
 }
 
-// updateInstance replaces the fields of an instance at paths and calls done
-// inside the change, with what the instance is at a time.
+// updateInstance replaces the fields of an instance at paths. It calls done
+// inside the change, with the instance as of a time.
 func (s *Control) updateInstance(ctx context.Context, from *btapb.Instance, at time.Time, paths []string, done func(*engine.CatalogTx, *btapb.Instance) error) (*btapb.Instance, error) {
 	if err := resname.CheckInstance("name", from.GetName()); err != nil {
 		return nil, err
@@ -368,8 +369,8 @@ func (s *Control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 }
 
 // DeleteInstance deletes an instance with its clusters, app profiles, tables
-// and policies, unless a table or a view has deletion_protection or there is a
-// backup. The tables cannot be undeleted.
+// and policies; the tables cannot be undeleted. It returns an error if there is
+// a backup, or a table or view with deletion_protection.
 func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.DeleteInstanceRequest) (*emptypb.Empty, error) {
 	name := req.GetName()
 	if err := resname.CheckInstance("name", name); err != nil {
@@ -410,8 +411,8 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 	return &emptypb.Empty{}, nil
 }
 
-// checkInstanceID checks the id of an instance to be created:
-// [a-z][-a-z0-9]*, up to 33 characters. One is enough, as for the clients, but with
+// checkInstanceID checks the id of a new instance: [a-z][-a-z0-9]*, up to 33
+// characters. The minimum is one character, as in the clients, and higher with
 // ProductionLimits.
 func (s *Control) checkInstanceID(id string) error {
 	if !resname.IsLowerID(id) {

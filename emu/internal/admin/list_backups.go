@@ -10,8 +10,9 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// ListBackups returns the backups of a cluster, or of all clusters of an instance,
-// the newest first or in the order asked for, in pages.
+// ListBackups returns the backups of a cluster, or of all clusters of an
+// instance, in pages. The order is that of the request, or else the newest
+// first.
 func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackupsRequest) (*btapb.ListBackupsResponse, error) {
 	prefix, err := listPrefix(s.DB, req.GetParent(), "backups")
 	if err != nil {
@@ -32,8 +33,8 @@ func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackups
 	return resp, nil
 }
 
-// clustersUnder returns the clusters that the parent of a list means: one, or with
-// the cluster "-" all of an instance.
+// clustersUnder returns the clusters that the parent of a list selects. The
+// cluster "-" selects all of the instance.
 func clustersUnder(r Catalog, parent string) ([]*btapb.Cluster, error) {
 	if in, all := strings.CutSuffix(parent, "/clusters/-"); all && resname.HasShape(in, "projects", "instances") {
 		return ClustersOf(r, in)
@@ -45,8 +46,8 @@ func clustersUnder(r Catalog, parent string) ([]*btapb.Cluster, error) {
 	return []*btapb.Cluster{c.Message}, nil
 }
 
-// listPrefix returns what the names of the resources of a collection begin with in
-// a cluster, or with the cluster "-" in all of an instance.
+// listPrefix returns the common prefix of a collection's resource names in a
+// cluster, or in the instance for the cluster "-".
 func listPrefix(r Catalog, parent, collection string) (string, error) {
 	if err := resname.CheckCluster("parent", parent); err != nil {
 		return "", err

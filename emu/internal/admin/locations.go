@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// locationsService answers google.cloud.location.Locations.
+// locationsService implements google.cloud.location.Locations.
 type locationsService struct {
 	location.UnimplementedLocationsServer
 	*Control
@@ -47,7 +47,7 @@ func (s locationsService) ListLocations(_ context.Context, req *location.ListLoc
 	return resp, err
 }
 
-// GetLocation returns a zone. Every zone exists: a cluster may name any.
+// GetLocation returns a zone. All zones exist, since a cluster may name any.
 func (s locationsService) GetLocation(_ context.Context, req *location.GetLocationRequest) (*location.Location, error) {
 	if !resname.HasShape(req.GetName(), "projects", "locations") {
 		return nil, refusal.BadName("name", req.GetName(), "projects/PROJECT/locations/ZONE")
@@ -60,7 +60,7 @@ func toLocation(name string) *location.Location {
 	return &location.Location{Name: name, LocationId: zone, DisplayName: zone}
 }
 
-// locationsServiceDesc describes the service. It is not to be changed.
+// locationsServiceDesc describes the service. Callers must not change it.
 var locationsServiceDesc = grpc.ServiceDesc{
 	ServiceName: "google.cloud.location.Locations",
 	HandlerType: (*location.LocationsServer)(nil),

@@ -16,9 +16,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// The memory layer of a cluster is a setting that is stored and shown, and serves no reads.
+// The memory layer of a cluster is stored and returned, but serves no reads.
 
-// storedMemoryLayer is a memory layer as it is stored: ENABLING before its time.
+// storedMemoryLayer is a stored memory layer, ENABLING before its time.
 type storedMemoryLayer = pending.Record[*btapb.MemoryLayer]
 
 // memoryLayer returns the stored memory layer of a cluster, empty if it was never set.
@@ -104,14 +104,14 @@ func (s instanceAdminService) ListMemoryLayers(ctx context.Context, req *btapb.L
 
 const (
 	memoryLayerSuffix = "/memoryLayer"
-	// memoryLayerUnsetEtag is the etag of a layer that was never set. No layer that was has it.
+	// memoryLayerUnsetEtag is the etag of a layer that was never set, and of no
+	// other.
 	memoryLayerUnsetEtag = "AAAAAAAAAAA="
-	// gibPerNode is the size of a layer. The service computes it from what it
-	// does not say; this is made up.
+	// gibPerNode is the size of a layer per node. The service's formula is not
+	// documented; this number is invented.
 	gibPerNode = 8
 )
 
-// memoryLayerName returns the name of the layer of a cluster.
 func memoryLayerName(cluster string) string { return cluster + memoryLayerSuffix }
 
 // memoryLayerCluster returns the cluster whose layer a field names.
@@ -123,7 +123,8 @@ func memoryLayerCluster(field, name string) (string, error) {
 	return cluster, nil
 }
 
-// checkMemoryLayer checks that an update of a memory layer is possible. Errors: statuses.
+// checkMemoryLayer checks whether an update of a memory layer is possible.
+// Errors: statuses.
 func checkMemoryLayer(req *btapb.UpdateMemoryLayerRequest) error {
 	for _, path := range req.GetUpdateMask().GetPaths() {
 		if path != "memory_config" {
@@ -136,9 +137,9 @@ func checkMemoryLayer(req *btapb.UpdateMemoryLayerRequest) error {
 	return nil
 }
 
-// enableMemoryLayer makes stored, an empty message for a layer that was never set, what from
-// says: on from a time on if it has a configuration, and off if it has none. A layer
-// that is on stays on. It returns when the operation is done.
+// enableMemoryLayer applies from to a stored layer, an empty message if it was
+// never set. A configuration turns the layer on at doneAt; without one, it is
+// turned off. A layer that is on stays on. It returns the end of the operation.
 func enableMemoryLayer(stored *storedMemoryLayer, from *btapb.MemoryLayer, etag string, now, doneAt time.Time) time.Time {
 	m := stored.Message
 	switch {
@@ -147,7 +148,7 @@ func enableMemoryLayer(stored *storedMemoryLayer, from *btapb.MemoryLayer, etag 
 		doneAt = now
 	case m.GetMemoryConfig() == nil:
 		m.MemoryConfig, stored.At = &btapb.MemoryLayer_MemoryConfig{}, doneAt
-	case stored.Before(now): // on its way already
+	case stored.Before(now): // already ENABLING
 		doneAt = stored.At
 	default:
 		doneAt = now
@@ -156,8 +157,8 @@ func enableMemoryLayer(stored *storedMemoryLayer, from *btapb.MemoryLayer, etag 
 	return doneAt
 }
 
-// memoryLayerAt returns the memory layer of a cluster at a time. It does not change stored,
-// which is empty for a layer that was never set.
+// memoryLayerAt returns the memory layer of a cluster at a time. It does not
+// change stored, which is empty if the layer was never set.
 func memoryLayerAt(stored *storedMemoryLayer, c *btapb.Cluster, now time.Time) *btapb.MemoryLayer {
 	m := proto.CloneOf(stored.Message)
 	m.Name = memoryLayerName(c.GetName())

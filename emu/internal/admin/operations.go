@@ -23,24 +23,23 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Long-running operations. What an RPC does is done when it returns, and so is
-// its operation, unless it is to look as if it took a while: see
-// Control.Delay. What it did can be asked for later, also after a restart,
-// under
+// Long-running operations. An RPC has its full effect before it returns, and
+// its operation is done too, unless Control.Delay postpones its visible end.
+// The result stays available, also after a restart, under
 //
 //	operations/projects/P/instances/I/operations/NUMBER
 //
-// The record of an operation is what it is in the end. One that takes a while
-// has the time of that end, see package pending; what it is until then follows from
-// its record and the clock.
+// The record of an operation holds its final state and, with a delay, the time
+// at which it reaches it; see package pending. The state before is computed
+// from the record and the clock.
 
-// maxOperations is the number of operations that are kept.
+// maxOperations is the number of operations kept.
 const maxOperations = 10_000
 
-// start records an operation on an instance that is done at a time, at once if that
-// has come, as part of a change, and returns it. metadata and response are those of
-// the end, so that the end of what took the time, and of its progress, are doneAt;
-// see package pending for what is shown of them until then.
+// start records an operation on an instance as part of a change, and returns
+// it. It is done at doneAt, at once if that has passed. metadata and response
+// are final: their end times equal doneAt. Package pending derives the state
+// before.
 func (s *Control) start(tx *engine.CatalogTx, instance string, metadata, response proto.Message, doneAt time.Time) (*longrunningpb.Operation, error) {
 	number, err := count(tx, operationCount)
 	if err != nil {
@@ -50,7 +49,7 @@ func (s *Control) start(tx *engine.CatalogTx, instance string, metadata, respons
 		Name: fmt.Sprintf("operations/%s/operations/%d", instance, number), Metadata: &anypb.Any{}, Done: true,
 	}
 	result := &anypb.Any{}
-	opts := proto.MarshalOptions{Deterministic: true} // the same change leaves the same store
+	opts := proto.MarshalOptions{Deterministic: true} // equal changes must produce equal stores
 	if err := errors.Join(anypb.MarshalFrom(op.GetMetadata(), metadata, opts), anypb.MarshalFrom(result, response, opts)); err != nil {
 		return nil, err
 	}
@@ -67,16 +66,16 @@ func (s *Control) start(tx *engine.CatalogTx, instance string, metadata, respons
 	return shownOperation(stored, s.now())
 }
 
-// span returns when an operation begins that is called now, and when it is done.
+// span returns the start and the end of an operation that is called now.
 func (s *Control) span() (began, doneAt *timestamppb.Timestamp) {
 	now := s.now()
 	return timestamppb.New(now), timestamppb.New(now.Add(s.Delay))
 }
 
-// storedOperation is an operation as it is stored: not done before its time.
+// storedOperation is a stored operation, running before its time.
 type storedOperation = pending.Record[*longrunningpb.Operation]
 
-// shownOperation returns what an operation is at a time.
+// shownOperation returns the state of an operation at a time.
 func shownOperation(stored *storedOperation, now time.Time) (*longrunningpb.Operation, error) {
 	done := stored.Message
 	if !stored.Before(now) {
@@ -91,9 +90,9 @@ func shownOperation(stored *storedOperation, now time.Time) (*longrunningpb.Oper
 	return op, anypb.MarshalFrom(op.GetMetadata(), metadata, proto.MarshalOptions{Deterministic: true})
 }
 
-// unfinished makes the metadata of an operation that is done at a time what it is
-// before: without an end, and with a progress in between. It knows them by the
-// names that all messages of metadata give them.
+// unfinished changes the metadata of an operation that is done at doneAt to its
+// state at now: without an end time, and with partial progress. It finds the
+// fields by name, since all metadata messages share their names.
 func unfinished(metadata protoreflect.Message, doneAt, now time.Time) {
 	fields := metadata.Descriptor().Fields()
 	for _, name := range []protoreflect.Name{"end_time", "finish_time"} {
@@ -117,7 +116,7 @@ func unfinished(metadata protoreflect.Message, doneAt, now time.Time) {
 
 func operationKey(number int64) string { return fmt.Sprintf("%s%020d", KindOperation, number) }
 
-// operation returns the record of the operation of a name, and its key.
+// operation returns the record of an operation and its key.
 func operation(r Catalog, name string) (*storedOperation, string, error) {
 	rest, ok := strings.CutPrefix(name, "operations/")
 	number, err := strconv.ParseInt(resname.Last(name), 10, 64)
@@ -143,7 +142,7 @@ func (s operationsService) GetOperation(_ context.Context, req *longrunningpb.Ge
 	return op, err
 }
 
-// operationNow returns the operation of a name, and when it is done.
+// operationNow returns the current state of an operation, and its end.
 func (s *Control) operationNow(name string) (op *longrunningpb.Operation, doneAt time.Time, err error) {
 	stored, _, err := operation(s.DB, name)
 	if err != nil {
@@ -153,8 +152,8 @@ func (s *Control) operationNow(name string) (op *longrunningpb.Operation, doneAt
 	return op, stored.At, refusal.Of(err)
 }
 
-// WaitOperation returns an operation once it is done, or when the timeout has
-// passed by the clock, done or not.
+// WaitOperation returns an operation once it is done or the timeout has passed
+// by the clock.
 func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb.WaitOperationRequest) (*longrunningpb.Operation, error) {
 	d := req.GetTimeout()
 	if d != nil && (!d.IsValid() || d.AsDuration() < 0) {
@@ -212,10 +211,11 @@ func (s operationsService) CancelOperation(ctx context.Context, req *longrunning
 	return &emptypb.Empty{}, nil
 }
 
-// undo takes back what an operation under way has made, and reports whether that
-// can be: its metadata says what it is. What it has made is told by doneAt from
-// another of the name, made since. That a cluster is gone at once is a belief; of
-// backups and tables the comments of their calls say that they can be canceled.
+// undo reverts the effect of a running operation, and reports whether that is
+// possible by the type of its metadata. doneAt distinguishes its result from a
+// later resource of the same name. For backups and tables, the comments of
+// their RPCs promise cancellation; that clusters are removed at once is an
+// assumption.
 func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, doneAt time.Time) (bool, error) {
 	m, err := response.UnmarshalNew()
 	if err != nil {
@@ -242,7 +242,7 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 		restore, ok := metadata.(*btapb.RestoreTableMetadata)
 		t, err := tx.Table(made.GetName())
 		if !ok || err != nil || !readyAt(t).Equal(doneAt) || protected(t) || checkNoStream(t, "") != nil {
-			return false, nil //nolint:nilerr // there is none any more
+			return false, nil //nolint:nilerr // it was deleted
 		}
 		if name := restore.GetOptimizeTableOperationName(); name != "" {
 			if err := cancel(tx, name); err != nil {
@@ -255,7 +255,7 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 	}
 }
 
-// cancel ends an operation with an error that says so.
+// cancel ends an operation with a Canceled error.
 func cancel(tx *engine.CatalogTx, name string) error {
 	op, key, err := operation(tx, name)
 	if err != nil {
@@ -283,7 +283,7 @@ func (s operationsService) DeleteOperation(ctx context.Context, req *longrunning
 
 // ListOperations returns the operations of a project or an instance, oldest
 // first, in pages. name is "operations" followed by the resource, or
-// "operations" alone for all. Filters are refused.
+// "operations" alone for all. It rejects filters.
 func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.ListOperationsRequest) (*longrunningpb.ListOperationsResponse, error) {
 	parent, ok := strings.CutPrefix(req.GetName(), "operations")
 	parent = strings.TrimPrefix(parent, "/")
@@ -323,12 +323,12 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	return resp, nil
 }
 
-// maxPageSize is the page size of lists when none is asked for.
+// maxPageSize is the default page size of lists.
 const maxPageSize = 1_000
 
-// page returns the part of a sorted list that a page holds and the token of
-// the next. A token is the key of the last element of the page before, so that
-// elements that come and go between pages move no other.
+// page returns a page of a sorted list, and the token of the next page. A token
+// is the key of the last element of the page before, so that new and deleted
+// elements do not shift the others.
 func page[T any](all []T, size int32, token string, key func(T) string) ([]T, string, error) {
 	switch {
 	case size < 0:

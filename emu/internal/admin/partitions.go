@@ -13,11 +13,11 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Partitions are the partitions of a table's change stream, once they were
-// split or merged: a resource in JSON, by the table's name. It is of one stream;
-// the next begins with the table's splits again.
+// Partitions holds the partitions of a table's change stream after a split or a
+// merge. It is a JSON resource under the table's name, and valid for one
+// stream: the next stream begins with the table's splits.
 type Partitions struct {
-	Since  uint64   `json:"since"` // of the stream
+	Since  uint64   `json:"since"` // identifies the stream
 	Splits [][]byte `json:"splits"`
 	// Changed is the journal number of the last change of the partitions.
 	Changed uint64 `json:"changed"`
@@ -51,8 +51,9 @@ func LoadPartitions(r Catalog, t *engine.Table) (*Partitions, error) {
 	return state, nil
 }
 
-// ChangePartitions lets fn change the splits of a table's change stream, given where key is in
-// them, and whether it is one. Errors: statuses; those of fn.
+// ChangePartitions changes the splits of a table's change stream by fn. fn gets
+// the position of key among the splits, and whether key is a split. Errors:
+// statuses; errors of fn.
 func (s *Control) ChangePartitions(ctx context.Context, table string, key []byte, fn func(splits [][]byte, at int, found bool) ([][]byte, error)) error {
 	if len(key) == 0 {
 		return refusal.Invalid("key", "must not be empty")

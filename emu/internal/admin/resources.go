@@ -24,29 +24,28 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// What the API manages beside tables lies in the engine as resources: the
-// serialized message of the API, under its kind and its name. A change, be it
-// of tables, of resources or of both, runs as one engine.UpdateCatalog: what was
-// checked still holds when it is made, and all of it is there afterwards or
-// none, also over a crash.
+// The engine stores all objects of the API other than tables as resources: the
+// serialized message, under its kind and name. Each change of tables and
+// resources runs as one engine.UpdateCatalog. Its checks therefore still hold
+// when it is applied, and it is atomic, even if the process crashes.
 const (
-	KindProject        = "project/"          // a project in which an instance was created: nothing
+	KindProject        = "project/"          // empty; a project in which an instance was created
 	KindInstance       = "instance/"         // btapb.Instance
 	KindCluster        = "cluster/"          // btapb.Cluster
-	KindMemoryLayer    = "memoryLayer/"      // btapb.MemoryLayer, once it was set
+	KindMemoryLayer    = "memoryLayer/"      // btapb.MemoryLayer, if it was set
 	KindAppProfile     = "appProfile/"       // btapb.AppProfile
 	KindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
 	KindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
-	KindBackup         = "backup/"           // btapb.Backup, with its size from the beginning
+	KindBackup         = "backup/"           // btapb.Backup, with its final size
 	KindSnapshot       = "snapshot/"         // btapb.Snapshot
 	KindPartitions     = "changePartitions/" // a Partitions, by the name of its table
-	KindPolicy         = "policy/"           // iampb.Policy, by the name of what it governs
+	KindPolicy         = "policy/"           // iampb.Policy, by the name of its resource
 	KindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
 	operationCount     = "operations"        // the number of the newest operation, a decimal
 	etagCount          = "etags"             // the number of the newest etag, a decimal
 )
 
-// Catalog reads tables and resources: as they are, or inside a change.
+// Catalog reads tables and resources, outside or inside a change.
 type Catalog interface {
 	Table(name string) (*engine.Table, error)
 	Tables(prefix string) []*engine.Table
@@ -54,7 +53,7 @@ type Catalog interface {
 	Resources(prefix string) ([]engine.Resource, error)
 }
 
-// loadOne reads a resource into m and reports whether it is there.
+// loadOne reads a resource into m, and reports whether it exists.
 func loadOne(r Catalog, key string, m proto.Message) (bool, error) {
 	raw, err := r.Resource(key)
 	if errors.Is(err, engine.ErrResourceNotFound) {
@@ -66,14 +65,14 @@ func loadOne(r Catalog, key string, m proto.Message) (bool, error) {
 	return true, unmarshalResource(key, raw, m)
 }
 
-// message is a message of type M that can be changed.
+// message is a mutable message of type M.
 type message[M any] interface {
 	*M
 	proto.Message
 }
 
-// find reads a resource that must be there, and answers with a status. what says
-// what it is.
+// find reads a resource that must exist. Its errors are statuses that call the
+// resource what.
 func find[M any, P message[M]](r Catalog, kind, what, name string) (P, error) {
 	m := P(new(M))
 	if found, err := loadOne(r, kind+name, m); err != nil {
@@ -108,8 +107,8 @@ func loadAll[M any, P message[M]](r Catalog, kind, prefix string) ([]P, error) {
 	return out, nil
 }
 
-// loadRecord reads a resource that reaches a state at a time, and reports whether it is there.
-// Its message is empty if not.
+// loadRecord reads a resource with a pending state, and reports whether it
+// exists. The message of a missing resource is empty.
 func loadRecord[M any, P message[M]](r Catalog, key string) (*pending.Record[P], bool, error) {
 	out := &pending.Record[P]{Message: new(M)}
 	raw, err := r.Resource(key)
@@ -122,7 +121,7 @@ func loadRecord[M any, P message[M]](r Catalog, key string) (*pending.Record[P],
 	return out, true, decodeRecord(key, raw, out)
 }
 
-// findRecord is find for a resource that reaches a state at a time.
+// findRecord is find for a resource with a pending state.
 func findRecord[M any, P message[M]](r Catalog, kind, what, name string) (*pending.Record[P], error) {
 	out, found, err := loadRecord[M, P](r, kind+name)
 	if err != nil {
@@ -133,7 +132,7 @@ func findRecord[M any, P message[M]](r Catalog, kind, what, name string) (*pendi
 	return out, nil
 }
 
-// loadRecords is loadAll for resources that reach a state at a time.
+// loadRecords is loadAll for resources with a pending state.
 func loadRecords[M any, P message[M]](r Catalog, kind, prefix string) ([]*pending.Record[P], error) {
 	found, err := r.Resources(kind + prefix)
 	if err != nil {
@@ -175,7 +174,7 @@ func storeRecord(tx *engine.CatalogTx, key string, m proto.Message, state pendin
 	return tx.PutResource(key, raw)
 }
 
-// until returns the state of a record that is as its message says from doneAt on.
+// until returns the state of a record that reaches its message at doneAt.
 func (s *Control) until(doneAt time.Time) pending.State {
 	if doneAt.After(s.now()) {
 		return pending.State{At: doneAt}
@@ -192,8 +191,8 @@ func store(tx *engine.CatalogTx, key string, m proto.Message) error {
 	return tx.PutResource(key, raw)
 }
 
-// storeUnder writes m, which lies under a table, with a new etag, and records the
-// operation that makes it so, done at a time.
+// storeUnder writes m, a resource under a table, with a new etag. It records
+// the operation of that change, done at a time.
 func (s *Control) storeUnder(
 	tx *engine.CatalogTx, kind string, m interface {
 		proto.Message
@@ -210,7 +209,7 @@ func (s *Control) storeUnder(
 	return s.start(tx, resname.First(m.GetName(), 4), metadata, m, doneAt.AsTime())
 }
 
-// remove deletes a resource, if it is there.
+// remove deletes a resource if it exists.
 func remove(tx *engine.CatalogTx, key string) error {
 	if err := tx.DeleteResource(key); !errors.Is(err, engine.ErrResourceNotFound) {
 		return err
@@ -218,14 +217,13 @@ func remove(tx *engine.CatalogTx, key string) error {
 	return nil
 }
 
-// change runs fn as one change of the catalog and answers with a status. What
-// only reads, and more than once, reads one moment by it: a change of nothing
-// is not written.
+// change runs fn as one change of the catalog. Its errors are statuses. It also
+// gives several reads a consistent view: an empty change is not written.
 func (s *Control) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
 	return refusal.Of(s.DB.UpdateCatalog(ctx, fn))
 }
 
-// count adds one to a stored counter and returns it.
+// count increments a stored counter and returns it.
 func count(tx *engine.CatalogTx, key string) (int64, error) {
 	raw, err := tx.Resource(key)
 	var n int64
@@ -242,15 +240,15 @@ func count(tx *engine.CatalogTx, key string) (int64, error) {
 	return n, tx.PutResource(key, strconv.AppendInt(nil, n, 10))
 }
 
-// newEtag returns an etag that no other content has, of the same resource or of
-// an earlier one of its name.
+// newEtag returns a unique etag, which no earlier content or resource of the
+// same name has.
 func newEtag(tx *engine.CatalogTx) (string, error) {
 	n, err := count(tx, etagCount)
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(n))), err
 }
 
-// checkEtag refuses the etag of a request that is not the one of the resource.
-// An empty one is not checked.
+// checkEtag returns an error if the etag of a request differs from that of the
+// resource. It accepts an empty etag.
 func checkEtag(name, given, is string) error {
 	if given != "" && given != is {
 		return refusal.Aborted("%s has changed: its etag is not %q.", name, given)
@@ -258,9 +256,9 @@ func checkEtag(name, given, is string) error {
 	return nil
 }
 
-// removeAll deletes what a resource of that name has, and all that lies under it:
-// its policy, and everything of a table that UndeleteTable would bring back with
-// it, or of an instance but its tables.
+// removeAll deletes the policy of a resource and everything below the resource.
+// This covers all that UndeleteTable would restore with a table; of an
+// instance, it keeps the tables.
 func removeAll(tx *engine.CatalogTx, name string) error {
 	for _, kind := range []string{KindCluster, KindMemoryLayer, KindAppProfile, KindAuthorizedView, KindSchemaBundle, KindPartitions, KindPolicy} {
 		under, err := tx.Resources(kind + name + "/")
@@ -276,8 +274,8 @@ func removeAll(tx *engine.CatalogTx, name string) error {
 	return errors.Join(remove(tx, KindPartitions+name), remove(tx, KindPolicy+name))
 }
 
-// maskPaths returns the paths of the mask in a request, which must have one.
-// allowed are the fields that can be updated; a path may go deeper.
+// maskPaths returns the paths of the mask in a request, which must have a mask.
+// A path may be below one of the allowed fields.
 func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error) {
 	if len(mask.GetPaths()) == 0 {
 		return nil, refusal.Invalid("update_mask", "A non-empty 'update_mask' must be specified")
@@ -297,8 +295,8 @@ func maskPaths(mask *fieldmaskpb.FieldMask, allowed ...string) ([]string, error)
 	return mask.GetPaths(), nil
 }
 
-// applyMask replaces the fields of dst that paths name by those of src. A
-// field that src does not have is cleared.
+// applyMask copies the fields at paths from src to dst. It clears fields that
+// src does not have.
 func applyMask(dst, src proto.Message, paths []string) error {
 	for _, path := range paths {
 		if !copyField(dst.ProtoReflect(), src.ProtoReflect(), path) {
@@ -308,7 +306,7 @@ func applyMask(dst, src proto.Message, paths []string) error {
 	return nil
 }
 
-// KeepRecords makes tables record their changes for replication, or no longer.
+// KeepRecords makes tables record their changes for replication, or stops that.
 func (s *Control) KeepRecords(ctx context.Context, tables string, keep time.Duration) error {
 	return s.change(ctx, func(tx *engine.CatalogTx) error {
 		for _, t := range tx.Tables(tables) {
@@ -323,15 +321,15 @@ func (s *Control) KeepRecords(ctx context.Context, tables string, keep time.Dura
 	})
 }
 
-// Resource is a created resource that is not a table.
+// Resource is a created resource other than a table.
 type Resource struct {
 	Kind    string // "instance" and so on
-	Name    string // its resource name; for a policy, that of the resource it governs
+	Name    string // its resource name; for a policy, the name of its resource
 	Message proto.Message
 }
 
-// Resources returns all resources of the kinds that the API shows, by kind and name, but for
-// those of deleted tables.
+// Resources returns the resources of all kinds in the API, by kind and name,
+// except for those of deleted tables.
 func (s *Control) Resources() ([]Resource, error) {
 	now := s.now()
 	var out []Resource
@@ -374,7 +372,7 @@ func (s *Control) Resources() ([]Resource, error) {
 	return out, nil
 }
 
-// shownMessage returns a function that decodes messages of the type of m.
+// shownMessage returns a decoder for messages of the type of m.
 func shownMessage(m proto.Message) func(string, []byte) (proto.Message, error) {
 	return func(key string, raw []byte) (proto.Message, error) {
 		out := m.ProtoReflect().New().Interface()
@@ -382,7 +380,7 @@ func shownMessage(m proto.Message) func(string, []byte) (proto.Message, error) {
 	}
 }
 
-// shownRecord returns a function that decodes records and shows them.
+// shownRecord returns a decoder for records that converts them by show.
 func shownRecord[M any, P message[M]](show func(*pending.Record[P]) P) func(string, []byte) (proto.Message, error) {
 	return func(key string, raw []byte) (proto.Message, error) {
 		out := &pending.Record[P]{Message: new(M)}

@@ -15,19 +15,19 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// tableCopy is a table that is made of what a backup or a snapshot keeps. Control.Delay
-// later it is ready; whether it is follows from a time in its settings.
+// tableCopy describes a new table from a backup or a snapshot. The table
+// becomes ready after Control.Delay, at a time in its settings.
 type tableCopy struct {
 	parent, id, from string
-	check            func(Catalog) error // asked before, and in the change that adds the table
-	// settle changes what was kept, and returns what else the table is to have. It
-	// may run more than once.
+	check            func(Catalog) error // runs before the change that adds the table, and in it
+	// settle adapts the saved table, and returns its other settings. It may run
+	// more than once.
 	settle func(*engine.Table, time.Time) *settings
-	// record records the operation, which is done at a time.
+	// record records the operation, done at doneAt.
 	record func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error)
 }
 
-// makeCopy makes such a table.
+// makeCopy makes the table.
 func (s *Control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.Operation, err error) {
 	if err := resname.CheckInstance("parent", n.parent); err != nil {
 		return nil, err
@@ -65,7 +65,8 @@ func (s *Control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 		if err != nil {
 			return err
 		}
-		// What an earlier table of the name had was kept for UndeleteTable.
+		// Drop the resources that UndeleteTable would restore with an earlier
+		// table.
 		if err := removeAll(tx, name); err != nil {
 			return err
 		}
@@ -75,9 +76,10 @@ func (s *Control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 	return op, refusal.Of(err)
 }
 
-// RestoreTable makes a table of a backup: with its families, value types,
-// granularity, splits, row key schema and cells, and without rules of garbage
-// collection, which would take old cells away at once, and other settings.
+// RestoreTable makes a table from a backup. It keeps families, value types,
+// granularity, splits, row key schema and cells, but not other settings. It
+// also omits rules of garbage collection, which would collect old cells at
+// once.
 func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreTableRequest) (*longrunningpb.Operation, error) {
 	n := tableCopy{parent: req.GetParent(), id: req.GetTableId(), from: req.GetBackup()}
 	var b *btapb.Backup
@@ -110,7 +112,7 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 			Name: t.GetName(), SourceType: btapb.RestoreSourceType_BACKUP, Progress: doneProgress(began, doneAt),
 			SourceInfo: &btapb.RestoreTableMetadata_BackupInfo{BackupInfo: backupInfoOf(b)},
 		}
-		if optimized { // from when the table is ready, as long again
+		if optimized { // optimization takes the delay once more
 			end := doneAt.AsTime().Add(s.Delay)
 			o, err := s.start(tx, n.parent, &btapb.OptimizeRestoredTableMetadata{
 				Name: t.GetName(), Progress: doneProgress(doneAt, timestamppb.New(end)),
@@ -125,8 +127,8 @@ func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreT
 	return s.makeCopy(ctx, n)
 }
 
-// optimizes tells whether a table that is restored from b is optimized afterwards:
-// from a standard backup, where it lies on SSDs.
+// optimizes reports whether a table restored from b is optimized afterwards:
+// from a standard backup, onto SSDs.
 func optimizes(r Catalog, instance string, b *btapb.Backup) (bool, error) {
 	clusters, err := ClustersOf(r, instance)
 	onSSD := func(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.StorageType_SSD }

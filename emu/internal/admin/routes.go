@@ -9,27 +9,27 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// Routes is where the requests to recorded instances go, as of a version of the
-// resources. It is shared and never changed.
+// Routes holds the routes to recorded instances at a version of the resources.
+// It is shared and immutable.
 type Routes struct {
 	version   uint64
 	Instances map[string]Route // by name
 }
 
-// Route is what routes the requests to one instance.
+// Route holds the app profiles and clusters that route requests to an instance.
 type Route struct {
 	Profiles map[string]*btapb.AppProfile // by id
 	Clusters []*instancedef.StoredCluster // sorted by name
 }
 
-// CurrentRoutes returns the routes as they are now. Every request of the data
-// API asks for them, so they are gathered only when resources have changed.
+// CurrentRoutes returns the current routes. Every request of the data API uses
+// them, so they are recomputed only after resources have changed.
 func (s *Control) CurrentRoutes() (*Routes, error) {
 	version := s.DB.ResourceVersion()
 	if r := s.routes.Load(); r != nil && r.version == version {
 		return r, nil
 	}
-	// Instances come first: one that is seen has the rest.
+	// Read instances first: the other resources of each are stored by then.
 	instances, err := s.DB.Resources(KindInstance)
 	if err != nil {
 		return nil, err

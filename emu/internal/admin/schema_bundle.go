@@ -18,11 +18,12 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// A schema bundle is a resource under its table, and lives as an authorized view
-// does. What it holds is checked by package bundle, and returned as it came.
+// A schema bundle is a resource under its table, with the same life as an
+// authorized view. Package bundle checks its content, which is returned
+// unchanged.
 
-// CreateSchemaBundle adds a bundle to a table: a descriptor set that links, or
-// schemas of Avro that stand alone.
+// CreateSchemaBundle adds a bundle to a table: a descriptor set without missing
+// dependencies, or self-contained Avro schemas.
 func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.CreateSchemaBundleRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -62,7 +63,7 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 	return op, err
 }
 
-// checkBundle checks what a bundle holds. The schema is nil for Avro.
+// checkBundle checks the content of a bundle. The schema is nil for Avro.
 func (s *Control) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
 	const field = "schema_bundle"
 	if err := s.Limits.Check(proto.Size(b), limits.MaxSchemaBundleBytes, field, "bytes"); err != nil {
@@ -91,9 +92,9 @@ func (s *Control) checkBundle(b *btapb.SchemaBundle) (*bundle.Schema, error) {
 	}
 }
 
-// UpdateSchemaBundle replaces the schemas of a bundle, which stay of their kind.
-// A descriptor set must be compatible with the one before, unless warnings are
-// ignored.
+// UpdateSchemaBundle replaces the schemas of a bundle, whose kind cannot
+// change. A descriptor set must be compatible with its predecessor, unless
+// ignore_warnings is set.
 func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.UpdateSchemaBundleRequest) (*longrunningpb.Operation, error) {
 	given := req.GetSchemaBundle()
 	if err := resname.CheckSchemaBundle("schema_bundle.name", given.GetName()); err != nil {
@@ -188,8 +189,8 @@ func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.De
 	return &emptypb.Empty{}, nil
 }
 
-// findSchemaBundle returns the bundle that a field names. One whose table was
-// deleted waits for UndeleteTable and cannot be found.
+// findSchemaBundle returns the bundle that a field names. The bundles of a
+// deleted table are not found until UndeleteTable.
 func findSchemaBundle(r Catalog, field, name string) (*btapb.SchemaBundle, error) {
 	if err := resname.CheckSchemaBundle(field, name); err != nil {
 		return nil, err

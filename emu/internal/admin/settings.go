@@ -15,10 +15,10 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// The ranges of settings, which hold also without limits: outside them a setting
-// means nothing.
+// The ranges of settings apply without limits too, since values outside them
+// have no meaning.
 const (
-	// MinChangeStreamRetention is the least retention of a change stream.
+	// MinChangeStreamRetention is the minimum retention of a change stream.
 	MinChangeStreamRetention = 24 * time.Hour // ChangeStreamConfig
 	maxChangeStreamRetention = 7 * 24 * time.Hour
 
@@ -32,15 +32,15 @@ const (
 	maxStructDelimiterBytes = 50                  // Type.Struct.Encoding.DelimitedBytes
 )
 
-// settings are the settings of a table that the engine has no place for, such as its change
-// stream's. They are a record in the table's Meta. A change stream makes the engine keep a
-// journal, and a policy of automated backups makes them come by the clock; see
-// automated_backup.go.
+// settings holds the settings of a table that the engine does not know, such as
+// its change stream's. They are stored in the table's Meta. The engine keeps a
+// journal for a change stream; automated_backup.go implements the policy of
+// automated backups.
 type settings struct {
-	*btapb.Table           // with these alone
-	readyAt      time.Time // when a table that is being made is ready; zero: it was made at once
-	optimizedAt  time.Time // when a restored table is optimized; zero: it is not
-	planFrom     time.Time // of the plan of automated backups
+	*btapb.Table           // only these settings
+	readyAt      time.Time // when a new table becomes ready; zero: at once
+	optimizedAt  time.Time // when a restored table is optimized; zero: never
+	planFrom     time.Time // start of the plan of automated backups
 }
 
 // settingsOf returns the settings of a table. The caller may change them.
@@ -48,7 +48,8 @@ func settingsOf(t *engine.Table) *settings {
 	s := &settings{Table: &btapb.Table{}}
 	state, err := pending.Decode(t.Meta, s.Table)
 	if err != nil {
-		// Only this package writes it. A table without it is still a table.
+		// Only this package writes Meta. The table stays usable if Meta is
+		// corrupt.
 		return &settings{Table: &btapb.Table{}}
 	}
 	s.readyAt = state.At
@@ -56,7 +57,7 @@ func settingsOf(t *engine.Table) *settings {
 		s.optimizedAt, s.planFrom = decodeTimes(state.Note)
 		return s
 	}
-	// Earlier programs stored each time in the message that it belongs to.
+	// Earlier versions stored each time in its own message.
 	if info := s.GetRestoreInfo(); info != nil {
 		s.optimizedAt = pending.Earlier(info).At
 	}
@@ -66,7 +67,7 @@ func settingsOf(t *engine.Table) *settings {
 	return s
 }
 
-// encode returns the settings for the table's Meta, which is empty without settings.
+// encode returns the settings for the table's Meta, empty if there are none.
 func (s *settings) encode() ([]byte, error) {
 	m := &btapb.Table{
 		DeletionProtection:    s.GetDeletionProtection(),
@@ -83,7 +84,7 @@ func (s *settings) encode() ([]byte, error) {
 	return pending.Encode(m, state)
 }
 
-// encodeTimes returns the note of settings: each of their other times as 1 and its
+// encodeTimes returns the note of settings: each time as 1 and its
 // microseconds, or as 0 for the zero time. The note of zero times is nil.
 func encodeTimes(times ...time.Time) (note []byte) {
 	set := false
@@ -120,16 +121,15 @@ func (s *settings) plan() AutomatedPlan {
 	return AutomatedPlan{Policy: s.GetAutomatedBackupPolicy(), From: s.planFrom}
 }
 
-// readyAt returns when a table that is being made is ready, a time that may have
-// passed.
+// readyAt returns the time, possibly past, at which a new table becomes ready.
 func readyAt(t *engine.Table) time.Time { return settingsOf(t).readyAt }
 
 // protected reports whether t has deletion_protection.
 func protected(t *engine.Table) bool { return settingsOf(t).GetDeletionProtection() }
 
-// settleTable checks the settings that t is to have from now on, and fills in defaults.
-// hasFamily tells of the families of the table, or of the request that creates it;
-// was is the plan of automated backups before.
+// settleTable checks the new settings of t, and fills in defaults. hasFamily
+// reports whether the table, or the request that creates it, has a family. was
+// is the previous plan of automated backups.
 func settleTable(t *settings, hasFamily func(string) bool, was AutomatedPlan, now time.Time) error {
 	if c := t.GetChangeStreamConfig(); c != nil {
 		age := c.GetRetentionPeriod()
@@ -162,7 +162,8 @@ func settleTable(t *settings, hasFamily func(string) bool, was AutomatedPlan, no
 	return nil
 }
 
-// checkTierStorage rejects a tier beside SSDs if a cluster has no SSDs. The code is a belief.
+// checkTierStorage rejects a tier beside SSDs if a cluster has no SSDs. The
+// status code is an assumption.
 func checkTierStorage(c *btapb.TieredStorageConfig, clusters []*btapb.Cluster) error {
 	for _, in := range clusters {
 		if c != nil && in.GetDefaultStorageType() == btapb.StorageType_HDD {
@@ -201,7 +202,7 @@ func settleBackupPolicy(p *btapb.Table_AutomatedBackupPolicy) error {
 	return checkPeriod(field+".keep_hot_duration", p.GetKeepHotDuration(), minAutomatedBackupHot, most)
 }
 
-// checkPeriod refuses a duration outside [least, most].
+// checkPeriod rejects a duration outside [least, most].
 func checkPeriod(field string, d *durationpb.Duration, least, most time.Duration) error {
 	if !d.IsValid() {
 		return refusal.Invalid(field, "must be a duration from %v to %v", least, most)
@@ -213,7 +214,7 @@ func checkPeriod(field string, d *durationpb.Duration, least, most time.Duration
 }
 
 // checkRowKeySchema checks Table.row_key_schema: named fields of scalar types
-// with encodings, that collide with no family and no reserved name.
+// with encodings, whose names are neither families nor reserved.
 func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) error {
 	const field = "table.row_key_schema"
 	switch enc := schema.GetEncoding().GetEncoding().(type) {
@@ -250,13 +251,13 @@ func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) e
 	return nil
 }
 
-// shownTable converts a definition to the view SCHEMA_VIEW of it.
+// shownTable converts a definition to its SCHEMA_VIEW.
 func shownTable(t *engine.Table) *btapb.Table {
 	return toTable(t, btapb.Table_SCHEMA_VIEW, nil, time.Time{})
 }
 
-// toTable converts a definition to the view of it that was asked for, at a time.
-// clusters are those of its instance.
+// toTable converts a definition to a view of it at a time. clusters are the
+// clusters of its instance.
 func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, now time.Time) *btapb.Table {
 	out, stored := &btapb.Table{Name: t.Name}, settingsOf(t)
 	if view == btapb.Table_SCHEMA_VIEW || view == btapb.Table_FULL {

@@ -17,8 +17,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Snapshots are what the API had before backups. One is a resource and an
-// engine.Backup of its name, like a backup, and gone at its delete_time.
+// Snapshots are the predecessors of backups in the API. Like a backup, a
+// snapshot is a resource and an engine.Backup of its name. It expires at its
+// delete_time.
 
 // findSnapshot returns the snapshot that a field names.
 func (s *Control) findSnapshot(r Catalog, field, name string) (*btapb.Snapshot, error) {
@@ -35,10 +36,11 @@ func (s *Control) findSnapshot(r Catalog, field, name string) (*btapb.Snapshot, 
 	return shownSnapshot(x, s.now()), nil
 }
 
-// storedSnapshot is a snapshot as it is stored: CREATING before its time.
+// storedSnapshot is a stored snapshot, CREATING before its time.
 type storedSnapshot = pending.Record[*btapb.Snapshot]
 
-// shownSnapshot makes the message of a stored snapshot what it is at a time, and returns it.
+// shownSnapshot changes a stored snapshot to its state at a time, and returns
+// its message.
 func shownSnapshot(x *storedSnapshot, now time.Time) *btapb.Snapshot {
 	if x.Before(now) {
 		x.Message.State = btapb.Snapshot_CREATING
@@ -135,7 +137,7 @@ func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnaps
 	return resp, nil
 }
 
-// DeleteSnapshot deletes a snapshot. Tables that were made of it stay.
+// DeleteSnapshot deletes a snapshot. Tables made from it stay.
 func (s tableAdminService) DeleteSnapshot(ctx context.Context, req *btapb.DeleteSnapshotRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		x, err := s.findSnapshot(tx, "name", req.GetName())
@@ -154,8 +156,8 @@ func dropSnapshot(tx *engine.CatalogTx, name string) error {
 	return errors.Join(tx.DeleteBackup(name), remove(tx, KindSnapshot+name))
 }
 
-// dropSnapshots removes the snapshots whose names begin with prefix and that drop
-// tells to.
+// dropSnapshots removes the snapshots whose names begin with prefix and for
+// which drop returns true.
 func dropSnapshots(tx *engine.CatalogTx, prefix string, drop func(*storedSnapshot) bool) error {
 	found, err := loadRecords[btapb.Snapshot](tx, KindSnapshot, prefix)
 	for _, x := range found {
@@ -166,8 +168,8 @@ func dropSnapshots(tx *engine.CatalogTx, prefix string, drop func(*storedSnapsho
 	return err
 }
 
-// CreateTableFromSnapshot makes a table of a snapshot of its instance, with its
-// schema, rules of garbage collection and cells.
+// CreateTableFromSnapshot makes a table from a snapshot of its instance, with
+// its schema, rules of garbage collection and cells.
 func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *btapb.CreateTableFromSnapshotRequest) (*longrunningpb.Operation, error) {
 	n := tableCopy{parent: req.GetParent(), id: req.GetTableId(), from: req.GetSourceSnapshot()}
 	n.check = func(r Catalog) error {

@@ -18,8 +18,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// CreateTable creates a table with its families, in the order of their names: the
-// request holds them in an unordered map.
+// CreateTable creates a table with its families, sorted by name: the request
+// holds them in an unordered map.
 func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTableRequest) (*btapb.Table, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -81,7 +81,8 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		if t, err = tx.CreateTable(def); err != nil {
 			return err
 		}
-		// What an earlier table of the name had was kept for UndeleteTable.
+		// Drop the resources that UndeleteTable would restore with an earlier
+		// table.
 		return removeAll(tx, t.Name)
 	})
 	if err != nil {
@@ -90,7 +91,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	return shownTable(t), nil
 }
 
-// checkTableCount refuses one table more than an instance can have.
+// checkTableCount returns an error if an instance has the maximum of tables.
 func (s *Control) checkTableCount(r Catalog, instance string) error {
 	if s.Limits != limits.Off && len(r.Tables(resname.TablesOf(instance))) >= limits.MaxTablesPerInstance {
 		return refusal.TooManyTables(instance, limits.MaxTablesPerInstance)
@@ -98,7 +99,7 @@ func (s *Control) checkTableCount(r Catalog, instance string) error {
 	return nil
 }
 
-// initialSplits returns the split keys, sorted and each once.
+// initialSplits returns the split keys, sorted, without duplicates.
 func (s *Control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]byte, error) {
 	var keys [][]byte
 	for i, split := range splits {
@@ -226,7 +227,7 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 	return op, err
 }
 
-// checkTier refuses a tier of storage in an instance that cannot have one.
+// checkTier rejects a storage tier that the instance does not support.
 func checkTier(r Catalog, instance string, settings *btapb.Table) error {
 	clusters, err := ClustersOf(r, instance)
 	if err != nil {
@@ -267,7 +268,7 @@ func (s *Control) updateSettings(r Catalog, t *engine.Table, from *btapb.Table, 
 	return nil
 }
 
-// checkBackupPlaces checks what a policy of automated backups asks of its instance.
+// checkBackupPlaces checks a policy of automated backups against its instance.
 func checkBackupPlaces(r Catalog, name string, settings *btapb.Table) error {
 	p := settings.GetAutomatedBackupPolicy()
 	if !(AutomatedPlan{Policy: p}).inForce() {
@@ -284,9 +285,9 @@ func checkBackupPlaces(r Catalog, name string, settings *btapb.Table) error {
 	return checkAutomatedPlaces(p, in, clusters)
 }
 
-// DeleteTable deletes a table with its rows and views, unless it or one of its
-// views has deletion_protection.
-// UndeleteTable can bring it back for a while; see engine.Options.
+// DeleteTable deletes a table with its rows and views. It returns an error if
+// the table or a view has deletion_protection. UndeleteTable can restore the
+// table for a while; see engine.Options.
 func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTableRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		t, err := FindTable(tx, "name", req.GetName())
@@ -310,8 +311,8 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 	return &emptypb.Empty{}, nil
 }
 
-// UndeleteTable brings back the table of the name that was deleted last, with
-// its rows, settings, views and policies, unless there is a table of the name again.
+// UndeleteTable restores the last deleted table of the name with its rows,
+// settings, views and policies. It returns an error if the name is in use.
 func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.UndeleteTableRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckTable("name", req.GetName()); err != nil {
 		return nil, err
@@ -342,12 +343,13 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 	return op, err
 }
 
-// setStream makes the engine record what the settings of a table ask for.
+// setStream makes the engine record the changes that a table's settings
+// require.
 func setStream(t *engine.Table) {
 	t.Journal[engine.JournalStream].Keep = settingsOf(t).GetChangeStreamConfig().GetRetentionPeriod().AsDuration()
 }
 
-// checkNoStream refuses to delete a table whose change stream is enabled.
+// checkNoStream returns an error if the change stream of a table is enabled.
 func checkNoStream(t *engine.Table, what string) error {
 	if t.Journal[engine.JournalStream].Keep > 0 {
 		return refusal.Precondition("Table %s has a change stream; disable it before %s.", t.Name, what)

@@ -8,13 +8,13 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Aggregate families. The engine accumulates; what the API says of a family's
-// type beyond the kind of aggregate, such as the type of the inputs, is kept
-// in the family's Meta: a btapb.ColumnFamily with a value_type alone.
+// Aggregate families. The engine stores the kind of aggregate and accumulates.
+// The rest of a family's type, such as the input type, is stored in the
+// family's Meta: a btapb.ColumnFamily with only a value_type.
 
-// setValueType validates the value type of a family to be created and enters
-// it in f. It is an aggregate, or unset for plain bytes: the rules are those of
-// ColumnFamily.value_type and Type.Aggregate in the protos.
+// setValueType validates the value type of a new family and stores it in f. It
+// is an aggregate, or unset for plain bytes. The rules are in the comments of
+// ColumnFamily.value_type and Type.Aggregate.
 func setValueType(f *engine.Family, field string, vt *btapb.Type) error {
 	if vt == nil {
 		return nil
@@ -70,7 +70,7 @@ func setValueType(f *engine.Family, field string, vt *btapb.Type) error {
 	return refusal.Of(err)
 }
 
-// ValueType is the type of a family's values, with the state type that the
+// ValueType returns the type of a family's values, with the state type that the
 // server fills in; nil for plain bytes.
 func ValueType(f *engine.Family) *btapb.Type {
 	if len(f.Meta) == 0 {
@@ -78,13 +78,13 @@ func ValueType(f *engine.Family) *btapb.Type {
 	}
 	meta := &btapb.ColumnFamily{}
 	if err := proto.Unmarshal(f.Meta, meta); err != nil {
-		// Only this package writes it.
+		// Only this package writes Meta.
 		return nil
 	}
 	return meta.GetValueType()
 }
 
-// checkSameAggregate refuses a type that is not the one the aggregate f has.
+// checkSameAggregate rejects a type other than the aggregate type of f.
 func checkSameAggregate(f *engine.Family, field string, asked *btapb.Type) error {
 	var want engine.Family
 	if err := setValueType(&want, field+".value_type", asked); err != nil {
@@ -96,9 +96,9 @@ func checkSameAggregate(f *engine.Family, field string, asked *btapb.Type) error
 	return nil
 }
 
-// changeValueType sets or unsets the value type of a family without an aggregate
-// type: there the type only says how to read the values. An aggregate family stays
-// one and no other family becomes one; the official Go client's tests show both.
+// changeValueType sets or clears the value type of a family without an
+// aggregate type, where the type only describes the values. A family cannot
+// become or cease to be an aggregate; the official Go client's tests show both.
 func changeValueType(to, from *engine.Family, field string, asked *btapb.Type) error {
 	switch {
 	case from.Aggregate != engine.NoAggregate && asked.GetAggregateType() != nil:
