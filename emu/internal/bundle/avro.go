@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// Avro checks a schema of Avro in JSON: that each type is one, that named types
-// are defined once and before they are used, in this document, and that names,
-// symbols and sizes are as they must be. Defaults, aliases and logical types
-// are not looked at.
+// Avro checks an Avro schema in JSON. Types must be valid, and named types must
+// be defined once in this document, before their use. Names, symbols and sizes
+// must be valid. Defaults, aliases and logical types are ignored.
 //
 // https://avro.apache.org/docs/1.8.1/spec.html
 func Avro(schema string) error {
@@ -29,15 +28,15 @@ func Avro(schema string) error {
 	return err
 }
 
-// avro is a document that is being checked.
+// avro is the state of the check of a document.
 type avro struct {
 	defined map[string]bool // full names
 }
 
 var avroPrimitives = []string{"null", "boolean", "int", "long", "float", "double", "bytes", "string"}
 
-// schema checks a schema in a namespace and returns what a union tells its
-// members apart by: the full name of a named type, else the kind.
+// schema checks a schema in a namespace. It returns the key by which a union
+// distinguishes its members: the full name of a named type, else the kind.
 func (a *avro) schema(s any, namespace string) (string, error) {
 	switch s := s.(type) {
 	case string:
@@ -91,7 +90,7 @@ func (a *avro) union(members []any, namespace string) error {
 	return nil
 }
 
-// member checks the schema that a type has in a field.
+// member checks the schema in a field of a type.
 func (a *avro) member(s map[string]any, field, of, namespace string) error {
 	inner, ok := s[field]
 	if !ok {
@@ -101,7 +100,7 @@ func (a *avro) member(s map[string]any, field, of, namespace string) error {
 	return err
 }
 
-// named checks the definition of a type with a name.
+// named checks the definition of a named type.
 func (a *avro) named(kind string, s map[string]any, namespace string) (string, error) {
 	name, _ := s["name"].(string)
 	if given, ok := s["namespace"]; ok && !strings.Contains(name, ".") {
@@ -118,7 +117,7 @@ func (a *avro) named(kind string, s map[string]any, namespace string) (string, e
 	if slices.Contains(avroPrimitives, full) || a.defined[full] {
 		return "", fmt.Errorf("type %q is defined twice", full)
 	}
-	a.defined[full] = true // a record may hold itself
+	a.defined[full] = true // a record may contain itself
 	switch kind {
 	case "enum":
 		return full, symbols(full, s["symbols"])
@@ -148,7 +147,7 @@ func symbols(of string, given any) error {
 	return nil
 }
 
-// fields checks the fields of a record, whose namespace is theirs.
+// fields checks the fields of a record, in the namespace of the record.
 func (a *avro) fields(of string, given any) error {
 	list, ok := given.([]any)
 	if !ok {
@@ -173,7 +172,8 @@ func (a *avro) fields(of string, given any) error {
 	return nil
 }
 
-// fullName is a name in a namespace, unless it has one itself.
+// fullName returns a name qualified by a namespace, unless it is qualified
+// already.
 func fullName(name, namespace string) string {
 	if namespace == "" || strings.Contains(name, ".") {
 		return name

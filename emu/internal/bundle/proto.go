@@ -1,5 +1,5 @@
-// Package bundle checks the contents of schema bundles: protobuf descriptor sets, which must
-// link and stay compatible on an update, and Avro schemas.
+// Package bundle checks the contents of schema bundles: protobuf descriptor
+// sets, which must link and stay compatible on an update, and Avro schemas.
 package bundle
 
 import (
@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 
-	// The well-known types, which a set need not hold.
+	// The well-known types, which a set may omit.
 	_ "google.golang.org/protobuf/types/known/anypb"
 	_ "google.golang.org/protobuf/types/known/apipb"
 	_ "google.golang.org/protobuf/types/known/durationpb"
@@ -28,7 +28,7 @@ import (
 	_ "google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// wellKnown is where the files of the well-known types are.
+// wellKnown is the directory of the well-known types.
 const wellKnown = "google/protobuf/"
 
 // Schema is the linked content of a descriptor set.
@@ -37,9 +37,9 @@ type Schema struct {
 	enums    map[protoreflect.FullName]protoreflect.EnumDescriptor
 }
 
-// Proto links a serialized FileDescriptorSet. It must have a file, and every
-// import that is not of a well-known type. The error says what is wrong with
-// the set.
+// Proto links a serialized FileDescriptorSet. The set must have a file, and all
+// imported files except for well-known types. Errors describe the fault of the
+// set.
 func Proto(raw []byte) (*Schema, error) {
 	set := &descriptorpb.FileDescriptorSet{}
 	if err := proto.Unmarshal(raw, set); err != nil {
@@ -67,19 +67,19 @@ func Proto(raw []byte) (*Schema, error) {
 	return s, nil
 }
 
-// plain is the text of an error of the protobuf module, which begins with
-// "proto:" and, from build to build, one space or another.
+// plain returns the text of an error of the protobuf module without its prefix:
+// "proto:" and a space that varies from build to build.
 func plain(err error) string {
 	return strings.TrimSpace(strings.TrimPrefix(err.Error(), "proto:"))
 }
 
-// addWellKnown adds the files of well-known types that are imported and missing.
+// addWellKnown adds imported files of well-known types that are missing.
 func addWellKnown(set *descriptorpb.FileDescriptorSet) {
 	has := map[string]bool{}
 	for _, f := range set.GetFile() {
 		has[f.GetName()] = true
 	}
-	for i := 0; i < len(set.GetFile()); i++ { // the set grows
+	for i := 0; i < len(set.GetFile()); i++ { // set grows in the loop
 		for _, path := range set.GetFile()[i].GetDependency() {
 			if has[path] || !strings.HasPrefix(path, wellKnown) {
 				continue
@@ -92,7 +92,7 @@ func addWellKnown(set *descriptorpb.FileDescriptorSet) {
 	}
 }
 
-// add notes the messages and enums of a file or a message.
+// add records the messages and enums of a file or a message.
 func (s *Schema) add(in interface {
 	Messages() protoreflect.MessageDescriptors
 	Enums() protoreflect.EnumDescriptors
@@ -111,11 +111,10 @@ func (s *Schema) add(in interface {
 	}
 }
 
-// Compatible reports why values written by the schema was cannot be read as
-// they were by the schema s: the first reason in the order of names, nil if
-// all can be read. Messages and enums are found by their full names, in whatever
-// file. Added and renamed members are compatible; removed ones are not, but for
-// fields whose number is reserved.
+// Compatible returns an error if s cannot read values of the schema was, with
+// the first reason in the order of names. It finds messages and enums by full
+// name, in any file. Members may be added and renamed, and removed if their
+// number is reserved.
 func (s *Schema) Compatible(was *Schema) error {
 	for _, name := range sorted(was.messages) {
 		m, ok := s.messages[name]
@@ -173,7 +172,7 @@ func compatibleMessage(was, is protoreflect.MessageDescriptor) error {
 	return nil
 }
 
-// typeOf is a field's type as text: with "repeated", and the name of its
+// typeOf returns a field's type as text, with "repeated" and the name of its
 // message or enum.
 func typeOf(f protoreflect.FieldDescriptor) string {
 	switch {
@@ -195,7 +194,7 @@ func elementType(f protoreflect.FieldDescriptor) string {
 	return f.Kind().String()
 }
 
-// oneofOf is the name of the oneof that a field is in, "" if it is in none.
+// oneofOf returns the name of the oneof of a field, "" if it is in none.
 func oneofOf(f protoreflect.FieldDescriptor) protoreflect.Name {
 	if o := f.ContainingOneof(); o != nil && !o.IsSynthetic() {
 		return o.Name()

@@ -30,16 +30,16 @@ func ParsePartition(field string, p *btpb.StreamPartition) (Partition, error) {
 	return out, nil
 }
 
-// ToPartition is the inverse of ParsePartition. Both bounds are set, also to "":
-// clients read them.
+// ToPartition is the inverse of ParsePartition. It sets both bounds, even to
+// "", since clients read them.
 func ToPartition(p Partition) *btpb.StreamPartition {
 	return &btpb.StreamPartition{RowRange: &btpb.RowRange{
 		StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: p.Start}, EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: p.End},
 	}}
 }
 
-// ToMutation converts a mutation as it was recorded. Values are those kinds that
-// Java's reader takes.
+// ToMutation converts a recorded mutation. It uses the kinds of values that
+// Java's reader accepts.
 func ToMutation(m *engine.Mutation) *btpb.Mutation {
 	value := func(b []byte) *btpb.Value { return &btpb.Value{Kind: &btpb.Value_RawValue{RawValue: b}} }
 	at := &btpb.Value{Kind: &btpb.Value_RawTimestampMicros{RawTimestampMicros: m.Timestamp}}

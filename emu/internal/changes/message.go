@@ -5,17 +5,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// MaxValueBytes is the largest value, or piece of one, in a message, and about
-// what a message holds: with the rest it stays under 1 MiB, above which the service
-// cuts records.
+// MaxValueBytes is the maximum size of a value, or of a piece of one, in a
+// message, and the approximate size of a message. The rest fits into 1 MiB,
+// above which the service splits records.
 const MaxValueBytes = 960 << 10
 
-// Send sends a record in one message or more. first has what only the first
-// message has; last is given the last message to complete it.
+// Send sends a record in one or more messages. first holds the fields of the
+// first message only; last completes the last message.
 //
-// A message is under the limit unless one mutation alone is not. A value that is
-// too large for one is cut: its pieces are in messages of their own, but for the
-// last piece, after which others may follow.
+// Messages exceed the limit only if a single mutation does. A value above the
+// limit is split. Its pieces are sent in separate messages, except for the last
+// piece, which other mutations may follow.
 func Send(first *btpb.ReadChangeStreamResponse_DataChange, muts []*btpb.Mutation, last func(*btpb.ReadChangeStreamResponse_DataChange), send func(*btpb.ReadChangeStreamResponse) error) error {
 	message, size := first, 0
 	flush := func() error {
@@ -31,7 +31,7 @@ func Send(first *btpb.ReadChangeStreamResponse_DataChange, muts []*btpb.Mutation
 	for _, m := range muts {
 		value := m.GetSetCell().GetValue()
 		bytes := len(value)
-		if bytes < MaxValueBytes/4 { // else the rest of it does not matter
+		if bytes < MaxValueBytes/4 { // else the size of the rest does not matter
 			bytes = proto.Size(m)
 		}
 		if len(message.GetChunks()) > 0 && size+bytes > MaxValueBytes {

@@ -1,5 +1,6 @@
-// Package changes implements the parts of a change stream: partitions, positions, the tokens
-// that encode them, and the messages of a record. It reads and writes no storage.
+// Package changes implements the parts of a change stream: partitions,
+// positions, the tokens that encode them, and the messages of a record. It does
+// not access storage.
 package changes
 
 import (
@@ -8,11 +9,11 @@ import (
 	"slices"
 )
 
-// Partition is the keys from Start up to but not including End, which has no bound
-// if it is empty.
+// Partition is the range of keys from Start to End, exclusive. An empty End has
+// no bound.
 type Partition struct{ Start, End []byte }
 
-// endsBefore tells whether an end lies before another.
+// endsBefore reports whether the end a lies before the end b.
 func endsBefore(a, b []byte) bool {
 	return len(a) > 0 && (len(b) == 0 || bytes.Compare(a, b) < 0)
 }
@@ -25,17 +26,18 @@ func (p Partition) Equal(q Partition) bool {
 	return bytes.Equal(p.Start, q.Start) && bytes.Equal(p.End, q.End)
 }
 
-// Contains reports whether a key is in the partition.
+// Contains reports whether the partition contains a key.
 func (p Partition) Contains(key []byte) bool {
 	return bytes.Compare(p.Start, key) <= 0 && (len(p.End) == 0 || bytes.Compare(key, p.End) < 0)
 }
 
-// Covers reports whether all of q is in the partition.
+// Covers reports whether the partition contains all of q.
 func (p Partition) Covers(q Partition) bool {
 	return bytes.Compare(p.Start, q.Start) <= 0 && !endsBefore(p.End, q.End)
 }
 
-// Intersect returns what is in both, and whether that is anything.
+// Intersect returns the common keys of two partitions, and whether there are
+// any.
 func (p Partition) Intersect(q Partition) (both Partition, some bool) {
 	both = p
 	if bytes.Compare(p.Start, q.Start) < 0 {
@@ -47,7 +49,8 @@ func (p Partition) Intersect(q Partition) (both Partition, some bool) {
 	return both, !both.Empty()
 }
 
-// Split cuts all keys at splits, which are sorted and not empty.
+// Split returns the partitions of all keys at splits, which are sorted and not
+// empty.
 func Split(splits [][]byte) []Partition {
 	out := make([]Partition, 0, len(splits)+1)
 	start := []byte{}
@@ -58,27 +61,27 @@ func Split(splits [][]byte) []Partition {
 	return append(out, Partition{Start: start, End: []byte{}})
 }
 
-// Ahead is a part of a partition that was read further than the rest: the records
-// up to Number, either of one origin or, if Origin is "", of all.
+// Ahead is a part of a partition that was read further than the rest: its
+// records up to Number, of one origin or, if Origin is "", of all.
 type Ahead struct {
 	Partition
 	Number uint64
 	Origin string
 }
 
-// Origin returns how an Ahead names the cluster that took a write, or nobody.
+// Origin returns the name of a cluster in an Ahead, "-" for writes without a
+// cluster.
 func Origin(cluster string) string { return cmp.Or(cluster, "-") }
 
-// Position is the reading position in a partition: after the records up to Number,
-// and further in the parts in Ahead. Parts in Ahead result from merged partitions, and
-// from clusters that see some writes later than others.
+// Position is the reading position in a partition: after the records up to
+// Number, and further in the parts in Ahead. Parts result from merged
+// partitions, and from clusters that see some writes later than others.
 type Position struct {
 	Number uint64
 	Ahead  []Ahead
 }
 
-// Wants reports whether the record with the number, of the row and the origin, was
-// not read yet.
+// Wants reports whether the record of a row, an origin and a number is unread.
 func (p *Position) Wants(row []byte, origin string, number uint64) bool {
 	if number <= p.Number {
 		return false
@@ -91,28 +94,28 @@ func (p *Position) Wants(row []byte, origin string, number uint64) bool {
 	return true
 }
 
-// Advance notes that the records up to number were read.
+// Advance marks the records up to number as read.
 func (p *Position) Advance(number uint64) {
 	p.Number = max(p.Number, number)
 	if slices.ContainsFunc(p.Ahead, func(a Ahead) bool { return a.Number <= p.Number }) {
-		// What was handed out keeps its own.
+		// Clone: positions returned before share Ahead.
 		p.Ahead = slices.DeleteFunc(slices.Clone(p.Ahead), func(a Ahead) bool { return a.Number <= p.Number })
 	}
 }
 
-// AdvanceOf notes that in a partition the records of an origin up to number were read.
+// AdvanceOf marks the records of an origin up to number as read in a partition.
 func (p *Position) AdvanceOf(partition Partition, origin string, number uint64) {
 	if number <= p.Number {
 		return
 	}
 	now := Ahead{partition, number, Origin(origin)}
-	// What was handed out keeps its own.
+	// Clone: positions returned before share Ahead.
 	p.Ahead = append(slices.DeleteFunc(slices.Clone(p.Ahead), func(a Ahead) bool {
 		return a.Number <= number && a.Origin == now.Origin && partition.Covers(a.Partition)
 	}), now)
 }
 
-// Within returns the position as that of a part of the partition.
+// Within returns the position restricted to a part of the partition.
 func (p Position) Within(part Partition) Position {
 	out := Position{Number: p.Number}
 	for _, a := range p.Ahead {
@@ -123,9 +126,9 @@ func (p Position) Within(part Partition) Position {
 	return out
 }
 
-// Leave splits a partition at the boundaries of the current partitions, which cover
-// all keys. Its reader continues with each of parts, in order, in the partition of
-// next at the same index. The parts cover the partition.
+// Leave splits a partition at the boundaries of the current partitions, which
+// cover all keys. The parts cover the partition. The reader of parts[i]
+// continues in next[i].
 func Leave(partition Partition, current []Partition) (parts, next []Partition) {
 	for _, c := range current {
 		if part, some := partition.Intersect(c); some {

@@ -13,12 +13,13 @@ import (
 // Token is a position in a partition of a table's change stream.
 type Token struct {
 	Table     uint32 // the table's id
-	Since     uint64 // tells the stream from earlier ones of the table
+	Since     uint64 // distinguishes the stream from earlier ones of the table
 	Partition Partition
 	Position  Position
 }
 
-// The versions of the format of tokens: the second has origins, where there are any.
+// The versions of the token format. The second adds origins; the first is used
+// for tokens without origins.
 const (
 	tokenVersion        = 1
 	tokenVersionOrigins = 2
@@ -109,9 +110,9 @@ func (r *tokenReader) bytes() []byte {
 
 func (r *tokenReader) partition() Partition { return Partition{Start: r.bytes(), End: r.bytes()} }
 
-// Join returns the position in a partition from tokens, in any order, that together
-// cover it. A token may have been issued for more keys than its part of the partition.
-// The errors are texts that complete "the tokens ...".
+// Join returns the position in a partition from tokens, in any order, that
+// together cover it. A token may cover more keys than its part of the
+// partition. The errors are texts that complete "the tokens ...".
 func Join(partition Partition, tokens []Token) (Position, error) {
 	sorted := slices.Clone(tokens)
 	slices.SortFunc(sorted, func(a, b Token) int { return bytes.Compare(a.Partition.Start, b.Partition.Start) })

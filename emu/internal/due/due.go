@@ -1,10 +1,10 @@
-// Package due runs the work of resources when its time has come.
+// Package due runs scheduled work of resources.
 //
-// The state of a resource follows from stored times and the clock at each read:
-// no job changes it. An action that has to run at a time, such as freeing the space
-// of an expired resource, or making a daily backup, is a [Work]. Each check reads the
-// due times from the resources themselves: no list can disagree with them, and a
-// restart finds all work again.
+// The state of a resource is computed from stored times and the clock at each
+// read; no job changes it. An action that must run at a time, such as freeing
+// the space of an expired resource or making a daily backup, is a [Work]. Due
+// times are read from the resources on each check: there is no separate list to
+// disagree with them, and a restart finds all work again.
 package due
 
 import (
@@ -17,20 +17,20 @@ import (
 	"time"
 )
 
-// Work is a kind of work that stored resources ask for.
+// Work is a kind of work on stored resources.
 type Work interface {
-	// Due returns what is asked for, in any order, also what is long overdue.
+	// Due returns all planned work, including overdue work, in any order.
 	Due() ([]Item, error)
-	// Run does one of these, with i.At as the time that it is now: it may be asked
-	// late. Afterwards Due must no longer have i, be it done or skipped; with an
-	// error it stays, and is tried again by the next [Queue.Run].
+	// Run does an item as of i.At, possibly late. Afterwards Due must not
+	// return i again, whether it was done or skipped. After an error, the next
+	// [Queue.Run] retries it.
 	Run(ctx context.Context, i Item) error
 }
 
-// Item is something that a resource asks for.
+// Item is a planned action on a resource.
 type Item struct {
 	At   time.Time
-	Name string // of the resource
+	Name string // name of the resource
 }
 
 // Queue orders the work of several kinds. It is safe for concurrent use.
@@ -40,17 +40,17 @@ type Queue struct {
 	mu   sync.Mutex // held by Run
 }
 
-// NewQueue returns a queue that runs the work that is due at the time that now returns.
+// NewQueue returns a queue that runs the work due at the time of now.
 func NewQueue(now func() time.Time, work ...Work) *Queue { return &Queue{now: now, work: work} }
 
-// task is something due, and who does it.
+// task is an item and the work that runs it.
 type task struct {
 	Item
 	work int // index in Queue.work
 }
 
-// tasks returns all that is asked for, in the order in which it is done: by due
-// time, then by name.
+// tasks returns all planned work in the order of execution: by due time, then
+// by name.
 func (q *Queue) tasks() ([]task, error) {
 	var all []task
 	for i, w := range q.work {
@@ -71,8 +71,8 @@ func (q *Queue) tasks() ([]task, error) {
 	return all, nil
 }
 
-// Next returns when Run has something to do next, a time that may have passed;
-// false if nothing is planned.
+// Next returns when Run has work to do, possibly in the past. It returns false
+// if no work is planned.
 func (q *Queue) Next() (time.Time, bool, error) {
 	all, err := q.tasks()
 	if err != nil || len(all) == 0 {
@@ -81,9 +81,9 @@ func (q *Queue) Next() (time.Time, bool, error) {
 	return all[0].At, true, nil
 }
 
-// Run does what is due by now, in order of due times and names, each thing as at
-// its own time: after a long pause what was planned for each day is done once for
-// each. What fails does not hold up the rest. Errors: all that failed.
+// Run does all due work in the order of due times and names, each item as of
+// its own time: after a long pause, daily work runs once for each day. An error
+// does not stop later items. Run returns all errors.
 func (q *Queue) Run(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -109,7 +109,7 @@ func (q *Queue) Run(ctx context.Context) error {
 			return errors.Join(errs...)
 		}
 		t := all[i]
-		tried[keyOf(t)] = true // whatever comes of it, not again in this call
+		tried[keyOf(t)] = true // once per call, whatever the result
 		if err := q.work[t.work].Run(ctx, t.Item); err != nil {
 			errs = append(errs, fmt.Errorf("%s, due at %s: %w", t.Name, t.At.UTC().Format(time.RFC3339Nano), err))
 		}

@@ -24,7 +24,7 @@ func (d *decoder) chain(m *btpb.RowFilter_Chain, at place) (node, error) {
 	return chain{filters}, nil
 }
 
-// list decodes the filters of a chain or interleave; production refuses fewer
+// list decodes the filters of a chain or interleave. Production rejects fewer
 // than two (google-cloud-go#4095).
 func (d *decoder) list(filters []*btpb.RowFilter, at place) ([]node, error) {
 	if len(filters) < 2 {
@@ -59,7 +59,7 @@ func (n chain) rows() RowSet {
 	for _, f := range n.filters {
 		rows = rows.Intersect(f.rows())
 		if f.hasSink() {
-			// What follows does not see what went into the sink.
+			// Later filters do not see the cells that went into the sink.
 			break
 		}
 	}
@@ -78,7 +78,7 @@ func (n chain) onlyFamily() string {
 func (n chain) hasSink() bool  { return anySink(n.filters) }
 func (n chain) hasLabel() bool { return anyLabel(n.filters) }
 
-// interleave gives each filter the same input and pools the outputs, in order,
+// interleave gives each filter the same input and merges the outputs in order,
 // with duplicates.
 type interleave struct{ filters []node }
 
@@ -106,7 +106,7 @@ func (n interleave) levels(decided int) int {
 	return most
 }
 
-// onlyFamily does not look into the branches: what production does there is not known.
+// onlyFamily ignores the branches: production's behavior there is unknown.
 func (n interleave) onlyFamily() string { return "" }
 
 func (n interleave) rows() RowSet {
@@ -136,10 +136,10 @@ func (s interleaveStage) push(r *run, c *Cell) hint {
 	return h
 }
 
-// condition pushes a row through one branch if the predicate yields any cell
-// of it, else through the other. Each condition is decided in the pass numbered
-// level-1 and acts in all later ones; those that lie in its predicate or before
-// it in a chain have lower levels, those after it or in its branches higher.
+// condition pushes a row through one branch if the predicate emits a cell for
+// it, else through the other. A condition is decided in pass level-1 and acts
+// in all later ones. Conditions in its predicate or before it in a chain have
+// lower levels; conditions after it or in its branches have higher ones.
 type condition struct {
 	predicate, onTrue, onFalse node
 	level                      int
@@ -212,7 +212,7 @@ func (s *conditionStage) push(r *run, c *Cell) hint {
 	}
 }
 
-// decided is where a predicate's output goes.
+// decided receives the output of a predicate.
 type decided struct{ s *conditionStage }
 
 func (d decided) push(r *run, _ *Cell) hint {

@@ -1,19 +1,19 @@
 // Package filter evaluates Bigtable's row filters.
 //
-// A filter is compiled once per request and then run over the cells of each row,
-// in storage order: families by creation, qualifiers bytewise, timestamps
-// descending. Every filter maps one cell to any number of cells at once, so a
-// compiled filter is a network of stages through which one cell is pushed at a
-// time, and the output is in order without sorting. Nothing is buffered: a
-// condition whose predicate needs the whole row is decided in a separate pass,
-// and the row is then read again.
+// A filter is compiled once per request and runs over the cells of each row in
+// storage order: families by creation, qualifiers bytewise, timestamps
+// descending. Every filter maps one cell at a time to any number of cells. A
+// compiled filter is therefore a network of stages through which cells are
+// pushed one by one, and its output is in order without sorting. Nothing is
+// buffered: if the predicate of a condition needs the whole row, a separate
+// pass decides it, and the row is then read again.
 //
-// A stage answers each cell with a hint: the position before which it wants no
-// more cells. The runner turns hints into seeks, so that a filter for one
-// column of a wide row costs that column. What the filter says about row keys
-// is returned by [Program.Rows].
+// A stage answers each cell with a hint: the position of the next cell it
+// needs. The runner turns hints into seeks, so that a filter for one column of
+// a wide row costs only that column. [Program.Rows] returns the filter's
+// restriction of row keys.
 //
-// The package knows nothing of storage: cells come from a [Source].
+// The package does not access storage: cells come from a [Source].
 package filter
 
 import (
@@ -24,60 +24,61 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Bounds that hold even without limits: deeper or larger filters could exhaust
-// the stack of the goroutine that evaluates them.
+// These bounds apply without limits too: deeper or larger filters could exhaust
+// the stack of the evaluating goroutine.
 const (
 	hardMaxDepth   = 1_000
 	hardMaxFilters = 100_000
 	hardMaxRegexp  = 1 << 20 // bytes
 
-	// hardMaxCopies bounds what interleaves make of one cell: nested in a
-	// chain they multiply, so that a filter of a few hundred bytes could ask
-	// for more copies than there is time.
+	// hardMaxCopies bounds the copies of one cell by interleaves. Nested in a
+	// chain they multiply, so that a filter of a few hundred bytes could run
+	// forever.
 	hardMaxCopies = 1 << 16
 
-	// hardMaxInstructions bounds what the regular expressions of a filter
-	// compile to: repetitions multiply, so that 20 KB could ask for millions.
-	// RE2 refuses an expression of more than some 87,000.
+	// hardMaxInstructions bounds the compiled size of a filter's regular
+	// expressions. Repetitions multiply, so that 20 KB could compile to
+	// millions. RE2 rejects an expression of more than some 87,000.
 	hardMaxInstructions = 100_000
 
-	// hardMaxSteps bounds the work of regular expressions on one row, to less
-	// than a minute. A step is an instruction for a byte, at worst some twenty
-	// nanoseconds; eight instructions may go over each byte of the largest row.
+	// hardMaxSteps bounds the work of regular expressions on one row to less
+	// than a minute. A step is one instruction on one byte, at worst some
+	// twenty nanoseconds. It allows eight instructions for each byte of the
+	// largest row.
 	hardMaxSteps = 8 * 256 << 20
 
-	// stepsAtOnce is the work between two looks at the context.
+	// stepsAtOnce is the number of steps between two checks of the context.
 	stepsAtOnce = 1 << 20
 )
 
-// What ends the run of a filter that asks too much. It is the request's fault.
+// The errors of filters that need too much work. The request is at fault.
 var (
-	// ErrTooManyCopies is for interleaves that multiply a cell beyond measure.
+	// ErrTooManyCopies is returned if interleaves copy a cell too often.
 	ErrTooManyCopies = fmt.Errorf("the filter's interleaves make more than %d copies of one cell", hardMaxCopies)
-	// ErrTooManySteps is for regular expressions that are large for a row that
-	// is large.
+	// ErrTooManySteps is returned if regular expressions are too large for a
+	// large row.
 	ErrTooManySteps = fmt.Errorf("the filter's regular expressions take more than %d steps on one row, an instruction for a byte each", int64(hardMaxSteps))
 )
 
-// Cell is one version of one column, as a filter sees it.
+// Cell is one version of a column, as a filter sees it.
 type Cell struct {
 	Family          string
-	Ordinal         uint16 // the family's place in the order of families
+	Ordinal         uint16 // the family's index in the order of families
 	Qualifier       []byte
 	TimestampMicros int64
 	Value           []byte
 	Label           string // "" if unset
 }
 
-// Source yields the cells of one row in storage order. The first call of
-// NextCell, and the first after Rewind, goes to the row's first cell.
+// Source iterates over the cells of one row in storage order. The first
+// NextCell, also after Rewind, goes to the row's first cell.
 type Source interface {
 	NextCell() bool
 	// Cell returns the current cell. It and its slices are valid until the
 	// source moves. The filter does not change them.
 	Cell() *Cell
 	// SkipColumn makes NextCell go to the first cell after the current column,
-	// SkipFamily to the first after the current family, SeekColumn to the
+	// SkipFamily to the first after the current family, and SeekColumn to the
 	// first at or after a column that lies ahead.
 	SkipColumn()
 	SkipFamily()
@@ -89,26 +90,27 @@ type Source interface {
 // Options configure Compile. The zero value has no limits, knows no families,
 // and samples every row.
 type Options struct {
-	// MaxBytes bounds the filter's serialized size. Default 0: no bound.
+	// MaxBytes is the maximum serialized size of the filter. Default 0:
+	// unlimited.
 	MaxBytes int
-	// MaxDepth bounds the nesting of chains, interleaves and conditions
+	// MaxDepth is the maximum nesting of chains, interleaves and conditions
 	// around a filter. Default 0: only a bound that protects the process.
 	MaxDepth int
-	// Ordinal gives a family's place in the order of the table's; false if that
-	// is not known. It only makes reads cheaper. Default: none is known.
+	// Ordinal returns a family's index in the table's order, false if unknown.
+	// It only speeds up reads. Default: all are unknown.
 	Ordinal func(family string) (ordinal uint16, ok bool)
 	// Random returns numbers in [0, 1) for row samples. Default: always 0.
 	Random func() float64
 }
 
-// Program is a compiled filter. It holds the state of a run and is for one
-// goroutine at a time.
+// Program is a compiled filter. It holds the state of a run, for one goroutine
+// at a time.
 type Program struct {
 	first  stage
 	rows   RowSet
 	family string
-	passes int // passes over a row before the one that yields cells
-	// maxSteps is hardMaxSteps, but in tests.
+	passes int // passes over a row before the one that emits cells
+	// maxSteps is hardMaxSteps, except in tests.
 	maxSteps int64
 
 	perPass []interface{ resetPass() }
@@ -118,22 +120,22 @@ type Program struct {
 
 // node is a validated filter.
 type node interface {
-	// link returns the stage that does the node's work and feeds next.
+	// link returns the stage of the node, which feeds next.
 	link(l *linker, next stage) stage
-	// levels is told in how many passes the conditions before the node are
-	// decided, and returns the same for what comes after it.
+	// levels gets the number of passes that decide the conditions before the
+	// node, and returns that number after the node.
 	levels(decided int) int
-	// rows returns the rows whose cells the node can yield.
+	// rows returns the rows whose cells the node can emit.
 	rows() RowSet
-	// onlyFamily returns the name of the one family that the node names and asks every cell to
-	// be of, or "".
+	// onlyFamily returns the literal name of the family that all cells must
+	// have, or "".
 	onlyFamily() string
 	// hasSink and hasLabel report whether the node holds such a filter.
 	hasSink() bool
 	hasLabel() bool
 }
 
-// leaf gives a node the behavior of most filters.
+// leaf provides the behavior of most filters.
 type leaf struct{}
 
 func (leaf) levels(decided int) int { return decided }
@@ -142,14 +144,14 @@ func (leaf) onlyFamily() string     { return "" }
 func (leaf) hasSink() bool          { return false }
 func (leaf) hasLabel() bool         { return false }
 
-// stage takes part in a run.
+// stage is a step of a run.
 type stage interface {
-	// push hands a cell to the stage, which may change neither it nor its
-	// slices, and returns what the stage does not need to see.
+	// push passes a cell to the stage, which must not change it or its slices.
+	// It returns the cells that the stage does not need.
 	push(r *run, c *Cell) hint
 }
 
-// linker collects the stages that keep state.
+// linker collects the stages with state.
 type linker struct{ p *Program }
 
 // run is the state of one row's evaluation.
@@ -159,16 +161,16 @@ type run struct {
 	ordinal func(family string) (uint16, bool)
 	random  func() float64
 	pass    int
-	final   bool // the pass that yields cells
+	final   bool // the pass that emits cells
 	emit    func(*Cell) error
-	copies  int   // that interleaves made of the current cell
-	steps   int64 // that regular expressions may still take on the row
-	unasked int64 // steps since ctx was asked whether it has ended
+	copies  int   // by interleaves, of the current cell
+	steps   int64 // left for regular expressions on the row
+	unasked int64 // steps since the last check of ctx
 	err     error // of emit or ctx, ErrTooManyCopies or ErrTooManySteps; ends the run
 }
 
-// spend accounts for steps of regular expressions. It returns false if the run
-// is over.
+// spend charges steps of regular expressions. It returns false if the run has
+// ended.
 func (r *run) spend(steps int64) bool {
 	if r.steps -= steps; r.steps < 0 && r.err == nil {
 		r.err = ErrTooManySteps
@@ -180,9 +182,9 @@ func (r *run) spend(steps int64) bool {
 	return r.err == nil
 }
 
-// Compile validates f and compiles it. A nil f, and one with no member set,
-// passes every cell. The error names the filter by its path and says what was
-// expected; it is the request's fault.
+// Compile validates and compiles f. A nil f, and a filter without a member,
+// passes every cell. Errors contain the path of the filter and the expected
+// value; the request is at fault.
 func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
 	if n := proto.Size(f); o.MaxBytes > 0 && n > o.MaxBytes {
 		return nil, fmt.Errorf("the filter has %d bytes; the limit is %d", n, o.MaxBytes)
@@ -208,19 +210,19 @@ func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
 	return p, nil
 }
 
-// Rows returns the rows whose cells the filter can yield.
+// Rows returns the rows whose cells the filter can emit.
 func (p *Program) Rows() RowSet { return p.rows }
 
-// Family returns the one family, by its literal name, whose cells alone the filter can
-// yield; "" if it names none so. Only filters in chains are asked: the branches of an
-// interleave or a condition are not.
+// Family returns the literal name of the only family whose cells the filter can
+// emit, "" if unknown. It considers only filters in chains, not the branches of
+// interleaves and conditions.
 func (p *Program) Family() string { return p.family }
 
-// Run evaluates the filter over one row and calls emit with each cell of the
-// output, in order. The cell and its slices are valid during the call. It
-// returns the number of cells read in the last pass, and what ended the run
-// early: the first error of emit, that of the context, which is asked while
-// regular expressions are at work, ErrTooManyCopies or ErrTooManySteps.
+// Run evaluates the filter over one row and calls emit for each output cell, in
+// order. The cell and its slices are valid during the call. It returns the
+// number of cells read in the last pass, and the error that ended the run
+// early: of emit, of the context, which regular expressions check,
+// ErrTooManyCopies or ErrTooManySteps.
 func (p *Program) Run(ctx context.Context, row []byte, src Source, emit func(*Cell) error) (cellsSeen int64, err error) {
 	r := &p.run
 	r.ctx, r.row, r.emit, r.steps, r.err = ctx, row, emit, p.maxSteps, nil
@@ -261,7 +263,7 @@ func (p *Program) Run(ctx context.Context, row []byte, src Source, emit func(*Ce
 	return cellsSeen, nil
 }
 
-// output is the last stage: the filter's result.
+// output is the last stage, which emits the result.
 type output struct{}
 
 func (output) push(r *run, c *Cell) hint {
@@ -278,26 +280,26 @@ func (r *run) yield(c *Cell) {
 	}
 }
 
-// place is where in a filter a member stands. Its path is put together for an
-// error alone: most filters have none.
+// place is the position of a member in a filter. Its path is built only for
+// errors, which most filters do not have.
 type place struct {
-	// steps lead to the member. Places share them: a place is good until its
-	// parent leads to the next member.
+	// steps is the path to the member. Places share it: a place is valid until
+	// its parent moves to the next member.
 	steps     []step
 	depth     int
 	condition bool // inside a condition
 }
 
-// step leads from a filter to a member of it, or of a list in it.
+// step leads from a filter to a member of it, or to an element of a list in it.
 type step struct {
 	member string
 	listed bool
-	n      int // of the element, if listed
+	n      int // index of the element, if listed
 }
 
 func (at place) in(member string) place { return at.step(step{member: member}) }
 
-// element is in for an element of a list.
+// element returns the place of an element of a list.
 func (at place) element(list string, n int) place {
 	return at.step(step{member: list, listed: true, n: n})
 }
@@ -330,16 +332,16 @@ func (at place) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", at.path(), fmt.Errorf(format, args...))
 }
 
-// decoder turns protos into nodes.
+// decoder converts protos to nodes.
 type decoder struct {
 	maxDepth int
 	filters  int
-	// instructions that its regular expressions compile to.
+	// Compiled size of its regular expressions.
 	instructions int
 }
 
-// decode is the registry of filters: every member of the oneof RowFilter.filter
-// is named here, once.
+// decode is the registry of filters. It names every member of the oneof
+// RowFilter.filter once.
 func (d *decoder) decode(f *btpb.RowFilter, at place) (node, error) {
 	if d.filters++; d.filters > hardMaxFilters {
 		return nil, fmt.Errorf("the filter has more than %d members", hardMaxFilters)
@@ -395,7 +397,7 @@ func (d *decoder) decode(f *btpb.RowFilter, at place) (node, error) {
 	}
 }
 
-// onlyTrue refuses false for a filter that has no meaning then.
+// onlyTrue rejects false for a filter that has no meaning with it.
 func onlyTrue(n node, value bool, at place) (node, error) {
 	if !value {
 		return nil, at.errorf("must be true")
@@ -403,12 +405,12 @@ func onlyTrue(n node, value bool, at place) (node, error) {
 	return n, nil
 }
 
-// pass is pass_all_filter, and a filter with no member.
+// pass is pass_all_filter, and a filter without a member.
 type pass struct{ leaf }
 
 func (pass) link(_ *linker, next stage) stage { return next }
 
-// block is block_all_filter, and the branch that a condition lacks.
+// block is block_all_filter, and the missing branch of a condition.
 type block struct{ leaf }
 
 func (block) rows() RowSet              { return RowSet{} }

@@ -2,8 +2,8 @@ package filter
 
 import "bytes"
 
-// target says how far a stage wants the source to go before it needs another
-// cell. The constants are in the order of the distance from the current cell.
+// target is the distance that a stage wants the source to skip. The constants
+// are ordered by distance from the current cell.
 type target uint8
 
 const (
@@ -12,11 +12,11 @@ const (
 	seekHere                 // a column of the current family
 	nextFamily               // the first cell of another family
 	seekLater                // a column of a later family
-	nextRow                  // nothing more of this row
+	nextRow                  // no further cells of this row
 )
 
-// hint is a target with, for seeks, the column. A hint is a promise that the
-// cells before its position cannot change the output.
+// hint is a target and, for seeks, a column. The stage guarantees that cells
+// before that position cannot change the output.
 type hint struct {
 	to        target
 	ordinal   uint16 // seekLater
@@ -38,7 +38,7 @@ func (h hint) before(o hint) bool {
 	return false
 }
 
-// nearest is the hint of two stages that both want cells.
+// nearest returns the hint of two stages if either may want a cell.
 func nearest(a, b hint) hint {
 	if b.before(a) {
 		return b
@@ -46,7 +46,7 @@ func nearest(a, b hint) hint {
 	return a
 }
 
-// farthest is the hint of two stages of which each must want a cell.
+// farthest returns the hint of two stages if both must want a cell.
 func farthest(a, b hint) hint {
 	if a.before(b) {
 		return b
@@ -54,8 +54,8 @@ func farthest(a, b hint) hint {
 	return a
 }
 
-// oneFamily is the hint of a stage that wants cells of the current family
-// alone, when what follows it answered h.
+// oneFamily returns the hint of a stage that wants only cells of the current
+// family, given the hint h of the next stage.
 func oneFamily(h hint) hint {
 	if h.to == nextFamily || h.to == seekLater {
 		return hint{to: nextRow}
@@ -63,8 +63,8 @@ func oneFamily(h hint) hint {
 	return h
 }
 
-// seek returns the hint to the first cell of a column, or of what follows it,
-// for a stage that wants nothing of c's column and nothing before that column.
+// seek returns the hint to a column, or to the next cell after it, for a stage
+// that wants no cells of c's column or before the target column.
 func (r *run) seek(c *Cell, family string, qualifier []byte) hint {
 	if c.Family == family {
 		if bytes.Compare(qualifier, c.Qualifier) > 0 {

@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// rowOffset is cells_per_row_offset_filter: skip the first cells of a row.
+// rowOffset is cells_per_row_offset_filter, which skips the first cells of a
+// row.
 type rowOffset struct {
 	leaf
 	skip int32
@@ -39,7 +40,8 @@ func (s *rowOffsetStage) push(r *run, c *Cell) hint {
 	return s.next.push(r, c)
 }
 
-// rowLimit is cells_per_row_limit_filter: only the first cells of a row.
+// rowLimit is cells_per_row_limit_filter, which passes the first cells of a
+// row.
 type rowLimit struct {
 	leaf
 	limit int32
@@ -74,12 +76,12 @@ func (s *rowLimitStage) push(r *run, c *Cell) hint {
 	if s.passed == s.limit || h.to == nextRow {
 		return hint{to: nextRow}
 	}
-	// Cells that what follows does not want must still be counted.
+	// Cells that later stages do not want must still be counted.
 	return hint{}
 }
 
-// columnLimit is cells_per_column_limit_filter: only the newest cells of each
-// column.
+// columnLimit is cells_per_column_limit_filter, which passes the newest cells
+// of each column.
 type columnLimit struct {
 	leaf
 	limit int32
@@ -124,7 +126,7 @@ func (s *columnLimitStage) push(r *run, c *Cell) hint {
 	return h
 }
 
-// rowSample is row_sample_filter: each row wholly, with a probability.
+// rowSample is row_sample_filter, which passes whole rows with a probability.
 type rowSample struct {
 	leaf
 	probability float64

@@ -6,14 +6,14 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// byteRange is a range of byte strings. A side that was not given has no bound.
+// byteRange is a range of byte strings. An unset side has no bound.
 type byteRange struct {
 	start, end         []byte
 	startOpen, endOpen bool
 	noEnd              bool
 }
 
-// check refuses a range that starts after its end.
+// check rejects a range that starts after its end.
 func (b byteRange) check(at place) error {
 	if b.noEnd {
 		return nil
@@ -24,7 +24,7 @@ func (b byteRange) check(at place) error {
 	return nil
 }
 
-// place returns -1, 0 or 1 when v is before, in or after the range.
+// place returns -1, 0 or 1 if v is before, in or after the range.
 func (b byteRange) place(v []byte) int {
 	if c := bytes.Compare(v, b.start); c < 0 || c == 0 && b.startOpen {
 		return -1
@@ -93,11 +93,11 @@ func (s *columnRangeStage) push(r *run, c *Cell) hint {
 }
 
 // timestampRange is timestamp_range_filter: [start, end) in microseconds.
-// Bounds need not be multiples of the table's granularity (production accepts
-// any: google-cloud-go#9149).
+// Bounds need not be multiples of the table's granularity: production accepts
+// any (google-cloud-go#9149).
 type timestampRange struct {
 	leaf
-	start, end int64 // end 0 is no bound
+	start, end int64 // end 0 is unbounded
 }
 
 func decodeTimestampRange(m *btpb.TimestampRange, at place) (node, error) {
@@ -171,8 +171,8 @@ func (s *valueRangeStage) push(r *run, c *Cell) hint {
 	return s.next.push(r, c)
 }
 
-// valueBitmask is value_bitmask_filter: value & mask == mask, for values as
-// long as the mask.
+// valueBitmask is value_bitmask_filter: value & mask == mask, for values of the
+// mask's length.
 type valueBitmask struct {
 	leaf
 	mask []byte

@@ -23,10 +23,10 @@ type rowKeyRegex struct {
 	re *regex
 }
 
-// EmptyError is the error of a row_key_regex_filter or a family_name_regex_filter
+// EmptyError is the error of a row_key_regex_filter or family_name_regex_filter
 // without an expression: row keys and family names are never empty.
 type EmptyError struct {
-	Field string // of the filter, without the filters around it
+	Field string // of the filter, without the enclosing filters
 }
 
 func (e *EmptyError) Error() string { return e.Field + ": argument must not be empty" }
@@ -114,7 +114,7 @@ type familyRegexStage struct {
 	re      *regex
 	literal string
 	next    stage
-	known   bool // matches holds for the family ordinal
+	known   bool // matches is valid for the family ordinal
 	ordinal uint16
 	matches bool
 }

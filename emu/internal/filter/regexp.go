@@ -11,26 +11,27 @@ import (
 	"rsc.io/binaryregexp/syntax"
 )
 
-// regex is an RE2 expression over raw bytes (RE2::Latin1 in Bigtable's words)
-// that must match the whole of its input.
+// regex is an RE2 expression over bytes (Bigtable: RE2::Latin1) that must match
+// its whole input.
 type regex struct {
-	// prefix begins every match. isLiteral: it is the only match.
+	// All matches begin with prefix. isLiteral: prefix is the only match.
 	prefix    []byte
 	isLiteral bool
-	// rest says what may follow prefix when that needs no automaton.
+	// rest is the rest of a match after prefix, as far as no automaton is
+	// needed.
 	rest rest
 	re   *binaryregexp.Regexp // for rest == restRegexp
-	// instructions is the size of the program that the expression compiles to,
-	// or a bit more. Each may take part in each byte of a text.
+	// instructions is an upper bound of the size of the compiled program. Each
+	// instruction may run for each byte of a text.
 	instructions int
 }
 
 type rest uint8
 
 const (
-	restRegexp   rest = iota // what re says
+	restRegexp   rest = iota // matches re
 	restAnything             // any bytes: the expression ends in \C*
-	restLine                 // any bytes but \n: it ends in .*
+	restLine                 // any bytes except \n: the expression ends in .*
 )
 
 func compileRegex(pattern []byte) (*regex, error) {
@@ -48,12 +49,12 @@ func compileRegex(pattern []byte) (*regex, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
 	}
-	// Counted before it is compiled, which takes memory for each.
+	// Count before compiling, which takes memory for each instruction.
 	size := instructions(parsed)
 	if size > hardMaxInstructions {
 		return nil, fmt.Errorf("the regular expression compiles to %d instructions; at most %d can be run", size, hardMaxInstructions)
 	}
-	// Compiled by itself first: wrapped below, "a)(b" would look well-formed.
+	// Compile it alone first: wrapped below, "a)(b" would look well-formed.
 	bare, err := binaryregexp.Compile(src)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
@@ -69,8 +70,8 @@ func compileRegex(pattern []byte) (*regex, error) {
 	return &regex{prefix: []byte(prefix), re: full, instructions: size}, nil
 }
 
-// instructions is the number that an expression compiles to, or a bit more. It
-// cannot overflow: the parser bounds the product of nested repetitions.
+// instructions returns an upper bound of the program size. It cannot overflow:
+// the parser bounds the product of nested repetitions.
 func instructions(re *syntax.Regexp) int {
 	n := 0
 	for _, sub := range re.Sub {
@@ -92,8 +93,8 @@ func instructions(re *syntax.Regexp) int {
 	}
 }
 
-// compileLiteral compiles what most filters are, a quoted text or one before
-// \C* or .*, without a parser; it returns nil for all else.
+// compileLiteral compiles the most frequent filters without a parser: a quoted
+// text, alone or before \C* or .*. It returns nil for all others.
 func compileLiteral(pattern []byte) *regex {
 	if text, ok := literal(pattern); ok {
 		return &regex{prefix: text, isLiteral: true, instructions: len(text)}
@@ -111,9 +112,9 @@ func compileLiteral(pattern []byte) *regex {
 	return nil
 }
 
-// literal returns the only text that a pattern matches, if it has nothing but
-// bytes that stand for themselves, bytes quoted by a backslash, \Q…\E and \x00,
-// which is how clients quote NUL.
+// literal returns the only match of a pattern that consists of plain bytes,
+// bytes quoted by a backslash or by \Q…\E, and \x00, by which clients quote
+// NUL.
 func literal(pattern []byte) ([]byte, bool) {
 	text := make([]byte, 0, len(pattern))
 	for len(pattern) > 0 {
@@ -152,8 +153,8 @@ func literal(pattern []byte) ([]byte, bool) {
 	return text, true
 }
 
-// match evaluates the expression and accounts for it in r, whose error says
-// that the answer is none.
+// match evaluates the expression and charges its steps to r. If r.err is set,
+// it returns false.
 func (x *regex) match(r *run, b []byte) bool {
 	if x.isLiteral {
 		return bytes.Equal(b, x.prefix)
@@ -174,8 +175,8 @@ func (x *regex) match(r *run, b []byte) bool {
 	return x.re.MatchReader(&meteredText{run: r, text: b, steps: int64(x.instructions)}) && r.err == nil
 }
 
-// meteredText is a text of which each byte costs a run so many steps. It ends
-// early when the run does.
+// meteredText is a text that charges steps to a run for each byte. It ends when
+// the run does.
 type meteredText struct {
 	run   *run
 	text  []byte
@@ -192,11 +193,11 @@ func (m *meteredText) ReadByte() (byte, error) {
 	return c, nil
 }
 
-// escapeRegex rewrites a pattern so that each byte of 0x80 and above, alone,
-// after a backslash or inside \Q…\E, stands for itself: the parser reads UTF-8,
-// patterns are bytes, and clients quote bytes with a backslash. As RE2 does with
-// RE2::Latin1, it refuses \x{100} and \400 and what is above, where no byte is
-// meant, and reads a{1000000000} as a text: the count is too long to be one.
+// escapeRegex rewrites a pattern so that each byte above 0x7f stands for
+// itself, alone, after a backslash or inside \Q…\E. The parser reads UTF-8, but
+// patterns are bytes, and clients quote bytes with a backslash. As RE2::Latin1
+// does, it rejects \x{100}, \400 and larger numbers, which are not bytes. It
+// reads a{1000000000} as a text, since the count is too long.
 func escapeRegex(pattern []byte) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(pattern); i++ {
@@ -232,8 +233,8 @@ func escapeRegex(pattern []byte) (string, error) {
 	return b.String(), nil
 }
 
-// escapedNumber returns what x{…} or three octal digits say at the start of
-// what follows a backslash; 0 for all else, which the parser judges.
+// escapedNumber returns the number of x{…} or of three octal digits at the
+// start of an escape; 0 for all others, which the parser checks.
 func escapedNumber(escape []byte) uint64 {
 	digits, base := escape[:min(3, len(escape))], 8
 	if hex, ok := bytes.CutPrefix(escape, []byte("x{")); ok {
@@ -247,8 +248,8 @@ func escapedNumber(escape []byte) uint64 {
 	return number
 }
 
-// isCountTooLong says of what follows a brace that RE2 takes it for no count:
-// it reads numbers of up to nine digits.
+// isCountTooLong reports whether RE2 rejects the count after a brace: it reads
+// numbers of up to nine digits.
 func isCountTooLong(s []byte) bool {
 	for range 2 {
 		rest := bytes.TrimLeft(s, "0123456789")

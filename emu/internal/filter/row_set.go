@@ -11,36 +11,36 @@ type Span struct {
 	Start, End []byte
 }
 
-// RowSet is a set of row keys: spans that are sorted, disjoint, not adjacent
-// and not empty. The zero value holds no key. Sets share the bytes they were
-// made from; no operation changes them.
+// RowSet is a set of row keys: sorted, disjoint, non-adjacent and non-empty
+// spans. The zero value is empty. Sets share the bytes of their sources; no
+// operation changes them.
 type RowSet struct {
 	Spans []Span
 }
 
-// everything are the spans of AllRows.
+// everything holds the spans of AllRows.
 var everything = []Span{{}}
 
-// AllRows holds every key.
+// AllRows returns the set of all keys.
 func AllRows() RowSet { return RowSet{Spans: everything} }
 
-// OneRow holds one key.
+// OneRow returns the set of one key.
 func OneRow(key []byte) RowSet {
 	return RowSet{Spans: []Span{{Start: key, End: After(key)}}}
 }
 
-// Prefix holds the keys that begin with prefix.
+// Prefix returns the set of the keys that begin with prefix.
 func Prefix(prefix []byte) RowSet {
 	return RowSet{Spans: []Span{{Start: prefix, End: afterPrefix(prefix)}}}
 }
 
-// After returns the key that follows key immediately.
+// After returns the immediate successor of key.
 func After(key []byte) []byte {
 	return append(slices.Clip(key), 0)
 }
 
-// afterPrefix returns the first key after all that begin with prefix, or nil
-// if there is none.
+// afterPrefix returns the first key after all keys with prefix, nil if prefix
+// has only 0xff bytes.
 func afterPrefix(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {
@@ -52,13 +52,13 @@ func afterPrefix(prefix []byte) []byte {
 	return nil
 }
 
-// All reports whether the set holds every key.
+// All reports whether the set contains every key.
 func (s RowSet) All() bool {
 	return len(s.Spans) == 1 && len(s.Spans[0].Start) == 0 && len(s.Spans[0].End) == 0
 }
 
-// Of returns the set of the keys in any of spans, which may be in any order,
-// overlap and be empty. It sorts its argument.
+// Of returns the set of the keys in spans, which may be unsorted, overlapping
+// and empty. It sorts its argument.
 func Of(spans []Span) RowSet {
 	slices.SortFunc(spans, func(a, b Span) int { return bytes.Compare(a.Start, b.Start) })
 	var out []Span

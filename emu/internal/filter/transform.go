@@ -1,10 +1,11 @@
 package filter
 
-// maxLabelBytes bounds a label: [a-z0-9\-]{1,15} (data.proto). It is part of
-// the grammar, not a limit that can be switched off.
+// maxLabelBytes is the maximum length of a label: [a-z0-9\-]{1,15}
+// (data.proto). It is part of the grammar, so that it applies without limits
+// too.
 const maxLabelBytes = 15
 
-// strip is strip_value_transformer: the cell with an empty value.
+// strip is strip_value_transformer, which empties values.
 type strip struct{ leaf }
 
 func (strip) link(_ *linker, next stage) stage { return &stripStage{next: next} }

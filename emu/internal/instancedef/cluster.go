@@ -10,19 +10,19 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// The ranges of a cluster's settings: outside them a setting means nothing.
+// The ranges of a cluster's settings. Values outside them have no meaning.
 const (
 	minAutoscalingCPUPercent = 10 // AutoscalingTargets
 	maxAutoscalingCPUPercent = 80
-	minAutoscalingSSDGiB     = 2_560 // AutoscalingTargets, a node
+	minAutoscalingSSDGiB     = 2_560 // AutoscalingTargets, per node
 	maxAutoscalingSSDGiB     = 5_120
 	minAutoscalingHDDGiB     = 8_192
 	maxAutoscalingHDDGiB     = 16_384
-	maxAutoscalingRatio      = 10 // https://cloud.google.com/bigtable/docs/autoscaling: the most nodes to the fewest
+	maxAutoscalingRatio      = 10 // https://cloud.google.com/bigtable/docs/autoscaling: maximum to minimum nodes
 )
 
-// NewCluster completes and checks the definition of a cluster of in, which has the clusters
-// others. Errors: those of package refusal, about field.
+// NewCluster completes and checks the definition of a cluster of in, whose
+// other clusters are others. Errors: those of package refusal, about field.
 func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Instance, others []*btapb.Cluster) (*btapb.Cluster, error) {
 	if !resname.IsLowerID(id) {
 		return nil, refusal.Invalid(field, "%q is not a cluster id; expected [a-z][-a-z0-9]*", id)
@@ -84,7 +84,7 @@ func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 	return c, nil
 }
 
-// RegionOf returns the region of a zone: us-east1 of us-east1-b.
+// RegionOf returns the region of a zone, such as us-east1 for us-east1-b.
 func RegionOf(zone string) string {
 	if n := strings.LastIndexByte(zone, '-'); n > 0 {
 		return zone[:n]
@@ -92,7 +92,7 @@ func RegionOf(zone string) string {
 	return zone
 }
 
-// keyRegion returns the location of a key of Cloud KMS, "" if it is none.
+// keyRegion returns the location of a Cloud KMS key, "" if key is malformed.
 func keyRegion(key string) string {
 	location, _, _ := strings.Cut(key, "/keyRings/")
 	if !resname.HasShape(key, "projects", "locations", "keyRings", "cryptoKeys") {
@@ -101,16 +101,16 @@ func keyRegion(key string) string {
 	return resname.Last(location)
 }
 
-// autoscaling wraps a copy of a.
+// autoscaling wraps a copy of a as cluster configuration.
 func autoscaling(a *btapb.Cluster_ClusterAutoscalingConfig) *btapb.Cluster_ClusterConfig_ {
 	return &btapb.Cluster_ClusterConfig_{ClusterConfig: &btapb.Cluster_ClusterConfig{
 		ClusterAutoscalingConfig: proto.CloneOf(a),
 	}}
 }
 
-// SettleNodes checks the number of nodes of a cluster, or its autoscaling, whose
-// defaults it fills in. Where neither is said "Cloud Bigtable automatically
-// allocates nodes" (Cluster.serve_nodes): here, as few as there can be.
+// SettleNodes checks the nodes of a cluster, or its autoscaling, and fills in
+// defaults. Without either, "Cloud Bigtable automatically allocates nodes"
+// (Cluster.serve_nodes): here, the minimum.
 func SettleNodes(field string, c *btapb.Cluster) error {
 	step := int32(1)
 	if c.GetNodeScalingFactor() == btapb.Cluster_NODE_SCALING_FACTOR_2X {

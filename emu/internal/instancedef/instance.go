@@ -1,5 +1,6 @@
-// Package instancedef checks and completes the definitions of instances and their clusters:
-// types and labels, zones and keys, storage, and nodes or their autoscaling.
+// Package instancedef checks and completes the definitions of instances and
+// their clusters: types and labels, zones and keys, storage, and nodes or
+// autoscaling.
 package instancedef
 
 import (
@@ -22,7 +23,7 @@ const (
 	maxLabelBytes = 127 // under 128
 )
 
-// Check checks what an instance is to become. Errors: those of package refusal.
+// Check checks the new state of an instance. Errors: those of package refusal.
 func Check(in *btapb.Instance, m limits.Mode) error {
 	if typ := in.GetType(); typ != btapb.Instance_PRODUCTION && typ != btapb.Instance_DEVELOPMENT {
 		return refusal.Invalid("instance.type", "%d is not a type", typ)
@@ -69,7 +70,7 @@ func isLabelText(s string) bool {
 	})
 }
 
-// The id and the zone of the one cluster of an instance that nobody created.
+// The id and the zone of the cluster of an implicit instance.
 const (
 	ImplicitCluster = "c"
 	ImplicitZone    = "local-a"

@@ -23,7 +23,7 @@ func (m Mode) CheckFamilyName(field, name string) error {
 	return m.Check(len(name), MaxFamilyNameBytes, field, "characters")
 }
 
-// Check refuses n above limit, unless the Mode is Off.
+// Check rejects n above limit, unless the Mode is Off.
 func (m Mode) Check(n, limit int, field, unit string) error {
 	if !m.Exceeds(n, limit) {
 		return nil
@@ -31,7 +31,7 @@ func (m Mode) Check(n, limit int, field, unit string) error {
 	return refusal.Invalid(field, "%d %s; the limit is %d", n, unit, limit)
 }
 
-// Exceeds reports whether n is above a limit that is enforced.
+// Exceeds reports whether n is above a limit and limits are enforced.
 func (m Mode) Exceeds(n, limit int) bool { return m != Off && n > limit }
 
 // CheckRowKey checks the key of a row to be written: 1 to 4096 bytes.

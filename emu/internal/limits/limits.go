@@ -1,4 +1,4 @@
-// Package limits holds the documented limits of Bigtable, and refuses what is beyond them.
+// Package limits implements the documented limits of Bigtable.
 package limits
 
 // Mode selects which limits are enforced.
@@ -11,26 +11,26 @@ const (
 	Production
 )
 
-// The limits of Bigtable, enforced unless the Mode is Off. Sources:
-// the comments of google/bigtable/v2/{bigtable,data}.proto and
+// The limits of Bigtable, enforced unless the Mode is Off. Sources: the
+// comments of google/bigtable/v2/{bigtable,data}.proto and
 // google/bigtable/admin/v2/{table,bigtable_table_admin}.proto, and the page
 // https://cloud.google.com/bigtable/quotas#limits.
 const (
 	MaxRowKeyBytes    = 4 << 10   // Row.key
 	MaxQualifierBytes = 16 << 10  // Column.qualifier
 	MaxValueBytes     = 100 << 20 // Cell.value
-	MaxRowBytes       = 256 << 20 // Row: a larger row cannot be read whole
+	MaxRowBytes       = 256 << 20 // Row: larger rows cannot be read whole
 	MaxMutations      = 100_000   // MutateRowRequest.mutations, and the sum over a MutateRowsRequest
 
 	MaxFilterBytes = 20_480 // RowFilter, serialized
 	MaxFilterDepth = 20     // RowFilter: chains, interleaves and conditions around a filter
 
 	MaxFamilyNameBytes   = 64      // Family.name
-	MaxFamilies          = 100     // quotas page: of a table; the code of the refusal is a belief
-	MaxResourceIDBytes   = 50      // of tables, backups and snapshots: their requests; of views: Terraform's documentation; of bundles (belief)
-	MaxViewParameters    = 100     // quotas page; how it counts is a belief
-	MaxSchemaBundles     = 10      // a table (belief)
-	MaxSchemaBundleBytes = 4 << 20 // SchemaBundle, serialized (belief)
+	MaxFamilies          = 100     // quotas page: of a table; the status code is an assumption
+	MaxResourceIDBytes   = 50      // of tables, backups and snapshots: their requests; of views: Terraform's documentation; of bundles (assumption)
+	MaxViewParameters    = 100     // quotas page; the way of counting is an assumption
+	MaxSchemaBundles     = 10      // of a table (assumption)
+	MaxSchemaBundleBytes = 4 << 20 // SchemaBundle, serialized (assumption)
 	MaxTablesPerInstance = 1_000   // quotas page
 
 	MaxGCRuleBytes = 500 // ColumnFamily.gc_rule, serialized
@@ -38,7 +38,7 @@ const (
 	MaxStandardBackups = 150 // quotas page: of a table in a cluster
 	MaxHotBackups      = 10
 
-	MinInstanceIDBytes   = 6 // the pages of the limits below too; only in the Mode Production
+	MinInstanceIDBytes   = 6 // the sources of the limits below; only in the Mode Production
 	MinClusterIDBytes    = 6
 	MaxClusterIDBytes    = 30
 	MinDisplayNameRunes  = 4

@@ -11,10 +11,11 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// zone is the form of the name of a zone, such as us-east1-b.
+// zone matches the name of a zone, such as us-east1-b.
 var zone = regexp.MustCompile(`^[a-z]+-[a-z]+[0-9]+-[a-z]$`)
 
-// within refuses a text of less or more than some characters, in the Mode Production.
+// within rejects a text whose length in characters is outside [least, most], in
+// the Mode Production.
 func (m Mode) within(text string, least, most int, field string) error {
 	if n := utf8.RuneCountInString(text); m == Production && (n < least || n > most) {
 		return refusal.Invalid(field, "%q has %d characters; expected %d to %d", text, n, least, most)
@@ -22,7 +23,7 @@ func (m Mode) within(text string, least, most int, field string) error {
 	return nil
 }
 
-// CheckProductionID refuses the id of an instance or a cluster that production does not take.
+// CheckProductionID rejects instance and cluster ids that production rejects.
 func (m Mode) CheckProductionID(field, id string, least, most int) error {
 	if m == Production && strings.HasSuffix(id, "-") {
 		return refusal.Invalid(field, "%q ends in a hyphen", id)
@@ -30,7 +31,7 @@ func (m Mode) CheckProductionID(field, id string, least, most int) error {
 	return m.within(id, least, most, field)
 }
 
-// CheckProductionCluster refuses a cluster that production does not take.
+// CheckProductionCluster rejects clusters that production rejects.
 func (m Mode) CheckProductionCluster(field, id string, c *btapb.Cluster) error {
 	if err := m.CheckProductionID(field, id, MinClusterIDBytes, MaxClusterIDBytes); err != nil {
 		return err
@@ -41,12 +42,13 @@ func (m Mode) CheckProductionCluster(field, id string, c *btapb.Cluster) error {
 	return nil
 }
 
-// CheckDisplayName refuses the display name of an instance that production does not take.
+// CheckDisplayName rejects display names of instances that production rejects.
 func (m Mode) CheckDisplayName(in *btapb.Instance) error {
 	return m.within(in.GetDisplayName(), MinDisplayNameRunes, MaxDisplayNameRunes, "instance.display_name")
 }
 
-// CheckDescription refuses the description of an app profile that production does not take.
+// CheckDescription rejects descriptions of app profiles that production
+// rejects.
 func (m Mode) CheckDescription(p *btapb.AppProfile) error {
 	return m.within(p.GetDescription(), 0, MaxDescriptionRunes, "app_profile.description")
 }

@@ -1,14 +1,14 @@
-// Package listfilter parses the filters and orders of lists of resources, as
-// ListBackupsRequest of google/bigtable/admin/v2 describes them, and applies them to field
-// values.
+// Package listfilter parses filters and orders of lists of resources, as
+// defined by ListBackupsRequest of google/bigtable/admin/v2, and applies them
+// to field values.
 //
-// A filter is terms of the form FIELD OPERATOR VALUE, joined by AND, which may be
-// left out, OR and NOT, with parentheses. NOT binds tightest, then AND, then OR.
-// The operators are < > <= >= != = and :, which means "contains" before a bare
-// value and "equals" before a quoted one. Bare values may hold anything but
-// spaces, parentheses and quotes. Texts and words are compared without case.
+// A filter consists of terms FIELD OPERATOR VALUE, combined by OR, NOT,
+// parentheses and an optional AND. NOT binds tightest, then AND, then OR. The
+// operators are < > <= >= != = and :, which means "contains" before a bare
+// value and "equals" before a quoted one. Bare values contain no spaces,
+// parentheses or quotes. Texts and words are compared without case.
 //
-// Reading and applying take time linear in the filter, and no input panics.
+// Parsing and matching take linear time, and no input panics.
 package listfilter
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Kind is the kind of the values of a field.
+// Kind is the type of a field.
 type Kind uint8
 
 // The kinds of fields.
@@ -30,24 +30,24 @@ const (
 	Time
 )
 
-// Value is the value of a field: the member of the field's kind.
+// Value is the value of a field, in the member of its kind.
 type Value struct {
 	Text   string
 	Number int64
 	Time   time.Time
 }
 
-// Fields are the fields of a list, by name.
+// Fields maps the field names of a list to kinds.
 type Fields map[string]Kind
 
-// maxDepth bounds the nesting of parentheses and NOTs.
+// maxDepth is the maximum nesting of parentheses and NOTs.
 const maxDepth = 100
 
-// Filter is a filter that was read. The zero value takes everything.
+// Filter is a parsed filter. The zero value matches everything.
 type Filter struct{ root *node }
 
 type node struct {
-	// and, or: of parts; not: of parts[0]; a term has none.
+	// and, or: combine parts; not: negates parts[0]; a term has no parts.
 	op    string
 	parts []*node
 
@@ -57,7 +57,7 @@ type node struct {
 	want     Value
 }
 
-// Parse reads a filter over fields. "" takes everything.
+// Parse parses a filter over fields. "" matches everything.
 func Parse(filter string, fields Fields) (Filter, error) {
 	if strings.TrimSpace(filter) == "" {
 		return Filter{}, nil
@@ -70,8 +70,8 @@ func Parse(filter string, fields Fields) (Filter, error) {
 	return Filter{root}, err
 }
 
-// Match reports whether the filter accepts an element; get returns the value of a
-// field of the element.
+// Match reports whether the filter matches an element. get returns the
+// element's value of a field.
 func (f Filter) Match(get func(field string) Value) bool { return f.root == nil || f.root.match(get) }
 
 func (n *node) match(get func(string) Value) bool {
@@ -116,7 +116,7 @@ func compare(k Kind, a, b Value) int {
 	return cmp.Compare(strings.ToLower(a.Text), strings.ToLower(b.Text))
 }
 
-// parser reads a filter from its beginning to its end, once.
+// parser reads a filter in one pass.
 type parser struct {
 	rest   string
 	size   int
@@ -133,7 +133,7 @@ func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
 }
 
-// peek returns the next word, or the next character as it is, "" at the end.
+// peek returns the next word or single character, "" at the end.
 func (p *parser) peek() string {
 	p.rest = strings.TrimLeft(p.rest, " \t\n\r")
 	n := 0
@@ -230,7 +230,7 @@ func (p *parser) term() (*node, error) {
 	return n, nil
 }
 
-// value reads a quoted or a bare value.
+// value parses a quoted or a bare value.
 func (p *parser) value() (text string, quoted bool, err error) {
 	if p.rest != "" && (p.rest[0] == '"' || p.rest[0] == '\'') {
 		end := p.rest[0]
@@ -298,8 +298,8 @@ type key struct {
 	desc  bool
 }
 
-// ParseOrder parses an order_by: fields, separated by commas, each followed by
-// desc where it descends. Spaces do not matter. "" leaves the elements unordered.
+// ParseOrder parses an order_by: fields separated by commas, each with an
+// optional desc. It ignores extra spaces. "" is the empty order.
 func ParseOrder(orderBy string, fields Fields) (Order, error) {
 	if strings.TrimSpace(orderBy) == "" {
 		return nil, nil
@@ -315,7 +315,7 @@ func ParseOrder(orderBy string, fields Fields) (Order, error) {
 		if !ok {
 			return nil, fmt.Errorf("%q is not a field; expected one of %s", words[0], fields.names())
 		}
-		// A field that is there already orders nothing more.
+		// Repeated fields have no effect on the order.
 		if !slices.ContainsFunc(out, func(k key) bool { return k.field == words[0] }) {
 			out = append(out, key{words[0], kind, len(words) == 2 && words[1] == "desc"})
 		}

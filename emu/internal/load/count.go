@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/heat"
 )
 
-// write adds a request that writes one row; bytes are counted if it succeeded.
+// write counts a request that writes one row. It counts bytes only on success.
 func write(t *heat.Table, key []byte, muts []*btpb.Mutation, err error) {
 	if t == nil {
 		return
@@ -27,7 +27,7 @@ func failed(err error) uint64 {
 	return 0
 }
 
-// mutated is how many bytes mutations bring.
+// mutated returns the size of the data in mutations.
 func mutated(muts []*btpb.Mutation) int {
 	n := 0
 	for _, m := range muts {
@@ -48,7 +48,7 @@ func MutateRow(t *heat.Table, req *btpb.MutateRowRequest, err error) {
 	write(t, req.GetRowKey(), req.GetMutations(), err)
 }
 
-// CheckAndMutateRow counts a request that ended with an answer or err.
+// CheckAndMutateRow counts a request that ended with resp or err.
 func CheckAndMutateRow(t *heat.Table, req *btpb.CheckAndMutateRowRequest, resp *btpb.CheckAndMutateRowResponse, err error) {
 	applied := req.GetFalseMutations()
 	if resp.GetPredicateMatched() {
@@ -76,7 +76,7 @@ func ReadModifyWriteRow(t *heat.Table, req *btpb.ReadModifyWriteRowRequest, err 
 	t.Add(req.GetRowKey(), c)
 }
 
-// Entries counts the entries of a MutateRows request; errs has the result of each entry.
+// Entries counts the entries of a MutateRows request; errs holds their results.
 func Entries(t *heat.Table, entries []*btpb.MutateRowsRequest_Entry, errs []error) {
 	if t == nil {
 		return
@@ -90,8 +90,8 @@ func Entries(t *heat.Table, entries []*btpb.MutateRowsRequest_Entry, errs []erro
 	}
 }
 
-// MutateRows counts one write at the first key of a request, and an error if err is not nil.
-// It does not count the entries.
+// MutateRows counts one write at the first key of a request, and an error if
+// err is not nil. It does not count entries.
 func MutateRows(t *heat.Table, req *btpb.MutateRowsRequest, err error) {
 	if t == nil {
 		return
@@ -103,24 +103,24 @@ func MutateRows(t *heat.Table, req *btpb.MutateRowsRequest, err error) {
 	t.Add(key, heat.Counts{Writes: 1, Errors: failed(err)})
 }
 
-// Rows counts what a ReadRows request sends.
+// Rows counts the rows that a ReadRows request sends.
 type Rows struct {
-	table *heat.Table // nil: rows are added to none
-	// The row that is being sent, which may continue in the next message, and how many
-	// bytes of it were sent. The memory of the key is used again.
+	table *heat.Table // nil: rows are not counted
+	// The current row, which may continue in the next message, and the number
+	// of its bytes sent. The memory of the key is reused.
 	key   []byte
 	bytes int
 }
 
-// Begin adds the rows that are sent from now on to a table, which may be nil.
+// Begin counts the following rows in a table, which may be nil.
 func (r *Rows) Begin(t *heat.Table) { *r = Rows{table: t, key: r.key[:0]} }
 
-// Counted reports whether rows are added to a table.
+// Counted reports whether rows are counted in a table.
 func (r *Rows) Counted() bool { return r.table != nil }
 
-// Count returns the number of rows that a message ends, and the bytes of keys, qualifiers and
-// values in it. It adds the rows to the table, but for the last: a read of one row is counted
-// as a whole.
+// Count returns the number of rows that end in a message, and the size of its
+// keys, qualifiers and values. It counts the rows in the table, except for the
+// last: a read of one row is counted as a whole.
 func (r *Rows) Count(resp *btpb.ReadRowsResponse) (rows, bytes int) {
 	for _, c := range resp.GetChunks() {
 		if len(c.GetRowKey()) > 0 && r.table != nil {
@@ -154,7 +154,8 @@ func (r *Rows) End(t *heat.Table, req *btpb.ReadRowsRequest, err error) {
 	t.Add(first, c)
 }
 
-// firstKey is the first key that a set names, or the first beginning of a range.
+// firstKey returns the first key of a set, or else the start of its first
+// range.
 func firstKey(set *btpb.RowSet) []byte {
 	if keys := set.GetRowKeys(); len(keys) > 0 {
 		return keys[0]
@@ -168,7 +169,7 @@ func firstKey(set *btpb.RowSet) []byte {
 	return nil
 }
 
-// SessionRead counts a read of a row in a session, whose answer is row.
+// SessionRead counts a read of a row in a session, with its result row.
 func SessionRead(t *heat.Table, key []byte, row *btpb.Row, err error) {
 	c := heat.Counts{Reads: 1, Errors: failed(err)}
 	if row != nil {

@@ -20,29 +20,29 @@ import (
 )
 
 const (
-	pieces     = 40 // of at most a twentieth of the load, but for single rows
+	pieces     = 40 // of at most a twentieth of the load, except for single rows
 	hotPercent = 10
 
-	// ListHotTabletsRequest.start_time: the span, and what it lies in.
+	// ListHotTabletsRequest.start_time: the default span, and the longest span.
 	defaultSpan = 24 * time.Hour
 	maxSpan     = 48 * time.Hour
 	maxAge      = 14 * 24 * time.Hour
-	// skew is how far a client's clock may be ahead, or its request be under way.
+	// skew is the tolerance for fast clocks of clients and for slow requests.
 	skew = time.Minute
 
 	maxPageSize = 1000
 )
 
-// cursor is what a page token says: the span and the size of the pages, so that they do
-// not move while pages are read, and how many tablets came before.
+// cursor is the content of a page token: the span and the page size, fixed for
+// all pages, and the number of tablets on the pages before.
 type cursor struct {
 	From, To int64 // microseconds
 	Size     int32
 	Skip     int32
 }
 
-// ListHotTablets answers a request on the tables of a cluster that exist, by the name of the
-// resource. Errors: statuses.
+// ListHotTablets answers a request for the tables of a cluster. exists takes
+// the resource name of a table. Errors: statuses.
 func ListHotTablets(store *heat.Store, req *btapb.ListHotTabletsRequest, now time.Time, exists func(table string) bool) (*btapb.ListHotTabletsResponse, error) {
 	at, err := start(req, now)
 	if err != nil {
@@ -62,12 +62,12 @@ func ListHotTablets(store *heat.Store, req *btapb.ListHotTabletsRequest, now tim
 	return resp, nil
 }
 
-// start checks a request and says where its page begins.
+// start checks a request and returns the position of its page.
 func start(req *btapb.ListHotTabletsRequest, now time.Time) (cursor, error) {
 	if req.GetPageSize() < 0 {
 		return cursor{}, refusal.Invalid("page_size", "%d is negative", req.GetPageSize())
 	}
-	// The comment of the API has the defaults of start and end the wrong way round.
+	// The API's comment swaps the defaults of start and end.
 	from, to := now.Add(-defaultSpan), now
 	for _, b := range []struct {
 		field string
@@ -89,7 +89,7 @@ func start(req *btapb.ListHotTabletsRequest, now time.Time) (cursor, error) {
 		return cursor{}, refusal.Invalid("start_time", "%v to end_time is more than %v", to.Sub(from), maxSpan)
 	}
 	if req.GetEndTime() == nil {
-		to = to.Add(time.Second) // the one that is going on is in it
+		to = to.Add(time.Second) // include the current second
 	}
 	at := cursor{From: from.UnixMicro(), To: to.UnixMicro(), Size: req.GetPageSize()}
 	if at.Size == 0 || at.Size > maxPageSize {
@@ -119,7 +119,7 @@ func hot(store *heat.Store, cluster string, from, to time.Time, exists func(tabl
 		load  uint64
 	}
 	var found []piece
-	minutes := map[int64]uint64{} // the load of the cluster
+	minutes := map[int64]uint64{} // minute -> load of the cluster
 	id := resname.Last(cluster)
 	tables := strings.TrimSuffix(cluster, "clusters/"+id) + "tables/"
 	for _, place := range store.Places() {
@@ -147,7 +147,7 @@ func hot(store *heat.Store, cluster string, from, to time.Time, exists func(tabl
 			continue
 		}
 		begin, end := p.start, p.start.Add(time.Minute)
-		if begin.Before(from) { // what was counted before is not in it
+		if begin.Before(from) { // earlier counts are excluded
 			begin = from
 		}
 		if end.After(to) {
@@ -177,11 +177,12 @@ func hot(store *heat.Store, cluster string, from, to time.Time, exists func(tabl
 
 func nameOf(table string, keys heat.Bucket, start time.Time) uint64 {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "%q %q %q %d", table, keys.First, keys.Last, start.Unix()) // a hash takes all
+	_, _ = fmt.Fprintf(h, "%q %q %q %d", table, keys.First, keys.Last, start.Unix()) // a hash never returns an error
 	return h.Sum64()
 }
 
-// text is a key as the API shows it, which has only text for it: quoted if it is none.
+// text returns a key as the text that the API requires, quoted if it is not
+// valid text.
 func text(key []byte) string {
 	if utf8.Valid(key) {
 		return string(key)

@@ -2,14 +2,14 @@ package pending
 
 import "sync"
 
-// Broadcast wakes who waits for something to happen. The zero value is ready to
-// use and safe for concurrent use.
+// Broadcast wakes callers that wait for an event. The zero value is ready to
+// use, and safe for concurrent use.
 type Broadcast struct {
 	mu sync.Mutex
-	ch chan struct{} // closed when it happens; nil: nobody waits
+	ch chan struct{} // closed by the event; nil: no caller waits
 }
 
-// Next returns a channel that is closed when it happens next.
+// Next returns a channel that the next event closes.
 func (b *Broadcast) Next() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package pending stores resources in their final state, with the time at which they reach it.
-// Everything that is shown before follows from that time and the clock, also after a
-// restart.
+// Package pending stores resources in their final state, with the time at which
+// they reach it. Earlier states are computed from that time and the clock, also
+// after a restart.
 package pending
 
 import (
@@ -17,17 +17,18 @@ type Record[M proto.Message] struct {
 	State
 }
 
-// State is what a record has beside its message.
+// State is the part of a record beside its message.
 type State struct {
-	At   time.Time // when the resource reaches the state of the message; zero: it has
+	At   time.Time // when the resource reaches the state of the message; zero: already
 	Note []byte    // for the owner of the resource; nil if absent
 }
 
-// Before reports whether the resource has not reached the state of its message at a time.
+// Before reports whether the resource reaches the state of its message after t.
 func (s State) Before(t time.Time) bool { return s.At.After(t) }
 
-// A record is stored as a mark and a protobuf message of its own. The mark is no tag of a
-// protobuf message: stores of earlier programs have the API's message alone, see Earlier.
+// A record is stored as a mark and a separate protobuf message. No protobuf tag
+// equals the mark: earlier versions stored the API's message alone, see
+// Earlier.
 const (
 	mark         = 0
 	messageField = 1 // bytes
@@ -37,7 +38,7 @@ const (
 
 var errRecord = errors.New("the record is damaged")
 
-// Encode returns a record of a message. The same record has the same encoding.
+// Encode returns the stored form of a record. It is deterministic.
 func Encode(m proto.Message, s State) ([]byte, error) {
 	raw, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {
@@ -56,10 +57,11 @@ func Encode(m proto.Message, s State) ([]byte, error) {
 	return out, nil
 }
 
-// IsRecord reports whether a stored value is a record, and not the message alone.
+// IsRecord reports whether a stored value is a record, not a message alone.
 func IsRecord(raw []byte) bool { return len(raw) > 0 && raw[0] == mark }
 
-// Decode reads a record, or what an earlier program stored, into m. The state owns its note.
+// Decode decodes a record, or the form of earlier versions, into m. The state
+// owns its note.
 func Decode(raw []byte, m proto.Message) (State, error) {
 	if !IsRecord(raw) {
 		if err := proto.Unmarshal(raw, m); err != nil {
@@ -96,15 +98,15 @@ func Decode(raw []byte, m proto.Message) (State, error) {
 	return s, nil
 }
 
-// The unknown fields in which earlier programs stored the state of a message. They have the
-// highest numbers there are; no message of the API has them.
+// Earlier versions stored the state of a message in these unknown fields. They
+// have the highest numbers, which messages of the API do not use.
 const (
 	earlierAt   = protowire.MaxValidNumber     // varint, in microseconds
 	earlierNote = protowire.MaxValidNumber - 1 // bytes
 )
 
-// Earlier returns the state that an earlier program stored in the unknown fields of a message,
-// and removes all unknown fields.
+// Earlier returns the state that an earlier version stored in the unknown
+// fields of a message, and removes all unknown fields.
 func Earlier(m proto.Message) State {
 	var s State
 	for raw := m.ProtoReflect().GetUnknown(); len(raw) > 0; {

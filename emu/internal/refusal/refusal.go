@@ -51,7 +51,8 @@ func BadName(field, name, shape string) error {
 }
 
 // EmptyRegex returns the status for an empty row_key_regex_filter or
-// family_name_regex_filter. The field is named without the filters around it. Seen: google-cloud-go#6519, for row keys.
+// family_name_regex_filter. field omits the enclosing filters. Seen:
+// google-cloud-go#6519, for row keys.
 func EmptyRegex(field string) error {
 	return Invalid(field, "argument must not be empty")
 }
@@ -98,14 +99,14 @@ func ImmutableValueType() error {
 	return New(codes.InvalidArgument, "Immutable fields 'value_type.aggregate_type' cannot be updated")
 }
 
-// NoReverseScans returns the status for reversed without the client's feature flag.
-// Seen: bigtable_rs#53.
+// NoReverseScans returns the status for reversed without the client's feature
+// flag. Seen: bigtable_rs#53.
 func NoReverseScans() error {
 	return New(codes.Unimplemented, "Client doesn't support reverse scans yet")
 }
 
-// IdempotencyExpired returns the status for a mutation that may have been applied
-// longer ago than tokens are kept. Ours.
+// IdempotencyExpired returns the status for a mutation that may have been
+// applied before the retention of tokens. Ours.
 func IdempotencyExpired(age, window time.Duration) error {
 	return New(codes.FailedPrecondition,
 		"The first attempt of the mutation was sent %v ago; idempotency protects for %v.", age, window)
@@ -189,8 +190,8 @@ func Aborted(format string, args ...any) error {
 	return New(codes.Aborted, format, args...)
 }
 
-// Stopping ends a change stream of a server that stops: clients go on from
-// their last token. Ours.
+// Stopping returns the status that ends change streams when the server stops.
+// Clients continue from their last token. Ours.
 func Stopping() error {
 	return New(codes.Unavailable, "The server stops.")
 }
@@ -216,7 +217,7 @@ func TooManyBackups(table, cluster string, n int) error {
 	return New(codes.ResourceExhausted, "Table %s has %d backups of the type in cluster %s, the most it can have.", table, n, cluster)
 }
 
-// UntrackedKey is the status of a backup's key. Seen: java-bigtable,
+// UntrackedKey returns the status of a backup's key. Seen: java-bigtable,
 // BigtableCmekIT.
 func UntrackedKey() *statuspb.Status {
 	return &statuspb.Status{Code: int32(codes.Unknown), Message: "Status of the associated key version is not tracked."}
@@ -242,8 +243,8 @@ func Panic(fullMethod string, r any) error {
 	return New(codes.Internal, "%s: internal fault: %v", fullMethod, r)
 }
 
-// Of converts an error of the engine or a context to a status. A status stays
-// unchanged.
+// Of converts an error of the engine or of a context to a status. It returns
+// statuses unchanged.
 func Of(err error) error {
 	if err == nil {
 		return nil
@@ -269,7 +270,7 @@ func Of(err error) error {
 	case errors.Is(err, engine.ErrNotCounter), errors.Is(err, engine.ErrValueTooLarge):
 		code = codes.FailedPrecondition
 	case errors.Is(err, engine.ErrNoSpace):
-		code = codes.ResourceExhausted // clients do not ask again: it takes an administrator
+		code = codes.ResourceExhausted // clients do not retry it: only an administrator can fix it
 	case errors.Is(err, engine.ErrNoJournal):
 		code = codes.FailedPrecondition
 	case errors.Is(err, engine.ErrJournalPosition), errors.Is(err, engine.ErrJournalTrimmed):

@@ -13,18 +13,18 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// filling is how a cluster began that was added to an instance: with what another one
-// saw at a time. It is the note of the stored cluster, so that a restart knows of it; what
-// was on its way then still is.
+// filling describes the initial data of an added cluster: the data that another
+// cluster saw at a time. It is the note of the stored cluster, so that a
+// restart restores it with all pending records.
 type filling struct {
-	from   string // a cluster, by id
+	from   string // id of the source cluster
 	number uint64 // of the last record when the cluster was added
 	at     int64  // when it was filled, in microseconds
 }
 
-// Fill returns the note of a new cluster, by which it is filled at a time with
-// the rows that the nearest of the others sees then: a cluster that is up, in the same
-// region if there is one, the first by name.
+// Fill returns the note of a cluster that is added at a time. Its source is the
+// nearest of the others: a cluster that is up, in the same region if possible,
+// the first by name.
 func (c *Control) Fill(added *btapb.Cluster, others []*instancedef.StoredCluster, at time.Time) []byte {
 	if len(others) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (c *Control) Fill(added *btapb.Cluster, others []*instancedef.StoredCluster
 	return append(note, resname.Last(nearest.Message.GetName())...)
 }
 
-// fillings returns how those of stored clusters began that were added, by id.
+// fillings returns the initial data of added clusters by id.
 func fillings(clusters []*instancedef.StoredCluster) map[string]filling {
 	var out map[string]filling
 	for _, c := range clusters {
@@ -56,7 +56,7 @@ func fillings(clusters []*instancedef.StoredCluster) map[string]filling {
 		number, n := binary.Uvarint(note)
 		at, m := binary.Varint(note[max(n, 0):])
 		if n <= 0 || m <= 0 {
-			continue // one that was there from the beginning
+			continue // an original cluster, which was not added
 		}
 		if out == nil {
 			out = map[string]filling{}
@@ -75,16 +75,17 @@ func idsOf(clusters []*instancedef.StoredCluster) []string {
 	return ids
 }
 
-// fill is what the second cluster of a pair began with of the first one.
+// fill is the initial data of the second cluster of a pair from the first.
 type fill struct {
 	filling
-	seen *link // of the first one in the cluster it is from; nil: they are the same
+	seen *link // from the first cluster to the source; nil: the first is the source
 }
 
-// has tells whether a record was seen where the cluster was filled from. A record that is
-// due there counts as seen, although one before it may have a longer lag.
+// has reports whether the source had seen a record when the cluster was filled.
+// A record that was due counts as seen, even if an earlier record has a longer
+// lag.
 func (f *fill) has(number uint64, micros int64) bool {
-	if number > f.number && micros >= f.at { // where a clock stands still, commit times run ahead of it
+	if number > f.number && micros >= f.at { // commit times run ahead of a stopped clock
 		return false
 	}
 	if f.seen == nil {
@@ -94,8 +95,8 @@ func (f *fill) has(number uint64, micros int64) bool {
 	return known && at <= f.at
 }
 
-// between returns the link of a pair of an instance's clusters, with what the second
-// one began with.
+// between returns the link of a pair of an instance's clusters, with the
+// initial data of the second one.
 func (v *View) between(p pair, began map[string]filling) *link {
 	l := v.of(p)
 	f, ok := began[p.to]
@@ -106,13 +107,13 @@ func (v *View) between(p pair, began map[string]filling) *link {
 	filled.fill = &fill{filling: f}
 	if p.from != f.from {
 		before := maps.Clone(began)
-		delete(before, p.to) // the other may be a later one of its name, and filled from this
+		delete(before, p.to) // a later cluster of the source's name may have been filled from this one
 		filled.fill.seen = v.between(pair{p.from, f.from}, before)
 	}
 	return &filled
 }
 
-// all returns the links of all pairs of an instance's clusters, as they are stored.
+// all returns the links of all pairs of an instance's stored clusters.
 func (v *View) all(clusters []*instancedef.StoredCluster) map[pair]*link {
 	links, began := map[pair]*link{}, fillings(clusters)
 	for _, from := range idsOf(clusters) {

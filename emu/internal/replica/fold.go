@@ -11,12 +11,12 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// cells are those of a row, in storage order. Who changes them has them alone; what
-// they hold, their qualifiers and values, is never changed. Their families are by
-// ordinal: names belong to a time.
+// cells holds the cells of a row, in storage order. A slice is changed only by
+// its single owner; qualifiers and values are immutable. Families are ordinals,
+// since names can change.
 type cells []engine.Cell
 
-// cellBytes is what a cell, or a mutation, takes beside its keys and values.
+// cellBytes is the overhead of a cell or a mutation beside its keys and values.
 const cellBytes = 96
 
 func (cs cells) size() (bytes int64) {
@@ -26,7 +26,7 @@ func (cs cells) size() (bytes int64) {
 	return bytes
 }
 
-// compareCells orders cells as they are stored: newest first in a column.
+// compareCells orders cells as in storage: newest first within a column.
 func compareCells(a, b engine.Cell) int {
 	return cmp.Or(compareColumns(a, b), cmp.Compare(b.Timestamp, a.Timestamp))
 }
@@ -35,15 +35,16 @@ func compareColumns(a, b engine.Cell) int {
 	return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), bytes.Compare(a.Qualifier, b.Qualifier))
 }
 
-// mutation is one of a record, of a family as it was then.
+// mutation is a mutation of a record, with the family at the time of the
+// record.
 type mutation struct {
 	engine.Mutation
 	ordinal   uint16
 	aggregate engine.Aggregate
 }
 
-// bind returns mutations with the families that they name, in memory of its own.
-// Those of families that the table does not have are left out.
+// bind returns copies of mutations with their families. It omits mutations of
+// unknown families.
 func bind(t *engine.Table, muts []engine.Mutation) []mutation {
 	out := make([]mutation, 0, len(muts))
 	for _, m := range muts {
@@ -57,7 +58,7 @@ func bind(t *engine.Table, muts []engine.Mutation) []mutation {
 	return out
 }
 
-// apply does what a mutation does to the cells below it.
+// apply applies a mutation to cells.
 func (cs cells) apply(m *mutation) cells {
 	at := engine.Cell{Ordinal: m.ordinal, Qualifier: m.Qualifier, Timestamp: m.Timestamp}
 	switch m.Kind {
@@ -71,7 +72,7 @@ func (cs cells) apply(m *mutation) cells {
 		}
 		sum, err := engine.Accumulate(m.aggregate, state, &m.Mutation)
 		if err != nil {
-			return cs // a sketch of another type, which its cluster had not seen
+			return cs // a sketch of a type that its cluster had not seen
 		}
 		at.Value = sum
 		return cs.set(at)
@@ -81,12 +82,12 @@ func (cs cells) apply(m *mutation) cells {
 		})
 	case engine.DeleteFromFamily:
 		return slices.DeleteFunc(cs, func(c engine.Cell) bool { return c.Ordinal == m.ordinal })
-	case engine.DeleteFromRow: // is recorded by family
+	case engine.DeleteFromRow: // recorded per family
 	}
 	return cs
 }
 
-// set puts a cell in its place.
+// set inserts or replaces a cell.
 func (cs cells) set(c engine.Cell) cells {
 	i, found := slices.BinarySearchFunc(cs, c, compareCells)
 	if found {
@@ -96,8 +97,8 @@ func (cs cells) set(c engine.Cell) cells {
 	return slices.Insert(cs, i, c)
 }
 
-// collect removes what the rules of families do not keep, and the cells of families
-// that are not there.
+// collect removes cells that the rules of families do not keep, and cells of
+// missing families.
 func (cs cells) collect(families []engine.Family, now time.Time) cells {
 	version := 0
 	var last engine.Cell
@@ -115,9 +116,10 @@ type record struct {
 	number uint64
 	micros int64
 	origin string
-	row    *row // of which only what never changes is read
+	row    *row // only immutable fields are read
 	muts   []mutation
-	// collected is when garbage was collected, by the rules of families, instead.
+	// collected is set for a garbage collection by the rules of families, at
+	// that time.
 	collected time.Time
 	families  []engine.Family
 }
@@ -130,7 +132,7 @@ func (r *record) size() int64 {
 	return size
 }
 
-// onto does what the record does to the cells below it.
+// onto applies the record to cells.
 func (r *record) onto(cs cells) cells {
 	for i := range r.muts {
 		cs = cs.apply(&r.muts[i])
@@ -141,14 +143,14 @@ func (r *record) onto(cs cells) cells {
 	return cs
 }
 
-// errImage is the error of an image that this package did not write.
+// errImage is returned for an invalid image.
 var errImage = errors.New("the cells of a row that is replicated are damaged")
 
-// encodeImage returns what a row was before its record with a number:
+// encodeImage returns the stored form of a row before the record with a number:
 //
 //	number | cells: ordinal, qualifier, timestamp, value
 //
-// in varints and texts with their length before them.
+// as varints and length-prefixed bytes.
 func encodeImage(since uint64, cs cells) []byte {
 	b := binary.AppendUvarint(nil, since)
 	for i := range cs {
@@ -160,7 +162,8 @@ func encodeImage(since uint64, cs cells) []byte {
 	return b
 }
 
-// decodeImage is the inverse of encodeImage, trusting nothing. It shares b.
+// decodeImage is the inverse of encodeImage. It accepts any input, and shares
+// b.
 func decodeImage(b []byte) (since uint64, cs cells, err error) {
 	number := func() uint64 {
 		n, size := binary.Uvarint(b)

@@ -8,51 +8,52 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// ReaderOptions say what a Reader reads. All fields are required.
+// ReaderOptions configure a Reader. All fields are required.
 type ReaderOptions struct {
 	DB    *engine.DB
 	Table string
 	// Journal selects the records of the table's journal.
 	Journal engine.JournalOptions
-	// At is where it is read.
+	// At is the cluster that reads.
 	At At
 }
 
-// Reader reads the records of a table's journal as a cluster sees them: each when it
-// is visible there, in the order in which they become so; those of each origin in
-// the order of their numbers. What a cluster took that is deleted, or nobody did, such
-// as what garbage collection deletes, is visible at once. It is for one goroutine.
+// Reader reads the records of a table's journal in the order in which they
+// become visible in a cluster. Records of one origin stay in the order of their
+// numbers. Records of deleted clusters, and records without an origin, such as
+// those of garbage collection, are visible at once. A Reader is for one
+// goroutine.
 //
-// While nothing is said of how the instance replicates it is a reader of the journal
-// and no more; otherwise it is one for each cluster. When that changes it goes back
-// to its position: records that it had returned from beyond it are returned again.
+// For an unconfigured instance, it only reads the journal; otherwise it reads
+// the journal once per cluster. When the replication state changes, it returns
+// to its position, and repeats records that it had returned from beyond it.
 type Reader struct {
 	o       ReaderOptions
 	view    *View
-	version uint64 // of the resources, with view
+	version uint64 // version of the resources at which view was read
 
-	// What this cluster took, and nobody, comes from the first source; what another
-	// one took from one of its own.
+	// The first source has the records of this cluster and those without an
+	// origin. Each other cluster has its own source.
 	sources []*source
-	remote  map[string]bool // the origins that have sources of their own
-	now     int64           // when Next began
+	remote  map[string]bool // origins with their own source
+	now     int64           // when the current step of Next began
 	rec     *engine.JournalRecord
 	at      engine.JournalPosition
 	err     error
 }
 
-// source is one origin's records.
+// source reads the records of one origin.
 type source struct {
 	in     *engine.JournalReader
-	origin string // "" for the first
+	origin string // "" for the first source
 	link   *link
-	next   *engine.JournalRecord // read and not returned; nil if unset
-	due    int64                 // when next is visible
-	known  bool                  // due is
+	next   *engine.JournalRecord // read ahead; nil if unset
+	due    int64                 // when next becomes visible
+	known  bool                  // whether due is known
 }
 
-// NewReader returns a reader, to be closed. Errors, here or later: those of
-// engine.ReadJournal, and UNAVAILABLE when the cluster has failed.
+// NewReader returns a reader, which the caller closes. Errors, here or later:
+// those of engine.ReadJournal, and UNAVAILABLE if the cluster has failed.
 func NewReader(o ReaderOptions) (*Reader, error) {
 	r := &Reader{o: o, at: engine.JournalPosition{Number: o.Journal.After}}
 	if r.open(); r.err != nil {
@@ -62,7 +63,7 @@ func NewReader(o ReaderOptions) (*Reader, error) {
 	return r, nil
 }
 
-// open opens sources at the position.
+// open opens the sources at the current position.
 func (r *Reader) open() {
 	r.Close()
 	r.view, r.version, r.remote = r.o.At.Control.View(r.o.At.Instance), r.o.DB.ResourceVersion(), map[string]bool{}
@@ -104,13 +105,13 @@ func (r *Reader) Stale() bool {
 	return r.o.At.Control.View(r.o.At.Instance) != r.view || r.view != nil && r.o.DB.ResourceVersion() != r.version
 }
 
-// Next goes to the next visible record. It returns false when no further record is
-// visible yet, or on an error.
+// Next advances to the next visible record. It returns false on an error, or if
+// no further record is visible yet.
 func (r *Reader) Next() bool {
 	for r.err == nil {
-		r.now = r.o.At.Control.o.Now().UnixMicro() // before any source is read: what it says of them holds
+		r.now = r.o.At.Control.o.Now().UnixMicro() // read before the sources, so that their results are valid for it
 		var best *source
-		for _, s := range r.sources { // the first one first: its signal tells of all
+		for _, s := range r.sources { // in order: the signal of the first source covers all
 			if r.peek(s); r.err != nil {
 				return false
 			}
@@ -121,7 +122,7 @@ func (r *Reader) Next() bool {
 				best = s
 			}
 		}
-		// A record that was committed after a change is seen with the change.
+		// Records committed after a change must be read with the change.
 		if r.Stale() {
 			r.open()
 			continue
@@ -155,11 +156,11 @@ func (r *Reader) peek(s *source) {
 	}
 }
 
-// Record returns the record that Next went to. It is valid until Next is called.
+// Record returns the current record. It is valid until the next call of Next.
 func (r *Reader) Record() *engine.JournalRecord { return r.rec }
 
-// Position returns a place so that all records before it were returned, and a time
-// that none to come was committed before.
+// Position returns a position whose earlier records were all returned. No later
+// record was committed before its time.
 func (r *Reader) Position() engine.JournalPosition {
 	var at engine.JournalPosition
 	for i, s := range r.sources {
@@ -179,8 +180,8 @@ func (r *Reader) Position() engine.JournalPosition {
 	return r.at
 }
 
-// Due returns when Next may have another answer without a signal, after it returned
-// false; false if it is not known.
+// Due returns when Next may have a new result without a signal, after it
+// returned false. It returns false if that time is unknown.
 func (r *Reader) Due() (time.Time, bool) {
 	var first int64
 	for _, s := range r.sources {
@@ -191,8 +192,8 @@ func (r *Reader) Due() (time.Time, bool) {
 	return time.UnixMicro(first), first != 0
 }
 
-// Passes returns when the time of the position will be after a time, if nothing is
-// said or on its way meanwhile; false if it will not.
+// Passes returns when the time of the position will exceed micros, if the state
+// does not change and no record is pending. It returns false if it will not.
 func (r *Reader) Passes(micros int64) (time.Time, bool) {
 	at, known := micros+1, true
 	for _, s := range r.sources {
@@ -204,11 +205,11 @@ func (r *Reader) Passes(micros int64) (time.Time, bool) {
 	return time.UnixMicro(at), known
 }
 
-// Signal returns a channel that receives a value when, after Next returned false,
-// there is more in the journal.
+// Signal returns a channel that receives a value when the journal has more
+// records after Next returned false.
 func (r *Reader) Signal() <-chan struct{} { return r.sources[0].in.Signal() }
 
-// Err returns why Next returned false, nil if there is nothing more yet.
+// Err returns the error that ended Next, nil if there are only no records yet.
 func (r *Reader) Err() error { return r.err }
 
 // Close ends the reader.
@@ -219,9 +220,9 @@ func (r *Reader) Close() {
 	r.sources = nil
 }
 
-// Consistent tells whether all clusters of an instance, as they are stored, see what
-// was committed to a table up to a time. Of one that has failed nobody can tell, and one that is being created sees
-// nothing.
+// Consistent reports whether all stored clusters of an instance see the commits
+// to a table up to a time. It returns false if a cluster has failed or is being
+// created.
 func (v *View) Consistent(db *engine.DB, table string, clusters []*instancedef.StoredCluster, until int64, now time.Time) (bool, error) {
 	ids := idsOf(clusters)
 	for i, c := range clusters {
@@ -243,9 +244,9 @@ func (v *View) Consistent(db *engine.DB, table string, clusters []*instancedef.S
 	}
 	switch {
 	case errors.Is(err, engine.ErrNoJournal):
-		return true, nil // nothing was written since something was said
+		return true, nil // no writes since the instance was configured
 	case errors.Is(err, engine.ErrJournalTrimmed):
-		return false, nil // on its way for longer than it was kept
+		return false, nil // records were pending for longer than their retention
 	case err != nil:
 		return false, err
 	}

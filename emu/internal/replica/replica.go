@@ -1,26 +1,27 @@
-// Package replica simulates replication: it computes which writes each cluster of an
-// instance can see.
+// Package replica simulates replication: it computes which writes each cluster
+// of an instance can see.
 //
-// The store has one journal a table, in which each record names its origin, the
-// cluster that took the write, and the commit time. What is visible where follows
-// from that and from how clusters replicate, and is computed when it is asked for:
-// with r a record of O,
+// The store has one journal per table. Each record names its commit time and
+// its origin, the cluster that took the write. Visibility is computed on demand
+// from these and from the replication state. For a record r of the cluster O:
 //
 //	visible(r, C) = max(commit(r) + lag(O, C), visible(the record of O before r, C))
 //
-// where the lag is the one that held when r was committed, and a pair of clusters
-// that is paused, or has a failed cluster, delivers nothing meanwhile. So the
-// state here is only a [link] for each ordered pair: its lags by the numbers of
-// records, the pauses, and the number up to which all was declared delivered. A cluster
-// that is added to an instance sees from a time on what another one saw then, whatever
-// the links say; see [fill]. The state is in memory, because a test or a flag sets it; the
-// records are on disk, so that a restart delivers them as before. There is no background
-// work: a waiting caller asks for the time and waits on the clock. An instance that was
+// The lag is the one in force when r was committed. A pair of clusters that is
+// paused, or has a failed cluster, delivers nothing meanwhile. The state is
+// therefore one [link] per ordered pair: its lags by record number, its pauses,
+// and the number up to which all records were declared delivered. A cluster
+// that is added to an instance begins with the data of another cluster,
+// regardless of the links; see [fill].
+//
+// The state is in memory, because a test or a flag sets it. The records are on
+// disk, so a restart delivers them as before. There is no background work: a
+// waiting caller asks for the time and waits on the clock. An instance that was
 // never configured has no state: [Control.View] returns nil.
 //
-// [Reader] reads a table's journal as a cluster sees it, in the order in which
-// records become visible there: change streams are read with it. [Rows] is what a
-// cluster sees of rows.
+// [Reader] reads a table's journal for change streams, in the order in which
+// records become visible in a cluster. [Rows] computes the rows that a cluster
+// sees.
 package replica
 
 import (
@@ -37,25 +38,25 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 )
 
-// MaxLag is the longest lag: that of the longest retention of a change stream.
+// MaxLag is the longest lag: the longest retention of a change stream.
 const MaxLag = 7 * 24 * time.Hour
 
 const (
-	// remembered is how long a link knows lags and pauses that are over: longer than
-	// any journal of a change stream is kept.
+	// remembered is the time for which a link keeps past lags and pauses. It
+	// exceeds the retention of any change stream.
 	remembered = MaxLag + 24*time.Hour
-	// spare is how much longer records are kept than they are on their way, and
-	// keepShut how long they are when nobody knows how long that will be.
+	// spare is the time for which records are kept after their delivery.
+	// keepShut is their retention while the time of delivery is unknown.
 	spare    = time.Hour
 	keepShut = 366 * 24 * time.Hour
 )
 
-// The errors of controls.
+// The errors of [Instance].
 var (
-	// ErrUnknownCluster is the error of a control that names a cluster that the instance
-	// does not have.
+	// ErrUnknownCluster is returned for a cluster that the instance does not
+	// have.
 	ErrUnknownCluster = errors.New("unknown cluster")
-	// ErrLag is the error of a lag outside 0 to MaxLag.
+	// ErrLag is returned for a lag outside 0 to MaxLag.
 	ErrLag = errors.New("lag out of range")
 )
 
@@ -65,26 +66,27 @@ type Options struct {
 	Now func() time.Time
 	// Last returns the number and the commit time of the last record of the store.
 	Last func() (number uint64, micros int64)
-	// Clusters returns the clusters of an instance as they are stored, sorted by name.
+	// Clusters returns the stored clusters of an instance, sorted by name.
 	Clusters func(instance string) ([]*instancedef.StoredCluster, error)
-	// Keep is called before records of an instance's tables begin to matter, or for
-	// longer: from its return on they are to be recorded, and kept so long.
+	// Keep makes the store record the changes of an instance's tables from its
+	// return on, and keep them for a time. It is called before they are needed,
+	// or needed for longer.
 	Keep func(instance string, keep time.Duration) error
-	// Lag is the lag of all pairs of clusters without a lag of their own.
+	// Lag is the lag of pairs of clusters without a specific lag.
 	Lag time.Duration
 }
 
-// Control holds how the clusters of all instances replicate. It is safe for
+// Control holds the replication state of all instances. It is safe for
 // concurrent use.
 type Control struct {
 	o Options
 
 	mu      sync.Mutex            // serializes changes
-	views   atomic.Pointer[views] // nil: nothing was said of any instance
+	views   atomic.Pointer[views] // nil: no instance is configured
 	changed pending.Broadcast
 }
 
-// views are those of instances, by name; "" is that of the others, if any.
+// views maps instances to their views, and "" to the view of all others.
 type views map[string]*View
 
 // NewControl returns a control. Errors: ErrLag.
@@ -106,8 +108,8 @@ func checkLag(d time.Duration) error {
 	return nil
 }
 
-// View returns how the clusters of an instance replicate, nil if nothing was said
-// of it: then all see everything at once and are up.
+// View returns the replication state of an instance's clusters. It is nil for
+// an unconfigured instance: its clusters are up and see everything at once.
 func (c *Control) View(instance string) *View {
 	all := c.views.Load()
 	if all == nil {
@@ -122,8 +124,8 @@ func (c *Control) View(instance string) *View {
 // Changed returns a channel that is closed with the next change of any instance.
 func (c *Control) Changed() <-chan struct{} { return c.changed.Next() }
 
-// Forget removes the state of a deleted cluster, or of a whole instance if cluster is
-// "", as if it was never configured.
+// Forget removes the state of a deleted cluster, or of a whole instance if
+// cluster is "".
 func (c *Control) Forget(instance, cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,8 +145,8 @@ func (c *Control) Forget(instance, cluster string) {
 	c.store(next)
 }
 
-// tidy forgets what was said of instances where all of it is over by now: requests
-// to them cost again what they did before.
+// tidy removes views that have no effect any more, so that requests to their
+// instances take the fast path again.
 func (c *Control) tidy() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +161,7 @@ func (c *Control) tidy() {
 	}
 }
 
-// Reset makes everything what it was at the beginning.
+// Reset restores the initial state.
 func (c *Control) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +172,7 @@ func (c *Control) Reset() {
 	c.store(next)
 }
 
-// store replaces the views. mu is held.
+// store replaces the views. The caller holds mu.
 func (c *Control) store(next views) {
 	if len(next) == 0 {
 		c.views.Store(nil)
@@ -180,11 +182,11 @@ func (c *Control) store(next views) {
 	c.changed.Notify()
 }
 
-// Instance returns the controls of an instance, by its name.
+// Instance returns the controls of the instance called name.
 func (c *Control) Instance(name string) *Instance { return &Instance{c, name} }
 
-// Instance implements emu.Replication. Errors of all methods: ErrUnknownCluster, ErrLag, and
-// those of the store.
+// Instance implements emu.Replication. All methods return ErrUnknownCluster,
+// ErrLag, or errors of the store.
 type Instance struct {
 	c    *Control
 	name string
@@ -266,8 +268,9 @@ func (i *Instance) DataBoostLag(d time.Duration) error {
 	return i.change(nil, func(v *View, _ moment) { v.boost = d })
 }
 
-// change makes a change that names clusters. What is committed before it begins is
-// before it, what begins to be written after it has returned is after it.
+// change applies fn to an instance after checking the clusters in named.
+// Commits before the call precede the change; writes that begin after its
+// return follow it.
 func (i *Instance) change(named []string, fn func(v *View, at moment)) error {
 	stored, err := i.c.o.Clusters(i.name)
 	if err != nil {
@@ -302,7 +305,8 @@ func (i *Instance) change(named []string, fn func(v *View, at moment)) error {
 		next.forget(at.now)
 		fn(next, at)
 	}
-	// Recorded first, and then dated: what is on its way is in the journal.
+	// Keep first, then take the time: all pending records are then in the
+	// journal.
 	build()
 	if len(clusters) > 1 {
 		if keep := next.Keep(i.c.o.Now()); keep > 0 {
@@ -324,8 +328,8 @@ func (i *Instance) change(named []string, fn func(v *View, at moment)) error {
 	return nil
 }
 
-// View holds the replication state of an instance's clusters. It is never changed. A nil
-// View belongs to an instance that was never configured.
+// View holds the replication state of an instance's clusters. It is immutable.
+// A nil View belongs to an instance that was never configured.
 type View struct {
 	rest   *link // of pairs that are not in links
 	links  map[pair]*link
@@ -333,7 +337,7 @@ type View struct {
 	boost  time.Duration
 }
 
-// pair is two clusters, by id: what to sees of from.
+// pair is an ordered pair of cluster ids: to sees the records of from.
 type pair struct{ from, to string }
 
 func newView(lag time.Duration) *View {
@@ -348,7 +352,7 @@ func (v *View) clone() *View {
 	return out
 }
 
-// link returns the link of a pair, which it makes in v.
+// link returns the link of a pair, which it adds to v if missing.
 func (v *View) link(p pair) *link {
 	l := v.links[p]
 	if l == nil {
@@ -358,8 +362,8 @@ func (v *View) link(p pair) *link {
 	return l
 }
 
-// of returns the link of a pair, one of its own if it was not in v: of a cluster that
-// is new, which nothing has reached from one that had failed before.
+// of returns the link of a pair, or a new one if v has none. A new cluster gets
+// nothing from a cluster that failed earlier.
 func (v *View) of(p pair) *link {
 	if l := v.links[p]; l != nil {
 		return l
@@ -373,17 +377,17 @@ func (v *View) of(p pair) *link {
 	return l
 }
 
-// down tells whether a cluster of a pair has failed.
+// down reports whether a cluster of a pair has failed.
 func (v *View) down(p pair) bool { return v.Failed(p.from) || v.Failed(p.to) }
 
-// settle shuts and opens links as clusters fail and recover.
+// settle closes and opens links after clusters failed or recovered.
 func (v *View) settle(at moment) {
 	for p, l := range v.links {
 		l.settle(v.down(p), at)
 	}
 }
 
-// forget drops what was long before now.
+// forget drops lags and pauses that ended long before now.
 func (v *View) forget(now int64) {
 	v.rest.forget(now)
 	for _, l := range v.links {
@@ -400,8 +404,8 @@ func (v *View) Failed(cluster string) bool {
 	return down
 }
 
-// Keep returns how long records must be kept at least, 0 if everything is visible
-// everywhere and will be at once.
+// Keep returns the minimum retention of records, 0 if everything is and will be
+// visible everywhere at once.
 func (v *View) Keep(now time.Time) time.Duration {
 	if v == nil {
 		return 0
@@ -413,36 +417,36 @@ func (v *View) Keep(now time.Time) time.Duration {
 	return keep
 }
 
-// trivial tells whether v says nothing more than no View does.
+// trivial reports whether v has the same effect as a nil View.
 func (v *View) trivial(now time.Time) bool {
 	return v.Keep(now) == 0 && len(v.failed) == 0 && v.boost == 0
 }
 
-// moment is when something was said.
+// moment is the time of a change of the replication state.
 type moment struct {
-	number uint64 // of the last record before it
-	micros int64  // the last commit time before it: where a clock stands still, commit times run ahead
-	now    int64  // the clock; no later record is committed before it
+	number uint64 // number of the last record before it
+	micros int64  // the last commit time before it: commit times run ahead of a stopped clock
+	now    int64  // the clock; later records are not committed before it
 }
 
-// link is what a cluster sees of another one.
+// link is the delivery of records from one cluster to another.
 type link struct {
-	terms  []term // in order; the last one lasts
+	terms  []term // in order; the last one is in force
 	gaps   []gap  // in order
 	shut   *moment
 	paused bool
-	bases  []moment // in order: what was committed by then had arrived
-	fill   *fill    // nil: the cluster began with nothing of the other
+	bases  []moment // in order: earlier commits had arrived by then
+	fill   *fill    // nil: the cluster began with no data of the other
 }
 
-// term is a lag, and the last moment at which it held; the zero moment for the one
-// that lasts.
+// term is a lag and the last moment at which it was in force, zero for the
+// current one.
 type term struct {
 	lag   time.Duration
 	until moment
 }
 
-// gap is a time at which nothing arrived.
+// gap is a period in which nothing arrived.
 type gap struct {
 	from moment
 	to   int64
@@ -454,7 +458,7 @@ func (l *link) clone() *link {
 	return &out
 }
 
-// setLag ends a term and begins another.
+// setLag ends the current term and begins another.
 func (l *link) setLag(d time.Duration, at moment) {
 	last := &l.terms[len(l.terms)-1]
 	if last.lag == d {
@@ -464,8 +468,8 @@ func (l *link) setLag(d time.Duration, at moment) {
 	l.terms = append(l.terms, term{lag: d})
 }
 
-// settle shuts the link if it is paused or one of its clusters is down, else opens
-// it.
+// settle closes the link if it is paused or one of its clusters is down, and
+// opens it otherwise.
 func (l *link) settle(down bool, at moment) {
 	switch shut := down || l.paused; {
 	case shut && l.shut == nil:
@@ -489,14 +493,14 @@ func (l *link) forget(now int64) {
 	}
 }
 
-// wholeMillis drops what is less than a millisecond of a commit time. Where a clock
-// stands still each commit is a microsecond after the one before, and yet a record
-// is to arrive when exactly its lag has passed.
+// wholeMillis truncates a commit time to milliseconds. With a stopped clock,
+// commits are a microsecond apart, yet each record must arrive exactly one lag
+// later.
 func wholeMillis(micros int64) int64 { return micros - micros%1000 }
 
-// due returns when a record arrives, by its own, in microseconds; 0 if that is with
-// its commit. It returns false if nobody knows. What was committed before by its
-// cluster arrives no later.
+// due returns when a record arrives, in microseconds, regardless of the records
+// before it; 0 means with its commit. It returns false if the time is unknown.
+// Earlier commits of the same cluster arrive no later.
 func (l *link) due(number uint64, micros int64) (at int64, known bool) {
 	at, known = l.sent(number, micros)
 	if l.fill != nil && (!known || at > l.fill.at) && l.fill.has(number, micros) {
@@ -505,7 +509,7 @@ func (l *link) due(number uint64, micros int64) (at int64, known bool) {
 	return at, known
 }
 
-// sent is due of what the cluster did not begin with.
+// sent is due without the initial data of the cluster.
 func (l *link) sent(number uint64, micros int64) (at int64, known bool) {
 	i := 0
 	for i < len(l.terms)-1 && number > l.terms[i].until.number {
@@ -532,8 +536,7 @@ func (l *link) sent(number uint64, micros int64) (at int64, known bool) {
 	return at, known
 }
 
-// clear returns a time, as of now or earlier, so that all that was committed before it
-// had arrived.
+// clear returns a time, at most now, before which all commits had arrived.
 func (l *link) clear(now int64) int64 {
 	out := l.clearSent(now)
 	switch f := l.fill; {
@@ -546,7 +549,7 @@ func (l *link) clear(now int64) int64 {
 	return out
 }
 
-// clearSent is clear of what the cluster did not begin with.
+// clearSent is clear without the initial data of the cluster.
 func (l *link) clearSent(now int64) int64 {
 	var delivered int64
 	for _, base := range l.bases {
@@ -573,8 +576,8 @@ func (l *link) clearSent(now int64) int64 {
 	return max(out, delivered)
 }
 
-// clearAt returns when clear will return more than a time, if nothing is said
-// meanwhile; false if it will not.
+// clearAt returns when clear will exceed micros if the state does not change.
+// It returns false if it will not.
 func (l *link) clearAt(micros int64) (int64, bool) {
 	var most time.Duration
 	for _, t := range l.terms {
@@ -583,7 +586,7 @@ func (l *link) clearAt(micros int64) (int64, bool) {
 	return wholeMillis(micros) + 1000 + most.Microseconds(), l.shut == nil
 }
 
-// keep is as Keep of a View.
+// keep is the part of View.Keep for one link.
 func (l *link) keep(now int64) time.Duration {
 	if l.shut != nil {
 		return keepShut

@@ -16,17 +16,17 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// Routing is what a request is routed by.
+// Routing chooses the cluster of a request.
 type Routing struct {
 	View *View
 	Now  func() time.Time
-	// Draw returns a number from 0 to n-1, for a profile that routes to any of n
-	// clusters. Nil: the first one that is up, by the profile's order and then by
-	// name.
+	// Draw returns a number in [0, n), for profiles that route to any of n
+	// clusters. If nil, the first cluster that is up answers, in the order of
+	// the profile and then by name.
 	Draw func(n int) int
 }
 
-// Draw returns a Draw with a seed, safe for concurrent use.
+// Draw returns a seeded Draw function, safe for concurrent use.
 func Draw(seed uint64) func(n int) int {
 	var mu sync.Mutex
 	numbers := rand.New(rand.NewPCG(seed, 1))
@@ -37,11 +37,12 @@ func Draw(seed uint64) func(n int) int {
 	}
 }
 
-// Cluster returns which of an instance's clusters, sorted by name and as they are
-// stored, answers a request through a profile. row is the key of a request for one
-// row, else nil. Errors: UNAVAILABLE, where the cluster of a profile for a single
-// one is not up, or none is. A cluster is up that has not failed and is no longer
-// being created. https://cloud.google.com/bigtable/docs/routing
+// Cluster returns the cluster that answers a request through a profile.
+// clusters are the stored clusters of the instance, sorted by name. row is the
+// key of a single-row request, else nil. It returns UNAVAILABLE if the
+// profile's single cluster, or every cluster, is not up. A cluster is up if it
+// has not failed and is not CREATING.
+// https://cloud.google.com/bigtable/docs/routing
 func (r Routing) Cluster(p *btapb.AppProfile, clusters []*instancedef.StoredCluster, row []byte) (*instancedef.StoredCluster, error) {
 	if single := p.GetSingleClusterRouting(); single != nil {
 		c := find(clusters, single.GetClusterId())
@@ -81,9 +82,9 @@ func (r Routing) Cluster(p *btapb.AppProfile, clusters []*instancedef.StoredClus
 	return order[r.Draw(len(order))], nil
 }
 
-// Show makes the states of clusters that have failed what cluster_states of a table
-// says of them: "the replication state of the table is unknown in this cluster", as
-// when a zone is unavailable.
+// Show sets the states of failed clusters as in a table's cluster_states: "the
+// replication state of the table is unknown in this cluster", for example while
+// a zone is unavailable.
 func (v *View) Show(clusters []*btapb.Cluster) {
 	for _, c := range clusters {
 		if v.Failed(resname.Last(c.GetName())) {
@@ -100,26 +101,26 @@ func (v *View) Check(cluster string) error {
 	return nil
 }
 
-// At is a cluster, where something is under way.
+// At identifies the cluster of an operation.
 type At struct {
 	Control           *Control
 	Instance, Cluster string
 }
 
-// Check is Check of the View as it is now.
+// Check is Check of the current View.
 func (a At) Check() error { return a.Control.View(a.Instance).Check(a.Cluster) }
 
-// unavailable is what a cluster that is not up answers. Ours.
+// unavailable returns the status of a cluster that is not up. Ours.
 func unavailable(cluster string) error {
 	return refusal.New(codes.Unavailable, "Cluster %s is unavailable.", cluster)
 }
 
-// noneUp is the answer where no cluster is up. Ours.
+// noneUp returns the status if no cluster is up. Ours.
 func noneUp(p *btapb.AppProfile) error {
 	return refusal.New(codes.Unavailable, "None of the clusters to which app profile %s routes is available.", p.GetName())
 }
 
-// up tells whether a cluster answers requests.
+// up reports whether a cluster answers requests.
 func (r Routing) up(c *instancedef.StoredCluster) bool {
 	if !c.At.IsZero() && instancedef.Creating(c, r.Now()) {
 		return false
@@ -136,16 +137,15 @@ func find(clusters []*instancedef.StoredCluster, id string) *instancedef.StoredC
 	return nil
 }
 
-// compareWeight orders clusters for a row: by hash, so that each of them has the
-// rows that it would have if there were no others but those behind it, and only
-// those of one that is gone move.
+// compareWeight orders clusters for a row by hash. Removing a cluster therefore
+// moves only the rows of that cluster.
 func compareWeight(row []byte, a, b string) int {
 	weight := func(name string) uint64 {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(resname.Last(name)))
 		_, _ = h.Write([]byte{0})
 		_, _ = h.Write(row)
-		// The last bytes of a key hardly reach the upper bits of the hash.
+		// The last bytes of a key hardly affect the upper bits of the hash.
 		x := h.Sum64()
 		x = (x ^ x>>33) * 0xff51afd7ed558ccd
 		x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53

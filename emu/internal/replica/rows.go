@@ -29,40 +29,40 @@ import (
 type RowsOptions struct {
 	DB      *engine.DB
 	Control *Control
-	// MaxBytes is the most bytes of all rows that are not yet visible everywhere.
-	// Default: 256 MiB.
+	// MaxBytes is the maximum size of all rows that are not yet visible
+	// everywhere. Default: 256 MiB.
 	MaxBytes int64
 }
 
-// Rows is what clusters see of rows. The table has the fold of all records, in the
-// order of their commits, which is what all clusters see in the end. Of a row with a
-// record that is not visible everywhere there is also, in memory, an image, which is
-// the row as it was before, and the records since: what a cluster sees is the fold
-// of those that are visible there over the image. When all of them are visible
-// everywhere the row is forgotten, and the table's holds for all.
+// Rows computes the rows that each cluster sees. The table holds the fold of
+// all records in commit order, which all clusters see in the end. A row with a
+// record that is not visible everywhere also has an image in memory, its
+// content before that record, and the records since. A cluster sees the fold of
+// the visible records over the image. Once all records of a row are visible
+// everywhere, the row is forgotten, and all clusters see the table's row.
 //
-// An image is stored as well, in the commit of the first record after it, so that a
-// restart finds what the journal's records are to be applied to. Nothing runs in the
-// background but what gives back space: see [Rows.Due].
+// The commit of the first record after an image stores the image, so that a
+// restart can apply the journal's records to it. The only background work frees
+// space: see [Rows.Due].
 //
-// It is safe for concurrent use.
+// Rows is safe for concurrent use.
 type Rows struct {
 	o RowsOptions
 
 	mu       sync.Mutex
 	tables   map[uint32]*table
-	restores uint64 // of the store, which tables are of
-	bytes    int64  // of images and records
+	restores uint64 // of the store that tables belong to
+	bytes    int64  // size of images and records
 }
 
-// NewRows returns what clusters see of the rows of a store.
+// NewRows returns the Rows of a store.
 func NewRows(o RowsOptions) *Rows {
 	o.MaxBytes = cmp.Or(o.MaxBytes, 256<<20)
 	return &Rows{o: o, tables: map[uint32]*table{}, restores: o.DB.Restores()}
 }
 
-// Clear removes what an earlier process stored of rows on their way. Where nothing is
-// said of any instance they have arrived.
+// Clear removes the images that an earlier process stored. Without configured
+// instances, all their records have arrived.
 func (r *Rows) Clear(ctx context.Context) error {
 	if images, err := r.o.DB.Resources(imagePrefix); err != nil || len(images) == 0 {
 		return err
@@ -72,69 +72,71 @@ func (r *Rows) Clear(ctx context.Context) error {
 	})
 }
 
-// table is the rows of a table that are on their way.
+// table holds the pending rows of a table.
 type table struct {
 	all            *Rows
 	id             uint32
 	name, instance string
 
-	// mu is taken under the locks of rows, and before the store's view.
+	// mu is locked after the locks of rows, and before the store's view.
 	mu     sync.Mutex
 	loaded bool
 	rows   *btree.BTreeG[*row]
-	queues map[string][]*record // by origin, of those that are not visible everywhere, by number
-	stale  []string             // rows whose image is stored for nothing
+	queues map[string][]*record // origin -> records that are not visible everywhere, by number
+	stale  []string             // rows with an obsolete stored image
 
-	// cuts say what clusters see: what the first of a pair took, with numbers before
-	// it, is visible in the second.
+	// cuts holds, per pair of clusters, a number: records of the first cluster
+	// with lower numbers are visible in the second.
 	cuts     map[pair]uint64
 	view     *View
-	version  uint64                       // of the resources, with stored
-	stored   []*instancedef.StoredCluster // of the instance
+	version  uint64                       // version of the resources at which stored was read
+	stored   []*instancedef.StoredCluster // clusters of the instance
 	clusters []string                     // their ids
 	links    map[pair]*link
 	leaving  string // the cluster that is being deleted
 }
 
-// row is a row that is on its way. It is replaced, not changed, but for pending and
+// row is a pending row. Rows are replaced, not changed, except for pending and
 // seen.
 type row struct {
 	key     []byte
 	image   cells
-	since   uint64    // the first number that is not in the image
+	since   uint64    // the first number not in the image
 	records []*record // by number
-	base    int       // how many came into the image
-	state   *rowState // of all versions of the row
+	base    int       // number of records folded into the image
+	state   *rowState // shared by all versions of the row
 }
 
-// rowState is what versions of a row share.
+// rowState is shared by the versions of a row.
 type rowState struct {
-	pending int // records that are not visible everywhere; under table.mu
+	pending int // number of records that are not visible everywhere; under table.mu
 
 	mu   sync.Mutex
 	seen map[string]seen // by cluster
 }
 
-// seen is what a cluster saw of a row last: the fold of some records, up to a number.
+// seen is a cluster's last view of a row: the fold of some records, up to a
+// number.
 type seen struct {
 	count  int
 	number uint64
 	cells  cells
 }
 
-// imagePrefix is what the names of stored images begin with.
+// imagePrefix is the prefix of the names of stored images.
 const imagePrefix = "replicated/"
 
-// imageName is the name of a row's image; that of row "" begins those of a table.
+// imageName returns the name of a row's image. For row "", it is the prefix of
+// a table's images.
 func imageName(table uint32, row []byte) string {
 	return imagePrefix + hex.EncodeToString(binary.BigEndian.AppendUint32(nil, table)) + "/" + string(row)
 }
 
-// table returns a table, locked and up to date; unlock it. Nil is returned when
-// everything is visible everywhere.
+// table returns a locked and refreshed table, which the caller unlocks. It
+// returns nil if everything is visible everywhere.
 func (r *Rows) table(t *engine.Table, instance string) (*table, error) {
 	if r.o.Control.View(instance) == nil {
-		return nil, nil //nolint:nilnil // nothing is on its way
+		return nil, nil //nolint:nilnil // no records are pending
 	}
 	r.mu.Lock()
 	if restores := r.o.DB.Restores(); restores != r.restores {
@@ -162,7 +164,7 @@ func (r *Rows) table(t *engine.Table, instance string) (*table, error) {
 	return x, nil
 }
 
-// grow counts bytes, or refuses them.
+// grow adds to the memory in use, or returns an error above MaxBytes.
 func (r *Rows) grow(bytes int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -174,21 +176,21 @@ func (r *Rows) grow(bytes int64) error {
 	return nil
 }
 
-// shrink is grow of less.
+// shrink subtracts from the memory in use.
 func (r *Rows) shrink(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bytes = max(0, r.bytes-bytes)
 }
 
-// refresh takes notice of what has become visible.
+// refresh processes the records that became visible.
 func (x *table) refresh() error {
 	c := x.all.o.Control
 	view, version := c.View(x.instance), x.all.o.DB.ResourceVersion()
 	if x.links == nil || x.view != view || x.version != version {
 		if x.leaving == "" || x.stored == nil {
 			clusters, err := c.o.Clusters(x.instance)
-			if err != nil && status.Code(err) != codes.NotFound { // an instance that is deleted has none
+			if err != nil && status.Code(err) != codes.NotFound { // a deleted instance has no clusters
 				return err
 			}
 			x.joined(clusters)
@@ -200,7 +202,7 @@ func (x *table) refresh() error {
 	}
 	now := c.o.Now().UnixMicro()
 	for from, queue := range x.queues {
-		all := ^uint64(0) // what is visible everywhere
+		all := ^uint64(0) // the cut of a pair that sees everything
 		for _, to := range x.clusters {
 			if to == from {
 				continue
@@ -226,8 +228,9 @@ func (x *table) refresh() error {
 	return nil
 }
 
-// joined takes notice of clusters that are new, or gone. A new one sees what is visible
-// everywhere, and nothing that one of its name saw which is gone.
+// joined processes added and removed clusters. An added cluster sees the
+// records that are visible everywhere, but none that an earlier cluster of its
+// name saw.
 func (x *table) joined(clusters []*instancedef.StoredCluster) {
 	same := func(a, b *instancedef.StoredCluster) bool {
 		return a.Message.GetName() == b.Message.GetName() && bytes.Equal(a.Note, b.Note)
@@ -263,14 +266,14 @@ func (x *table) joined(clusters []*instancedef.StoredCluster) {
 	})
 }
 
-// forget forgets what clusters saw that are gone.
+// forget removes the cached views of removed clusters.
 func (s *rowState) forget(gone func(cluster string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.seen, func(cluster string, _ seen) bool { return gone(cluster) })
 }
 
-// advance moves the cut of a pair over what has become visible of a queue.
+// advance moves the cut of a pair past the visible records of a queue.
 func (x *table) advance(p pair, queue []*record, now int64) {
 	cut := x.cuts[p]
 	i, _ := slices.BinarySearchFunc(queue, cut, func(r *record, n uint64) int { return cmp.Compare(r.number, n) })
@@ -284,14 +287,15 @@ func (x *table) advance(p pair, queue []*record, now int64) {
 	}
 }
 
-// visible tells whether a record is visible by now, if those before it of its origin
-// are.
+// visible reports whether a record is visible at now, provided that all earlier
+// records of its origin are.
 func (l *link) visible(number uint64, micros, now int64) bool {
 	due, known := l.due(number, micros)
 	return known && (due <= now || due <= micros)
 }
 
-// arrived forgets the row of a record that is visible everywhere, if it was the last.
+// arrived removes the row of a record that is visible everywhere, if the row
+// has no other pending records.
 func (x *table) arrived(rec *record) {
 	r, ok := x.rows.Get(rec.row)
 	if !ok || r.state != rec.row.state {
@@ -302,7 +306,7 @@ func (x *table) arrived(rec *record) {
 	}
 }
 
-// forget removes a row, which is as stored for all.
+// forget removes a row. All clusters then see the stored row.
 func (x *table) forget(r *row) {
 	x.rows.Delete(r)
 	x.stale = append(x.stale, string(r.key))
@@ -317,7 +321,7 @@ func (r *row) size() int64 {
 	return size
 }
 
-// settled tells whether a record is visible everywhere.
+// settled reports whether a record is visible everywhere.
 func (x *table) settled(rec *record) bool {
 	if !slices.Contains(x.clusters, rec.origin) {
 		return true
@@ -330,7 +334,8 @@ func (x *table) settled(rec *record) bool {
 	return true
 }
 
-// enqueue adds a record to those that are not visible everywhere, if it is not.
+// enqueue queues a record that is not visible everywhere, and reports whether
+// it did.
 func (x *table) enqueue(rec *record) (pending bool) {
 	queue := x.queues[rec.origin]
 	if len(queue) == 0 {
@@ -353,8 +358,8 @@ func (x *table) enqueue(rec *record) (pending bool) {
 	return true
 }
 
-// add adds a record to its row, which has an image already, or gets one if image
-// is not nil. It returns the row with it.
+// add adds a record to its row and returns the new row. image must be set if
+// the row has none.
 func (x *table) add(key []byte, rec *record, image *row) *row {
 	r, ok := x.rows.Get(&row{key: key})
 	if !ok {
@@ -374,8 +379,8 @@ func (x *table) add(key []byte, rec *record, image *row) *row {
 	return &next
 }
 
-// compact takes what is visible everywhere, with all before it, into the image of a
-// row, if that is much or old. It tells whether it did.
+// compact folds the leading records that are visible everywhere into the image
+// of a row, if they are many or old. It reports whether it did.
 func (x *table) compact(r *row) (*row, bool) {
 	const much = 16
 	n := 0
@@ -398,7 +403,7 @@ func (x *table) compact(r *row) (*row, bool) {
 	return &next, true
 }
 
-// sight is what a cluster sees at a moment.
+// sight holds the cuts of the records that a cluster sees.
 type sight struct {
 	cluster string
 	cuts    map[string]uint64 // by origin
@@ -414,13 +419,14 @@ func (x *table) sight(cluster string) sight {
 	return s
 }
 
-// sees tells whether a record is visible: what no cluster took that there is, is.
+// sees reports whether a record is visible. Records without an existing origin
+// always are.
 func (s sight) sees(rec *record) bool {
 	cut, remote := s.cuts[rec.origin]
 	return !remote || rec.number < cut
 }
 
-// of returns what is seen of a row, which is shared.
+// of returns the visible cells of a row, which are shared.
 func (s sight) of(r *row) cells {
 	r.state.mu.Lock()
 	defer r.state.mu.Unlock()
@@ -442,7 +448,7 @@ func (s sight) of(r *row) cells {
 		all, next.number, next.cells = false, last.number, append(cells{}, last.cells...)
 	}
 	for _, rec := range r.records {
-		if (all || rec.number > last.number) && s.sees(rec) { // a collection has the number of a record
+		if (all || rec.number > last.number) && s.sees(rec) { // a garbage collection shares the number of a record
 			next.number, next.cells = rec.number, rec.onto(next.cells)
 		}
 	}
@@ -476,7 +482,7 @@ func (x *table) within(spans []engine.Span, reverse bool) []*row {
 	return out
 }
 
-// load reads what a restart, or a Restore, left on its way.
+// load restores the pending rows after a restart or a Restore.
 func (x *table) load(t *engine.Table) error {
 	if x.loaded {
 		return nil
@@ -504,7 +510,7 @@ func (x *table) load(t *engine.Table) error {
 	if err := x.refresh(); err != nil {
 		return err
 	}
-	x.loaded = true // nothing fails any more
+	x.loaded = true // no errors from here on
 	for _, rec := range records {
 		key := rec.row.key
 		x.add(key, rec, rows[string(key)])
@@ -529,11 +535,11 @@ func (x *table) recorded(t *engine.Table, rows map[string]*row, first uint64) (r
 	}
 	after := max(first, 1) - 1
 	in, err := x.all.o.DB.ReadJournal(t.Name, engine.JournalOptions{Reason: engine.JournalReplication, After: after})
-	if errors.Is(err, engine.ErrJournalTrimmed) { // what is gone is visible everywhere
+	if errors.Is(err, engine.ErrJournalTrimmed) { // trimmed records are visible everywhere
 		in, err = x.all.o.DB.ReadJournal(t.Name, engine.JournalOptions{Reason: engine.JournalReplication, After: t.Journal[engine.JournalReplication].Since})
 	}
 	if errors.Is(err, engine.ErrNoJournal) || errors.Is(err, engine.ErrJournalTrimmed) || errors.Is(err, engine.ErrJournalPosition) {
-		return nil, nil // nothing is on its way
+		return nil, nil // no records are pending
 	}
 	if err != nil {
 		return nil, err
@@ -552,13 +558,14 @@ func (x *table) recorded(t *engine.Table, rows map[string]*row, first uint64) (r
 					number: rec.Number, micros: rec.Micros, origin: rec.Origin, row: r, muts: bind(t, rec.Mutations),
 				})
 			}
-		case engine.JournalGC: // each cluster collects what it has
+		case engine.JournalGC: // each cluster collects its own cells
 		}
 	}
 	return records, in.Err()
 }
 
-// Due implements due.Work: it gives back the space of rows that are everywhere.
+// Due implements due.Work: it frees the space of rows that are visible
+// everywhere.
 func (r *Rows) Due() ([]due.Item, error) {
 	var items []due.Item
 	r.o.Control.tidy()
@@ -590,7 +597,6 @@ func (r *Rows) Due() ([]due.Item, error) {
 	return items, nil
 }
 
-// known returns the tables.
 func (r *Rows) known() []*table {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -617,10 +623,10 @@ func (r *Rows) Run(ctx context.Context, i due.Item) error {
 	return nil
 }
 
-// manyStale is after how many images that are stored for nothing writers remove them.
+// manyStale is the number of obsolete images from which writers remove them.
 const manyStale = 256
 
-// sweep removes the images that are stored for nothing.
+// sweep removes obsolete images.
 func (x *table) sweep(ctx context.Context) error {
 	x.mu.Lock()
 	stale, name := x.stale, x.name
@@ -649,8 +655,8 @@ func (x *table) sweep(ctx context.Context) error {
 	return nil
 }
 
-// drop forgets a table that is deleted, and removes its images: should it be undeleted,
-// all of it has arrived.
+// drop forgets a deleted table and removes its images. If the table is
+// undeleted, all its records have arrived.
 func (x *table) drop(ctx context.Context, stale []string) error {
 	x.mu.Lock()
 	left := x.rows.Len() > 0
@@ -666,7 +672,7 @@ func (x *table) drop(ctx context.Context, stale []string) error {
 	x.all.mu.Unlock()
 	return x.all.o.DB.UpdateCatalog(ctx, func(tx *engine.CatalogTx) error {
 		if t, err := tx.Table(x.name); err == nil && t.ID == x.id {
-			return nil // it is undeleted
+			return nil // it was undeleted
 		}
 		return tx.DeleteResources(imageName(x.id, nil), imageName(x.id+1, nil))
 	})

@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Scan is the rows that a read visits, and the cells of the current one, as with
-// engine.Scan.
+// Scan iterates over the rows of a read and the cells of the current row, as
+// engine.Scan does.
 type Scan interface {
 	filter.Source
 	NextRow() bool
@@ -20,7 +20,7 @@ type Scan interface {
 	Close() error
 }
 
-// stored gives a filter the cells of a scan's current row.
+// stored adapts a scan's current row to filter.Source.
 type stored struct {
 	*engine.Scan
 	cell filter.Cell
@@ -45,7 +45,7 @@ func (r *Rows) Scan(ctx context.Context, t *engine.Table, at At, o engine.ScanOp
 	if r.o.Control.View(at.Instance) == nil {
 		return &stored{Scan: in}, nil
 	}
-	_ = in.Close() // what is on its way now may be in it
+	_ = in.Close() // it may contain records that are pending now
 	x, err := r.table(t, at.Instance)
 	if err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func (r *Rows) Scan(ctx context.Context, t *engine.Table, at At, o engine.ScanOp
 	return &scan{stored: s, now: r.o.Control.o.Now(), table: t, rows: rows, sees: x.sight(at.Cluster), reverse: o.Reverse}, nil
 }
 
-// Cells returns what a caller sees of the row of tx. Close it before the row is
-// mutated.
+// Cells returns the cells of the row of tx that the caller's cluster sees.
+// Close it before the row is mutated.
 func Cells(tx *engine.RowTx) Scan {
 	if r := tx.Recorder(); r != nil {
 		if cells, ok := r.Row(tx).(*cursor); ok {
@@ -78,22 +78,22 @@ func Cells(tx *engine.RowTx) Scan {
 	return &stored{Scan: tx.Scan()}
 }
 
-// scan is a scan of a table of which rows are on their way: those come from here, in
-// place of the stored ones.
+// scan scans a table with pending rows, which it reads from rows instead of
+// from the store.
 type scan struct {
 	*stored
 	now     time.Time
 	table   *engine.Table
-	rows    []*row // that are still to come
+	rows    []*row // not visited yet
 	sees    sight
 	reverse bool
-	ahead   bool // the stored scan is on a row that is still to come
+	ahead   bool // the stored scan is on a row that was not returned yet
 	cell    filter.Cell
-	on      *cursor // the current row, nil if it is a stored one
+	on      *cursor // the current row; nil for a stored row
 	key     []byte
 }
 
-// NextRow moves to the next row that the cluster sees.
+// NextRow advances to the next row that the cluster sees.
 func (s *scan) NextRow() bool {
 	for {
 		if !s.ahead {
@@ -101,7 +101,7 @@ func (s *scan) NextRow() bool {
 				return false
 			}
 		}
-		order := -1 // of the next row here and the next stored one
+		order := -1 // of the next pending row and the next stored row
 		switch {
 		case len(s.rows) == 0 && !s.ahead:
 			s.on, s.key = nil, nil
@@ -192,14 +192,14 @@ func (s *scan) Err() error {
 	return s.stored.Err()
 }
 
-// cursor goes through the cells of a row. It implements engine.RowCells.
+// cursor iterates over the cells of a row. It implements engine.RowCells.
 type cursor struct {
-	cells  cells // those to come begin at next
+	cells  cells // the remaining cells begin at next
 	table  *engine.Table
 	next   int
-	moved  bool // a cell is the current one, or was
+	moved  bool // NextCell was called
 	cell   engine.Cell
-	family int // the place of cell's in the table
+	family int // index of the current family in the table
 	err    error
 }
 
@@ -226,7 +226,7 @@ func (c *cursor) Cell() *engine.Cell { return &c.cell }
 // Err implements engine.RowCells.
 func (c *cursor) Err() error { return c.err }
 
-// skip moves on to the first cell that is not before.
+// skip advances past the cells for which before is true.
 func (c *cursor) skip(before func(engine.Cell) bool) {
 	for c.next < len(c.cells) && before(c.cells[c.next]) {
 		c.next++

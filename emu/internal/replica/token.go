@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Token is a consistency token: a table's id, which no other table ever gets, and
-// the last commit time of the store when it was made, or just before that moment if
-// there was none for a while. Nothing is kept of it: what it is about is in the
-// journal.
+// Token is a consistency token: the unique id of a table, and the last commit
+// time of the store at its creation, or a time just before its creation if
+// there were no recent commits. It has no stored state: CheckConsistency reads
+// the journal.
 type Token struct {
 	Table  uint32
 	Micros int64
@@ -20,13 +20,13 @@ type Token struct {
 // ErrToken is the error of DecodeToken.
 var ErrToken = errors.New("not a consistency token")
 
-// NewToken returns a token of a table, made now. Commits that began to be written
-// after that are not before it, also where the clock stands still.
+// NewToken returns a token of a table as of now. Commits that begin to be
+// written later do not precede the token, even if the clock does not advance.
 func NewToken(table uint32, lastMicros int64, now time.Time) Token {
 	return Token{Table: table, Micros: max(lastMicros, now.UnixMicro()-1)}
 }
 
-// Made returns when the token was made, or shortly before that.
+// Made returns a time at or shortly before the creation of the token.
 func (t Token) Made() time.Time { return time.UnixMicro(t.Micros + 1) }
 
 // Encode returns the token as text:

@@ -9,10 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Taken returns the context for changes of a table's rows that a cluster takes, so
-// that the other clusters see them when they are to. It is asked for where something
-// was said of how the instance replicates; with "" as the cluster it is for what no
-// cluster takes.
+// Taken returns the context for changes of rows in a cluster, by which other
+// clusters see them after their lag. Only configured instances need it. The
+// cluster "" is for changes without a cluster.
 func (r *Rows) Taken(ctx context.Context, t *engine.Table, at At) (context.Context, error) {
 	x, err := r.table(t, at.Instance)
 	if err != nil || x == nil {
@@ -31,11 +30,11 @@ func (r *Rows) Taken(ctx context.Context, t *engine.Table, at At) (context.Conte
 	return engine.WithRecorder(ctx, at.Cluster, &writer{rows: r, at: at}), nil
 }
 
-// writer is a call that changes rows. It implements engine.Recorder.
+// writer records the row changes of a call. It implements engine.Recorder.
 type writer struct {
 	rows  *Rows
 	at    At
-	table *table // of what was recorded last
+	table *table // of the last record
 }
 
 // Recorded implements engine.Recorder.
@@ -76,7 +75,7 @@ func (w *writer) Recorded(tx *engine.RowTx, in *engine.JournalRecord) error {
 	return nil
 }
 
-// holds tells whether a record is held up by anything.
+// holds reports whether the delivery of a record is delayed.
 func (x *table) holds(rec *record) bool {
 	if len(x.queues[rec.origin]) > 0 {
 		return true
@@ -90,7 +89,7 @@ func (x *table) holds(rec *record) bool {
 	return false
 }
 
-// imageOf returns a row as it is before a record, and stores that.
+// imageOf stores and returns a row as it is before a record.
 func imageOf(tx *engine.RowTx, in *engine.JournalRecord) (*row, error) {
 	r := &row{key: bytes.Clone(in.Row), since: in.Number, state: &rowState{}}
 	s := tx.Scan()
@@ -117,7 +116,7 @@ func (w *writer) Undone(key []byte, number uint64) {
 	}
 }
 
-// without takes records out of a row.
+// without removes records from a row.
 func (x *table) without(r *row, out func(*record) bool) {
 	next := *r
 	next.state = &rowState{}
@@ -135,7 +134,7 @@ func (x *table) without(r *row, out func(*record) bool) {
 		}
 		next.records = append(next.records, rec)
 	}
-	// Records point to what versions of their row share.
+	// Records point to the shared state of their row.
 	for _, rec := range next.records {
 		rec.row = &row{key: next.key, state: next.state}
 	}
@@ -146,8 +145,8 @@ func (x *table) without(r *row, out func(*record) bool) {
 	}
 }
 
-// Dropping implements engine.Recorder. Nobody begins to read between the drop and
-// that its rows are forgotten.
+// Dropping implements engine.Recorder. It blocks new reads between the drop and
+// the removal of the pending rows.
 func (w *writer) Dropping(span engine.Span) (done func(dropped bool)) {
 	x := w.table
 	if x == nil {
@@ -165,8 +164,8 @@ func (w *writer) Dropping(span engine.Span) (done func(dropped bool)) {
 	}
 }
 
-// dropped forgets a row that is dropped. What its origins took later still arrives
-// after what they took of it.
+// dropped forgets a dropped row. Placeholders keep the order of delivery for
+// later records of its origins.
 func (x *table) dropped(r *row) {
 	for _, rec := range r.records {
 		if queue := x.queues[rec.origin]; slices.Contains(queue, rec) {
@@ -176,8 +175,8 @@ func (x *table) dropped(r *row) {
 	x.forget(r)
 }
 
-// Dropping returns the context for dropping rows of a table, which is seen by all
-// clusters at once.
+// Dropping returns the context for dropping rows of a table. All clusters see
+// the drop at once.
 func (r *Rows) Dropping(ctx context.Context, t *engine.Table, instance string) (context.Context, error) {
 	x, err := r.table(t, instance)
 	if err != nil || x == nil {
@@ -205,7 +204,7 @@ func (w *writer) Row(tx *engine.RowTx) engine.RowCells {
 	return newCursor(live(s.of(r), tx.Table(), tx.Now(), tx.EagerGC()), tx.Table())
 }
 
-// live returns what reads see of cells.
+// live returns the cells that reads see.
 func live(cs cells, t *engine.Table, now time.Time, eagerGC bool) cells {
 	gone := func(c engine.Cell) bool {
 		return !slices.ContainsFunc(t.Families, func(f engine.Family) bool { return f.Ordinal == c.Ordinal })
@@ -219,8 +218,8 @@ func live(cs cells, t *engine.Table, now time.Time, eagerGC bool) cells {
 	return cs
 }
 
-// Collected takes notice that garbage was collected: each cluster collects what it
-// has, and will have what the others took.
+// Collected applies a garbage collection to the pending rows: each cluster
+// collects the cells it sees, and still gets the records of the others.
 func (r *Rows) Collected(now time.Time) error {
 	for _, x := range r.known() {
 		x.mu.Lock()
@@ -249,9 +248,9 @@ func (r *Rows) Collected(now time.Time) error {
 	return nil
 }
 
-// Leaving is called before a cluster is deleted, and what it returns after that, or
-// if it was not: what the cluster took and no other one has seen is lost with it. Until
-// then nobody sees more of it than before.
+// Leaving is called before a cluster is deleted, and done afterwards, also if
+// the deletion failed. Records of the cluster that no other cluster has seen
+// are lost with it; until done is called, no further ones become visible.
 func (r *Rows) Leaving(instance, cluster string) (done func(ctx context.Context, deleted bool) error) {
 	if r.o.Control.View(instance) == nil {
 		return func(context.Context, bool) error { return nil }
@@ -282,7 +281,7 @@ func (r *Rows) Leaving(instance, cluster string) (done func(ctx context.Context,
 	}
 }
 
-// lose takes back what a cluster took and no other one has seen.
+// lose undoes the records of a cluster that no other cluster has seen.
 func (x *table) lose(ctx context.Context, cluster string) error {
 	x.mu.Lock()
 	lost := map[string][]uint64{} // by row

@@ -2,8 +2,9 @@ package resname
 
 import "github.com/tabletop-emu/tabletop/emu/internal/refusal"
 
-// P, I and, outside CreateTable, T of projects/P/instances/I/tables/T may be any text without
-// a slash: clients of an emulator send placeholders such as "{project}".
+// P, I and T of projects/P/instances/I/tables/T may be any text without a
+// slash, since clients of an emulator send placeholders such as "{project}".
+// Only CreateTable restricts T.
 
 // CheckInstance checks the name of an instance in a field.
 func CheckInstance(field, name string) error {

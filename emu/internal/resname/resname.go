@@ -1,5 +1,5 @@
-// Package resname parses resource names, such as projects/P/instances/I/tables/T, and their
-// ids.
+// Package resname parses resource names, such as
+// projects/P/instances/I/tables/T, and their ids.
 package resname
 
 import "strings"
@@ -45,7 +45,7 @@ func First(name string, n int) string {
 	return name
 }
 
-// TablesOf returns what the names of an instance's tables begin with.
+// TablesOf returns the common prefix of the names of an instance's tables.
 func TablesOf(instance string) string { return instance + "/tables/" }
 
 // IsResourceID reports whether id is [_a-zA-Z0-9][-_.a-zA-Z0-9]*.

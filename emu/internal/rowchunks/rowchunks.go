@@ -14,66 +14,66 @@ import (
 
 // Sizes of messages, in bytes.
 const (
-	// MaxMessageBytes bounds a response of ReadRows with several rows, including
-	// the protocol's overhead. Clients get their first rows the sooner, and tests
-	// of official clients count on messages of the service about as large: of
-	// 32 rows of 17 KB in all, six messages or more.
+	// MaxMessageBytes is the maximum size of a ReadRows response with several
+	// rows, including overhead. It lets clients get their first rows early.
+	// Tests of official clients rely on the service's similar size: six or more
+	// messages for 32 rows of 17 KB in all.
 	MaxMessageBytes = 100 << 10
-	// maxRowMessageBytes bounds a response with a part of one row. It is just
-	// below the 4 MiB that grpc receives by default, which clients that dial an
-	// emulator keep: the official Go and Python clients cannot read a row that
-	// goes on in the next message.
+	// maxRowMessageBytes is the maximum size of a response with a part of one
+	// row. It is just below grpc's default receive limit of 4 MiB, which
+	// clients keep for emulators: the official Go and Python clients cannot
+	// read a row that continues in the next message.
 	maxRowMessageBytes = 4<<20 - 64<<10
-	// FirstMessageBytes is the size at which the first response of ReadRows is
-	// sent: who waits for it has nothing yet.
+	// FirstMessageBytes is the size from which the first response of ReadRows
+	// is sent, so that the client does not wait for a full one.
 	FirstMessageBytes = 32 << 10
-	// MaxValueBytes is the largest piece of a value in one chunk.
+	// MaxValueBytes is the maximum size of a value's piece in one chunk.
 	MaxValueBytes = 960 << 10
 )
 
-// Writer turns rows into the chunks of ReadRows responses: the row key, the
-// family and the qualifier only where they change; several rows a message as
-// long as they fit into MaxMessageBytes, and a larger row in one of its own;
-// values above MaxValueBytes in pieces, all but the last with the value's
-// size; commit_row on the last chunk of a row. A message ends within a row only
-// if the row does not fit into maxRowMessageBytes. Each message has memory of its
-// own, since it belongs to its receiver once it is sent, unless sending copies.
+// Writer encodes rows as the chunks of ReadRows responses. Chunks contain the
+// row key, family and qualifier only if they change. Several rows share a
+// message up to MaxMessageBytes; a larger row has its own. Values above
+// MaxValueBytes are split, and all pieces but the last have the value's size.
+// The last chunk of a row has commit_row. A message ends within a row only if
+// the row exceeds maxRowMessageBytes. Each message has separate memory, since
+// its receiver owns it, unless sending copies.
 type Writer struct {
 	Send func(*btpb.ReadRowsResponse) error
-	// SendCopies promises that the memory of a message can be reused once it is sent.
+	// SendCopies allows the reuse of a message's memory after it was sent.
 	SendCopies bool
-	// WholeRows reports whether a message may only end after a whole row, however large
-	// it becomes. The first row that does not fit calls it; then it is nil.
+	// WholeRows reports whether messages must end after whole rows, however
+	// large they become. It is called for the first row that does not fit, and
+	// then set to nil.
 	WholeRows func() bool
-	whole     bool // what it said
-	// RowLimitBytes is the size of the largest row that can be read; 0 means
-	// unlimited.
+	whole     bool // the result of WholeRows
+	// RowLimitBytes is the maximum size of a readable row; 0 means unlimited.
 	RowLimitBytes int
 
-	row       []byte // the current row's key, of the scan
+	row       []byte // the current row's key, owned by the scan
 	cells     int64  // of the current row
 	rowBytes  int    // keys, qualifiers and values of the current row
 	family    string // of the previous cell of the row
-	qualifier []byte // likewise, a copy
+	qualifier []byte // likewise, copied
 
-	sent bool                   // there was a message before resp
-	resp *btpb.ReadRowsResponse // being filled; nil when empty
-	size int                    // its serialized size, or a bit more
-	buf  []byte                 // memory for its bytes
+	sent bool                   // a message was sent before resp
+	resp *btpb.ReadRowsResponse // the current message; nil if empty
+	size int                    // upper bound of its serialized size
+	buf  []byte                 // memory for its bytes fields
 	slab []btpb.ReadRowsResponse_CellChunk
-	// Of messages that were copied: their chunks, and the memory of a list of them.
+	// Chunks of copied messages, and the memory of a list of them.
 	free, list []*btpb.ReadRowsResponse_CellChunk
-	// What chunks of resp share: rows of a table are much alike.
+	// Values shared by the chunks of resp: rows of a table are much alike.
 	named struct {
 		family     *wrapperspb.StringValue
-		qualifiers [16]*wrapperspb.BytesValue // by the place in the row
+		qualifiers [16]*wrapperspb.BytesValue // by the index in the row
 		commit     *btpb.ReadRowsResponse_CellChunk_CommitRow
 	}
-	// The chunks of resp that belong to whole rows, and their size.
+	// Number and size of the chunks of resp that belong to whole rows.
 	committed, committedSize int
 }
 
-// Begin starts a row. key must stay as it is until Commit.
+// Begin starts a row. key must not change until Commit.
 func (w *Writer) Begin(key []byte) {
 	w.row, w.cells, w.rowBytes = key, 0, len(key)
 }
@@ -140,7 +140,7 @@ func (w *Writer) Add(c *filter.Cell) error {
 }
 
 // Commit ends the row and returns the number of its cells. A row without cells
-// leaves no trace.
+// is not sent.
 func (w *Writer) Commit() (cells int64, err error) {
 	if w.cells == 0 {
 		return 0, nil
@@ -152,18 +152,18 @@ func (w *Writer) Commit() (cells int64, err error) {
 	chunks[len(chunks)-1].RowStatus = w.named.commit
 	row := w.size - w.committedSize
 	w.committed, w.committedSize = len(chunks), w.size
-	// Rows are much alike: one that would not fit would take this message's
-	// memory with it into the next.
+	// Rows are much alike: if another one does not fit, its chunks would move
+	// to the next message and keep the memory of this one.
 	if w.size+row > MaxMessageBytes || !w.sent && w.size >= FirstMessageBytes {
 		err = w.Flush()
-		// On one processor the message would wait until the client has room for no
-		// more.
+		// On a single processor, the message would otherwise wait until the
+		// client's window is full.
 		runtime.Gosched()
 	}
 	return w.cells, err
 }
 
-// keepsWhole reports what WholeRows says.
+// keepsWhole returns the result of WholeRows.
 func (w *Writer) keepsWhole() bool {
 	if w.WholeRows != nil {
 		w.whole, w.WholeRows = w.WholeRows(), nil
@@ -171,9 +171,9 @@ func (w *Writer) keepsWhole() bool {
 	return w.whole
 }
 
-// chunk returns a new chunk of at most size bytes. It sends what is there
-// first if the message would grow too large, so that the last chunk of a row
-// is never gone when Commit comes.
+// chunk returns a new chunk of at most size bytes. If the message would grow
+// too large, it sends the message first, so that Commit can still change the
+// last chunk of a row.
 func (w *Writer) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 	const overhead = 8 // tag and length of the chunk in the message
 	size += overhead
@@ -202,7 +202,7 @@ func (w *Writer) chunk(size int) (*btpb.ReadRowsResponse_CellChunk, error) {
 		return c, nil
 	}
 	if len(w.slab) == 0 {
-		// Grow with the message: point reads need one or two.
+		// Grow with the message: point reads need only one or two.
 		w.slab = make([]btpb.ReadRowsResponse_CellChunk, min(max(4, len(w.resp.GetChunks())), 64))
 	}
 	c := &w.slab[0]
@@ -217,7 +217,7 @@ func (w *Writer) keep(b []byte) []byte {
 		return nil
 	}
 	if len(b) > cap(w.buf)-len(w.buf) {
-		// What was kept stays where it is; only the tail of the old memory is
+		// Earlier slices stay valid; only the unused tail of the old memory is
 		// lost.
 		w.buf = make([]byte, 0, max(len(b), min(max(512, 2*cap(w.buf)), w.maxBuf())))
 	}
@@ -226,8 +226,8 @@ func (w *Writer) keep(b []byte) []byte {
 	return w.buf[n:len(w.buf):len(w.buf)]
 }
 
-// maxBuf is how much memory is taken at once. That of a message that is copied
-// is soon large enough for all of the next.
+// maxBuf returns the maximum size of an allocation. The buffer of copied
+// messages is reused, so that it soon fits all of the next message.
 func (w *Writer) maxBuf() int {
 	if w.SendCopies {
 		return MaxMessageBytes
@@ -235,7 +235,7 @@ func (w *Writer) maxBuf() int {
 	return 16 << 10
 }
 
-// Flush sends the message that is being filled, if there is one.
+// Flush sends the current message, if it is not empty.
 func (w *Writer) Flush() error {
 	resp := w.resp
 	if resp == nil {
@@ -257,19 +257,19 @@ func (w *Writer) Flush() error {
 	return nil
 }
 
-// flushCommitted sends the whole rows of the message and keeps the rest.
+// flushCommitted sends the whole rows of the message, and keeps the rest.
 func (w *Writer) flushCommitted() error {
 	chunks, size := w.resp.GetChunks(), w.size-w.committedSize
 	rest := chunks[w.committed:]
 	w.resp.Chunks = chunks[:w.committed]
 	if len(rest) > 0 {
-		w.buf = nil // it holds what the rest is made of
+		w.buf = nil // the remaining chunks use it
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	if len(rest) > 0 {
-		// The chunks move; their array stays with the message that is gone.
+		// Copy the chunks: their array belongs to the sent message.
 		w.resp, w.list = &btpb.ReadRowsResponse{Chunks: append([]*btpb.ReadRowsResponse_CellChunk(nil), rest...)}, nil
 		w.size = size
 	}

@@ -8,28 +8,28 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Gate is a source of cells that shows those of another source which are in a
+// Gate is a source that passes only the cells of another source that are in a
 // view. It is for one goroutine.
 type Gate struct {
 	src   filter.Source
 	table []engine.Family
-	held  []heldFamily // in the order of the table
+	held  []heldFamily // in the order of the table's families
 
-	// The first span of columns that does not end before where the source is.
+	// The first span of columns that does not end before the source's position.
 	family, span int
-	done         bool // the row has no more cells in the view
-	seen         bool // and has one
+	done         bool // the row has no further cells in the view
+	seen         bool // the row has a cell in the view
 }
 
-// heldFamily is a family of the table with qualifiers in the view.
+// heldFamily is a family of the table that has qualifiers in the view.
 type heldFamily struct {
 	name    string
 	ordinal uint16
 	columns []filter.Span
 }
 
-// Over returns a gate over the cells of a table with these families, which are
-// in the table's order. It is nil if no column of the table is in the view.
+// Over returns a gate over the cells of a table with families, in the table's
+// order. It returns nil if no column of the table is in the view.
 func (v *View) Over(src filter.Source, families []engine.Family) *Gate {
 	g := &Gate{src: src, table: families}
 	for i := range families {
@@ -43,7 +43,7 @@ func (v *View) Over(src filter.Source, families []engine.Family) *Gate {
 	return g
 }
 
-// BeginRow tells the gate that its source has gone to another row.
+// BeginRow resets the gate after its source moved to another row.
 func (g *Gate) BeginRow() {
 	g.seen = false
 	g.restart()
@@ -77,7 +77,7 @@ func (g *Gate) SkipColumn() { g.src.SkipColumn() }
 // SkipFamily implements filter.Source.
 func (g *Gate) SkipFamily() { g.src.SkipFamily() }
 
-// SeekColumn implements filter.Source. It goes straight to a column in the
+// SeekColumn implements filter.Source. It seeks directly to a column in the
 // view.
 func (g *Gate) SeekColumn(family string, qualifier []byte) {
 	for i := range g.table {
@@ -91,7 +91,7 @@ func (g *Gate) SeekColumn(family string, qualifier []byte) {
 		}
 		return
 	}
-	g.done = true // such a family sorts after all that there are
+	g.done = true // unknown families sort after all existing ones
 }
 
 // Rewind implements filter.Source.
@@ -100,8 +100,8 @@ func (g *Gate) Rewind() {
 	g.src.Rewind()
 }
 
-// reach moves on to the first span that does not end before a column, unless
-// the gate is past that, and reports whether the column is in it.
+// reach advances to the first span that does not end before a column, and
+// reports whether that span contains the column. It never moves back.
 func (g *Gate) reach(ordinal uint16, qualifier []byte) bool {
 	for g.family < len(g.held) && g.held[g.family].ordinal < ordinal {
 		g.family, g.span = g.family+1, 0
@@ -110,7 +110,7 @@ func (g *Gate) reach(ordinal uint16, qualifier []byte) bool {
 		return false
 	}
 	columns := g.held[g.family].columns
-	if endsBefore(columns[g.span], qualifier) { // seldom: most cells are in the span of the one before
+	if endsBefore(columns[g.span], qualifier) { // seldom: most cells are in the span of their predecessor
 		g.span++
 		if g.span += search(columns[g.span:], qualifier); g.span == len(columns) {
 			g.family, g.span = g.family+1, 0
@@ -120,7 +120,7 @@ func (g *Gate) reach(ordinal uint16, qualifier []byte) bool {
 	return bytes.Compare(qualifier, columns[g.span].Start) >= 0
 }
 
-// jump sends the source to the beginning of the span that reach has found.
+// jump seeks the source to the start of the span that reach found.
 func (g *Gate) jump() {
 	if g.family == len(g.held) {
 		g.done = true
@@ -130,13 +130,14 @@ func (g *Gate) jump() {
 	g.src.SeekColumn(f.name, f.columns[g.span].Start)
 }
 
-// holds reports whether key is in one of spans, which are sorted and disjoint.
+// holds reports whether one of spans, which are sorted and disjoint, contains
+// key.
 func holds(spans []filter.Span, key []byte) bool {
 	i := search(spans, key)
 	return i < len(spans) && bytes.Compare(key, spans[i].Start) >= 0
 }
 
-// search returns the number of the first span that does not end before key, or
+// search returns the index of the first span that does not end before key, or
 // len(spans).
 func search(spans []filter.Span, key []byte) int {
 	return sort.Search(len(spans), func(i int) bool { return !endsBefore(spans[i], key) })

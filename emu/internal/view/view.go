@@ -1,12 +1,13 @@
-// Package view decides which rows and columns an authorized view contains. A definition
-// compiles to spans of row keys and, for each family, spans of qualifiers. A read intersects
-// its row set with the former, and its filter gets the cells that a [Gate] lets through; a
-// write asks [View.HoldsRow] and [View.Allows].
+// Package view implements authorized views: it decides which rows and columns a
+// view contains. A definition compiles to spans of row keys and, per family,
+// spans of qualifiers. A read intersects its row set with the row spans, and
+// its filter gets the cells that a [Gate] passes; a write calls [View.HoldsRow]
+// and [View.Allows].
 //
-// A gate stands before the filter of a request, not in it: what is outside of
-// the view does not exist for limits, conditions and sinks either. It turns the
-// gaps between spans into seeks, so that a view of a few columns of a wide row
-// costs those columns.
+// A gate precedes the filter of a request: limits, conditions and sinks do not
+// see cells outside the view either. It turns the gaps between spans into
+// seeks, so that a view of a few columns of a wide row costs only those
+// columns.
 package view
 
 import (
@@ -16,17 +17,16 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 )
 
-// View is a compiled definition. It is never changed and safe for concurrent
-// use.
+// View is a compiled definition. It is immutable and safe for concurrent use.
 type View struct {
 	name    string
 	rows    filter.RowSet
-	columns map[string]filter.RowSet // qualifiers by family; none is empty
+	columns map[string]filter.RowSet // family -> qualifiers, never empty
 }
 
-// Compile compiles the definition of the view of that name. Every definition
-// has a meaning: prefix "" holds everything, no prefix and no qualifier hold
-// nothing. The view shares the bytes of d.
+// Compile compiles the definition of the view called name. All definitions are
+// valid: prefix "" matches everything; without prefixes and qualifiers, nothing
+// matches. The view shares the bytes of d.
 func Compile(name string, d *btapb.AuthorizedView_SubsetView) *View {
 	v := &View{name: name, columns: make(map[string]filter.RowSet, len(d.GetFamilySubsets()))}
 	v.rows = union(nil, d.GetRowPrefixes())
@@ -38,7 +38,7 @@ func Compile(name string, d *btapb.AuthorizedView_SubsetView) *View {
 	return v
 }
 
-// union returns the keys, and those that begin with one of the prefixes.
+// union returns the keys and all keys that begin with one of the prefixes.
 func union(keys, prefixes [][]byte) filter.RowSet {
 	spans := make([]filter.Span, 0, len(keys)+len(prefixes))
 	for _, k := range keys {
@@ -50,8 +50,8 @@ func union(keys, prefixes [][]byte) filter.RowSet {
 	return filter.Of(spans)
 }
 
-// Parameters counts what a definition names: row prefixes, families,
-// qualifiers and qualifier prefixes.
+// Parameters returns the number of row prefixes, families, qualifiers and
+// qualifier prefixes in a definition.
 func Parameters(d *btapb.AuthorizedView_SubsetView) int {
 	n := len(d.GetRowPrefixes())
 	for _, s := range d.GetFamilySubsets() {
@@ -60,28 +60,28 @@ func Parameters(d *btapb.AuthorizedView_SubsetView) int {
 	return n
 }
 
-// Name returns the name that Compile was given.
+// Name returns the name given to Compile.
 func (v *View) Name() string { return v.name }
 
 // Rows returns the row keys in the view.
 func (v *View) Rows() filter.RowSet { return v.rows }
 
-// HoldsRow reports whether a row key is in the view.
+// HoldsRow reports whether the view contains a row key.
 func (v *View) HoldsRow(key []byte) bool { return holds(v.rows.Spans, key) }
 
 // HoldsFamily reports whether the view has columns of a family.
 func (v *View) HoldsFamily(family string) bool { return len(v.columns[family].Spans) > 0 }
 
-// HoldsColumn reports whether a column is in the view.
+// HoldsColumn reports whether the view contains a column.
 func (v *View) HoldsColumn(family string, qualifier []byte) bool {
 	return holds(v.columns[family].Spans, qualifier)
 }
 
-// Allows reports whether every cell that a mutation of a row in the view can
-// reach is in the view, whatever the row holds: the column of a mutation that
-// names one; all columns of the family for delete_from_family. Through
-// delete_from_row the whole row is reached, which is never allowed. A mutation
-// of no kind reaches nothing.
+// Allows reports whether the view contains all cells that a mutation of a row
+// in the view can affect, whatever the row contains. These are the column of
+// the mutation, or all columns of the family for delete_from_family. It rejects
+// delete_from_row, which affects the whole row. A mutation without a kind
+// affects nothing.
 func (v *View) Allows(m *btpb.Mutation) bool {
 	switch k := m.GetMutation().(type) {
 	case *btpb.Mutation_SetCell_:
@@ -96,7 +96,7 @@ func (v *View) Allows(m *btpb.Mutation) bool {
 		return v.columns[k.DeleteFromFamily.GetFamilyName()].All()
 	case nil:
 		return true
-	default: // delete_from_row, and what later protos add
+	default: // delete_from_row, and mutations of later protos
 		return false
 	}
 }

@@ -1,7 +1,7 @@
-// Package wire implements the gRPC codec of the server: protobuf, with code of its own for
-// the messages that carry most of the bytes: responses of ReadRows and requests that set
-// cells. That code handles the usual forms of these messages; package proto handles all
-// others, and reports what is wrong with malformed ones.
+// Package wire implements the gRPC codec of the server. It encodes and decodes
+// the most frequent messages in their usual forms itself: responses of ReadRows
+// and requests that set cells. Package proto handles all others, and reports
+// errors of malformed messages.
 package wire
 
 import (
@@ -18,13 +18,12 @@ type Codec struct {
 	responses responsePool
 }
 
-// NewCodec returns the codec.
 func NewCodec() *Codec { return &Codec{others: encoding.GetCodecV2(protocodec.Name)} }
 
-// Name returns the name of the gRPC codec that it replaces.
+// Name returns the name of the gRPC codec that Codec replaces.
 func (c *Codec) Name() string { return protocodec.Name }
 
-// Marshal returns the wire form of v, which it does not keep.
+// Marshal returns the wire form of v. It does not retain v.
 func (c *Codec) Marshal(v any) (mem.BufferSlice, error) {
 	resp, ok := v.(*btpb.ReadRowsResponse)
 	if !ok {
@@ -42,8 +41,8 @@ func (c *Codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(buf, &c.responses)}, nil
 }
 
-// Unmarshal reads the message v from its wire form. Byte fields of v may share
-// memory with each other, and with nothing else.
+// Unmarshal decodes v from its wire form. Byte fields of v may share memory
+// with each other only.
 func (c *Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	switch m := v.(type) {
 	case *btpb.MutateRowsRequest:

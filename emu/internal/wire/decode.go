@@ -7,25 +7,25 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// decoder reads requests. Its methods return false for what they do not know,
-// and for what is not well-formed.
+// decoder decodes requests. Its methods return false for unknown and for
+// malformed input.
 type decoder struct {
-	family string // the last one that was read
+	family string // the last family decoded
 	cells  []cell // memory for mutations
 }
 
-// cell is a Mutation that sets a cell, with all that it points to.
+// cell is a Mutation that sets a cell, with all values that it points to.
 type cell struct {
 	mutation btpb.Mutation
 	oneof    btpb.Mutation_SetCell_
 	set      btpb.Mutation_SetCell
 }
 
-// maxCells bounds the memory of cells, which takes a hundred times what the least
-// mutation takes on the wire. It is more than a request may have.
+// maxCells bounds the memory of cells, which takes a hundred times as much as
+// the smallest mutation on the wire. It exceeds the limit of a request.
 const maxCells = 200_000
 
-// field is a field of a message: its bytes, or its number.
+// field is a field of a message, with its bytes or its number.
 type field struct {
 	num   int32
 	kind  protowire.Type
@@ -33,7 +33,7 @@ type field struct {
 	n     uint64
 }
 
-// isBytes tells whether f is a field of bytes.
+// isBytes reports whether f is a bytes field.
 func (f field) isBytes() bool { return f.kind == protowire.BytesType }
 
 // fields calls f for each field of a message.
@@ -59,7 +59,7 @@ func fields(src []byte, f func(field) bool) bool {
 	return true
 }
 
-// count returns how many fields of the number a message has.
+// count returns the number of fields with the number num in a message.
 func count(src []byte, num int32) int {
 	n := 0
 	fields(src, func(f field) bool {
@@ -128,7 +128,7 @@ func (d *decoder) mutateRows(src []byte, m *btpb.MutateRowsRequest) bool {
 	})
 }
 
-// entryMutation is the number of MutateRowsRequest.Entry.mutations.
+// entryMutation is the field number of MutateRowsRequest.Entry.mutations.
 const entryMutation = 2
 
 func (d *decoder) mutateRow(src []byte, m *btpb.MutateRowRequest) bool {
@@ -157,7 +157,7 @@ func (d *decoder) mutateRow(src []byte, m *btpb.MutateRowRequest) bool {
 	})
 }
 
-// mutation appends the mutation in f, which sets a cell.
+// mutation appends the mutation in f, which must set a cell.
 func (d *decoder) mutation(to *[]*btpb.Mutation, f field) bool {
 	if !f.isBytes() || len(d.cells) == 0 {
 		return false

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The fields of ReadRowsResponse and of its CellChunk, and the one field of the
+// The fields of ReadRowsResponse and of its CellChunk, and the field of the
 // wrappers.
 const (
 	responseChunk       = 1
@@ -27,10 +27,11 @@ const (
 	wrapped = 1
 )
 
-// bytesSize is the size of a field of n bytes; all numbers above take one byte.
+// bytesSize returns the size of a field of n bytes. All field numbers above
+// take one byte.
 func bytesSize(n int) int { return 1 + protowire.SizeBytes(n) }
 
-// optionalSize is the size of a field of n bytes that is left out if empty.
+// optionalSize returns the size of a field of n bytes that is omitted if empty.
 func optionalSize(n int) int {
 	if n == 0 {
 		return 0
@@ -61,8 +62,8 @@ func chunkSize(c *btpb.ReadRowsResponse_CellChunk) int {
 	return n
 }
 
-// readRowsSize returns the size of a response; ok is false for one that
-// appendReadRows does not know.
+// readRowsSize returns the size of a response. ok is false if appendReadRows
+// cannot encode it.
 func readRowsSize(m *btpb.ReadRowsResponse) (size int, ok bool) {
 	if m == nil || m.GetRequestStats() != nil {
 		return 0, false
@@ -115,12 +116,12 @@ func appendChunk(dst []byte, c *btpb.ReadRowsResponse_CellChunk) []byte {
 	return dst
 }
 
-// appendHead appends what comes before the n bytes of a field.
+// appendHead appends the tag and length of a field of n bytes.
 func appendHead(dst []byte, num protowire.Number, n int) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(dst, num, protowire.BytesType), uint64(n))
 }
 
-// appendOptional appends a field of bytes unless it is empty.
+// appendOptional appends a bytes field unless it is empty.
 func appendOptional[B string | []byte](dst []byte, num protowire.Number, b B) []byte {
 	if len(b) == 0 {
 		return dst
@@ -139,13 +140,13 @@ func appendBool(dst []byte, num protowire.Number, b bool) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(dst, num, protowire.VarintType), protowire.EncodeBool(b))
 }
 
-// responsePool keeps the memory of large responses. Unlike that of gRPC it does
-// not clear what is about to be written over.
+// responsePool reuses the memory of large responses. Unlike gRPC's pool, it
+// does not clear buffers that are about to be overwritten.
 type responsePool struct{ pool sync.Pool }
 
 // Get implements mem.BufferPool.
 func (p *responsePool) Get(n int) *[]byte {
-	if buf, ok := p.pool.Get().(*[]byte); ok && cap(*buf) >= n { // what comes after this is likely as large
+	if buf, ok := p.pool.Get().(*[]byte); ok && cap(*buf) >= n { // the next response is likely as large
 		*buf = (*buf)[:n]
 		return buf
 	}
@@ -160,6 +161,6 @@ func (p *responsePool) Put(buf *[]byte) {
 	}
 }
 
-// maxPooledBytes is the largest memory that is kept: that of a usual response
-// of many rows, with room.
+// maxPooledBytes is the largest buffer kept: that of a usual response of many
+// rows, with a margin.
 const maxPooledBytes = 1 << 20
