@@ -21,11 +21,11 @@ func daily() *AutomatedPolicy {
 	return &AutomatedPolicy{RetentionPeriod: durationpb.New(3 * day), Frequency: durationpb.New(day)}
 }
 
-// The plan of a policy lives as long as one is in force.
+// A plan lives as long as a policy is in force.
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	settled := func(p *AutomatedPolicy, was AutomatedPlan, now time.Time) AutomatedPlan {
-		plan := AutomatedPlan{Policy: p, From: start.Add(-100 * day)} // which does not count
+		plan := AutomatedPlan{Policy: p, From: start.Add(-100 * day)} // ignored
 		plan.settle(was, now)
 		return plan
 	}
@@ -51,7 +51,7 @@ func TestDoneAndSkip(t *testing.T) {
 	if !p.next().IsZero() {
 		t.Errorf("without a plan due at %v", p.next())
 	}
-	p.skip(start) // which is none of its business
+	p.skip(start) // no effect without a policy in force
 	p.done(p.next(), start)
 	if !p.next().Equal(start.Add(day)) {
 		t.Errorf("due at %v", p.next())
@@ -70,8 +70,8 @@ func TestDoneAndSkip(t *testing.T) {
 	(&AutomatedPlan{Policy: &AutomatedPolicy{Disabled: true}}).skip(start)
 }
 
-// Ids are at most 50 characters, are those of a backup, and those of two tables are
-// two, however they begin.
+// Ids have at most 50 characters, are valid backup ids, and differ between
+// tables with a common prefix.
 func TestID(t *testing.T) {
 	t.Parallel()
 	if got, want := automatedID("t", start.In(time.FixedZone("", 3600))), "t-auto-20260501T120000Z"; got != want {

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// FuzzList lists with any filter, order and token. What is refused names its
-// field; what is listed page by page is what is listed at once; and a token of any
-// content behind its sum is refused or begins a page in order.
+// FuzzList lists with any filter, order and token. Errors name the bad field.
+// Pages add up to the unpaged list. A forged token with a valid checksum is
+// rejected, or begins a page in order.
 func FuzzList(f *testing.F) {
 	f.Add("", "", []byte(nil), int32(0))
 	f.Add(`source_table:projects/p/instances/i/tables/t AND size_bytes > 1`, "size_bytes desc, name", []byte{0x0a, 1, 'b'}, int32(1))
@@ -68,7 +68,7 @@ func FuzzList(f *testing.F) {
 	})
 }
 
-// forge lists by a token of another content.
+// forge lists by a token with forged content and a valid checksum.
 func forge(t *testing.T, list func(int32, string) (*btapb.ListBackupsResponse, error), token string, content []byte) {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(token)

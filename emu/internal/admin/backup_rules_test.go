@@ -18,7 +18,7 @@ func in(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(backupS
 
 const backupDay = 24 * time.Hour
 
-// What a backup is follows from its times, at the microsecond.
+// The state of a backup follows from its times, to the microsecond.
 func TestAt(t *testing.T) {
 	t.Parallel()
 	stored := &btapb.Backup{
@@ -51,7 +51,7 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// A backup is gone at its expire_time, or with the last copy of it that is under way
+// A backup expires at its expire_time, or with the last copy that is running
 // then.
 func TestGoneAt(t *testing.T) {
 	t.Parallel()
@@ -149,8 +149,8 @@ func TestMicros(t *testing.T) {
 	}
 }
 
-// Pages visit each backup once, whatever comes and goes between them, and a token is
-// good for the request that it was made for.
+// Pages contain each backup once, even if others are created or deleted in
+// between, and a token is valid only for its request.
 func TestList_Pages(t *testing.T) {
 	t.Parallel()
 	var all []*btapb.Backup
@@ -188,7 +188,7 @@ func TestList_Pages(t *testing.T) {
 				if req.PageToken = resp.GetNextPageToken(); req.GetPageToken() == "" {
 					break
 				}
-				// What was shown goes.
+				// Delete the listed backups.
 				rest = slices.DeleteFunc(rest, func(b *btapb.Backup) bool { return slices.Contains(got, b.GetName()) })
 			}
 			if !slices.Equal(got, tc.want) {

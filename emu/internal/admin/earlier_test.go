@@ -44,7 +44,8 @@ func newControl(t *testing.T) (*Control, *clock.Clock) {
 	return s, now
 }
 
-// hide stores a state in the unknown fields of a message, as earlier programs did.
+// hide stores a state in the unknown fields of a message, as earlier versions
+// did.
 func hide(m proto.Message, s pending.State) {
 	var raw []byte
 	if s.Note != nil {
@@ -62,7 +63,8 @@ var recordKinds = map[string]proto.Message{
 	KindSnapshot: &btapb.Snapshot{}, KindOperation: &longrunningpb.Operation{},
 }
 
-// rewrite stores all records again: as earlier programs did, or as records.
+// rewrite stores all records again, in the form of earlier versions or as
+// records.
 func rewrite(t *testing.T, s *Control, earlier bool) {
 	t.Helper()
 	marshal := proto.MarshalOptions{Deterministic: true}.Marshal
@@ -116,7 +118,8 @@ func rewrite(t *testing.T, s *Control, earlier bool) {
 	}
 }
 
-// shown returns what a user sees of the control plane, and what is due.
+// shown returns the visible state of the control plane, and the work that is
+// due.
 func shown(t *testing.T, s *Control) string {
 	t.Helper()
 	var out strings.Builder
@@ -149,7 +152,7 @@ func shown(t *testing.T, s *Control) string {
 
 const testInstance = "projects/p/instances/i"
 
-// fill makes a resource of each kind that is stored as a record, and a restored table.
+// fill creates a resource of each kind in recordKinds, and a restored table.
 func fill(t *testing.T, s *Control, now *clock.Clock) {
 	t.Helper()
 	ctx, instances, tables := t.Context(), instanceAdminService{Control: s}, tableAdminService{Control: s}
@@ -184,7 +187,8 @@ func fill(t *testing.T, s *Control, now *clock.Clock) {
 	now.AdvanceTo(start.Add(150 * time.Second))
 }
 
-// A store of an earlier program shows the same as one of records, at all times.
+// Stores of an earlier version and of this one show the same state at all
+// times.
 func TestEarlierStores(t *testing.T) {
 	t.Parallel()
 	s, now := newControl(t)
@@ -208,7 +212,8 @@ func TestEarlierStores(t *testing.T) {
 	}
 }
 
-// A change of a resource of an earlier program stores a record, with the state that stays.
+// Changing a resource of an earlier version stores a record with the same
+// state.
 func TestEarlierStores_Changed(t *testing.T) {
 	t.Parallel()
 	s, now := newControl(t)

@@ -23,11 +23,11 @@ func TestCopy(t *testing.T) {
 		{path: "deletion_protection", dst: &btapb.Table{DeletionProtection: true}, src: &btapb.Table{}, want: &btapb.Table{}},
 		{path: "change_stream_config", dst: &btapb.Table{}, src: &btapb.Table{ChangeStreamConfig: retention(1)}, want: &btapb.Table{ChangeStreamConfig: retention(1)}},
 		{path: "change_stream_config", dst: &btapb.Table{ChangeStreamConfig: retention(1)}, src: &btapb.Table{}, want: &btapb.Table{}},
-		// A field of a message that is not there makes it.
+		// A field of a missing message creates the message.
 		{path: "change_stream_config.retention_period", dst: &btapb.Table{}, src: &btapb.Table{ChangeStreamConfig: retention(1)}, want: &btapb.Table{ChangeStreamConfig: retention(1)}},
 		{path: "change_stream_config.retention_period.seconds", dst: &btapb.Table{ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: &durationpb.Duration{Seconds: 2, Nanos: 3}}}, src: &btapb.Table{ChangeStreamConfig: retention(1)}, want: &btapb.Table{ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: &durationpb.Duration{Seconds: 1, Nanos: 3}}}},
 		{path: "change_stream_config.retention_period", dst: &btapb.Table{ChangeStreamConfig: retention(1)}, src: &btapb.Table{}, want: &btapb.Table{ChangeStreamConfig: &btapb.ChangeStreamConfig{}}},
-		// Nothing to clear makes nothing.
+		// Clearing a field of a missing message does not create it.
 		{path: "change_stream_config.retention_period", dst: &btapb.Table{}, src: &btapb.Table{}, want: &btapb.Table{}},
 		// A field of a oneof.
 		{path: "automated_backup_policy.disabled", dst: &btapb.Table{}, src: &btapb.Table{AutomatedBackupConfig: &btapb.Table_AutomatedBackupPolicy_{AutomatedBackupPolicy: &btapb.Table_AutomatedBackupPolicy{Disabled: true, Locations: []string{"l"}}}}, want: &btapb.Table{AutomatedBackupConfig: &btapb.Table_AutomatedBackupPolicy_{AutomatedBackupPolicy: &btapb.Table_AutomatedBackupPolicy{Disabled: true}}}},

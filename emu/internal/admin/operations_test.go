@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// The progress of an operation follows the clock.
+// Progress of an operation follows the clock.
 func TestStart_Progress(t *testing.T) {
 	t.Parallel()
 	db, err := engine.Open(engine.Options{})

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// set is a serialized descriptor set, given in prototext.
+// set returns a serialized descriptor set, given as prototext.
 func set(tb testing.TB, text string) []byte {
 	tb.Helper()
 	m := &descriptorpb.FileDescriptorSet{}
@@ -32,7 +32,7 @@ func wantText(t *testing.T, what string, err error, want string) {
 
 const field = `label: LABEL_OPTIONAL type: TYPE_STRING`
 
-// base is a file with all that a change can break.
+// base is a file with one of each member that a change can break.
 const base = `file {name: "a.proto" package: "p" syntax: "proto3"
 	message_type {name: "M"
 		field {name: "s" number: 1 label: LABEL_OPTIONAL type: TYPE_STRING}
@@ -157,7 +157,7 @@ func TestAvro(t *testing.T) {
 	}
 }
 
-// FuzzProto links any bytes, and what links is compatible with itself.
+// FuzzProto links any bytes; each linked set must be compatible with itself.
 func FuzzProto(f *testing.F) {
 	f.Add(set(f, base), []byte{})
 	f.Add(set(f, `file {name: "a.proto" dependency: "google/protobuf/type.proto"}`), set(f, base))

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTrap110_AnyCut: property (b) of change streams. Whatever partitions are split
-// and merged into while they are read, by tokens that were encoded, each record is
-// delivered once, those of a row in order.
+// TestTrap110_AnyCut: property (b) of change streams. However partitions are
+// split and merged while encoded tokens read them, each record is delivered
+// once, and those of a row in order.
 func TestTrap110_AnyCut(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,7 +56,7 @@ func TestTrap110_AnyCut(t *testing.T) {
 				} else {
 					splits = slices.Insert(splits, i, at)
 				}
-				// The readers leave, and others begin with their tokens.
+				// The readers stop, and new ones begin with their tokens.
 				tokens := map[string][]Token{}
 				for _, r := range readers {
 					parts, next := Leave(r.Partition, Split(splits))

@@ -16,11 +16,10 @@ import (
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// plan is a time in seconds after start, and after how many more it comes again;
-// 0: never.
+// plan is a time in seconds after start, and the period in seconds; 0: once.
 type plan struct{ at, every int }
 
-// planned is work that is asked for by plans.
+// planned is work with fixed plans.
 type planned struct {
 	plans  map[string]plan
 	did    []string
@@ -48,7 +47,7 @@ func (p *planned) Run(_ context.Context, i Item) error {
 	return nil
 }
 
-// wantNext compares what comes next, in seconds after start; -1: nothing.
+// wantNext compares the next due time, in seconds after start; -1: none.
 func wantNext(t *testing.T, q *Queue, want int) {
 	t.Helper()
 	at, ok, err := q.Next()
@@ -57,8 +56,8 @@ func wantNext(t *testing.T, q *Queue, want int) {
 	}
 }
 
-// Work is done in order of time and name, as often as it was due, each time as at
-// its own time.
+// Work runs in the order of time and name, once per due time, and as of that
+// time.
 func TestRun_Order(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFrozen(start)
@@ -80,7 +79,7 @@ func TestRun_Order(t *testing.T) {
 	wantNext(t, q, 41)
 }
 
-// What fails is told and tried again later, and holds up nothing else.
+// Errors are returned and retried later, and do not stop other work.
 func TestRun_Fails(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFrozen(start.Add(time.Minute))
@@ -104,7 +103,7 @@ func TestRun_Fails(t *testing.T) {
 	}
 }
 
-// unreadable is work that cannot say what is due.
+// unreadable is work whose Due fails.
 type unreadable struct{ planned }
 
 func (*unreadable) Due() ([]Item, error) { return nil, errors.New("unreadable") }
@@ -120,8 +119,8 @@ func TestRun_Unreadable(t *testing.T) {
 	}
 }
 
-// TestRun_Property: however the time is moved, in whatever steps, the same is
-// done in the same order, each thing once for each of its times.
+// TestRun_Property: however the clock advances, the same work runs in the same
+// order, once per due time.
 func TestRun_Property(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

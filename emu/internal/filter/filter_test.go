@@ -19,8 +19,8 @@ import (
 	"rsc.io/binaryregexp/syntax"
 )
 
-// cellsSource is a Source over a list. Like a store's scan it lets a cell's
-// slices live only until it moves.
+// cellsSource is a Source over a list. As in a store's scan, a cell's slices
+// are valid only until the source moves.
 type cellsSource struct {
 	cells   []Cell
 	at      int // index of the current cell; -1 before the first
@@ -80,15 +80,15 @@ func (s *cellsSource) SeekColumn(family string, qualifier []byte) {
 
 func (s *cellsSource) Rewind() { s.at, s.next = -1, 0 }
 
-// The families of the tests: created in this order, with a gap.
+// The families of the tests, created in this order, with a gap.
 var (
 	testFamilies = []string{"b", "a", "cc"}
 	testOrdinals = map[string]uint16{"b": 0, "a": 1, "cc": 3}
 	testOrdinal  = func(family string) (uint16, bool) { o, ok := testOrdinals[family]; return o, ok }
 )
 
-// model evaluates a filter as the API's documentation tells it: each filter
-// turns a list of cells into a list of cells.
+// model evaluates a filter by the API's documentation: each filter maps a list
+// of cells to a list of cells.
 func model(f *btpb.RowFilter, row []byte, in []Cell, sunk *[]Cell) []Cell {
 	keep := func(ok func(c Cell) bool) []Cell {
 		var out []Cell
@@ -230,9 +230,9 @@ func sortedTexts(cells []Cell) []string {
 	return out
 }
 
-// generator draws filters whose outcome is specified: a limit does not follow
-// an interleave of filters that change cells, as which of the copies of a cell
-// comes first is not.
+// generator generates filters with a specified result: no limit follows an
+// interleave of filters that change cells, since the order of a cell's copies
+// is not specified.
 type generator struct{ t *rapid.T }
 
 func (g generator) filter(depth int, label, sink bool) *btpb.RowFilter {
@@ -307,7 +307,7 @@ func (g generator) filter(depth int, label, sink bool) *btpb.RowFilter {
 		}
 		return &btpb.RowFilter{Filter: &btpb.RowFilter_Chain_{Chain: &btpb.RowFilter_Chain{Filters: fs}}}
 	case 19:
-		// Only filters that keep cells as they are, so that copies are equal.
+		// Only filters that do not change cells, so that copies are equal.
 		fs := make([]*btpb.RowFilter, 2+draw(2, "length"))
 		for i := range fs {
 			fs[i] = g.filter(depth-1, false, sink)
@@ -333,7 +333,7 @@ func (g generator) filter(depth int, label, sink bool) *btpb.RowFilter {
 	}
 }
 
-// orPass keeps an empty branch apart from a missing one.
+// orPass distinguishes an empty branch from a missing one.
 func orPass(f *btpb.RowFilter) *btpb.RowFilter {
 	if f == nil {
 		return &btpb.RowFilter{}
@@ -361,7 +361,7 @@ func drawCells(t *rapid.T) []Cell {
 	return cells
 }
 
-// failer is what tests and properties have in common.
+// failer is the common interface of tests and properties.
 type failer interface {
 	Helper()
 	Fatal(args ...any)
@@ -383,7 +383,7 @@ func evaluate(t failer, p *Program, row string, src *cellsSource) []Cell {
 }
 
 // TestProgram_EqualsModel compares the streaming evaluation, with its hints and
-// passes, with the plain one.
+// passes, with the model.
 func TestProgram_EqualsModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -396,7 +396,7 @@ func TestProgram_EqualsModel(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v", f, err)
 		}
-		// One program serves many rows.
+		// A program is reusable.
 		for range 3 {
 			cells := drawCells(t)
 			src := newSource(cells)
@@ -429,7 +429,7 @@ func (s RowSet) contains(key string) bool {
 	return false
 }
 
-// TestHints counts the cells that are read: a filter for little reads little.
+// TestHints counts the cells read: selective filters read few.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	var cells []Cell
@@ -588,11 +588,11 @@ func TestRowSet_Algebra(t *testing.T) {
 	})
 }
 
-// newRun is a run that regular expressions can be evaluated in.
+// newRun returns a run for evaluating regular expressions.
 func newRun() *run { return &run{ctx: context.Background(), steps: math.MaxInt64} }
 
-// TestRegex_ShortCuts: which expressions need no automaton. Clients quote NUL as
-// \x00, and \C* is what they put for any bytes.
+// TestRegex_ShortCuts: expressions that need no automaton. Clients quote NUL as
+// \x00, and write \C* for any bytes.
 func TestRegex_ShortCuts(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -626,7 +626,7 @@ func TestRegex_ShortCuts(t *testing.T) {
 	}
 }
 
-// TestRegex_FastPaths compares the short cuts with the automaton.
+// TestRegex_FastPaths compares the shortcuts with the automaton.
 func TestRegex_FastPaths(t *testing.T) {
 	t.Parallel()
 	piece := rapid.SampledFrom([]string{
@@ -711,8 +711,8 @@ func TestCompile_LongChain(t *testing.T) {
 	}
 }
 
-// TestRun_TooManyCopies runs a small filter that makes 2^60 copies of a cell,
-// of which none would be returned.
+// TestRun_TooManyCopies runs a small filter that makes 2^60 copies of a cell
+// and returns none.
 func TestRun_TooManyCopies(t *testing.T) {
 	t.Parallel()
 	double := &btpb.RowFilter{Filter: &btpb.RowFilter_Interleave_{Interleave: &btpb.RowFilter_Interleave{Filters: []*btpb.RowFilter{nil, nil}}}}
@@ -731,8 +731,8 @@ func TestRun_TooManyCopies(t *testing.T) {
 	}
 }
 
-// valueRegexOf is a filter by the value, and the cells of a row with values of
-// so many bytes.
+// valueRegexOf returns a filter by value, and the cells of a row with values of
+// size bytes.
 func valueRegexOf(t *testing.T, pattern string, values, size int) (*Program, *cellsSource) {
 	t.Helper()
 	p, err := Compile(&btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte(pattern)}}, Options{})
@@ -747,7 +747,7 @@ func valueRegexOf(t *testing.T, pattern string, values, size int) (*Program, *ce
 }
 
 // TestRun_TooManySteps: the work of regular expressions on a row is bounded,
-// whether it is that of one value or of many.
+// for one value and for many.
 func TestRun_TooManySteps(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ values, size int }{{1, 1 << 18}, {1 << 8, 1 << 10}} {
@@ -766,7 +766,7 @@ func TestRun_TooManySteps(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends when it has been asked so often.
+// countdown is a context that ends after a number of checks.
 type countdown struct {
 	context.Context
 	left int
@@ -779,8 +779,8 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// TestRun_ContextEnds: a context that ends while a regular expression is at
-// work, on one value or on many, ends the run soon after.
+// TestRun_ContextEnds: a run ends soon after its context, while a regular
+// expression matches one value or many.
 func TestRun_ContextEnds(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ values, size int }{{1, 1 << 18}, {1 << 8, 1 << 10}} {
@@ -796,8 +796,8 @@ func TestRun_ContextEnds(t *testing.T) {
 	}
 }
 
-// TestCompile_Instructions: what a filter's expressions compile to is bounded,
-// and counted before it is made.
+// TestCompile_Instructions: the compiled size of a filter's expressions is
+// bounded, and counted before compiling.
 func TestCompile_Instructions(t *testing.T) {
 	t.Parallel()
 	value := func(pattern string) *btpb.RowFilter {
@@ -812,7 +812,7 @@ func TestCompile_Instructions(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		filter *btpb.RowFilter
-		want   string // in the error; "" for none
+		want   string // in the error; "": no error
 	}{
 		{value(strings.Repeat("a{1000}", 40)), ""},
 		{value(strings.Repeat("a{1000}", 3000)), "value_regex_filter: the regular expression compiles to"},
@@ -825,7 +825,7 @@ func TestCompile_Instructions(t *testing.T) {
 			t.Errorf("%.50v: got %v, want %q", tc.filter, err, tc.want)
 		}
 	}
-	// The count is that of the compiler, or a bit more.
+	// The count is the compiler's, or slightly above.
 	for _, pattern := range []string{
 		"", "a", "abc", "a|b|cd", "(a)(b)", "a*b+c?", "a{3}", "a{3,}", "(ab){2,7}", "a{0}", "a{0,}", "(?i)abc", "[a-z]{5}", `\pL`, "^a$", "(a*)*", "(|a){9}", "(?:a{2}){3}",
 	} {
@@ -838,13 +838,13 @@ func TestCompile_Instructions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := len(prog.Inst) - 2; got > counted+1 || counted > 2*got+4 { // without those that begin and end each program
+		if got := len(prog.Inst) - 2; got > counted+1 || counted > 2*got+4 { // without the first and last of each program
 			t.Errorf("%q: %d instructions are counted, %d compiled", pattern, counted, got)
 		}
 	}
 }
 
-// FuzzFilter compiles what bytes say and, if that is a filter, runs it.
+// FuzzFilter compiles any bytes and, if they are a filter, runs it.
 func FuzzFilter(f *testing.F) {
 	for _, seed := range []*btpb.RowFilter{
 		{},

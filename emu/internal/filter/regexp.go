@@ -248,8 +248,8 @@ func escapedNumber(escape []byte) uint64 {
 	return number
 }
 
-// isCountTooLong reports whether RE2 rejects the count after a brace: it reads
-// numbers of up to nine digits.
+// isCountTooLong reports whether the count after a brace is too long for RE2,
+// which reads numbers of up to nine digits.
 func isCountTooLong(s []byte) bool {
 	for range 2 {
 		rest := bytes.TrimLeft(s, "0123456789")

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRegexp_RE2 compares expressions with what RE2 answered. The module in re2 asks RE2
-// itself, for any expression.
+// TestRegexp_RE2 compares expressions with recorded answers of RE2. The module
+// in re2 runs RE2 itself, for any expression.
 func TestRegexp_RE2(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/re2.tsv")
@@ -40,7 +40,7 @@ func TestRegexp_RE2(t *testing.T) {
 		if answer := map[bool]string{true: "matches", false: "differs"}[got]; answer != cells[2] {
 			t.Errorf("%q and %q: %s, RE2 %s", pattern, input, answer, cells[2])
 		}
-		// As if the text were large.
+		// Simulate a large text.
 		re.instructions = stepsAtOnce + 1
 		if metered := re.match(newRun(), []byte(input)); metered != got {
 			t.Errorf("%q matches %q: %v, when it is metered %v", pattern, input, got, metered)

@@ -85,7 +85,7 @@ func TestTrap79_Order(t *testing.T) {
 	}
 }
 
-// FuzzParse reads any text, and applies what it reads.
+// FuzzParse parses any text, and applies the filter.
 func FuzzParse(f *testing.F) {
 	f.Add("(source_table:projects/p/instances/i/tables/t) AND NOT (size_bytes>1 OR state:ready)", "size_bytes desc, name")
 	f.Add(`name:"x\"" start_time<=2024-01-02T03:04:05Z`, "")

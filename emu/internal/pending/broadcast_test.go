@@ -5,7 +5,7 @@ import "testing"
 func TestBroadcast(t *testing.T) {
 	t.Parallel()
 	var b Broadcast
-	b.Notify() // nobody waits
+	b.Notify() // no caller waits
 	first, second := b.Next(), b.Next()
 	b.Notify()
 	<-first

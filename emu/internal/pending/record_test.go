@@ -14,7 +14,7 @@ var at = time.Date(2026, 11, 20, 12, 0, 0, 1000, time.UTC)
 
 func equal(a, b State) bool { return a.At.Equal(b.At) && bytes.Equal(a.Note, b.Note) }
 
-// A record survives being stored, and nothing of it is in its message.
+// Records round-trip, and their messages contain only the message.
 func TestEncode(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]State{
@@ -43,7 +43,8 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// earlier returns a cluster as earlier programs stored it: the state is in unknown fields.
+// earlier returns a cluster as stored by earlier versions, with the state in
+// unknown fields.
 func earlier(t *testing.T, hidden ...[]byte) []byte {
 	t.Helper()
 	c := &btapb.Cluster{Name: "c"}
@@ -55,7 +56,7 @@ func earlier(t *testing.T, hidden ...[]byte) []byte {
 	return raw
 }
 
-// What earlier programs stored is read, and its unknown fields are not shown.
+// Decode reads records of earlier versions, and removes their unknown fields.
 func TestDecode_Earlier(t *testing.T) {
 	t.Parallel()
 	tag := protowire.AppendTag
@@ -81,7 +82,7 @@ func TestDecode_Earlier(t *testing.T) {
 	}
 }
 
-// Unknown fields of a message that a client sent say nothing in a record.
+// Unknown fields from a client's message do not affect a record.
 func TestDecode_UnknownFields(t *testing.T) {
 	t.Parallel()
 	sent := &btapb.Cluster{Name: "c"}
@@ -101,7 +102,7 @@ func TestDecode_Damaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := map[int]bool{1: true} // where a field begins
+	fields := map[int]bool{1: true} // starts of fields
 	for n := 1; n < len(raw); {
 		_, _, size := protowire.ConsumeField(raw[n:])
 		n += size

@@ -7,43 +7,43 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model replicates as simply as can be said: each record waits for each cluster in
-// a queue, which is looked at as the clock goes on.
+// model is the simplest replication: each record waits in a queue for each
+// cluster, checked as the clock advances.
 type model struct {
 	w       *world
 	pairs   []pair
 	lag     map[pair]time.Duration
-	rest    time.Duration // the lag of clusters to come
+	rest    time.Duration // the lag of added clusters
 	paused  map[pair]bool
 	failed  map[string]bool
 	records []*modelRecord // in the order of commits
 	serving []string       // clusters, by id
 
-	filled string // the cluster that joins is filled from this one, at fillAt
+	filled string // the source of the joining cluster, which is filled at fillAt
 	fillAt int64
-	joined uint64 // the last record before it was added
-	// overtaken says that it was filled while a record was due before one that precedes it,
-	// by a shorter lag. What is seen of such a record then is not specified, and package
-	// replica and this model differ: a test ends there.
+	joined uint64 // the last record before the cluster was added
+	// overtaken is set if a shorter lag made a record due at the fill before
+	// one that precedes it. The visibility of such a record is not specified,
+	// and differs between package replica and this model: tests end there.
 	overtaken bool
 }
 
-// modelClusters are there from the beginning, and modelJoins may join them.
+// modelClusters exist from the start; modelJoins may be added.
 var modelClusters = []string{"a", "b", "c"}
 
 const modelJoins = "d"
 
-// modelRecord is a record, and when it is due in the clusters to which it is on its
-// way.
+// modelRecord is a record, with the times at which it is due in its pending
+// clusters.
 type modelRecord struct {
 	number uint64
 	micros int64
 	origin string
-	rest   time.Duration // as the model's when it was made
+	rest   time.Duration // the model's rest at the record's creation
 	due    map[string]int64
 }
 
-// sentTo makes the record one that is on its way to a cluster.
+// sentTo makes the record pending in a cluster.
 func (r *modelRecord) sentTo(cluster string, lag time.Duration) {
 	r.due[cluster] = 0
 	if lag > 0 {
@@ -68,8 +68,8 @@ func newModel(w *world) *model {
 	return m
 }
 
-// join adds a cluster, which is filled when some time has passed with what the first
-// one sees that is up.
+// join adds a cluster. After takes, it is filled with the records visible in
+// the first cluster that is up.
 func (m *model) join(takes int64) {
 	m.filled = modelClusters[0]
 	for _, id := range modelClusters {
@@ -90,8 +90,8 @@ func (m *model) join(takes int64) {
 	}
 }
 
-// fill fills the cluster that joins, also with what is seen at that moment of a clock
-// that stands still.
+// fill fills the joining cluster, including records that become visible at the
+// same moment of a stopped clock.
 func (m *model) fill() {
 	if m.filled == "" || m.w.now < m.fillAt || m.w.now > m.fillAt && len(m.serving) > len(modelClusters) {
 		return
@@ -114,7 +114,8 @@ func (m *model) fill() {
 
 func (m *model) shut(p pair) bool { return m.paused[p] || m.failed[p.from] || m.failed[p.to] }
 
-// deliver delivers what is due, and what is due when the cluster that joins is filled.
+// deliver delivers records that are due, now or at the fill of the joining
+// cluster.
 func (m *model) deliver() {
 	m.deliverDue()
 	m.fill()
@@ -131,14 +132,14 @@ func (m *model) deliverDue() {
 				continue
 			}
 			if r.pending(p.to) && r.due[p.to] > m.w.now {
-				break // and all that follow
+				break // all later records wait too
 			}
 			delete(r.due, p.to)
 		}
 	}
 }
 
-// step does something at random. commit writes a record of an origin.
+// step performs a random action. commit writes a record of an origin.
 func (m *model) step(t *rapid.T, commit func(origin string) (uint64, int64)) {
 	cluster, some := rapid.SampledFrom(m.serving), rapid.SampledFrom(m.pairs)
 	lags := rapid.SampledFrom([]time.Duration{0, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond})
@@ -207,7 +208,7 @@ func (m *model) step(t *rapid.T, commit func(origin string) (uint64, int64)) {
 	m.deliver()
 }
 
-// consistent tells whether all clusters are up and see what was committed up to a
+// consistent reports whether all clusters are up and see all commits up to a
 // time.
 func (m *model) consistent(micros int64) bool {
 	for _, down := range m.failed {

@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// journaled is a world with a store, which has table t, recorded for change streams
-// and replication.
+// journaled returns a world with a store. Its table t is recorded for change
+// streams and replication.
 func journaled(t rapid.TB) (*world, *engine.DB) {
 	t.Helper()
 	w := &world{now: 1_700_000_000_000_000, stored: clustersNamed(modelClusters...)}
@@ -53,7 +53,7 @@ func write(t rapid.TB, db *engine.DB, origin, row string) (number uint64, micros
 	return db.JournalLast()
 }
 
-// consumer reads in a cluster, with tokens.
+// consumer reads a cluster's change stream with tokens.
 type consumer struct {
 	cluster  string
 	reader   *Reader
@@ -70,7 +70,7 @@ func (c *consumer) close() {
 	}
 }
 
-// read reads all that is visible.
+// read reads all visible records.
 func (c *consumer) read(t *rapid.T, w *world, db *engine.DB) error {
 	var err error
 	if c.reader == nil {
@@ -114,9 +114,9 @@ func (c *consumer) read(t *rapid.T, w *world, db *engine.DB) error {
 	return nil
 }
 
-// TestReader: each cluster reads exactly what is visible there, by the model, once,
-// in the order of each origin, through any number of tokens and restarts of readers;
-// tokens of consistency say the same.
+// TestReader: each cluster reads exactly the records that the model delivers to
+// it, once, in the order of each origin, through any tokens and restarts of
+// readers. Consistency tokens agree with that.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -180,7 +180,8 @@ func TestReader(t *testing.T) {
 	})
 }
 
-// Records are read in the order in which they become visible, also long afterwards.
+// Records are read in the order in which they become visible, even long
+// afterwards.
 func TestReader_Order(t *testing.T) {
 	t.Parallel()
 	w, db := journaled(t)
@@ -219,7 +220,8 @@ func TestReader_Order(t *testing.T) {
 	}
 }
 
-// A reader of a store that has no table says so, and holds nothing.
+// A reader of a store without the table returns an error, and holds no
+// resources.
 func TestReader_Errors(t *testing.T) {
 	t.Parallel()
 	w, db := journaled(t)

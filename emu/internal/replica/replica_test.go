@@ -16,16 +16,16 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// world is a store of which only commits matter, whose clock stands still.
+// world is a store that only commits, with a stopped clock.
 type world struct {
-	mu     sync.Mutex // of a change of now, and of others reading it
+	mu     sync.Mutex // guards now against concurrent readers
 	now    int64
 	number uint64
 	micros int64
 	c      *Control
 	kept   time.Duration
 	stored []*instancedef.StoredCluster // of each instance
-	db     *engine.DB                   // nil: there is none
+	db     *engine.DB                   // nil: no store
 }
 
 func newWorld(t rapid.TB, lag time.Duration, clusters ...string) *world {
@@ -47,7 +47,7 @@ func (w *world) clusters(string) ([]*instancedef.StoredCluster, error) {
 	return append([]*instancedef.StoredCluster{}, w.stored...), nil
 }
 
-// add adds a cluster, which is filled at a time.
+// add adds a cluster that is filled at a time.
 func (w *world) add(t rapid.TB, id string, filled time.Time) {
 	t.Helper()
 	added := clustersNamed(id)[0]
@@ -59,7 +59,7 @@ func (w *world) add(t rapid.TB, id string, filled time.Time) {
 	w.changed(t)
 }
 
-// changed says that the clusters are others.
+// changed reports a change of the clusters.
 func (w *world) changed(t rapid.TB) {
 	t.Helper()
 	if w.db == nil {
@@ -79,24 +79,24 @@ func (w *world) time() time.Time {
 	return time.UnixMicro(w.now)
 }
 
-// advance moves the clock on, by microseconds.
+// advance advances the clock by microseconds.
 func (w *world) advance(micros int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now += micros
 }
 
-// commit returns the next record's number and commit time, as package engine gives
-// them out.
+// commit returns the number and commit time of the next record, assigned as in
+// package engine.
 func (w *world) commit() (uint64, int64) {
 	w.number, w.micros = w.number+1, max(w.now, w.micros+1)
 	return w.number, w.micros
 }
 
-// TestVisibility: property (d) of replication, without rows. Whatever is written,
-// delayed, paused, failed and delivered, what is visible where is what a model says
-// that delivers record by record as the clock goes on, and nothing to come was
-// committed before the time that is told to be clear.
+// TestVisibility: property (d) of replication, without rows. Through any
+// writes, delays, pauses, failures and deliveries, visibility is the same as in
+// a model that delivers record by record as the clock advances. No later record
+// is committed before the clear time.
 func TestVisibility(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -178,7 +178,7 @@ func TestControl_Errors(t *testing.T) {
 	}
 }
 
-// Of an instance of which nothing is said any more there is no state.
+// An instance whose configuration has no effect any more has no state.
 func TestControl_Forgets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0, "a", "b")
@@ -216,7 +216,7 @@ func TestControl_Forgets(t *testing.T) {
 	if w.c.View("i") != nil {
 		t.Error("an instance that was deleted is known")
 	}
-	// Each change keeps what is recent, not all there ever was.
+	// The state is bounded by recent changes.
 	for range 1000 {
 		do(in.Fail("a"))
 		do(in.Recover("a"))
@@ -258,8 +258,8 @@ func multi(affine bool, ids ...string) *btapb.AppProfile {
 	return &btapb.AppProfile{RoutingPolicy: &btapb.AppProfile_MultiClusterRoutingUseAny_{MultiClusterRoutingUseAny: use}}
 }
 
-// Rows are spread over clusters, and only those of one that is gone move, to all of
-// the others.
+// Rows are spread over clusters. Removing a cluster moves only its rows, to all
+// others.
 func TestRouting_RowAffinity(t *testing.T) {
 	t.Parallel()
 	const rows = 3000

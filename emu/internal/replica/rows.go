@@ -51,7 +51,7 @@ type Rows struct {
 
 	mu       sync.Mutex
 	tables   map[uint32]*table
-	restores uint64 // of the store that tables belong to
+	restores uint64 // the store's Restores when tables were made
 	bytes    int64  // size of images and records
 }
 

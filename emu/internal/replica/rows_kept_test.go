@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// lagged is a world in which clusters see each other's writes after a second.
+// lagged returns a world whose clusters have a lag of a second.
 func lagged(t *testing.T, maxBytes int64) *rowsWorld {
 	t.Helper()
 	w := newRowsWorld(t, maxBytes)
@@ -49,8 +49,8 @@ func (w *rowsWorld) want(t *testing.T, cluster, want string) {
 	}
 }
 
-// What is on its way is bounded: beyond that writes are refused, with the remedy,
-// until some of it has arrived.
+// The memory of pending records is bounded. Writes above the bound fail with
+// advice, until records have arrived.
 func TestRows_MaxBytes(t *testing.T) {
 	t.Parallel()
 	w := lagged(t, 100_000)
@@ -71,15 +71,15 @@ func TestRows_MaxBytes(t *testing.T) {
 	}
 	w.advance(time.Second.Microseconds())
 	w.mustSet(t, "a", "r3", large)
-	// What was there before counts, too: it is kept.
+	// The image of the row counts too.
 	w.mustSet(t, "b", "r0", "small")
 	if w.rows.bytes < 60_000 || w.rows.bytes > 70_000 {
 		t.Errorf("%d bytes are on their way", w.rows.bytes)
 	}
 }
 
-// A row that is written all the time keeps what is within the lag, not what was
-// written since the beginning; also across restarts, and when the journal is trimmed.
+// A row that is written all the time keeps only the records within the lag,
+// also across restarts and when the journal is trimmed.
 func TestRows_HotRow(t *testing.T) {
 	t.Parallel()
 	w := lagged(t, 0)
@@ -113,7 +113,8 @@ func TestRows_HotRow(t *testing.T) {
 		w.rows = NewRows(RowsOptions{DB: w.db, Control: w.c})
 	}
 
-	// Seldom enough for records to grow old, often enough for one to be on its way.
+	// Rare enough for records to grow old, frequent enough for one to be
+	// pending.
 	if err := w.c.Instance("i").Lag(40 * time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestRows_HotRow(t *testing.T) {
 	}
 }
 
-// What is on its way is looked for again where the clusters could not be read at first.
+// Pending records are loaded again if the clusters could not be read at first.
 func TestRows_LoadedAgain(t *testing.T) {
 	t.Parallel()
 	w := lagged(t, 0)
@@ -149,7 +150,7 @@ func TestRows_LoadedAgain(t *testing.T) {
 	w.want(t, "b", cellText("r", "f", "q", 1000, []byte("old")))
 }
 
-// A change that its transaction gives up after it was recorded is seen by nobody.
+// A change whose transaction is undone after recording is never visible.
 func TestRows_Undone(t *testing.T) {
 	t.Parallel()
 	w := lagged(t, 0)
@@ -171,7 +172,7 @@ func TestRows_Undone(t *testing.T) {
 	w.settled(t)
 }
 
-// A snapshot has what was on its way when it was taken.
+// A snapshot contains the records that were pending when it was taken.
 func TestRows_Restore(t *testing.T) {
 	t.Parallel()
 	w := lagged(t, 0)
@@ -193,8 +194,8 @@ func TestRows_Restore(t *testing.T) {
 	w.settled(t)
 }
 
-// What a cluster that is deleted took, and no other one has seen, is lost: the rows
-// are as if it had not been, sums and readers of the journal included.
+// Records of a deleted cluster that no other cluster has seen are lost. Rows,
+// sums and readers of the journal are as if they had never been written.
 func TestRows_Leaving(t *testing.T) {
 	t.Parallel()
 	w := lagged(t, 0)
@@ -241,8 +242,9 @@ func TestRows_Leaving(t *testing.T) {
 	w.settled(t)
 }
 
-// TestRows_Concurrent: writers in three clusters, which read what they wrote, beside
-// scans, drops, collections and a clock that goes on; all see the same in the end.
+// TestRows_Concurrent: writers in three clusters read their own writes, beside
+// scans, drops, collections and an advancing clock. In the end, all clusters
+// see the same.
 func TestRows_Concurrent(t *testing.T) {
 	t.Parallel()
 	w := lagged(t, 0)
@@ -297,12 +299,12 @@ func TestRows_Concurrent(t *testing.T) {
 		}
 	})
 	group.Wait()
-	w.advance(2 * time.Second.Microseconds()) // commit times have run ahead of the clock
+	w.advance(2 * time.Second.Microseconds()) // commit times are ahead of the clock
 	all := w.read(t, "a", engine.ScanOptions{})
 	w.want(t, "b", all)
 	w.want(t, "c", all)
 	w.settled(t)
-	w.want(t, "a", all) // as stored
+	w.want(t, "a", all) // all rows as stored
 }
 
 func FuzzImage(f *testing.F) {

@@ -16,8 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// rowsWorld is a world with a store and what clusters see of its table, which has
-// the families f, of which two versions are kept, and s of sums.
+// rowsWorld is a world with a store and its Rows. Its table has the families f,
+// which keeps two versions, and s of sums.
 type rowsWorld struct {
 	*world
 	db   *engine.DB
@@ -57,7 +57,7 @@ func (w *rowsWorld) table(t rapid.TB) *engine.Table {
 	return table
 }
 
-// taken is the context for what a cluster takes.
+// taken returns the context for writes in a cluster.
 func (w *rowsWorld) taken(t rapid.TB, cluster string) context.Context {
 	t.Helper()
 	ctx, err := w.rows.Taken(context.Background(), w.table(t), w.at(cluster))
@@ -67,7 +67,7 @@ func (w *rowsWorld) taken(t rapid.TB, cluster string) context.Context {
 	return ctx
 }
 
-// read returns what a cluster sees, as text.
+// read returns the rows that a cluster sees, as text.
 func (w *rowsWorld) read(t rapid.TB, cluster string, o engine.ScanOptions) string {
 	t.Helper()
 	s, err := w.rows.Scan(context.Background(), w.table(t), w.at(cluster), o)
@@ -91,23 +91,24 @@ func cellText(row, family, qualifier string, micros int64, value []byte) string 
 	return fmt.Sprintf("%s/%s:%s@%d=%x", row, family, qualifier, micros, value)
 }
 
-// event is what a naive model remembers: a record, or what is everywhere at once.
+// event is an event of a naive model: a record, or a change that is visible
+// everywhere at once.
 type event struct {
-	record  *modelRecord // nil: everywhere at once
+	record  *modelRecord // nil: visible everywhere at once
 	row     string
 	muts    []engine.Mutation
-	drops   string // rows with this prefix are dropped
+	drops   string // prefix of the rows to drop
 	collect bool
-	family  string // is dropped
+	family  string // the family to drop
 }
 
 // column and version name a cell of the model.
 type column struct{ row, family, qualifier string }
 
-// modelRows are the cells of the model, values by column and timestamp.
+// modelRows holds the cells of the model: values by column and timestamp.
 type modelRows map[column]map[int64][]byte
 
-// fold is what a cluster sees, as naively as can be.
+// fold computes naively the rows that a cluster sees.
 func fold(events []event, cluster string) modelRows {
 	rows := modelRows{}
 	for _, e := range events {
@@ -160,7 +161,7 @@ func (rows modelRows) apply(row string, m engine.Mutation) {
 	}
 }
 
-// text is the rows as read returns them; families in the order of the table's.
+// text formats the rows as read does, with families in the table's order.
 func (rows modelRows) text(families []engine.Family) string {
 	var out []string
 	columns := slices.SortedFunc(maps.Keys(rows), func(a, b column) int {
@@ -185,9 +186,10 @@ func (rows modelRows) text(families []engine.Family) string {
 	return strings.Join(out, " ")
 }
 
-// TestTrap163_Convergence: property (d) of replication. Whatever is written, delayed,
-// paused, failed, delivered, dropped and collected, through restarts, each cluster
-// reads the fold of what is visible there, and all the same in the end.
+// TestTrap163_Convergence: property (d) of replication. Through any writes,
+// delays, pauses, failures, deliveries, drops, collections and restarts, each
+// cluster reads the fold of its visible records. In the end, all clusters read
+// the same.
 func TestTrap163_Convergence(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -225,7 +227,7 @@ func TestTrap163_Convergence(t *testing.T) {
 					t.Fatal(err)
 				}
 				events = append(events, event{collect: true})
-			case what == 1 && !restarts: // what is dropped holds up nothing after a restart
+			case what == 1 && !restarts: // drops delay nothing after a restart
 				ctx, err := w.rows.Dropping(context.Background(), w.table(t), "i")
 				prefix := rapid.SampledFrom([]string{"r", "r1", "s"}).Draw(t, "dropped")
 				if err == nil {
@@ -284,7 +286,7 @@ func TestTrap163_Convergence(t *testing.T) {
 	})
 }
 
-// settled checks that nothing is kept of rows that are everywhere.
+// settled checks that no state remains for rows that are visible everywhere.
 func (w *rowsWorld) settled(t rapid.TB) {
 	t.Helper()
 	w.taken(t, "a")
@@ -311,8 +313,8 @@ func (w *rowsWorld) settled(t rapid.TB) {
 	}
 }
 
-// change changes a row at random, as a cluster that sees some rows, and returns what
-// is recorded.
+// change changes a row at random, as a cluster with the visible rows sees, and
+// returns the recorded mutations.
 func (w *rowsWorld) change(t *rapid.T, cluster string, sees modelRows) (row string, muts []engine.Mutation) {
 	row = rapid.SampledFrom([]string{"r1", "r2", "s"}).Draw(t, "row")
 	ctx := w.taken(t, cluster)

@@ -14,10 +14,10 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// families are those of the table in these tests, in its order.
+// families holds the families of the table in these tests, in its order.
 var families = []engine.Family{{Name: "z", Ordinal: 1}, {Name: "f", Ordinal: 2}, {Name: "a", Ordinal: 5}}
 
-// memory is a row in memory that counts its moves.
+// memory is an in-memory row that counts its moves.
 type memory struct {
 	cells        []filter.Cell
 	at           int
@@ -42,7 +42,8 @@ func (m *memory) SeekColumn(family string, qualifier []byte) {
 	}
 }
 
-// rowOf has n columns in each family, named 00000 and so on, of one cell each.
+// rowOf returns a row with n columns, named 00000 and so on, in each family,
+// with one cell each.
 func rowOf(n int) *memory {
 	m := &memory{at: -1}
 	for _, f := range families {
@@ -61,8 +62,8 @@ func drain(g *Gate) []string {
 	return out
 }
 
-// TestGate_Seeks: a view of 100 columns of a row of 30,000 costs 100 cells and
-// as many seeks, wherever they are.
+// TestGate_Seeks: a view of 100 columns of a row of 30,000 reads 100 cells and
+// seeks 100 times, wherever they are.
 func TestGate_Seeks(t *testing.T) {
 	t.Parallel()
 	d := &btapb.AuthorizedView_SubsetView{FamilySubsets: map[string]*btapb.AuthorizedView_FamilySubsets{"z": {}, "f": {}, "a": {}}}
@@ -88,13 +89,13 @@ func TestGate_Seeks(t *testing.T) {
 		}
 		g.Rewind()
 	}
-	// A filter's seek goes straight to the next column that is held.
+	// A filter's seek goes directly to the next column in the view.
 	m.steps, m.seeks = 0, 0
 	g.SeekColumn("f", []byte("05000"))
 	if !g.NextCell() || string(g.Cell().Qualifier) != "05044" || m.steps != 1 || m.seeks != 1 {
 		t.Errorf("at %s after %d steps and %d seeks", g.Cell().Qualifier, m.steps, m.seeks)
 	}
-	g.SeekColumn("z", nil) // lies behind
+	g.SeekColumn("z", nil) // backwards
 	if !g.NextCell() || string(g.Cell().Qualifier) != "05141" {
 		t.Errorf("at %s", g.Cell().Qualifier)
 	}
@@ -102,7 +103,7 @@ func TestGate_Seeks(t *testing.T) {
 	if m.steps = 0; g.NextCell() || m.steps != 0 {
 		t.Error("a family that is nowhere sorts after all")
 	}
-	// A row of which the view holds nothing.
+	// A row without cells in the view.
 	m = &memory{at: -1, cells: rowOf(10_000).cells[:10_000]}
 	g = Compile("v", &btapb.AuthorizedView_SubsetView{FamilySubsets: map[string]*btapb.AuthorizedView_FamilySubsets{"f": {QualifierPrefixes: [][]byte{nil}}}}).Over(m, families)
 	g.BeginRow()
@@ -114,7 +115,7 @@ func TestGate_Seeks(t *testing.T) {
 	}
 }
 
-// inside is the meaning of a definition, by its comments.
+// inside evaluates a definition by its documentation.
 func inside(d *btapb.AuthorizedView_SubsetView, family, qualifier string) bool {
 	s := d.GetFamilySubsets()[family]
 	return slices.ContainsFunc(s.GetQualifiers(), func(q []byte) bool { return string(q) == qualifier }) || hasPrefixOf(s.GetQualifierPrefixes(), qualifier)
@@ -124,8 +125,9 @@ func hasPrefixOf(prefixes [][]byte, key string) bool {
 	return slices.ContainsFunc(prefixes, func(p []byte) bool { return strings.HasPrefix(key, string(p)) })
 }
 
-// FuzzCompile holds views of any definition to its meaning, for keys and
-// qualifiers at and beside what it names, and for all of a row read through it.
+// FuzzCompile compares views of any definition with its documented meaning: for
+// keys and qualifiers at and next to its bounds, and for a whole row read
+// through it.
 func FuzzCompile(f *testing.F) {
 	for _, d := range []*btapb.AuthorizedView_SubsetView{
 		{},

@@ -23,8 +23,8 @@ func setCell(family, qualifier string, micros int64, value string) *btpb.Mutatio
 	}}}
 }
 
-// requests are messages that the decoder knows, and such that it leaves to
-// package proto.
+// requests returns messages that the decoder supports, and messages that it
+// leaves to package proto.
 func requests() []proto.Message {
 	odd := setCell("f", "q", 1000, "v")
 	odd.TimestampOrigin = btpb.Mutation_CLIENT_AUTO_GENERATED
@@ -57,8 +57,8 @@ func requests() []proto.Message {
 	return append(out, all)
 }
 
-// TestUnmarshal_Bomb: a request of very many mutations of next to nothing takes no
-// more memory than package proto needs for it.
+// TestUnmarshal_Bomb: a request with very many tiny mutations takes no more
+// memory than package proto needs for it.
 func TestUnmarshal_Bomb(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
@@ -85,8 +85,7 @@ func testUnmarshalBomb(t *testing.T) {
 	}
 }
 
-// checkUnmarshal compares the reading of src with that of package proto, for
-// both requests.
+// checkUnmarshal compares decoding src with package proto, for both requests.
 func checkUnmarshal(t *testing.T, src []byte) {
 	t.Helper()
 	c := NewCodec()
@@ -110,14 +109,14 @@ func TestUnmarshal(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkUnmarshal(t, src)
-		checkUnmarshal(t, append(src, src...)) // fields that are there again
-		for n := range src {                   // and messages that end early
+		checkUnmarshal(t, append(src, src...)) // repeated fields
+		for n := range src {                   // truncated messages
 			checkUnmarshal(t, src[:n])
 		}
 	}
 }
 
-// FuzzUnmarshal reads anything as package proto does.
+// FuzzUnmarshal compares decoding any bytes with package proto.
 func FuzzUnmarshal(f *testing.F) {
 	for _, m := range requests() {
 		src, err := proto.Marshal(m)
@@ -129,8 +128,8 @@ func FuzzUnmarshal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) { checkUnmarshal(t, src) })
 }
 
-// TestUnmarshal_Owns: a message does not change with the memory it came in,
-// which gRPC uses again.
+// TestUnmarshal_Owns: a message does not change with its receive buffer, which
+// gRPC reuses.
 func TestUnmarshal_Owns(t *testing.T) {
 	t.Parallel()
 	want := &btpb.MutateRowsRequest{TableName: "t", Entries: []*btpb.MutateRowsRequest_Entry{{
@@ -150,8 +149,7 @@ func TestUnmarshal_Owns(t *testing.T) {
 	}
 }
 
-// TestMarshal compares the form of responses with that of package proto, by
-// what it reads from both.
+// TestMarshal compares encoded responses with package proto, by decoding both.
 func TestMarshal(t *testing.T) {
 	t.Parallel()
 	family, qualifier := wrapperspb.String("f"), wrapperspb.Bytes([]byte("q"))
@@ -175,7 +173,7 @@ func TestMarshal(t *testing.T) {
 		responses = append(responses, &btpb.ReadRowsResponse{Chunks: []*btpb.ReadRowsResponse_CellChunk{c}})
 	}
 	c := NewCodec()
-	for range 2 { // the second time with memory that was used before
+	for range 2 { // the second time with reused memory
 		for _, want := range responses {
 			data, err := c.Marshal(want)
 			if err != nil {
@@ -196,8 +194,8 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
-// TestAllocations bounds the allocations of reading a request and of writing a
-// response. It is not parallel: they are counted in the whole process.
+// TestAllocations bounds the allocations of decoding a request and encoding a
+// response. It is not parallel, because it counts those of the whole process.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 	if race.Enabled {
 		t.Skip("the race detector allocates too")

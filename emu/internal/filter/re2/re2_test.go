@@ -23,26 +23,26 @@ const (
 )
 
 var (
-	// quotedByte finds a backslash before a byte that is not ASCII. RE2 refuses it, and
-	// clients send it.
+	// quotedByte matches a backslash before a byte that is not ASCII. RE2
+	// rejects it, but clients send it.
 	quotedByte = binaryregexp.MustCompile(`\\[\x80-\xff]`)
-	// foldsCase finds what may set the flag i, and highByte bytes that are then compared
-	// otherwise: RE2 folds only ASCII letters when it reads bytes, binaryregexp those of
-	// Latin-1 too.
+	// foldsCase matches the possible flag i, and highByte the bytes whose
+	// comparison it changes: RE2 folds only ASCII letters in bytes,
+	// binaryregexp those of Latin-1 too.
 	foldsCase = binaryregexp.MustCompile(`\(\?[a-zA-Z]*i`)
 	highByte  = binaryregexp.MustCompile(`[\x80-\xff]`)
 )
 
-// comparable reports whether RE2 has to give the same answer.
+// comparable reports whether RE2 must give the same answer.
 func comparable(pattern, input string) bool {
 	return len(pattern) <= 200 && // RE2 lacks the memory for longer ones
 		!quotedByte.MatchString(pattern) &&
 		(!foldsCase.MatchString(pattern) || !highByte.MatchString(input))
 }
 
-// answer asks RE2, which reads pattern and input as bytes (RE2::Latin1, as the service
-// does). RE2 is asked for the longest of the leftmost matches: an expression matches all
-// of its input if and only if that match is the whole input.
+// answer matches by RE2, which reads pattern and input as bytes (RE2::Latin1,
+// like the service). It uses leftmost-longest matching: an expression matches
+// its whole input if and only if that match is the whole input.
 func answer(pattern, input string) string {
 	re, err := experimental.CompileLatin1(pattern)
 	if err != nil {
@@ -55,8 +55,8 @@ func answer(pattern, input string) string {
 	return differs
 }
 
-// ours asks the filters: by the value of a cell, and, for what is not empty, by the row
-// key, whose expression also says which rows can match.
+// ours matches by the filters: by the value of a cell and, for non-empty input,
+// by the row key, whose expression also determines the rows to read.
 func ours(t *testing.T, pattern, input string) string {
 	t.Helper()
 	byValue := run(t, &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte(pattern)}}, "r", input)
@@ -108,7 +108,7 @@ func rows(tb testing.TB, f func(pattern, input, answer string)) {
 	}
 	defer file.Close()
 	lines := bufio.NewScanner(file)
-	lines.Scan() // the names of the columns
+	lines.Scan() // the header
 	for lines.Scan() {
 		cells := strings.Split(lines.Text(), "\t")
 		pattern, err := strconv.Unquote(cells[0])
