@@ -25,7 +25,8 @@ import (
 // engine.Backup of the same name with the table's data. Both are created and
 // deleted in one change. Its completion, its expiry and its conversion to a
 // standard backup are computed from stored times on each read. The space of
-// expired backups is freed by expiries, and before another backup is made.
+// expired backups is freed when they expire, see expiries, and before another
+// backup is made.
 
 const backupShape = "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER/backups/BACKUP"
 

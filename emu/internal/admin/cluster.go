@@ -17,9 +17,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Clusters are records only: this process serves all tables, whatever clusters
-// their instance has. An implicit instance has one cluster, and every other
-// cluster exists as soon as a request names it.
+// Clusters are records only: this process serves all tables, regardless of the
+// clusters of their instance. An implicit instance has one cluster, and every
+// other cluster exists as soon as a request names it.
 
 // implicitClusterOf returns an implicit cluster, which was never created.
 func implicitClusterOf(instance, id string) *btapb.Cluster {
@@ -67,9 +67,8 @@ func cluster(r Catalog, name string) (*instancedef.StoredCluster, error) {
 	return findRecord[btapb.Cluster](r, KindCluster, "Cluster", name)
 }
 
-// CreateCluster adds a cluster to an instance. It starts with the data that
-// another cluster sees at that moment. With Control.Delay, it is CREATING for
-// that time.
+// CreateCluster adds a cluster to an instance. The cluster is CREATING for
+// Control.Delay, and then begins with the data that another cluster sees.
 func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.CreateClusterRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err

@@ -132,7 +132,7 @@ func recordHolders(tx *engine.CatalogTx, project string) error {
 
 // CreateInstance creates an instance with its clusters and the default app
 // profile. The profile routes to a single cluster and allows single-row
-// transactions; with several clusters it routes to any, and allows none.
+// transactions; with several clusters it routes to any, and rejects them.
 func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.CreateInstanceRequest) (*longrunningpb.Operation, error) {
 	if !resname.HasShape(req.GetParent(), "projects") {
 		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")
@@ -229,8 +229,8 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 }
 
 // forget removes the resources of an instance except for its tables. It removes
-// undeletable tables too, so that they cannot return in a later instance of the
-// same name.
+// deleted tables too, so that UndeleteTable cannot restore them in a later
+// instance of the same name.
 func forget(tx *engine.CatalogTx, name string) error {
 	if err := tx.PurgeTables(resname.TablesOf(name)); err != nil {
 		return err

@@ -80,8 +80,8 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 	return op, err
 }
 
-// ListMemoryLayers returns the memory layer of a cluster or, with the cluster "-", the
-// memory layers of all clusters of an instance, sorted by name, in pages.
+// ListMemoryLayers returns the memory layer of a cluster, sorted by name, in
+// pages. The cluster "-" selects all clusters of the instance.
 func (s instanceAdminService) ListMemoryLayers(ctx context.Context, req *btapb.ListMemoryLayersRequest) (*btapb.ListMemoryLayersResponse, error) {
 	resp, now := &btapb.ListMemoryLayersResponse{}, s.now()
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {

@@ -66,7 +66,7 @@ func (s *Control) start(tx *engine.CatalogTx, instance string, metadata, respons
 	return shownOperation(stored, s.now())
 }
 
-// span returns the start and the end of an operation that is called now.
+// span returns the start and the end of an operation that begins now.
 func (s *Control) span() (began, doneAt *timestamppb.Timestamp) {
 	now := s.now()
 	return timestamppb.New(now), timestamppb.New(now.Add(s.Delay))
@@ -92,7 +92,7 @@ func shownOperation(stored *storedOperation, now time.Time) (*longrunningpb.Oper
 
 // unfinished changes the metadata of an operation that is done at doneAt to its
 // state at now: without an end time, and with partial progress. It finds the
-// fields by name, since all metadata messages share their names.
+// fields by name, since all metadata messages name them alike.
 func unfinished(metadata protoreflect.Message, doneAt, now time.Time) {
 	fields := metadata.Descriptor().Fields()
 	for _, name := range []protoreflect.Name{"end_time", "finish_time"} {

@@ -71,8 +71,8 @@ type message[M any] interface {
 	proto.Message
 }
 
-// find reads a resource that must exist. Its errors are statuses that call the
-// resource what.
+// find reads a resource that must exist. Errors are statuses that describe the
+// resource by the text what.
 func find[M any, P message[M]](r Catalog, kind, what, name string) (P, error) {
 	m := P(new(M))
 	if found, err := loadOne(r, kind+name, m); err != nil {

@@ -77,9 +77,9 @@ type Source interface {
 	// Cell returns the current cell. It and its slices are valid until the
 	// source moves. The filter does not change them.
 	Cell() *Cell
-	// SkipColumn makes NextCell go to the first cell after the current column,
-	// SkipFamily to the first after the current family, and SeekColumn to the
-	// first at or after a column that lies ahead.
+	// These methods move the next NextCell: SkipColumn to the first cell after
+	// the current column, SkipFamily after the current family. SeekColumn moves
+	// it to the first cell at or after a column that lies ahead.
 	SkipColumn()
 	SkipFamily()
 	SeekColumn(family string, qualifier []byte)

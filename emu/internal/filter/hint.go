@@ -63,8 +63,8 @@ func oneFamily(h hint) hint {
 	return h
 }
 
-// seek returns the hint to a column, or to the next cell after it, for a stage
-// that wants no cells of c's column or before the target column.
+// seek returns the hint to a column, or to the next cell after it. The stage
+// wants no cells of c's column, and none before the target column.
 func (r *run) seek(c *Cell, family string, qualifier []byte) hint {
 	if c.Family == family {
 		if bytes.Compare(qualifier, c.Qualifier) > 0 {

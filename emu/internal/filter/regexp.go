@@ -112,9 +112,9 @@ func compileLiteral(pattern []byte) *regex {
 	return nil
 }
 
-// literal returns the only match of a pattern that consists of plain bytes,
-// bytes quoted by a backslash or by \Q…\E, and \x00, by which clients quote
-// NUL.
+// literal returns the only match of a pattern without operators. Such a pattern
+// consists of plain bytes, bytes quoted by a backslash or by \Q…\E, and \x00,
+// by which clients quote NUL.
 func literal(pattern []byte) ([]byte, bool) {
 	text := make([]byte, 0, len(pattern))
 	for len(pattern) > 0 {

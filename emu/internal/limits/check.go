@@ -5,8 +5,9 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// CheckID checks the id of a new table, or of a new resource under a table or a cluster:
-// [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters. what names it in the error.
+// CheckID checks the id of a new table, or of a new resource under a table or a
+// cluster: [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters. Errors describe
+// the id by the text what.
 func (m Mode) CheckID(field, what, id string) error {
 	if !resname.IsResourceID(id) {
 		return refusal.Invalid(field, "%q is not %s; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id, what)

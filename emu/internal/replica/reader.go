@@ -209,7 +209,7 @@ func (r *Reader) Passes(micros int64) (time.Time, bool) {
 // records after Next returned false.
 func (r *Reader) Signal() <-chan struct{} { return r.sources[0].in.Signal() }
 
-// Err returns the error that ended Next, nil if there are only no records yet.
+// Err returns the error that ended Next, nil while the next record is pending.
 func (r *Reader) Err() error { return r.err }
 
 // Close ends the reader.

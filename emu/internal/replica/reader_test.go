@@ -115,8 +115,8 @@ func (c *consumer) read(t *rapid.T, w *world, db *engine.DB) error {
 }
 
 // TestReader: each cluster reads exactly the records that the model delivers to
-// it, once, in the order of each origin, through any tokens and restarts of
-// readers. Consistency tokens agree with that.
+// it, once, in the order of each origin. This holds through any tokens and
+// restarts of readers. Consistency tokens agree with it.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

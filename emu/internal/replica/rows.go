@@ -61,8 +61,8 @@ func NewRows(o RowsOptions) *Rows {
 	return &Rows{o: o, tables: map[uint32]*table{}, restores: o.DB.Restores()}
 }
 
-// Clear removes the images that an earlier process stored. Without configured
-// instances, all their records have arrived.
+// Clear removes the images that an earlier process stored: while no instance is
+// configured, all records have arrived.
 func (r *Rows) Clear(ctx context.Context) error {
 	if images, err := r.o.DB.Resources(imagePrefix); err != nil || len(images) == 0 {
 		return err

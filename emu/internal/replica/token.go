@@ -9,9 +9,9 @@ import (
 )
 
 // Token is a consistency token: the unique id of a table, and the last commit
-// time of the store at its creation, or a time just before its creation if
-// there were no recent commits. It has no stored state: CheckConsistency reads
-// the journal.
+// time of the store. Without recent commits, the time is just before the
+// token's creation. The token has no stored state: CheckConsistency reads the
+// journal.
 type Token struct {
 	Table  uint32
 	Micros int64
