@@ -1,5 +1,3 @@
-// Package bundle checks the contents of schema bundles: protobuf descriptor
-// sets, which must link and stay compatible on an update, and Avro schemas.
 package bundle
 
 import (
