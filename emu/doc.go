@@ -5,8 +5,8 @@
 // read returns a row in its state at one moment. Cells have Bigtable's order (families by
 // creation, qualifiers bytewise, timestamps descending), in which per-row limits and offsets
 // count. Filters stream and hold at most one cell. Documented limits are enforced unless
-// Options.Limits disables them. An RPC that is not implemented returns Unimplemented with its
-// name. No request ends the process.
+// Options.Limits disables them. An unimplemented RPC returns Unimplemented with its name. No
+// request ends the process.
 //
 // Replication is simulated: there is one copy of each row. Options.ReplicationLag and
 // [Server.Replication] decide when each cluster of an instance sees a write, which clusters
@@ -16,36 +16,34 @@
 // implemented. [Support] lists the state of each RPC, filter, mutation and garbage-collection
 // rule.
 //
-// Any instance exists as soon as a request names it, until the first CreateInstance in its
-// project; instances with tables remain.
+// Every instance exists implicitly until the first CreateInstance in its project; afterwards,
+// instances with tables remain.
 //
-// State that depends on the clock, such as a backup that is CREATING for a while
-// (Options.AdminDelay) and then expires, is computed from stored times at each read. Work at a
-// time, such as deleting expired data or making an automated backup, is a due.Work
-// in a queue: [Server.NextDue] returns the time of the next, and the owner of the Server calls
-// [Server.RunDue].
+// State that depends on the clock, such as the state of a backup, is computed from stored times
+// at each read. Scheduled work, such as deleting expired data or making an automated backup, is
+// queued as due.Work: [Server.NextDue] returns the time of the next work, and the owner of the
+// Server calls [Server.RunDue].
 //
-// A request meets the guard in call.go, with faults, an observer and the headers of answers,
-// and then these packages below emu/internal, in this order:
+// A request passes the guard in call.go, which adds faults, the observer and response headers.
+// These packages in emu/internal then process it, in this order:
 //
 //   - load: counts of the load on keys, and the hot tablets.
-//   - admin: the control plane, which serves all services but the data API: the RPCs that
-//     change tables, instances, backups and policies, and the look-ups of the data API.
-//   - resname, listfilter: names of resources, filters and orders of lists.
-//   - replica: which cluster answers, and how far its replication is.
-//   - view: which rows and columns an authorized view has; emu/target.go applies it.
+//   - admin: the control plane. It serves the admin RPCs for tables, instances, backups and
+//     policies, and finds resources for the data API.
+//   - resname, listfilter: resource names; filters and orders of list requests.
+//   - replica: routing to clusters, and the replication state of each.
+//   - view: the rows and columns of an authorized view; target.go applies it.
 //   - filter: the filter language; filter/re2 compares its expressions with RE2.
-//   - rowchunks, wire, changes: rows, messages and change records as they are sent;
-//     emu/change_stream_partitions.go splits and merges the partitions of a stream.
+//   - rowchunks, wire, changes: encoding of rows, messages and change records;
+//     change_stream_partitions.go splits and merges the partitions of a stream.
 //   - bundle: schema bundles, which describe the protobufs in cells.
-//   - instancedef: the rules of instances and clusters; state.go shows them as CREATING
-//     until they are ready.
-//   - pending, due: state that a resource reaches at a time, and the queue of due work.
-//   - limits: the documented limits, and what each mode of Options.Limits refuses.
-//   - refusal: every status that is returned, with the source of its text.
+//   - instancedef: the rules of instances and clusters.
+//   - pending, due: resources with a future state, and the queue of due work.
+//   - limits: the documented limits, and the modes of Options.Limits.
+//   - refusal: every returned status, with the source of its text.
 //
-// The RPC ReadRows is in read_rows.go, and so on; table and instance administration is in
-// internal/admin, by resource.
+// Each RPC of the data API has its own file: ReadRows is in read_rows.go. Table and instance
+// administration is in internal/admin, by resource.
 //
 //	db, err := engine.Open(engine.Options{})
 //	...

@@ -10,12 +10,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// targetOf returns the name of the table, view or instance that a request is to
-// and the app profile that it names. A session is opened by a request inside a
-// request.
+// targetOf returns the name of a request's table, view or instance, and its app profile. The
+// first request of a session wraps the actual request.
 func targetOf(req any) (name, profile string) {
 	if r, ok := req.(*btpb.SessionRequest); ok {
-		open := &btpb.OpenTableRequest{} // the same on the wire as the requests of other kinds of sessions
+		open := &btpb.OpenTableRequest{} // other kinds of sessions have the same wire format
 		if proto.Unmarshal(r.GetOpenSession().GetPayload(), open) != nil {
 			return "", ""
 		}
@@ -39,8 +38,7 @@ func targetOf(req any) (name, profile string) {
 	return name, profile
 }
 
-// rowOf returns the key of the one row that a request is for, nil if it is for
-// several.
+// rowOf returns the row key of a request for a single row, otherwise nil.
 func rowOf(req any) []byte {
 	switch r := req.(type) {
 	case *btpb.ReadRowsRequest:
@@ -53,9 +51,8 @@ func rowOf(req any) []byte {
 	return nil
 }
 
-// clientFeatures decodes the header in which a client says what it can do: FeatureFlags in
-// URL-safe base64, with padding or, from some clients, without. It returns nil if it
-// cannot be read.
+// clientFeatures decodes a client's feature header: FeatureFlags in URL-safe base64, with or
+// without padding. It returns nil for an invalid header.
 func clientFeatures(header string) *btpb.FeatureFlags {
 	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(header, "="))
 	flags := &btpb.FeatureFlags{}
@@ -65,13 +62,12 @@ func clientFeatures(header string) *btpb.FeatureFlags {
 	return flags
 }
 
-// wantsWholeRows recognizes the official Go client, which refuses a message
-// that ends within a row: it checks after every message that none is open
-// (google-cloud-go, bigtable.go, where its reader of chunks is closed). The protocol allows such
-// messages, and other clients read them.
+// wantsWholeRows recognizes the official Go client, which rejects a message that ends within a
+// row: it closes its reader of chunks after every message (google-cloud-go, bigtable.go). The
+// protocol allows such messages, and other clients read them.
 func wantsWholeRows(ctx context.Context) bool {
 	if len(metadata.ValueFromIncomingContext(ctx, "google-cloud-resource-prefix")) == 0 {
-		return false // a caller of the stubs
+		return false // called through the stubs
 	}
 	for _, agent := range metadata.ValueFromIncomingContext(ctx, "user-agent") {
 		if strings.Contains(agent, "grpc-go/") {

@@ -15,19 +15,17 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// The headers from which official clients take what their metrics report:
-// which cluster answered, and how long the service took to its first byte.
-// Without either they count a call as one that never arrived. The cluster is
-// named in the trailer too, where the clients of Node and C++ look, but not for
-// those that look into the header first; no cluster answers a call to a table or
-// instance that does not exist.
+// Official clients read these headers for their metrics: the cluster that answered, and the
+// service's latency to the first byte. They count a call without them as lost. The trailer
+// names the cluster too, for the clients of Node and C++, but not for clients that read the
+// header first. A call to a table or instance that does not exist names no cluster.
 const (
 	locationHeader     = "x-goog-ext-425905942-bin" // ResponseParams
 	serverTimingHeader = "server-timing"
 )
 
-// usualHeaders are those of most calls: to an instance that nobody created,
-// answered within two milliseconds, by the tenths of a millisecond. They are shared.
+// usualHeaders returns shared headers for most calls: calls to an implicit instance that took
+// less than two milliseconds, by tenths of a millisecond.
 var usualHeaders = sync.OnceValue(func() []metadata.MD {
 	where := locationValues(implicitLocation)
 	out := make([]metadata.MD, 20)
@@ -37,7 +35,7 @@ var usualHeaders = sync.OnceValue(func() []metadata.MD {
 	return out
 })
 
-// usualTrailer is the trailer beside usualHeaders.
+// usualTrailer returns the trailer for usualHeaders.
 var usualTrailer = sync.OnceValue(func() metadata.MD { return metadata.MD{locationHeader: locationValues(implicitLocation)} })
 
 func locationValues(where *btpb.ResponseParams) []string {
@@ -48,14 +46,14 @@ func locationValues(where *btpb.ResponseParams) []string {
 	return []string{string(raw)}
 }
 
-// serverTimingValues is a latency in tenths of a millisecond, so that it is not more than what
-// a client measures of a short call. Clients ignore a latency of 0: it is at least a tenth.
+// serverTimingValues formats a latency in tenths of a millisecond, so that it does not exceed
+// the latency that a client measures. It is at least a tenth, as clients ignore 0.
 func serverTimingValues(tenths int64) []string {
 	return []string{"gfet4t7; dur=" + strconv.FormatFloat(float64(max(tenths, 1))/10, 'f', -1, 64)}
 }
 
-// responseParams returns the header and the trailer of a call that has no error yet, or
-// ended with err; neither is to be written to. The trailer is for clients of wantsTrailer.
+// responseParams returns the header and the trailer of a call, which may have failed with err.
+// Callers must not change either. The trailer is for clients of wantsTrailer.
 func (c *call) responseParams(err error) (header, trailer metadata.MD) {
 	tenths := max(int64(c.now().Sub(c.ended.Start)/(100*time.Microsecond)), 0)
 	if err != nil && !c.exists(c.req) {
@@ -75,10 +73,9 @@ func (c *call) responseParams(err error) (header, trailer metadata.MD) {
 	return metadata.MD{locationHeader: trailer[locationHeader], serverTimingHeader: serverTimingValues(tenths)}, trailer
 }
 
-// wantsTrailer reports whether a call may be from a client that looks for its
-// cluster in the trailer alone, by the library that it says it is made with. The
-// clients of Go and Java look into the header first, and a trailer with a field takes
-// up to a tenth of the CPU of a small call.
+// wantsTrailer reports whether a call's client may read its cluster from the trailer only,
+// judging by its user agent. The clients of Go and Java read the header first, and a trailer
+// with a field costs up to a tenth of the CPU of a small call.
 func wantsTrailer(ctx context.Context) bool {
 	for _, agent := range metadata.ValueFromIncomingContext(ctx, "user-agent") {
 		for product := range strings.FieldsSeq(agent) {
@@ -90,7 +87,7 @@ func wantsTrailer(ctx context.Context) bool {
 	return true
 }
 
-// exists reports whether there is the table, view or instance that a request is to.
+// exists reports whether a request's table, view or instance exists.
 func (s *Server) exists(req any) bool {
 	name, _ := targetOf(req)
 	switch {

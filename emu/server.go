@@ -33,10 +33,9 @@ const (
 	// maxReceiveBytes is the largest request. A MutateRows request may carry several values
 	// of limits.MaxValueBytes; official clients send up to 256 MiB.
 	maxReceiveBytes = 320 << 20
-	// streamWindowBytes and connWindowBytes are how much of a request, and of all requests
-	// of a connection, may be under way before the server has read it. They are fixed: to
-	// find out better ones, gRPC has every request answered by a ping and waits for its
-	// answer, which on a loopback takes as long as a small call.
+	// streamWindowBytes and connWindowBytes bound the unread bytes of a request and of a
+	// connection. They are fixed because gRPC estimates dynamic windows by a ping per request,
+	// which takes as long as a small call on a loopback.
 	streamWindowBytes = 1 << 20
 	connWindowBytes   = 4 << 20
 )
@@ -53,7 +52,7 @@ type Server struct {
 
 	anyPartition bool
 	churn        float64 // see churnPartitions
-	// stopping is closed when the server stops: streams without end end.
+	// stopping is closed when the server stops: it ends streams without an end.
 	stopping chan struct{}
 	calls    callsInFlight
 	stopOnce sync.Once
@@ -61,27 +60,26 @@ type Server struct {
 	randMu sync.Mutex
 	rand   *rand.Rand // guarded by randMu
 
-	draw func(n int) int // nil unless clusters are drawn
+	draw func(n int) int // nil without Options.RandomRouting
 
 	replication *replica.Control
-	rows        *replica.Rows // as clusters see them
+	rows        *replica.Rows // as each cluster sees them
 	heat        *heat.Store
 
-	views    atomic.Pointer[views]        // those that were compiled; see viewTarget
-	features atomic.Pointer[toldFeatures] // the last that a client told of; see clientFeatures
+	views    atomic.Pointer[views]        // compiled; see viewTarget
+	features atomic.Pointer[toldFeatures] // of the latest header; see clientFeatures
 
 	due       *due.Queue // see NextDue
-	countLoad bool       // of instances too that nobody created
+	countLoad bool       // in implicit instances too
 
-	tokenPeriod atomic.Int64 // the last in which old idempotency tokens were removed
+	tokenPeriod atomic.Int64 // when old idempotency tokens were last removed
 
 	grpc      *grpc.Server
 	inproc    *inproc.Channel
 	faults    Faults                      // nil for none
-	observe   func(*Call)                 // nil for nobody
+	observe   func(*Call)                 // nil for none
 	intercept grpc.UnaryServerInterceptor // of requests in sessions; nil for none
-	// wireCopies says that a message is copied when it is sent over a wire, and that
-	// nobody keeps it.
+	// wireCopies: sending a message over a wire copies it, and no interceptor keeps it.
 	wireCopies bool
 	health     *health.Server
 }
@@ -89,8 +87,8 @@ type Server struct {
 // now returns the time of the clock.
 func (s *Server) now() time.Time { return s.clock.Now() }
 
-// New returns a server over o.DB. It opens no port: call Serve with a
-// listener, or use Conn. Errors: Options that are not valid.
+// New returns a server over o.DB. It opens no port: call Serve with a listener, or use Conn.
+// Errors: invalid Options.
 func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -134,8 +132,8 @@ func New(o Options) (*Server, error) {
 		grpc.NumStreamWorkers(o.StreamWorkers),
 		grpc.StaticStreamWindowSize(streamWindowBytes),
 		grpc.StaticConnWindowSize(connWindowBytes),
-		// Official clients ping idle channels every 30 seconds; grpc's default
-		// policy would end their connections for it.
+		// Official clients ping idle channels every 30 seconds; grpc's default policy would
+		// close their connections.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
 			MinTime:             5 * time.Second,
 			PermitWithoutStream: true,
@@ -156,7 +154,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// registerAdmin adds all services but that of the data, each method guarded.
+// registerAdmin adds all services except the data API, with guarded methods.
 func (s *Server) registerAdmin(to ...grpc.ServiceRegistrar) {
 	for _, service := range s.control.Services() {
 		guarded := s.guard(service.Desc, false)
@@ -176,14 +174,14 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Conn returns a channel to the server inside this process, without a port, a
-// wire or copies: neither side may change a message after handing it over. It
-// works without Serve and until Close. Streams from the client are refused.
+// Conn returns a channel to the server inside this process, without a port, a wire or copies:
+// neither side may change a message after handing it over. It works without Serve, until Close.
+// It rejects client streams.
 func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
 
-// GracefulStop stops accepting connections, ends change streams and sessions and waits
-// for the other RPCs in flight to end. It cuts off clients that do not read their last message.
-// The channel of Conn stays open until Close.
+// GracefulStop stops accepting connections, ends change streams and sessions, and waits for the
+// other RPCs in flight. It disconnects clients that do not read their last message. The channel
+// of Conn stays open until Close.
 func (s *Server) GracefulStop() {
 	s.stopOnce.Do(func() { close(s.stopping) })
 	s.health.Shutdown()
@@ -198,9 +196,8 @@ func (s *Server) Close() error {
 	return s.inproc.Close()
 }
 
-// RunGC applies the garbage-collection rules of every family once, at the time
-// of the DB's clock, and returns its statistics. Backups and snapshots that have
-// expired are removed first.
+// RunGC removes expired backups and snapshots, and applies the garbage-collection rules of
+// every family once, at the time of the DB's clock.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 	if err := s.control.SweepBackups(ctx); err != nil {
 		return engine.GCStats{}, err
@@ -213,10 +210,10 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 // planned. RunDue does the work.
 func (s *Server) NextDue() (time.Time, bool, error) { return s.due.Next() }
 
-// RunDue does all due work, in order of due times and names, each item as at its own time: it
-// makes automated backups, and frees the space of expired data. Only the owner of the Server
-// calls it: on a timer, or after moving the clock. Work that fails does not hold up the
-// rest; the next call tries it again. It returns the errors of all failed work.
+// RunDue does all due work, such as automated backups and the removal of expired data, in order
+// of due times and names. Each item runs as at its due time. Only the owner of the Server calls
+// RunDue: on a timer, or after moving the clock. Failed work does not delay the rest; the next
+// call retries it. RunDue returns the errors of all failed work.
 func (s *Server) RunDue(ctx context.Context) error {
 	if err := s.due.Run(ctx); err != nil {
 		return fmt.Errorf("emu: %w", err)
@@ -227,14 +224,14 @@ func (s *Server) RunDue(ctx context.Context) error {
 // Resource is a created resource that is not a table.
 type Resource struct {
 	Kind    string        // "instance", "cluster", "memory layer", "app profile", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
-	Name    string        // its resource name; for a policy, that of the resource it governs
+	Name    string        // its resource name; for a policy, the name of the governed resource
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns the instances, clusters, memory layers, app profiles, authorized views,
-// schema bundles, backups and snapshots that were created, and the policies that
-// were set, by kind and name. It returns neither implicit resources nor operations, nor the
-// resources of deleted tables, which UndeleteTable restores.
+// Resources returns all created instances, clusters, memory layers, app profiles, authorized
+// views, schema bundles, backups and snapshots, and all set policies, by kind and name. It
+// omits implicit resources, operations, and the resources of deleted tables, which
+// UndeleteTable restores.
 func (s *Server) Resources() ([]Resource, error) {
 	found, err := s.control.Resources()
 	out := make([]Resource, len(found))

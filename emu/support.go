@@ -165,8 +165,7 @@ var features = []Feature{
 	{"GcRule", "union", Served, ""},
 }
 
-// servedRPCs are the RPCs that are answered, as Service/Method. A server asks
-// for each of its methods, so they are gathered once.
+// servedRPCs returns the implemented RPCs, as Service/Method.
 var servedRPCs = sync.OnceValue(func() map[string]bool {
 	served := make(map[string]bool, len(features))
 	for _, f := range features {
@@ -177,8 +176,8 @@ var servedRPCs = sync.OnceValue(func() map[string]bool {
 	return served
 })
 
-// serves says whether an RPC of a service, by its full name, is answered. A method that the table does not
-// know is not: what a new version of the protos adds is not built.
+// serves reports whether the server implements a method of a service, by its full name. Methods
+// outside the table, such as those of newer protos, are not implemented.
 func serves(service, method string) bool {
 	return servedRPCs()[service[strings.LastIndexByte(service, '.')+1:]+"/"+method]
 }

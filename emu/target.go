@@ -13,16 +13,15 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// target is what a request of the data API is to: a table, or what an
-// authorized view holds of it. It stays what it is while the request runs,
-// whatever becomes of the view.
+// target is the table of a data request, or its part in an authorized view. It does not change
+// while the request runs, even if the view does.
 type target struct {
 	*engine.Table
-	view *view.View // nil is the whole table
+	view *view.View // nil for the whole table
 }
 
-// readTarget resolves what a read is of: exactly one of a table and two kinds
-// of views, of which materialized ones are not built.
+// readTarget resolves the target of a read: exactly one of a table, an authorized view and a
+// materialized view. Materialized views are not implemented.
 func (s *Server) readTarget(table, authorizedView, materializedView string) (target, error) {
 	set := 0
 	for _, name := range []string{table, authorizedView, materializedView} {
@@ -42,13 +41,12 @@ func (s *Server) readTarget(table, authorizedView, materializedView string) (tar
 	return target{Table: t}, err
 }
 
-// writeTarget resolves what a write is to: a table or an authorized view.
+// writeTarget resolves the target of a write: a table or an authorized view.
 func (s *Server) writeTarget(table, authorizedView string) (target, error) {
 	return s.readTarget(table, authorizedView, "")
 }
 
-// views are authorized views as of a version of the resources, compiled when
-// they are first asked for.
+// views caches compiled authorized views of one version of the resources.
 type views struct {
 	version  uint64
 	compiled sync.Map // *view.View by name
@@ -63,7 +61,7 @@ func (s *Server) viewTarget(name string) (target, error) {
 	if err != nil {
 		return target{}, refusal.Of(err)
 	}
-	version := s.db.ResourceVersion() // before the view is read, which is then no older
+	version := s.db.ResourceVersion() // before the view is read, so that the view is not older
 	known := s.views.Load()
 	if known == nil || known.version != version {
 		known = &views{version: version}
@@ -81,7 +79,7 @@ func (s *Server) viewTarget(name string) (target, error) {
 	return target{Table: t, view: compiled}, nil
 }
 
-// rows returns the keys of a set of which the target can have rows to read.
+// rows restricts a set to the keys inside the target's view.
 func (t target) rows(set filter.RowSet) filter.RowSet {
 	if t.view == nil {
 		return set
@@ -89,8 +87,8 @@ func (t target) rows(set filter.RowSet) filter.RowSet {
 	return set.Intersect(t.view.Rows())
 }
 
-// cells gives a filter what the target has of a scan's current row. The gate is
-// nil without a view. The last result is false if the target has no column.
+// cells returns the target's cells of a scan's current row, as the source of a filter. The gate
+// is nil without a view. The last result is false if the target has no columns.
 func (t target) cells(src filter.Source) (filter.Source, *view.Gate, bool) {
 	if t.view == nil {
 		return src, nil, true
@@ -99,8 +97,8 @@ func (t target) cells(src filter.Source) (filter.Source, *view.Gate, bool) {
 	return gate, gate, gate != nil
 }
 
-// checkFamily refuses a filter that asks every cell to be of one family, by its name, of
-// which the target has nothing.
+// checkFamily rejects a filter that requires a family by name if the target does not have that
+// family.
 func (t target) checkFamily(p *filter.Program) error {
 	name := p.Family()
 	switch {
@@ -114,7 +112,7 @@ func (t target) checkFamily(p *filter.Program) error {
 	return nil
 }
 
-// checkRow refuses to write to a row that is outside of the target's view.
+// checkRow rejects a write to a row outside the target's view.
 func (t target) checkRow(key []byte) error {
 	if t.view == nil || t.view.HoldsRow(key) {
 		return nil
@@ -122,9 +120,8 @@ func (t target) checkRow(key []byte) error {
 	return refusal.OutsideView(t.view.Name())
 }
 
-// checkMutations refuses mutations that reach outside of the target's view. It
-// comes before families are looked up: a view does not tell of those it does
-// not hold.
+// checkMutations rejects mutations that reach outside the target's view. It runs before
+// families are looked up, since a view must not reveal whether other families exist.
 func (t target) checkMutations(muts []*btpb.Mutation) error {
 	if t.view == nil {
 		return nil

@@ -11,12 +11,11 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// tokenGate returns what refuses the RPCs that do not carry a token, as
-// `authorization: Bearer TOKEN`, the form of gRPC's OAuth credentials. It looks
-// at the headers alone, before a byte of a request is read, and stands before
-// every service of a listener, health and reflection with them.
+// tokenGate returns a handle that rejects RPCs without the token, sent as `authorization:
+// Bearer TOKEN` like gRPC's OAuth credentials. It runs before a request is read, for every
+// service of a listener, including health and reflection.
 func tokenGate(token string) tap.ServerInHandle {
-	want := sha256.Sum256([]byte(token)) // comparing sums tells nothing of the token's length
+	want := sha256.Sum256([]byte(token)) // comparing hashes does not reveal the token's length
 	return func(ctx context.Context, info *tap.Info) (context.Context, error) {
 		values := info.Header.Get("authorization")
 		if len(values) == 0 {
