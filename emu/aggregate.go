@@ -11,11 +11,10 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// stateBytes is the length of the state of a sum, minimum or maximum.
+// stateBytes is the state size of a sum, minimum or maximum.
 const stateBytes = 8
 
-// addToCell validates an input to a cell of an aggregate family and converts
-// it.
+// addToCell validates and converts an input to a cell of an aggregate family.
 func (s *Server) addToCell(t *engine.Table, field string, m *btpb.Mutation_AddToCell, origin btpb.Mutation_TimestampOrigin) (engine.Mutation, error) {
 	out, f, err := s.aggregateCell(t, field, engine.AddToCell, m, origin)
 	if err != nil {
@@ -41,8 +40,8 @@ func (s *Server) addToCell(t *engine.Table, field string, m *btpb.Mutation_AddTo
 	return out, s.limits.CheckValue(field, out.Value)
 }
 
-// mergeToCell validates a state to be merged into a cell of an aggregate
-// family and converts it. Merging NULL has no effect.
+// mergeToCell validates and converts a state to merge into a cell of an aggregate family.
+// Merging NULL has no effect.
 func (s *Server) mergeToCell(t *engine.Table, field string, m *btpb.Mutation_MergeToCell, origin btpb.Mutation_TimestampOrigin) (engine.Mutation, error) {
 	out, f, err := s.aggregateCell(t, field, engine.MergeToCell, m, origin)
 	if err != nil {
@@ -68,8 +67,8 @@ func (s *Server) mergeToCell(t *engine.Table, field string, m *btpb.Mutation_Mer
 	return out, s.limits.CheckValue(field, out.Value)
 }
 
-// aggregateCell converts what AddToCell and MergeToCell have in common, and
-// returns the family, which is an aggregate.
+// aggregateCell converts the common fields of AddToCell and MergeToCell, and returns the
+// aggregate family.
 func (s *Server) aggregateCell(t *engine.Table, field string, kind engine.MutationKind, m interface {
 	GetFamilyName() string
 	GetColumnQualifier() *btpb.Value
@@ -97,14 +96,14 @@ func (s *Server) aggregateCell(t *engine.Table, field string, kind engine.Mutati
 		return out, nil, refusal.Invalid(field+".timestamp", "must be a raw_timestamp_micros without a type")
 	}
 	if out.Timestamp = ts.RawTimestampMicros; out.Timestamp < 0 {
-		// The server's time would give each input a cell of its own.
+		// With the server's time, each input would have its own cell.
 		return out, nil, refusal.Invalid(field+".timestamp", "%d is negative", out.Timestamp)
 	}
 	out.Timestamp, err = granular(t, out.Timestamp, origin)
 	return out, f, err
 }
 
-// intValue reads an int64, typed or encoded.
+// intValue decodes a typed or encoded int64.
 func intValue(field string, v *btpb.Value) (int64, error) {
 	switch k := v.GetKind().(type) {
 	case *btpb.Value_IntValue:
@@ -124,7 +123,7 @@ func encodedInt(field string, b []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(b)), nil
 }
 
-// bytesValue reads bytes, typed or not; they are never nil.
+// bytesValue decodes typed or raw bytes; the result is never nil.
 func bytesValue(field string, v *btpb.Value) ([]byte, error) {
 	var b []byte
 	switch k := v.GetKind().(type) {

@@ -22,31 +22,31 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cause"
 )
 
-// Faults make calls fail. While they are not armed, calls run as they do without them.
+// Faults make calls fail. While not armed, they do not affect calls.
 type Faults interface {
-	// Armed reports whether a fault may affect a call. If not, the other methods are not
-	// called. It is called for each call, and allocates nothing.
+	// Armed reports whether a fault may affect a call. If not, the server skips the other
+	// methods. It runs for each call, so it must not allocate.
 	Armed() bool
-	// Unary and Stream run around a handler, as gRPC's interceptors do. They keep no
-	// message that passes them.
+	// Unary and Stream run around a handler, as gRPC's interceptors do. They must not retain
+	// messages.
 	Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error)
 	Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error
 }
 
-// Call is a call that has ended, as Options.Observe receives it. It, its context and its
-// messages belong to the server again when Observe returns: copy retained data.
+// Call is a finished call, for Options.Observe. The server reuses it, its context and its
+// messages after Observe returns: copy retained data.
 type Call struct {
 	Method  string // "/google.bigtable.v2.Bigtable/ReadRows"
 	Context context.Context
-	// Request is nil if the call ended before it was read, and if the client streams.
+	// Request is nil for client streams, and if the call ended before it was read.
 	Request proto.Message
 	// Response is the response of a unary call; nil for a stream or after an error.
 	Response any
 	Err      error         // the status of the answer; nil for OK
 	Start    time.Time     // by the clock of the server
-	Duration time.Duration // of wall time
+	Duration time.Duration // wall time
 	Messages int           // sent messages
-	Rows     int           // whole rows in them, of ReadRows
+	Rows     int           // complete rows sent by ReadRows
 	Bytes    int64         // of keys, qualifiers and values in those rows
 }
 
@@ -58,7 +58,7 @@ func (c *Call) Cause() string {
 	return c.Header(cause.Header)
 }
 
-// Header returns the first value of a header of the call, "" if the call lacks it.
+// Header returns the first value of a request header, or "".
 func (c *Call) Header(name string) string {
 	if values := metadata.ValueFromIncomingContext(c.Context, name); len(values) > 0 {
 		return values[0]
@@ -66,7 +66,7 @@ func (c *Call) Header(name string) string {
 	return ""
 }
 
-// Internal reports whether the call came over the channel inside the process.
+// Internal reports whether the call used Server.Conn.
 func (c *Call) Internal() bool {
 	p, ok := peer.FromContext(c.Context)
 	return ok && p.Addr.Network() == "inproc"
@@ -75,30 +75,30 @@ func (c *Call) Internal() bool {
 // method is an RPC of a service.
 type method struct {
 	name   string // "/google.bigtable.v2.Bigtable/ReadRows"
-	served bool   // as Support says
-	// described says that answers carry the headers of responseParams. A caller in this
-	// process measures nothing by them.
+	served bool   // according to Support
+	// described adds the headers of responseParams to responses. Callers in this process do not
+	// need them.
 	described bool
 }
 
-// call is a call under way, from its guard to its answer. In the data API it is also the
-// service that answers the call, so that a handler, the counts of the load and the headers
-// share one route. Its functions are made once: a call allocates none.
+// call is a running call. For the data API it also implements the service, so that the handler,
+// the load counts and the headers share one route. callPool keeps its functions, so that a call
+// does not allocate them.
 type call struct {
 	btpb.UnimplementedBigtableServer
 	*Server
 	grpc.ServerStream // nil in a unary call
 
 	method *method
-	ended  Call // as far as it is known
-	req    any  // the request as the handler has it, or the first message of a stream
+	ended  Call // completed as the call runs
+	req    any  // the handler's request, or the first message of a stream
 
 	headers bool // sent
 	routed  bool
-	by      *btapb.Cluster // that answers; nil for the implicit one
-	at      replica.At     // the same; the cluster is "" where none is up
+	by      *btapb.Cluster // the answering cluster; nil for the implicit one
+	at      replica.At     // the same cluster; its id is "" if all are down
 
-	read load.Rows // what ReadRows has sent
+	read load.Rows // rows sent by ReadRows
 
 	decode     func(any) error
 	ic         grpc.UnaryServerInterceptor
@@ -125,7 +125,7 @@ var callPool = sync.Pool{New: func() any {
 	return c
 }}
 
-// begin returns the call of m that has arrived. Its end is to follow.
+// begin starts a call of m. The caller must call end.
 func (s *Server) begin(ctx context.Context, m *method) *call {
 	s.calls.Begin()
 	c := callPool.Get().(*call)
@@ -137,7 +137,7 @@ func (s *Server) begin(ctx context.Context, m *method) *call {
 	return c
 }
 
-// end reports a call that was answered with err. c is not used after it.
+// end reports a finished call and returns c to the pool.
 func (c *call) end(began time.Time, streams bool, err error) {
 	if c.observe != nil {
 		if !streams {
@@ -152,14 +152,15 @@ func (c *call) end(began time.Time, streams bool, err error) {
 	callPool.Put(c)
 }
 
-// stopwatch returns the time that measures calls, also while the clock stands still.
+// stopwatch returns the wall time, which measures calls even if the server's clock does not
+// move.
 func stopwatch() time.Time { return time.Now() } //nolint:forbidigo // see above
 
-// guard returns a copy of desc whose methods answer a panic with Internal, and
-// those that Support refuses with Unimplemented by name; faults, the observer and, if
-// described, the headers of responseParams are around them. An implementation that is a
-// call stands for the call itself. guard wraps handlers instead of using interceptors so
-// that every transport gets the same.
+// guard wraps the methods of desc: a panic returns Internal, and a method that Support refuses
+// returns Unimplemented. It also adds faults, the observer and, if described, the headers of
+// responseParams. If the registered implementation is a call, the handler runs on the current
+// call instead. guard wraps handlers instead of using interceptors so that all transports
+// behave the same.
 func (s *Server) guard(desc *grpc.ServiceDesc, described bool) *grpc.ServiceDesc {
 	out := *desc
 	out.Methods, out.Streams = slices.Clone(desc.Methods), slices.Clone(desc.Streams)
@@ -197,7 +198,7 @@ func (s *Server) unary(m *method, next grpc.MethodHandler) grpc.MethodHandler {
 		}
 		if m.described {
 			header, trailer := c.responseParams(err)
-			// These fail only if the client is gone.
+			// These fail only if the client has disconnected.
 			_ = grpc.SetHeader(ctx, header)
 			if wantsTrailer(ctx) {
 				_ = grpc.SetTrailer(ctx, trailer)
@@ -216,7 +217,7 @@ func (c *call) runUnary(ctx context.Context, next grpc.MethodHandler, impl any, 
 	return next(c.service(impl), ctx, c.decodes, ic)
 }
 
-// service returns what answers the call: the call itself for the data API.
+// service returns the implementation that answers the call: the call itself for the data API.
 func (c *call) service(impl any) any {
 	if _, ok := impl.(*call); ok {
 		return c
@@ -226,8 +227,7 @@ func (c *call) service(impl any) any {
 
 func (m *method) notBuilt() error { return refusal.NotBuilt("RPC " + strings.TrimPrefix(m.name, "/")) }
 
-// struck returns an interceptor that runs the faults between ic, which may be nil, and the
-// handler.
+// struck returns an interceptor that runs faults between ic and the handler. ic may be nil.
 func (s *Server) struck(ic grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	if ic == nil {
 		return s.faults.Unary
@@ -239,9 +239,8 @@ func (s *Server) struck(ic grpc.UnaryServerInterceptor) grpc.UnaryServerIntercep
 	}
 }
 
-// aroundVirtual returns an interceptor of the requests in sessions. It does what ic, which
-// may be nil, the faults and the observer do to the RPC that is like the request. It is ic
-// without faults and an observer.
+// aroundVirtual returns an interceptor for requests in sessions. It applies ic, which may be
+// nil, the faults and the observer as for the equivalent RPC.
 func (s *Server) aroundVirtual(ic grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	if s.faults == nil && s.observe == nil {
 		return ic
@@ -287,8 +286,8 @@ func (c *call) runStream(handler grpc.StreamHandler, impl any, info *grpc.Stream
 	return handler(c.service(impl), c)
 }
 
-// sendHeaders sends the headers with the first message of a stream, or with its end if it
-// has none.
+// sendHeaders sends the headers with the first message of a stream, or at its end if it has no
+// messages.
 func (c *call) sendHeaders(err error) {
 	if !c.method.described || c.headers {
 		return
@@ -310,8 +309,8 @@ func (c *call) RecvMsg(m any) error {
 	return err
 }
 
-// SendMsg implements grpc.ServerStream. A message may be in use by others once it is sent:
-// it is counted before.
+// SendMsg implements grpc.ServerStream. It counts the message before sending, as the receiver
+// may own it afterwards.
 func (c *call) SendMsg(m any) error {
 	c.sendHeaders(nil)
 	rows, bytes := 0, 0
@@ -327,7 +326,7 @@ func (c *call) SendMsg(m any) error {
 	return err
 }
 
-// recoverPanic makes a panic in a handler the error of its call.
+// recoverPanic turns a panic in a handler into the error of its call.
 func recoverPanic(logger *slog.Logger, method string, err *error) {
 	if r := recover(); r != nil {
 		method = strings.TrimPrefix(method, "/")

@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// defaultHeartbeat is that of ReadChangeStreamRequest.heartbeat_duration.
+	// defaultHeartbeat is the default of ReadChangeStreamRequest.heartbeat_duration.
 	defaultHeartbeat = 5 * time.Second
-	// maxSilence is how long, by the wall clock, a change stream says nothing.
+	// maxSilence is the longest wall time without a message on a change stream.
 	maxSilence = 20 * time.Second
 )
 
-// GenerateInitialChangeStreamPartitions streams the current partitions of a table's
-// change stream, in key order: first they follow the table's initial splits, later
-// partitions are split and merged.
+// GenerateInitialChangeStreamPartitions streams the current partitions of a table's change
+// stream, in key order. They begin as the table's initial splits, and are split and merged
+// later.
 func (c *call) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialChangeStreamPartitionsRequest, stream btpb.Bigtable_GenerateInitialChangeStreamPartitionsServer) error {
 	table, err := c.streamTarget(req.GetTableName(), req.GetAppProfileId())
 	if err != nil {
@@ -46,8 +46,8 @@ func (c *call) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialCh
 	return nil
 }
 
-// streamTarget resolves a table whose change stream is read, which must be
-// enabled, through a profile that routes to a single cluster, and routes the call there.
+// streamTarget resolves a table with a change stream, and routes the call by the app profile,
+// which must route to a single cluster.
 func (c *call) streamTarget(name, profile string) (*engine.Table, error) {
 	table, err := admin.FindTable(c.db, "table_name", name)
 	if err != nil {
@@ -70,9 +70,9 @@ func (c *call) streamTarget(name, profile string) (*engine.Table, error) {
 	return table, c.route(instance, r, p, nil)
 }
 
-// ReadChangeStream streams the changes of rows in a partition, from a time or from
-// where tokens say, until end_time, or without end. A partition that is not one of
-// the table's, now or any more, is closed with tokens that lead to those which are.
+// ReadChangeStream streams the changes of rows in a partition, from a time or the position of
+// tokens, until end_time or without end. If the table does not have the partition, or no longer
+// has it, the stream closes with tokens for the current partitions.
 //
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.Bigtable.ReadChangeStream
 func (c *call) ReadChangeStream(req *btpb.ReadChangeStreamRequest, stream btpb.Bigtable_ReadChangeStreamServer) error {
@@ -96,17 +96,17 @@ type changeStream struct {
 	partition changes.Partition
 	position  changes.Position
 	reader    *replica.Reader
-	origin    string   // the cluster of records that do not name theirs
-	ties      []string // the ids of the instance's clusters, sorted; nil if there is one
+	origin    string   // the cluster of records without an origin
+	ties      []string // the sorted ids of the instance's clusters; nil for one cluster
 
-	end       int64 // end_time in microseconds; 0 is none
+	end       int64 // end_time in microseconds; 0 if unset
 	heartbeat time.Duration
-	next      time.Time         // when the next heartbeat is due
-	version   uint64            // of the resources when partitions were looked at; 0: never
-	changed   *admin.Partitions // what misaligned returned then
+	next      time.Time         // time of the next heartbeat
+	version   uint64            // of the resources when misaligned last ran, plus 1; 0: never
+	changed   *admin.Partitions // the result of misaligned then
 }
 
-// openChangeStream validates a request and finds the position that it begins at.
+// openChangeStream validates a request and finds its start position.
 func (c *call) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStream, error) {
 	table, err := c.streamTarget(req.GetTableName(), req.GetAppProfileId())
 	if err != nil {
@@ -148,8 +148,8 @@ func (c *call) openChangeStream(req *btpb.ReadChangeStreamRequest) (*changeStrea
 	return cs, nil
 }
 
-// tiesOf returns the ids of an instance's clusters in the order of their tiebreakers; nil if
-// there is one.
+// tiesOf returns the ids of an instance's clusters in the order of their tiebreakers; nil for
+// one cluster.
 func tiesOf(r admin.Catalog, instance string) ([]string, error) {
 	clusters, err := admin.ClustersOf(r, instance)
 	if err != nil || len(clusters) < 2 {
@@ -163,11 +163,11 @@ func tiesOf(r admin.Catalog, instance string) ([]string, error) {
 	return ids, nil
 }
 
-// startGrace is by how much start_time may precede the change stream: clients round the
-// time at which they enabled it down to whole seconds.
+// startGrace is how far start_time may precede the change stream: clients round the time at
+// which they enabled it down to whole seconds.
 const startGrace = time.Second
 
-// begin finds the position at which a request begins.
+// begin finds the start position of a request.
 func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 	at, err := c.s.db.JournalEnd(c.table.Name, engine.JournalStream)
 	if err != nil {
@@ -213,8 +213,8 @@ func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 	return nil
 }
 
-// token decodes a token of the request. Its partition may be narrower than the one
-// for which it was issued.
+// token decodes a token of the request. Its partition may be narrower than when the token was
+// issued.
 func (c *changeStream) token(field string, t *btpb.StreamContinuationToken) (changes.Token, error) {
 	token, err := changes.Decode(t.GetToken())
 	if err != nil {
@@ -236,14 +236,14 @@ func (c *changeStream) token(field string, t *btpb.StreamContinuationToken) (cha
 	return token, nil
 }
 
-// errStreamDone ends a stream that was closed as the API says.
+// errStreamDone ends a stream after its CloseStream message.
 var errStreamDone = errors.New("the stream is closed")
 
-// run delivers what there is and what comes.
+// run sends existing and future records.
 func (c *changeStream) run() error {
 	changed, err := c.misaligned()
 	if err == nil && changed != nil {
-		err = c.leave(changed) // at the position that was asked for
+		err = c.leave(changed) // at the requested position
 	}
 	for err == nil {
 		changed, err = c.misaligned()
@@ -255,7 +255,7 @@ func (c *changeStream) run() error {
 		}
 		switch {
 		case err != nil:
-		case changed != nil: // what is on its way goes with the tokens
+		case changed != nil: // the tokens cover undelivered records
 			err = c.leave(changed)
 		default:
 			err = c.wait()
@@ -267,8 +267,8 @@ func (c *changeStream) run() error {
 	return err
 }
 
-// misaligned returns the partitions of the table if the stream's is none of them.
-// It looks at them when resources have changed, not with each wake.
+// misaligned returns the partitions of the table if the stream's partition is not among them.
+// It loads them only if resources have changed.
 func (c *changeStream) misaligned() (*admin.Partitions, error) {
 	version := c.s.db.ResourceVersion() + 1
 	if c.s.anyPartition || c.version == version {
@@ -284,8 +284,8 @@ func (c *changeStream) misaligned() (*admin.Partitions, error) {
 	return c.changed, nil
 }
 
-// deliver sends what can be read now; of a partition that has changed, what was
-// committed before.
+// deliver sends the readable records. If the partition has changed, it sends only records
+// committed before the change.
 func (c *changeStream) deliver(changed *admin.Partitions) error {
 	for c.reader.Next() {
 		r := c.reader.Record()
@@ -333,7 +333,7 @@ func (c *changeStream) deliver(changed *admin.Partitions) error {
 	return nil
 }
 
-// wait waits for what may be next, holding nothing of the store.
+// wait waits for the next possible event without holding resources of the store.
 func (c *changeStream) wait() error {
 	due := c.next
 	if end, ok := c.reader.Passes(c.end); c.end != 0 && ok && end.Before(due) {
@@ -356,8 +356,7 @@ func (c *changeStream) wait() error {
 			return c.sendHeartbeat()
 		}
 	case <-c.s.after(maxSilence):
-		// Whatever the clock does: the Java client gives up a stream that says
-		// nothing for a minute.
+		// By the wall clock: the Java client gives up a stream after a minute of silence.
 		return c.sendHeartbeat()
 	case <-c.s.stopping:
 		return refusal.Stopping()
@@ -367,7 +366,7 @@ func (c *changeStream) wait() error {
 	return nil
 }
 
-// tokenOf returns a token at the present position, for a part of the partition.
+// tokenOf returns a token at the current position for a part of the partition.
 func (c *changeStream) tokenOf(part changes.Partition) string {
 	t := changes.Token{
 		Table: c.table.ID, Since: c.table.Journal[engine.JournalStream].Since, Partition: part, Position: c.position.Within(part),
@@ -375,12 +374,12 @@ func (c *changeStream) tokenOf(part changes.Partition) string {
 	return t.Encode()
 }
 
-// watermark returns a time that no record to come was committed before.
+// watermark returns a lower bound of the commit times of future records.
 func (c *changeStream) watermark() *timestamppb.Timestamp {
 	return timestamppb.New(time.UnixMicro(c.reader.Position().Micros))
 }
 
-// sendRecord sends a record, in as many messages as it needs.
+// sendRecord sends a record in one or more messages.
 func (c *changeStream) sendRecord(r *engine.JournalRecord) error {
 	first := &btpb.ReadChangeStreamResponse_DataChange{
 		Type: btpb.ReadChangeStreamResponse_DataChange_USER, RowKey: r.Row, CommitTimestamp: timestamppb.New(time.UnixMicro(r.Micros)),
@@ -390,8 +389,8 @@ func (c *changeStream) sendRecord(r *engine.JournalRecord) error {
 	} else if first.SourceClusterId = r.Origin; r.Origin == "" {
 		first.SourceClusterId = c.origin
 	}
-	// A store gives no two records one commit time, so that the tiebreaker decides nothing
-	// here. A client that orders by it finds the one of each cluster.
+	// Commit times are unique in a store, so the tiebreaker decides nothing. It is set for
+	// clients that order by it.
 	if at, found := slices.BinarySearch(c.ties, first.GetSourceClusterId()); found {
 		first.Tiebreaker = int32(at) //nolint:gosec // there are a handful of clusters
 	}
@@ -404,7 +403,7 @@ func (c *changeStream) sendRecord(r *engine.JournalRecord) error {
 	}, c.send)
 }
 
-// sendHeartbeat says how far the stream has come.
+// sendHeartbeat sends the current position of the stream.
 func (c *changeStream) sendHeartbeat() error {
 	c.next = c.s.now().Add(c.heartbeat)
 	return c.send(&btpb.ReadChangeStreamResponse{StreamRecord: &btpb.ReadChangeStreamResponse_Heartbeat_{
@@ -415,14 +414,13 @@ func (c *changeStream) sendHeartbeat() error {
 	}})
 }
 
-// close ends a stream that has come to end_time: without tokens, as Java's reader
-// requires of OK.
+// close ends a stream that has reached end_time. It sends no tokens, as Java's reader requires
+// with OK.
 func (c *changeStream) close() error {
 	return c.sendClose(&btpb.ReadChangeStreamResponse_CloseStream{Status: &status.Status{}})
 }
 
-// leave ends a stream whose partition is none any more, with as many tokens as new
-// partitions.
+// leave ends a stream whose partition no longer exists, with one token per new partition.
 func (c *changeStream) leave(now *admin.Partitions) error {
 	out := &btpb.ReadChangeStreamResponse_CloseStream{
 		Status: &status.Status{Code: int32(codes.OutOfRange), Message: "Partition boundaries are misaligned."},

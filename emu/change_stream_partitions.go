@@ -8,10 +8,9 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// SplitPartition splits the partition of a table's change stream that holds key at
-// key: the streams that read it are closed with tokens for both parts. Errors, as
-// statuses: NotFound; FailedPrecondition without a change stream, and where there is
-// a bound at key already; InvalidArgument for an empty key.
+// SplitPartition splits a partition of a table's change stream at key. Streams that read it are
+// closed with tokens for both parts. Errors, as statuses: NotFound; FailedPrecondition without
+// a change stream, or if a partition already begins at key; InvalidArgument for an empty key.
 func (s *Server) SplitPartition(ctx context.Context, table string, key []byte) error {
 	return s.control.ChangePartitions(ctx, table, key, func(splits [][]byte, at int, found bool) ([][]byte, error) {
 		if found {
@@ -33,11 +32,11 @@ func (s *Server) MergePartitions(ctx context.Context, table string, key []byte) 
 	})
 }
 
-// mostPartitions is how many partitions churnPartitions makes of a table.
+// mostPartitions bounds the partitions that churnPartitions creates in a table.
 const mostPartitions = 16
 
-// churnPartitions splits a partition of the stream's table at a row, or merges two,
-// as often as Options.PartitionChurn says.
+// churnPartitions splits a partition of the stream's table at a row, or merges two, with the
+// probability Options.PartitionChurn.
 func (c *changeStream) churnPartitions(row []byte) error {
 	if c.s.churn == 0 || c.s.random() >= c.s.churn {
 		return nil

@@ -13,10 +13,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// CheckAndMutateRow applies one of two lists of mutations, depending on
-// whether a filter yields any cell of the row; without a filter, on whether
-// the row has any. No other change of the row comes between. Both lists are
-// validated, whichever is applied: through a view too both must be inside of it.
+// CheckAndMutateRow applies one of two lists of mutations, depending on whether a filter yields
+// any cell of the row; without a filter, on whether the row has cells. Test and mutations are
+// atomic. Both lists are validated, whichever is applied; in a view, both must stay inside it.
 func (c *call) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
 	resp, err := c.checkAndMutateRow(ctx, req)
 	load.CheckAndMutateRow(c.load(ctx, req, err), req, resp, err)
@@ -75,7 +74,7 @@ func (c *call) checkAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRo
 					return err
 				}
 			}
-			if err := scan.Close(); err != nil { // what it reads with serves Mutate
+			if err := scan.Close(); err != nil { // before Mutate, which reuses its resources
 				return err
 			}
 		}
@@ -94,7 +93,7 @@ func (c *call) checkAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRo
 	return &btpb.CheckAndMutateRowResponse{PredicateMatched: matched}, nil
 }
 
-// errStop ends the evaluation of a filter of which enough is known.
+// errStop ends the evaluation of a filter early.
 var errStop = errors.New("stop")
 
 // branch validates one list of mutations, which may be empty.

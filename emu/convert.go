@@ -16,7 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// plainFamily is admin.FindFamily for one that must not be an aggregate. It is named in a field of at.
+// plainFamily is admin.FindFamily for a family that must not be an aggregate. field is the
+// field of at that names it.
 func plainFamily(t *engine.Table, at listed, field, name string) (*engine.Family, error) {
 	f, err := admin.FindFamily(t, name)
 	if err == nil && f.Aggregate != engine.NoAggregate {
@@ -25,8 +26,8 @@ func plainFamily(t *engine.Table, at listed, field, name string) (*engine.Family
 	return f, err
 }
 
-// granular checks that a timestamp is a multiple of the table's granularity,
-// or makes it one if the client's library chose it.
+// granular checks that a timestamp is a multiple of the table's granularity, or truncates a
+// timestamp that the client's library chose.
 func granular(t *engine.Table, micros int64, origin btpb.Mutation_TimestampOrigin) (int64, error) {
 	if t.Granularity == engine.Micros || micros%1000 == 0 {
 		return micros, nil
@@ -37,8 +38,8 @@ func granular(t *engine.Table, micros int64, origin btpb.Mutation_TimestampOrigi
 	return micros - micros%1000, nil
 }
 
-// mutations validates the mutations of a row of t and appends them to dst,
-// converted. The result shares the bytes of muts.
+// mutations validates and converts the mutations of a row of t and appends them to dst. The
+// result shares the bytes of muts.
 func (s *Server) mutations(dst []engine.Mutation, t *engine.Table, field string, muts []*btpb.Mutation) ([]engine.Mutation, error) {
 	dst = slices.Grow(dst, len(muts))
 	for i, m := range muts {
@@ -51,8 +52,8 @@ func (s *Server) mutations(dst []engine.Mutation, t *engine.Table, field string,
 	return dst, nil
 }
 
-// listed is an element of a repeated field, whose name is put together for an
-// error alone: there may be 100,000 that have none.
+// listed is an element of a repeated field. It builds its name only for an error, as a field
+// may have 100,000 elements.
 type listed struct {
 	field string
 	n     int
@@ -140,12 +141,12 @@ func (s *Server) deleteFromColumn(t *engine.Table, at listed, m *btpb.Mutation_D
 		return out, refusal.Invalid(at.member("delete_from_column.time_range"), "[%d, %d) starts at or after its end", out.Start, out.End)
 	}
 	if t.Granularity == engine.Millis && out.Start%1000 == 0 && out.End-out.Start == 1000 {
-		out.End = out.Start + 1 // no other cell is there: to the engine, one version
+		out.End = out.Start + 1 // the range has one possible timestamp: to the engine, one version
 	}
 	return out, nil
 }
 
-// readModifyWriteRules validates rules and converts them.
+// readModifyWriteRules validates and converts rules.
 func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyWriteRule) ([]engine.RuleReadModifyWrite, error) {
 	if len(rules) == 0 {
 		return nil, refusal.Invalid("rules", "must specify at least one rule")
@@ -185,19 +186,18 @@ func (s *Server) readModifyWriteRules(t *engine.Table, rules []*btpb.ReadModifyW
 	return out, nil
 }
 
-// toRow converts cells, which are in ReadRows order, to a row. It copies what
-// it keeps.
+// toRow converts cells in ReadRows order to a row. It copies their bytes.
 func toRow(key []byte, cells []engine.Cell) *btpb.Row {
 	out := wholeRow{row: &btpb.Row{Key: bytes.Clone(key)}}
 	for i := range cells {
 		c := &cells[i]
-		// Without a limit there is no error.
+		// add fails only with a limit.
 		_ = out.add(&filter.Cell{Family: c.Family, Qualifier: c.Qualifier, TimestampMicros: c.Timestamp, Value: c.Value})
 	}
 	return out.row
 }
 
-// compileFilter compiles the filter in a field of a request over t.
+// compileFilter compiles the filter of a request on t. field is its name in errors.
 func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter) (*filter.Program, error) {
 	o := filter.Options{Random: s.random}
 	if s.limits != limits.Off {
@@ -219,6 +219,5 @@ func (s *Server) compileFilter(field string, t *engine.Table, f *btpb.RowFilter)
 	return p, nil
 }
 
-// latencyProto converts a duration, which a clock that was set back could make
-// negative.
+// latencyProto converts a duration. A clock that was set back may make it negative.
 func latencyProto(d time.Duration) *durationpb.Duration { return durationpb.New(max(d, 0)) }

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// drainPatience is how long calls without end have for their last message, by the wall
-// clock: a client that does not read leaves them where they are.
+// drainPatience is the wall time that endless calls have to send their last message. A client
+// that does not read would block them forever.
 const drainPatience = 500 * time.Millisecond
 
-// callsInFlight counts those in flight. It is safe for concurrent use, and counting costs an
-// addition.
+// callsInFlight counts calls in flight. It is safe for concurrent use.
 type callsInFlight struct{ all, endless atomic.Int64 }
 
-// Begin counts a call, until End.
+// Begin counts a call until End.
 func (c *callsInFlight) Begin() { c.all.Add(1) }
 
 // End is the reverse of Begin.
@@ -25,8 +24,8 @@ func (c *callsInFlight) Endless() { c.endless.Add(1) }
 // Ended is the reverse of Endless.
 func (c *callsInFlight) Ended() { c.endless.Add(-1) }
 
-// Stop calls graceful, which returns once all calls are answered. Whenever drainPatience
-// has passed and only endless calls are in flight, it calls cut, which makes graceful return.
+// Stop calls graceful, which returns once all calls are answered. If only endless calls are in
+// flight after drainPatience, it calls cut, which makes graceful return.
 func (c *callsInFlight) Stop(graceful, cut func(), after func(time.Duration) <-chan time.Time) {
 	stopped := make(chan struct{})
 	go func() {

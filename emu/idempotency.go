@@ -14,16 +14,14 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Idempotency tokens. A mutation that carries a token is applied once within
-// idempotencyWindow, by the clock of the DB: a replay answers as the first did
-// and changes nothing. A token counts for its row alone. It is stored in the
-// commit of the mutation, so that neither outlives a crash without the other.
+// Idempotency tokens. A mutation with a token is applied once within idempotencyWindow, by the
+// clock of the DB: a replay succeeds without changes. A token applies to one row. It is stored
+// in the commit of the mutation, so that a crash keeps both or neither.
 //
-// A token's resource is named by the period it was used in, each as long as the
-// window, so that a lookup tries two names and what is too old goes by its
-// name.
+// The name of a token's resource begins with the period of its use; a period is as long as the
+// window. A lookup therefore tries two names, and old tokens are deleted by prefix.
 
-// These hold without limits too: a token is one or is none.
+// NoLimits does not disable these.
 const (
 	minTokenBytes     = 8
 	idempotencyWindow = 15 * time.Minute
@@ -49,9 +47,8 @@ func checkIdempotency(field string, id *btpb.Idempotency, now time.Time) error {
 	return nil
 }
 
-// mutateOnce applies muts to the row of tx unless the token of id was used on it
-// within the window. It returns the period of the token; what is older can be
-// forgotten once tx is done.
+// mutateOnce applies muts to the row of tx unless the token of id was used on the row within
+// the window. It returns the period of the token, for forgetTokens after tx.
 func mutateOnce(tx *engine.RowTx, key []byte, muts []engine.Mutation, field string, id *btpb.Idempotency) (period int64, err error) {
 	now := tx.Now()
 	if err := checkIdempotency(field, id, now); err != nil {
@@ -80,8 +77,7 @@ func mutateOnce(tx *engine.RowTx, key []byte, muts []engine.Mutation, field stri
 	return period, tx.PutResource(names[0], binary.BigEndian.AppendUint64(nil, uint64(now.UnixMicro())))
 }
 
-// forgetTokens removes the tokens of periods that no lookup tries any more,
-// once a period.
+// forgetTokens removes the tokens of expired periods, once per period.
 func (s *Server) forgetTokens(ctx context.Context, period int64) {
 	last := s.tokenPeriod.Load()
 	if last >= period || !s.tokenPeriod.CompareAndSwap(last, period) {
@@ -91,7 +87,7 @@ func (s *Server) forgetTokens(ctx context.Context, period int64) {
 		return tx.DeleteResources(idempotencyPrefix, idempotencyPeriodName(period-1))
 	})
 	if err != nil {
-		// The next period tries again; nothing hangs on it but space.
+		// The next period tries again; old tokens only take space.
 		s.logger.Warn("idempotency tokens were not removed", "error", err)
 	}
 }
@@ -104,13 +100,13 @@ func idempotencyPeriodName(period int64) string {
 	return fmt.Sprintf("%s%016x/", idempotencyPrefix, uint64(max(period, 0)))
 }
 
-// idempotencyName is the name of a token's resource.
+// idempotencyName returns the name of a token's resource.
 func idempotencyName(period int64, table uint32, row, token []byte) string {
 	h := sha256.New()
 	head := binary.BigEndian.AppendUint32(nil, table)
 	head = binary.BigEndian.AppendUint64(head, uint64(len(row)))
 	for _, part := range [][]byte{head, row, token} {
-		_, _ = h.Write(part) // a hash takes everything
+		_, _ = h.Write(part) // a hash never fails
 	}
 	return fmt.Sprintf("%s%x", idempotencyPeriodName(period), h.Sum(nil))
 }

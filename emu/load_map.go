@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/heat"
 )
 
-// LoadPlace is a table in a cluster whose load was counted.
+// LoadPlace is a table in a cluster with counted load.
 type LoadPlace struct {
 	Cluster string // an id
 	Table   string // a resource name
@@ -14,28 +14,28 @@ type LoadPlace struct {
 
 // LoadCounts are the counts of requests to some keys.
 type LoadCounts struct {
-	Reads, Writes uint64 // requests, also failed ones; a request counts at its first key
-	Bytes         uint64 // of keys and contents read or written, each at its row
+	Reads, Writes uint64 // requests, including failed ones; a request counts at its first key
+	Bytes         uint64 // of keys and contents read or written, counted at each row
 	Errors        uint64 // failed requests, and failed entries of bulk writes
 }
 
-// LoadMap has the load by key and time.
+// LoadMap is the load by key and time.
 type LoadMap struct {
 	Keys    []LoadKeys   // ranges of about equal load
-	Columns []LoadColumn // those with counts, the oldest first
+	Columns []LoadColumn // columns with counts, oldest first
 }
 
-// LoadKeys has the counts of a range of keys, from First to Last, both included. Both were
-// counted; in a range of a single key they are equal.
+// LoadKeys are the counts of the keys from First to Last, inclusive. Both are counted keys;
+// they are equal in a range of one key.
 type LoadKeys struct {
 	First, Last []byte
 	LoadCounts
 }
 
-// LoadColumn has the counts of a span of time, which begins at Start.
+// LoadColumn are the counts of a span of time that begins at Start.
 type LoadColumn struct {
 	Start time.Time
-	Cells []LoadCounts // by the places of LoadMap.Keys
+	Cells []LoadCounts // parallel to LoadMap.Keys
 }
 
 // LoadPlaces returns the places with counts, sorted by table and cluster; see
@@ -50,8 +50,8 @@ func (s *Server) LoadPlaces() []LoadPlace {
 }
 
 // LoadMap returns the load of places, such as a table in each of its clusters, in columns that
-// begin in [from, to). The columns have at least the width step, in whole seconds, and there
-// are at most n ranges of keys. Counts are kept for 24 hours; older ones have wider columns.
+// begin in [from, to) and at most n ranges of keys. Columns are at least step wide, in whole
+// seconds; older columns are wider. Counts are kept for 24 hours.
 func (s *Server) LoadMap(from, to time.Time, step time.Duration, n int, places ...LoadPlace) LoadMap {
 	of := make([]heat.Place, len(places))
 	for i, p := range places {

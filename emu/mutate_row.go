@@ -14,10 +14,10 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// maxEntriesPerMessage bounds a response of MutateRows.
+// maxEntriesPerMessage is the largest number of entries in a response message of MutateRows.
 const maxEntriesPerMessage = 10_000
 
-// MutateRow applies mutations to a row, in order, all or none.
+// MutateRow applies mutations to a row in order and atomically.
 func (c *call) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*btpb.MutateRowResponse, error) {
 	err := c.mutate(ctx, req)
 	load.MutateRow(c.load(ctx, req, err), req, err)
@@ -38,8 +38,7 @@ func (c *call) mutate(ctx context.Context, req *btpb.MutateRowRequest) error {
 	return c.mutateRow(ctx, t, req.GetRowKey(), req.GetMutations(), req.GetIdempotency())
 }
 
-// mutateRow validates and applies the mutations of a row, once if they carry a
-// token.
+// mutateRow validates and applies the mutations of a row, only once if they have a token.
 func (s *Server) mutateRow(ctx context.Context, t target, key []byte, muts []*btpb.Mutation, id *btpb.Idempotency) error {
 	converted, err := s.rowMutations(nil, t, key, muts)
 	if err != nil {
@@ -59,8 +58,7 @@ func (s *Server) mutateRow(ctx context.Context, t target, key []byte, muts []*bt
 	return refusal.Of(err)
 }
 
-// rowMutations validates a row's key and its mutations and appends these,
-// converted, to dst.
+// rowMutations validates a row's key and mutations, and appends the converted mutations to dst.
 func (s *Server) rowMutations(dst []engine.Mutation, t target, key []byte, muts []*btpb.Mutation) ([]engine.Mutation, error) {
 	if err := s.limits.CheckRowKey("row_key", key); err != nil {
 		return nil, err
@@ -80,8 +78,8 @@ func (s *Server) rowMutations(dst []engine.Mutation, t target, key []byte, muts 
 	return s.mutations(dst, t.Table, "mutations", muts)
 }
 
-// MutateRows applies each entry as MutateRow does, entries of one row in the
-// order given, and streams the status of each. Only what concerns all entries fails the call.
+// MutateRows applies each entry like MutateRow, entries of one row in order, and streams the
+// status of each. The call fails only for errors that concern all entries.
 func (c *call) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
 	err := c.mutateRows(req, stream)
 	load.MutateRows(c.load(stream.Context(), req, err), req, err)
@@ -101,8 +99,8 @@ func (c *call) mutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_Muta
 	if len(entries) == 0 {
 		return refusal.Invalid("entries", "must specify at least one entry")
 	}
-	// The limit holds for the sum: "The total number of mutations across all
-	// entries must not exceed 100,000" (bigtable.proto).
+	// The limit applies to the sum: "The total number of mutations across all entries must not
+	// exceed 100,000" (bigtable.proto).
 	total := 0
 	for _, e := range entries {
 		total += len(e.GetMutations())
@@ -134,10 +132,9 @@ func (c *call) mutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_Muta
 	return nil
 }
 
-// rateLimit is what a client that limits its rate of bulk writes is told: there
-// is no load here to hold it back, so that it may grow by the factor that
-// official clients cap at 1.3, and again after a moment. A client that does not
-// ask is told nothing.
+// rateLimit returns the rate advice for a client that requests it, otherwise nil. It never
+// slows a client down: the rate may grow by 1.3, the cap of official clients, every 10
+// milliseconds.
 func (s *Server) rateLimit(ctx context.Context) *btpb.RateLimitInfo {
 	features := s.clientFeatures(ctx)
 	if !features.GetMutateRowsRateLimit() && !features.GetMutateRowsRateLimit2() {
@@ -146,14 +143,14 @@ func (s *Server) rateLimit(ctx context.Context) *btpb.RateLimitInfo {
 	return &btpb.RateLimitInfo{Period: durationpb.New(10 * time.Millisecond), Factor: 1.3}
 }
 
-// mutateEntries applies entries and returns the outcome of each.
+// mutateEntries applies entries and returns the error of each.
 func (s *Server) mutateEntries(ctx context.Context, t target, entries []*btpb.MutateRowsRequest_Entry) []error {
 	keys := make([][]byte, len(entries))
 	for i, e := range entries {
 		keys[i] = e.GetRowKey()
 	}
 	var converted []engine.Mutation
-	var period int64 // of the last token
+	var period int64 // of the latest token
 	errs := s.db.UpdateRows(ctx, t.Name, keys, func(i int, tx *engine.RowTx) (err error) {
 		if converted, err = s.rowMutations(converted[:0], t, keys[i], entries[i].GetMutations()); err != nil {
 			return err

@@ -9,10 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// ReadModifyWriteRow appends to, or increments, the newest cells of columns,
-// by rules applied in order, all or none. The new cell's time is the later of
-// the newest cell's and the server's. It returns the final cell of each column
-// concerned.
+// ReadModifyWriteRow applies rules in order and atomically; a rule appends to, or increments,
+// the newest cell of a column. The new cell's timestamp is the later of the newest cell's
+// timestamp and the server's time. It returns the final cell of each changed column.
 func (c *call) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
 	resp, err := c.readModifyWriteRow(ctx, req)
 	load.ReadModifyWriteRow(c.load(ctx, req, err), req, err)

@@ -16,13 +16,12 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// scannedPerMessage is how many rows and cells ReadRows reads without returning any before it
-// sends last_scanned_row_key.
+// scannedPerMessage is the number of filtered-out rows and cells after which ReadRows sends
+// last_scanned_row_key.
 const scannedPerMessage = 10_000
 
-// ReadRows streams the rows of a set, through a filter, in key order or
-// reversed. The rows are read as they were when the call began. rows_limit
-// counts the rows that survive the filter.
+// ReadRows streams the rows of a set, through a filter, in key order or reversed. It reads the
+// rows as of the beginning of the call. rows_limit counts the rows that pass the filter.
 //
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.Bigtable.ReadRows
 func (c *call) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) error {
@@ -82,7 +81,7 @@ func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 			err = closeErr
 		}
 		if err == nil {
-			// A scan that the caller canceled ends like one that is done.
+			// A canceled scan ends like a finished one.
 			err = ctx.Err()
 		}
 		if err != nil {
@@ -101,7 +100,7 @@ func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 	}, c.now().Sub(began))})
 }
 
-// readStats is the account of a read that took so long.
+// readStats returns the request stats of a read with a latency.
 func readStats(counts *btpb.ReadIterationStats, took time.Duration) *btpb.RequestStats {
 	return &btpb.RequestStats{StatsView: &btpb.RequestStats_FullReadStatsView{FullReadStatsView: &btpb.FullReadStatsView{
 		ReadIterationStats:  counts,
@@ -109,7 +108,7 @@ func readStats(counts *btpb.ReadIterationStats, took time.Duration) *btpb.Reques
 	}}}
 }
 
-// rowLimitBytes is the size of a row above which it cannot be read; 0 is none.
+// rowLimitBytes returns the size of the largest readable row; 0 for unlimited.
 func (s *Server) rowLimitBytes() int {
 	if s.limits == limits.Off {
 		return 0
@@ -121,13 +120,12 @@ func (s *Server) rowLimitBytes() int {
 type rowReader struct {
 	program *filter.Program
 	out     *rowchunks.Writer
-	limit   int64 // rows; 0 is none
+	limit   int64 // rows; 0 for unlimited
 	at      replica.At
-	// tellsScanned says that the client understands last_scanned_row_key. Few
-	// reads ask.
+	// tellsScanned reports whether the client understands last_scanned_row_key. It is a
+	// function because few reads need it.
 	tellsScanned func() bool
-	// silent counts the rows and cells that were read since the last row that
-	// was returned or told of.
+	// silent counts the rows and cells read since the last returned or reported row.
 	silent int64
 
 	rowsSeen, rowsReturned, cellsSeen, cellsReturned int64
@@ -174,10 +172,9 @@ func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error
 	return scan.Err()
 }
 
-// tellScanned counts a row of which nothing was left. After many of them it
-// sends last_scanned_row_key, so that a client that must retry does not begin
-// before them again. What was returned goes first: a client that has seen the
-// key takes all rows before it for delivered.
+// tellScanned counts a row that the filter removed. After many, it sends last_scanned_row_key,
+// so that a retry continues after them. It flushes returned rows first: the client treats all
+// rows up to the key as delivered.
 func (r *rowReader) tellScanned(row []byte, work int64) error {
 	if r.silent += work; r.silent < scannedPerMessage {
 		return nil
@@ -192,8 +189,8 @@ func (r *rowReader) tellScanned(row []byte, work int64) error {
 	return r.out.Send(&btpb.ReadRowsResponse{LastScannedRowKey: bytes.Clone(row)})
 }
 
-// clientFeatures decodes the header in which a client says what it can do:
-// see request.Features. A header that cannot be read says nothing. The answer is shared.
+// clientFeatures returns the decoded feature flags of a client; empty for an invalid header.
+// The result is shared.
 func (s *Server) clientFeatures(ctx context.Context) *btpb.FeatureFlags {
 	for _, v := range metadata.ValueFromIncomingContext(ctx, "bigtable-features") {
 		if last := s.features.Load(); last != nil && last.header == v {
@@ -207,7 +204,7 @@ func (s *Server) clientFeatures(ctx context.Context) *btpb.FeatureFlags {
 	return noFeatures
 }
 
-// toldFeatures is a header of clientFeatures, decoded.
+// toldFeatures is a decoded feature header.
 type toldFeatures struct {
 	header string
 	flags  *btpb.FeatureFlags

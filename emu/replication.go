@@ -13,28 +13,26 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Replication controls the replication between the clusters of an instance, and the failure
-// of clusters. Its methods take cluster ids. Its state is in memory. It is safe for
-// concurrent use. Errors of all methods: a cluster that the instance does not have; errors
-// of the store.
+// Replication controls the replication between the clusters of an instance, and the failure of
+// clusters. Its methods take cluster ids. Its state is in memory. It is safe for concurrent
+// use. Errors of all methods: unknown clusters; errors of the store.
 type Replication interface {
 	// Lag makes each cluster see later writes of the others after d, 0 to
 	// MaxReplicationLag. Earlier writes keep their time.
 	Lag(d time.Duration) error
-	// LagBetween is Lag for the writes of cluster from that cluster to sees.
+	// LagBetween is Lag for the replication from one cluster to another.
 	LagBetween(from, to string, d time.Duration) error
 	// Pause stops the delivery of writes of cluster from to cluster to, including
 	// pending ones, until Resume.
 	Pause(from, to string) error
 	// Resume ends Pause: overdue writes arrive at once.
 	Resume(from, to string) error
-	// Fail makes a cluster unavailable: until Recover, it neither receives nor delivers
-	// writes.
+	// Fail makes a cluster unavailable until Recover: it neither receives nor delivers writes.
 	Fail(cluster string) error
 	// Recover ends Fail: overdue writes arrive at once.
 	Recover(cluster string) error
-	// DeliverAll makes all earlier writes visible everywhere now, also where replication is
-	// paused, but neither in nor from failed clusters.
+	// DeliverAll makes all earlier writes visible everywhere now, even if replication is
+	// paused, except in and from failed clusters.
 	DeliverAll() error
 	// DataBoostLag sets the time after which Data Boost sees a write, 0 to
 	// MaxReplicationLag.
@@ -44,11 +42,11 @@ type Replication interface {
 // MaxReplicationLag is the longest lag: 7 days, the longest retention of a change stream.
 const MaxReplicationLag time.Duration = replica.MaxLag
 
-// Replication returns the controls of an instance, by its name. They begin with
+// Replication returns the controls of an instance, by its name. The initial lag is
 // Options.ReplicationLag.
 func (s *Server) Replication(instance string) Replication { return s.replication.Instance(instance) }
 
-// ResetReplication makes all instances replicate as they did when the server was made.
+// ResetReplication restores the initial replication state of all instances.
 func (s *Server) ResetReplication() { s.replication.Reset() }
 
 // connectReplication connects the controls with the store.
@@ -76,14 +74,14 @@ func (s *Server) connectReplication(lag time.Duration) error {
 	return nil
 }
 
-// takenBy returns the context for writes to a table that a cluster takes.
+// takenBy returns the context for writes to a table in a cluster.
 func (s *Server) takenBy(ctx context.Context, t *engine.Table, at replica.At) (context.Context, error) {
 	view := s.replication.View(at.Instance)
 	if view == nil && t.Journal == (engine.Journal{}) {
 		return ctx, nil
 	}
 	keep, kept := view.Keep(s.now()), t.Journal[engine.JournalReplication].Keep
-	if keep > kept || keep == 0 && kept > 0 { // of a table that is new, or as it was once
+	if keep > kept || keep == 0 && kept > 0 { // the table is new, or the lag has changed
 		routes, err := s.control.CurrentRoutes()
 		if err == nil && (keep == 0 || len(routes.Instances[at.Instance].Clusters) > 1) {
 			err = s.control.KeepRecords(ctx, t.Name, keep)

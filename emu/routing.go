@@ -18,27 +18,24 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/probe"
 )
 
-// A request of the data API comes through an app profile: the one that it
-// names, or the default one. The profile says which cluster answers, and what
-// is allowed. An instance that exists implicitly has any profile, which allows
-// everything.
+// A request of the data API uses the app profile that it names, or the default one. The profile
+// selects the cluster and the allowed operations. An implicit instance has every profile, and
+// allows everything.
 
-// access is what a request does, as far as app profiles tell.
+// access is the kind of a request, as app profiles distinguish them.
 type access uint8
 
 const (
 	reads         access = iota
 	readsReversed        // not through Data Boost
 	writes               // not through Data Boost
-	transacts            // CheckAndMutateRow, ReadModifyWriteRow: only where the profile allows it
+	transacts            // CheckAndMutateRow, ReadModifyWriteRow: only if the profile allows it
 )
 
-// admit refuses a request through an app profile that does not exist or
-// does not allow it: single-row transactions where it routes to any cluster, or
-// to a single one without allow_transactional_writes, and writes and reversed
-// reads where it uses Data Boost; and one for which no cluster is up. resource is
-// or lies in an instance; id is what the request names. From then on the call is
-// routed.
+// admit routes the call. resource is the instance, or is inside it; id is the app profile of
+// the request. It rejects unknown profiles and requests without an available cluster. It also
+// rejects single-row transactions unless the profile allows them and routes to a single
+// cluster, and writes and reversed reads with Data Boost.
 //
 // https://cloud.google.com/bigtable/docs/app-profiles,
 // https://cloud.google.com/bigtable/docs/data-boost-overview
@@ -59,8 +56,8 @@ func (c *call) admit(req any, resource, id string, a access) error {
 	return c.route(instance, r, p, req)
 }
 
-// admitWrite is admit for a write to a table, whose changes are recorded as taken by
-// the cluster that answers where they are recorded. The context is that to write with.
+// admitWrite is admit for a write to a table. The returned context attributes recorded changes
+// to the answering cluster.
 func (c *call) admitWrite(ctx context.Context, req any, t *engine.Table, id string, a access) (context.Context, error) {
 	if err := c.admit(req, t.Name, id, a); err != nil {
 		return ctx, err
@@ -68,8 +65,8 @@ func (c *call) admitWrite(ctx context.Context, req any, t *engine.Table, id stri
 	return c.takenBy(ctx, t, c.at)
 }
 
-// route finds the cluster that answers the call, which is to an instance through a
-// profile. Errors: that none is up.
+// route finds the cluster that answers the call in an instance, by a profile. It fails if no
+// cluster is available.
 func (c *call) route(instance string, r admin.Route, p *btapb.AppProfile, req any) error {
 	by, err := c.place(instance, r, p, req)
 	c.routed, c.by, c.at = true, by, replica.At{Control: c.replication, Instance: instance}
@@ -83,8 +80,8 @@ func (c *call) route(instance string, r admin.Route, p *btapb.AppProfile, req an
 	return err
 }
 
-// findRoute is route for a call that failed before it was routed. Where the profile
-// does not exist, the first cluster answers.
+// findRoute is route for a call that failed before it was routed. The first cluster answers if
+// the profile does not exist.
 func (c *call) findRoute() {
 	if c.routed {
 		return
@@ -92,11 +89,11 @@ func (c *call) findRoute() {
 	name, id := targetOf(c.req)
 	instance := resname.First(name, 4)
 	r, p, _ := c.profile(instance, id)
-	_ = c.route(instance, r, p, c.req) // it has no cluster then
+	_ = c.route(instance, r, p, c.req) // on an error, the call has no cluster
 }
 
-// answeredBy says where the call is answered, as far as a client can tell; nil where no
-// cluster is up. The answer is shared.
+// answeredBy returns the location that clients see for the call; nil if no cluster is
+// available. The result is shared.
 func (c *call) answeredBy() *btpb.ResponseParams {
 	c.findRoute()
 	if c.at.Cluster == "" {
@@ -105,9 +102,8 @@ func (c *call) answeredBy() *btpb.ResponseParams {
 	return locationOf(c.by)
 }
 
-// counted reports whether the call adds to the counts of the load. Not counted are calls that
-// no cluster answers or no client made, and those to an instance that nobody created,
-// but for Options.CountLoad.
+// counted reports whether the call counts as load. It excludes calls without a cluster, probes,
+// and, without Options.CountLoad, calls to implicit instances.
 func (c *call) counted(ctx context.Context) bool {
 	c.findRoute()
 	return c.at.Cluster != "" && (c.by != nil || c.countLoad) && !probe.Is(ctx)
@@ -119,8 +115,8 @@ type toTable interface {
 	GetAuthorizedViewName() string
 }
 
-// load returns the counts to which the call adds, which ended with err, nil if it is not
-// counted or the table does not exist.
+// load returns the load counts for a call that ended with err; nil if the call is not counted
+// or the table does not exist.
 func (c *call) load(ctx context.Context, req toTable, err error) *heat.Table {
 	if !c.counted(ctx) {
 		return nil
@@ -135,8 +131,8 @@ func (c *call) load(ctx context.Context, req toTable, err error) *heat.Table {
 	return c.heat.Table(c.at.Cluster, table)
 }
 
-// profile returns the app profile of an instance through which a request that
-// names id comes, or nil if the instance exists implicitly, and what routes it.
+// profile returns an instance's routes and the app profile for id; the profile is nil for an
+// implicit instance.
 func (s *Server) profile(instance, id string) (admin.Route, *btapb.AppProfile, error) {
 	routes, err := s.control.CurrentRoutes()
 	if err != nil {
@@ -153,8 +149,7 @@ func (s *Server) profile(instance, id string) (admin.Route, *btapb.AppProfile, e
 	return r, p, nil
 }
 
-// place returns the cluster that answers a request through a profile, nil for the
-// implicit one: that of an instance that nobody created.
+// place returns the cluster that answers a request with a profile; nil in an implicit instance.
 func (s *Server) place(instance string, r admin.Route, p *btapb.AppProfile, req any) (*btapb.Cluster, error) {
 	view := s.replication.View(instance)
 	if len(r.Clusters) == 0 {
@@ -174,11 +169,10 @@ func (s *Server) place(instance string, r admin.Route, p *btapb.AppProfile, req 
 	return c.Message, nil
 }
 
-// implicitLocation is where requests to an instance are answered that nobody
-// created.
+// implicitLocation is the location of an implicit instance.
 var implicitLocation = &btpb.ResponseParams{ZoneId: proto.String(instancedef.ImplicitZone), ClusterId: proto.String(instancedef.ImplicitCluster)}
 
-// locationOf says where a cluster is, nil for the implicit one.
+// locationOf returns the location of a cluster; nil is the implicit cluster.
 func locationOf(c *btapb.Cluster) *btpb.ResponseParams {
 	if c == nil {
 		return implicitLocation

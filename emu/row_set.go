@@ -9,8 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// rowSet validates a row set and returns the keys it holds. A set with neither
-// keys nor ranges holds every key.
+// rowSet validates and converts a row set. A set without keys and ranges contains every key.
 func (s *Server) rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 	keys, ranges := rs.GetRowKeys(), rs.GetRowRanges()
 	if len(keys) == 0 && len(ranges) == 0 {
@@ -38,10 +37,9 @@ func (s *Server) rowSet(rs *btpb.RowSet) (filter.RowSet, error) {
 	return filter.Of(spans), nil
 }
 
-// rowRange validates a range of keys; ok is false when it is well-formed but
-// holds none. An absent bound and an open end "" are no bound; a closed end ""
-// is one, since no key is as small. A bound may be a byte longer than a key:
-// the successor of the longest is one.
+// rowRange validates a range of keys; ok is false for a valid but empty range. An absent bound
+// and an open end "" are unbounded; a closed end "" is a bound below every key. A bound may be
+// a byte longer than a key, to be the successor of the longest key.
 func (s *Server) rowRange(field string, n int, r *btpb.RowRange) (span filter.Span, ok bool, err error) {
 	var start, end []byte // the bounds as given
 	open, bounded := false, true
@@ -77,8 +75,7 @@ func (s *Server) rowRange(field string, n int, r *btpb.RowRange) (span filter.Sp
 	return span, string(span.Start) < string(span.End), nil
 }
 
-// engineSpans converts a set for a scan. The second result is false when there
-// is nothing to scan.
+// engineSpans converts a set for a scan. The second result is false for an empty set.
 func engineSpans(rows filter.RowSet) ([]engine.Span, bool) {
 	if rows.All() {
 		return nil, true

@@ -9,11 +9,10 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// SampleRowKeys streams keys that cut the table into parts of similar size,
-// each with the approximate number of bytes before it. The last sample is the
-// end of the table, "", or of row_range. Through a view they are of each span of
-// row keys that it holds, whether or not it holds columns; the last of each is
-// the span's end.
+// SampleRowKeys streams keys that divide the table into parts of similar size, each with the
+// approximate number of bytes before it. The last sample is the end of row_range or of the
+// table, "". A view samples each of its spans of row keys, even without columns, up to the
+// span's end.
 func (c *call) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.Bigtable_SampleRowKeysServer) error {
 	t, err := c.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
 	if err != nil {
@@ -40,8 +39,7 @@ func (c *call) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.Bigtabl
 	for _, sp := range within {
 		ends = append(ends, sp.End)
 	}
-	// Cut at the ends of the spans, their last samples have the offsets of those
-	// keys.
+	// Each end is also sampled, so that the last sample of a span has the offset of its end.
 	samples, err := c.db.SampleRowKeys(stream.Context(), t.Name, ends...)
 	if err != nil {
 		return refusal.Of(err)

@@ -26,8 +26,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// PingAndWarm returns at once: there is nothing to warm. The instance must
-// exist.
+// PingAndWarm only checks that the instance exists.
 func (c *call) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*btpb.PingAndWarmResponse, error) {
 	if err := resname.CheckInstance("name", req.GetName()); err != nil {
 		return nil, err
@@ -41,9 +40,8 @@ func (c *call) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*bt
 	return &btpb.PingAndWarmResponse{}, nil
 }
 
-// GetClientConfiguration returns a configuration without sessions and without
-// polling: in one process a session saves nothing. The server still serves the
-// sessions that a client opens.
+// GetClientConfiguration disables sessions and polling: in one process a session saves nothing.
+// The server still serves sessions that a client opens.
 func (c *call) GetClientConfiguration(_ context.Context, req *btpb.GetClientConfigurationRequest) (*btpb.ClientConfiguration, error) {
 	if err := resname.CheckInstance("instance_name", req.GetInstanceName()); err != nil {
 		return nil, err
@@ -58,31 +56,31 @@ func (c *call) GetClientConfiguration(_ context.Context, req *btpb.GetClientConf
 }
 
 const (
-	// sessionKeepAlive is the longest silence of the server in a session, and
-	// sessionHeartbeat the time between its signs of life: these are of the
-	// connection, not of the store, and follow the wall clock.
+	// sessionKeepAlive is the longest silence of the server in a session; sessionHeartbeat is
+	// the interval of its heartbeats. Both follow the wall clock, as they concern the
+	// connection.
 	sessionKeepAlive = time.Minute
 	sessionHeartbeat = sessionKeepAlive / 4
 )
 
-// sessionKind is how sessions on one kind of resource write what they carry.
+// sessionKind encodes the messages of sessions on one kind of resource.
 type sessionKind struct {
 	method string // of the service
 	// opens decodes the payload of open_session.
 	opens func(payload []byte) (opening, error)
-	// opened answers it.
+	// opened is the response to open_session.
 	opened proto.Message
-	// request returns an empty virtual RPC. It may be one that cannot mutate.
+	// request returns an empty virtual RPC, to decode into.
 	request func() virtualRequest
-	// read and mutated are the answers to virtual RPCs. Without mutated there are
-	// no permissions to write.
+	// read and mutated wrap the responses to virtual RPCs. Sessions without mutated are
+	// read-only.
 	read    func(*btpb.SessionReadRowResponse) proto.Message
 	mutated func(*btpb.SessionMutateRowResponse) proto.Message
 	// target resolves the name of the resource.
 	target func(s *Server, name string) (target, error)
 }
 
-// opening is what a client says when it opens a session.
+// opening is a decoded open_session payload.
 type opening struct {
 	name, profile string
 	permission    interface {
@@ -91,7 +89,7 @@ type opening struct {
 	}
 }
 
-// The numbers of permissions, which are the same in all kinds of sessions.
+// The numbers of permissions are the same in all kinds of sessions.
 const (
 	mayRead      = protoreflect.EnumNumber(btpb.OpenTableRequest_PERMISSION_READ)
 	mayWrite     = protoreflect.EnumNumber(btpb.OpenTableRequest_PERMISSION_WRITE)
@@ -157,29 +155,28 @@ var materializedViewSessions = sessionKind{
 	},
 }
 
-// OpenTable serves a session on a table: after a handshake, point reads and
-// row mutations as virtual RPCs, answered in the order they came. A virtual
-// RPC that fails leaves the session as it is; a breach of the protocol ends
-// it. Comments of google/bigtable/v2/session.proto.
+// OpenTable serves a session on a table: after a handshake, it answers point reads and row
+// mutations as virtual RPCs, in order. A failed virtual RPC does not end the session; a
+// protocol error does. Source: comments of google/bigtable/v2/session.proto.
 func (c *call) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
 	return c.openSession(&tableSessions, stream)
 }
 
-// OpenAuthorizedView serves a session on an authorized view. It looks up the view
-// for each virtual RPC, so that the next RPC sees a change of the view.
+// OpenAuthorizedView serves a session on an authorized view. It looks up the view for each
+// virtual RPC, so that the next RPC sees changes of the view.
 func (c *call) OpenAuthorizedView(stream btpb.Bigtable_OpenAuthorizedViewServer) error {
 	return c.openSession(&authorizedViewSessions, stream)
 }
 
-// OpenMaterializedView finds no view, since none can be created.
+// OpenMaterializedView always returns not found: materialized views cannot be created.
 func (c *call) OpenMaterializedView(stream btpb.Bigtable_OpenMaterializedViewServer) error {
 	return c.openSession(&materializedViewSessions, stream)
 }
 
-// sessionStream is the server's side of a session of any kind.
+// sessionStream is the server side of a session of any kind.
 type sessionStream = grpc.BidiStreamingServer[btpb.SessionRequest, btpb.SessionResponse]
 
-// openSession is the handshake of a session, and what follows it.
+// openSession runs the handshake of a session, then serves it.
 func (c *call) openSession(kind *sessionKind, stream sessionStream) error {
 	first, err := stream.Recv()
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -254,11 +251,11 @@ func (c *call) openSession(kind *sessionKind, stream sessionStream) error {
 type session struct {
 	s                 *Server
 	kind              *sessionKind
-	name, profile     string               // of the resource, and what was named to route by
-	where             *btpb.ResponseParams // who answers
-	at                replica.At           // the same
+	name, profile     string               // of the resource, and of the app profile
+	where             *btpb.ResponseParams // the location of at
+	at                replica.At           // the answering cluster
 	mayRead, mayWrite bool
-	counted           bool // among the load
+	counted           bool // as load
 	lastRPC           int64
 
 	mu     sync.Mutex // serializes sending
@@ -271,7 +268,7 @@ func (ss *session) send(r *btpb.SessionResponse) error {
 	return ss.stream.Send(r)
 }
 
-// heartbeats tells the client until stop is closed that the session is alive.
+// heartbeats sends heartbeats until stop is closed.
 func (ss *session) heartbeats(stop <-chan struct{}) {
 	ticker := time.NewTicker(sessionHeartbeat)
 	defer ticker.Stop()
@@ -282,7 +279,7 @@ func (ss *session) heartbeats(stop <-chan struct{}) {
 		case <-ticker.C:
 			r := &btpb.SessionResponse{Payload: &btpb.SessionResponse_Heartbeat{Heartbeat: &btpb.HeartbeatResponse{}}}
 			if ss.send(r) != nil {
-				return // serve sees it too
+				return // serve fails too
 			}
 		}
 	}
@@ -336,7 +333,7 @@ func (ss *session) virtualRPC(req *btpb.VirtualRpcRequest) *btpb.SessionResponse
 	}}}
 }
 
-// run executes a virtual RPC and returns its answer, both serialized.
+// run executes a serialized virtual RPC and returns its serialized response.
 func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err error) {
 	defer recoverPanic(ss.s.logger, "google.bigtable.v2.Bigtable/"+ss.kind.method, &err)
 	req := ss.kind.request()
@@ -346,7 +343,7 @@ func (ss *session) run(ctx context.Context, payload []byte) (out []byte, err err
 	return callVirtual(ctx, ss.s.intercept, ss.name, ss.profile, req, func(ctx context.Context) ([]byte, error) { return ss.answer(ctx, req) })
 }
 
-// answer is run for a request that was let through.
+// answer executes a virtual RPC after the interceptors.
 func (ss *session) answer(ctx context.Context, req virtualRequest) ([]byte, error) {
 	t, err := ss.kind.target(ss.s, ss.name)
 	if err == nil {
@@ -390,8 +387,7 @@ func (ss *session) answer(ctx context.Context, req virtualRequest) ([]byte, erro
 	return nil, refusal.Invalid("virtual_rpc.payload", "neither read_row nor mutate_row is set")
 }
 
-// readRow reads one row whole through a filter. The row is nil if nothing is
-// left of it.
+// readRow reads one row through a filter. The row is nil if no cells remain.
 func (s *Server) readRow(ctx context.Context, t target, at replica.At, key []byte, f *btpb.RowFilter) (*btpb.Row, *btpb.RequestStats, error) {
 	if err := s.limits.CheckRowKey("key", key); err != nil {
 		return nil, nil, err
@@ -431,7 +427,7 @@ func (s *Server) readRow(ctx context.Context, t target, at replica.At, key []byt
 // wholeRow collects the cells of a row.
 type wholeRow struct {
 	key        []byte
-	limitBytes int // 0 is none
+	limitBytes int // 0 for unlimited
 
 	row    *btpb.Row
 	bytes  int

@@ -11,16 +11,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// virtualRequest is a virtual RPC: a TableRequest or one of another kind of session. It may
-// have a GetMutateRow too.
+// virtualRequest is a virtual RPC, such as a TableRequest. It may also have a GetMutateRow
+// method.
 type virtualRequest interface {
 	proto.Message
 	GetReadRow() *btpb.SessionReadRowRequest
 }
 
-// callVirtual runs do, which answers a virtual RPC on a resource, through an interceptor: as
-// a ReadRows or a MutateRow of the row. Without an interceptor, nil, and for a request of
-// neither, it only runs do.
+// callVirtual runs do, which answers a virtual RPC on a resource, through an interceptor. The
+// interceptor sees a ReadRows or a MutateRow of the row. It only runs do if ic is nil or the
+// request is of another kind.
 func callVirtual(ctx context.Context, ic grpc.UnaryServerInterceptor, resource, profile string, req virtualRequest, do func(context.Context) ([]byte, error)) ([]byte, error) {
 	if ic == nil {
 		return do(ctx)
@@ -38,7 +38,7 @@ func callVirtual(ctx context.Context, ic grpc.UnaryServerInterceptor, resource, 
 	return out, nil
 }
 
-// likeVirtual returns the request of the API that is like a virtual one, nil if none is.
+// likeVirtual returns the method and request equivalent to a virtual RPC, or nil.
 func likeVirtual(resource, profile string, req virtualRequest) (string, proto.Message) {
 	table, view, materialized := resource, "", ""
 	switch {
@@ -64,9 +64,8 @@ func likeVirtual(resource, profile string, req virtualRequest) (string, proto.Me
 	return "", nil
 }
 
-// virtualError is the answer to a virtual RPC that failed with a status. When to try again, a
-// RetryInfo among its details, is said in the answer too: clients of sessions look
-// there alone.
+// virtualError returns the response to a failed virtual RPC. It copies a RetryInfo from the
+// status details into the response, since clients of sessions read only that.
 func virtualError(id int64, where *btpb.ClusterInformation, err error) *btpb.SessionResponse {
 	st := status.Convert(err)
 	out := &btpb.ErrorResponse{RpcId: id, ClusterInfo: where, Status: st.Proto()}
