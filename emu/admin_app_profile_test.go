@@ -84,7 +84,7 @@ func TestAppProfiles(t *testing.T) {
 		wantCode(t, e.createAppProfile(testInstance, id, anyCluster()), codes.InvalidArgument)
 	}
 
-	// Transactions in two clusters are a warning.
+	// Transactions in two clusters cause a warning.
 	wantCode(t, e.createAppProfile(testInstance, "two", singleCluster("c2", true)), codes.FailedPrecondition)
 	_, err := e.instances().CreateAppProfile(e.ctx(), &btapb.CreateAppProfileRequest{
 		Parent: testInstance, AppProfileId: "two", AppProfile: singleCluster("c2", true), IgnoreWarnings: true,

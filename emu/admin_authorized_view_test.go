@@ -18,13 +18,13 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// columnsOf are a family's columns in a view.
+// columnsOf returns a family's columns in a view.
 type columnsOf struct {
 	family string
 	subset *btapb.AuthorizedView_FamilySubsets
 }
 
-// columns are qualifiers of a family, separated by commas, and prefixes of them.
+// columns returns qualifiers of a family, separated by commas, and qualifier prefixes.
 func columns(family, qualifiers string, prefixes ...string) columnsOf {
 	s := &btapb.AuthorizedView_FamilySubsets{}
 	for _, q := range strings.FieldsFunc(qualifiers, func(r rune) bool { return r == ',' }) {
@@ -102,7 +102,7 @@ func (e *env) deleteTable() error {
 	return err
 }
 
-// readThrough reads through a view, one short text a cell.
+// readThrough reads through a view and returns one short text per cell.
 func (e *env) readThrough(view string, req *btpb.ReadRowsRequest) []string {
 	e.t.Helper()
 	req.AuthorizedViewName = view
@@ -126,7 +126,7 @@ func wantTexts(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// wantOutside checks that a write was refused for its view.
+// wantOutside checks that a write was rejected because of its view.
 func wantOutside(t *testing.T, what string, err error) {
 	t.Helper()
 	if st := status.Convert(err); st.Code() != codes.PermissionDenied || !strings.Contains(st.Message(), "outside the Authorized View") {
@@ -167,7 +167,7 @@ func TestTrap134_GetAuthorizedView(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 }
 
-// TestTrap135_UsableAtOnce uses views and does not ask for their operations.
+// TestTrap135_UsableAtOnce uses views without waiting for their operations.
 func TestTrap135_UsableAtOnce(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -232,7 +232,7 @@ func TestCreateAuthorizedView_Refusals(t *testing.T) {
 		{testTable, strings.Repeat("n", 51), viewOf(subset(nil)), []codes.Code{codes.InvalidArgument}},
 		{testTable + "x", "n", viewOf(subset(nil)), []codes.Code{codes.NotFound}},
 		{testInstance, "n", viewOf(subset(nil)), []codes.Code{codes.InvalidArgument}},
-		// No source says with which code families that are missing are refused.
+		// The error code for missing families is not documented.
 		{testTable, "n", viewOf(subset(nil, columns("g", ""))), []codes.Code{codes.InvalidArgument, codes.NotFound}},
 		{testTable, "n", many(101), []codes.Code{codes.InvalidArgument}},
 		{testTable, "n", viewOf(subset([]string{big(4097)})), []codes.Code{codes.InvalidArgument}},
@@ -255,13 +255,13 @@ func TestTrap136_EmptySubset(t *testing.T) {
 	wantTexts(t, "read", e.readThrough(view, &btpb.ReadRowsRequest{}))
 	_, err := e.data.MutateRow(e.ctx(), &btpb.MutateRowRequest{AuthorizedViewName: view, RowKey: []byte("r"), Mutations: []*btpb.Mutation{set("f", "q", 0, "v")}})
 	wantOutside(t, "write", err)
-	// It is a belief that there is the sample of the end, or none.
+	// Belief: the result is the sample of the end, or empty.
 	wantBelief(t, "samples", func() string {
 		return strings.Join(e.sampleKeys(&btpb.SampleRowKeysRequest{AuthorizedViewName: view}), " ")
 	}, "", `""`)
 }
 
-// sampleKeys are the keys that SampleRowKeys returns.
+// sampleKeys returns the keys from SampleRowKeys.
 func (e *env) sampleKeys(req *btpb.SampleRowKeysRequest) []string {
 	e.t.Helper()
 	stream, err := e.data.SampleRowKeys(e.ctx(), req)
@@ -356,7 +356,7 @@ func TestTrap138_Etags(t *testing.T) {
 	wantCode(t, e.deleteView(name, now.GetEtag()), codes.OK)
 	_, err = e.getView(name)
 	wantCode(t, err, codes.NotFound)
-	// Another of the name is another one.
+	// A new table of the same name is a different table.
 	if again, err := e.createView("v", a); err != nil || seen[again.GetEtag()] {
 		t.Errorf("%v, %v: an etag comes again", again, err)
 	}
@@ -392,7 +392,7 @@ func TestTrap139_ProtectedViews(t *testing.T) {
 	wantCode(t, err, codes.NotFound)
 	_, err = readRows(e.ctx(), e.data, &btpb.ReadRowsRequest{AuthorizedViewName: view})
 	wantCode(t, err, codes.NotFound)
-	// UndeleteTable brings view and policy back, as it does the table's own policy.
+	// UndeleteTable restores the view and its policy, like the table's own policy.
 	if _, err := e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: testTable}); err != nil {
 		t.Fatal(err)
 	}
@@ -400,7 +400,7 @@ func TestTrap139_ProtectedViews(t *testing.T) {
 	if p, err := e.admin.GetIamPolicy(e.ctx(), &iampb.GetIamPolicyRequest{Resource: view}); err != nil || len(p.GetBindings()) != 1 {
 		t.Errorf("%v, %v", p, err)
 	}
-	// A table of the name has neither.
+	// A new table of the same name has neither.
 	wantCode(t, e.deleteTable(), codes.OK)
 	e.createTable("t", "f")
 	_, err = e.getView(view)
@@ -409,7 +409,7 @@ func TestTrap139_ProtectedViews(t *testing.T) {
 	if p, err := e.admin.GetIamPolicy(e.ctx(), &iampb.GetIamPolicyRequest{Resource: view}); err != nil || len(p.GetBindings()) != 0 {
 		t.Errorf("%v, %v", p, err)
 	}
-	// And an instance takes all.
+	// Deleting the instance deletes everything.
 	if _, err := e.instances().DeleteInstance(e.ctx(), &btapb.DeleteInstanceRequest{Name: testInstance}); err != nil {
 		t.Fatal(err)
 	}
@@ -418,7 +418,7 @@ func TestTrap139_ProtectedViews(t *testing.T) {
 	}
 }
 
-// TestDeleteTable_OfAPrefix: t1 is not a view's table because t is.
+// TestDeleteTable_OfAPrefix: deleting t does not affect views of t1.
 func TestDeleteTable_OfAPrefix(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")

@@ -16,8 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// TestOfficialAdminClients drives instances and tables with the official Go
-// clients, which wait for operations, over TCP.
+// TestOfficialAdminClients administers instances and tables over TCP with the official Go
+// clients, which wait for operations.
 func TestOfficialAdminClients(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -129,7 +129,7 @@ func TestOfficialAdminClients(t *testing.T) {
 		t.Errorf("got %v, %v", granted, err)
 	}
 
-	// The end.
+	// Deletions.
 	check(admin.UpdateTableWithDeletionProtection(ctx, "t", bigtable.Unprotected))
 	wantCode(t, instances.DeleteInstance(ctx, "made"), codes.FailedPrecondition) // of the stream
 	check(admin.UpdateTableDisableChangeStream(ctx, "t"))

@@ -160,7 +160,7 @@ func TestUpdateCluster(t *testing.T) {
 	_, err = full(scaled("", 1, 2, 50, 0))
 	wantCode(t, err, codes.InvalidArgument)
 
-	// Autoscaling goes on: the nodes are its own, and stay as many as they were.
+	// Autoscaling continues and keeps its number of nodes.
 	c, err = partial(scaled("", 2, 4, 50, 0), scaling)
 	check(c, err, 7, true)
 	c, err = partial(nodes("", 9), "serve_nodes")
@@ -172,7 +172,7 @@ func TestUpdateCluster(t *testing.T) {
 	if got := c.GetClusterConfig().GetClusterAutoscalingConfig().GetAutoscalingTargets(); got.GetCpuUtilizationPercent() != 70 || got.GetStorageUtilizationGibPerNode() != 2560 {
 		t.Errorf("targets: %v", got)
 	}
-	// And off, with a number of nodes.
+	// A number of nodes disables autoscaling.
 	_, err = partial(nodes("", 3), scaling)
 	wantCode(t, err, codes.InvalidArgument)
 	both := scaled("", 2, 4, 50, 0)
@@ -192,7 +192,7 @@ func TestUpdateCluster(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 }
 
-// TestUpdateCluster_Implicit records what exists implicitly when it changes.
+// TestUpdateCluster_Implicit stores implicit resources when they change.
 func TestUpdateCluster_Implicit(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -210,7 +210,7 @@ func TestUpdateCluster_Implicit(t *testing.T) {
 	if got := e.listInstances("projects/p"); got != "i" {
 		t.Errorf("instances: %s", got)
 	}
-	// Others still exist as they are named.
+	// Other clusters still exist implicitly.
 	e.cluster("projects/p/instances/other/clusters/c")
 }
 

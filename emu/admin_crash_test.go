@@ -30,8 +30,8 @@ type step struct {
 	run  func(e *env) error
 }
 
-// changeScript is a script in which every RPC that changes what the store keeps,
-// rows and settings alike, changes something.
+// changeScript is a script in which every RPC that writes to the store changes rows or
+// settings.
 func changeScript() []step {
 	const in, table = "projects/p/instances/in", "projects/p/instances/in/tables/t"
 	family := func(id string, drop bool) *btapb.ModifyColumnFamiliesRequest_Modification {
@@ -230,7 +230,7 @@ func changeScript() []step {
 
 func lines(text string) []string { return strings.Split(text, "\n") }
 
-// storeText is everything that a store keeps, as text.
+// storeText returns the whole content of a store as text.
 func storeText(t *testing.T, db *engine.DB) string {
 	t.Helper()
 	var b strings.Builder
@@ -283,9 +283,9 @@ func storeText(t *testing.T, db *engine.DB) string {
 	return b.String()
 }
 
-// TestCrash_ControlPlane crashes a server before every operation on its disk
-// during a script of changes: each change is found whole or not at all, table,
-// operation, policy and settings together, and what was acknowledged is found.
+// TestCrash_ControlPlane crashes a server before every disk operation of a script of changes.
+// Each change, with its table, operation, policy and settings, survives whole or not at all.
+// Acknowledged changes survive.
 func TestCrash_ControlPlane(t *testing.T) {
 	t.Parallel()
 	disk := faultdisk.NewCrashing(1)
@@ -308,9 +308,9 @@ func TestCrash_ControlPlane(t *testing.T) {
 	t.Logf("%d crashes", crashes)
 }
 
-// TestFaults_ControlPlane lets the disk fail from the n-th write of a change
-// on, for every n, and in the quick tier for every second one: the disk holds the change whole or not at all, and what the
-// store answered and answers is what the disk holds, or that it has failed.
+// TestFaults_ControlPlane makes the disk fail from the n-th write of a change, for every n; the
+// quick tier skips every second n. The disk holds the change whole or not at all. The store's
+// answers match the disk, or report the failure.
 func TestFaults_ControlPlane(t *testing.T) {
 	t.Parallel()
 	script := changeScript()
@@ -340,12 +340,12 @@ func TestFaults_ControlPlane(t *testing.T) {
 	}
 }
 
-// failAt runs the changes before st and then st with a disk that fails from
-// the n-th write on. It reports whether it failed.
+// failAt runs the changes before st, then st with a disk that fails from the n-th write. It
+// reports whether the disk failed.
 func failAt(t *testing.T, before []step, st step, n int, old, changed string) bool {
 	t.Helper()
 	mem := vfs.NewCrashableMem()
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the variables below
 	failing, left, failed := false, n, false
 	fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		mu.Lock()
@@ -364,7 +364,7 @@ func failAt(t *testing.T, before []step, st step, n int, old, changed string) bo
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = db.Close() }() // may tell of the failure
+	defer func() { _ = db.Close() }() // may report the failure
 	srv, err := New(Options{DB: db, Clock: c})
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// newDelayed has a table t with a row, in a server whose operations take a minute.
+// newDelayed returns a server whose operations take a minute, with a table t with a row.
 func newDelayed(t *testing.T, dir string) *env {
 	t.Helper()
 	e := newEnvWith(t, Options{AdminDelay: time.Minute}, engine.Options{Dir: dir})
@@ -22,13 +22,13 @@ func newDelayed(t *testing.T, dir string) *env {
 	return e
 }
 
-// under checks that an operation is under way, and returns its metadata.
+// under checks that an operation is running, and returns its metadata.
 func under[M proto.Message](e *env, op *longrunningpb.Operation, err error) M {
 	e.t.Helper()
 	return metadataOf[M](e, op, err, false)
 }
 
-// wantDone checks that an operation is done, with a response, or is not.
+// wantDone checks whether an operation is done, with a response.
 func (e *env) wantDone(name string, done bool) *longrunningpb.Operation {
 	e.t.Helper()
 	op := e.operation(name)
@@ -84,8 +84,8 @@ func (e *env) replication(id string) btapb.Table_ClusterState_ReplicationState {
 	return 0
 }
 
-// A backup under way is CREATING, with an end_time; it cannot be restored or copied,
-// and is listed. In the end it has the rows of its call, also after a restart.
+// A running backup is CREATING, has an end_time and is listed; it cannot be restored or copied.
+// The finished backup has the rows from the time of the call, even after a restart.
 func TestAdminDelay_CreateBackup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -128,8 +128,8 @@ func TestAdminDelay_CreateBackup(t *testing.T) {
 	}
 }
 
-// CancelOperation deletes a backup under way, and frees its bytes; another of its
-// name, and one that is done, stay. A backup under way can be deleted.
+// CancelOperation deletes a running backup and frees its bytes. It keeps finished backups and
+// new backups of the same name. A running backup can be deleted.
 func TestAdminDelay_CancelBackup(t *testing.T) {
 	t.Parallel()
 	e := newDelayed(t, "")
@@ -163,8 +163,7 @@ func TestAdminDelay_CancelBackup(t *testing.T) {
 	e.wantDone(third.GetName(), true)
 }
 
-// While a backup is copied it is not deleted and does not expire; it is when the
-// copy is done or canceled.
+// A backup cannot be deleted and does not expire until its copies are done or canceled.
 func TestAdminDelay_CopyBackup(t *testing.T) {
 	t.Parallel()
 	e := newDelayed(t, "")
@@ -190,7 +189,7 @@ func TestAdminDelay_CopyBackup(t *testing.T) {
 		t.Errorf("%d backups after the copy was canceled", n)
 	}
 
-	// Its time is changed to one that passes while it is copied.
+	// Its new expire time passes during the copy.
 	e.clock.Advance(5*time.Hour + 58*time.Minute) // the least age of a backup is 6 hours, less the grace
 	op = startCopy()
 	e.clock.Advance(20 * time.Second)
@@ -213,8 +212,8 @@ func TestAdminDelay_CopyBackup(t *testing.T) {
 	wantCode(t, remove(), codes.NotFound)
 }
 
-// A table that is restored is INITIALIZING, then READY_OPTIMIZING while the operation
-// that optimizes it is under way, then READY; its data can be read.
+// A restored table is INITIALIZING, then READY_OPTIMIZING during its optimize operation, then
+// READY. Its data is readable.
 func TestAdminDelay_RestoreTable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -259,15 +258,15 @@ func TestAdminDelay_RestoreTable(t *testing.T) {
 	e = e.restart(dir)
 	e.clock.AdvanceTo(now)
 	check(true, false, 0, btapb.Table_ClusterState_READY_OPTIMIZING)
-	e.cancel(m.GetOptimizeTableOperationName()) // which cannot be canceled
+	e.cancel(m.GetOptimizeTableOperationName()) // it cannot be canceled
 	e.clock.Advance(30 * time.Second)
 	check(true, false, 50, btapb.Table_ClusterState_READY_OPTIMIZING)
 	e.clock.Advance(30 * time.Second)
 	check(true, true, 100, btapb.Table_ClusterState_READY)
 }
 
-// CancelOperation of a restore takes the table back, with the operation that would
-// optimize it; not once it is protected, or another has its name.
+// CancelOperation of a restore deletes the table and its optimize operation, unless the table
+// is protected or was replaced.
 func TestAdminDelay_CancelRestore(t *testing.T) {
 	t.Parallel()
 	e := newDelayed(t, "")
@@ -310,7 +309,7 @@ func TestAdminDelay_CancelRestore(t *testing.T) {
 	}
 }
 
-// Snapshots, and tables that are made of them, are under way for the delay.
+// Snapshots, and tables created from them, take the delay.
 func TestAdminDelay_Snapshots(t *testing.T) {
 	t.Parallel()
 	e := newDelayed(t, "")
@@ -334,7 +333,7 @@ func TestAdminDelay_Snapshots(t *testing.T) {
 	check(btapb.Snapshot_CREATING)
 	_, err = make()
 	wantCode(t, err, codes.FailedPrecondition)
-	e.cancel(op.GetName()) // nothing says that it can be
+	e.cancel(op.GetName()) // no effect: cancellation is not documented
 	e.clock.Advance(time.Minute)
 	check(btapb.Snapshot_READY)
 	if x := response[*btapb.Snapshot](e, e.wantDone(op.GetName(), true), nil); x.GetState() != btapb.Snapshot_READY {
@@ -352,8 +351,8 @@ func TestAdminDelay_Snapshots(t *testing.T) {
 	}
 }
 
-// An instance and its clusters are CREATING until the operation is done, and answer
-// nobody; also after a restart. What changes it meanwhile leaves it so.
+// An instance and its clusters are CREATING and unavailable until the operation is done, even
+// after a restart. Updates meanwhile do not change that.
 func TestAdminDelay_CreateInstance(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -386,7 +385,7 @@ func TestAdminDelay_CreateInstance(t *testing.T) {
 	if err != nil || renamed.GetState() != btapb.Instance_CREATING {
 		t.Errorf("%v, %v", renamed, err)
 	}
-	e.cancel(op.GetName()) // nothing says that it can be
+	e.cancel(op.GetName()) // no effect: cancellation is not documented
 	e.clock.Advance(time.Minute - time.Microsecond)
 	now := e.clock.Now()
 	e = e.restart(dir)
@@ -400,8 +399,8 @@ func TestAdminDelay_CreateInstance(t *testing.T) {
 	}
 }
 
-// A cluster that gets other nodes is RESIZING until the operation is done, which
-// cannot be canceled: it has them at once, and serves.
+// A cluster with a new number of nodes is RESIZING until the operation is done. It has the
+// nodes at once, and serves. The operation cannot be canceled.
 func TestAdminDelay_UpdateCluster(t *testing.T) {
 	t.Parallel()
 	e := newDelayed(t, "")
@@ -432,7 +431,7 @@ func TestAdminDelay_UpdateCluster(t *testing.T) {
 	e.wantDone(first.GetName(), true)
 	e.wantDone(second.GetName(), false)
 	check(btapb.Cluster_RESIZING, 5)
-	// What changes no number leaves the cluster as it is.
+	// An update with the same number of nodes leaves the cluster READY.
 	if _, err := e.instances().UpdateCluster(e.ctx(), e.cluster(testCluster)); err != nil {
 		t.Fatal(err)
 	}
@@ -443,8 +442,8 @@ func TestAdminDelay_UpdateCluster(t *testing.T) {
 	}
 }
 
-// Schema bundles, app profiles, tables and instances are what they become at once, and their operations
-// under way for the delay; views are done at once, for the Go client does not wait.
+// Schema bundles, app profiles, tables and instances change at once, while their operations
+// take the delay. Views are done at once, as the Go client does not wait.
 func TestAdminDelay_OperationsAlone(t *testing.T) {
 	t.Parallel()
 	e := newDelayed(t, "")

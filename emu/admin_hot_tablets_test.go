@@ -22,8 +22,8 @@ import (
 
 const hotCluster = testInstance + "/clusters/c1"
 
-// newCounted is an environment with table t in an instance that was created, at
-// the beginning of a minute.
+// newCounted returns an environment with table t in a created instance, at the beginning of a
+// minute.
 func newCounted(t *testing.T) *env {
 	t.Helper()
 	e := newEnv(t)
@@ -62,7 +62,7 @@ func (e *env) put(key string) {
 	}
 }
 
-// counted adds up all that was counted of table t.
+// counted returns the sum of all counts of table t.
 func (e *env) counted(cluster string) (sum heat.Counts) {
 	e.srv.heat.Columns(heat.Place{Cluster: cluster, Table: testTable}, time.Time{}, e.clock.Now().Add(time.Hour), func(c heat.Column) bool {
 		for _, b := range c.Buckets {
@@ -73,7 +73,7 @@ func (e *env) counted(cluster string) (sum heat.Counts) {
 	return sum
 }
 
-// TestTrap147_HotTablets: the spans that can be asked for, and the order.
+// TestTrap147_HotTablets: the valid spans, and the order.
 func TestTrap147_HotTablets(t *testing.T) {
 	t.Parallel()
 	e := newCounted(t)
@@ -136,7 +136,7 @@ func TestTrap147_HotTablets(t *testing.T) {
 			t.Errorf("%s has %v percent, want about %v", want.key, got.GetNodeCpuUsagePercent(), want.percent)
 		}
 	}
-	// In pages; those after the first need not say their size, and must not change it.
+	// Later pages need not repeat the page size, and must not change it.
 	var paged []*btapb.HotTablet
 	req := &btapb.ListHotTabletsRequest{Parent: hotCluster, PageSize: 2}
 	first, err := e.instances().ListHotTablets(e.ctx(), req)
@@ -156,11 +156,11 @@ func TestTrap147_HotTablets(t *testing.T) {
 	}
 	_, err = e.instances().ListHotTablets(e.ctx(), &btapb.ListHotTabletsRequest{Parent: hotCluster, PageToken: first.GetNextPageToken(), PageSize: 3})
 	wantCode(t, err, codes.InvalidArgument)
-	// What begins in the span, and in no other.
+	// Only tablets that begin in the span.
 	if got := e.hotTablets(&btapb.ListHotTabletsRequest{StartTime: timestamppb.New(now.Add(time.Minute)), EndTime: timestamppb.New(now.Add(2 * time.Minute))}); len(got) != 1 || got[0].GetStartKey() != "row100" {
 		t.Errorf("got %v", got)
 	}
-	// A table that is gone has none.
+	// A deleted table has no hot tablets.
 	if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable}); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestTrap147_HotTablets(t *testing.T) {
 	}
 }
 
-// TestHotTablets of known loads: the hot range is named minute by minute.
+// TestHotTablets: known loads produce the hot range of each minute.
 func TestHotTablets(t *testing.T) {
 	t.Parallel()
 	const minutes, each = 10, 300
@@ -211,7 +211,7 @@ func TestHotTablets(t *testing.T) {
 		t.Parallel()
 		got := load(t, func(i int) string {
 			if i%10 < 3 {
-				return "hot\xff" // which is no text
+				return "hot\xff" // not UTF-8
 			}
 			return fmt.Sprintf("k%05d", i*7919%100_000)
 		})
@@ -233,8 +233,8 @@ func TestHotTablets(t *testing.T) {
 	})
 }
 
-// TestCounts: each kind of request is counted once, at its keys, through either
-// channel, and what fails is an error too.
+// TestCounts: each kind of request counts once, at its keys, over either channel; a failed
+// request also counts as an error.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	e := newCounted(t)
@@ -303,7 +303,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestCountsOfSessions: what a session carries counts as what it is.
+// TestCountsOfSessions: virtual RPCs count like the equivalent RPCs.
 func TestCountsOfSessions(t *testing.T) {
 	t.Parallel()
 	e := newCounted(t)
@@ -327,8 +327,8 @@ func TestCountsOfSessions(t *testing.T) {
 	}
 }
 
-// TestCountsOfClusters: a request counts in the cluster that answered it, and in an
-// instance that nobody created nowhere, unless all are to be counted.
+// TestCountsOfClusters: a request counts in the cluster that answered it. In an implicit
+// instance it does not count without CountLoad.
 func TestCountsOfClusters(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -364,7 +364,7 @@ func TestCountsOfClusters(t *testing.T) {
 	}
 }
 
-// TestAllocationsOfCounts: a request that is counted allocates as much as another one.
+// TestAllocationsOfCounts: counting does not add allocations to a request.
 func TestAllocationsOfCounts(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if race.Enabled {
 		t.Skip("the race detector allocates")

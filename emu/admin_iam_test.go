@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// policies are the RPCs of policies, which both admin services have.
+// policies has the policy RPCs, which both admin services implement.
 type policies interface {
 	GetIamPolicy(context.Context, *iampb.GetIamPolicyRequest, ...grpc.CallOption) (*iampb.Policy, error)
 	SetIamPolicy(context.Context, *iampb.SetIamPolicyRequest, ...grpc.CallOption) (*iampb.Policy, error)
@@ -68,7 +68,7 @@ func testPolicies(t *testing.T, resource string, of func(*env) policies) {
 		t.Fatal(first, err)
 	}
 	wantProto(t, get(), first)
-	// The etag of what is gone is refused, none is not asked for.
+	// An outdated etag is rejected; an etag is not required.
 	_, err = put(&iampb.Policy{Bindings: role("user:b@example.com"), Etag: empty.GetEtag()})
 	wantCode(t, err, codes.Aborted)
 	second, err := put(&iampb.Policy{Bindings: role("user:b@example.com"), Version: 3}, "bindings")
@@ -109,7 +109,7 @@ func testPolicies(t *testing.T, resource string, of func(*env) policies) {
 	_, err = of(e).TestIamPermissions(e.ctx(), &iampb.TestIamPermissionsRequest{Resource: resource, Permissions: []string{"bigtable.*"}})
 	wantCode(t, err, codes.InvalidArgument)
 
-	// Resources that do not exist.
+	// Missing resources.
 	nowhere := resource + "-nowhere"
 	_, err = of(e).GetIamPolicy(e.ctx(), &iampb.GetIamPolicyRequest{Resource: nowhere})
 	wantCode(t, err, codes.NotFound)

@@ -31,8 +31,7 @@ func (e *env) listInstances(project string) string {
 	return strings.Join(ids, " ")
 }
 
-// TestInstances_Implicit shows how instances exist before one is created and
-// after.
+// TestInstances_Implicit shows which instances exist before and after the first CreateInstance.
 func TestInstances_Implicit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -63,7 +62,7 @@ func TestInstances_Implicit(t *testing.T) {
 		Type: btapb.Instance_PRODUCTION, Edition: btapb.Instance_ENTERPRISE, CreateTime: &timestamppb.Timestamp{Nanos: 1},
 	})
 
-	// One that holds a table cannot be created again.
+	// An instance with a table cannot be created again.
 	wantCode(t, e.createInstance("used", nodes("z", 1)), codes.AlreadyExists)
 	e.mustCreateInstance("made", nodes("z", 1))
 	check := func(e *env, list string) {
@@ -85,7 +84,7 @@ func TestInstances_Implicit(t *testing.T) {
 	check(e, "made used {instance}")
 	e = e.restart(dir)
 	check(e, "made used {instance}")
-	// It does not come back when the created one goes.
+	// It does not reappear when the created one is deleted.
 	if _, err := e.instances().DeleteInstance(e.ctx(), &btapb.DeleteInstanceRequest{Name: "projects/p/instances/made"}); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +159,7 @@ func TestUpdateInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The full update touches the display name and the type alone.
+	// The full update changes only the display name and the type.
 	in, err := e.instances().UpdateInstance(e.ctx(), &btapb.Instance{Name: name, DisplayName: "New", Labels: map[string]string{"x": "y"}})
 	if err != nil || in.GetDisplayName() != "New" || in.GetType() != btapb.Instance_DEVELOPMENT || in.GetLabels()["k"] != "v" {
 		t.Errorf("got %v, %v", in, err)
@@ -237,7 +236,7 @@ func TestDeleteInstance(t *testing.T) {
 	_, err := e.read(&btpb.ReadRowsRequest{})
 	wantCode(t, err, codes.NotFound)
 
-	// A new one of the name has nothing of the old one.
+	// A new instance of the same name inherits nothing.
 	e.mustCreateInstance("i", nodes("z", 1))
 	for _, table := range []string{"t", "gone"} {
 		_, err := e.admin.UndeleteTable(e.ctx(), &btapb.UndeleteTableRequest{Name: testInstance + "/tables/" + table})
@@ -249,8 +248,8 @@ func TestDeleteInstance(t *testing.T) {
 	}
 }
 
-// TestCreateInstance_Fresh creates an instance under a name that has been in
-// use, implicitly or until DeleteInstance: nothing of then belongs to it.
+// TestCreateInstance_Fresh creates an instance under a name that was used before, implicitly or
+// until DeleteInstance: it inherits nothing.
 func TestCreateInstance_Fresh(t *testing.T) {
 	t.Parallel()
 	for _, was := range []string{"implicit", "deleted"} {
@@ -297,8 +296,8 @@ func TestCreateInstance_Fresh(t *testing.T) {
 	}
 }
 
-// TestDeleteInstance_Protected refuses to delete an instance one of whose
-// tables is protected, and deletes nothing of it then.
+// TestDeleteInstance_Protected: an instance with a protected table cannot be deleted, and stays
+// complete.
 func TestDeleteInstance_Protected(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -318,8 +317,8 @@ func TestDeleteInstance_Protected(t *testing.T) {
 	if after := storeText(t, e.db); after != before {
 		t.Errorf("a refused DeleteInstance changes\n%s\nto\n%s", before, after)
 	}
-	// Each check is of all tables: a stream of the first is no reason before the
-	// protection of the second.
+	// Each check covers all tables: the protection of the second is reported before the stream
+	// of the first.
 	if _, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{
 		Table:      &btapb.Table{Name: parent + "/tables/a", ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: durationpb.New(24 * time.Hour)}},
 		UpdateMask: mask("change_stream_config"),

@@ -22,11 +22,11 @@ func (e *env) memoryLayer(cluster string) *btapb.MemoryLayer {
 	return m
 }
 
-// TestTrap148_MemoryLayerNeverSet: there is one, and it is disabled.
+// TestTrap148_MemoryLayerNeverSet: it exists and is disabled.
 func TestTrap148_MemoryLayerNeverSet(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
-	name := testInstance + "/clusters/c" // in an instance that nobody created
+	name := testInstance + "/clusters/c" // in an implicit instance
 	m := e.memoryLayer(name)
 	if m.GetEtag() == "" {
 		t.Error("it has no etag")
@@ -93,7 +93,7 @@ func TestMemoryLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantProto(t, second, &btapb.MemoryLayer{Name: name + "/memoryLayer", State: btapb.MemoryLayer_DISABLED, Etag: second.GetEtag()})
-	_, err = update(on(unset.GetEtag())) // it was never this one again
+	_, err = update(on(unset.GetEtag())) // the state, but not the etag, is as before
 	wantCode(t, err, codes.Aborted)
 	if _, err = update(on("")); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestMemoryLayer(t *testing.T) {
 		wantCode(t, err, code)
 	}
 
-	// It goes with its cluster.
+	// It is deleted with its cluster.
 	if _, err := e.instances().DeleteCluster(e.ctx(), &btapb.DeleteClusterRequest{Name: name}); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestMemoryLayer(t *testing.T) {
 	wantProto(t, e.memoryLayer(name), unset)
 }
 
-// TestMemoryLayerDelay: it is ENABLING for as long as operations take.
+// TestMemoryLayerDelay: it is ENABLING until the operation is done.
 func TestMemoryLayerDelay(t *testing.T) {
 	t.Parallel()
 	e := newEnvWith(t, Options{AdminDelay: time.Minute}, engine.Options{})
@@ -178,11 +178,11 @@ func TestMemoryLayerDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantProto(t, response[*btapb.MemoryLayer](e, op, nil), is)
-	// What is on stays on, at once.
+	// An update of an enabled layer is done at once.
 	if op, err = e.instances().UpdateMemoryLayer(e.ctx(), req); err != nil || !op.GetDone() {
 		t.Errorf("got %v, %v", op, err)
 	}
-	// Off is off, at once, and never comes on.
+	// Disabling takes effect at once.
 	if op, err = e.instances().UpdateMemoryLayer(e.ctx(), &btapb.UpdateMemoryLayerRequest{MemoryLayer: &btapb.MemoryLayer{Name: name + "/memoryLayer"}}); err != nil || !op.GetDone() {
 		t.Errorf("got %v, %v", op, err)
 	}
@@ -191,7 +191,7 @@ func TestMemoryLayerDelay(t *testing.T) {
 	}
 }
 
-// TestMemoryConfigOfAppProfile: it is kept.
+// TestMemoryConfigOfAppProfile: it is stored.
 func TestMemoryConfigOfAppProfile(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -211,7 +211,7 @@ func TestMemoryConfigOfAppProfile(t *testing.T) {
 	}
 }
 
-// TestTrap149_Tiers: infrequent access from 30 days on, on SSD alone.
+// TestTrap149_Tiers: infrequent access needs at least 30 days, and SSD.
 func TestTrap149_Tiers(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -232,7 +232,7 @@ func TestTrap149_Tiers(t *testing.T) {
 	if got, err = e.updateTable(&btapb.Table{}, "tiered_storage_config"); err != nil || got.GetTieredStorageConfig() != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
-	// A restored table has none.
+	// A restored table does not have the setting.
 	if _, err = e.updateTable(tier(31*day), "tiered_storage_config"); err != nil {
 		t.Fatal(err)
 	}
@@ -253,16 +253,16 @@ func TestTrap149_Tiers(t *testing.T) {
 	wantCode(t, err, codes.FailedPrecondition, codes.InvalidArgument)
 	_, err = e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "tiered", Table: tier(30 * day)})
 	wantCode(t, err, codes.FailedPrecondition, codes.InvalidArgument)
-	if _, err = e.updateTable(&btapb.Table{}, "tiered_storage_config"); err != nil { // it can be taken away
+	if _, err = e.updateTable(&btapb.Table{}, "tiered_storage_config"); err != nil { // it can be removed
 		t.Error(err)
 	}
-	if _, err := e.updateTable(&btapb.Table{DeletionProtection: true}, "deletion_protection"); err != nil { // and nothing else is held up
+	if _, err := e.updateTable(&btapb.Table{DeletionProtection: true}, "deletion_protection"); err != nil { // other updates still work
 		t.Error(err)
 	}
 }
 
-// TestTrap167_Keys: a key is of the region of its cluster, and all clusters of an
-// instance have one or none (a belief); see also TestFaultB12.
+// TestTrap167_Keys: a key is in the region of its cluster, and either all clusters of an
+// instance have keys or none (a belief). See also TestFaultB12.
 func TestTrap167_Keys(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -284,7 +284,7 @@ func TestTrap167_Keys(t *testing.T) {
 		t.Error(err)
 	}
 	wantCode(t, e.createInstance("mixed", nodes("us-east1-b", 1), keyed("us-central1-b", "us-central1")), codes.FailedPrecondition, codes.InvalidArgument)
-	// A key stays what it was.
+	// A key cannot be changed.
 	c := keyed("us-east1-b", "us-east1")
 	c.Name = testInstance + "/clusters/c1"
 	c.EncryptionConfig.KmsKeyName += "2"

@@ -23,8 +23,8 @@ func avroBundle(schemas ...string) *btapb.SchemaBundle {
 	return &btapb.SchemaBundle{Type: &btapb.SchemaBundle_AvroSchema{AvroSchema: &btapb.AvroSchema{JsonSchemas: schemas}}}
 }
 
-// fileOf is a serialized descriptor set of a file with one message, p.M, of
-// fields given in prototext, in an encoding that no marshaler would choose.
+// fileOf returns a serialized descriptor set of a file with one message, p.M, whose fields are
+// in prototext. Marshalers would encode it differently.
 func fileOf(t *testing.T, path, fields string) []byte {
 	t.Helper()
 	f := &descriptorpb.FileDescriptorProto{}
@@ -36,7 +36,7 @@ func fileOf(t *testing.T, path, fields string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return append(b, 0x98, 0x06, 0x01) // a field that nobody knows
+	return append(b, 0x98, 0x06, 0x01) // an unknown field
 }
 
 const (
@@ -76,7 +76,7 @@ func (e *env) deleteBundle(name, etag string) error {
 	return err
 }
 
-// updateBundle replaces what the bundle of a name holds.
+// updateBundle replaces the content of a bundle.
 func (e *env) updateBundle(name, etag string, b *btapb.SchemaBundle, ignoreWarnings bool, paths ...string) (*btapb.SchemaBundle, error) {
 	e.t.Helper()
 	b.Name, b.Etag = name, etag
@@ -115,7 +115,7 @@ func TestTrap143_ByteForByte(t *testing.T) {
 			t.Errorf("%s is accepted", what)
 		}
 	}
-	// It is a belief that a set need not hold the well-known types.
+	// Belief: a set need not contain the well-known types.
 	wellKnown := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{Name: proto.String("m.proto"), Dependency: []string{"google/protobuf/timestamp.proto"}}}}
 	raw, err := proto.Marshal(wellKnown)
 	if err != nil {
@@ -228,7 +228,7 @@ func TestListSchemaBundles(t *testing.T) {
 	wantTexts(t, "list", names, "s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9")
 	_, err = e.admin.ListSchemaBundles(e.ctx(), &btapb.ListSchemaBundlesRequest{Parent: testTable + "x"})
 	wantCode(t, err, codes.NotFound)
-	// They go with their table, and come back with it.
+	// They are deleted and restored with their table.
 	wantCode(t, e.deleteTable(), codes.OK)
 	_, err = e.getBundle(testTable + "/schemaBundles/s0")
 	wantCode(t, err, codes.NotFound)

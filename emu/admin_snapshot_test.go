@@ -54,7 +54,7 @@ func TestSnapshots(t *testing.T) {
 	if n, m := list(testCluster), list(testInstance+"/clusters/-"); n != 1 || m != 1 {
 		t.Errorf("%d and %d snapshots, want 1", n, m)
 	}
-	e.wantBackups(&btapb.ListBackupsRequest{Parent: testInstance + "/clusters/-"}) // it is none
+	e.wantBackups(&btapb.ListBackupsRequest{Parent: testInstance + "/clusters/-"}) // it is not a backup
 	from := func(parent, id string) error {
 		_, err := e.admin.CreateTableFromSnapshot(e.ctx(), &btapb.CreateTableFromSnapshotRequest{Parent: parent, TableId: id, SourceSnapshot: name})
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// TestTableCount fills an instance with tables: neither a new one nor one that
-// was deleted can be added, unless limits are off.
+// TestTableCount fills an instance with tables: creating or undeleting another one fails unless
+// limits are off.
 func TestTableCount(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []Limits{StrictLimits, NoLimits} {

@@ -23,8 +23,7 @@ import (
 
 const day = 24 * time.Hour
 
-// advance moves the clock by d, from one due time to the next, and does at each what
-// is due.
+// advance moves the clock by d, and does due work at each due time.
 func (e *env) advance(d time.Duration) {
 	e.t.Helper()
 	for end := e.clock.Now().Add(d); ; {
@@ -48,7 +47,7 @@ func (e *env) advance(d time.Duration) {
 	}
 }
 
-// setPolicy gives table t a policy of automated backups; nil is none.
+// setPolicy sets the automated backup policy of table t; nil removes it.
 func (e *env) setPolicy(p *btapb.Table_AutomatedBackupPolicy) {
 	e.t.Helper()
 	table := &btapb.Table{}
@@ -64,7 +63,7 @@ func keep(n int) *btapb.Table_AutomatedBackupPolicy {
 	return &btapb.Table_AutomatedBackupPolicy{RetentionPeriod: days(n)}
 }
 
-// backups returns the backups of the instance, the oldest first.
+// backups returns the backups of the instance, oldest first.
 func (e *env) backups() []*btapb.Backup {
 	e.t.Helper()
 	resp, err := e.admin.ListBackups(e.ctx(), &btapb.ListBackupsRequest{Parent: testInstance + "/clusters/-", OrderBy: "start_time, name"})
@@ -74,7 +73,7 @@ func (e *env) backups() []*btapb.Backup {
 	return resp.GetBackups()
 }
 
-// startedAfter returns how many days after the start backups were begun.
+// startedAfter returns the start times of backups, in days after the start of the test.
 func startedAfter(all []*btapb.Backup) []float64 {
 	var out []float64
 	for _, b := range all {
@@ -100,7 +99,7 @@ func TestTrap89_AutomatedBackups(t *testing.T) {
 	}
 	e.advance(72*time.Hour - day + time.Microsecond)
 	all := e.backups()
-	// The first of them expires a day later.
+	// The first one expires a day later.
 	if got := startedAfter(all); !slices.Equal(got, []float64{1, 1, 2, 2, 3, 3}) {
 		t.Fatalf("backups of the days %v", got)
 	}
@@ -129,14 +128,14 @@ func TestTrap89_AutomatedBackups(t *testing.T) {
 	}
 }
 
-// A policy counts from when it came into force: a change of it goes on, one that
-// was off begins again.
+// A policy's schedule begins when it is enabled: a changed policy continues the schedule, a
+// disabled one begins again.
 func TestAutomatedBackups_Plan(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name   string
 		change func(e *env) // after half a day
-		want   []float64    // days on which backups are made in 3 days
+		want   []float64    // days with backups, of 3 days
 	}{
 		{"none", func(*env) {}, []float64{1, 2, 3}},
 		{"retention", func(e *env) {
@@ -194,8 +193,8 @@ func (e *env) mustDeleteTable(id string) {
 	}
 }
 
-// After a pause what was planned is made for each day, but for what would be gone,
-// and nothing is made twice.
+// After a pause, each missed day gets its backup unless it would have expired; no backup is
+// made twice.
 func TestAutomatedBackups_Restart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -206,7 +205,7 @@ func TestAutomatedBackups_Restart(t *testing.T) {
 	e.advance(day)
 	e = e.restart(dir)
 	e.clock.Advance(6*day + time.Hour)
-	// One of the due ones was made before the server stopped.
+	// One due backup was made before the server stopped.
 	p := admin.AutomatedPlanOf(e.db.Tables(testTable)[0]).Policy
 	made := admin.AutomatedBackup(p, testTable, e.cluster(testInstance+"/clusters/c1"), start.Add(5*day))
 	if err := (admin.AutomatedBackups{Control: e.srv.control}).Make(e.ctx(), made); err != nil {
@@ -233,8 +232,8 @@ func TestAutomatedBackups_Restart(t *testing.T) {
 	}
 }
 
-// Backups that would take more than they may are left out, and the logger is told
-// of the remedy; the next day is another.
+// Backups beyond the size limit are skipped, with a log entry that names the remedy. The next
+// day tries again.
 func TestAutomatedBackups_Bound(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -260,13 +259,13 @@ func TestAutomatedBackups_Bound(t *testing.T) {
 	if got := startedAfter(e.backups()); !slices.Equal(got, []float64{1, 2}) {
 		t.Errorf("backups of the days %v", got)
 	}
-	e.advance(2 * day) // the first is gone when that of day 6 is made
+	e.advance(2 * day) // the first expires before the backup of day 6
 	if got := startedAfter(e.backups()); !slices.Equal(got, []float64{2, 6}) {
 		t.Errorf("backups of the days %v", got)
 	}
 }
 
-// The number of a table's backups is bounded for automated ones too.
+// The limit on a table's backups includes automated ones.
 func TestAutomatedBackups_Count(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -291,7 +290,7 @@ func TestAutomatedBackups_Count(t *testing.T) {
 	}
 }
 
-// Where backups are made, and of which type.
+// The clusters and types of backups.
 func TestAutomatedBackups_Places(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -316,7 +315,7 @@ func TestAutomatedBackups_Places(t *testing.T) {
 	}
 	wantCode(t, create(testInstance, hot()), codes.InvalidArgument)
 	e.mustCreateInstance("plain", nodes("z1", 1))
-	// An update of other settings does not judge the policy again.
+	// An update of other settings does not validate the policy again.
 	wantCode(t, create("projects/p/instances/plain", hot("projects/p/locations/z1")), codes.InvalidArgument)
 	if _, err := e.updateTable(hot("projects/p/locations/z1", "projects/p/locations/z3"), "automated_backup_policy"); err != nil {
 		t.Fatal(err)
@@ -327,7 +326,7 @@ func TestAutomatedBackups_Places(t *testing.T) {
 		!strings.HasPrefix(all[0].GetName(), testInstance+"/clusters/c1/") {
 		t.Errorf("%v", all)
 	}
-	// A cluster that is added later has what its storage can have.
+	// The storage type of a later cluster decides its type of backups.
 	hdd = nodes("z3", 1)
 	hdd.DefaultStorageType = btapb.StorageType_HDD
 	if _, err := e.instances().CreateCluster(e.ctx(), &btapb.CreateClusterRequest{Parent: testInstance, ClusterId: "c3", Cluster: hdd}); err != nil {
@@ -347,7 +346,7 @@ func TestAutomatedBackups_Places(t *testing.T) {
 	}
 }
 
-// What a client sends beside the fields of the API plans nothing and is not shown.
+// Unknown fields from a client have no effect and are not returned.
 func TestAutomatedBackups_HiddenFields(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -387,7 +386,7 @@ func TestAutomatedBackups_HiddenFields(t *testing.T) {
 	}
 }
 
-// A policy from before there were plans begins when it is first seen.
+// A stored policy without a schedule begins when it is first loaded.
 func TestAutomatedBackups_WithoutPlan(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -408,7 +407,7 @@ func TestAutomatedBackups_WithoutPlan(t *testing.T) {
 	}
 }
 
-// What has expired gives back its space when it is due, without a collection.
+// Due work frees the space of expired backups without RunGC.
 func TestRunDue_Expiries(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -443,8 +442,8 @@ func TestRunDue_Expiries(t *testing.T) {
 	}
 }
 
-// A table that can be undeleted no more goes when that time comes, with its views,
-// bundles and policies; of those of other tables nothing is touched.
+// A deleted table is removed, with its views, bundles and policies, when the time to undelete
+// it ends. Other tables are unaffected.
 func TestRunDue_Purges(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

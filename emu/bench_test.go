@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// benchServer has a table of 10,000 rows of 10 cells of 100 bytes.
+// benchServer returns a server with a table of 10,000 rows of 10 cells of 100 bytes.
 func benchServer(b *testing.B) btpb.BigtableClient {
 	b.Helper()
 	db, err := engine.Open(engine.Options{})

@@ -20,11 +20,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestCompat_bttest runs reads and writes on this server and on Google's
-// in-memory fake and compares what comes back. The fake is a peer, not an
-// oracle: where it is known to differ the case names the trap, a row of
-// testdata/traps.tsv whose TestTrapNN holds this server to its side, and must
-// still differ.
+// TestCompat_bttest runs reads and writes on this server and on Google's in-memory fake, and
+// compares the results. The fake is a peer, not an oracle. A case with a known difference must
+// still differ, and names its trap: a row of testdata/traps.tsv whose TestTrapNN checks this
+// server.
 func TestCompat_bttest(t *testing.T) {
 	t.Parallel()
 	fake, err := bttest.NewServer("127.0.0.1:0")
@@ -111,8 +110,8 @@ func TestCompat_bttest(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		do     func(context.Context, grpc.ClientConnInterface) (string, error)
-		trap   string // the trap for which the two differ; "" if they must agree
-		differ string // what the fake does instead
+		trap   string // the trap of a known difference; "" if both must agree
+		differ string // the fake's behavior
 	}{
 		{"all", read(&btpb.ReadRowsRequest{}), "", ""},
 		{"limit", read(&btpb.ReadRowsRequest{RowsLimit: 2}), "", ""},
@@ -163,8 +162,8 @@ func TestCompat_bttest(t *testing.T) {
 	}
 }
 
-// readLoosely is readRows without its rules: for a server that names a row
-// again in each chunk.
+// readLoosely is readRows without protocol checks, for a server that repeats the row key in
+// each chunk.
 func readLoosely(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsRequest) (result, error) {
 	var res result
 	stream, err := c.ReadRows(ctx, req)
@@ -204,14 +203,12 @@ func readLoosely(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsR
 	}
 }
 
-// TestCompat_bttest_DataDriven runs the data-plane cases of testdata, whose
-// output is this server's, on Google's in-memory fake too. A command where the
-// fake is known to differ says bttest=TNN: the trap of testdata/traps.tsv, of this
-// command or of one before it whose effect is still seen. It must still differ.
-// Two declare that there is nothing to compare: bttest=clock, where times
-// decide how many cells there are and the fake's clock cannot be set, and
-// bttest=TNN-random, where for that trap it takes cells in an order of chance. Of
-// errors the code counts, not the text; all server times are alike.
+// TestCompat_bttest_DataDriven runs the data-plane cases of testdata, with this server's
+// output, on Google's in-memory fake too. A command with a known difference has bttest=TNN, the
+// trap in testdata/traps.tsv that this command or an earlier one shows, and must still differ.
+// Two values disable the comparison. With bttest=clock, the number of cells depends on times,
+// and the fake's clock cannot be set. With bttest=TNN-random, the fake orders cells randomly
+// because of that trap. Errors are compared by code, not text; all server times are equal.
 func TestCompat_bttest_DataDriven(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile(`(?m)^((?:[0-9]+ )?(?:InvalidArgument|NotFound|AlreadyExists|FailedPrecondition|Unimplemented|Unknown|Internal)): .*$`)
@@ -239,7 +236,7 @@ func TestCompat_bttest_DataDriven(t *testing.T) {
 				datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 					t.Helper()
 					if d.Cmd == "gc" || d.Cmd == "advance" {
-						return d.Expected // there is nothing to do this with
+						return d.Expected // the fake lacks this command
 					}
 					out, err := e.command(d)
 					switch {

@@ -16,13 +16,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// waitingClock counts how often somebody waits, which a change stream does once each
-// time that it was woken and has found nothing more.
+// waitingClock counts waits. A change stream waits once after each wake, when it has sent
+// everything.
 type waitingClock struct {
 	Clock
 	waits atomic.Int64
-	first chan struct{} // is closed at the first wait, unless it is nil
-	asked chan struct{} // is sent a value at each
+	first chan struct{} // closed at the first wait, unless nil
+	asked chan struct{} // receives a value at each wait
 }
 
 func (c *waitingClock) At(t time.Time) (reached <-chan struct{}, stop func()) {
@@ -34,8 +34,8 @@ func (c *waitingClock) At(t time.Time) (reached <-chan struct{}, stop func()) {
 	return reached, stop
 }
 
-// splitStream makes a table t with a change stream of n partitions, of rows that begin
-// with 0000, 0001, ..., and returns these.
+// splitStream creates a table t with a change stream of n partitions, and returns them. Their
+// rows begin with 0000, 0001, and so on.
 func splitStream(t *testing.T, e *env, n int) []*btpb.StreamPartition {
 	t.Helper()
 	req := &btapb.CreateTableRequest{Parent: testInstance, TableId: "t", Table: &btapb.Table{
@@ -61,9 +61,8 @@ func splitStream(t *testing.T, e *env, n int) []*btpb.StreamPartition {
 	return out
 }
 
-// TestMemoryOfIdleStreams: a thousand streams that wait hold less than 32 KB each,
-// client and server, run only when their heartbeat is due, and are woken by writes to
-// their own partition.
+// TestMemoryOfIdleStreams: a thousand idle streams use less than 32 KB each, client and server.
+// They run only for heartbeats, and wake only for writes to their partition.
 func TestMemoryOfIdleStreams(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	memory.Alone(t, testMemoryOfIdleStreams)
 }
@@ -105,7 +104,7 @@ func testMemoryOfIdleStreams(t *testing.T) {
 		t.Logf("an idle stream holds %d bytes", each)
 	}
 
-	// Writes to other tables, and to one partition.
+	// Writes to another table, and to one partition.
 	for range 100 {
 		if _, err := e.data.MutateRow(ctx, &btpb.MutateRowRequest{TableName: testInstance + "/tables/other", RowKey: []byte("0007"), Mutations: []*btpb.Mutation{set("a", "q", 1000, "v")}}); err != nil {
 			t.Fatal(err)
@@ -120,7 +119,7 @@ func testMemoryOfIdleStreams(t *testing.T) {
 		t.Errorf("%d streams have waited %d times, one of which was woken", streams, n)
 	}
 
-	// A heartbeat each.
+	// One heartbeat each.
 	e.clock.Advance(defaultHeartbeat)
 	for _, s := range open {
 		if resp, err := s.Recv(); err != nil || resp.GetHeartbeat() == nil {
@@ -135,13 +134,13 @@ func testMemoryOfIdleStreams(t *testing.T) {
 	}
 }
 
-// A stream that is busy is woken once for any number of writes.
+// A busy stream wakes once for any number of writes.
 func TestCostOfWakes(t *testing.T) {
 	t.Parallel()
 	const writes = 100
 	e := newEnv(t)
 	partitions := splitStream(t, e, 2)
-	clock := &waitingClock{Clock: e.clock, first: make(chan struct{}), asked: make(chan struct{})} // a stream that waits is held
+	clock := &waitingClock{Clock: e.clock, first: make(chan struct{}), asked: make(chan struct{})} // blocks a waiting stream
 	e.srv.clock = clock
 	e.data = btpb.NewBigtableClient(e.dial())
 	r := e.changes(&btpb.ReadChangeStreamRequest{Partition: partitions[1]})
@@ -153,7 +152,7 @@ func TestCostOfWakes(t *testing.T) {
 	<-clock.asked
 	r.take(writes)
 	<-clock.asked
-	// A wake that is left over would come before one of these.
+	// A surplus wake would arrive before one of these.
 	for range writes {
 		write()
 		r.take(1)

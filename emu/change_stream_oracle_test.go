@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 )
 
-// changeRecord is a record as a reader puts it together.
+// changeRecord is a record that a reader has merged from messages.
 type changeRecord struct {
 	kind      btpb.ReadChangeStreamResponse_DataChange_Type
 	row       string
@@ -31,7 +31,7 @@ type changeRecord struct {
 	messages  int
 }
 
-// text is the record without its times.
+// text returns the record without its times.
 func (r *changeRecord) text() string {
 	var b strings.Builder
 	b.WriteString(r.row)
@@ -57,21 +57,21 @@ func (r *changeRecord) text() string {
 	return b.String()
 }
 
-// changeReader reads a stream as the official Java reader does and fails where
-// that throws.
+// changeReader reads a stream like the official Java reader, and fails where that reader
+// throws.
 type changeReader struct {
 	t      *testing.T
 	stream btpb.Bigtable_ReadChangeStreamClient
 	cancel context.CancelFunc
 	asked  *btpb.StreamPartition
 
-	record *changeRecord // that has begun
-	pieces int           // bytes of the value that has begun
-	total  int32         // of that value; 0 is none
+	record *changeRecord // the incomplete record
+	pieces int           // received bytes of the incomplete value
+	total  int32         // size of that value; 0 without one
 	low    int64         // the watermark
 }
 
-// changes begins to read; cancel ends it.
+// changes starts a reader; cancel stops it.
 func (e *env) changes(req *btpb.ReadChangeStreamRequest) *changeReader {
 	e.t.Helper()
 	if req.TableName == "" {
@@ -86,7 +86,7 @@ func (e *env) changes(req *btpb.ReadChangeStreamRequest) *changeReader {
 	return &changeReader{t: e.t, stream: stream, cancel: cancel, asked: req.GetPartition()}
 }
 
-// next returns what comes next: a record, or a heartbeat, or the end of the stream.
+// next returns the next record or heartbeat, or the end of the stream.
 func (r *changeReader) next() (*changeRecord, *btpb.ReadChangeStreamResponse_Heartbeat, *btpb.ReadChangeStreamResponse_CloseStream, error) {
 	r.t.Helper()
 	for {
@@ -138,7 +138,7 @@ func (r *changeReader) watermark(w *timestamppb.Timestamp) {
 	r.low = micros
 }
 
-// change takes a message of a record, and returns that when it is whole.
+// change adds a message to a record, and returns the complete record.
 func (r *changeReader) change(m *btpb.ReadChangeStreamResponse_DataChange) *changeRecord {
 	r.t.Helper()
 	user := m.GetType() == btpb.ReadChangeStreamResponse_DataChange_USER
@@ -147,7 +147,7 @@ func (r *changeReader) change(m *btpb.ReadChangeStreamResponse_DataChange) *chan
 			m.GetCommitTimestamp() == nil || len(m.GetChunks()) == 0 || user != (m.GetSourceClusterId() != "") {
 			r.t.Errorf("the first message of a record is %.300v", m)
 		}
-		// The clusters of tests are c1, c2, …
+		// Tests name clusters c1, c2, …
 		if n, err := strconv.Atoi(strings.TrimPrefix(m.GetSourceClusterId(), "c")); err == nil && m.GetTiebreaker() != int32(n-1) {
 			r.t.Errorf("the tiebreaker of %s is %d", m.GetSourceClusterId(), m.GetTiebreaker())
 		}
@@ -210,7 +210,7 @@ func (r *changeReader) change(m *btpb.ReadChangeStreamResponse_DataChange) *chan
 	return rec
 }
 
-// take returns the next n records, heartbeats aside.
+// take returns the next n records and skips heartbeats.
 func (r *changeReader) take(n int) []*changeRecord {
 	r.t.Helper()
 	var out []*changeRecord
@@ -244,7 +244,7 @@ func (r *changeReader) rest() ([]*changeRecord, *btpb.ReadChangeStreamResponse_C
 	}
 }
 
-// wantError checks how a stream fails at once.
+// wantError checks the immediate error of a stream.
 func (r *changeReader) wantError(codes ...string) {
 	r.t.Helper()
 	_, _, closed, err := r.next()
@@ -282,7 +282,7 @@ func fromTime(at time.Time) *btpb.ReadChangeStreamRequest_StartTime {
 	return &btpb.ReadChangeStreamRequest_StartTime{StartTime: timestamppb.New(at)}
 }
 
-// setRetention enables the change stream of table t, or disables it with 0.
+// setRetention enables the change stream of table t; 0 disables it.
 func (e *env) setRetention(keep time.Duration) {
 	e.t.Helper()
 	table := &btapb.Table{}
@@ -315,8 +315,8 @@ func (e *env) until() []*changeRecord {
 	return recs
 }
 
-// The partitions of a stream go with its table, and do not wait for another of the
-// name.
+// The partitions of a stream are deleted with its table; a new table of the same name does not
+// inherit them.
 func TestPartitionsGo(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

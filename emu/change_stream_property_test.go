@@ -16,20 +16,20 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// cutReader reads a table's changes in one range after the other, by tokens that
-// cover the whole of the key space, without overlaps and in the order of their keys.
+// cutReader reads a table's changes in ranges. Its tokens cover the whole key space without
+// overlaps, in key order.
 type cutReader struct {
 	e      *env
 	tokens []*btpb.StreamContinuationToken
-	seen   map[int]int    // how often each write was delivered
-	last   map[string]int // the last one of each row
+	seen   map[int]int    // number of deliveries by write
+	last   map[string]int // the last write by row
 	closed map[codes.Code]int
 }
 
-// endsBefore compares ends of ranges, of which "" is behind all keys.
+// endsBefore compares ends of ranges; "" is after all keys.
 func endsBefore(a, b []byte) bool { return len(a) > 0 && (len(b) == 0 || bytes.Compare(a, b) < 0) }
 
-// within narrows the tokens to what they hold of a range, and returns where they are.
+// within returns the tokens that overlap a range, narrowed to it, and their positions.
 func (c *cutReader) within(p *btpb.StreamPartition) (inside []*btpb.StreamContinuationToken, before, after []*btpb.StreamContinuationToken) {
 	from, to := p.GetRowRange().GetStartKeyClosed(), p.GetRowRange().GetEndKeyOpen()
 	for _, t := range c.tokens {
@@ -58,7 +58,7 @@ func (c *cutReader) within(p *btpb.StreamPartition) (inside []*btpb.StreamContin
 	return inside, before, after
 }
 
-// read takes at most n records of a range, of which all must be up to now.
+// read reads at most n records of a range, all committed by now.
 func (c *cutReader) read(p *btpb.StreamPartition, n int) {
 	c.e.t.Helper()
 	inside, before, after := c.within(p)
@@ -97,7 +97,7 @@ func (c *cutReader) read(p *btpb.StreamPartition, n int) {
 	c.tokens = slices.Concat(before, inside, after)
 }
 
-// partitions are those of the table now.
+// partitions returns the current partitions of the table.
 func (e *env) partitions() (out []*btpb.StreamPartition) {
 	e.t.Helper()
 	stream, err := e.data.GenerateInitialChangeStreamPartitions(e.ctx(), &btpb.GenerateInitialChangeStreamPartitionsRequest{TableName: testTable})
@@ -112,10 +112,9 @@ func (e *env) partitions() (out []*btpb.StreamPartition) {
 	}
 }
 
-// TestProperty_AnyCut is property (b) of change streams, on the server: however a
-// table is split and merged while it is written to and read, in its partitions or in
-// ranges that are none, from token to token, each write is delivered once, and those
-// of a row in their order.
+// TestProperty_AnyCut is property (b) of change streams, on the server. A table is split and
+// merged during writes and reads; readers use partitions or other ranges, from token to token.
+// Each write is delivered once, and the writes of a row in order.
 func TestProperty_AnyCut(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {

@@ -16,9 +16,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// clients connects the official Go clients over TCP. A connection of our own
-// keeps them from looking for a cloud around them, as BIGTABLE_EMULATOR_HOST
-// does.
+// clients connects the official Go clients over TCP. An explicit connection keeps them from
+// looking for cloud credentials, like BIGTABLE_EMULATOR_HOST.
 func (e *env) clients() (*bigtable.Client, *bigtable.AdminClient) {
 	e.t.Helper()
 	conn, err := grpc.NewClient(e.listen(), grpc.WithTransportCredentials(insecure.NewCredentials()),

@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// BenchmarkCompareVersions30k measures the writing of versions of one cell
-// that has none yet, and of one that has 27,000: what is there must not cost.
+// BenchmarkCompareVersions30k measures writes of versions to an empty cell, and to a cell with
+// 27,000 versions: existing versions must not cost.
 func BenchmarkCompareVersions30k(b *testing.B) {
 	const slice = 3_000
 	for _, c := range []struct {

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
-// TestTrap72_DropRowRangeLosesNoLaterWrite drops rows while they are written:
-// what is written after the drop has returned is there, in every row.
+// TestTrap72_DropRowRangeLosesNoLaterWrite drops rows while they are written: every write after
+// the drop has returned survives.
 func TestTrap72_DropRowRangeLosesNoLaterWrite(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -61,9 +61,8 @@ func TestTrap72_DropRowRangeLosesNoLaterWrite(t *testing.T) {
 	}
 }
 
-// TestConcurrentClients lets 64 clients, half of them over a wire, call every
-// data RPC while others administer the tables under them. Nothing hangs, and
-// each answer is one that the moment explains.
+// TestConcurrentClients makes 64 clients, half of them over a wire, call every data RPC while
+// others administer their tables. Nothing hangs, and each response is possible at its time.
 func TestConcurrentClients(t *testing.T) {
 	t.Parallel()
 	e := newAggregates(t)
@@ -180,7 +179,7 @@ func TestConcurrentClients(t *testing.T) {
 					explained("GenerateConsistencyToken", err)
 					if err == nil {
 						_, err = admin.CheckConsistency(ctx, &btapb.CheckConsistencyRequest{Name: testTable, ConsistencyToken: token.GetConsistencyToken()})
-						// The table of the token may be gone.
+						// The table of the token may be deleted.
 						if status.Code(err) != codes.InvalidArgument {
 							explained("CheckConsistency", err)
 						}
@@ -198,7 +197,7 @@ func TestConcurrentClients(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	// The store is sound: the table that stayed can be read and written.
+	// The store is sound: the remaining table is readable and writable.
 	req := &btpb.MutateRowRequest{TableName: testInstance + "/tables/stays", RowKey: []byte("last"), Mutations: []*btpb.Mutation{set("f", "q", 0, "v")}}
 	if _, err := e.data.MutateRow(ctx, req); err != nil {
 		t.Error(err)

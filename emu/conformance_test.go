@@ -28,8 +28,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
-// vector is one case of the published conformance tests of ReadRows: chunks
-// that a server sends, and the cells, or an error, that a client makes of them.
+// vector is one case of the published conformance tests of ReadRows: chunks from a server, and
+// the resulting cells or error in a client.
 type vector struct {
 	Description string
 	Chunks      []json.RawMessage
@@ -61,7 +61,7 @@ func vectors(t *testing.T) []vector {
 	return file.ReadRowsTests
 }
 
-// rows is what a client makes of the chunks, and whether an error follows.
+// rows returns the rows that a client merges from the chunks, and whether an error follows.
 func (v vector) rows(t *testing.T) (rows []row, fails bool) {
 	t.Helper()
 	for _, r := range v.Results {
@@ -88,8 +88,7 @@ func (v vector) rows(t *testing.T) (rows []row, fails bool) {
 	return rows, false
 }
 
-// chunkServer answers ReadRows of the table that ends in "/case-n" with
-// responses[n].
+// chunkServer answers ReadRows of table "/case-n" with responses[n].
 type chunkServer struct {
 	btpb.UnimplementedBigtableServer
 	responses [][]*btpb.ReadRowsResponse
@@ -125,8 +124,7 @@ func mergedRows(responses []*btpb.ReadRowsResponse) (rows []row, err error) {
 	return rows, m.End()
 }
 
-// officialRows reads a table with the official client, which does not tell
-// labels.
+// officialRows reads a table with the official client, which does not return labels.
 func officialRows(ctx context.Context, table *bigtable.Table) ([]row, error) {
 	var rows []row
 	err := table.ReadRows(ctx, bigtable.InfiniteRange(""), func(r bigtable.Row) bool {
@@ -159,18 +157,16 @@ func withoutLabels(rows []row) []row {
 	return out
 }
 
-// TestReadRows_ConformanceVectors holds the published vectors against this
-// server. They are written for clients: from chunks to rows. So the rows of
-// each valid one are made into chunks here, stored and read back, and merged by
-// the official client, which must find the same rows. The chunks of each vector
-// are merged by internal/rowmerge, too. The chunks of the invalid
-// ones are breaches of the protocol: what these tests merge chunks with must
-// refuse each of them, or it could not vouch for the chunks of this server.
+// TestReadRows_ConformanceVectors checks this server with the published vectors. They are for
+// clients: from chunks to rows. So the test encodes the rows of each valid vector as chunks,
+// stores and reads them, and the official client must merge the same rows. internal/rowmerge
+// must merge them too. Both clients must reject the chunks of invalid vectors; otherwise they
+// could not check this server's chunks.
 func TestReadRows_ConformanceVectors(t *testing.T) {
 	t.Parallel()
 	all := vectors(t)
 
-	// What rowchunks makes of each, and what comes with the file.
+	// The chunks of rowchunks, and the chunks of the file.
 	written, given := &chunkServer{}, &chunkServer{}
 	for _, v := range all {
 		rows, fails := v.rows(t)
@@ -266,7 +262,7 @@ func TestReadRows_ConformanceVectors(t *testing.T) {
 		if g := (result{rows: rows}).text(); err != nil || g != text {
 			t.Errorf("%s: the client merges chunks to\n%s%v, want\n%s", v.Description, g, err, text)
 		}
-		// The same through the store, where a column has one cell a timestamp.
+		// The same through the store, where a column has one cell per timestamp.
 		if v.Description == "empty cell chunk" {
 			continue
 		}

@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// What the tests of instances, clusters, app profiles, policies, operations
-// and settings share.
+// Helpers for the tests of instances, clusters, app profiles, policies, operations and
+// settings.
 
 func (e *env) instances() btapb.BigtableInstanceAdminClient {
 	return btapb.NewBigtableInstanceAdminClient(e.srv.Conn())
@@ -30,7 +30,7 @@ func (e *env) locations() location.LocationsClient {
 	return location.NewLocationsClient(e.srv.Conn())
 }
 
-// restart closes a server on disk and returns one over the same directory.
+// restart closes a server on disk and returns a new one over the same directory.
 func (e *env) restart(dir string) *env {
 	e.t.Helper()
 	if err := e.srv.Close(); err != nil {
@@ -42,8 +42,8 @@ func (e *env) restart(dir string) *env {
 	return newEnvWith(e.t, Options{}, engine.Options{Dir: dir})
 }
 
-// response returns the response of an operation that is done, which must be
-// the one that the server keeps.
+// response returns the response of a finished operation, and checks that the server stores the
+// same one.
 func response[M proto.Message](e *env, op *longrunningpb.Operation, err error) M {
 	e.t.Helper()
 	var m M
@@ -76,12 +76,12 @@ func withBackupPolicy(p *btapb.Table_AutomatedBackupPolicy) *btapb.Table {
 	return &btapb.Table{AutomatedBackupConfig: &btapb.Table_AutomatedBackupPolicy_{AutomatedBackupPolicy: p}}
 }
 
-// nodes is a cluster with a fixed number of nodes.
+// nodes returns a cluster with a fixed number of nodes.
 func nodes(zone string, n int32) *btapb.Cluster {
 	return &btapb.Cluster{Location: "projects/p/locations/" + zone, ServeNodes: n}
 }
 
-// scaled is a cluster that scales from least to most nodes.
+// scaled returns a cluster that scales from least to most nodes.
 func scaled(zone string, least, most, cpu, storage int32) *btapb.Cluster {
 	return &btapb.Cluster{Location: "projects/p/locations/" + zone, Config: &btapb.Cluster_ClusterConfig_{ClusterConfig: &btapb.Cluster_ClusterConfig{
 		ClusterAutoscalingConfig: &btapb.Cluster_ClusterAutoscalingConfig{
@@ -91,7 +91,7 @@ func scaled(zone string, least, most, cpu, storage int32) *btapb.Cluster {
 	}}}
 }
 
-// createInstance creates an instance of project p with the clusters c1, c2, ….
+// createInstance creates an instance of project p with clusters c1, c2, ….
 func (e *env) createInstance(id string, clusters ...*btapb.Cluster) error {
 	req := &btapb.CreateInstanceRequest{Parent: "projects/p", InstanceId: id, Instance: &btapb.Instance{DisplayName: "the " + id}, Clusters: map[string]*btapb.Cluster{}}
 	for i, c := range clusters {

@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// TestMemoryOfScans: what the heap holds while a table is read to its end, and
-// what a read of few rows allocates, is the same in a table ten times as large.
+// TestMemoryOfScans: the heap size during a full scan, and the allocations of a read of few
+// rows, are the same for a table ten times as large.
 func TestMemoryOfScans(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
@@ -38,7 +38,7 @@ func testMemoryOfScans(t *testing.T) {
 		}
 		return e
 	}
-	// drain returns a function that reads all messages.
+	// drain returns a function that reads all messages of a stream.
 	drain := func(e *env, req *btpb.ReadRowsRequest) func() {
 		req.TableName = testTable
 		return func() {
@@ -60,11 +60,10 @@ func testMemoryOfScans(t *testing.T) {
 			return &btpb.ReadRowsRequest{Filter: &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte("v*w")}}}
 		}},
 	} {
-		// The block cache, which is bounded by itself, is on the heap where the
-		// program was built without C: it is filled before.
+		// In builds without C, the bounded block cache is on the heap: fill it first.
 		drain(large, tc.req(many))()
-		// The least of three: a flush in the background takes a memtable, on the heap where
-		// the program was built without C.
+		// The least of three: in builds without C, a background flush allocates a memtable on
+		// the heap.
 		peak := func(read func()) uint64 { return min(memory.Peak(read), memory.Peak(read), memory.Peak(read)) }
 		is := peak(drain(large, tc.req(many)))
 		t.Logf("%s: %d KiB are held of %d rows", tc.name, is>>10, many)
@@ -96,8 +95,8 @@ func testMemoryOfScans(t *testing.T) {
 }
 
 // fewestAllocations returns the allocations of a call: the least of many short measurements,
-// since the store and its connections work in the background too. Tests that call it are
-// not parallel.
+// since the store and its connections allocate in the background. Its callers must not be
+// parallel tests.
 func fewestAllocations(call func()) float64 {
 	least := math.Inf(1)
 	for range 40 {
@@ -106,9 +105,9 @@ func fewestAllocations(call func()) float64 {
 	return least
 }
 
-// TestAllocations bounds the allocations of the calls that are made most, with
-// those of the channel in this process: rows of three columns in a table of a
-// hundred. It is not parallel: they are counted in the whole process.
+// TestAllocations bounds the allocations of the most frequent calls over the in-process
+// channel, for rows of three columns in a table of a hundred rows. It is not parallel, since it
+// counts allocations of the whole process.
 func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
@@ -166,7 +165,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // see above
 			}
 			readToEnd(t, stream.Recv)
 		}},
-		// One a row, and as many again.
+		// Two per row.
 		{"ReadRows of 100 rows", 60 + 100*2, func() { read(&btpb.ReadRowsRequest{}) }},
 		{"ReadRows of 100 rows, rows_limit 1", 60, func() { read(&btpb.ReadRowsRequest{RowsLimit: 1}) }},
 		{"ReadModifyWriteRow", 60, func() {

@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/cputime"
 )
 
-// benchCounted compares a request that is counted with one that is not, in process: call
-// makes the n-th, to any of 1,000 rows of 1 KB.
+// benchCounted compares counted and uncounted requests in process. call sends the n-th request,
+// to one of 1,000 rows of 1 KB.
 func benchCounted(b *testing.B, call func(b *testing.B, data btpb.BigtableClient, row []byte)) {
 	b.Helper()
 	rows := make([][]byte, 1000)
@@ -53,10 +53,10 @@ func writeKiB(b *testing.B, data btpb.BigtableClient, row []byte) {
 	}
 }
 
-// BenchmarkCompareCountedWrite is what counting costs a MutateRow.
+// BenchmarkCompareCountedWrite measures the cost of counting a MutateRow.
 func BenchmarkCompareCountedWrite(b *testing.B) { benchCounted(b, writeKiB) }
 
-// BenchmarkCompareCountedRead is what counting costs a ReadRows of one row.
+// BenchmarkCompareCountedRead measures the cost of counting a ReadRows of one row.
 func BenchmarkCompareCountedRead(b *testing.B) {
 	benchCounted(b, func(b *testing.B, data btpb.BigtableClient, row []byte) {
 		b.Helper()

@@ -30,9 +30,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// TestDataDriven runs the cases of testdata, one folder a subject, on a server
-// that shares messages in the process and on one that clones them.
-// TestTrap141_ViewOfEverything runs those that are of data through a view.
+// TestDataDriven runs the cases of testdata, one folder per subject, on a server that shares
+// messages in the process and on one that clones them. TestTrap141_ViewOfEverything runs the
+// data cases through a view.
 //
 // Commands, t=ID naming a table (default t):
 //
@@ -52,8 +52,8 @@ import (
 //	gc, advance DURATION
 //	call SERVICE.METHOD  any unary RPC; input and output: its messages in prototext
 //
-// A word in double quotes is a Go string. bttest=REASON says why Google's fake
-// answers otherwise: see TestCompat_bttest_DataDriven.
+// A word in double quotes is a Go string. bttest=REASON explains a difference of Google's fake:
+// see TestCompat_bttest_DataDriven.
 func TestDataDriven(t *testing.T) {
 	t.Parallel()
 	subjects, err := os.ReadDir("testdata")
@@ -84,7 +84,7 @@ func TestDataDriven(t *testing.T) {
 	}
 }
 
-// outputOf is the output of a command.
+// outputOf returns the output of a command.
 func outputOf(out string, err error) string {
 	if err != nil {
 		st := status.Convert(err)
@@ -96,10 +96,9 @@ func outputOf(out string, err error) string {
 	return out
 }
 
-// TestTrap141_ViewOfEverything runs the cases of data through a view that holds
-// all rows and all columns of the table's families. The answers are those of the
-// table, but for what no view can hold: a family that the table does not have,
-// and what deletes a row.
+// TestTrap141_ViewOfEverything runs the data cases through a view of all rows and columns of
+// the table's families. The responses match the table's, except for missing families and row
+// deletions, which views cannot contain.
 func TestTrap141_ViewOfEverything(t *testing.T) {
 	t.Parallel()
 	for _, subject := range []string{
@@ -136,8 +135,7 @@ func TestTrap141_ViewOfEverything(t *testing.T) {
 	}
 }
 
-// viewEverything makes the next command go through a view of its table as it is
-// now, if it can.
+// viewEverything sends the next command through a view of its current table, if possible.
 func (e *env) viewEverything(d *datadriven.TestData) bool {
 	e.t.Helper()
 	switch d.Cmd {
@@ -208,7 +206,7 @@ func (e *env) command(d *datadriven.TestData) (string, error) {
 			}
 		}
 		if e.peer {
-			// It does not keep the order of families that come together (trap 10).
+			// It does not keep the order of families that are created together (trap 10).
 			families := slices.Sorted(maps.Keys(req.Table.ColumnFamilies))
 			created := req.Table.ColumnFamilies
 			req.Table.ColumnFamilies = nil
@@ -409,8 +407,7 @@ func (e *env) call(d *datadriven.TestData) (string, error) {
 		if err := e.srv.Conn().Invoke(e.ctx(), fmt.Sprintf("/%s/%s", of.FullName(), method), req, resp); err != nil {
 			return "", err
 		}
-		// The marshaller puts spaces where it likes, so that nobody compares its
-		// text.
+		// The marshaller varies its spaces to prevent comparisons of its text.
 		text := prototext.MarshalOptions{Multiline: true}.Format(resp)
 		return strings.ReplaceAll(text, ":  ", ": "), nil
 	}
@@ -514,7 +511,7 @@ func rowText(r *btpb.Row) string {
 	return result{rows: []row{out}}.text()
 }
 
-// chunksText shows the chunks of a response as they came.
+// chunksText formats the chunks of a response in order.
 func chunksText(r result) string {
 	var b strings.Builder
 	for i, m := range r.messages {

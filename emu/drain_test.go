@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestStop: who waits for what has no end is not waited for, once the rest is done.
+// TestStop: once the other calls are done, Stop does not wait for endless calls.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	var c callsInFlight
@@ -25,7 +25,7 @@ func TestStop(t *testing.T) {
 		})
 	}()
 	first := <-asked
-	first <- time.Time{} // answers are on their way
+	first <- time.Time{} // responses are pending
 	second := <-asked
 	c.Begin()
 	c.Endless()

@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// dueNames are the names of what due work makes and removes: backups as the API and
-// as the engine has them, views and deleted tables.
+// dueNames returns the names of resources that due work creates and removes: backups in the API
+// and in the engine, views and deleted tables.
 func dueNames(t *testing.T, db *engine.DB) (names []string) {
 	t.Helper()
 	for _, kind := range []string{admin.KindBackup, admin.KindSnapshot, admin.KindAuthorizedView} {
@@ -37,8 +37,8 @@ func dueNames(t *testing.T, db *engine.DB) (names []string) {
 	return names
 }
 
-// A crash before any write of what is due leaves each backup whole or absent, and the
-// next server does the rest: in the end the store has what it would have had.
+// A crash before any write of due work leaves each backup whole or absent. The next server does
+// the rest: the final store is the same as without a crash.
 func TestCrash_Due(t *testing.T) {
 	t.Parallel()
 	disk := faultdisk.NewCrashing(1)

@@ -16,19 +16,18 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// dueModel is what the documentation says of one table's backups, written down as
-// plainly as can be.
+// dueModel is the simplest model of one table's backups, by the documentation.
 type dueModel struct {
 	now     time.Time
-	expires map[string]time.Time // of each backup there ever was
-	keep    time.Duration        // what the policy says; 0 is no policy
-	from    time.Time            // when the policy came into force, and then the day that passed last
-	deleted time.Time            // when table t was deleted; zero: it is there
+	expires map[string]time.Time // of all backups, including removed ones
+	keep    time.Duration        // retention of the policy; 0 without a policy
+	from    time.Time            // start of the policy, then the latest scheduled day
+	deleted time.Time            // when table t was deleted; zero if it exists
 }
 
 func (m *dueModel) live() bool { return m.deleted.IsZero() }
 
-// advance lets a time pass. Days pass for a deleted table too, without backups.
+// advance moves the time by d. The schedule of a deleted table advances too, without backups.
 func (m *dueModel) advance(d time.Duration) {
 	m.now = m.now.Add(d)
 	for m.keep > 0 && !m.from.Add(day).After(m.now) {
@@ -39,7 +38,7 @@ func (m *dueModel) advance(d time.Duration) {
 	}
 }
 
-// shown are the backups that are there, with their times, sorted.
+// shown returns the sorted existing backups with their times.
 func (m *dueModel) shown() []string {
 	var out []string
 	for id, at := range m.expires {
@@ -51,12 +50,12 @@ func (m *dueModel) shown() []string {
 	return out
 }
 
-// TestDue_Property: property (f). Whatever time passes in whatever steps, while policies change, backups are made,
-// moved and deleted, and their table goes and comes back: what is listed is what a
-// plain model has, and nothing more is kept.
+// TestDue_Property: property (f). Time passes in random steps, policies change, backups are
+// created, moved and deleted, and their table is deleted and undeleted. The listed backups
+// match a plain model, and nothing else is kept.
 func TestDue_Property(t *testing.T) {
 	t.Parallel()
-	runs, steps := 1, 1000 // five of six steps let time pass
+	runs, steps := 1, 1000 // five of six steps move the clock
 	if long.Enabled() {
 		runs, steps = 4, 3000
 	}
@@ -100,7 +99,7 @@ func TestDue_Property(t *testing.T) {
 	}
 }
 
-// dueStep does something, or lets time pass, and says what.
+// dueStep performs a random action or moves the clock, and returns its description.
 func (e *env) dueStep(r *rand.Rand, m *dueModel, step int) string {
 	e.t.Helper()
 	must := func(err error, want ...codes.Code) {
@@ -119,7 +118,7 @@ func (e *env) dueStep(r *rand.Rand, m *dueModel, step int) string {
 		}
 		m.keep = keep
 	}
-	// Deletes and policies are rare: most of the time, time passes.
+	// Deletes and policies are rare: most steps move the clock.
 	switch n := r.IntN(100); {
 	case n < 3 && m.live():
 		d := r.IntN(20) + 3
@@ -163,7 +162,7 @@ func (e *env) dueStep(r *rand.Rand, m *dueModel, step int) string {
 		}
 		to := time.Duration(r.Int64N(int64(20*day)) + 1).Truncate(time.Microsecond)
 		_, err := e.updateBackup(&btapb.Backup{Name: name, ExpireTime: e.in(to)}, "expire_time")
-		must(err, codes.OK, codes.InvalidArgument) // it counts from the backup's start
+		must(err, codes.OK, codes.InvalidArgument) // the limit counts from the backup's start
 		if err == nil {
 			m.expires[id] = m.now.Add(to)
 		}
@@ -189,7 +188,7 @@ func (e *env) dueStep(r *rand.Rand, m *dueModel, step int) string {
 	return fmt.Sprint("advance ", by)
 }
 
-// backupNamed returns the name of the backup of an id.
+// backupNamed returns the resource name of a backup id.
 func (e *env) backupNamed(id string) string {
 	for _, b := range e.backups() {
 		if resname.Last(b.GetName()) == id {

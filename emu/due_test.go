@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// onceWork is asked for by a resource, which goes when it is done.
+// onceWork is work that a resource requests; doing it deletes the resource.
 type onceWork struct{ db *engine.DB }
 
 func (w onceWork) Due() ([]due.Item, error) {
@@ -31,8 +31,7 @@ func (w onceWork) Run(ctx context.Context, i due.Item) error {
 	return w.db.UpdateCatalog(ctx, func(tx *engine.CatalogTx) error { return tx.DeleteResource(i.Name) })
 }
 
-// What a resource asks for is found again after a restart, and done when its time
-// has come.
+// The work that a resource requests survives a restart and runs when due.
 func TestRunDue(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -27,7 +27,7 @@ func Example() {
 	defer func() { _ = srv.Close() }()
 
 	ctx := context.Background()
-	const instance = "projects/p/instances/i" // exists as soon as a request names it
+	const instance = "projects/p/instances/i" // exists implicitly
 	admin := btapb.NewBigtableTableAdminClient(srv.Conn())
 	table, err := admin.CreateTable(ctx, &btapb.CreateTableRequest{
 		Parent: instance, TableId: "users",
@@ -51,7 +51,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	message, err := rows.Recv() // a client receives until io.EOF
+	message, err := rows.Recv() // clients receive until io.EOF
 	if err != nil {
 		log.Fatal(err)
 	}

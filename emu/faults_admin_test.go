@@ -13,9 +13,8 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 )
 
-// An update of a family without a mask, or with one that is empty, is of the
-// gc_rule alone, whatever else the message says: comment of
-// ModifyColumnFamiliesRequest.Modification.update_mask.
+// An update of a family without a mask, or with an empty one, changes only the gc_rule: comment
+// of ModifyColumnFamiliesRequest.Modification.update_mask.
 func TestClusters_UpdateWithoutMask(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -47,16 +46,15 @@ func TestClusters_UpdateWithoutMask(t *testing.T) {
 			}
 		}
 	}
-	// Where the mask names it, it is refused as before.
+	// If the mask names it, it is rejected as before.
 	_, err := e.admin.ModifyColumnFamilies(e.ctx(), &btapb.ModifyColumnFamiliesRequest{Name: testTable, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{
 		updateFamily("sum", &btapb.ColumnFamily{ValueType: text}, "value_type"),
 	}})
 	wantCode(t, err, codes.InvalidArgument)
 }
 
-// A cluster with neither serve_nodes nor autoscaling has its nodes allocated:
-// comment of Cluster.serve_nodes, and the admin tests of the Python client,
-// which create such instances.
+// The server chooses the nodes of a cluster without serve_nodes and autoscaling: comment of
+// Cluster.serve_nodes, and the admin tests of the Python client, which create such instances.
 func TestClusters_NodesAllocated(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -76,7 +74,7 @@ func TestClusters_NodesAllocated(t *testing.T) {
 			t.Errorf("got %v, want %d nodes", c, want)
 		}
 	}
-	// So they are for an update without a value.
+	// It does so for an update without a value too.
 	name := testInstance + "/clusters/c1"
 	op, err = e.instances().UpdateCluster(e.ctx(), &btapb.Cluster{Name: name, ServeNodes: 5})
 	response[*btapb.Cluster](e, op, err)
@@ -84,7 +82,7 @@ func TestClusters_NodesAllocated(t *testing.T) {
 	if c := response[*btapb.Cluster](e, op, err); c.GetServeNodes() != 1 {
 		t.Errorf("got %v", c)
 	}
-	// But autoscaling ends with a number that is said: comment of PartialUpdateCluster.
+	// Disabling autoscaling requires an explicit number: comment of PartialUpdateCluster.
 	op, err = e.instances().PartialUpdateCluster(e.ctx(), &btapb.PartialUpdateClusterRequest{
 		Cluster: func() *btapb.Cluster { c := scaled("", 2, 4, 50, 0); c.Name = name; return c }(), UpdateMask: mask("cluster_config"),
 	})
@@ -93,8 +91,7 @@ func TestClusters_NodesAllocated(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 }
 
-// The etag of a policy that was never set, and its version: the tests of the
-// Python client against the service.
+// The etag and version of an unset policy: the tests of the Python client against the service.
 func TestTrap164_EmptyPolicy(t *testing.T) {
 	t.Parallel()
 	e := newTable(t)
@@ -116,7 +113,7 @@ func TestTrap164_EmptyPolicy(t *testing.T) {
 		if _, err = service.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: resource, Policy: p}); err != nil {
 			t.Error(err)
 		}
-		// No etag overwrites.
+		// Without an etag, the policy is overwritten.
 		p.Etag = nil
 		if _, err = service.SetIamPolicy(e.ctx(), &iampb.SetIamPolicyRequest{Resource: resource, Policy: p}); err != nil {
 			t.Error(err)
@@ -124,9 +121,9 @@ func TestTrap164_EmptyPolicy(t *testing.T) {
 	}
 }
 
-// What the tests of the Node and Java clients see of a cluster's nodes under
-// autoscaling: none in the operation that creates the cluster, the least in the
-// cluster, and as many as there were where autoscaling begins.
+// The nodes of a cluster with autoscaling in the tests of the Node and Java clients: 0 in the
+// creating operation, the minimum in the cluster, and the previous number when autoscaling is
+// enabled.
 func TestClusters_NodesUnderAutoscaling(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -155,8 +152,8 @@ func TestClusters_NodesUnderAutoscaling(t *testing.T) {
 	}
 }
 
-// A key of another region than the cluster's is refused: BigtableCmekIT of the
-// Java client has the text.
+// A key outside the cluster's region is rejected: BigtableCmekIT of the Java client has the
+// text.
 func TestAppProfiles_KeyOfAnotherRegion(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

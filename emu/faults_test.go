@@ -10,9 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// The tests named TestFaultBNN hold the server to what suites of others found
-// it to do otherwise than the service; each says how the service's behavior is
-// known.
+// The tests named TestFaultBNN cover differences from the service that other projects' test
+// suites found. Each names its source for the service's behavior.
 
 // wantStatus checks the code and the whole text of an error.
 func wantStatus(t *testing.T, err error, code codes.Code, text string) {
@@ -22,9 +21,9 @@ func wantStatus(t *testing.T, err error, code codes.Code, text string) {
 	}
 }
 
-// An empty row_key_regex_filter is refused, wherever it stands:
-// googleapis/google-cloud-go#6519 quotes the service. The service's answer to
-// other empty expressions is not known; they match what is empty.
+// An empty row_key_regex_filter is rejected at any depth: googleapis/google-cloud-go#6519
+// quotes the service. The service's response to other empty expressions is unknown; here they
+// match empty names or values.
 func TestFilters_EmptyRowKeyRegex(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -56,7 +55,7 @@ func TestFilters_EmptyRowKeyRegex(t *testing.T) {
 	}
 }
 
-// The text that tests of official clients match.
+// Tests of official clients match this text.
 func TestMutateRows_RowKeysMustBeNonEmpty(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -115,8 +114,8 @@ func TestLimits_MutationCounts(t *testing.T) {
 	wantStatus(t, check(nil, slices.Concat(many, many)), codes.InvalidArgument, tooMany)
 }
 
-// Where the service's answer is not known, nothing may change unseen: bttest takes
-// the first two, and the third matches what has an empty qualifier.
+// The service's response is unknown: these cases detect changes. bttest accepts the first two,
+// and the third matches empty qualifiers.
 func TestFaultB_Undecided(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")

@@ -40,10 +40,10 @@ const (
 	testTable    = testInstance + "/tables/t"
 )
 
-// start is what the frozen clock of a test shows: 1,700,000,000 s.
+// start is the initial time of frozen test clocks: 1,700,000,000 s.
 var start = time.Unix(1_700_000_000, 0)
 
-// env is a private server with a frozen clock, and stubs of it.
+// env is a private server with a frozen clock, and client stubs.
 type env struct {
 	t     *testing.T
 	clock *clock.Clock
@@ -51,8 +51,8 @@ type env struct {
 	srv   *Server
 	data  btpb.BigtableClient
 	admin btapb.BigtableTableAdminClient
-	view  string // through which data commands of data-driven tests go; "" is none
-	peer  bool   // the stubs are of another server; there is no db and no srv
+	view  string // view for the data commands of data-driven tests; "" without one
+	peer  bool   // the stubs call another server; db and srv are nil
 }
 
 func newEnv(t *testing.T) *env {
@@ -88,8 +88,7 @@ func newEnvWith(t *testing.T, o Options, eo engine.Options) *env {
 	}
 }
 
-// newTable is newEnv with a table t of families, which are created one by one,
-// so that their order is the argument's.
+// newTable is newEnv with a table t. It creates the families one by one, to keep their order.
 func newTable(t *testing.T, families ...string) *env {
 	t.Helper()
 	e := newEnv(t)
@@ -119,7 +118,7 @@ func (e *env) modifyFamilies(id string, mods ...*btapb.ModifyColumnFamiliesReque
 
 func (e *env) ctx() context.Context { return e.t.Context() }
 
-// dial serves on a loopback port and returns a connection to it.
+// dial serves on a loopback port and connects to it.
 func (e *env) dial(opts ...grpc.DialOption) *grpc.ClientConn {
 	e.t.Helper()
 	conn, err := grpc.NewClient(e.listen(), append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
@@ -209,7 +208,7 @@ func entry(row string, muts ...*btpb.Mutation) *btpb.MutateRowsRequest_Entry {
 	return &btpb.MutateRowsRequest_Entry{RowKey: []byte(row), Mutations: muts}
 }
 
-// cell and row are what a test sees of a response.
+// cell and row are parsed responses.
 type (
 	cell struct {
 		family, qualifier string
@@ -228,7 +227,7 @@ type (
 	}
 )
 
-// readRows runs a request and merges its chunks, checking the protocol.
+// readRows runs a request, merges its chunks and checks the protocol.
 func readRows(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsRequest) (result, error) {
 	var res result
 	stream, err := c.ReadRows(ctx, req)
@@ -239,7 +238,7 @@ func readRows(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsRequ
 		cur     *row
 		family  string
 		qual    string
-		partial *cell // a value of which pieces are missing
+		partial *cell // with an incomplete value
 		size    int
 	)
 	for {
@@ -320,7 +319,7 @@ func readRows(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsRequ
 	}
 }
 
-// text is the canonical text of rows.
+// text returns the canonical text of rows.
 func (r result) text() string {
 	var b strings.Builder
 	for _, row := range r.rows {
@@ -342,7 +341,7 @@ func (r result) text() string {
 	return b.String()
 }
 
-// name quotes a key or qualifier only where it must.
+// name quotes a key or qualifier if necessary.
 func name(s string) string {
 	plain := s != ""
 	for i := range len(s) {
@@ -370,7 +369,7 @@ func (e *env) mustRead(req *btpb.ReadRowsRequest) result {
 	return res
 }
 
-// cells reads the table through a filter, one short text a cell.
+// cells reads the table through a filter and returns one short text per cell.
 func (e *env) cells(f *btpb.RowFilter) []string {
 	e.t.Helper()
 	var out []string
@@ -386,7 +385,7 @@ func (e *env) cells(f *btpb.RowFilter) []string {
 	return out
 }
 
-// wantCells compares the table, read through a filter, with one text a cell.
+// wantCells reads the table through a filter and compares the texts of cells.
 func (e *env) wantCells(f *btpb.RowFilter, want ...string) {
 	e.t.Helper()
 	got := e.cells(f)
@@ -406,11 +405,9 @@ func wantCode(t *testing.T, err error, want ...codes.Code) {
 	t.Errorf("got %v (%v), want %v", got, err, want)
 }
 
-// wantBelief is for what testdata/traps.tsv names as a belief: no source says
-// what the service answers, so a client must be ready for each of accepted. An
-// outcome is what a call leaves a caller with: the name of a code, or what a
-// read returned. The choice of this server is one of them, and stays the same
-// however often it is asked.
+// wantBelief checks a belief of testdata/traps.tsv: the service's response is not documented,
+// so clients must handle every accepted outcome. An outcome is the name of a code, or the
+// result of a read. This server always returns the same one of them.
 func wantBelief(t *testing.T, what string, outcome func() string, accepted ...string) {
 	t.Helper()
 	got := outcome()
@@ -424,8 +421,7 @@ func wantBelief(t *testing.T, what string, outcome func() string, accepted ...st
 	}
 }
 
-// outcomeOf is the outcome of a read for wantBelief: the name of its code or
-// its cells.
+// outcomeOf returns the outcome of a read for wantBelief: the name of its code or its cells.
 func (e *env) outcomeOf(req *btpb.ReadRowsRequest) string {
 	res, err := e.read(req)
 	if err != nil {
@@ -434,7 +430,7 @@ func (e *env) outcomeOf(req *btpb.ReadRowsRequest) string {
 	return res.text()
 }
 
-// withFeatures adds the header in which a client says what it can do.
+// withFeatures adds the feature header of a client.
 func withFeatures(ctx context.Context, f *btpb.FeatureFlags, enc *base64.Encoding) context.Context {
 	raw, err := proto.Marshal(f)
 	if err != nil {
@@ -508,7 +504,7 @@ func timeRangeOf(start, end int64) *btpb.RowFilter {
 	}}}
 }
 
-// big returns n bytes that no piece of repeats.
+// big returns n bytes without repetitions.
 func big(n int) string {
 	b := make([]byte, 0, n+16)
 	for i := int64(0); len(b) < n; i++ {
@@ -517,7 +513,7 @@ func big(n int) string {
 	return string(b[:n])
 }
 
-// shortService is the service's name without its package.
+// shortService returns the service's name without its package.
 func shortService(full string) string {
 	return full[strings.LastIndexByte(full, '.')+1:]
 }

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 )
 
-// TestHealth asks as probes do: of the server, of a service, and by a watch
-// that is told when the server stops.
+// TestHealth checks the server and a service like a probe, and watches for the stop of the
+// server.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -43,14 +43,13 @@ func TestHealth(t *testing.T) {
 			t.Fatalf("%v, %v; want %v", resp, err, want)
 		}
 		if want == healthpb.HealthCheckResponse_SERVING {
-			e.srv.health.Shutdown() // what GracefulStop does first; it then waits for this watch
+			e.srv.health.Shutdown() // the first step of GracefulStop, which then waits for this watch
 		}
 	}
 }
 
-// TestReflection does what grpcurl does before it can call anything: lists the
-// services, asks for the file of one and for every file that it imports, and
-// builds the descriptors.
+// TestReflection prepares calls like grpcurl: it lists the services, requests the file of one
+// and all its imports, and builds the descriptors.
 func TestReflection(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -131,7 +130,7 @@ func TestReflection(t *testing.T) {
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
 		t.Error(err)
 	}
-	// Older tools speak the version before.
+	// Older tools use the previous version.
 	old, err := grpc_reflection_v1alpha.NewServerReflectionClient(e.dial()).ServerReflectionInfo(e.ctx())
 	if err != nil {
 		t.Fatal(err)

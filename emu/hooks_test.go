@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// disarmed are faults that fail who lets a call pass them.
+// disarmed are faults that fail the test if they are called.
 type disarmed struct{ t *testing.T }
 
 func (disarmed) Armed() bool { return false }
@@ -35,8 +35,8 @@ func (d disarmed) Stream(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.St
 	return nil
 }
 
-// TestObserve: each call is told of once it has ended, over either transport, with what
-// it asked, what it was answered and what it was made for.
+// TestObserve: the observer receives each finished call of both transports once, with request,
+// response and cause.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -96,8 +96,7 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestAllocationsOfHooks: neither faults that are not armed nor an observer add an
-// allocation to a call.
+// TestAllocationsOfHooks: unarmed faults and an observer do not add allocations to a call.
 func TestAllocationsOfHooks(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if race.Enabled {
 		t.Skip("the race detector allocates")
@@ -127,7 +126,7 @@ func TestAllocationsOfHooks(t *testing.T) { //nolint:paralleltest // it counts a
 		}
 	}
 	for i, name := range []string{1: "waiting for faults", 2: "told of calls"} {
-		// What a connection allocates varies by its buffers.
+		// The allocations of a connection vary with its buffers.
 		for j := range takes[i] {
 			if slack := float64(j / 2); takes[i][j] > takes[0][j]+slack {
 				t.Errorf("%s: allocations %v, without %v", name, takes[i], takes[0])
@@ -136,7 +135,7 @@ func TestAllocationsOfHooks(t *testing.T) { //nolint:paralleltest // it counts a
 	}
 }
 
-// BenchmarkObserve is a small write, observed and not.
+// BenchmarkObserve measures a small write with and without an observer.
 func BenchmarkObserve(b *testing.B) {
 	for _, told := range []bool{false, true} {
 		b.Run(fmt.Sprint("observed=", told), func(b *testing.B) {

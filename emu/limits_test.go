@@ -20,9 +20,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// TestLimits sends what is one beyond each limit of size: it is refused, or
-// accepted where limits are off. That what is within is accepted is shown by
-// the tests named after the traps; tables are counted in TestTableCount.
+// TestLimits exceeds each size limit by one: the request is rejected, or accepted without
+// limits. The trap tests cover sizes within the limits; TestTableCount covers the number of
+// tables.
 func TestLimits(t *testing.T) {
 	race.OneAfterTheOther(t)
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestLimits(t *testing.T) {
 		"qualifier": func(e *env) error { return e.mutate("r", set("f", long(limits.MaxQualifierBytes), 0, "")) },
 		"value":     func(e *env) error { return e.srv.limits.CheckValue("value", make([]byte, limits.MaxValueBytes+1)) }, // nothing to store
 		"row": func(e *env) error {
-			const scale = 1 << 20 // a row of the limit itself takes seconds to quote in the error
+			const scale = 1 << 20 // a row of the full limit takes seconds to quote in the error
 			limit := e.srv.rowLimitBytes()
 			if limit > 0 && limit != limits.MaxRowBytes {
 				t.Errorf("the limit of a row is %d, want %d", limit, limits.MaxRowBytes)
@@ -144,8 +144,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimits_Off holds a server without limits to the rules that are no matter
-// of size.
+// TestLimits_Off: without limits, the rules that do not concern size still hold.
 func TestLimits_Off(t *testing.T) {
 	t.Parallel()
 	e := newEnvWith(t, Options{Limits: NoLimits}, engine.Options{})

@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// newCreating returns an environment in which an operation takes a minute, and
-// the operation that makes cluster c2.
+// newCreating returns an environment whose operations take a minute, and the operation that
+// creates cluster c2.
 func newCreating(t *testing.T, dir string) (*env, *longrunningpb.Operation) {
 	t.Helper()
 	e := newEnvWith(t, Options{AdminDelay: time.Minute}, engine.Options{Dir: dir})
@@ -39,9 +39,8 @@ func (e *env) operation(name string) *longrunningpb.Operation {
 	return op
 }
 
-// An operation under way has no response and no end, and its cluster is being
-// made; when its time comes all of that is there, also after a restart. (Trap
-// 160 in part.)
+// A running operation has neither a response nor an end time, and its cluster is CREATING. All
+// are complete when it is due, even after a restart. (Part of trap 160.)
 func TestAdminDelay_CreateCluster(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -86,14 +85,14 @@ func TestAdminDelay_CreateCluster(t *testing.T) {
 	e.clock.Advance(time.Minute - time.Microsecond)
 	check(e.operation(op.GetName()), false)
 
-	// What changes the cluster meanwhile leaves it under way.
+	// Updates of the cluster meanwhile do not finish it.
 	c := e.cluster(name)
 	c.ServeNodes = 3
 	updated, err := e.instances().UpdateCluster(e.ctx(), c)
 	if m := under[*btapb.UpdateClusterMetadata](e, updated, err); m.GetFinishTime() != nil {
 		t.Errorf("updated: %v", m)
 	}
-	e.cancel(updated.GetName()) // which cannot be canceled
+	e.cancel(updated.GetName()) // it cannot be canceled
 	if got := e.cluster(name); got.GetState() != btapb.Cluster_CREATING {
 		t.Errorf("an update made the cluster %v", got)
 	}
@@ -132,7 +131,7 @@ func TestAdminDelay_CreateCluster(t *testing.T) {
 	}())
 }
 
-// askedClock tells of each wait for it.
+// askedClock reports each wait.
 type askedClock struct {
 	Clock
 	asked chan<- struct{}
@@ -144,8 +143,7 @@ func (c askedClock) At(t time.Time) (<-chan struct{}, func()) {
 	return reached, stop
 }
 
-// WaitOperation ends with the operation, with its timeout by the clock, or with
-// its context.
+// WaitOperation ends with the operation, its timeout by the server's clock, or its context.
 func TestWaitOperation(t *testing.T) {
 	t.Parallel()
 	e, op := newCreating(t, "")
@@ -194,8 +192,8 @@ func TestWaitOperation(t *testing.T) {
 	}
 }
 
-// CancelOperation takes back what is under way and wakes who waits for it, and
-// changes nothing of what is done.
+// CancelOperation reverts a running operation and wakes its waiters. It does not change a
+// finished one.
 func TestCancelOperation(t *testing.T) {
 	t.Parallel()
 	e, op := newCreating(t, "")
@@ -226,7 +224,7 @@ func TestCancelOperation(t *testing.T) {
 	_, err := e.instances().GetCluster(e.ctx(), &btapb.GetClusterRequest{Name: name})
 	wantCode(t, err, codes.NotFound)
 
-	// Another cluster of the name is not that of an operation whose cluster went.
+	// A new cluster of the same name does not belong to the operation of the deleted one.
 	create := func() *longrunningpb.Operation {
 		t.Helper()
 		op, err := e.instances().CreateCluster(e.ctx(), &btapb.CreateClusterRequest{Parent: testInstance, ClusterId: "c2", Cluster: nodes("z2", 1)})

@@ -20,8 +20,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// pagedLists are requests of all lists with pages, by service and method: each has several
-// elements in the server of newPaged.
+// pagedLists has requests of all paged lists, by service and method. Each has several elements
+// in the server of newPaged.
 var pagedLists = map[string]string{
 	"BigtableTableAdmin.ListTables":          `parent: "projects/p/instances/i"`,
 	"BigtableTableAdmin.ListAuthorizedViews": `parent: "projects/p/instances/i/tables/t"`,
@@ -35,14 +35,13 @@ var pagedLists = map[string]string{
 	"Locations.ListLocations":                `name: "projects/p"`,
 }
 
-// unpaged are lists whose requests have pages that the API leaves to the server, which
-// answers in one.
+// unpaged has lists with page fields that the server answers in one page, as the API allows.
 var unpaged = map[string]bool{"BigtableInstanceAdmin.ListInstances": true, "BigtableInstanceAdmin.ListClusters": true, "BigtableTableAdmin.ListSnapshots": true}
 
-// newPaged has four elements of each list, made through the API.
+// newPaged returns a server with four elements in each list, created through the API.
 func newPaged(f *testing.F) *Server {
 	f.Helper()
-	c := clock.NewFrozen(start) // the size of a backup shows after a minute
+	c := clock.NewFrozen(start) // the size of a backup appears after a minute
 	db, err := engine.Open(engine.Options{Now: c.Now})
 	if err != nil {
 		f.Fatal(err)
@@ -82,16 +81,16 @@ func newPaged(f *testing.F) *Server {
 	return srv
 }
 
-// FuzzPageToken asks all lists for pages by tokens of any bytes: bare, encoded as the server's
-// own are, and its own with a byte changed. Each answers with elements of the list and
-// no more than asked for, and tokens that lead to its end, or with INVALID_ARGUMENT.
+// FuzzPageToken requests pages of all lists with arbitrary tokens: bare, encoded like the
+// server's tokens, and valid tokens with a changed byte. Each list returns INVALID_ARGUMENT, or
+// at most the requested number of its elements and tokens that lead to its end.
 func FuzzPageToken(f *testing.F) {
 	srv := newPaged(f)
 	type list struct {
 		sweptRPC
 		name    string
 		request proto.Message
-		all     map[string]bool // what it has, serialized
+		all     map[string]bool // its serialized elements
 	}
 	page := func(tb testing.TB, l *list, token string, size int32) (elements []string, next string, err error) {
 		tb.Helper()
@@ -125,7 +124,7 @@ func FuzzPageToken(f *testing.F) {
 	for _, r := range registeredRPCs(f, srv.grpc) {
 		name := shortService(r.service) + "." + r.method
 		if r.request.Fields().ByName("page_token") == nil || pagedLists[name] == "" && strings.Contains(name, "View") && strings.Contains(name, "Instance") {
-			continue // lists of what is not served
+			continue // refused RPCs
 		}
 		if pagedLists[name] == "" {
 			if !unpaged[name] {
@@ -178,7 +177,7 @@ func FuzzPageToken(f *testing.F) {
 					t.Errorf("%s after %q: %d elements of at most %d", l.name, token, len(elements), size)
 				}
 				for _, e := range elements {
-					if !l.all[e] && l.method != "ListHotTablets" { // which counts by the times in its token
+					if !l.all[e] && l.method != "ListHotTablets" { // whose tokens contain times
 						t.Errorf("%s after %q has an element that the list has not", l.name, token)
 					}
 				}

@@ -10,8 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Short names are for tests; with ProductionLimits they are refused, on create and on update,
-// as production refuses them.
+// ProductionLimits rejects the short names of tests on create and update, as production does.
 func TestProductionLimits(t *testing.T) {
 	t.Parallel()
 	e := newEnvWith(t, Options{Limits: ProductionLimits}, engine.Options{})

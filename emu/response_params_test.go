@@ -17,9 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
 )
 
-// answered looks for the headers that clients' metrics are made of, as the
-// official clients do: in the header first, then in the trailer. It returns
-// CLUSTER in ZONE.
+// answered reads the metrics headers like the official clients: in the header first, then in
+// the trailer. It returns "CLUSTER in ZONE".
 func answered(t *testing.T, header, trailer metadata.MD) string {
 	t.Helper()
 	all := metadata.Join(header, trailer)
@@ -38,8 +37,7 @@ func answered(t *testing.T, header, trailer metadata.MD) string {
 	return params.GetClusterId() + " in " + params.GetZoneId()
 }
 
-// TestResponseParams looks for the headers on answers and on errors, of an
-// instance that nobody created.
+// TestResponseParams checks the headers of responses and errors in an implicit instance.
 func TestResponseParams(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -71,7 +69,7 @@ func TestResponseParams(t *testing.T) {
 	}
 }
 
-// whoReads runs a read and says which cluster answered.
+// whoReads runs a read and returns the answering cluster.
 func whoReads(t *testing.T, e *env, data btpb.BigtableClient, req *btpb.ReadRowsRequest) (string, error) {
 	t.Helper()
 	stream, err := data.ReadRows(e.ctx(), req)
@@ -91,8 +89,8 @@ func whoReads(t *testing.T, e *env, data btpb.BigtableClient, req *btpb.ReadRows
 	return answered(t, header, stream.Trailer()), err
 }
 
-// TestResponseParams_Routing asks who answers in an instance with two clusters:
-// the one that the app profile routes to, or the first.
+// TestResponseParams_Routing: in an instance with two clusters, the app profile's cluster
+// answers, or the first one.
 func TestResponseParams_Routing(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -109,7 +107,7 @@ func TestResponseParams_Routing(t *testing.T) {
 	for id, want := range map[string]string{
 		"": "c1 in us-east1-b", "default": "c1 in us-east1-b", "any": "c1 in us-east1-b", "first": "c1 in us-east1-b",
 		"second": "c2 in europe-west1-c", "only": "c2 in europe-west1-c",
-		"none": "c1 in us-east1-b", // refused, by somebody
+		"none": "c1 in us-east1-b", // an error names a cluster too
 	} {
 		got, err := whoReads(t, e, data, &btpb.ReadRowsRequest{TableName: testTable, AppProfileId: id})
 		if id == "none" {
@@ -138,7 +136,7 @@ func TestResponseParams_Routing(t *testing.T) {
 		t.Errorf("ReadRows through a view: %s, %v", got, err)
 	}
 
-	// A session says it in its header, in its opening, and with every answer.
+	// A session reports its cluster in its header, its opening and every response.
 	stream, err := data.OpenTable(e.ctx())
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +158,7 @@ func TestResponseParams_Routing(t *testing.T) {
 	if got := answered(t, header, nil); got != "c2 in europe-west1-c" {
 		t.Errorf("the session is served by %s", got)
 	}
-	if _, err := stream.Recv(); err != nil { // the parameters
+	if _, err := stream.Recv(); err != nil { // the session parameters
 		t.Fatal(err)
 	}
 	ss.sendRPC(1, sessionRead("r", nil))
@@ -170,9 +168,9 @@ func TestResponseParams_Routing(t *testing.T) {
 	}
 }
 
-// The location of who answered is in the header and in the trailer: the clients of
-// Node and C++ read trailers alone, others the header first. Those of Go and Java get
-// no trailer, which they would not look at.
+// The location is in the header and in the trailer: the clients of Node and C++ only read the
+// trailer, others read the header first. The clients of Go and Java get no trailer, as they do
+// not need it.
 func TestLocationInTrailer(t *testing.T) {
 	t.Parallel()
 	for agent, trailers := range map[string]bool{
@@ -186,8 +184,7 @@ func TestLocationInTrailer(t *testing.T) {
 	}
 }
 
-// testLocationInTrailer makes calls with a user agent, which the library of Go puts
-// its own name after.
+// testLocationInTrailer makes calls with a user agent, to which grpc-go appends its own name.
 func testLocationInTrailer(t *testing.T, agent string, trailers bool) {
 	t.Helper()
 	e := newTable(t, "f")
@@ -225,9 +222,8 @@ func testLocationInTrailer(t *testing.T, agent string, trailers bool) {
 	}
 }
 
-// A call to what does not exist is answered by no cluster: the metrics tests of
-// the Java client want it in the zone "global" of the cluster "<unspecified>",
-// which is what clients make of no location.
+// A call to a missing resource has no location. Clients then report the zone "global" and the
+// cluster "<unspecified>", which the metrics tests of the Java client expect.
 func TestTrap169_NoLocation(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -291,7 +287,7 @@ func TestTrap169_NoLocation(t *testing.T) {
 			check(call, err)
 		}
 	}
-	// What names no cluster that exists, an instance that does not, is the same.
+	// So does a call to a missing instance.
 	e.mustCreateInstance("other", nodes("z", 1))
 	var header metadata.MD
 	_, err := data.PingAndWarm(e.ctx(), &btpb.PingAndWarmRequest{Name: "projects/p/instances/none"}, grpc.Header(&header))
@@ -301,7 +297,8 @@ func TestTrap169_NoLocation(t *testing.T) {
 	}
 }
 
-// A latency is in tenths of a millisecond: a client's own total of a short call is not less.
+// A latency is in tenths of a millisecond, so that it does not exceed the client's total for a
+// short call.
 func TestServerTiming_Fractions(t *testing.T) {
 	t.Parallel()
 	for tenths, want := range map[int64]string{0: "0.1", 1: "0.1", 4: "0.4", 10: "1", 25: "2.5", 12_340: "1234"} {

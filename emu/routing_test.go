@@ -28,8 +28,8 @@ func drained[M any](s interface{ Recv() (*M, error) }, err error) error {
 	return err
 }
 
-// TestAppProfiles_Requests sends every request that can name an app profile
-// through profiles of all kinds.
+// TestAppProfiles_Requests sends every request with an app profile field through profiles of
+// all kinds.
 func TestAppProfiles_Requests(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -110,7 +110,7 @@ func TestAppProfiles_Requests(t *testing.T) {
 	noTransactions := map[access]codes.Code{transacts: codes.FailedPrecondition}
 	onlyForward := map[access]codes.Code{readsReversed: codes.FailedPrecondition, writes: codes.FailedPrecondition, transacts: codes.FailedPrecondition}
 
-	// While nothing is created, any profile exists and may do anything.
+	// In an implicit instance, every profile exists and allows everything.
 	for _, id := range []string{"", "default", "any"} {
 		check(id, all)
 	}
@@ -129,7 +129,7 @@ func TestAppProfiles_Requests(t *testing.T) {
 	} {
 		check(id, want)
 	}
-	// The default profile is what a request without one uses, and may be gone.
+	// Requests without a profile use the default one, which may be deleted.
 	op, err := e.instances().UpdateAppProfile(e.ctx(), &btapb.UpdateAppProfileRequest{
 		AppProfile: &btapb.AppProfile{Name: testInstance + "/appProfiles/default", RoutingPolicy: anyCluster().GetRoutingPolicy()},
 		UpdateMask: mask("multi_cluster_routing_use_any"),
@@ -149,9 +149,8 @@ func TestAppProfiles_Requests(t *testing.T) {
 	}
 }
 
-// TestRoutes_GatheredOnce looks at what requests are routed by: it is gathered
-// when something has changed, also by restoring the store, and not for each of
-// them.
+// TestRoutes_GatheredOnce: routes are gathered after a change, including a restore of the
+// store, and not for each request.
 func TestRoutes_GatheredOnce(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -174,7 +173,7 @@ func TestRoutes_GatheredOnce(t *testing.T) {
 		return r
 	}
 	gathered := routes()
-	e.createTable("u") // is no resource
+	e.createTable("u") // is not a resource
 	for range 3 {
 		wantCode(t, request(), codes.OK)
 	}

@@ -36,8 +36,8 @@ func TestRowChunks_LargeRow(t *testing.T) {
 	}
 }
 
-// TestRowChunks_WholeRows writes rows for a client that wants them whole, and
-// for one that does not: it gets those whole that fit into one message of 4 MiB.
+// TestRowChunks_WholeRows writes rows for clients with and without a need for whole rows. Rows
+// that fit into one message of 4 MiB are whole for the former.
 func TestRowChunks_WholeRows(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -104,9 +104,9 @@ func TestClientFeatures_BadHeaders(t *testing.T) {
 	}
 }
 
-// TestRowChunks_SendCopies sends rows that fill messages, go on in the next and
-// are large, with memory that is used again once a message was sent: those who
-// copied it have the same as those who kept it.
+// TestRowChunks_SendCopies sends rows that fill messages, continue in the next or are large,
+// and reuses memory after each message. Receivers that copied a message get the same as
+// receivers that kept one.
 func TestRowChunks_SendCopies(t *testing.T) {
 	t.Parallel()
 	send := func(copies bool) []*btpb.ReadRowsResponse {
@@ -151,9 +151,9 @@ func TestRowChunks_SendCopies(t *testing.T) {
 	}
 }
 
-// Several rows come in one message only as long as it stays near 100 KB, whole;
-// a row that is larger comes alone. Tests of official clients want six messages
-// or more of 32 rows of 32 cells of 512 bytes, and pass against the service.
+// A message contains several whole rows up to about 100 KB; a larger row has its own message.
+// Tests of official clients, which pass against the service, expect at least six messages for
+// 32 rows of 32 cells of 512 bytes.
 func TestLimits_MessageSizes(t *testing.T) {
 	t.Parallel()
 	type table struct{ rows, cells, bytes int }

@@ -18,8 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// rpcSeeds are requests that mean something to the server of fuzz targets, in
-// the text format.
+// rpcSeeds are meaningful requests to the server of fuzz targets, in the text format.
 var rpcSeeds = map[string][]string{
 	"Bigtable.ReadRows": {
 		`table_name: "projects/p/instances/i/tables/t" rows {row_keys: "a" row_ranges {start_key_open: "a"}} filter {value_regex_filter: "(v|\\x00).*"} request_stats_view: REQUEST_STATS_FULL`,
@@ -135,7 +134,7 @@ var rpcSeeds = map[string][]string{
 	"Locations.GetLocation":   {`name: "projects/p/locations/us-east1-b"`},
 }
 
-// changesNothing tells whether a method only reads, whatever it answers.
+// changesNothing reports whether a method only reads.
 func changesNothing(method string) bool {
 	for _, prefix := range []string{"Get", "List", "Read", "Sample", "Ping", "Test", "Wait", "Cancel", "CheckConsistency", "GenerateConsistency", "GenerateInitial"} {
 		if strings.HasPrefix(method, prefix) && method != "ReadModifyWriteRow" {
@@ -155,11 +154,10 @@ func newMessage(tb testing.TB, d protoreflect.MessageDescriptor) proto.Message {
 	return kind.New().Interface()
 }
 
-// FuzzRPC sends to any method of the server's services, but those that stream
-// from the client, requests that mean something, changed, with fields of another
-// laid over them. Each answers with a response that can be sent, or a status of
-// its own making; a method that is refused says so by name; a call that fails or
-// only reads has changed nothing, and none its request.
+// FuzzRPC calls all methods of the server without client streams, with mutated meaningful
+// requests that are merged with fields of another. Each returns a response that can be encoded,
+// or a status of the server; a refused method's status names it. Failed calls and reads change
+// nothing, and no call changes its request.
 func FuzzRPC(f *testing.F) {
 	z := newFuzzed(f)
 	refused := map[string]bool{}
@@ -215,8 +213,7 @@ func FuzzRPC(f *testing.F) {
 	})
 }
 
-// callMessage sends a message and reads all answers, which a wire must be able
-// to carry.
+// callMessage sends a message and reads all responses, which must be encodable.
 func (r sweptRPC) callMessage(t *testing.T, conn grpc.ClientConnInterface, m proto.Message) error {
 	t.Helper()
 	ctx, path := t.Context(), "/"+r.service+"/"+r.method
@@ -248,7 +245,7 @@ func (r sweptRPC) callMessage(t *testing.T, conn grpc.ClientConnInterface, m pro
 	return err
 }
 
-// sentSession is a session of which all that the client sends is known.
+// sentSession is a session with a fixed list of client messages.
 type sentSession struct {
 	grpc.ServerStream
 	ctx      context.Context
@@ -274,8 +271,8 @@ func (s *sentSession) Send(r *btpb.SessionResponse) error {
 	return nil
 }
 
-// FuzzOpenTable sends sessions on a table and on a view: an opening message, and
-// two virtual RPCs of which each is a message laid over one that means something.
+// FuzzOpenTable opens sessions on a table and on a view and sends two virtual RPCs. Each merges
+// a fuzzed message into a meaningful one.
 func FuzzOpenTable(f *testing.F) {
 	z := newFuzzed(f)
 	marshal := func(m proto.Message) []byte {
@@ -297,7 +294,7 @@ func FuzzOpenTable(f *testing.F) {
 	f.Add(marshal(open), virtual(1, read), virtual(2, write))
 	f.Add(marshal(open), virtual(1, write), marshal(&btpb.SessionRequest{Payload: &btpb.SessionRequest_CloseSession{CloseSession: &btpb.CloseSessionRequest{}}}))
 	f.Add(virtual(1, read), virtual(2, read), virtual(2, read))
-	// On the wire, sessions of both kinds are the same but for the name.
+	// On the wire, both kinds of sessions differ only in the name.
 	open.GetOpenSession().Payload = marshal(&btpb.OpenAuthorizedViewRequest{AuthorizedViewName: viewName("v"), Permission: btpb.OpenAuthorizedViewRequest_PERMISSION_READ_WRITE})
 	f.Add(marshal(open), virtual(1, read), virtual(2, write))
 	f.Fuzz(func(t *testing.T, first, second, third []byte) {

@@ -22,20 +22,18 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// fuzzed is a server that a fuzz target calls again and again. Before each call
-// it holds the same: what a call has changed is put back, which takes much less
-// time than a new server.
+// fuzzed is a server that a fuzz target calls repeatedly. Before each call its content is
+// restored, which is much faster than a new server.
 type fuzzed struct {
 	db      *engine.DB
 	srv     *Server
 	data    btpb.BigtableClient
-	catalog string // as it is before each call
+	catalog string // its content before each call
 	cells   string
 	resets  int // since the server was made
 }
 
-// maxResets is how often one server is put back. Rows that were deleted slow
-// down those that read over them.
+// maxResets bounds the restores of one server, because deleted rows slow down reads.
 const maxResets = 200
 
 // newFuzzed returns a server with a table of three rows, and an instance with an
@@ -116,7 +114,7 @@ func (z *fuzzed) fill(tb testing.TB) {
 	}
 }
 
-// putBack undoes what a call has changed, and tells whether it has.
+// putBack undoes the changes of a call, and reports whether it changed anything.
 func (z *fuzzed) putBack(t *testing.T) (changed bool) {
 	t.Helper()
 	switch catalog, cells := z.texts(t); {
@@ -139,7 +137,7 @@ func (z *fuzzed) putBack(t *testing.T) (changed bool) {
 	return true
 }
 
-// rows are the keys of the table that each server has.
+// rows are the keys of the table in each server.
 func (z *fuzzed) rows(tb testing.TB) (keys [][]byte) {
 	tb.Helper()
 	scan, err := z.db.Scan(tb.Context(), testTable, engine.ScanOptions{})
@@ -155,7 +153,7 @@ func (z *fuzzed) rows(tb testing.TB) (keys [][]byte) {
 	return keys
 }
 
-// texts are all that the server keeps: tables and resources, and cells.
+// texts returns the server's whole content: tables and resources, and cells.
 func (z *fuzzed) texts(tb testing.TB) (catalog, cells string) {
 	tb.Helper()
 	resources, err := z.db.Resources("")
@@ -186,13 +184,13 @@ func (z *fuzzed) texts(tb testing.TB) (catalog, cells string) {
 	return string(text), b.String()
 }
 
-// decode makes of two byte strings what fuzz targets send: in the wire format
-// one message after the other is both, merged.
+// decode merges two byte strings into a request: in the wire format, concatenation merges
+// messages.
 func decode(base, patch []byte, m proto.Message) bool {
 	return proto.Unmarshal(base, m) == nil && proto.UnmarshalOptions{Merge: true}.Unmarshal(patch, m) == nil
 }
 
-// checkStatus checks that an error is a status of the server's own making.
+// checkStatus checks that the server made an error's status.
 func checkStatus(t *testing.T, sent proto.Message, err error) {
 	t.Helper()
 	st, ok := status.FromError(err)
@@ -201,10 +199,9 @@ func checkStatus(t *testing.T, sent proto.Message, err error) {
 	}
 }
 
-// fuzzData fuzzes requests of one data RPC. What is sent is seed messages that
-// mean something, changed, with fields of another laid over them. An answer is a
-// response or a status of the server's own making, and a write that fails has
-// written nothing.
+// fuzzData fuzzes requests of one data RPC: mutated meaningful seeds, merged with fields of
+// another message. The RPC returns a response or a status of the server, and a failed write
+// changes nothing.
 func fuzzData[Req proto.Message](f *testing.F, req func() Req, call func(context.Context, btpb.BigtableClient, Req) error, seeds ...Req) {
 	f.Helper()
 	for _, seed := range seeds {

@@ -32,8 +32,7 @@ type sweptRPC struct {
 	stream          *grpc.StreamDesc // nil for unary methods
 }
 
-// registeredRPCs walks the descriptors of what is registered on the wire,
-// whoever registered it.
+// registeredRPCs returns the methods of all services registered on the wire.
 func registeredRPCs(tb testing.TB, s *grpc.Server) []sweptRPC {
 	tb.Helper()
 	services := s.GetServiceInfo()
@@ -59,7 +58,7 @@ func registeredRPCs(tb testing.TB, s *grpc.Server) []sweptRPC {
 	return out
 }
 
-// raw is a message that is bytes already.
+// raw is an encoded message.
 type raw []byte
 
 type rawCodec struct{}
@@ -73,8 +72,7 @@ func (rawCodec) Unmarshal(b []byte, v any) error {
 	return nil
 }
 
-// call sends messages of bytes, of which a unary method takes one, and reads
-// all answers.
+// call sends encoded messages, one to a unary method, and reads all responses.
 func (r sweptRPC) call(ctx context.Context, conn grpc.ClientConnInterface, messages ...[]byte) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -105,24 +103,22 @@ func (r sweptRPC) call(ctx context.Context, conn grpc.ClientConnInterface, messa
 			return err
 		}
 		if r.service == "grpc.health.v1.Health" {
-			return nil // Watch has no end
+			return nil // Watch does not end
 		}
 	}
 }
 
-// sweep makes messages of any type, as bytes of the wire, from its descriptor.
-// Those that are not hostile are valid: a server decodes them. Hostile ones
-// have extreme numbers, huge texts and broken names, numbers that no enum has,
-// several members of a oneof at once, fields of the wrong wire type and of no
-// type, and rarely text that is no UTF-8, for which no server decodes them.
+// sweep generates encoded messages of any type from its descriptor. Other than hostile
+// messages, they are valid and decodable. Hostile messages have extreme numbers, huge texts,
+// broken names, unknown enum values, several members of a oneof, and fields of wrong or invalid
+// wire types. A few contain invalid UTF-8, which servers cannot decode.
 type sweep struct {
 	rng     *rand.Rand
 	hostile bool
-	budget  int // bytes that texts may still have
+	budget  int // remaining bytes for texts
 }
 
-// sweptNames are names that mean something to the server, so that not all
-// messages end at the first check.
+// sweptNames are names of the server's resources, so that some messages pass the first check.
 var sweptNames = []string{
 	"projects/p", "projects/p/locations/us-east1-b", testInstance, testTable,
 	"projects/p/instances/made", "projects/p/instances/made/tables/t", "projects/p/instances/made/clusters/c1",
@@ -227,7 +223,7 @@ func (s *sweep) message(d protoreflect.MessageDescriptor, depth int) []byte {
 	if depth > 8 {
 		return nil
 	}
-	chosen := map[protoreflect.FullName]int{} // of each oneof, the member to set
+	chosen := map[protoreflect.FullName]int{} // the member to set, by oneof
 	for i := range d.Fields().Len() {
 		f := d.Fields().Get(i)
 		if o := f.ContainingOneof(); o != nil && !s.hostile {
@@ -247,7 +243,7 @@ func (s *sweep) message(d protoreflect.MessageDescriptor, depth int) []byte {
 		for range n {
 			b = s.value(protowire.AppendTag(b, f.Number(), wireTypes[f.Kind()]), f, depth)
 		}
-		if s.hostile && s.rng.IntN(40) == 0 { // as a type that it does not have
+		if s.hostile && s.rng.IntN(40) == 0 { // with a wrong wire type
 			b = protowire.AppendVarint(protowire.AppendTag(b, f.Number(), protowire.VarintType), math.MaxUint64)
 		}
 	}
@@ -257,8 +253,8 @@ func (s *sweep) message(d protoreflect.MessageDescriptor, depth int) []byte {
 	return b
 }
 
-// cycle finds a way from a message type to one that contains itself: the
-// fields up to it, and those of one turn.
+// cycle finds a path from a message type to one that contains itself: the fields up to it, and
+// the fields of one cycle.
 func cycle(d protoreflect.MessageDescriptor, path []protoreflect.FieldDescriptor, seen []protoreflect.FullName) (way, turn []protoreflect.FieldDescriptor) {
 	if i := slices.Index(seen, d.FullName()); i >= 0 {
 		return path[:i], path[i:]
@@ -276,16 +272,15 @@ func cycle(d protoreflect.MessageDescriptor, path []protoreflect.FieldDescriptor
 	return nil, nil
 }
 
-// nested returns a message that contains itself so many times, or nil for a
-// type that cannot.
+// nested returns a message that contains itself the given number of times, or nil for a type
+// without cycles.
 func nested(d protoreflect.MessageDescriptor, turns int) []byte {
 	way, turn := cycle(d, nil, nil)
 	if turn == nil {
 		return nil
 	}
-	// From the inside out each field goes before what is there: the bytes are
-	// made in reverse, since moving them for each would take a time that is
-	// quadratic in the depth.
+	// Each field is prepended, from the inside out. The bytes are built in reverse, since
+	// moving them for each field takes quadratic time.
 	var b []byte
 	wrap := func(fields []protoreflect.FieldDescriptor) {
 		for _, f := range slices.Backward(fields) {
@@ -302,7 +297,7 @@ func nested(d protoreflect.MessageDescriptor, turns int) []byte {
 	return b
 }
 
-// messages returns what the sweep sends to a method.
+// messages returns the sweep's messages for a method.
 func (s *sweep) messages(d protoreflect.MessageDescriptor, most int) [][]byte {
 	out := [][]byte{nil}
 	for i := range most {
@@ -310,10 +305,10 @@ func (s *sweep) messages(d protoreflect.MessageDescriptor, most int) [][]byte {
 		m := s.message(d, 0)
 		out = append(out, m)
 		if n := len(m); n > 0 && i%6 < 2 {
-			out = append(out, m[:s.rng.IntN(n)]) // cut off on its way
+			out = append(out, m[:s.rng.IntN(n)]) // truncated
 		}
 	}
-	for _, turns := range []int{100, 4000, 10_001} { // protobuf itself refuses the last
+	for _, turns := range []int{100, 4000, 10_001} { // protobuf itself rejects the last
 		if m := nested(d, turns); m != nil {
 			s.hostile = false
 			out = append(out, m, append(s.message(d, 0), m...))
@@ -322,10 +317,9 @@ func (s *sweep) messages(d protoreflect.MessageDescriptor, most int) [][]byte {
 	return out
 }
 
-// TestTrap66_EveryRPCAnswers sends to every method of every registered service
-// nothing, hostile and random messages of its own request type: each answers
-// with a response or a status of its own making, and the server lives and can
-// still be read from.
+// TestTrap66_EveryRPCAnswers sends empty, hostile and random messages of the request type to
+// every method of every registered service. Each returns a response or a status of the server,
+// and the server stays readable.
 func TestTrap66_EveryRPCAnswers(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -335,7 +329,7 @@ func TestTrap66_EveryRPCAnswers(t *testing.T) {
 	for _, f := range Support() {
 		listed[f.Group+"."+f.Name] = f.Status
 	}
-	// What is read at the end, where no message can mean it.
+	// The final read uses names outside the messages.
 	const apart = "projects/apart/instances/i"
 	families := map[string]*btapb.ColumnFamily{"f": {}}
 	if _, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: apart, TableId: "t", Table: &btapb.Table{ColumnFamilies: families}}); err != nil {
@@ -353,7 +347,7 @@ func TestTrap66_EveryRPCAnswers(t *testing.T) {
 	}
 	methods, messages, answered := 0, 0, 0
 	for _, r := range registeredRPCs(t, e.srv.grpc) {
-		// What messages name may be gone by now.
+		// Messages may have deleted these resources.
 		_ = e.createInstance("made", nodes("us-east1-b", 1))
 		for _, parent := range []string{testInstance, "projects/p/instances/made"} {
 			_, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: parent, TableId: "t", Table: &btapb.Table{ColumnFamilies: families}})
@@ -378,7 +372,7 @@ func TestTrap66_EveryRPCAnswers(t *testing.T) {
 			case known && feature == Served && i == 0 && st.Code() != codes.InvalidArgument:
 				t.Errorf("%s/%s: an empty message: %v", r.service, r.method, err)
 			case st.Code() == codes.Internal && strings.Contains(st.Message(), "unmarshal"):
-				// gRPC's own answer to bytes that are no message.
+				// gRPC's own response to undecodable bytes.
 			case st.Code() == codes.Unavailable, st.Code() == codes.Internal, st.Code() == codes.Unknown && known:
 				t.Errorf("%s/%s with %d bytes %x: %v", r.service, r.method, len(m), m[:min(len(m), 200)], err)
 			}
@@ -394,10 +388,10 @@ func TestTrap66_EveryRPCAnswers(t *testing.T) {
 	}
 }
 
-// TestTrap66_SessionsThatBeginWell opens sessions of each kind and then sends hostile
-// and random messages, and virtual RPCs of such messages: each session ends with a status
-// of its own making, and one that is opened after all of them reads what was written
-// before. No materialized view exists, so that sessions on one do not begin.
+// TestTrap66_SessionsThatBeginWell opens sessions of each kind, then sends hostile and random
+// messages, plain and as virtual RPCs. Each session ends with a status of the server, and a
+// later session reads the earlier writes. Sessions on materialized views do not open, as none
+// exist.
 func TestTrap66_SessionsThatBeginWell(t *testing.T) {
 	t.Parallel()
 	most := 18
@@ -423,7 +417,7 @@ func TestTrap66_SessionsThatBeginWell(t *testing.T) {
 	for _, kind := range []struct {
 		method        string
 		open, virtual proto.Message
-		end           codes.Code // of a session that is opened and closed
+		end           codes.Code // of a session that only opens and closes
 	}{
 		{"OpenTable", &btpb.OpenTableRequest{TableName: testTable, Permission: btpb.OpenTableRequest_PERMISSION_READ_WRITE}, &btpb.TableRequest{}, codes.OK},
 		{"OpenAuthorizedView", &btpb.OpenAuthorizedViewRequest{AuthorizedViewName: viewName("v"), Permission: btpb.OpenAuthorizedViewRequest_PERMISSION_READ_WRITE}, &btpb.AuthorizedViewRequest{}, codes.OK},
@@ -443,14 +437,14 @@ func TestTrap66_SessionsThatBeginWell(t *testing.T) {
 			}}))
 		}
 		for i, m := range sent {
-			// With another one behind it, which a session that has ended does not read.
+			// Another message follows, which a finished session does not read.
 			err := r.call(e.ctx(), conn, open, m, sent[s.rng.IntN(len(sent))], closing)
 			st, ok := status.FromError(err)
 			switch code := st.Code(); {
 			case !ok:
 				t.Fatalf("%s: %v is no status", kind.method, err)
 			case code == codes.Internal && strings.Contains(st.Message(), "unmarshal"):
-				// gRPC's own answer to bytes that are no message.
+				// gRPC's own response to undecodable bytes.
 			case code == codes.Unavailable, code == codes.Internal, code == codes.Unknown, code == codes.DeadlineExceeded:
 				t.Errorf("%s, message %d, %d bytes %x: %v", kind.method, i, len(m), m[:min(len(m), 200)], err)
 			}

@@ -57,7 +57,7 @@ func TestNew_Options(t *testing.T) {
 	}
 }
 
-// TestSupport holds the support table to the descriptors of the protos.
+// TestSupport compares the support table with the descriptors of the protos.
 func TestSupport(t *testing.T) {
 	t.Parallel()
 	listed := map[string]Status{}
@@ -97,7 +97,7 @@ func TestSupport(t *testing.T) {
 	}
 }
 
-// TestHollowMessages sends messages whose submessages are all there and empty.
+// TestHollowMessages sends messages whose submessages are all set and empty.
 func TestHollowMessages(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -175,8 +175,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestTrap47_RowsAreReadWhole lets 32 clients write rows whose cells all hold
-// the same number, while others scan: no scan sees a row half written.
+// TestTrap47_RowsAreReadWhole makes 32 clients write rows with the same number in all cells,
+// while others scan: no scan sees a partial write.
 func TestTrap47_RowsAreReadWhole(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f", "g")
@@ -224,8 +224,8 @@ func TestTrap47_RowsAreReadWhole(t *testing.T) {
 	wg.Wait()
 }
 
-// TestTrap64_AdminCallsDoNotDeadlock runs table administration and reads of
-// definitions against each other.
+// TestTrap64_AdminCallsDoNotDeadlock runs table administration and reads of definitions
+// concurrently.
 func TestTrap64_AdminCallsDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")

@@ -36,7 +36,7 @@ func TestGetClientConfiguration(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 }
 
-// testSession is the client's side of a session.
+// testSession is the client side of a session.
 type testSession struct {
 	t *testing.T
 	btpb.Bigtable_OpenTableClient
@@ -65,7 +65,7 @@ func (ss testSession) send(r *btpb.SessionRequest) {
 	}
 }
 
-// opened reads the server's side of the handshake.
+// opened reads the server's handshake.
 func (ss testSession) opened() {
 	ss.t.Helper()
 	resp, err := ss.Recv()
@@ -89,7 +89,7 @@ func (ss testSession) sendRPC(id int64, req proto.Message) {
 	}}})
 }
 
-// rpc runs a virtual RPC of a session on a table.
+// rpc runs a virtual RPC in a session on a table.
 func (ss testSession) rpc(id int64, req *btpb.TableRequest) (*btpb.TableResponse, error) {
 	ss.t.Helper()
 	out := &btpb.TableResponse{}
@@ -99,7 +99,7 @@ func (ss testSession) rpc(id int64, req *btpb.TableRequest) (*btpb.TableResponse
 	return out, nil
 }
 
-// call runs a virtual RPC of any kind of session.
+// call runs a virtual RPC in any kind of session.
 func (ss testSession) call(id int64, req, out proto.Message) error {
 	ss.t.Helper()
 	ss.sendRPC(id, req)
@@ -164,14 +164,14 @@ func TestOpenTable(t *testing.T) {
 	if seen.GetRowsReturnedCount() != 1 || seen.GetCellsReturnedCount() != 2 || seen.GetCellsSeenCount() < 2 {
 		t.Errorf("stats %v", seen)
 	}
-	// Nothing there, and nothing let through.
+	// A missing row, and a row that the filter removes.
 	for i, req := range []*btpb.TableRequest{sessionRead("no", nil), sessionRead("r", qualifierRegexOf("x"))} {
 		got, err := ss.rpc(int64(8+i), req)
 		if err != nil || got.GetReadRow() == nil || got.GetReadRow().GetRow() != nil {
 			t.Errorf("%v: %v, %v", req, got, err)
 		}
 	}
-	// Errors are of the virtual RPC alone.
+	// Errors only fail the virtual RPC.
 	for i, c := range []struct {
 		req  *btpb.TableRequest
 		want codes.Code
@@ -223,7 +223,7 @@ func TestOpenTable_Refusals(t *testing.T) {
 		ended(ss, codes.InvalidArgument)
 	}
 
-	// Breaches of the protocol end a session.
+	// Protocol errors end a session.
 	for _, breach := range []func(testSession){
 		func(ss testSession) { ss.send(&btpb.SessionRequest{}) },
 		func(ss testSession) { ss.sendRPC(0, sessionRead("r", nil)) },
@@ -235,7 +235,7 @@ func TestOpenTable_Refusals(t *testing.T) {
 		ended(ss, codes.InvalidArgument)
 	}
 
-	// Permissions, and a table that goes.
+	// Permissions, and a deleted table.
 	reader := e.openSession(e.ctx(), data, testTable, btpb.OpenTableRequest_PERMISSION_READ, nil)
 	reader.opened()
 	writer := e.openSession(e.ctx(), data, testTable, btpb.OpenTableRequest_PERMISSION_WRITE, nil)
@@ -250,14 +250,14 @@ func TestOpenTable_Refusals(t *testing.T) {
 	_, err = writer.rpc(2, sessionMutate("r", set("f", "q", 0, "")))
 	wantCode(t, err, codes.NotFound)
 
-	// The client leaves without a word.
+	// The client disconnects without closing.
 	ctx, cancel := context.WithCancel(e.ctx())
 	ss := e.openSession(ctx, data, testTable, both, nil)
 	cancel()
 	if _, err := ss.Recv(); err == nil {
 		t.Error("a session went on after its context")
 	}
-	// In this process there is no way to send a stream.
+	// The in-process channel does not support client streams.
 	_, err = e.data.OpenTable(e.ctx())
 	if st := status.Convert(err); st.Code() != codes.Unimplemented || !strings.Contains(st.Message(), "OpenTable") {
 		t.Errorf("over Conn: %v", err)
@@ -322,7 +322,7 @@ func TestTrap170_RetryInfo(t *testing.T) {
 		}
 	}
 	fault.Store(nil)
-	if _, err := ss.rpc(8, write); err != nil { // what failed was not done, and the session goes on
+	if _, err := ss.rpc(8, write); err != nil { // the failed write was not applied, and the session continues
 		t.Error(err)
 	}
 	if out, err := ss.rpc(9, read); err != nil || len(out.GetReadRow().GetRow().GetFamilies()) != 1 {

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// TestToken: with Options.Token a listener answers only who carries it, for
-// every service; the channel inside the process asks nobody.
+// TestToken: with Options.Token, every service of a listener requires the token; the in-process
+// channel does not.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	e := newEnvWith(t, Options{Token: "open sesame"}, engine.Options{})

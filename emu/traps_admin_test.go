@@ -81,7 +81,7 @@ func TestTrap53_ModifyColumnFamiliesIsAtomic(t *testing.T) {
 	if got := e.families(); got != "f" {
 		t.Errorf("families: %s", got)
 	}
-	// Each step sees those before it.
+	// Each step sees the previous ones.
 	if err := modify(createFamily("g", plain), updateFamily("g", &btapb.ColumnFamily{GcRule: maxVersions(3)}), dropFamily("f"), createFamily("f", plain)); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func TestTrap59_ListTables(t *testing.T) {
 	for _, id := range []string{"c", "a", "b", "d"} {
 		e.createTable(id)
 	}
-	// Instances whose names begin alike do not see each other's tables.
+	// Instances with a common name prefix do not see each other's tables.
 	for _, parent := range []string{testInstance + "2", "projects/p2/instances/i"} {
 		if _, err := e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: parent, TableId: "other"}); err != nil {
 			t.Fatal(err)
@@ -368,7 +368,7 @@ func TestTrap61_GarbageCollection(t *testing.T) {
 	if got := short(); !slices.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
-	// A cell that is written again appears once.
+	// A rewritten cell appears once.
 	e.mustMutate("r", set("age", "p", now, "again"))
 	if got := short(); got[0] != "age:p=again" || len(got) != len(want)+1 {
 		t.Errorf("got %v", got)

@@ -30,7 +30,7 @@ func stringType() *btapb.Type {
 	}}}}
 }
 
-// aggregateOf is the family of an aggregate: sum, min, max or hll.
+// aggregateOf returns a family with an aggregate: sum, min, max or hll.
 func aggregateOf(name string, input *btapb.Type) *btapb.ColumnFamily {
 	agg := &btapb.Type_Aggregate{InputType: input}
 	switch name {
@@ -46,7 +46,7 @@ func aggregateOf(name string, input *btapb.Type) *btapb.ColumnFamily {
 	return &btapb.ColumnFamily{ValueType: &btapb.Type{Kind: &btapb.Type_AggregateType{AggregateType: agg}}}
 }
 
-// newAggregates is a table with a family of each aggregate, and a plain one.
+// newAggregates returns a table with a family for each aggregate, and a plain one.
 func newAggregates(t *testing.T) *env {
 	t.Helper()
 	e := newTable(t, "f")
@@ -85,7 +85,7 @@ func mergeTo(family, qualifier string, micros int64, input *btpb.Value) *btpb.Mu
 	}}}
 }
 
-// wantStates compares the states of the table's cells, as numbers.
+// wantStates compares the cell states of the table, as numbers.
 func (e *env) wantStates(want ...string) {
 	e.t.Helper()
 	var got []string
@@ -108,7 +108,7 @@ func TestTrap49_Aggregates(t *testing.T) {
 	e.mustMutate("r", addTo("sum", "q", 1000, intValueOf(5)), addTo("min", "q", 1000, intValueOf(5)), addTo("max", "q", 1000, intValueOf(7)))
 	e.mustMutate("r", addTo("sum", "q", 1000, intValueOf(7)), addTo("min", "q", 1000, intValueOf(7)), addTo("max", "q", 1000, intValueOf(5)))
 	e.wantStates("r sum:q@1000=12", "r min:q@1000=5", "r max:q@1000=7")
-	// Each timestamp has a cell of its own; several inputs in one request.
+	// Each timestamp has its own cell; several inputs in one request.
 	e.mustMutate("r", addTo("sum", "q", 2000, intValueOf(1)), addTo("sum", "q", 2000, intValueOf(-3)), addTo("sum", "p", 0, rawValue(be(4))))
 	e.wantStates("r sum:p@0=4", "r sum:q@2000=-2", "r sum:q@1000=12", "r min:q@1000=5", "r max:q@1000=7")
 	// Deletes and adds apply in order; sums wrap.
@@ -118,8 +118,8 @@ func TestTrap49_Aggregates(t *testing.T) {
 	e.mustMutate("r", deleteRow(), addTo("sum", "q", 1000, intValueOf(1)))
 	e.wantStates("r sum:q@1000=1")
 
-	// Plain writes do not reach aggregates, nor aggregates plain families, and
-	// nothing of such a request is applied.
+	// Plain writes to aggregate families, and aggregate inputs to plain families, are rejected
+	// with their whole request.
 	for _, m := range []*btpb.Mutation{
 		set("sum", "q", 1000, be(1)),
 		addTo("f", "q", 1000, intValueOf(1)),
@@ -136,7 +136,7 @@ func TestTrap49_Aggregates(t *testing.T) {
 		wantCode(t, err, codes.InvalidArgument)
 	}
 	e.wantStates("r sum:q@1000=1")
-	// In MutateRows and CheckAndMutateRow as well.
+	// The same in MutateRows and CheckAndMutateRow.
 	got, err := e.mutateRows(entry("r", addTo("sum", "q", 1000, intValueOf(1))), entry("r", addTo("sum", "q", 1000, intValueOf(1))), entry("r", addTo("f", "q", 1000, intValueOf(1))))
 	if err != nil || got[0] != codes.OK || got[1] != codes.OK || got[2] != codes.InvalidArgument {
 		t.Errorf("%v, %v", got, err)
@@ -157,7 +157,7 @@ func TestTrap50_MergeToCell(t *testing.T) {
 	e.mustMutate("r", mergeTo("sum", "q", 1000, rawValue(be(3))), mergeTo("sum", "q", 1000, bytesValueOf(be(-1))), mergeTo("sum", "q", 1000, intValueOf(2)))
 	e.mustMutate("r", mergeTo("max", "q", 0, rawValue(be(3))), mergeTo("max", "q", 0, rawValue(be(2))))
 	e.wantStates("r sum:q@1000=9", "r max:q@0=3")
-	// NULL is nothing, also to a cell that is not there.
+	// NULL has no effect, even on a missing cell.
 	e.mustMutate("r", mergeTo("sum", "q", 1000, &btpb.Value{}), mergeTo("sum", "no", 1000, &btpb.Value{}), mergeTo("hll", "no", 1000, &btpb.Value{}))
 	e.wantStates("r sum:q@1000=9", "r max:q@0=3")
 
@@ -204,15 +204,15 @@ func TestTrap50_MergeToCell(t *testing.T) {
 		wantCode(t, e.mutate("r", m), codes.NotFound) // a family without a name
 	}
 	e.wantStates("r sum:q@1000=9", "r max:q@0=3")
-	// A client that chose the time itself may be too exact.
+	// A timestamp that the client library chose is truncated.
 	m := addTo("sum", "q", 1234, one)
 	m.TimestampOrigin = btpb.Mutation_CLIENT_AUTO_GENERATED
 	e.mustMutate("r", m)
 	e.wantStates("r sum:q@1000=10", "r max:q@0=3")
 }
 
-// TestTrap49_HLL counts distinct values: what is added twice counts once, and
-// the sketch of one cell merges into another.
+// TestTrap49_HLL counts distinct values: a value that is added twice counts once, and the
+// sketch of one cell merges into another.
 func TestTrap49_HLL(t *testing.T) {
 	t.Parallel()
 	e := newAggregates(t)
@@ -229,7 +229,7 @@ func TestTrap49_HLL(t *testing.T) {
 		}
 		return out
 	}
-	// The sketch of a state: what stands before it counts the inputs.
+	// The sketch of a state follows the count of inputs.
 	sketches := func() map[string]string {
 		out := states()
 		for family, s := range out {
@@ -288,7 +288,7 @@ func TestTrap52_ValueTypes(t *testing.T) {
 		}
 	}
 	check()
-	// The type of a family is chosen when it is created, and stays.
+	// The type of a family cannot change after creation.
 	sum := aggregateOf("sum", int64Type())
 	for _, m := range []*btapb.ModifyColumnFamiliesRequest_Modification{
 		updateFamily("f", sum, "value_type"),
@@ -298,7 +298,7 @@ func TestTrap52_ValueTypes(t *testing.T) {
 	} {
 		wantCode(t, modify(m), codes.InvalidArgument)
 	}
-	// Naming the type that it has is no change; the rule changes alone.
+	// Repeating the current type is allowed; only the rule changes.
 	sum.GcRule = maxVersions(3)
 	e.modifyFamilies("t", updateFamily("sum", sum, "gc_rule", "value_type"), updateFamily("max", &btapb.ColumnFamily{GcRule: maxVersions(2)}, "gc_rule"))
 	check()

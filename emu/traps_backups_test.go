@@ -26,12 +26,12 @@ import (
 
 const testCluster = testInstance + "/clusters/c"
 
-// in is the time after a while.
+// in returns the time after a duration.
 func (e *env) in(d time.Duration) *timestamppb.Timestamp {
 	return timestamppb.New(e.clock.Now().Add(d))
 }
 
-// tryBackup makes a backup of table t that expires in 8 hours, changed.
+// tryBackup creates a backup of table t that expires in 8 hours, with a change.
 func (e *env) tryBackup(id string, change func(*btapb.CreateBackupRequest)) error {
 	req := &btapb.CreateBackupRequest{Parent: testCluster, BackupId: id, Backup: &btapb.Backup{SourceTable: testTable, ExpireTime: e.in(8 * time.Hour)}}
 	if change != nil {
@@ -69,8 +69,7 @@ func (e *env) copyBackup(from, parent, id string) error {
 	return err
 }
 
-// restore restores into another table of the instance and returns the operation's
-// metadata.
+// restore restores to another table of the instance and returns the operation's metadata.
 func (e *env) restore(parent, backup, id string) (*btapb.RestoreTableMetadata, error) {
 	e.t.Helper()
 	op, err := e.admin.RestoreTable(e.ctx(), &btapb.RestoreTableRequest{Parent: parent, TableId: id, Source: &btapb.RestoreTableRequest_Backup{Backup: backup}})
@@ -91,13 +90,13 @@ func (e *env) mustRestore(backup, id string) {
 	}
 }
 
-// rowsOf is the text of a table's rows.
+// rowsOf returns the text of a table's rows.
 func (e *env) rowsOf(id string) string {
 	e.t.Helper()
 	return e.mustRead(&btpb.ReadRowsRequest{TableName: testInstance + "/tables/" + id}).text()
 }
 
-// listBackups returns the ids.
+// listBackups returns the ids of the backups in a list.
 func (e *env) listBackups(req *btapb.ListBackupsRequest) ([]string, error) {
 	if req.Parent == "" {
 		req.Parent = testCluster
@@ -156,7 +155,7 @@ func TestTrap73_HotBackupAfterItsExpiry(t *testing.T) {
 	if err != nil || b.GetHotToStandardTime() != nil || b.GetBackupType() != btapb.Backup_HOT {
 		t.Errorf("%v, %v", b, err)
 	}
-	// When the time passes the backup is a standard one.
+	// After that time the backup becomes a standard one.
 	name = e.backup("b2", func(req *btapb.CreateBackupRequest) {
 		hot(req)
 		req.Backup.HotToStandardTime, req.Backup.ExpireTime = e.in(24*time.Hour), e.in(72*time.Hour)
@@ -210,7 +209,7 @@ func TestTrap76_EndTimeWhileCreating(t *testing.T) {
 	}
 }
 
-// newBackups has backups a of table t, and b and c of table u, a second apart.
+// newBackups creates backup a of table t, and b and c of table u, a second apart.
 func newBackups(t *testing.T) *env {
 	t.Helper()
 	e := newTable(t, "f")
@@ -343,7 +342,7 @@ func TestTrap83_CopiesAreIndependent(t *testing.T) {
 	if err := e.copyBackup(name, other+"/clusters/c", "copy"); err != nil {
 		t.Fatal(err)
 	}
-	// That a copy, and a backup that expires within a day, cannot be copied is a belief.
+	// Belief: copies, and backups that expire within a day, cannot be copied.
 	wantBelief(t, "a copy of a copy", func() string {
 		return status.Code(e.copyBackup(other+"/clusters/c/backups/copy", testCluster, "again")).String()
 	}, "FailedPrecondition", "InvalidArgument")
@@ -408,7 +407,7 @@ func TestTrap85_WhatIsRestored(t *testing.T) {
 	if got.GetRestoreInfo().GetBackupInfo().GetBackup() != name || got.GetRestoreInfo().GetSourceType() != btapb.RestoreSourceType_BACKUP {
 		t.Errorf("restore_info: %v", got.GetRestoreInfo())
 	}
-	// What is not restored is a belief.
+	// Belief: the settings that are not restored.
 	if got.GetDeletionProtection() || got.GetAutomatedBackupPolicy() != nil || got.GetColumnFamilies()["f"].GetGcRule().GetRule() != nil {
 		t.Errorf("restored: %v", got)
 	}
@@ -499,7 +498,7 @@ func TestTrap88_Expired(t *testing.T) {
 	if n := len(e.db.Backups().List("")); n != 0 {
 		t.Errorf("%d backups are kept after a collection", n)
 	}
-	e.backup("b", nil) // the name is free
+	e.backup("b", nil) // the name is available
 	if p, err := e.admin.GetIamPolicy(e.ctx(), &iampb.GetIamPolicyRequest{Resource: name}); err != nil || p.GetVersion() != 0 {
 		t.Errorf("the policy of a backup that was: %v, %v", p, err)
 	}
@@ -620,7 +619,7 @@ func TestTrap93_BackupBesideWriters(t *testing.T) {
 	}
 }
 
-// TestBackupLimits: the number of backups of a table, and their bytes.
+// TestBackupLimits covers the number of backups of a table, and their bytes.
 func TestBackupLimits(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -639,7 +638,7 @@ func TestBackupLimits(t *testing.T) {
 	if !strings.Contains(err.Error(), "--backup-bytes") {
 		t.Errorf("no remedy in %v", err)
 	}
-	e.mustRestore(name, "t2") // a table is none
+	e.mustRestore(name, "t2") // a table does not count
 	e.clock.Advance(8 * time.Hour)
 	e.backup("b2", nil) // the other has expired
 }
@@ -664,8 +663,8 @@ func TestTrap168_BackupUnderAKey(t *testing.T) {
 	}
 }
 
-// raceBackups makes backups of table t, whatever becomes of it meanwhile, and calls
-// everything else of theirs; of two calls at once either may win.
+// raceBackups creates backups of table t during its other changes, and calls all backup RPCs.
+// Of two concurrent calls, either may win.
 func (e *env) raceBackups(ctx context.Context, i int) error {
 	parent := testInstance + "/clusters/c1"
 	name, expire := parent+"/backups/b", e.in(48*time.Hour)

@@ -169,7 +169,7 @@ func TestTrap105_DropRowRange(t *testing.T) {
 	}
 }
 
-// While writers run: what the last record of a row says is what is left of it.
+// With concurrent writers, the last record of a row matches its final state.
 func TestTrap105_DropRowRangeWhileWritersRun(t *testing.T) {
 	t.Parallel()
 	e := newStream(t, "a")
@@ -265,7 +265,7 @@ func TestTrap107_EndTimeInThePast(t *testing.T) {
 	}
 }
 
-// tellingClock tells when somebody waits.
+// tellingClock reports waits.
 type tellingClock struct {
 	Clock
 	asked chan struct{}
@@ -377,7 +377,7 @@ func TestTrap110_MergedPositions(t *testing.T) {
 	}
 }
 
-// TestTrap111_Split also is trap 112: as many tokens as new partitions.
+// TestTrap111_Split also covers trap 112: one token per new partition.
 func TestTrap111_Split(t *testing.T) {
 	t.Parallel()
 	e := newStream(t, "a")
@@ -477,12 +477,11 @@ func TestTrap120_DeleteWithAStream(t *testing.T) {
 
 func TestTrap121_WhatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	// The code of the first is a belief.
+	// The code of the first error is a belief.
 	e := newTable(t, "a")
 	e.changes(&btpb.ReadChangeStreamRequest{}).wantError("FailedPrecondition", "InvalidArgument")
 	e.changes(&btpb.ReadChangeStreamRequest{TableName: testTable + "x"}).wantError("NotFound")
-	// A stream is read through a profile of a single cluster, which the implicit
-	// instance has.
+	// Streams need a profile that routes to a single cluster; an implicit instance has one.
 	e.setRetention(24 * time.Hour)
 	for id, profile := range map[string]*btapb.AppProfile{
 		"one": singleCluster(instancedef.ImplicitCluster, false), "multi": anyCluster(),
@@ -557,8 +556,8 @@ func TestTrap112_AsManyTokensAsPartitions(t *testing.T) {
 	}
 }
 
-// TestTrap113_Heartbeats also shows, as trap 115, that the low watermark of an idle
-// stream advances.
+// TestTrap113_Heartbeats also covers part of trap 115: the low watermark of an idle stream
+// advances.
 func TestTrap113_Heartbeats(t *testing.T) {
 	t.Parallel()
 	e := newStream(t, "a")
@@ -598,8 +597,8 @@ func TestTrap113_Heartbeats(t *testing.T) {
 	}
 }
 
-// TestTrap115_LowWatermark: whatever is read, no record comes that was committed
-// before the low watermark: changeReader checks each.
+// TestTrap115_LowWatermark: no record was committed before an earlier low watermark;
+// changeReader checks each.
 func TestTrap115_LowWatermark(t *testing.T) {
 	t.Parallel()
 	e := newStream(t, "a")
@@ -626,8 +625,7 @@ func TestOptions_PartitionChurn(t *testing.T) {
 	}
 }
 
-// A stream that says nothing for 20 seconds of the wall gives a sign of life,
-// though the clock stands still.
+// A stream sends a heartbeat after 20 seconds of wall time, even if the clock does not move.
 func TestReadChangeStream_SignOfLife(t *testing.T) {
 	t.Parallel()
 	e := newStream(t, "a")
@@ -646,7 +644,7 @@ func TestReadChangeStream_SignOfLife(t *testing.T) {
 	r.cancel()
 }
 
-// Streams end when the server stops, so that GracefulStop comes to its end.
+// Streams end when the server stops, so that GracefulStop returns.
 func TestReadChangeStream_GracefulStop(t *testing.T) {
 	t.Parallel()
 	e := newStream(t, "a")
@@ -658,8 +656,8 @@ func TestReadChangeStream_GracefulStop(t *testing.T) {
 	r.wantError("Unavailable")
 }
 
-// TestTrap123_SlowReader: what is behind a reader that does not read is in the store
-// and not in memory, and the goroutine of one that goes away ends.
+// TestTrap123_SlowReader: the backlog of a blocked reader is in the store, not in memory, and
+// the goroutine of a disconnected reader ends.
 func TestTrap123_SlowReader(t *testing.T) { //nolint:paralleltest // Alone makes it parallel
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
@@ -683,7 +681,7 @@ func testSlowReader(t *testing.T) {
 	for i := range records {
 		e.mustMutate(fmt.Sprint(i%10), set("a", "q", 1000, value))
 	}
-	// Without a fixed size windows grow with the speed of the machine.
+	// Windows without a fixed size grow with the speed of the machine.
 	e.data = btpb.NewBigtableClient(e.dial(grpc.WithStaticStreamWindowSize(64<<10), grpc.WithStaticConnWindowSize(64<<10)))
 	before := memory.Live()
 	r := e.changes(&btpb.ReadChangeStreamRequest{Partition: partition("", ""), StartFrom: fromTime(start)})
@@ -722,8 +720,7 @@ func TestTrap124_Restore(t *testing.T) {
 	}
 }
 
-// TestTrap70_TokensSurviveARestart; what a split's tokens cover is trap 111, and
-// end_time trap 107.
+// Trap 111 covers the tokens of a split, and trap 107 end_time.
 func TestTrap70_TokensSurviveARestart(t *testing.T) {
 	t.Parallel()
 	fs := engine.NewMemFS()

@@ -63,7 +63,7 @@ func TestTrap56_DeletionProtectionRaces(t *testing.T) {
 			_, deleteErr = e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable})
 		})
 		group.Wait()
-		// One of them was first; a table that was protected is there.
+		// One of the calls was first; a protected table still exists.
 		if (protectErr == nil) == (deleteErr == nil) {
 			t.Fatalf("round %d: protecting: %v, deleting: %v", i, protectErr, deleteErr)
 		}
@@ -90,7 +90,7 @@ func TestTrap57_UpdateTable(t *testing.T) {
 	if err != nil || !got.GetDeletionProtection() || got.GetColumnFamilies()["f"] == nil {
 		t.Errorf("got %v, %v", got, err)
 	}
-	// Another mask leaves protection alone, whatever the table in the request says.
+	// A mask without protection leaves it unchanged, whatever its value in the request.
 	got, err = e.updateTable(&btapb.Table{ChangeStreamConfig: &btapb.ChangeStreamConfig{RetentionPeriod: days(1)}}, "change_stream_config")
 	if err != nil || !got.GetDeletionProtection() || got.GetChangeStreamConfig().GetRetentionPeriod().AsDuration() != 24*time.Hour {
 		t.Errorf("got %v, %v", got, err)
@@ -218,12 +218,12 @@ func TestTrap57_RowKeySchema(t *testing.T) {
 	}
 	_, err := e.updateTable(&btapb.Table{RowKeySchema: keySchema(singleton, "a")}, "row_key_schema")
 	wantCode(t, err, codes.InvalidArgument)
-	// A family cannot take the name of a field.
+	// A family cannot have the name of a field.
 	_, err = e.admin.ModifyColumnFamilies(e.ctx(), &btapb.ModifyColumnFamiliesRequest{
 		Name: testTable, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{createFamily("b", &btapb.ColumnFamily{})},
 	})
 	wantCode(t, err, codes.InvalidArgument)
-	// Removing it is a warning.
+	// Removing it causes a warning.
 	_, err = e.updateTable(&btapb.Table{}, "row_key_schema")
 	wantCode(t, err, codes.InvalidArgument)
 	op, err := e.admin.UpdateTable(e.ctx(), &btapb.UpdateTableRequest{Table: &btapb.Table{Name: testTable}, UpdateMask: mask("row_key_schema"), IgnoreWarnings: true})
@@ -257,7 +257,7 @@ func TestTrap58_Settings(t *testing.T) {
 	}
 }
 
-// TestTrap60_ClusterStates shows a table in views that name its clusters.
+// TestTrap60_ClusterStates gets a table with the views that list its clusters.
 func TestTrap60_ClusterStates(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -344,7 +344,7 @@ func TestTrap62_Operations(t *testing.T) {
 	wantProto(t, got, op)
 	_, err = e.operations().CancelOperation(e.ctx(), &longrunningpb.CancelOperationRequest{Name: op.GetName()})
 	wantCode(t, err, codes.OK)
-	response[*btapb.Table](e, op, nil) // it is what it was
+	response[*btapb.Table](e, op, nil) // unchanged
 
 	_, err = e.operations().DeleteOperation(e.ctx(), &longrunningpb.DeleteOperationRequest{Name: op.GetName()})
 	wantCode(t, err, codes.OK)
@@ -362,7 +362,7 @@ func TestTrap62_Operations(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 	_, err = e.operations().WaitOperation(e.ctx(), &longrunningpb.WaitOperationRequest{Name: op.GetName(), Timeout: durationpb.New(-1)})
 	wantCode(t, err, codes.InvalidArgument)
-	// A number is never given twice.
+	// Numbers are not reused.
 	last := list("operations", 0)
 	if _, err := e.operations().DeleteOperation(e.ctx(), &longrunningpb.DeleteOperationRequest{Name: last[len(last)-1].GetName()}); err != nil {
 		t.Fatal(err)
@@ -410,7 +410,7 @@ func TestTrap63_ConsistencyTokens(t *testing.T) {
 	wantCode(t, err, codes.NotFound)
 	e = e.restart(dir)
 	wantCode(t, check("t", ofT), codes.OK)
-	// A table of the same name is another table.
+	// A new table of the same name is a different table.
 	if _, err := e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable}); err != nil {
 		t.Fatal(err)
 	}
@@ -424,11 +424,11 @@ func TestTrap63_ConsistencyTokens(t *testing.T) {
 	wantCode(t, check("u", ofU), codes.InvalidArgument)
 }
 
-// TestTrap64_AdminRacesData interleaves every RPC that administers a table
-// with requests for its data. Nothing may block for ever or race.
+// TestTrap64_AdminRacesData interleaves every RPC that administers a table with data requests.
+// None may deadlock or race.
 func TestTrap64_AdminRacesData(t *testing.T) {
 	t.Parallel()
-	var called sync.Map // by the name of the method
+	var called sync.Map // by method name
 	e := newEnvWith(t, Options{UnaryInterceptor: func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		called.Store(strings.TrimPrefix(info.FullMethod, "/google.bigtable.admin.v2."), true)
 		return handler(ctx, req)
@@ -484,7 +484,7 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 			resp, made := e.admin.GenerateConsistencyToken(ctx, &btapb.GenerateConsistencyTokenRequest{Name: testTable})
 			_, err := e.admin.CheckConsistency(ctx, &btapb.CheckConsistencyRequest{Name: testTable, ConsistencyToken: resp.GetConsistencyToken()})
 			if status.Code(err) == codes.InvalidArgument {
-				err = nil // there was no table to make a token of, or it is another one by now
+				err = nil // the table was missing, or was replaced
 			}
 			return cmp.Or(made, err)
 		},
@@ -572,7 +572,7 @@ func TestTrap64_AdminRacesData(t *testing.T) {
 		for range 2 {
 			group.Go(func() {
 				for i := range rounds {
-					// The table comes and goes, is protected and not.
+					// The table is created, deleted, protected and unprotected.
 					allowed := []codes.Code{codes.OK, codes.NotFound, codes.AlreadyExists, codes.FailedPrecondition}
 					if err := call(i); !slices.Contains(allowed, status.Code(err)) {
 						t.Errorf("%s: %v", name, err)
@@ -602,7 +602,7 @@ func TestTrap65_TokensRaceCreateTable(t *testing.T) {
 				wantCode(t, err, codes.OK)
 				_, err = e.admin.GenerateConsistencyToken(e.ctx(), &btapb.GenerateConsistencyTokenRequest{Name: testInstance + "/tables/" + id})
 				wantCode(t, err, codes.OK)
-				// And one name that all want: one gets it.
+				// All create one name: one call succeeds.
 				_, err = e.admin.CreateTable(e.ctx(), &btapb.CreateTableRequest{Parent: testInstance, TableId: "all"})
 				wantCode(t, err, codes.OK, codes.AlreadyExists)
 			}
@@ -652,7 +652,7 @@ func TestUndeleteTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantProto(t, got, policy)
-	// A table created under the name in between has nothing of the old one.
+	// A new table of the same name inherits nothing.
 	del()
 	e.createTable("t")
 	got, err = e.admin.GetIamPolicy(e.ctx(), &iampb.GetIamPolicyRequest{Resource: testTable})

@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// mutateVia changes a row through an app profile.
+// mutateVia mutates a row through an app profile.
 func (e *env) mutateVia(profile, row string, muts ...*btpb.Mutation) {
 	e.t.Helper()
 	_, err := e.data.MutateRow(e.ctx(), &btpb.MutateRowRequest{
@@ -25,8 +25,8 @@ func (e *env) mutateVia(profile, row string, muts ...*btpb.Mutation) {
 	e.must(err)
 }
 
-// seenVia is the cells of the table as text, read through an app profile; columns
-// are left out.
+// seenVia reads the table through an app profile and returns its cells as text, without
+// columns.
 func (e *env) seenVia(profile string, req *btpb.ReadRowsRequest) string {
 	e.t.Helper()
 	if req == nil {
@@ -42,7 +42,7 @@ func (e *env) seenVia(profile string, req *btpb.ReadRowsRequest) string {
 	return strings.Join(out, " ")
 }
 
-// wantSeen reads through the profiles c1, c2, … what is wanted of each.
+// wantSeen reads through the profiles c1, c2, … and compares each result.
 func (e *env) wantSeen(what string, want ...string) {
 	e.t.Helper()
 	for i, w := range want {
@@ -53,8 +53,7 @@ func (e *env) wantSeen(what string, want ...string) {
 	}
 }
 
-// transactIn makes an app profile to a cluster that allows transactions, beside that
-// of another one.
+// transactIn creates an app profile that routes to a cluster and allows transactions.
 func (e *env) transactIn(cluster, profile string) {
 	e.t.Helper()
 	_, err := e.instances().CreateAppProfile(e.ctx(), &btapb.CreateAppProfileRequest{
@@ -182,8 +181,7 @@ func TestDivergence_CheckAndMutate(t *testing.T) {
 	}
 }
 
-// What is on its way when a server ends is that when the next one begins, and what
-// arrived meanwhile has arrived.
+// Pending writes survive a restart, and arrive in time even while the server is down.
 func TestTrap150_Restart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -214,7 +212,7 @@ func TestTrap150_Restart(t *testing.T) {
 	}
 }
 
-// A cluster that is deleted takes with it what no other one has seen.
+// Deleting a cluster loses its undelivered writes.
 func TestDivergence_DeleteCluster(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 3)
@@ -237,8 +235,8 @@ func TestDivergence_DeleteCluster(t *testing.T) {
 	e.wantSeen("in the end", all, all)
 }
 
-// Rows are dropped everywhere at once, and garbage is collected in each cluster from
-// what it has.
+// Rows are dropped in all clusters at once, and garbage is collected in each cluster
+// separately.
 func TestDivergence_DropAndCollect(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 2)
@@ -291,7 +289,7 @@ func TestTrap163_LagBackToZero(t *testing.T) {
 	e.wantSeen("no lag", "r@3000=4 s@1000=2", "r@3000=4 s@1000=2")
 }
 
-// A cluster that has failed has no automated backup of the time.
+// A failed cluster gets no automated backup.
 func TestAutomatedBackups_FailedCluster(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 2)
@@ -309,7 +307,7 @@ func TestAutomatedBackups_FailedCluster(t *testing.T) {
 	}
 }
 
-// Rows on their way of a table, or an instance, that is deleted are forgotten in time.
+// The pending rows of a deleted table or instance are removed in time.
 func TestDivergence_Deleted(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 2)
@@ -340,7 +338,7 @@ func TestDivergence_Deleted(t *testing.T) {
 	empty("without an instance")
 }
 
-// What a lost write would have brought is not in change streams either.
+// Lost writes are not in change streams either.
 func TestDivergence_LostInStreams(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 2)
@@ -361,7 +359,7 @@ func TestDivergence_LostInStreams(t *testing.T) {
 	e.wantSeen("rows", "s@1000=kept")
 }
 
-// Sessions and authorized views are of what the cluster sees.
+// Sessions and authorized views read the state of their cluster.
 func TestDivergence_SessionsAndViews(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 2)
@@ -376,7 +374,7 @@ func TestDivergence_SessionsAndViews(t *testing.T) {
 		e.must(err)
 		ss := testSession{t, stream}
 		ss.send(&btpb.SessionRequest{Payload: &btpb.SessionRequest_OpenSession{OpenSession: &btpb.OpenSessionRequest{Payload: payload}}})
-		for range 2 { // it is opened, and the parameters
+		for range 2 { // the opening, and the parameters
 			_, err := stream.Recv()
 			e.must(err)
 		}
@@ -395,9 +393,8 @@ func TestDivergence_SessionsAndViews(t *testing.T) {
 	}
 }
 
-// Where there is no lag, nothing is recorded, stored or kept, and calls allocate what
-// they do in an instance of which nothing was ever said. It is not parallel:
-// allocations are counted in the whole process.
+// Without lag, nothing is recorded or stored, and calls allocate as in an instance without
+// replication settings. It is not parallel, since it counts allocations of the whole process.
 func TestDivergence_NoneCostsNothing(t *testing.T) { //nolint:paralleltest // see above
 	if race.Enabled {
 		t.Skip("the race detector allocates too")

@@ -62,7 +62,7 @@ func TestTrap22_RegexesMatchBytes(t *testing.T) {
 
 func TestTrap23_BadRegexes(t *testing.T) {
 	t.Parallel()
-	e := newTable(t, "f") // empty: a filter is checked before a row is read
+	e := newTable(t, "f") // empty: filters are validated before rows are read
 	for _, f := range []*btpb.RowFilter{
 		rowKeyRegexOf("["), familyRegexOf("("), qualifierRegexOf("*"), valueRegexOf("a)(b"), valueRegexOf(`\`),
 		chainOf(passAll(), valueRegexOf("(")),
@@ -75,8 +75,7 @@ func TestTrap23_BadRegexes(t *testing.T) {
 		})
 		wantCode(t, err, codes.InvalidArgument)
 	}
-	// That a family regex must not contain a colon is documented; the code of the
-	// refusal is a belief.
+	// A family regex must not contain a colon, as documented; the code is a belief.
 	wantBelief(t, "a colon in a family regex", func() string { return e.outcomeOf(&btpb.ReadRowsRequest{Filter: familyRegexOf("a:b")}) },
 		codes.InvalidArgument.String(), codes.FailedPrecondition.String())
 }
@@ -99,8 +98,7 @@ func TestTrap24_Ranges(t *testing.T) {
 		_, err := e.read(&btpb.ReadRowsRequest{Filter: f})
 		wantCode(t, err, codes.InvalidArgument)
 	}
-	// A belief: that a range which can hold nothing is refused. Otherwise it
-	// holds nothing.
+	// Belief: an impossible range is rejected, or is empty.
 	for _, f := range []*btpb.RowFilter{
 		timeRangeOf(3000, 2000), timeRangeOf(2000, 2000),
 		columns(&btpb.ColumnRange{
@@ -140,7 +138,7 @@ func TestTrap26_SinkExample(t *testing.T) {
 		"r A:A@1000=w foo", "r A:B@2000=x", "r A:B@2000=x foo",
 	)
 	e.wantCells(sinkFilter(), "r A:A@1000=w", "r A:B@2000=x", "r B:B@4000=z")
-	// What follows a sink does not narrow the rows it sees.
+	// Filters after a sink do not affect its cells.
 	e.wantCells(chainOf(interleaveOf(passAll(), sinkFilter()), rowKeyRegexOf("other")),
 		"r A:A@1000=w", "r A:B@2000=x", "r B:B@4000=z")
 }
@@ -218,7 +216,7 @@ func TestTrap31_LimitsBelowOne(t *testing.T) {
 	e.wantCells(nil, "r f:q@1000=1")
 }
 
-// nestedFilter returns a filter with n chains around it.
+// nestedFilter returns a filter inside n chains.
 func nestedFilter(n int) *btpb.RowFilter {
 	f := passAll()
 	for range n {
@@ -245,8 +243,7 @@ func TestTrap32_LabelsSizesAndSamples(t *testing.T) {
 		_, err := e.read(&btpb.ReadRowsRequest{Filter: f})
 		wantCode(t, err, codes.InvalidArgument)
 	}
-	// A belief: that a probability outside (0, 1) is refused. Otherwise it is the
-	// certainty next to it.
+	// Belief: a probability outside (0, 1) is rejected, or acts as the nearest of 0 and 1.
 	all := e.outcomeOf(&btpb.ReadRowsRequest{})
 	for p, certain := range map[float64]string{0: "", 1: all, 1.5: all, -0.5: ""} {
 		wantBelief(t, fmt.Sprint("a sample of ", p), func() string { return e.outcomeOf(&btpb.ReadRowsRequest{Filter: sample(p)}) }, codes.InvalidArgument.String(), certain)
@@ -261,8 +258,8 @@ func TestTrap32_LabelsSizesAndSamples(t *testing.T) {
 	e.wantCells(valueRegexOf(strings.Repeat("a", 20_000)))
 }
 
-// TestInterleaveWithoutEnd asks for 2^60 copies of a cell, by a small filter:
-// it is refused, and the server can still be closed.
+// TestInterleaveWithoutEnd requests 2^60 copies of a cell with a small filter: it is rejected,
+// and the server can still be closed.
 func TestInterleaveWithoutEnd(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -289,7 +286,7 @@ func TestRowSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	sample := &btpb.RowFilter{Filter: &btpb.RowFilter_RowSampleFilter{RowSampleFilter: 0.25}}
-	// Through a condition the row is read twice, and must be chosen once.
+	// A condition reads the row twice, and must sample it once.
 	for _, f := range []*btpb.RowFilter{sample, chainOf(sample, conditionOf(qualifierRegexOf("b"), passAll(), nil))} {
 		res := e.mustRead(&btpb.ReadRowsRequest{Filter: f})
 		if n := len(res.rows); n < rows/8 || n > rows/2 {
@@ -321,7 +318,7 @@ func TestTrap171_ReadOfAnUnknownFamily(t *testing.T) {
 			t.Errorf("%s: %v, want NotFound, %s", name, err, text)
 		}
 	}
-	for _, f := range []*btpb.RowFilter{ // more than one name, or not the filter of all cells: belief
+	for _, f := range []*btpb.RowFilter{ // several names, or a filter of some cells: belief
 		familyRegexOf("g|h"), familyRegexOf("g.*"), interleaveOf(familyRegexOf("g"), passAll()), conditionOf(familyRegexOf("g"), passAll(), passAll()), chainOf(interleaveOf(sinkFilter(), passAll()), familyRegexOf("g")),
 	} {
 		if _, err := e.read(&btpb.ReadRowsRequest{TableName: testTable, Filter: f}); err != nil && status.Code(err) != codes.NotFound {

@@ -44,14 +44,14 @@ func TestTrap51_IdempotencyTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.wantStates("r sum:q@0=10", "s sum:q@0=5")
-	// What failed is not remembered.
+	// A failed mutation is not recorded.
 	wantCode(t, e.once("r", "token..3", time.Time{}, add, set("nope", "q", 0, "")), codes.NotFound)
 	if err := e.once("r", "token..3", time.Time{}, add); err != nil {
 		t.Fatal(err)
 	}
 	e.wantStates("r sum:q@0=15", "s sum:q@0=5")
 
-	// The window is 15 minutes, wherever in it the clock stands.
+	// The window is 15 minutes, at any offset in a period.
 	for range 7 {
 		e.clock.Advance(2 * time.Minute)
 		if err := e.once("r", token, time.Time{}, add); err != nil {
@@ -65,7 +65,7 @@ func TestTrap51_IdempotencyTokens(t *testing.T) {
 	}
 	e.wantStates("r sum:q@0=20", "s sum:q@0=5")
 
-	// A client that says when it began is not applied twice after the window.
+	// A mutation with a start_time is not applied again after the window.
 	err := e.once("r", token, e.clock.Now().Add(-idempotencyWindow), add)
 	wantCode(t, err, codes.FailedPrecondition, codes.InvalidArgument) // the code is a belief
 	for _, id := range []*btpb.Idempotency{{}, {Token: []byte("1234567")}, {Token: []byte(token), StartTime: &timestamppb.Timestamp{Nanos: -1}}} {
@@ -85,7 +85,7 @@ func TestTrap51_IdempotencyTokens(t *testing.T) {
 	}
 	e.wantStates("m sum:q@0=10", "r sum:q@0=20", "s sum:q@0=5")
 
-	// Old tokens do not pile up.
+	// Old tokens are removed.
 	e.clock.Advance(2 * idempotencyWindow)
 	if err := e.once("r", "token..9", time.Time{}, set("f", "q", 0, "")); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestTrap51_IdempotencyTokens(t *testing.T) {
 	}
 }
 
-// TestTrap51_Replays sends one mutation by many clients at once.
+// TestTrap51_Replays sends one mutation from many clients at once.
 func TestTrap51_Replays(t *testing.T) {
 	t.Parallel()
 	e := newAggregates(t)
@@ -141,7 +141,7 @@ func TestTrap51_Restart(t *testing.T) {
 	}
 }
 
-// TestMutateRows_RateLimitInfo is for clients that limit their rate.
+// TestMutateRows_RateLimitInfo covers clients that limit their rate.
 func TestMutateRows_RateLimitInfo(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")

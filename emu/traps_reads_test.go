@@ -94,13 +94,12 @@ func TestTrap42_BadRowSets(t *testing.T) {
 	if want := "Error in field 'row_ranges' : Error in element #0 : start_key must be less than end_key"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
-	// A closed end "" that is set is a bound; an absent one is none.
+	// An explicit closed end "" is a bound; an absent end is unbounded.
 	res := e.mustRead(&btpb.ReadRowsRequest{Rows: ranges(&btpb.RowRange{EndKey: &btpb.RowRange_EndKeyClosed{}})})
 	if got := keysOf(res); got != "" {
 		t.Errorf("up to \"\": %q", got)
 	}
-	// A belief: that a range open at both ends and of one key is refused.
-	// Otherwise it is empty.
+	// Belief: a range of one key that is open at both ends is rejected, or is empty.
 	open := ranges(&btpb.RowRange{
 		StartKey: &btpb.RowRange_StartKeyOpen{StartKeyOpen: []byte("b")},
 		EndKey:   &btpb.RowRange_EndKeyOpen{EndKeyOpen: []byte("b")},
@@ -115,7 +114,7 @@ func TestTrap43_RowsLimit(t *testing.T) {
 	if got := keysOf(res); got != "c e" {
 		t.Errorf("got %q", got)
 	}
-	// A belief: that a negative limit is refused. It never means no limit.
+	// Belief: a negative limit is rejected. It never means unlimited.
 	wantBelief(t, "a limit of -1", func() string { return e.outcomeOf(&btpb.ReadRowsRequest{RowsLimit: -1}) }, codes.InvalidArgument.String(), "")
 }
 
@@ -216,7 +215,7 @@ func TestTrap46_Chunking(t *testing.T) {
 				}
 			}
 		}
-		// Two values in four pieces, one in two: all but the last carry the size.
+		// Two values in four pieces, one in two: all pieces except the last have the size.
 		if sizes != 3+3+1 {
 			t.Errorf("%d chunks carry value_size", sizes)
 		}
@@ -365,8 +364,7 @@ func TestTrap67_SampleRowKeys(t *testing.T) {
 	}
 	wantCode(t, err, codes.InvalidArgument)
 
-	// The last sample's offset is that of the end of the range, wherever it cuts
-	// the piece between two split points.
+	// The last sample has the offset of the range's end, even between two split points.
 	e = newTable(t, "f")
 	const rows, size = 10, 20 << 10
 	for i := range rows {
@@ -385,13 +383,12 @@ func TestTrap67_SampleRowKeys(t *testing.T) {
 	}
 }
 
-// TestReadRows_LastScannedRowKey reads much of which a filter lets little
-// through: a client that can use it is told how far the scan is, now and then,
-// and never of a row after one that is yet to come.
+// TestReadRows_LastScannedRowKey reads many rows through a selective filter. A client with the
+// feature occasionally receives the last scanned key, never one after an undelivered row.
 func TestReadRows_LastScannedRowKey(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
-	const rows = 3 * scannedPerMessage / 2 // of one cell: two units of work each
+	const rows = 3 * scannedPerMessage / 2 // rows of one cell: two units of work each
 	var entries []*btpb.MutateRowsRequest_Entry
 	for i := range rows {
 		value := "no"
@@ -427,7 +424,7 @@ func TestReadRows_LastScannedRowKey(t *testing.T) {
 			t.Errorf("reversed %v: told %d times over %d rows", reversed, told, rows)
 		}
 	}
-	// Other clients are not told.
+	// Other clients do not receive it.
 	for _, m := range e.mustRead(&btpb.ReadRowsRequest{Filter: valueRegexOf("yes")}).messages {
 		if len(m.GetLastScannedRowKey()) > 0 {
 			t.Error("a client without the feature flag was told")
@@ -435,7 +432,7 @@ func TestReadRows_LastScannedRowKey(t *testing.T) {
 	}
 }
 
-// TestReadRows_KeyLimit asks for keys that no row can have.
+// TestReadRows_KeyLimit reads keys beyond the size limit.
 func TestReadRows_KeyLimit(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")

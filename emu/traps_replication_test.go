@@ -23,8 +23,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// newReplicated returns an instance of the clusters c1, c2, …, with a table and an
-// app profile to each of them, of its name; multi is to any.
+// newReplicated returns an instance with clusters c1, c2, …, a table, an app profile for each
+// cluster with its name, and the profile multi for any cluster.
 func newReplicated(t *testing.T, o Options, clusters int) *env {
 	t.Helper()
 	e := newEnvWith(t, o, engine.Options{})
@@ -95,7 +95,7 @@ func TestTrap154_TokensWait(t *testing.T) {
 	e.must(e.clusters().LagBetween("c1", "c3", 2*time.Minute))
 	e.must(e.write("c1", "r", "1"))
 	before := e.token()
-	e.must(e.write("c3", "r", "2")) // at the same moment of a clock that stands still
+	e.must(e.write("c3", "r", "2")) // at the same time of the frozen clock
 	both := e.token()
 	e.wantConsistent(before, false)
 	e.clock.Advance(time.Minute)
@@ -107,12 +107,12 @@ func TestTrap154_TokensWait(t *testing.T) {
 	e.clock.Advance(time.Millisecond)
 	e.wantConsistent(before, true)
 	e.wantConsistent(both, true)
-	// Later writes change nothing.
+	// Later writes have no effect on the result.
 	e.must(e.write("c1", "r", "4"))
 	e.wantConsistent(before, true)
 	e.wantConsistent(e.token(), false)
 
-	// A record that was made before the token, and arrives late, counts alone.
+	// Only a late record from before the token counts.
 	e.must(e.clusters().DeliverAll())
 	old := e.token()
 	e.must(e.write("c1", "r", "5"))
@@ -136,7 +136,7 @@ func TestTrap154_TokensWait(t *testing.T) {
 func TestTrap155_NoFixedWait(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{ReplicationLag: time.Minute}, 2)
-	e.wantConsistent(e.token(), true) // nothing was written
+	e.wantConsistent(e.token(), true) // without writes
 	e.must(e.write("c1", "r", "1"))
 	e.wantConsistent(e.token(), false)
 	e.clock.Advance(time.Minute)
@@ -148,13 +148,13 @@ func TestTrap155_NoFixedWait(t *testing.T) {
 	e.must(e.write("multi", "r", "3"))
 	e.wantConsistent(e.token(), true)
 
-	// Of another instance's tables nothing is on its way.
+	// Tables of other instances have no pending writes.
 	one := newTable(t, "a")
 	one.mustMutate("r", set("a", "q", 1000, "v"))
 	one.wantConsistent(one.token(), true)
 }
 
-// What is on its way is that after a restart too: it is on disk.
+// Pending writes are on disk and survive a restart.
 func TestTrap154_Restart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -169,7 +169,7 @@ func TestTrap154_Restart(t *testing.T) {
 	e.clock.Advance(time.Second)
 	e.wantConsistent(token, true)
 
-	// Without lag nothing is recorded for it any more.
+	// Without lag, nothing is recorded for replication.
 	e.must(errors.Join(e.srv.Close(), e.db.Close()))
 	e = newEnvWith(t, Options{}, engine.Options{Dir: dir})
 	e.wantConsistent(token, true)
@@ -186,7 +186,7 @@ func (e *env) wantKept(want bool) {
 	}
 }
 
-// Only tables of instances whose clusters see each other's writes late are recorded.
+// Only tables of instances with lag between clusters are recorded.
 func TestReplication_CostsWhoUsesIt(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 2)
@@ -197,7 +197,7 @@ func TestReplication_CostsWhoUsesIt(t *testing.T) {
 	}
 	e.must(e.clusters().Lag(time.Second))
 	e.wantKept(true)
-	// A table that is made or restored later is recorded from its first write on.
+	// A table that is created or restored later is recorded from its first write.
 	base, err := e.db.Snapshot(e.ctx())
 	e.must(err)
 	_, err = e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testTable})
@@ -239,7 +239,7 @@ func TestDataBoostLag(t *testing.T) {
 	}
 	check(e.token(), true)
 	e.must(e.clusters().DataBoostLag(30 * time.Minute))
-	e.must(e.clusters().Fail("c2")) // is not asked
+	e.must(e.clusters().Fail("c2")) // is not used
 	e.must(e.write("c1", "r", "1"))
 	token := e.token()
 	check(token, false)
@@ -249,7 +249,7 @@ func TestDataBoostLag(t *testing.T) {
 	check(token, true)
 }
 
-// answeredIn sends a request over a wire and says which cluster answered.
+// answeredIn sends a request over a wire and returns the answering cluster.
 func (e *env) answeredIn(send func(c btpb.BigtableClient, opts ...grpc.CallOption) error) func() (string, error) {
 	client := btpb.NewBigtableClient(e.dial())
 	return func() (string, error) {
@@ -329,7 +329,7 @@ func TestTrap156_FailOver(t *testing.T) {
 	e.must(e.clusters().Fail("c2"))
 	check(map[string]string{"": "", "multi": "", "late": "", "c1": "", "c2": ""})
 	states("STATE_NOT_KNOWN STATE_NOT_KNOWN STATE_NOT_KNOWN")
-	// Administration goes on.
+	// Administration still works.
 	if got := e.cluster(testInstance + "/clusters/c1"); got.GetState() != btapb.Cluster_READY {
 		t.Errorf("%v", got)
 	}
@@ -337,10 +337,10 @@ func TestTrap156_FailOver(t *testing.T) {
 	e.must(e.clusters().Recover("c2"))
 	check(map[string]string{"": "c1", "multi": "c1", "late": "c2", "c1": "c1", "c3": ""})
 
-	// Not found is not unavailable.
+	// A missing table is not found rather than unavailable.
 	_, err := e.data.MutateRow(e.ctx(), &btpb.MutateRowRequest{TableName: testTable, AppProfileId: "nope"})
 	wantCode(t, err, codes.NotFound)
-	// A cluster that is deleted while it has failed is another one later.
+	// A new cluster with the name of a deleted failed cluster has not failed.
 	_, err = e.instances().DeleteAppProfile(e.ctx(), &btapb.DeleteAppProfileRequest{Name: testInstance + "/appProfiles/late", IgnoreWarnings: true})
 	e.must(err)
 	_, err = e.instances().DeleteAppProfile(e.ctx(), &btapb.DeleteAppProfileRequest{Name: testInstance + "/appProfiles/c3", IgnoreWarnings: true})
@@ -355,7 +355,7 @@ func TestTrap156_FailOver(t *testing.T) {
 	states("READY READY READY")
 }
 
-// An instance that nobody created has a cluster that can fail too.
+// The cluster of an implicit instance can fail too.
 func TestTrap156_ImplicitInstance(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "a")
@@ -371,7 +371,7 @@ func TestTrap156_ImplicitInstance(t *testing.T) {
 	}
 }
 
-// failing fails a cluster when the first rows of a scan are sent.
+// failing fails a cluster when a scan sends its first rows.
 type failing struct {
 	grpc.ServerStream
 	fail func()
@@ -384,8 +384,7 @@ func (f failing) SendMsg(m any) error {
 	return f.ServerStream.SendMsg(m)
 }
 
-// A scan through a cluster that fails ends after its current row, one through
-// another does not.
+// A scan in a failing cluster ends after its current row; a scan in another cluster continues.
 func TestTrap156_ScansUnderWay(t *testing.T) {
 	t.Parallel()
 	var e *env
@@ -477,7 +476,7 @@ func TestTrap157_RowAffinity(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("the rows are in %v", seen)
 	}
-	// Several rows are for any: the first.
+	// Requests for several rows go to any cluster: the first.
 	got, err := whoReads(t, e, client, &btpb.ReadRowsRequest{TableName: testTable, AppProfileId: "affine", Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("row0"), []byte("row1")}}})
 	if err != nil || !strings.HasPrefix(got, "c1 ") {
 		t.Errorf("%s, %v", got, err)
@@ -510,7 +509,7 @@ func TestTrap158_ProfilesHoldTheirClusters(t *testing.T) {
 	_, err = e.instances().DeleteCluster(e.ctx(), &btapb.DeleteClusterRequest{Name: testInstance + "/clusters/c2"})
 	wantCode(t, err, codes.OK)
 	_, err = e.instances().DeleteCluster(e.ctx(), &btapb.DeleteClusterRequest{Name: testInstance + "/clusters/c1"})
-	wantCode(t, err, codes.FailedPrecondition) // also the last one
+	wantCode(t, err, codes.FailedPrecondition) // even the last one
 }
 
 func TestTrap159_TransactionsNeedASingleCluster(t *testing.T) {
@@ -569,8 +568,8 @@ func TestTrap160_NewCluster(t *testing.T) {
 	}
 }
 
-// A new cluster begins with what the nearest one sees when it is READY, and keeps that
-// over a restart; what is on its way there arrives as it does everywhere.
+// A new cluster starts with the state of the nearest cluster at the time it is READY, and keeps
+// it after a restart. Pending writes arrive there as in other clusters.
 func TestTrap160_Lag(t *testing.T) {
 	t.Parallel()
 	const lag, delay = time.Hour, 10 * time.Minute
@@ -626,7 +625,7 @@ func TestTrap160_Lag(t *testing.T) {
 	e.wantConsistent(e.token(), true)
 }
 
-// A cluster that takes the name of one that is gone begins anew.
+// A new cluster with the name of a deleted one does not inherit its state.
 func TestTrap160_AgainOfTheName(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 3)
@@ -654,13 +653,12 @@ func TestTrap160_AgainOfTheName(t *testing.T) {
 	e.must(err)
 	again()
 	e.mustProfile("b", singleCluster("b", false))
-	want(0) // as c1, the first one
+	want(0) // like c1, the first one
 	e.clock.Advance(time.Hour)
 	want(1)
 }
 
-// seen reads a table's changes as a cluster sees them up to a time, and from a time
-// or a token on.
+// seen reads a table's changes in a cluster, from a time or a token, up to a time.
 func (e *env) seen(profile string, req *btpb.ReadChangeStreamRequest) *changeReader {
 	e.t.Helper()
 	req.AppProfileId, req.Partition = profile, partition("", "")
@@ -711,8 +709,8 @@ func TestTrap161_ChangesArriveLate(t *testing.T) {
 	if got := texts(one.take(1)); got != "r 2 by c2" {
 		t.Errorf("in c1, a minute later: %s", got)
 	}
-	// What is on its way, for all that c2 knows, is not older than the lag.
-	for range 3 { // a heartbeat says what was known when the one before was sent
+	// To c2, pending writes are not older than the lag.
+	for range 3 { // a heartbeat reports the state at the previous heartbeat
 		now := e.clock.Advance(time.Second)
 		_, beat, _, err := two.next()
 		e.must(err)
@@ -720,8 +718,8 @@ func TestTrap161_ChangesArriveLate(t *testing.T) {
 			t.Errorf("the low watermark is %v at %v", got, now)
 		}
 	}
-	// Read again, all of it is in the order in which it became visible; and from any
-	// token exactly the rest comes, also through another partition.
+	// A second read returns all records in the order of visibility. Every token returns exactly
+	// the rest, in another partition too.
 	for profile, want := range map[string]string{"c1": "r 1 by c1, s 3 by c1, r 2 by c2", "c2": "r 2 by c2, r 1 by c1, s 3 by c1"} {
 		all := e.seen(profile, &btpb.ReadChangeStreamRequest{}).take(3)
 		if got := texts(all); got != want {
@@ -736,8 +734,7 @@ func TestTrap161_ChangesArriveLate(t *testing.T) {
 	}
 }
 
-// An end_time closes a stream when nothing that was committed before it is still on
-// its way.
+// An end_time closes a stream once all earlier commits have arrived.
 func TestTrap161_EndTime(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 2)
@@ -755,7 +752,7 @@ func TestTrap161_EndTime(t *testing.T) {
 	}
 }
 
-// Open streams end with their cluster, and hold back what a failed origin did.
+// Open streams end with their cluster, and delay the writes of a failed origin.
 func TestTrap161_Failures(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 2)
@@ -791,13 +788,13 @@ func TestTrap161_Failures(t *testing.T) {
 	if got := two.take(1); got[0].cluster != "c1" {
 		t.Errorf("got %s", textsOf(got))
 	}
-	// A token of one cluster can be used in the other.
+	// Tokens are valid in other clusters.
 	if got := e.seen("c1", &btpb.ReadChangeStreamRequest{StartFrom: fromToken("", "", token)}).take(2); got[0].cluster != "c2" || got[1].cluster != "c1" {
 		t.Errorf("got %s", textsOf(got))
 	}
 }
 
-// Splits and merges lose nothing that is on its way, and repeat nothing.
+// Splits and merges neither lose nor repeat pending records.
 func TestTrap161_Partitions(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 2)
@@ -840,7 +837,7 @@ func TestTrap161_Partitions(t *testing.T) {
 	if len(tokens) != 2 {
 		t.Fatalf("%d tokens", len(tokens))
 	}
-	// One half goes on, and then both are one again.
+	// One half continues, then both are merged.
 	r := e.changes(&btpb.ReadChangeStreamRequest{AppProfileId: "c2", TableName: testTable, Partition: partition("m", ""), StartFrom: fromTokens(tokens[1])})
 	rec := r.take(1)[0]
 	got, tokens[1].Token = append(got, string(rec.muts[0].GetSetCell().GetValue())), rec.token
@@ -916,8 +913,8 @@ func TestTrap162_RelaxedRules(t *testing.T) {
 	}
 }
 
-// TestRandomRouting: multi-cluster profiles draw one of those that are up, the same
-// ones with the same seed, and what is recorded is what is answered.
+// TestRandomRouting: multi-cluster profiles choose random available clusters, the same ones
+// with the same seed. Recorded and reported clusters match.
 func TestRandomRouting(t *testing.T) {
 	t.Parallel()
 	draws := func(seed uint64) string {
@@ -954,9 +951,8 @@ func TestRandomRouting(t *testing.T) {
 	}
 }
 
-// TestReplication_Concurrent: whatever is said of clusters while they are written to,
-// the streams of both have each acknowledged write once, those of each origin in
-// order.
+// TestReplication_Concurrent: replication settings change during writes. The streams of both
+// clusters have each acknowledged write once, and those of each origin in order.
 func TestReplication_Concurrent(t *testing.T) {
 	t.Parallel()
 	const writers, writes = 4, 50
@@ -993,7 +989,7 @@ func TestReplication_Concurrent(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					break // and goes on from its token
+					break // and continues from its token
 				}
 				if rec == nil {
 					continue
@@ -1017,7 +1013,7 @@ func TestReplication_Concurrent(t *testing.T) {
 	reading.Wait()
 }
 
-// Lists name the locations of clusters that are down.
+// Lists include the locations of unavailable clusters.
 func TestTrap173_FailedLocations(t *testing.T) {
 	t.Parallel()
 	e := newReplicated(t, Options{}, 3)
@@ -1040,7 +1036,7 @@ func TestTrap173_FailedLocations(t *testing.T) {
 				t.Errorf("failed locations %q, want %q", failed, locations)
 			}
 		}
-		if clusters != 3 { // that those that are down are listed is a belief
+		if clusters != 3 { // listing unavailable clusters is a belief
 			t.Errorf("%d clusters", clusters)
 		}
 	}

@@ -15,18 +15,17 @@ import (
 	"testing"
 )
 
-// The tests named TestTrapNN, or TestFaultN_TrapNN, hold the server to behavior that emulators are
-// known to get wrong: row NN of testdata/traps.tsv. Where that row names a
-// belief about the service, the test accepts a set of outcomes and says so: see
-// wantBelief.
+// The tests named TestTrapNN, or TestFaultN_TrapNN, cover behavior that emulators are known to
+// get wrong: row NN of testdata/traps.tsv. If the row names a belief about the service, the
+// test accepts several outcomes and marks them as a belief: see wantBelief.
 
 // trap is a row of testdata/traps.tsv.
 type trap struct {
-	belief string // what of it no source states, "" if nothing
-	noCase string // why no test has its number, "" if one has
+	belief string // the undocumented part, or ""
+	noCase string // the reason for a missing test, or ""
 }
 
-// readTraps reads testdata/traps.tsv; keys are the numbers as in TestTrapNN: T01.
+// readTraps reads testdata/traps.tsv; keys are the numbers, such as T01.
 func readTraps(t *testing.T) map[string]trap {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "traps.tsv"))
@@ -54,9 +53,8 @@ func readTraps(t *testing.T) map[string]trap {
 	return traps
 }
 
-// Every row of testdata/traps.tsv has its TestTrapNN, maybe behind the name of a fault,
-// or says why it has none,
-// every TestTrapNN its row, and what is a belief is called one in both.
+// Every row of testdata/traps.tsv has a TestTrapNN, perhaps after the name of a fault, or the
+// reason for a missing test. Every TestTrapNN has a row. Both mark the same beliefs.
 func TestTraps(t *testing.T) {
 	t.Parallel()
 	traps := readTraps(t)

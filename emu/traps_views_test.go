@@ -11,9 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// newView is newTable with families f and g, rows r0, r1, r10 and r2 with the
-// columns a, b and c of each, and a view of f:a and f:b in the rows that begin
-// with r1.
+// newView is newTable with families f and g, rows r0, r1, r10 and r2 with columns a, b and c in
+// each family, and a view of f:a and f:b in the rows that begin with r1.
 func newView(t *testing.T) (e *env, view string) {
 	t.Helper()
 	e = newTable(t, "f", "g")
@@ -94,7 +93,7 @@ func TestTrap127_WritesOutside(t *testing.T) {
 	wantCode(t, e.mutateThrough(view, "r1", &btpb.Mutation{}), codes.InvalidArgument)
 	wantCode(t, e.mutateThrough(view, "r1", set("f", "a", 0, "x"), deleteColumn("f", "b", 0, 0)), codes.OK)
 	wantTexts(t, "a write inside", e.readThrough(view, &btpb.ReadRowsRequest{Rows: rowsOf("r1")}), "r1 f:a@0=x")
-	// A family that is dropped is an empty part of the view.
+	// A dropped family is empty in the view.
 	e.modifyFamilies("t", dropFamily("f"))
 	wantTexts(t, "of a family that was dropped", e.readThrough(view, &btpb.ReadRowsRequest{}))
 	wantCode(t, e.mutateThrough(view, "r1", set("f", "a", 0, "x")), codes.NotFound)
@@ -175,7 +174,7 @@ func TestTrap130_PredicateSeesTheView(t *testing.T) {
 			t.Errorf("%s %v: %v, %v; want %v", tc.row, tc.predicate, resp, err, tc.want)
 		}
 	}
-	// A view that holds no column has nothing to match.
+	// A view without columns has no cells to match.
 	none := e.mustCreateView("none", viewOf(subset([]string{"r1"})))
 	_, err := e.data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{AuthorizedViewName: none, RowKey: []byte("r1"), TrueMutations: []*btpb.Mutation{set("f", "a", 0, "v")}})
 	wantOutside(t, "a view of no column", err)
@@ -208,8 +207,8 @@ func TestTrap131_ReadModifyWriteRow(t *testing.T) {
 
 func TestTrap132_Deletes(t *testing.T) {
 	t.Parallel()
-	// It is a belief that a row cannot be deleted through any view, and a family
-	// only through one that holds all of it.
+	// Belief: views never allow the deletion of a row, and allow the deletion of a family only
+	// if they contain all of it.
 	e, view := newView(t)
 	all := e.mustCreateView("all", viewOf(subset([]string{""}, columns("f", "", ""), columns("g", "a,b,c"))))
 	wantOutside(t, "the row", e.mutateThrough(view, "r1", deleteRow()))
@@ -266,7 +265,7 @@ func TestTrap140_ViewNarrowed(t *testing.T) {
 	t.Parallel()
 	e, view := newView(t)
 	wantCode(t, e.mutateThrough(view, "r1", set("f", "b", 0, "x")), codes.OK)
-	// A scan that has more than a message to send is under way.
+	// Start a scan with more than one message.
 	for i := range 200 {
 		e.mustMutate(fmt.Sprintf("r1%03d", i), set("f", "b", 0, big(4000)))
 	}
@@ -352,7 +351,7 @@ func TestTrap142_Session(t *testing.T) {
 	wantOutside(t, "a family that exists nowhere", write(ss, 4, "r1", set("nowhere", "a", 0, "x")))
 	wantCode(t, write(ss, 5, "r1", set("f", "a", 0, "x")), codes.OK)
 	wantCode(t, ss.call(6, &btpb.AuthorizedViewRequest{}, &btpb.AuthorizedViewResponse{}), codes.InvalidArgument)
-	// A view that is deleted is not found, and the session stays.
+	// A deleted view is not found, and the session stays open.
 	wantCode(t, e.deleteView(view, ""), codes.OK)
 	_, err := read(ss, 7, "r1")
 	wantCode(t, err, codes.NotFound)
@@ -369,7 +368,7 @@ func TestTrap142_Session(t *testing.T) {
 	ended(open(testTable, btpb.OpenAuthorizedViewRequest_PERMISSION_READ), codes.InvalidArgument)
 }
 
-// There are no materialized views; their sessions are refused by name.
+// Materialized views cannot exist; their sessions are rejected by name.
 func TestOpenMaterializedView(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")

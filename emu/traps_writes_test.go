@@ -62,7 +62,7 @@ func TestMutateRows_OrderWithinARow(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	var entries []*btpb.MutateRowsRequest_Entry
-	for i := range 25_000 { // more than one message of answers
+	for i := range 25_000 { // more than one response message
 		entries = append(entries, entry(fmt.Sprint("r", i%7), set("f", "q", 0, fmt.Sprint(i))))
 	}
 	got, err := e.mutateRows(entries...)
@@ -140,7 +140,7 @@ func TestTrap08_MutationCountLimit(t *testing.T) {
 		t.Errorf("100,000 mutations: %v", err)
 	}
 	wantCode(t, e.mutate("bad", muts...), codes.InvalidArgument)
-	// MutateRows counts the sum.
+	// MutateRows limits the sum.
 	_, err := e.mutateRows(entry("bad", muts[:60_000]...), entry("bad2", muts[:40_001]...))
 	wantCode(t, err, codes.InvalidArgument)
 	rules := make([]*btpb.ReadModifyWriteRule, 100_001)
@@ -158,9 +158,8 @@ func TestTrap09_NoMutations(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	wantCode(t, e.mutate("r"), codes.InvalidArgument)
-	// A belief: that a mutation of no kind is an invalid argument. A service
-	// that takes it for a kind it does not have answers Unimplemented; none
-	// accepts it.
+	// Belief: a mutation without a kind is an invalid argument. A service that treats it as an
+	// unknown kind returns Unimplemented; none accepts it.
 	for _, m := range []*btpb.Mutation{{}, nil} {
 		wantBelief(t, "a mutation of no kind", func() string { return status.Code(e.mutate("r", m)).String() },
 			codes.InvalidArgument.String(), codes.Unimplemented.String())
@@ -174,9 +173,8 @@ func TestTrap10_FamilyOrder(t *testing.T) {
 	e.mustMutate("r", set("a", "q", 1000, "1"), set("b", "q", 1000, "2"))
 	e.wantCells(nil, "r b:q@1000=2", "r a:q@1000=1")
 
-	// A belief: in which order the families of one CreateTable come, a map on the
-	// wire. Any is accepted, once each; it must be the same in every row and
-	// every read.
+	// Belief: the order of the families of one CreateTable, which are a map on the wire. Any
+	// order is accepted, but it must be the same in every row and every read.
 	families := map[string]*btapb.ColumnFamily{}
 	for _, f := range []string{"d", "c", "e", "b", "a", "h", "g", "f"} {
 		families[f] = &btapb.ColumnFamily{}
@@ -242,7 +240,7 @@ func TestTrap11_ServerTime(t *testing.T) {
 	if now := e.clock.Now().UnixMicro(); got != now && got != now+1 {
 		t.Errorf("got %d at %d", got, now)
 	}
-	// Any microsecond may be given.
+	// Every microsecond is valid.
 	if _, err := e.data.MutateRow(e.ctx(), &btpb.MutateRowRequest{TableName: name, RowKey: []byte("s"), Mutations: []*btpb.Mutation{set("f", "q", 1, "1")}}); err != nil {
 		t.Error(err)
 	}
@@ -322,7 +320,7 @@ func TestTrap18_DeleteFromColumnRange(t *testing.T) {
 	e.wantCells(nil, "r f:q@4000=4", "r f:q@3000=3", "r f:q@1000=1")
 	e.mustMutate("r", deleteColumn("f", "q", 3000, 0))
 	e.wantCells(nil, "r f:q@1000=1")
-	// Beam's tests of the service delete by bounds that are not whole milliseconds.
+	// Beam's tests of the service delete with bounds between milliseconds.
 	for _, c := range []struct {
 		start, end int64
 		left       []string
@@ -433,8 +431,8 @@ func TestTrap34_CheckAndMutateBranches(t *testing.T) {
 	}
 	e.wantCells(nil)
 
-	// A belief: whether the list that is not chosen is validated too. The request
-	// fails for it and changes nothing, or the chosen list is applied.
+	// Belief: the list that is not chosen is validated too. Either the request fails without
+	// changes, or the chosen list is applied.
 	wantBelief(t, "an error in the list that is not chosen", func() string {
 		_, err := e.data.CheckAndMutateRow(e.ctx(), &btpb.CheckAndMutateRowRequest{
 			TableName: testTable, RowKey: []byte("unchosen"), PredicateFilter: passAll(),
@@ -457,7 +455,7 @@ func TestTrap35_CheckAndMutateIsAtomic(t *testing.T) {
 		wg.Go(func() {
 			for range rounds {
 				for {
-					// Add one to the number of cells if it is what was read.
+					// Add a cell if the count still equals the read one.
 					rows := e.mustRead(&btpb.ReadRowsRequest{}).rows
 					n := 0
 					if len(rows) > 0 {
@@ -490,8 +488,8 @@ func TestTrap36_ReadModifyWriteIsAtomic(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
 	e.mustMutate("r", set("f", "short", 1000, "abc"))
-	// That the whole request fails is documented; the code is a belief: of the
-	// request or of what the row holds, never Unknown.
+	// The whole request fails, as documented. The code is a belief: it blames the request or
+	// the state of the row, and is never Unknown.
 	wantBelief(t, "incrementing three bytes", func() string {
 		_, err := e.data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{TableName: testTable, RowKey: []byte("r"), Rules: []*btpb.ReadModifyWriteRule{
 			appendRule("f", "a", "x"),
@@ -581,7 +579,7 @@ func TestTrap40_NoRules(t *testing.T) {
 	wantCode(t, err, codes.InvalidArgument)
 }
 
-// TestReadModifyWriteRow_ValueLimit appends beyond what a value may hold.
+// TestReadModifyWriteRow_ValueLimit appends beyond the size limit of a value.
 func TestReadModifyWriteRow_ValueLimit(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")
@@ -589,13 +587,13 @@ func TestReadModifyWriteRow_ValueLimit(t *testing.T) {
 	_, err := e.data.ReadModifyWriteRow(e.ctx(), &btpb.ReadModifyWriteRowRequest{TableName: testTable, RowKey: []byte("r"), Rules: []*btpb.ReadModifyWriteRule{
 		appendRule("f", "p", "x"), appendRule("f", "q", half), appendRule("f", "q", half), appendRule("f", "q", "x"),
 	}})
-	// That it fails is documented; the code is a belief.
+	// It fails, as documented; the code is a belief.
 	wantCode(t, err, codes.FailedPrecondition, codes.InvalidArgument)
 	e.wantCells(nil)
 }
 
-// TestReadModifyWriteRow_ManyRules applies as many rules as a request may have,
-// to as many columns: the cost of one does not grow with their number.
+// TestReadModifyWriteRow_ManyRules applies the maximum number of rules to different columns:
+// the cost of a rule does not grow with their number.
 func TestReadModifyWriteRow_ManyRules(t *testing.T) {
 	t.Parallel()
 	e := newTable(t, "f")

@@ -16,8 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
-// Texts from few letters, so that prefixes meet what begins with them. Generators
-// are made anew for each draw: parallel tests must not share them.
+// Texts have few letters, so that prefixes match. Each draw creates new generators, since
+// parallel tests must not share them.
 func someKey() *rapid.Generator[string] {
 	return rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00")), 1, 3, -1)
 }
@@ -28,7 +28,7 @@ func someQualifier() *rapid.Generator[string] {
 
 func someFamily() *rapid.Generator[string] { return rapid.SampledFrom([]string{"g", "f", "h"}) }
 
-// drawSubset draws a definition.
+// drawSubset draws the definition of a view.
 func drawSubset(t *rapid.T) *btapb.AuthorizedView_SubsetView {
 	d := subset(rapid.SliceOfN(someQualifier(), 0, 3).Draw(t, "row prefixes"))
 	for _, family := range rapid.SliceOfNDistinct(someFamily(), 0, 3, rapid.ID).Draw(t, "families") {
@@ -41,7 +41,7 @@ func drawSubset(t *rapid.T) *btapb.AuthorizedView_SubsetView {
 	return d
 }
 
-// holdsRow and holdsColumn are the meaning of a definition, by its comments.
+// holdsRow and holdsColumn implement a definition, by its comments.
 func holdsRow(d *btapb.AuthorizedView_SubsetView, row string) bool {
 	return slices.ContainsFunc(d.GetRowPrefixes(), func(p []byte) bool { return strings.HasPrefix(row, string(p)) })
 }
@@ -52,8 +52,7 @@ func holdsColumn(d *btapb.AuthorizedView_SubsetView, family, qualifier string) b
 		slices.ContainsFunc(s.GetQualifierPrefixes(), func(p []byte) bool { return strings.HasPrefix(qualifier, string(p)) })
 }
 
-// drawFilter draws a filter; inside a condition there are no sinks, and one
-// label is enough.
+// drawFilter draws a filter, without sinks inside a condition and with a single label.
 func drawFilter(t *rapid.T, depth int, sinks bool) *btpb.RowFilter {
 	kinds := 12
 	if depth == 0 {
@@ -96,8 +95,7 @@ func drawFilter(t *rapid.T, depth int, sinks bool) *btpb.RowFilter {
 	}
 }
 
-// viewPair is a server with a table t and a view of it, and a table that has
-// what of t is in the view.
+// viewPair is a server with a table t, a view of it, and a table with the content of the view.
 type viewPair struct {
 	*env
 	d    *btapb.AuthorizedView_SubsetView
@@ -108,9 +106,9 @@ type viewPair struct {
 func drawPair(rt *rapid.T, e *env) *viewPair {
 	p := &viewPair{env: e, d: drawSubset(rt), view: viewName("v"), part: testInstance + "/tables/part"}
 	for _, id := range []string{"t", "part"} {
-		// Other tests' tables of these names are gone.
+		// Delete tables of these names from other tests.
 		_, _ = e.admin.DeleteTable(e.ctx(), &btapb.DeleteTableRequest{Name: testInstance + "/tables/" + id})
-		e.createTable(id, "g", "f", "h") // not in the order of their names
+		e.createTable(id, "g", "f", "h") // not in name order
 	}
 	type column struct{ row, family, qualifier string }
 	for _, c := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) column {
@@ -139,21 +137,21 @@ func (e *env) text(req *btpb.ReadRowsRequest) string {
 	return res.text()
 }
 
-// asksForF reports whether a filter names the family f, alone or in a chain.
+// asksForF reports whether a filter requires the family f, alone or in a chain.
 func asksForF(f *btpb.RowFilter) bool {
 	for _, f := range f.GetChain().GetFilters() {
 		if asksForF(f) {
 			return true
 		}
 		if strings.Contains(f.String(), "sink") {
-			return false // what follows does not see the cells of the sink
+			return false // later filters do not see the cells of the sink
 		}
 	}
 	return f.GetFamilyNameRegexFilter() == "f"
 }
 
-// TestProperty_ReadThroughView: property (c), of views. A read through a view is a read of a table that
-// has only what is in the view.
+// TestProperty_ReadThroughView: property (c), of views. A read through a view equals a read of
+// a table with only the content of the view.
 func TestProperty_ReadThroughView(t *testing.T) {
 	t.Parallel()
 	cases := 30
@@ -187,10 +185,10 @@ func TestProperty_ReadThroughView(t *testing.T) {
 	}))
 }
 
-// TestProperty_WriteThroughView: property (c), of views. A write through a view is allowed if all the
-// cells that it can reach are in the view, and then does what it does to the
-// table; else it does nothing. The predicate of CheckAndMutateRow sees what a
-// table has that has only what is in the view.
+// TestProperty_WriteThroughView: property (c), of views. A write through a view is allowed if
+// all cells that it can reach are in the view, and then has the same effect as on the table;
+// otherwise it has no effect. The predicate of CheckAndMutateRow sees only the content of the
+// view.
 func TestProperty_WriteThroughView(t *testing.T) {
 	t.Parallel()
 	cases := 30
