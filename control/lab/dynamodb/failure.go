@@ -68,7 +68,7 @@ var throttled = map[fault.Failure]struct{ member, limit string }{
 
 // uses has the operations on items, by their use of a table.
 var uses = map[string]string{
-	"GetItem": "Read", "BatchGetItem": "Read", "Query": "Read", "Scan": "Read", "TransactGetItems": "Read",
+	"GetItem": "Read", "BatchGetItem": "Read", "Query": "Read", "Scan": "Read", "TransactGetItems": "Read", "SearchVectors": "Read",
 	"PutItem": "Write", "UpdateItem": "Write", "DeleteItem": "Write", "BatchWriteItem": "Write", "TransactWriteItems": "Write",
 }
 
