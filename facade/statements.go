@@ -161,6 +161,8 @@ func (s *Server) resolve(ctx context.Context, st *statement, consistent bool) (e
 		st.index = st.table.Index(st.Index)
 	}
 	switch {
+	case st.index == nil && st.table.VectorIndex(st.Index) != nil:
+		return awserr.Validation(awserr.MsgScanOfVectorIndex)
 	case st.index == nil:
 		return awserr.Validation(awserr.MsgStatementNoIndex)
 	case hasMultiKey(st.index):
