@@ -97,10 +97,10 @@ func (s *Service) runBulk(ctx context.Context, c *jobs.Claim) error {
 	if err := r.measure(bucket); err != nil {
 		return err
 	}
-	if err := r.openReports(output); err != nil {
-		return err
+	err = r.openReports(output)
+	if err == nil {
+		err = r.objects(ctx, bucket)
 	}
-	err = r.objects(ctx, bucket)
 	if errors.Is(err, errCancelled) {
 		err = nil
 	}
