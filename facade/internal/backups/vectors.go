@@ -44,5 +44,5 @@ func (o *Overrides) vectors(t, src *tabledef.Table) error {
 	if len(t.Vectors) > 0 && t.BillingMode != tablespec.BillingOnDemand {
 		return awserr.Validation(awserr.MsgVectorsProvisioned)
 	}
-	return nil
+	return tablespec.CheckVectors(t)
 }

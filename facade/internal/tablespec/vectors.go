@@ -233,5 +233,7 @@ func DescribeVector(ix *tabledef.VectorIndex) VectorDescription {
 func (in VectorIndex) IsVector(ix *tabledef.VectorIndex) bool {
 	asked, err := vectorOf(in)
 	asked.Name, asked.Transition, asked.FillFrom = ix.Name, ix.Transition, ix.FillFrom
-	return err == nil && reflect.DeepEqual(asked, *ix)
+	is := *ix
+	asked.NonKey, is.NonKey = slices.Sorted(slices.Values(asked.NonKey)), slices.Sorted(slices.Values(is.NonKey))
+	return err == nil && reflect.DeepEqual(asked, is)
 }
