@@ -74,7 +74,7 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 			prefix = "s."
 		case schema.Type == attr.M:
 			prefix = "m."
-		case schema.Type == attr.L && strings.ContainsAny(name, "{}"): // a cell template cannot name it
+		case schema.Type == attr.L && !canName(name):
 			scalars.Versions = versions
 			continue
 		case schema.Type == attr.L:
@@ -84,8 +84,7 @@ func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfi
 		default:
 			continue
 		}
-		// A cell template cannot contain a name with a brace.
-		if families++; families > maxFamilies && !strings.ContainsAny(name, "{}") {
+		if families++; families > maxFamilies && canName(name) {
 			shared = append(shared, name)
 			rule.Put = append(rule.Put, mapfile.Put{Attr: name, Cell: "a:" + name, Codec: "ddbjson"})
 			continue
@@ -264,4 +263,10 @@ func segmentEncoder(t attr.Type) string {
 		return "hex"
 	}
 	return "s"
+}
+
+// canName reports whether a put can name the attribute: "*" stands for all others, and a cell
+// template cannot contain a brace.
+func canName(attribute string) bool {
+	return attribute != "*" && !strings.ContainsAny(attribute, "{}")
 }

@@ -17,6 +17,7 @@ func TestTable_Lists(t *testing.T) {
 	for items, want := range map[string][]string{
 		`{"id":{"S":"1"},"v":{"S":"x"}} {"id":{"S":"2"},"v":{"S":"x"}} {"id":{"S":"3"},"v":{"L":[{"S":"x"}]}}`: {"a 1", "_t 1"},
 		`{"id":{"S":"1"},"{l}":{"L":[{"S":"x"}]}}`:                                                             {"a 16", "_t 1"},
+		`{"id":{"S":"1"},"*":{"L":[]}}`:                                                                        {"a 16", "_t 1"},
 		`{"id":{"S":"1"},"l":{"L":[]},"m":{"L":[]}}`:                                                           {"a 1", "l 16", "_t 1"},
 	} {
 		in, err := inferred(t, items, source.Options{})
