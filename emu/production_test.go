@@ -1,6 +1,8 @@
 package emu
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -58,4 +60,25 @@ func TestProductionLimits(t *testing.T) {
 	profile.Name, profile.Description = instance+"/appProfiles/profile", strings.Repeat("d", 141)
 	_, err = e.instances().UpdateAppProfile(e.ctx(), &btapb.UpdateAppProfileRequest{AppProfile: profile, UpdateMask: mask("description")})
 	wantCode(t, err, codes.InvalidArgument)
+}
+
+// By default the server accepts such names, and logs the first one.
+func TestProductionLimits_Warning(t *testing.T) {
+	t.Parallel()
+	for limits, want := range map[Limits]int{StrictLimits: 1, NoLimits: 0} {
+		var log bytes.Buffer
+		e := newEnvWith(t, Options{Limits: limits, Logger: slog.New(slog.NewTextHandler(&log, nil))}, engine.Options{})
+		for _, id := range []string{"dev", "abcdef", "test"} {
+			req := &btapb.CreateInstanceRequest{
+				Parent: "projects/p", InstanceId: id, Instance: &btapb.Instance{DisplayName: "Display"},
+				Clusters: map[string]*btapb.Cluster{"cluster-1": nodes("us-east1-b", 1)},
+			}
+			if _, err := e.instances().CreateInstance(e.ctx(), req); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := strings.Count(log.String(), "production would reject"); n != want || n == 1 && !strings.Contains(log.String(), `\"dev\" has 3 characters`) {
+			t.Errorf("limits %d: %d warnings, expected %d: %s", limits, n, want, log.String())
+		}
+	}
 }

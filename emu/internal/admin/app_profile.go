@@ -179,7 +179,7 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
 			return err
 		}
-		if err := s.Limits.CheckDescription(p); err != nil {
+		if err := s.production(limits.CheckDescription(p)); err != nil {
 			return err
 		}
 		if err := record(tx, req.GetParent()); err != nil {
@@ -268,7 +268,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
 			return err
 		}
-		if err := s.Limits.CheckDescription(p); err != nil {
+		if err := s.production(limits.CheckDescription(p)); err != nil {
 			return err
 		}
 		if err := record(tx, resname.First(p.GetName(), 4)); err != nil {

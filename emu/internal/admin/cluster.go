@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/instancedef"
+	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -99,7 +100,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		if in.GetType() == btapb.Instance_DEVELOPMENT {
 			return refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
 		}
-		if err := s.Limits.CheckProductionCluster("cluster", req.GetClusterId(), req.GetCluster()); err != nil {
+		if err := s.production(limits.CheckProductionCluster("cluster", req.GetClusterId(), req.GetCluster())); err != nil {
 			return err
 		}
 		c, err := instancedef.NewCluster("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,8 +28,9 @@ type Control struct {
 	Rows        *replica.Rows // the replicated state of rows
 	Heat        *heat.Store
 
-	operationsEnded pending.Broadcast      // by a request, before their time
-	routes          atomic.Pointer[Routes] // the last computed routes; see CurrentRoutes
+	productionWarned sync.Once
+	operationsEnded  pending.Broadcast      // by a request, before their time
+	routes           atomic.Pointer[Routes] // the last computed routes; see CurrentRoutes
 }
 
 // Clock is a time source with timers; see emu.Clock.
@@ -38,6 +40,21 @@ type Clock interface {
 }
 
 func (s *Control) now() time.Time { return s.Clock.Now() }
+
+// production returns err, the violation of a rule of limits/production.go, if these rules are
+// enforced. By default it logs the first violation instead, so that a user learns of it before
+// production does.
+func (s *Control) production(err error) error {
+	if s.Limits == limits.Production {
+		return err
+	}
+	if err != nil && s.Limits == limits.Strict {
+		s.productionWarned.Do(func() {
+			s.Logger.Warn("production would reject this request; ProductionLimits (--limits production) does too", "error", err)
+		})
+	}
+	return nil
+}
 
 // The services of the control plane. Each embeds the generated Unimplemented
 // server by value, so that methods of later protos return an error and do not

@@ -167,7 +167,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	if err := instancedef.Check(in, s.Limits); err != nil {
 		return nil, err
 	}
-	if err := s.Limits.CheckDisplayName(in); err != nil {
+	if err := s.production(limits.CheckDisplayName(in)); err != nil {
 		return nil, err
 	}
 	ids := slices.Sorted(maps.Keys(req.GetClusters()))
@@ -179,7 +179,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	}
 	var clusters []*btapb.Cluster
 	for _, id := range ids {
-		if err := s.Limits.CheckProductionCluster("clusters["+id+"]", id, req.GetClusters()[id]); err != nil {
+		if err := s.production(limits.CheckProductionCluster("clusters["+id+"]", id, req.GetClusters()[id])); err != nil {
 			return nil, err
 		}
 		c, err := instancedef.NewCluster("clusters["+id+"]", name, id, req.GetClusters()[id], in, clusters)
@@ -351,7 +351,7 @@ func (s *Control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 		if err := instancedef.Check(in, s.Limits); err != nil {
 			return err
 		}
-		if err := s.Limits.CheckDisplayName(in); err != nil {
+		if err := s.production(limits.CheckDisplayName(in)); err != nil {
 			return err
 		}
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
@@ -418,7 +418,7 @@ func (s *Control) checkInstanceID(id string) error {
 	if !resname.IsLowerID(id) {
 		return refusal.Invalid("instance_id", "%q is not an instance id; expected [a-z][-a-z0-9]*", id)
 	}
-	if err := s.Limits.CheckProductionID("instance_id", id, limits.MinInstanceIDBytes, limits.MaxInstanceIDBytes); err != nil {
+	if err := s.production(limits.CheckProductionID("instance_id", id, limits.MinInstanceIDBytes, limits.MaxInstanceIDBytes)); err != nil {
 		return err
 	}
 	return s.Limits.Check(len(id), limits.MaxInstanceIDBytes, "instance_id", "characters")
