@@ -316,16 +316,16 @@ func checkSearchMembers(body []byte) error {
 
 // serdeText returns a JSON value as that decoder shows it.
 func serdeText(value jsontext.Value) string {
-	switch value.Kind() {
-	case 'n':
+	switch string(value[:1]) {
+	case "n":
 		return "null"
-	case 't', 'f':
+	case "t", "f":
 		return "boolean `" + string(value) + "`"
-	case '"':
+	case `"`:
 		return "string " + string(value)
-	case '[':
+	case "[":
 		return "sequence"
-	case '{':
+	case "{":
 		return "map"
 	}
 	if bytes.ContainsAny(value, ".eE") {

@@ -60,16 +60,22 @@ func TestRegions_LongRequests(t *testing.T) {
 	// large.
 	value := strings.Repeat("a", 409_600-len("id")-len("1")-len("v"))
 	for _, c := range []struct{ operation, request, newer, older string }{
-		{"Scan", `{"TableName": "none", "ScanFilter": {"a": {"ComparisonOperator": "EQ", "AttributeValueList": [` + deep + `]}}, "ConditionalOperator": "AND"}`,
-			"ValidationException: " + lone, "ValidationException: " + nested},
-		{"TransactWriteItems", `{"TransactItems": [{"ConditionCheck": {"TableName": "none", "Key": {"id": {"S": "1"}},
+		{
+			"Scan", `{"TableName": "none", "ScanFilter": {"a": {"ComparisonOperator": "EQ", "AttributeValueList": [` + deep + `]}}, "ConditionalOperator": "AND"}`,
+			"ValidationException: " + lone, "ValidationException: " + nested,
+		},
+		{
+			"TransactWriteItems", `{"TransactItems": [{"ConditionCheck": {"TableName": "none", "Key": {"id": {"S": "1"}},
 			"ConditionExpression": "d = :deep", "ExpressionAttributeValues": {":deep": ` + deep + `}}}, {"Put": {"TableName": "none", "Item": {"": {"S": "x"}}}}]}`,
-			"ValidationException: " + nested, "ValidationException: ExpressionAttributeValues contains invalid value: " + nested + " for key :deep"},
+			"ValidationException: " + nested, "ValidationException: ExpressionAttributeValues contains invalid value: " + nested + " for key :deep",
+		},
 		{"TransactWriteItems", `{"TransactItems": [{"Update": {"TableName": "plain", "Key": {"id": {"S": "1"}},
 			"UpdateExpression": "SET v = :v", "ExpressionAttributeValues": {":v": {"S": "` + value + `"}}}}]}`, size, ""},
-		{"BatchWriteItem", `{"RequestItems": {"plain": [` + strings.Join(puts, ",") + `]}}`,
+		{
+			"BatchWriteItem", `{"RequestItems": {"plain": [` + strings.Join(puts, ",") + `]}}`,
 			"ValidationException: 1 validation error detected: Value at 'RequestItems.plain.member' failed to satisfy constraint: Member must have length less than or equal to 25",
-			"Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]"},
+			"Map value must satisfy constraint: [Member must have length less than or equal to 25, Member must have length greater than or equal to 1]",
+		},
 	} {
 		for region, want := range map[MessageProfile]string{"eu-west-2": c.newer, "us-east-1": c.older} {
 			got := ""

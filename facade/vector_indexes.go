@@ -156,11 +156,10 @@ func defineSearchSchema(t *tabledef.Table, ix *tabledef.VectorIndex, defs []tabl
 		if !slices.Contains(ix.Schema, a.Name) {
 			continue
 		}
-		switch known := t.AttributeType(a.Name); known {
-		case attr.Absent:
+		known := t.AttributeType(a.Name)
+		if known == attr.Absent {
 			t.Attributes = append(slices.Clone(t.Attributes), a)
-		case types[a.Name]:
-		default: // belief: the same text as for keys
+		} else if known != types[a.Name] { // belief: the same text as for keys
 			text := "Schema:[SchemaElement: key{%s:%s:HASH}]"
 			return awserr.Validation(awserr.MsgDefinedOtherwise, fmt.Sprintf(text, a.Name, known), fmt.Sprintf(text, a.Name, a.Type))
 		}

@@ -117,9 +117,9 @@ func (d drawn) String() string {
 		return "a later export"
 	case file:
 		return fmt.Sprintf("file %d", d.number)
-	default:
-		return "nothing"
+	case noSource:
 	}
+	return "nothing"
 }
 
 // sequence is a table that is loaded again and again, and a model of it.
@@ -146,9 +146,9 @@ func (s *sequence) itemsOf(d drawn) state {
 		return s.chain[d.number]
 	case laterExport:
 		return s.later
-	default:
-		return s.files[d.number]
+	case noSource, file:
 	}
+	return s.files[d.number]
 }
 
 func (s *sequence) open(d drawn) *source.Source {

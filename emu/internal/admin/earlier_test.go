@@ -133,7 +133,7 @@ func shown(t *testing.T, s *Control) string {
 	}
 	clusters, clustersErr := StoredClusters(s.DB, testInstance)
 	for _, c := range clusters {
-		fmt.Fprintln(&out, c.Message.GetName(), c.At, c.Note)
+		fmt.Fprintf(&out, "%s %v %d\n", c.Message.GetName(), c.At, c.Note)
 	}
 	for _, table := range s.DB.Tables("") {
 		fmt.Fprintln(&out, toTable(table, btapb.Table_FULL, messagesOf(clusters), s.now()))

@@ -14,6 +14,7 @@ type Codec struct {
 	responses responsePool
 }
 
+// NewCodec returns a Codec that uses the codec of gRPC for other messages.
 func NewCodec() *Codec { return &Codec{others: encoding.GetCodecV2(protocodec.Name)} }
 
 // Name returns the name of the gRPC codec that Codec replaces.

@@ -44,7 +44,7 @@ func OpenSink(endpoint, dir, region string, wall *clock.Clock) (Sink, error) {
 	return nil, nil
 }
 
-// ErrRefused: no stream ever accepts the record.
+// ErrRefused reports a record that no stream ever accepts.
 var ErrRefused = errors.New("the record was refused")
 
 // The limits of a Put.

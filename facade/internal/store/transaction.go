@@ -56,7 +56,7 @@ const transactionTimeout = 10 * time.Second
 // It may have been committed.
 var errRecordGone = errors.New("the record of the transaction is gone")
 
-// ErrSnapshot: the item changed during every attempt to read it with others.
+// ErrSnapshot reports an item that changed during every attempt to read it with others.
 var ErrSnapshot = errors.New("item is being written")
 
 // heldError: a transaction holds the item. It is an ErrIntent.

@@ -62,11 +62,10 @@ func (v View) last() uint64 {
 	return v.Stream.Shards.Generation(v.Floor)
 }
 
-// Begin and End return the sequence number at which a shard begins, and the one before which
-// it ends.
+// Begin returns the sequence number at which a shard begins.
 func (v View) Begin(sh Shard) uint64 { return v.Stream.Shards.Begin(sh.Generation) }
 
-// End: see Begin.
+// End returns the sequence number before which a shard ends.
 func (v View) End(sh Shard) uint64 {
 	end := v.Stream.Shards.Begin(sh.Generation + 1)
 	if until := v.Stream.Until; until != 0 && until < end {

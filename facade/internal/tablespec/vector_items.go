@@ -22,7 +22,7 @@ func checkVectorAttributes(t *tabledef.Table, old, item attr.Item, updated bool)
 	changed := func(name string) (attr.Value, bool) {
 		value, ok := item[name]
 		before, had := old[name]
-		return value, ok && !(had && attr.Equal(before, value))
+		return value, ok && (!had || !attr.Equal(before, value))
 	}
 	indexes := t.LiveVectors()
 	slices.SortFunc(indexes, func(a, b tabledef.VectorIndex) int { return cmp.Compare(a.Name, b.Name) })
@@ -78,7 +78,9 @@ func vectorError(ix *tabledef.VectorIndex, value attr.Value, fault vectors.Fault
 		return awserr.Validation(awserr.MsgVectorSize, ix.Attribute, ix.Dimensions, len(value.List), ix.Name)
 	case vectors.NoNumber:
 		return awserr.Validation(awserr.MsgVectorElement, ix.Attribute, fault.At, fault.Element.Type, ix.Name)
-	default:
+	case vectors.OutOfRange:
 		return awserr.Validation(awserr.MsgVectorRange, ix.Attribute, fault.At, vectors.NumberText(fault.Element.Str), ix.Name)
+	case vectors.Fits:
 	}
+	return nil
 }

@@ -72,7 +72,7 @@ func New(o Options) *Reader {
 	return &Reader{o}
 }
 
-// ErrNoLog: the changes of the table are not recorded with both images.
+// ErrNoLog reports a table whose changes are not recorded with both images.
 var ErrNoLog = errors.New("the changes of the table are not recorded")
 
 // Before returns the number above all changes up to a time, including its whole millisecond.

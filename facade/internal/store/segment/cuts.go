@@ -41,7 +41,7 @@ var (
 	cutsQualifier    = []byte("cuts")
 )
 
-// ErrContended: other processes changed the cuts during every attempt to store some.
+// ErrContended reports that other processes changed the cuts during every attempt to store some.
 var ErrContended = errors.New("too many concurrent scans chose segments of one table")
 
 // CutterOptions configure a Cutter.
