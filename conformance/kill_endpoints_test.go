@@ -141,14 +141,14 @@ func (f *fleet) client(i int) *dynamodb.Client {
 	return f.slots[i].db
 }
 
-var doorsTable = aws.String("groups")
+var groupsTable = aws.String("groups")
 
 func groupKey(group, i int) item { return item{"group": s("g" + strconv.Itoa(group)), "id": n(i)} }
 
 // open creates the table and its items, all of which are 0.
 func (f *fleet) open() {
 	f.t.Helper()
-	newItems(f.t, f.client(0), *doorsTable, func(in *dynamodb.CreateTableInput) {
+	newItems(f.t, f.client(0), *groupsTable, func(in *dynamodb.CreateTableInput) {
 		in.KeySchema = keySchema("group", "id")
 		in.AttributeDefinitions = []types.AttributeDefinition{attribute("group", "S"), attribute("id", "N"), attribute("n", "N")}
 		in.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{{
@@ -162,7 +162,7 @@ func (f *fleet) open() {
 		for i := range groupItems {
 			it := groupKey(group, i)
 			it["n"] = n(0)
-			put(f.t, f.client(0), doorsTable, it)
+			put(f.t, f.client(0), groupsTable, it)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func (f *fleet) check() {
 	f.killAll()
 	f.start(0)
 	byKey := map[string]int{}
-	items := scanAll(f.t, f.client(0), doorsTable, nil)
+	items := scanAll(f.t, f.client(0), groupsTable, nil)
 	for _, it := range items {
 		number, err := numberOf(it, "n")
 		if err != nil {
@@ -251,7 +251,7 @@ func (f *fleet) check() {
 		f.t.Errorf("%d items, want %d", len(byKey), want)
 	}
 	for index, attributes := range map[string][]string{"global": nil, "local": {"group", "id", "n"}} {
-		want, got := texts(items, attributes...), texts(scanAll(f.t, f.client(0), doorsTable, aws.String(index)))
+		want, got := texts(items, attributes...), texts(scanAll(f.t, f.client(0), groupsTable, aws.String(index)))
 		if !slices.Equal(want, got) {
 			f.t.Errorf("index %s holds %q, want %q", index, got, want)
 		}
@@ -336,14 +336,14 @@ func (c groupCall) make(ctx context.Context, db *dynamodb.Client) (any, error) {
 	names := map[string]string{"#n": "n"}
 	switch c.verb {
 	case getOne:
-		out, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: doorsTable, Key: key, ConsistentRead: aws.Bool(true)})
+		out, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: groupsTable, Key: key, ConsistentRead: aws.Bool(true)})
 		if err != nil {
 			return nil, err
 		}
 		return numberOf(out.Item, "n")
 	case addTo:
 		out, err := db.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName: doorsTable, Key: key, UpdateExpression: aws.String("ADD #n :v"), ReturnValues: types.ReturnValueUpdatedNew,
+			TableName: groupsTable, Key: key, UpdateExpression: aws.String("ADD #n :v"), ReturnValues: types.ReturnValueUpdatedNew,
 			ExpressionAttributeNames: names, ExpressionAttributeValues: item{":v": n(c.value)},
 		})
 		if err != nil {
@@ -353,7 +353,7 @@ func (c groupCall) make(ctx context.Context, db *dynamodb.Client) (any, error) {
 	case swap:
 		key["n"] = n(c.value)
 		_, err := db.PutItem(ctx, &dynamodb.PutItemInput{
-			TableName: doorsTable, Item: key, ConditionExpression: aws.String("#n = :from"),
+			TableName: groupsTable, Item: key, ConditionExpression: aws.String("#n = :from"),
 			ExpressionAttributeNames: names, ExpressionAttributeValues: item{":from": n(c.from)},
 		})
 		if code(err) == "ConditionalCheckFailedException" {
@@ -363,11 +363,11 @@ func (c groupCall) make(ctx context.Context, db *dynamodb.Client) (any, error) {
 	case transferBetween:
 		_, err := db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(c.token), TransactItems: []types.TransactWriteItem{
 			{Update: &types.Update{
-				TableName: doorsTable, Key: key, UpdateExpression: aws.String("SET #n = #n - :v"), ConditionExpression: aws.String("#n >= :v"),
+				TableName: groupsTable, Key: key, UpdateExpression: aws.String("SET #n = #n - :v"), ConditionExpression: aws.String("#n >= :v"),
 				ExpressionAttributeNames: names, ExpressionAttributeValues: item{":v": n(c.value)},
 			}},
 			{Update: &types.Update{
-				TableName: doorsTable, Key: groupKey(c.group, c.other), UpdateExpression: aws.String("ADD #n :v"),
+				TableName: groupsTable, Key: groupKey(c.group, c.other), UpdateExpression: aws.String("ADD #n :v"),
 				ExpressionAttributeNames: names, ExpressionAttributeValues: item{":v": n(c.value)},
 			}},
 		}})
@@ -379,7 +379,7 @@ func (c groupCall) make(ctx context.Context, db *dynamodb.Client) (any, error) {
 	}
 	var gets []types.TransactGetItem
 	for i := range groupItems {
-		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: doorsTable, Key: groupKey(c.group, i)}})
+		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: groupsTable, Key: groupKey(c.group, i)}})
 	}
 	out, err := db.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets})
 	if err != nil {

@@ -33,7 +33,7 @@ func benchTable(b *testing.B, c *dynamodb.Client) (item map[string]types.Attribu
 // BenchmarkCompareGet and BenchmarkComparePut measure a request of the AWS SDK through a
 // port, the same in process, and the bare handler without the SDK.
 func BenchmarkCompareGet(b *testing.B) {
-	compareDoors(b, "GetItem", `{"TableName":"bench","Key":{"PK":{"S":"p"}}}`,
+	compareServers(b, "GetItem", `{"TableName":"bench","Key":{"PK":{"S":"p"}}}`,
 		func(b *testing.B, c *dynamodb.Client, item map[string]types.AttributeValue) {
 			b.Helper()
 			_, err := c.GetItem(b.Context(), &dynamodb.GetItemInput{
@@ -47,7 +47,7 @@ func BenchmarkCompareGet(b *testing.B) {
 
 func BenchmarkComparePut(b *testing.B) {
 	body := `{"TableName":"bench","Item":{"PK":{"S":"p"},"N":{"N":"1"},"V":{"S":"` + strings.Repeat("v", 1024) + `"}}}`
-	compareDoors(b, "PutItem", body, func(b *testing.B, c *dynamodb.Client, item map[string]types.AttributeValue) {
+	compareServers(b, "PutItem", body, func(b *testing.B, c *dynamodb.Client, item map[string]types.AttributeValue) {
 		b.Helper()
 		if _, err := c.PutItem(b.Context(), &dynamodb.PutItemInput{TableName: aws.String("bench"), Item: item}); err != nil {
 			b.Fatal(err)
@@ -55,7 +55,7 @@ func BenchmarkComparePut(b *testing.B) {
 	})
 }
 
-func compareDoors(b *testing.B, operation, body string, req func(*testing.B, *dynamodb.Client, map[string]types.AttributeValue)) {
+func compareServers(b *testing.B, operation, body string, req func(*testing.B, *dynamodb.Client, map[string]types.AttributeValue)) {
 	b.Helper()
 	b.Run("http", func(b *testing.B) {
 		s := newSharingServer(b)

@@ -67,12 +67,12 @@ func TestExecuteStatement_NextToken_Point5(t *testing.T) {
 			var items []map[string]map[string]any
 			next := ""
 			for {
-				door, err := New(t.Context(), opts) // another process
+				server, err := New(t.Context(), opts) // another process
 				if err != nil {
 					t.Fatal(err)
 				}
-				page, err := execute(t, door, statement, fmt.Sprintf(`, "Limit": %d%s`, limit, next))
-				if closeErr := door.Close(); err != nil || closeErr != nil {
+				page, err := execute(t, server, statement, fmt.Sprintf(`, "Limit": %d%s`, limit, next))
+				if closeErr := server.Close(); err != nil || closeErr != nil {
 					t.Fatal(statement, limit, err, closeErr)
 				}
 				items = append(items, page.Items...)

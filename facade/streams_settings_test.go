@@ -54,7 +54,7 @@ func TestServer_Date(t *testing.T) {
 	for range 2 {
 		now.Advance(90 * time.Minute)
 		for _, body := range []string{"{}", "nonsense"} {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://door/", strings.NewReader(body))
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/", strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,7 +11,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/load"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -46,7 +46,7 @@ func TestAcceptedLoss_IndexKey(t *testing.T) {
 	if err := load.Afresh(t.Context(), r.B, j); err != nil {
 		t.Fatal(err)
 	}
-	server, err := doors.NewServer(t.Context(), conn, r.Options, j)
+	server, err := endpoints.NewServer(t.Context(), conn, r.Options, j)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestAcceptedLoss_IndexKey(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d := doors.Open(r.B, server, j, r.Report)
+	d := endpoints.Open(r.B, server, j, r.Report)
 	table := j.Indexes[0].TargetTable()
 	loaded := tableText(t, conn, table)
 	const long = "0.1234567890123456789012345"

@@ -47,8 +47,8 @@ func TestLoad_AgainAfterWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	callDoor(t, s, "UpdateItem", `{"TableName":"Users","Key":{"id":{"S":"1"}},"UpdateExpression":"SET mail = :m REMOVE x","ExpressionAttributeValues":{":m":{"S":"new@x"}}}`)
-	callDoor(t, s, "DeleteItem", `{"TableName":"Users","Key":{"id":{"S":"2"}}}`)
+	callEndpoint(t, s, "UpdateItem", `{"TableName":"Users","Key":{"id":{"S":"1"}},"UpdateExpression":"SET mail = :m REMOVE x","ExpressionAttributeValues":{":m":{"S":"new@x"}}}`)
+	callEndpoint(t, s, "DeleteItem", `{"TableName":"Users","Key":{"id":{"S":"2"}}}`)
 	before := allTables(t, conn)
 	_, err = Load(t.Context(), conn, users(), o)
 	WantDamage(t, err, source.TargetWritten, "Bigtable table users: a DynamoDB endpoint has written since the last load")

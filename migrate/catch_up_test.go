@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -403,7 +403,7 @@ func TestCatchUp_EntryWithoutItem(t *testing.T) {
 
 // Writes of a DynamoDB endpoint since the load are newer than the increments: the load is
 // refused with their number, and nothing is written.
-func TestCatchUp_WrittenByADoor(t *testing.T) {
+func TestCatchUp_WrittenByAnEndpoint(t *testing.T) {
 	t.Parallel()
 	const item = `{"PK":{"S":"p%d"},"SK":{"S":"s0"},"G":{"S":"g"},"GS":{"S":"t"}}`
 	key := func(i int) string { return fmt.Sprintf(`{"PK":{"S":"p%d"},"SK":{"S":"s0"}}`, i) }
@@ -444,11 +444,11 @@ func TestCatchUp_WrittenByADoor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			server, err := doors.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
+			server, err := endpoints.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := doors.Open(p.run.B, server, p.run.Jobs[0], r)
+			d := endpoints.Open(p.run.B, server, p.run.Jobs[0], r)
 			for _, call := range c.calls {
 				if _, err := d.Call(t.Context(), call[0], []byte(`{"TableName":"Things",`+call[1]+`}`)); err != nil {
 					t.Fatal(err)

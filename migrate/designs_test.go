@@ -352,8 +352,8 @@ func testQuestions(t *testing.T, model map[string]any, questions []question, par
 	}
 	wantEqual(t, r)
 	for _, p := range r.Patterns {
-		if len(p.Doors) != 2 || p.Items == 0 || p.RowsScanned != p.RowsReturned {
-			t.Errorf("%s: %d items by %v, %d rows scanned for %d", p.ID, p.Items, p.Doors, p.RowsScanned, p.RowsReturned)
+		if len(p.Endpoints) != 2 || p.Items == 0 || p.RowsScanned != p.RowsReturned {
+			t.Errorf("%s: %d items by %v, %d rows scanned for %d", p.ID, p.Items, p.Endpoints, p.RowsScanned, p.RowsReturned)
 		}
 	}
 	if len(r.Patterns) != len(questions) {

@@ -226,7 +226,7 @@ func (c forgetful) Invoke(ctx context.Context, method string, args, reply any, o
 // An endpoint whose writes leave something behind is found by the requests alone. The failing
 // case shrinks to one item and one request, is saved, fails again, and passes once the endpoint
 // is repaired.
-func TestDifferential_BrokenDoor(t *testing.T) {
+func TestDifferential_BrokenEndpoint(t *testing.T) {
 	t.Parallel()
 	subjects := shippedSubjects(t)
 	dir := t.TempDir()

@@ -28,7 +28,7 @@
 //   - internal/pace: how many rows a second are written and read.
 //   - internal/compare: the comparison: it reads the rows back; differ.go finds cells that differ.
 //   - internal/golden: the golden rows of fixtures.
-//   - internal/doors: requests through both endpoints.
+//   - internal/endpoints: requests through both endpoints.
 //   - internal/differential: random items and requests of a mapping.
 //   - report: the result, as text, JSON and HTML.
 //   - internal/tabletsim: a model of tablets, to which a load writes in virtual time.

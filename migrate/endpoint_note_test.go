@@ -55,8 +55,8 @@ func (c *checkWrites) Invoke(ctx context.Context, method string, req, resp any, 
 	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }
 
-// doorOver opens an endpoint by plainMapping, with the given clock.
-func doorOver(t *testing.T, conn grpc.ClientConnInterface, now *time.Time) *facade.Server {
+// endpointOver opens an endpoint by plainMapping, with the given clock.
+func endpointOver(t *testing.T, conn grpc.ClientConnInterface, now *time.Time) *facade.Server {
 	t.Helper()
 	s, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}, Now: func() time.Time { return *now }})
 	if err != nil {
@@ -70,7 +70,7 @@ func doorOver(t *testing.T, conn grpc.ClientConnInterface, now *time.Time) *faca
 	return s
 }
 
-func callDoor(t *testing.T, s *facade.Server, operation, body string) {
+func callEndpoint(t *testing.T, s *facade.Server, operation, body string) {
 	t.Helper()
 	if _, err := s.Call(t.Context(), operation, []byte(body)); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func callDoor(t *testing.T, s *facade.Server, operation, body string) {
 // A deletion by an endpoint leaves nothing in its table, but is recorded: the catch-up that
 // would bring the item back is refused, however much later. The note precedes the first write,
 // and each process writes it once.
-func TestCatchUp_DeletedByADoor(t *testing.T) {
+func TestCatchUp_DeletedByAnEndpoint(t *testing.T) {
 	t.Parallel()
 	before, after := plainStates()
 	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
@@ -103,23 +103,23 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 			for _, loadedFirst := range []bool{true, false} { // a load may come while an endpoint is open
 				now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 				conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
-				var door *facade.Server
+				var endpoint *facade.Server
 				if !loadedFirst {
-					door = doorOver(t, conn, &now)
+					endpoint = endpointOver(t, conn, &now)
 				}
 				if _, err := load(conn, before); err != nil {
 					t.Fatal(err)
 				}
 				if loadedFirst {
-					door = doorOver(t, conn, &now)
+					endpoint = endpointOver(t, conn, &now)
 				}
 				now = now.Add(2 * time.Second)
-				callDoor(t, door, "GetItem", deleteOfA)
+				callEndpoint(t, endpoint, "GetItem", deleteOfA)
 				if text := tableText(t, conn, layout.SchemaTable); strings.Contains(text, loadnote.WrittenColumn) {
 					t.Errorf("noted before anything is written:\n%s", text)
 				}
 				conn.tables = nil
-				callDoor(t, door, write.operation, write.body)
+				callEndpoint(t, endpoint, write.operation, write.body)
 				if len(conn.tables) == 0 || conn.tables[0] != layout.SchemaTable && conn.tables[0] != "_tabletop.catalog" || strings.Count(fmt.Sprint(conn.tables), layout.SchemaTable) != 1 {
 					t.Errorf("the first write goes to %v, want one to %s, before t", conn.tables, layout.SchemaTable)
 				}
@@ -129,8 +129,8 @@ func TestCatchUp_DeletedByADoor(t *testing.T) {
 					}
 				}
 				conn.tables = nil
-				callDoor(t, door, "PutItem", `{"TableName":"Tee","Item":{"PK":{"S":"z"},"SK":{"S":"x"}}}`)
-				callDoor(t, door, "DeleteItem", `{"TableName":"Tee","Key":{"PK":{"S":"z"},"SK":{"S":"x"}}}`)
+				callEndpoint(t, endpoint, "PutItem", `{"TableName":"Tee","Item":{"PK":{"S":"z"},"SK":{"S":"x"}}}`)
+				callEndpoint(t, endpoint, "DeleteItem", `{"TableName":"Tee","Key":{"PK":{"S":"z"},"SK":{"S":"x"}}}`)
 				if strings.Contains(fmt.Sprint(conn.tables), layout.SchemaTable) {
 					t.Errorf("noted again: %v", conn.tables)
 				}
@@ -170,7 +170,7 @@ func TestCatchUp_NoteBeforeWrite(t *testing.T) {
 	if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}}); err != nil {
 		t.Fatal(err)
 	}
-	door := doorOver(t, conn, &now)
+	endpoint := endpointOver(t, conn, &now)
 	there := tableText(t, conn, "t")
 	conn.fail = func(table string) error {
 		if table == layout.SchemaTable {
@@ -178,14 +178,14 @@ func TestCatchUp_NoteBeforeWrite(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := door.Call(t.Context(), "DeleteItem", []byte(deleteOfA)); err == nil {
+	if _, err := endpoint.Call(t.Context(), "DeleteItem", []byte(deleteOfA)); err == nil {
 		t.Error("a delete that is not noted is acknowledged")
 	}
 	if got := tableText(t, conn, "t"); got != there {
 		t.Errorf("the table holds\n%s\nwant\n%s", got, there)
 	}
 	conn.fail = nil
-	callDoor(t, door, "DeleteItem", deleteOfA)
+	callEndpoint(t, endpoint, "DeleteItem", deleteOfA)
 	if got := tableText(t, conn, "t"); strings.Contains(got, "a\x00") || got == there {
 		t.Errorf("the item still exists:\n%s", got)
 	}
@@ -197,13 +197,13 @@ func TestCatchUp_NoNoteWithoutALoad(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
-	door := doorOver(t, conn, &now)
-	callDoor(t, door, "CreateTable", `{"TableName":"Own","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"PK","KeyType":"HASH"},{"AttributeName":"SK","KeyType":"RANGE"}],"AttributeDefinitions":[{"AttributeName":"PK","AttributeType":"S"},{"AttributeName":"SK","AttributeType":"S"}]}`)
+	endpoint := endpointOver(t, conn, &now)
+	callEndpoint(t, endpoint, "CreateTable", `{"TableName":"Own","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"PK","KeyType":"HASH"},{"AttributeName":"SK","KeyType":"RANGE"}],"AttributeDefinitions":[{"AttributeName":"PK","AttributeType":"S"},{"AttributeName":"SK","AttributeType":"S"}]}`)
 	conn.tables = nil
 	write := func(table string) (notes int) {
 		for range 20 {
-			callDoor(t, door, "PutItem", `{"TableName":"`+table+`","Item":{"PK":{"S":"a"},"SK":{"S":"x"}}}`)
-			callDoor(t, door, "DeleteItem", strings.Replace(deleteOfA, "Tee", table, 1))
+			callEndpoint(t, endpoint, "PutItem", `{"TableName":"`+table+`","Item":{"PK":{"S":"a"},"SK":{"S":"x"}}}`)
+			callEndpoint(t, endpoint, "DeleteItem", strings.Replace(deleteOfA, "Tee", table, 1))
 		}
 		notes = strings.Count(fmt.Sprint(conn.tables), layout.SchemaTable)
 		conn.tables = nil

@@ -39,8 +39,8 @@ func TestCatchUp_LookedBeforeTheLoad(t *testing.T) {
 			t.Parallel()
 			server := newBigtableServer(t)
 			now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
-			door := doorOver(t, server, &now)
-			callDoor(t, door, "DeleteItem", deleteOfA) // it has checked: there is no load
+			endpoint := endpointOver(t, server, &now)
+			callEndpoint(t, endpoint, "DeleteItem", deleteOfA) // it has checked: there is no load
 			var waited time.Duration
 			o := o
 			o.Sleep = func(_ context.Context, d time.Duration) error {
@@ -56,7 +56,7 @@ func TestCatchUp_LookedBeforeTheLoad(t *testing.T) {
 			conn.fail = func(_ int, _ *btpb.MutateRowsRequest) error {
 				if !deleted && itemOfA(t, server) {
 					deleted = true
-					callDoor(t, door, write.operation, write.body)
+					callEndpoint(t, endpoint, write.operation, write.body)
 				}
 				return nil
 			}
@@ -103,8 +103,8 @@ func TestCatchUp_DoneAfterTheLoad(t *testing.T) {
 			t.Parallel()
 			now := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 			conn := &checkWrites{ClientConnInterface: newBigtableServer(t)}
-			door := doorOver(t, conn, &now)
-			callDoor(t, door, "PutItem", `{"TableName":"Tee","Item":{"PK":{"S":"a"},"SK":{"S":"x"},"n":{"N":"0"}}}`)
+			endpoint := endpointOver(t, conn, &now)
+			callEndpoint(t, endpoint, "PutItem", `{"TableName":"Tee","Item":{"PK":{"S":"a"},"SK":{"S":"x"},"n":{"N":"0"}}}`)
 			on := 0
 			conn.fail = func(table string) error { // the last write to the item is pending
 				if table != "t" {
@@ -117,7 +117,7 @@ func TestCatchUp_DoneAfterTheLoad(t *testing.T) {
 				}
 				return nil
 			}
-			callDoor(t, door, write.operation, write.body)
+			callEndpoint(t, endpoint, write.operation, write.body)
 			conn.fail = nil
 			if text := tableText(t, conn, layout.SchemaTable); !strings.Contains(text, loadnote.WrittenColumn) || itemOfA(t, conn) {
 				t.Errorf("an acknowledged delete behind a load is not noted:\n%s%s", text, tableText(t, conn, "t"))
@@ -144,11 +144,11 @@ func TestCatchUp_OpenedWithinTheLoad(t *testing.T) {
 		_, err := Load(t.Context(), conn.ClientConnInterface, exports(t, true, before), LoadOptions{Common: o})
 		return err
 	}
-	door := doorOver(t, conn, &now)
+	endpoint := endpointOver(t, conn, &now)
 	if loads == 0 {
 		t.Fatal("the endpoint defines no table as it opens")
 	}
-	callDoor(t, door, "DeleteItem", deleteOfA)
+	callEndpoint(t, endpoint, "DeleteItem", deleteOfA)
 	_, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})
 	WantDamage(t, err, source.TargetWritten, fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written since the load", "t"))
 }

@@ -10,7 +10,7 @@ import (
 
 // Mappings with rules of their own settings, through both endpoints: drawn items and requests
 // come back.
-func TestMapping_RulesThroughBothDoors(t *testing.T) {
+func TestMapping_RulesThroughBothEndpoints(t *testing.T) {
 	t.Parallel()
 	n := 60 // items, and requests
 	if long.Enabled() {

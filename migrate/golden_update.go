@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/load"
 	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
@@ -219,12 +219,12 @@ func (u *goldenUpdate) items(ctx context.Context, r *table.Run) error {
 	if !slices.ContainsFunc(f.Patterns, func(p fixtures.Pattern) bool { return p.IsGolden() }) {
 		return nil
 	}
-	server, err := doors.NewServer(ctx, r.Conn, r.Options, r.Jobs...)
+	server, err := endpoints.NewServer(ctx, r.Conn, r.Options, r.Jobs...)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = server.Close() }() // its state is in the tables
-	d := doors.Open(r.B, server, r.Jobs[0], r.Report)
+	d := endpoints.Open(r.B, server, r.Jobs[0], r.Report)
 	for _, p := range f.Patterns {
 		if !p.IsGolden() {
 			continue

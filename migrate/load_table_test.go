@@ -77,7 +77,7 @@ func TestLoad_GuideTable(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = s.Close() })
 			for _, item := range before {
-				callDoor(t, s, "PutItem", fmt.Sprintf(`{"TableName":%q,"Item":%s}`, o.Mappings[0].SourceTable(), item))
+				callEndpoint(t, s, "PutItem", fmt.Sprintf(`{"TableName":%q,"Item":%s}`, o.Mappings[0].SourceTable(), item))
 				break
 			}
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/load"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
@@ -387,7 +387,7 @@ func TestWriteJUnit_Scan(t *testing.T) {
 		t.Fatal(err)
 	}
 	change(t, conn, "letters", "a#2", setCell("a", "n", 1262304000000000, "7"))
-	if err := doors.Through(t.Context(), run, f.Patterns, f.Checks); err != nil {
+	if err := endpoints.Through(t.Context(), run, f.Patterns, f.Checks); err != nil {
 		t.Fatal(err)
 	}
 	r := run.Report

@@ -228,7 +228,7 @@ bigtable: {read: {prefix: "a#"}, max_ranges: 1}`)
 	if after := tableText(t, conn, "letters"); after != before || len(tableIDs(t, conn)) != 2 { // with layout.SchemaTable
 		t.Errorf("tables %v, rows\n%s\nwant them as they were:\n%s", tableIDs(t, conn), after, before)
 	}
-	if len(r.Patterns) != 1 || !slices.Equal(r.Patterns[0].Doors, []string{"bigtable"}) {
+	if len(r.Patterns) != 1 || !slices.Equal(r.Patterns[0].Endpoints, []string{"bigtable"}) {
 		t.Errorf("patterns %+v, want one, by its native read", r.Patterns)
 	}
 	change(t, conn, "letters", "a#2", deleteCell("a", "n", 1262304000000000))

@@ -298,13 +298,13 @@ func (s *sequence) write() {
 	s.endpoint(func(f *facade.Server) {
 		if s.items[pk] != nil && s.rand.IntN(2) == 0 {
 			s.steps = append(s.steps, "delete "+pk)
-			callDoor(s.t, f, "DeleteItem", `{"TableName":"Tee","Key":`+keyJSON(pk)+`}`)
+			callEndpoint(s.t, f, "DeleteItem", `{"TableName":"Tee","Key":`+keyJSON(pk)+`}`)
 			delete(s.items, pk)
 			delete(s.writes, pk)
 		} else {
 			item := drawAttributes(s.rand)
 			s.steps = append(s.steps, "put "+itemJSON(pk, item))
-			callDoor(s.t, f, "PutItem", `{"TableName":"Tee","Item":`+itemJSON(pk, item)+`}`)
+			callEndpoint(s.t, f, "PutItem", `{"TableName":"Tee","Item":`+itemJSON(pk, item)+`}`)
 			s.items[pk] = item
 			s.writes[pk] = true
 		}

@@ -192,7 +192,7 @@ func TestNotedMapping_ServeOverAnotherMapping(t *testing.T) {
 			if c.from != "" && text == servedMapping {
 				t.Fatalf("%q is not in the mapping", c.from)
 			}
-			for _, by := range []string{"load", "door"} {
+			for _, by := range []string{"load", "endpoint"} {
 				conn := newBigtableServer(t)
 				first := mappingOf(t, servedMapping)
 				serve := func(m *mapping.Mapping) (*facade.Server, error) {
@@ -303,13 +303,13 @@ func TestUnreadableRows_UnreadableRowOverHTTP(t *testing.T) {
 	if _, err := Load(t.Context(), conn, servedExport(t, 3), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}}); err != nil {
 		t.Fatal(err)
 	}
-	door, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{m}})
+	endpoint, err := facade.New(t.Context(), facade.Options{Conn: conn, Mappings: []*mapping.Mapping{m}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = door.Close() })
+	t.Cleanup(func() { _ = endpoint.Close() })
 	change(t, conn, "t", "i0001", setCell("a", "n", 4102444800000000, "no number"))
-	server := httptest.NewServer(door)
+	server := httptest.NewServer(endpoint)
 	t.Cleanup(server.Close)
 	for _, c := range []struct {
 		operation, body string

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -142,7 +142,7 @@ func TestSubjects_Pages(t *testing.T) {
 	if _, err := p.Load(t.Context(), conn); err != nil {
 		t.Fatal(err)
 	}
-	server, err := doors.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
+	server, err := endpoints.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestSubjects_Pages(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d := doors.Open(p.run.B, server, p.run.Jobs[0], &report.Report{})
+	d := endpoints.Open(p.run.B, server, p.run.Jobs[0], &report.Report{})
 	var docs []string
 	var sizes []int
 	err = d.Pages(t.Context(), &fixtures.Request{Op: "Query", Request: map[string]any{

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/internal/differential"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/load"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
@@ -141,7 +141,7 @@ func verifyLoaded(ctx context.Context, r *table.Run, l *load.Loader, f *table.Fi
 			return err
 		}
 	}
-	if err := doors.Through(ctx, r, f.Patterns, f.Checks); err != nil {
+	if err := endpoints.Through(ctx, r, f.Patterns, f.Checks); err != nil {
 		return err
 	}
 	if err := differential.Run(ctx, r, f.Checks.Differential, f.Requests); err != nil {
@@ -179,7 +179,7 @@ func verifyStored(ctx context.Context, r *table.Run, f *table.Fixture) error {
 		}
 	}
 	if r.Wants("access patterns", f.Checks.Patterns) {
-		if err := doors.NativePatterns(ctx, r, r.Jobs[0], f.Patterns); err != nil {
+		if err := endpoints.NativePatterns(ctx, r, r.Jobs[0], f.Patterns); err != nil {
 			return err
 		}
 	}

@@ -31,7 +31,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
@@ -701,13 +701,13 @@ func TestCompare_IndexTombstone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := doors.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
+	server, err := endpoints.NewServer(t.Context(), conn, p.run.Options, p.run.Jobs...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = server.Close() }()
 	b := p.run.B
-	d := doors.Open(b, server, p.run.Jobs[0], r)
+	d := endpoints.Open(b, server, p.run.Jobs[0], r)
 	for _, one := range [][2]string{{"PutItem", `"Item":{"PK":{"S":"o3"},"SK":{"N":"1"},"State":{"S":"lost"}}`}, {"DeleteItem", `"Key":{"PK":{"S":"o3"},"SK":{"N":"1"}}`}} {
 		if _, err := d.Call(t.Context(), one[0], []byte(`{"TableName":"Orders",`+one[1]+`}`)); err != nil {
 			t.Fatal(err)

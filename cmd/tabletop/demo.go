@@ -96,7 +96,7 @@ func (p *program) printSubject(s fixtures.Subject, r *report.Report) {
 	for _, pattern := range r.Patterns {
 		if pattern.Differences == 0 {
 			passed++
-			if slices.Contains(pattern.Doors, "dynamodb") && slices.Contains(pattern.Doors, "bigtable") {
+			if slices.Contains(pattern.Endpoints, "dynamodb") && slices.Contains(pattern.Endpoints, "bigtable") {
 				both++
 			}
 		}

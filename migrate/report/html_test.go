@@ -27,7 +27,7 @@ func TestWriteHTML_Hostile(t *testing.T) {
 			Phases: []Phase{{Name: evil}}, Rules: []RuleRows{{Rule: evil, Item: evil, Row: evil}, {Index: evil}}, Accepted: []AcceptedLoss{{Rule: evil, What: evil, Why: evil, Family: evil, GC: evil}},
 		}},
 		Checks:   []Check{{Name: evil, Table: evil, State: evil, Detail: evil}},
-		Patterns: []PatternReport{{ID: evil, Title: evil, Doors: []string{evil}}, {ID: evil, Differences: 2}},
+		Patterns: []PatternReport{{ID: evil, Title: evil, Endpoints: []string{evil}}, {ID: evil, Differences: 2}},
 		Failures: []Failure{{Kind: evil, Fixture: evil, Table: evil, Rule: evil, ItemKey: evil, RowKey: evil, Column: evil, Pattern: evil, Want: evil + "\n" + evil, Got: "ünïcode", Decoded: evil, Detail: evil, File: evil, Check: evil, Mapping: evil}},
 		Lint:     &lint.Result{Findings: []lint.Finding{finding}, Disabled: []lint.Disabled{{Rule: evil, Table: evil, Why: evil}}, Accepted: []lint.Accepted{{Finding: finding, Why: evil}}, Stopped: evil},
 	}

@@ -342,8 +342,8 @@ const (
 type PatternReport struct {
 	ID    string `json:"id"`              // as in its file
 	Title string `json:"title,omitempty"` // in words
-	// Doors are the endpoints that were used: "dynamodb", "bigtable".
-	Doors []string `json:"doors"`
+	// Endpoints are the endpoints that were used: "dynamodb", "bigtable".
+	Endpoints []string `json:"endpoints"`
 	// Ranges is the number of keys and ranges of the native read. RowsScanned and
 	// RowsReturned are the counts of the server; 0 if it sends none.
 	Ranges       int   `json:"ranges"`

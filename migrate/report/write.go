@@ -113,7 +113,7 @@ func (r *Report) Text() string {
 		if p.Title != "" {
 			fmt.Fprintf(&b, ", %s", p.Title)
 		}
-		fmt.Fprintf(&b, ": %s by %s", phrase.Counted(int64(p.Items), "item"), strings.Join(p.Doors, " and "))
+		fmt.Fprintf(&b, ": %s by %s", phrase.Counted(int64(p.Items), "item"), strings.Join(p.Endpoints, " and "))
 		if cost := p.cost(); cost != "" {
 			fmt.Fprintf(&b, "; native read of %s", cost)
 		}

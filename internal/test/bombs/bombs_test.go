@@ -287,7 +287,7 @@ func TestRequests(t *testing.T) { //nolint:paralleltest // Alone makes it parall
 }
 
 func testRequests(t *testing.T) {
-	door := testkit.Start(t).RoundTripper()
+	transport := testkit.Start(t).RoundTripper()
 	deep := func(open, end string) string {
 		return `{"TableName":"bombs","Item":{"id":` + strings.Repeat(open, 200_000) + `{"S":"x"}` + strings.Repeat(end, 200_000) + `}}`
 	}
@@ -321,7 +321,7 @@ func testRequests(t *testing.T) {
 				if r.encoding != "" {
 					req.Header.Set("Content-Encoding", r.encoding)
 				}
-				resp, err := door.RoundTrip(req)
+				resp, err := transport.RoundTrip(req)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -101,8 +101,8 @@ type outcome struct {
 	after time.Duration
 }
 
-// doorRun is one request over a Bigtable of its own.
-type doorRun struct {
+// endpointRun is one request over a Bigtable of its own.
+type endpointRun struct {
 	t    *testing.T
 	what string
 	conn *failingConn
@@ -110,13 +110,13 @@ type doorRun struct {
 }
 
 // call sends a request, and returns its answer or error.
-func (r *doorRun) call(s *facade.Server, operation, body string) (string, error) {
+func (r *endpointRun) call(s *facade.Server, operation, body string) (string, error) {
 	answer, err := s.Call(r.t.Context(), operation, []byte(body))
 	return string(answer), err
 }
 
 // must is call for a request that cannot fail.
-func (r *doorRun) must(s *facade.Server, operation, body string) string {
+func (r *endpointRun) must(s *facade.Server, operation, body string) string {
 	r.t.Helper()
 	answer, err := r.call(s, operation, body)
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *doorRun) must(s *facade.Server, operation, body string) string {
 
 // meet sends a request while calls fail, and checks the resulting state. want is the answer
 // without a failure.
-func (r *doorRun) meet(q request, want, rpc string, how failure, from, most int) (o outcome, answer string) {
+func (r *endpointRun) meet(q request, want, rpc string, how failure, from, most int) (o outcome, answer string) {
 	t, ctx := r.t, r.t.Context()
 	r.conn.set("", failure{}, 0, 0)
 	s, err := open(ctx, r.conn, r.name)
@@ -170,7 +170,7 @@ func (r *doorRun) meet(q request, want, rpc string, how failure, from, most int)
 }
 
 // text describes the outcome of a request in one word.
-func (r *doorRun) text(q request, err error) string {
+func (r *endpointRun) text(q request, err error) string {
 	known, ok := awserr.As(err)
 	switch {
 	case err == nil && q.operation == "":
@@ -193,7 +193,7 @@ func (r *doorRun) text(q request, err error) string {
 
 // look checks the state after a request, from another endpoint. done reports that it was
 // answered.
-func (r *doorRun) look(q request, done bool, answer string) {
+func (r *endpointRun) look(q request, done bool, answer string) {
 	t, ctx := r.t, r.t.Context()
 	t.Helper()
 	time.Sleep(5 * time.Minute) // pending work of the previous endpoint expires
@@ -244,7 +244,7 @@ func (r *doorRun) look(q request, done bool, answer string) {
 }
 
 // written checks the state after a write.
-func (r *doorRun) written(s *facade.Server, q request, done bool) {
+func (r *endpointRun) written(s *facade.Server, q request, done bool) {
 	generations := map[string]bool{}
 	ids := []string{"a", "b", "c"}
 	if q.kind == writesOne {
@@ -272,7 +272,7 @@ func (r *doorRun) written(s *facade.Server, q request, done bool) {
 
 // consistent compares a table with an index of all its n items; a negative n allows any
 // number.
-func (r *doorRun) consistent(s *facade.Server, table, index string, n int) {
+func (r *endpointRun) consistent(s *facade.Server, table, index string, n int) {
 	r.t.Helper()
 	items := func(body string) (texts []string) {
 		var page struct{ Items []json.RawMessage }

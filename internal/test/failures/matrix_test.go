@@ -295,7 +295,7 @@ type wholeRuns struct {
 	answers map[string]string
 }
 
-var doorRuns = wholeRuns{conns: map[string]*failingConn{}, answers: map[string]string{}}
+var endpointRuns = wholeRuns{conns: map[string]*failingConn{}, answers: map[string]string{}}
 
 // of returns the counters and the answer of a request's run, and makes the run if necessary.
 func (w *wholeRuns) of(name string, run func() (*failingConn, string)) (*failingConn, string) {
@@ -315,12 +315,12 @@ func (w *wholeRuns) of(name string, run func() (*failingConn, string)) (*failing
 func meetRequests(t *testing.T, conn grpc.ClientConnInterface, how failure) map[string]*cell {
 	t.Helper()
 	cells, runs := map[string]*cell{}, 0
-	begin := func(what string) *doorRun {
+	begin := func(what string) *endpointRun {
 		runs++
-		return &doorRun{t: t, what: what, name: fmt.Sprint("instance-", runs), conn: newFailingConn(conn)}
+		return &endpointRun{t: t, what: what, name: fmt.Sprint("instance-", runs), conn: newFailingConn(conn)}
 	}
 	for _, q := range requests {
-		counts, want := doorRuns.of(q.name, func() (*failingConn, string) {
+		counts, want := endpointRuns.of(q.name, func() (*failingConn, string) {
 			whole := begin(q.name)
 			_, answer := whole.meet(q, "", "", failure{}, 0, 0)
 			return whole.conn, answer

@@ -131,7 +131,7 @@ func TestQuota(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		r := &doorRun{t: t, what: "batches"}
+		r := &endpointRun{t: t, what: "batches"}
 		r.must(s, "CreateTable", `{"TableName":"things",`+schema+`}`)
 		for batch := range 8 {
 			var left []json.RawMessage

@@ -10,5 +10,5 @@
 // share ([Groups]).
 //
 // What it does not do: it writes nothing, and it does not open a DynamoDB endpoint (package
-// doors does).
+// endpoints does).
 package compare

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
@@ -20,15 +20,15 @@ const changedAttribute = "differs"
 // putCopies writes copies of the items in the table: unchanged copies, which must be no-ops;
 // changed copies, which must be refused; and transactions with a changed version. It returns
 // the items in the table afterwards.
-func (d *trial) putCopies(ctx context.Context, r *report.Report, door *doors.Doors, items []attr.Item) ([]attr.Item, error) {
+func (d *trial) putCopies(ctx context.Context, r *report.Report, pair *endpoints.Pair, items []attr.Item) ([]attr.Item, error) {
 	for _, c := range d.withCopies(items) {
 		if !d.derived(c) {
 			continue
 		}
-		if err := d.write(ctx, r, door, true, c); err != nil {
+		if err := d.write(ctx, r, pair, true, c); err != nil {
 			return nil, err
 		}
-		if err := d.write(ctx, r, door, false, changed(c)); err != nil {
+		if err := d.write(ctx, r, pair, false, changed(c)); err != nil {
 			return nil, err
 		}
 		at, err := d.mapping.Locate(c)
@@ -53,10 +53,10 @@ func (d *trial) putCopies(ctx context.Context, r *report.Report, door *doors.Doo
 		if attr.EqualItems(all[j], c) { // the version is not the highest
 			other = changed(c)
 		}
-		if err := d.write(ctx, r, door, false, after[i], other); err != nil {
+		if err := d.write(ctx, r, pair, false, after[i], other); err != nil {
 			return nil, err
 		}
-		if err := d.write(ctx, r, door, true, all[j], after[i]); err != nil {
+		if err := d.write(ctx, r, pair, true, all[j], after[i]); err != nil {
 			return nil, err
 		}
 		items = after
@@ -79,7 +79,7 @@ func (d *trial) inRow(item attr.Item, at lens.Location) bool {
 
 // write puts items in one request. It fails if the endpoint refuses them and taken is true, or
 // accepts them and taken is false.
-func (d *trial) write(ctx context.Context, r *report.Report, door *doors.Doors, taken bool, items ...attr.Item) error {
+func (d *trial) write(ctx context.Context, r *report.Report, pair *endpoints.Pair, taken bool, items ...attr.Item) error {
 	op, request := "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":%s}`, Table, attr.AppendItemJSON(nil, items[0]))
 	if len(items) > 1 {
 		op, request = "TransactWriteItems", []byte(`{"TransactItems":[`)
@@ -91,8 +91,8 @@ func (d *trial) write(ctx context.Context, r *report.Report, door *doors.Doors, 
 		}
 		request = append(request, "]}"...)
 	}
-	_, err := door.Call(ctx, op, request)
-	var refused *doors.Refusal
+	_, err := pair.Call(ctx, op, request)
+	var refused *endpoints.Refusal
 	if err != nil && !errors.As(err, &refused) {
 		return err
 	}

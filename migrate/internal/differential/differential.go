@@ -25,7 +25,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/load"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
@@ -209,7 +209,7 @@ func newTrial(conn grpc.ClientConnInterface, b *table.Bigtable, j *table.Job) (*
 		Knobs: table.Knobs{Inverse: j.Options.Inverse},
 	}
 	return &trial{
-		conn: conn, b: b, source: j.Mapping.Spec(), mapping: m, options: o.Normalized(), micros: j.Micros, key: j.KeyJSON, unserved: doors.Unserved(m),
+		conn: conn, b: b, source: j.Mapping.Spec(), mapping: m, options: o.Normalized(), micros: j.Micros, key: j.KeyJSON, unserved: endpoints.Unserved(m),
 		time: newTrialTime(m, j.Options),
 	}, nil
 }
@@ -363,32 +363,32 @@ func (d *trial) derived(item attr.Item) bool {
 	return err == nil && at.Derived
 }
 
-// withDoors runs do with the DynamoDB endpoint on the trial's table, and deletes the table. now
+// withEndpoints runs do with the DynamoDB endpoint on the trial's table, and deletes the table. now
 // is the endpoint's clock.
-func (d *trial) withDoors(ctx context.Context, r *report.Report, j *table.Job, now func() time.Time, do func(*doors.Doors, *facade.Server) error) (err error) {
+func (d *trial) withEndpoints(ctx context.Context, r *report.Report, j *table.Job, now func() time.Time, do func(*endpoints.Pair, *facade.Server) error) (err error) {
 	o := d.options
 	o.Now = now
-	server, err := doors.NewServer(ctx, d.conn, o, j)
+	server, err := endpoints.NewServer(ctx, d.conn, o, j)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = server.Close() }() // its state is in the tables
-	door := doors.Open(d.b, server, j, r)
+	pair := endpoints.Open(d.b, server, j, r)
 	defer func() {
-		_, deleted := door.Call(context.WithoutCancel(ctx), "DeleteTable", fmt.Appendf(nil, `{"TableName":%q}`, Table))
+		_, deleted := pair.Call(context.WithoutCancel(ctx), "DeleteTable", fmt.Appendf(nil, `{"TableName":%q}`, Table))
 		err = errors.Join(err, deleted)
 	}()
-	return do(door, server)
+	return do(pair, server)
 }
 
 // put puts all items through the endpoint, and reads the rows. returned are the items that the
 // mapping accepts, by key, as they come back.
 func (d *trial) put(ctx context.Context, r *report.Report, j *table.Job, items []attr.Item, returned map[string]attr.Item) error {
-	return d.withDoors(ctx, r, j, d.options.Now, func(door *doors.Doors, _ *facade.Server) error {
+	return d.withEndpoints(ctx, r, j, d.options.Now, func(pair *endpoints.Pair, _ *facade.Server) error {
 		var put []attr.Item
 		for _, item := range items {
-			_, err := door.Call(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":%s}`, Table, attr.AppendItemJSON(nil, item)))
-			var refused *doors.Refusal
+			_, err := pair.Call(ctx, "PutItem", fmt.Appendf(nil, `{"TableName":%q,"Item":%s}`, Table, attr.AppendItemJSON(nil, item)))
+			var refused *endpoints.Refusal
 			key := d.key(item)
 			back, taken := returned[key]
 			f := report.Failure{Kind: report.PatternDiffers, Pattern: "PutItem", ItemKey: key}
@@ -412,7 +412,7 @@ func (d *trial) put(ctx context.Context, r *report.Report, j *table.Job, items [
 			}
 			put = append(put, back)
 		}
-		put, err := d.putCopies(ctx, r, door, put)
+		put, err := d.putCopies(ctx, r, pair, put)
 		if err != nil {
 			return err
 		}
@@ -434,7 +434,7 @@ var maxIndexKeyBytes = [2]int{2048, 1024}
 
 // mayRefuse reports whether the endpoint may refuse an item that the mapping accepts: another
 // item has its place, or it cannot be an index entry.
-func (d *trial) mayRefuse(item attr.Item, refused *doors.Refusal) bool {
+func (d *trial) mayRefuse(item attr.Item, refused *endpoints.Refusal) bool {
 	for _, g := range d.mapping.Spec().Source.GSIs {
 		for i, k := range g.Key.Attrs() {
 			kind := cmp.Or(k.Type, d.mapping.Spec().Types()[k.Name].Type)
@@ -463,7 +463,7 @@ func (d *trial) load(ctx context.Context, r *report.Report, j *table.Job) error 
 	if err := load.Afresh(ctx, d.b, j); err != nil {
 		return err
 	}
-	return d.withDoors(ctx, r, j, d.options.Now, func(door *doors.Doors, _ *facade.Server) error {
+	return d.withEndpoints(ctx, r, j, d.options.Now, func(pair *endpoints.Pair, _ *facade.Server) error {
 		if _, err := compare.Base(ctx, d.b, r, j); err != nil {
 			return err
 		}
@@ -477,13 +477,13 @@ func (d *trial) load(ctx context.Context, r *report.Report, j *table.Job) error 
 		err := j.Each(ctx, "reading", func(p table.Placed) error {
 			partition := attr.Item{":h": p.Back[hash]}.String()
 			partitions[partition] = append(partitions[partition], p.Back)
-			return d.ask(ctx, r, door, []attr.Item{p.Back}, "GetItem", map[string]any{"Key": raw(d.key(p.Back))})
+			return d.ask(ctx, r, pair, []attr.Item{p.Back}, "GetItem", map[string]any{"Key": raw(d.key(p.Back))})
 		})
 		if err != nil {
 			return err
 		}
 		for _, partition := range slices.Sorted(maps.Keys(partitions)) {
-			err := d.ask(ctx, r, door, partitions[partition], "Query", map[string]any{
+			err := d.ask(ctx, r, pair, partitions[partition], "Query", map[string]any{
 				"KeyConditionExpression": "#h = :h", "ExpressionAttributeNames": map[string]string{"#h": hash}, "ExpressionAttributeValues": raw(partition),
 			})
 			if err != nil {
@@ -501,14 +501,14 @@ type raw string
 func (t raw) MarshalJSON() ([]byte, error) { return []byte(t), nil }
 
 // ask sends a read, whose answer must have the items in order of sort key.
-func (d *trial) ask(ctx context.Context, r *report.Report, door *doors.Doors, want []attr.Item, op string, request map[string]any) error {
+func (d *trial) ask(ctx context.Context, r *report.Report, pair *endpoints.Pair, want []attr.Item, op string, request map[string]any) error {
 	request["ConsistentRead"] = true
-	got, err := door.DynamoDB(ctx, &fixtures.Request{Op: op, Request: request}, false)
+	got, err := pair.DynamoDB(ctx, &fixtures.Request{Op: op, Request: request}, false)
 	fail := func(f report.Failure, item attr.Item) {
 		f.Pattern, f.ItemKey = op, d.key(item)
 		r.Fail(d.located(f, item))
 	}
-	var refused *doors.Refusal
+	var refused *endpoints.Refusal
 	if errors.As(err, &refused) {
 		fail(report.Failure{Kind: report.PatternDiffers, Want: phrase.Counted(int64(len(want)), "item"), Got: refused.Error()}, want[0])
 		return nil

@@ -22,7 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/load"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -51,7 +51,7 @@ type step struct {
 // unfitForRequests returns why a mapping cannot be compared with the naive DynamoDB; "" if it
 // can.
 func unfitForRequests(m *layout.Mapping) string {
-	if why := doors.Unserved(m); why != "" {
+	if why := endpoints.Unserved(m); why != "" {
 		return why
 	}
 	if keepsCopies(m.Spec()) {
@@ -333,9 +333,9 @@ func (d *trial) replay(ctx context.Context, r *report.Report, start []attr.Item,
 	if clock != nil {
 		now = clock.now
 	}
-	return d.withDoors(ctx, r, j, now, func(door *doors.Doors, server *facade.Server) error {
+	return d.withEndpoints(ctx, r, j, now, func(pair *endpoints.Pair, server *facade.Server) error {
 		if clock != nil {
-			if err := d.awaitDueTimes(ctx, door); err != nil {
+			if err := d.awaitDueTimes(ctx, pair); err != nil {
 				return err
 			}
 		}
@@ -349,7 +349,7 @@ func (d *trial) replay(ctx context.Context, r *report.Report, start []attr.Item,
 				}
 				x = scanAfter(x)
 			}
-			want, got, err := exchange(ctx, door, x)
+			want, got, err := exchange(ctx, pair, x)
 			if err != nil {
 				return err
 			}
@@ -390,7 +390,7 @@ func (d *trial) compareRows(ctx context.Context, r *report.Report, all fixtures.
 }
 
 // exchange sends a request, and returns the expected and the actual answer as texts.
-func exchange(ctx context.Context, d *doors.Doors, x fixtures.Exchange) (want, got string, err error) {
+func exchange(ctx context.Context, d *endpoints.Pair, x fixtures.Exchange) (want, got string, err error) {
 	want = string(x.Answer)
 	if len(x.Errors) > 0 {
 		want = strings.Join(x.Errors, " or ")
@@ -405,7 +405,7 @@ func exchange(ctx context.Context, d *doors.Doors, x fixtures.Exchange) (want, g
 			got, err = answered(answer)
 		}
 	}
-	var refused *doors.Refusal
+	var refused *endpoints.Refusal
 	if errors.As(err, &refused) {
 		if code := refused.Code(); refused.Status == http.StatusBadRequest && slices.Contains(x.Errors, code) {
 			return want, want, nil
@@ -416,7 +416,7 @@ func exchange(ctx context.Context, d *doors.Doors, x fixtures.Exchange) (want, g
 }
 
 // readExchange reads all pages of all segments, and sorts the items of a group by their texts.
-func readExchange(ctx context.Context, d *doors.Doors, x fixtures.Exchange) (string, error) {
+func readExchange(ctx context.Context, d *endpoints.Pair, x fixtures.Exchange) (string, error) {
 	var request map[string]any
 	if err := json.Unmarshal(x.Request, &request); err != nil {
 		return "", fmt.Errorf("%s holds a request that is not an object: %w", fixtures.RequestsFile, err)

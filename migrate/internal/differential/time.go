@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
-	"github.com/tabletop-emu/tabletop/migrate/internal/doors"
+	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -112,12 +112,12 @@ const maxDuePolls = 20_000
 
 // awaitDueTimes waits until the endpoint, which indexes in the background, knows the expiry
 // times of the loaded items.
-func (d *trial) awaitDueTimes(ctx context.Context, door *doors.Doors) error {
+func (d *trial) awaitDueTimes(ctx context.Context, pair *endpoints.Pair) error {
 	if d.time.attribute == "" {
 		return nil
 	}
 	for range maxDuePolls {
-		answer, err := door.Call(ctx, "DescribeTimeToLive", fmt.Appendf(nil, `{"TableName":%q}`, Table))
+		answer, err := pair.Call(ctx, "DescribeTimeToLive", fmt.Appendf(nil, `{"TableName":%q}`, Table))
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package doors
+package endpoints
 
 import (
 	"context"
@@ -75,7 +75,7 @@ func refusedAnswer(err error) *mismatch {
 }
 
 // expected returns the items that the pattern expects.
-func (d *Doors) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, error) {
+func (d *Pair) expected(ctx context.Context, p fixtures.Pattern) ([]attr.Item, error) {
 	invalid := func(err error, format string, args ...any) error {
 		return source.Damaged(source.FixtureInvalid, source.Position{File: p.File}, err, format, args...)
 	}
@@ -133,7 +133,7 @@ const eventualStep = 20 * time.Millisecond
 
 // eventually repeats a request until the answer is right, or the pattern's lag is over. wrong
 // is the mismatch of the last answer, or nil.
-func (d *Doors) eventually(ctx context.Context, p fixtures.Pattern, ask func() (wrong *mismatch, err error)) (wrong *mismatch, err error) {
+func (d *Pair) eventually(ctx context.Context, p fixtures.Pattern, ask func() (wrong *mismatch, err error)) (wrong *mismatch, err error) {
 	for waited := time.Duration(0); ; waited += eventualStep {
 		if wrong, err = ask(); wrong == nil || err != nil || waited >= p.Lag || d.J.Options.Sleep == nil {
 			return wrong, err
@@ -150,7 +150,7 @@ func otherCount(want, got int) *mismatch {
 }
 
 // differs returns the mismatch of an answer, or nil.
-func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *mismatch {
+func (d *Pair) differs(p fixtures.Pattern, want, got []attr.Item) *mismatch {
 	if p.Equal.As == "count" {
 		if len(want) != len(got) {
 			return otherCount(len(want), len(got))
@@ -191,7 +191,7 @@ func (d *Doors) differs(p fixtures.Pattern, want, got []attr.Item) *mismatch {
 
 // otherItem is the mismatch of an item that is not the expected one. It names the attribute if
 // only one differs.
-func (d *Doors) otherItem(want, got attr.Item, place string) *mismatch {
+func (d *Pair) otherItem(want, got attr.Item, place string) *mismatch {
 	if d.J.KeyJSON(want) == d.J.KeyJSON(got) {
 		var found []*mismatch
 		compare.DiffItems(want, got, func(f report.Failure) {
@@ -205,7 +205,7 @@ func (d *Doors) otherItem(want, got attr.Item, place string) *mismatch {
 }
 
 // isKey reports whether an attribute is part of the table's key.
-func (d *Doors) isKey(name string) bool {
+func (d *Pair) isKey(name string) bool {
 	key := d.J.Mapping.Key()
 	return name == key.Hash.Name || name == key.Range.Name && name != ""
 }
@@ -215,7 +215,7 @@ func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, it
 // merge sorts the items of several requests or ranges as one query would: by the sort key of
 // the index that is read, or of the table. Items with the same sort key are in order of their
 // other keys.
-func (d *Doors) merge(items []attr.Item, asked func(x *secondary.Index) bool, descending bool) {
+func (d *Pair) merge(items []attr.Item, asked func(x *secondary.Index) bool, descending bool) {
 	table := d.J.Mapping.Key()
 	keys := []lens.KeyAttr{table.Range, table.Hash}
 	if i := slices.IndexFunc(d.J.Indexes, asked); i >= 0 {

@@ -1,4 +1,4 @@
-package doors
+package endpoints
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // An eventual answer is awaited as long as the pattern allows.
-func TestDoors_Eventually(t *testing.T) {
+func TestPair_Eventually(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		lag   time.Duration
@@ -26,7 +26,7 @@ func TestDoors_Eventually(t *testing.T) {
 		{50 * time.Millisecond, 9, "wrong 4", []time.Duration{20 * time.Millisecond, 20 * time.Millisecond, 10 * time.Millisecond}},
 	} {
 		var waits []time.Duration
-		d := &Doors{J: &table.Job{Options: table.Options{Sleep: func(_ context.Context, d time.Duration) error {
+		d := &Pair{J: &table.Job{Options: table.Options{Sleep: func(_ context.Context, d time.Duration) error {
 			waits = append(waits, d)
 			return nil
 		}}}}

@@ -1,4 +1,4 @@
-package doors
+package endpoints
 
 import (
 	"bytes"
@@ -29,8 +29,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Doors runs access patterns.
-type Doors struct {
+// Pair runs access patterns through both endpoints of a table.
+type Pair struct {
 	b      *table.Bigtable
 	J      *table.Job
 	client *http.Client
@@ -39,12 +39,12 @@ type Doors struct {
 }
 
 // Open opens both endpoints on the table of a job.
-func Open(b *table.Bigtable, server *facade.Server, j *table.Job, r *report.Report) *Doors {
-	return &Doors{b: b, J: j, client: &http.Client{Transport: server.RoundTripper()}, report: r}
+func Open(b *table.Bigtable, server *facade.Server, j *table.Job, r *report.Report) *Pair {
+	return &Pair{b: b, J: j, client: &http.Client{Transport: server.RoundTripper()}, report: r}
 }
 
 // restore loads the table again.
-func (d *Doors) restore(ctx context.Context) error {
+func (d *Pair) restore(ctx context.Context) error {
 	tables := []string{d.J.Report.Target}
 	for _, x := range d.J.Indexes {
 		tables = append(tables, x.TargetTable())
@@ -83,7 +83,7 @@ const maxAnswerBytes = 256 << 20
 
 // DynamoDB sends a request, or each of several, and returns the items of all pages. merged
 // reports whether items of several requests are put in order.
-func (d *Doors) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) ([]attr.Item, error) {
+func (d *Pair) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) ([]attr.Item, error) {
 	var items []attr.Item
 	for _, one := range q.Requests() {
 		err := d.Pages(ctx, one, func(page []attr.Item) error {
@@ -103,7 +103,7 @@ func (d *Doors) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) 
 
 // Pages sends a request and follows its pages, unless it sets a Limit. The error is a *Refusal
 // if the endpoint answers with an error.
-func (d *Doors) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr.Item) error) error {
+func (d *Pair) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr.Item) error) error {
 	body := maps.Clone(q.Request)
 	if body == nil {
 		body = map[string]any{}
@@ -136,7 +136,7 @@ func (d *Doors) Pages(ctx context.Context, q *fixtures.Request, yield func([]att
 
 // Call sends a request to the DynamoDB endpoint. The error is a *Refusal if it answers with an
 // error.
-func (d *Doors) Call(ctx context.Context, op string, body []byte) ([]byte, error) {
+func (d *Pair) Call(ctx context.Context, op string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://dynamodb.local/", bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -206,7 +206,7 @@ func answerItems(answer []byte) (items []attr.Item, last jsontext.Value, err err
 
 // compareScan scans the table through the DynamoDB endpoint: the items must be those of the
 // source. If they differ, it reads each item by its key.
-func (d *Doors) compareScan(ctx context.Context) (string, error) {
+func (d *Pair) compareScan(ctx context.Context) (string, error) {
 	var got extsort.Bag
 	done := d.J.Timed("scanning through the DynamoDB endpoint")
 	err := d.Pages(ctx, &fixtures.Request{Op: "Scan", Request: map[string]any{"ConsistentRead": true}}, func(page []attr.Item) error {

@@ -1,4 +1,4 @@
-package doors
+package endpoints
 
 import (
 	"cmp"
@@ -23,7 +23,7 @@ import (
 
 // nativeTable returns the table of the native read, and the function that reads the items of
 // its rows.
-func (d *Doors) nativeTable(q *fixtures.NativeRead) (table string, items func(layout.Row) ([]attr.Item, error)) {
+func (d *Pair) nativeTable(q *fixtures.NativeRead) (table string, items func(layout.Row) ([]attr.Item, error)) {
 	for _, x := range d.J.Indexes {
 		if x.TargetTable() == q.Table {
 			return q.Table, x.Items
@@ -33,7 +33,7 @@ func (d *Doors) nativeTable(q *fixtures.NativeRead) (table string, items func(la
 }
 
 // shape checks the ranges of the native read.
-func (d *Doors) shape(p fixtures.Pattern, done *report.PatternReport) {
+func (d *Pair) shape(p fixtures.Pattern, done *report.PatternReport) {
 	table, _ := d.nativeTable(p.Bigtable.Read)
 	keys, spans, _ := p.Bigtable.Read.Spans() // checked when the pattern was read
 	done.Ranges = len(keys) + len(spans)
@@ -55,7 +55,7 @@ func (d *Doors) shape(p fixtures.Pattern, done *report.PatternReport) {
 const maxScanRatio = 10
 
 // warnOfCost warns of a native read that scans many more rows than it returns.
-func (d *Doors) warnOfCost(p fixtures.Pattern, done report.PatternReport) {
+func (d *Pair) warnOfCost(p fixtures.Pattern, done report.PatternReport) {
 	if !p.Bigtable.FullScan && done.RowsScanned > maxScanRatio*max(done.RowsReturned, 1) {
 		d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("pattern %s: the native read scans %s and returns %d: replace its filter by a narrower range",
 			p.ID, phrase.Counted(done.RowsScanned, "row"), done.RowsReturned))
@@ -64,7 +64,7 @@ func (d *Doors) warnOfCost(p fixtures.Pattern, done report.PatternReport) {
 
 // native runs the native read and turns its rows into items. unreadable are the rows that the
 // inverse mapping refuses.
-func (d *Doors) native(ctx context.Context, p fixtures.Pattern, done *report.PatternReport) (out []attr.Item, unreadable []report.Failure, err error) {
+func (d *Pair) native(ctx context.Context, p fixtures.Pattern, done *report.PatternReport) (out []attr.Item, unreadable []report.Failure, err error) {
 	q := p.Bigtable.Read
 	table, items := d.nativeTable(q)
 	read, err := askOf(q)
@@ -107,7 +107,7 @@ func (d *Doors) native(ctx context.Context, p fixtures.Pattern, done *report.Pat
 
 // unreadable is the failure of a row that the inverse mapping refuses. Its rule, if set, is the
 // one that failed.
-func (d *Doors) unreadable(id string, row layout.Row, err error) report.Failure {
+func (d *Pair) unreadable(id string, row layout.Row, err error) report.Failure {
 	f := report.InRow(id, row.Key)
 	f.Kind, f.Want, f.Got, f.Detail = report.RowUnreadable, "items", phrase.Counted(int64(len(row.Cells)), "cell"), phrase.Clip(err.Error())
 	var broken *lens.Error
@@ -178,7 +178,7 @@ func askOf(q *fixtures.NativeRead) (btclient.Read, error) {
 }
 
 // write runs a native write.
-func (d *Doors) write(ctx context.Context, w *fixtures.NativeWrite) error {
+func (d *Pair) write(ctx context.Context, w *fixtures.NativeWrite) error {
 	table := w.Table
 	if table == "" {
 		table = d.J.Report.Target

@@ -1,4 +1,4 @@
-package doors
+package endpoints
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ import (
 // oracle answers as DynamoDB itself would: it is a DynamoDB endpoint that holds the items of a
 // table without their mapping. It has a separate instance, which is emptied when it is closed.
 type oracle struct {
-	*Doors
+	*Pair
 	server *facade.Server
 	b      *table.Bigtable // its own client
 }
@@ -62,7 +62,7 @@ func openOracle(ctx context.Context, r *table.Run, j *table.Job) (o *oracle, why
 	if err != nil {
 		return nil, "", fmt.Errorf("opening the oracle: %w", err)
 	}
-	o.Doors = &Doors{J: j, client: &http.Client{Transport: o.server.RoundTripper()}, report: r.Report}
+	o.Pair = &Pair{J: j, client: &http.Client{Transport: o.server.RoundTripper()}, report: r.Report}
 	err = o.fill(ctx)
 	var refused *Refusal
 	if errors.As(err, &refused) { // not items of DynamoDB, such as those of a hand-written source

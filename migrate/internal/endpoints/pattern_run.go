@@ -1,4 +1,4 @@
-package doors
+package endpoints
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // patternRun is the run of one pattern through the endpoints.
 type patternRun struct {
-	*Doors
+	*Pair
 	p    fixtures.Pattern
 	done report.PatternReport
 	want []attr.Item
@@ -24,20 +24,20 @@ type patternRun struct {
 }
 
 // run runs one pattern through both endpoints.
-func (d *Doors) run(ctx context.Context, p fixtures.Pattern) error {
+func (d *Pair) run(ctx context.Context, p fixtures.Pattern) error {
 	want, err := d.expected(ctx, p)
 	if err != nil {
 		return err
 	}
-	r := &patternRun{Doors: d, p: p, want: want, known: p.Expect.Lists()}
-	r.done = report.PatternReport{ID: p.ID, Title: p.Title, Items: len(want), Doors: []string{}}
+	r := &patternRun{Pair: d, p: p, want: want, known: p.Expect.Lists()}
+	r.done = report.PatternReport{ID: p.ID, Title: p.Title, Items: len(want), Endpoints: []string{}}
 	d.report.BeginPattern(p.ID)
 	before := d.report.Differences
 	if p.DynamoDB != nil && d.client != nil {
-		r.done.Doors = append(r.done.Doors, "dynamodb")
+		r.done.Endpoints = append(r.done.Endpoints, "dynamodb")
 	}
 	if p.Bigtable != nil {
-		r.done.Doors = append(r.done.Doors, "bigtable")
+		r.done.Endpoints = append(r.done.Endpoints, "bigtable")
 		r.shape(p, &r.done)
 	}
 	if d.oracle != nil && p.DynamoDB != nil && !p.Missing {
@@ -65,7 +65,7 @@ func (d *Doors) run(ctx context.Context, p fixtures.Pattern) error {
 }
 
 // fail records a mismatch of an endpoint's answer for a table.
-func (r *patternRun) fail(door, id string, m *mismatch) {
+func (r *patternRun) fail(endpoint, id string, m *mismatch) {
 	f := report.Failure{Table: id}
 	layout := table.LayoutOf(id, r.J)
 	if m.item != nil {
@@ -75,7 +75,7 @@ func (r *patternRun) fail(door, id string, m *mismatch) {
 		f = layout.Owned(f, layout.OwnerOf(m.item))
 	}
 	f.Kind, f.Pattern, f.File = report.PatternDiffers, r.p.ID, r.p.File
-	f.Column, f.Want, f.Got, f.Detail = m.column, m.want, m.got, door+": "+m.detail
+	f.Column, f.Want, f.Got, f.Detail = m.column, m.want, m.got, endpoint+": "+m.detail
 	r.report.Fail(f)
 }
 
@@ -122,7 +122,7 @@ func (r *patternRun) reads(ctx context.Context, read *fixtures.Request, after st
 
 // writes lets each endpoint write to freshly loaded rows.
 func (r *patternRun) writes(ctx context.Context) error {
-	for _, door := range []struct {
+	for _, endpoint := range []struct {
 		name  string
 		write func() error
 	}{
@@ -132,13 +132,13 @@ func (r *patternRun) writes(ctx context.Context) error {
 		}},
 		{"native write", func() error { return r.write(ctx, r.p.Bigtable.Write) }},
 	} {
-		err := door.write()
+		err := endpoint.write()
 		if m := refusedAnswer(err); m != nil {
-			r.fail(door.name, r.J.Report.Target, m)
+			r.fail(endpoint.name, r.J.Report.Target, m)
 		} else if err != nil {
 			return err
 		}
-		if err := r.reads(ctx, r.p.DynamoDB.Then, " after the "+door.name); err != nil {
+		if err := r.reads(ctx, r.p.DynamoDB.Then, " after the "+endpoint.name); err != nil {
 			return err
 		}
 		if err := r.restore(ctx); err != nil {
@@ -150,7 +150,7 @@ func (r *patternRun) writes(ctx context.Context) error {
 
 // Golden returns the golden items of a pattern: the answer of the DynamoDB endpoint, after its
 // write if the pattern writes.
-func (d *Doors) Golden(ctx context.Context, p fixtures.Pattern) (items []attr.Item, err error) {
+func (d *Pair) Golden(ctx context.Context, p fixtures.Pattern) (items []attr.Item, err error) {
 	merged := p.Expect.Order == "merged"
 	switch {
 	case p.Writes():

@@ -1,4 +1,4 @@
-package doors
+package endpoints
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // NativePatterns runs the native reads of the access patterns that do not write.
 func NativePatterns(ctx context.Context, r *table.Run, j *table.Job, patterns []fixtures.Pattern) error {
-	d := &Doors{b: r.B, J: j, report: r.Report}
+	d := &Pair{b: r.B, J: j, report: r.Report}
 	for _, p := range patterns {
 		switch {
 		case p.Bigtable == nil || p.Writes():

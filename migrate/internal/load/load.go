@@ -67,7 +67,7 @@ func (l *Loader) Check(ctx context.Context) error {
 
 // check rejects a table that the load would spoil, by its current notes.
 func (j *job) check(ctx context.Context) (warnings []string, err error) {
-	for _, check := range []func(context.Context) (string, error){j.doorWrites, j.remaps, j.otherTime} {
+	for _, check := range []func(context.Context) (string, error){j.endpointWrites, j.remaps, j.otherTime} {
 		warning, err := check(ctx)
 		if err != nil {
 			return nil, err
@@ -120,7 +120,7 @@ func (j *job) loadNoted(ctx context.Context, r *report.Report, c *checkpoint, in
 			return err
 		}
 	}
-	if err := j.awaitDoors(ctx); err != nil {
+	if err := j.awaitEndpoints(ctx); err != nil {
 		return err
 	}
 	if err := j.noteBegun(ctx); err != nil {

@@ -61,11 +61,11 @@ func (j *job) beginNote(ctx context.Context) (unfinished, first bool, err error)
 	return true, first, err
 }
 
-// awaitDoors waits until every DynamoDB endpoint has seen the first note of a table, before
+// awaitEndpoints waits until every DynamoDB endpoint has seen the first note of a table, before
 // rows are written: until then an endpoint may write and delete without a note. A table that
 // the load itself creates needs no wait, since an endpoint looks for the note when it first
 // finds the table.
-func (j *job) awaitDoors(ctx context.Context) error {
+func (j *job) awaitEndpoints(ctx context.Context) error {
 	if !j.unseen && j.notes == "" {
 		return nil
 	}
@@ -209,8 +209,8 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 	if contents := j.contents(); contents != "" {
 		loadnote.SetContents(want, contents)
 	}
-	door, _ := writtenAt(got, j.Report.Target)
-	stale := door > 0 && door <= j.earlier
+	written, _ := writtenAt(got, j.Report.Target)
+	stale := written > 0 && written <= j.earlier
 	got = table.CutNote(table.CutNote(got, loadnote.WrittenColumn), loadnote.LoadColumn)
 	if j.notes != "" { // notes of other loads in parts become invalid by this load
 		got = table.CutColumns(got, func(column string) bool { return strings.HasPrefix(column, j.notes) })

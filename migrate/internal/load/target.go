@@ -18,11 +18,11 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// doorWrites returns an error for tables that a DynamoDB endpoint wrote. With incremental
+// endpointWrites returns an error for tables that a DynamoDB endpoint wrote. With incremental
 // exports, the [source.Error] gives the number of changes that can be counted. Other sources
 // are rejected unless the load keeps those writes, since a deleted item looks like one that
 // never existed.
-func (j *job) doorWrites(ctx context.Context) (warning string, err error) {
+func (j *job) endpointWrites(ctx context.Context) (warning string, err error) {
 	noted, err := j.schemaNotes(ctx)
 	if err != nil {
 		return "", err
@@ -39,7 +39,7 @@ func (j *job) doorWrites(ctx context.Context) (warning string, err error) {
 	}
 	switch {
 	case !j.Source.FullTime.IsZero():
-		return "", j.countDoorWrites(ctx, written)
+		return "", j.countEndpointWrites(ctx, written)
 	case !written:
 		return "", nil
 	case !j.Options.KeepWrites:
@@ -50,9 +50,9 @@ func (j *job) doorWrites(ctx context.Context) (warning string, err error) {
 	return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written since the last load: the items that it wrote stay unchanged, and those that it deleted come back", j.Report.Target), nil
 }
 
-// countDoorWrites is doorWrites for a source with incremental exports; written means that the
+// countEndpointWrites is endpointWrites for a source with incremental exports; written means that the
 // endpoint itself noted that it writes.
-func (j *job) countDoorWrites(ctx context.Context, written bool) error {
+func (j *job) countEndpointWrites(ctx context.Context, written bool) error {
 	// An endpoint keeps the state of each item that it wrote in the item's row, and a tombstone
 	// for each index entry that it removed.
 	items, example, err := countColumns(ctx, j.b, j.Report.Target, lens.FamilyState)
