@@ -42,7 +42,7 @@ func openOnDisk(ctx context.Context, fs vfs.FS, at time.Time) (*onDisk, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	s, err := New(ctx, Options{Conn: bt.Conn(), Now: c.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Seat: "test"})
+	s, err := New(ctx, Options{Conn: bt.Conn(), Now: c.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Slot: "test"})
 	if err != nil {
 		return nil, errors.Join(err, bt.Close(), db.Close())
 	}

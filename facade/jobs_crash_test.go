@@ -158,7 +158,7 @@ func crashInBubbleAt(t *testing.T, c crashed, step int, done bool) (whole bool) 
 		t.Fatal(err)
 	}
 	o := Options{
-		Conn: cut, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Seat: "test", wall: clock.New(),
+		Conn: cut, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Slot: "test", wall: clock.New(),
 		Buckets: openBuckets(t, dir), KinesisDir: filepath.Join(dir, "streams"),
 	}
 	s, err := New(t.Context(), o)

@@ -78,26 +78,26 @@ func TestStreams_BeginsBesideAnotherProcess(t *testing.T) {
 }
 
 // Without other processes nothing waits: neither for a closed process, nor for an earlier one
-// of the same seat.
+// of the same slot.
 func TestStreams_BeginsAlone(t *testing.T) {
 	t.Parallel()
 	var shared Options
-	cut := newTestServer(t, func(o *Options) { o.Seat = "here"; shared = *o })
+	cut := newTestServer(t, func(o *Options) { o.Slot = "here"; shared = *o })
 	must(t, cut, "CreateTable", plainStreamed)
-	for _, seat := range []string{"here", "there"} {
-		if seat == "there" {
+	for _, slot := range []string{"here", "there"} {
+		if slot == "there" {
 			if err := cut.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		shared.Seat = seat
+		shared.Slot = slot
 		s, err := New(t.Context(), shared)
 		if err != nil {
 			t.Fatal(err)
 		}
 		answer := must(t, s, "UpdateTable", streamKeys)
 		if !strings.Contains(answer, `"TableStatus":"ACTIVE"`) {
-			t.Errorf("%s: the answer is %s", seat, answer)
+			t.Errorf("%s: the answer is %s", slot, answer)
 		}
 		must(t, s, "UpdateTable", `{"TableName": "streamed", "StreamSpecification": {"StreamEnabled": false}}`)
 		if err := s.Close(); err != nil {

@@ -168,11 +168,11 @@ type Options struct {
 	// stream exists after its end, on the clock Now. Default: 24 hours.
 	StreamRetention time.Duration
 
-	// Seat names a slot that one Server can hold at a time, such as an open data folder. A
-	// Server immediately finishes the work of an earlier, killed Server of its seat. Default:
+	// Slot names a slot that one Server can hold at a time, such as an open data folder. A
+	// Server immediately finishes the work of an earlier, killed Server of its slot. Default:
 	// "", readers of streams wait until the killed Server has not renewed its registration
 	// for 30 seconds of the machine's clock.
-	Seat string
+	Slot string
 
 	maxTables, maxNamespaces int   // limits, which tests lower
 	countedItems             int64 // likewise; 0: the store's default
@@ -196,7 +196,7 @@ func (o Options) store(catalog string) store.Options {
 		StatusDelays: store.StatusDelays(o.StatusDelays), MaxTables: o.maxTables, CountedItems: o.countedItems, BatchBytes: o.batchBytes,
 		Deadline: o.Deadline, Concurrency: o.Concurrency, Progress: progress,
 		Shards:          tabledef.Shards{Slots: o.StreamShards, Rotation: o.StreamShardRotation},
-		Seat:            o.Seat,
+		Slot:            o.Slot,
 		StreamRetention: o.StreamRetention,
 		Kinds:           o.jobKinds, KeepDeleted: backups.KeepDeleted,
 	}

@@ -133,12 +133,12 @@ func TestStreams_DeadWriter(t *testing.T) {
 	expectRecords(t, reader.read(t, a), want("again"))
 }
 
-// A server immediately takes over the work of an earlier one of its seat.
-func TestStreams_Seat(t *testing.T) {
+// A server immediately takes over the work of an earlier one of its slot.
+func TestStreams_Slot(t *testing.T) {
 	t.Parallel()
 	conn := &faultyConn{}
 	var shared Options
-	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn, o.Seat = o.Conn, conn, "here"; shared = *o })
+	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn, o.Slot = o.Conn, conn, "here"; shared = *o })
 	reader := newStreamReader(createStreamed(t, s, "KEYS_ONLY"))
 	must(t, s, "PutItem", put("a", ""))
 	shared.Conn = conn.ClientConnInterface

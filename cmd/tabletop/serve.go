@@ -443,7 +443,7 @@ func (s *serving) dynamoDBOptions(mappings []*mapping.Mapping) (facade.Options, 
 	if c.Target != "" {
 		o.Deadline, o.Concurrency = c.Timeout, targetConcurrency
 	} else {
-		o.Seat = "serve" // the built-in store has one process
+		o.Slot = "serve" // the built-in store has one process
 	}
 	if dir := c.Dynamo.Buckets; dir != "" {
 		root, err := os.OpenRoot(dir)

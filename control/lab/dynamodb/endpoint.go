@@ -71,8 +71,8 @@ func (e *Endpoint) options(over *lab.Lab) facade.Options {
 		o.Logger = of.Logger
 	}
 	o.Logger = e.lab.ExpectFaults(o.Logger)
-	if o.Seat == "" {
-		o.Seat = "lab" // there is one such server, and a snapshot has the state of another
+	if o.Slot == "" {
+		o.Slot = "lab" // there is one such server, and a snapshot has the state of another
 	}
 	return o
 }

@@ -61,7 +61,7 @@ type Options struct {
 	// Elapsed is a monotonic time of this process, by which it judges whether others are
 	// alive.
 	Elapsed func() time.Duration
-	Seat    string          // one process holds it at a time; "": none
+	Slot    string          // one process holds it at a time; "": none
 	Life    context.Context //nolint:containedctx // ends when the logs are closed
 	// Later runs background work that no write waits for; nil: writes wait for it.
 	Later func(func())
@@ -101,7 +101,7 @@ func (lg *Logs) Grown() <-chan struct{} {
 	}
 }
 
-func (lg *Logs) tellGrown() {
+func (lg *Logs) notifyGrown() {
 	if lg.grown.Load() == nil {
 		return
 	}
@@ -120,7 +120,7 @@ func New(o Options) *Logs {
 // Start sets the epoch of the process, before any other call.
 func (lg *Logs) Start(epoch uint64) {
 	lg.epoch = epoch
-	lg.sequence.Start(epoch, lg.o.Seat)
+	lg.sequence.Start(epoch, lg.o.Slot)
 }
 
 // Mark marks a row of a table. If the table has a log, it first registers this process.
@@ -279,7 +279,7 @@ func (lg *Logs) Append(ctx context.Context, all []*Write) {
 		lg.mu.Unlock()
 		from = to
 	}
-	lg.tellGrown()
+	lg.notifyGrown()
 	switch {
 	case lg.enough(maxRecordCells):
 	case lg.o.Later == nil:

@@ -13,10 +13,10 @@ import (
 
 // Each open process has a row in the catalog, even if it never writes a log: a process that
 // turns a log on must know whether others may write without recording. The row does not prove
-// that the process is alive: if a process without a seat ends without closing, others wait
+// that the process is alive: if a process without a slot ends without closing, others wait
 // for it in vain.
 
-var seatQualifier = []byte("seat")
+var slotQualifier = []byte("slot")
 
 func (lg *Logs) presentRow(epoch uint64) []byte {
 	return fmt.Appendf(nil, "%s%020d", lg.o.Present, epoch)
@@ -27,7 +27,7 @@ func (lg *Logs) presentRow(epoch uint64) []byte {
 func (lg *Logs) Appear(ctx context.Context) error {
 	row := lg.presentRow(lg.epoch)
 	return lg.bt.MutateRow(ctx, lg.o.Catalog, row, []*btpb.Mutation{
-		btclient.SetCell(lg.o.Family, seatQualifier, lg.o.Now().UnixMilli()*1000, []byte(lg.o.Seat)),
+		btclient.SetCell(lg.o.Family, slotQualifier, lg.o.Now().UnixMilli()*1000, []byte(lg.o.Slot)),
 	})
 }
 
@@ -41,7 +41,7 @@ func (lg *Logs) Disappear(ctx context.Context) {
 	}
 }
 
-// Others reports whether another process may be open. Earlier processes of this seat do not
+// Others reports whether another process may be open. Earlier processes of this slot do not
 // count.
 func (lg *Logs) Others(ctx context.Context) (others bool, err error) {
 	prefix := []byte(lg.o.Present)
@@ -53,7 +53,7 @@ func (lg *Logs) Others(ctx context.Context) (others bool, err error) {
 		case err != nil:
 			return false, fmt.Errorf("looking for other processes: %w", err)
 		case len(row.Cells) == 0 || string(row.Key) == own:
-		case lg.o.Seat != "" && string(row.Cells[0].Value) == lg.o.Seat:
+		case lg.o.Slot != "" && string(row.Cells[0].Value) == lg.o.Slot:
 			gone = append(gone, row.Key)
 		default:
 			others = true

@@ -110,15 +110,15 @@ func (lg *Logs) remove(ctx context.Context, r Registration) (removed bool, err e
 	return false, fmt.Errorf("row %q of table %s changed in each of %d attempts to raise the ceiling in it", past, lg.o.Catalog, maxRemoveAttempts)
 }
 
-// Inherit removes the registrations of earlier processes of the same seat. The work in the
+// Inherit removes the registrations of earlier processes of the same slot. The work in the
 // rows that they marked must be finished.
 func (lg *Logs) Inherit(ctx context.Context) error {
-	if lg.o.Seat == "" {
+	if lg.o.Slot == "" {
 		return nil
 	}
 	all, _, err := lg.List(ctx)
 	for _, r := range all {
-		if err == nil && r.Seat == lg.o.Seat && r.Epoch != lg.epoch {
+		if err == nil && r.Slot == lg.o.Slot && r.Epoch != lg.epoch {
 			_, err = lg.remove(ctx, r)
 		}
 	}

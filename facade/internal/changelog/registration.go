@@ -9,7 +9,7 @@ import (
 // Registration is the state of a process for the other processes of its catalog.
 type Registration struct {
 	Epoch   uint64 // number of its start on the catalog; the low bits are the writer's number
-	Seat    string // one process holds it at a time; "": none
+	Slot    string // one process holds it at a time; "": none
 	Renewed uint64 // counts renewals; it keeps growing while the process lives
 	Floor   uint64 // all records of the process below it, past and future, are in the log
 	Ceiling uint64 // all numbers of the process are below it
@@ -32,7 +32,7 @@ func (r Registration) Append(to []byte) []byte {
 	for _, n := range []uint64{r.Epoch, r.Renewed, r.Floor, r.Ceiling} {
 		to = binary.BigEndian.AppendUint64(to, n)
 	}
-	return append(to, r.Seat...)
+	return append(to, r.Slot...)
 }
 
 // ParseRegistration is the inverse of Append.
@@ -44,6 +44,6 @@ func ParseRegistration(data []byte) (r Registration, err error) {
 	for i, to := range []*uint64{&r.Epoch, &r.Renewed, &r.Floor, &r.Ceiling} {
 		*to = binary.BigEndian.Uint64(data[1+8*i:])
 	}
-	r.Seat = string(data[1+8*numbers:])
+	r.Slot = string(data[1+8*numbers:])
 	return r, nil
 }

@@ -71,8 +71,8 @@ func NewSequencer(now func() time.Time, elapsed func() time.Duration, registry R
 	}
 }
 
-// Start sets the epoch and the seat of the process, before any other call.
-func (s *Sequencer) Start(epoch uint64, seat string) { s.own.Epoch, s.own.Seat = epoch, seat }
+// Start sets the epoch and the slot of the process, before any other call.
+func (s *Sequencer) Start(epoch uint64, slot string) { s.own.Epoch, s.own.Slot = epoch, slot }
 
 // Hold keeps the floor at or below the number of a write until its record is appended.
 // Release ends it.

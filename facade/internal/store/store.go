@@ -73,7 +73,7 @@ type Hint struct {
 }
 
 // Options configure a store. These are optional: AppProfile, Mappings, IndexLag,
-// StatusDelays, Deadline, Concurrency, Progress, Shards, Seat, StreamRetention,
+// StatusDelays, Deadline, Concurrency, Progress, Shards, Slot, StreamRetention,
 // CountedItems, BatchBytes, Kinds and KeepDeleted.
 type Options struct {
 	Conn              grpc.ClientConnInterface
@@ -92,9 +92,9 @@ type Options struct {
 	Concurrency       int             // concurrent calls of one operation; 0, 1: in sequence
 	Progress          func(Progress)  // nil: progress is not reported
 	Shards            tabledef.Shards // rotation and slots of new streams; 0: defaults
-	// Seat names a slot that one process holds at a time: the process immediately takes over
-	// from an earlier process of the seat; "": none.
-	Seat            string
+	// Slot names a slot that one process holds at a time: the process immediately takes over
+	// from an earlier process of the slot; "": none.
+	Slot            string
 	StreamRetention time.Duration // of new streams; 0: tabledef.StreamRetention
 	CountedItems    int64         // maximum table size for a count by a description; 0: countedItems
 	// BatchBytes limits the items, index entries or log records in one batch of work over a
@@ -167,7 +167,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 			_, err := ob.recoverRow(ctx, table, row, adoptedOrder)
 			return err
 		},
-		RecoverAll: ob.recoverAll, Elapsed: elapsed, Seat: o.Seat, Life: in.life, Later: later,
+		RecoverAll: ob.recoverAll, Elapsed: elapsed, Slot: o.Slot, Life: in.life, Later: later,
 	})
 	ob.logs = lg
 	tx := newTransactions(in, cat, m, rs, ob, lg)
