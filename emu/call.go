@@ -186,7 +186,7 @@ func (s *Server) unary(m *method, next grpc.MethodHandler) grpc.MethodHandler {
 			began = stopwatch()
 		}
 		if s.faults != nil && s.faults.Armed() {
-			ic = s.struck(ic)
+			ic = s.withFaults(ic)
 		}
 		c.decode = decode
 		if c.ic = ic; ic != nil {
@@ -227,8 +227,8 @@ func (c *call) service(impl any) any {
 
 func (m *method) notBuilt() error { return refusal.NotBuilt("RPC " + strings.TrimPrefix(m.name, "/")) }
 
-// struck returns an interceptor that runs faults between ic and the handler. ic may be nil.
-func (s *Server) struck(ic grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+// withFaults returns an interceptor that runs faults between ic and the handler. ic may be nil.
+func (s *Server) withFaults(ic grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
 	if ic == nil {
 		return s.faults.Unary
 	}

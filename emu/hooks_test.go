@@ -125,7 +125,7 @@ func TestAllocationsOfHooks(t *testing.T) { //nolint:paralleltest // it counts a
 			takes[i][j] = fewestAllocations(call)
 		}
 	}
-	for i, name := range []string{1: "waiting for faults", 2: "told of calls"} {
+	for i, name := range []string{1: "waiting for faults", 2: "observing calls"} {
 		// The allocations of a connection vary with its buffers.
 		for j := range takes[i] {
 			if slack := float64(j / 2); takes[i][j] > takes[0][j]+slack {
@@ -137,14 +137,14 @@ func TestAllocationsOfHooks(t *testing.T) { //nolint:paralleltest // it counts a
 
 // BenchmarkObserve measures a small write with and without an observer.
 func BenchmarkObserve(b *testing.B) {
-	for _, told := range []bool{false, true} {
-		b.Run(fmt.Sprint("observed=", told), func(b *testing.B) {
+	for _, observed := range []bool{false, true} {
+		b.Run(fmt.Sprint("observed=", observed), func(b *testing.B) {
 			db, err := engine.Open(engine.Options{})
 			if err != nil {
 				b.Fatal(err)
 			}
 			o := Options{DB: db}
-			if told {
+			if observed {
 				o.Observe = func(*Call) {}
 			}
 			srv, err := New(o)

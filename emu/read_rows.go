@@ -69,7 +69,7 @@ func (c *call) readRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRows
 		},
 		limit:        req.GetRowsLimit(),
 		at:           c.at,
-		tellsScanned: func() bool { return c.clientFeatures(ctx).GetLastScannedRowResponses() },
+		wantsScanned: func() bool { return c.clientFeatures(ctx).GetLastScannedRowResponses() },
 	}
 	if spans, ok := engineSpans(t.rows(rows).Intersect(program.Rows())); ok {
 		scan, err := c.rows.Scan(ctx, t.Table, r.at, engine.ScanOptions{Spans: spans, Reverse: req.GetReversed()})
@@ -122,9 +122,9 @@ type rowReader struct {
 	out     *rowchunks.Writer
 	limit   int64 // rows; 0 for unlimited
 	at      replica.At
-	// tellsScanned reports whether the client understands last_scanned_row_key. It is a
+	// wantsScanned reports whether the client understands last_scanned_row_key. It is a
 	// function because few reads need it.
-	tellsScanned func() bool
+	wantsScanned func() bool
 	// silent counts the rows and cells read since the last returned or reported row.
 	silent int64
 
@@ -151,7 +151,7 @@ func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error
 			return err
 		}
 		if cells == 0 {
-			if err := r.tellScanned(scan.Row(), 1+seen); err != nil {
+			if err := r.reportScanned(scan.Row(), 1+seen); err != nil {
 				return err
 			}
 			continue
@@ -172,15 +172,15 @@ func (r *rowReader) read(ctx context.Context, t target, scan replica.Scan) error
 	return scan.Err()
 }
 
-// tellScanned counts a row that the filter removed. After many, it sends last_scanned_row_key,
+// reportScanned counts a row that the filter removed. After many, it sends last_scanned_row_key,
 // so that a retry continues after them. It flushes returned rows first: the client treats all
 // rows up to the key as delivered.
-func (r *rowReader) tellScanned(row []byte, work int64) error {
+func (r *rowReader) reportScanned(row []byte, work int64) error {
 	if r.silent += work; r.silent < scannedPerMessage {
 		return nil
 	}
 	r.silent = 0
-	if !r.tellsScanned() {
+	if !r.wantsScanned() {
 		return nil
 	}
 	if err := r.out.Flush(); err != nil {
@@ -197,15 +197,15 @@ func (s *Server) clientFeatures(ctx context.Context) *btpb.FeatureFlags {
 			return last.flags
 		}
 		if flags := clientFeatures(v); flags != nil {
-			s.features.Store(&toldFeatures{header: v, flags: flags})
+			s.features.Store(&featureHeader{header: v, flags: flags})
 			return flags
 		}
 	}
 	return noFeatures
 }
 
-// toldFeatures is a decoded feature header.
-type toldFeatures struct {
+// featureHeader is a decoded feature header.
+type featureHeader struct {
 	header string
 	flags  *btpb.FeatureFlags
 }

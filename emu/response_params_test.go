@@ -61,7 +61,7 @@ func TestResponseParams(t *testing.T) {
 		{TableName: testTable, AppProfileId: "any"},
 		{TableName: testTable, Filter: qualifierRegexOf("none")},
 	} {
-		got, err := whoReads(t, e, data, req)
+		got, err := answeringCluster(t, e, data, req)
 		wantCode(t, err, codes.OK)
 		if got != want {
 			t.Errorf("ReadRows %v: %s", req, got)
@@ -69,8 +69,8 @@ func TestResponseParams(t *testing.T) {
 	}
 }
 
-// whoReads runs a read and returns the answering cluster.
-func whoReads(t *testing.T, e *env, data btpb.BigtableClient, req *btpb.ReadRowsRequest) (string, error) {
+// answeringCluster runs a read and returns the answering cluster.
+func answeringCluster(t *testing.T, e *env, data btpb.BigtableClient, req *btpb.ReadRowsRequest) (string, error) {
 	t.Helper()
 	stream, err := data.ReadRows(e.ctx(), req)
 	if err != nil {
@@ -109,7 +109,7 @@ func TestResponseParams_Routing(t *testing.T) {
 		"second": "c2 in europe-west1-c", "only": "c2 in europe-west1-c",
 		"none": "c1 in us-east1-b", // an error names a cluster too
 	} {
-		got, err := whoReads(t, e, data, &btpb.ReadRowsRequest{TableName: testTable, AppProfileId: id})
+		got, err := answeringCluster(t, e, data, &btpb.ReadRowsRequest{TableName: testTable, AppProfileId: id})
 		if id == "none" {
 			wantCode(t, err, codes.NotFound)
 		} else if err != nil {
@@ -132,7 +132,7 @@ func TestResponseParams_Routing(t *testing.T) {
 	}
 
 	view := e.mustCreateView("v", viewOf(subset(nil)))
-	if got, err := whoReads(t, e, data, &btpb.ReadRowsRequest{AuthorizedViewName: view, AppProfileId: "second"}); err != nil || got != "c2 in europe-west1-c" {
+	if got, err := answeringCluster(t, e, data, &btpb.ReadRowsRequest{AuthorizedViewName: view, AppProfileId: "second"}); err != nil || got != "c2 in europe-west1-c" {
 		t.Errorf("ReadRows through a view: %s, %v", got, err)
 	}
 

@@ -265,13 +265,13 @@ func TestTrap107_EndTimeInThePast(t *testing.T) {
 	}
 }
 
-// tellingClock reports waits.
-type tellingClock struct {
+// reportingClock reports waits.
+type reportingClock struct {
 	Clock
 	asked chan struct{}
 }
 
-func (c tellingClock) At(t time.Time) (reached <-chan struct{}, stop func()) {
+func (c reportingClock) At(t time.Time) (reached <-chan struct{}, stop func()) {
 	reached, stop = c.Clock.At(t)
 	c.asked <- struct{}{}
 	return reached, stop
@@ -281,7 +281,7 @@ func TestTrap108_EndTimeOfAQuietTable(t *testing.T) {
 	t.Parallel()
 	e := newStream(t, "a")
 	asked := make(chan struct{}, 10)
-	e.srv.clock = tellingClock{e.clock, asked}
+	e.srv.clock = reportingClock{e.clock, asked}
 	r := e.changes(&btpb.ReadChangeStreamRequest{Partition: partition("", ""), EndTime: timestamppb.New(start.Add(8 * time.Second))})
 	done := make(chan *btpb.ReadChangeStreamResponse_CloseStream, 1)
 	beats := make(chan struct{}, 10)
@@ -562,7 +562,7 @@ func TestTrap113_Heartbeats(t *testing.T) {
 	t.Parallel()
 	e := newStream(t, "a")
 	asked := make(chan struct{}, 10)
-	e.srv.clock = tellingClock{e.clock, asked}
+	e.srv.clock = reportingClock{e.clock, asked}
 	r := e.changes(&btpb.ReadChangeStreamRequest{Partition: partition("", ""), HeartbeatDuration: durationpb.New(time.Second)})
 	beats := make(chan *btpb.ReadChangeStreamResponse_Heartbeat)
 	go func() {

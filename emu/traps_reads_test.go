@@ -406,7 +406,7 @@ func TestReadRows_LastScannedRowKey(t *testing.T) {
 		if err != nil || len(res.rows) != 1 {
 			t.Fatalf("%d rows, %v", len(res.rows), err)
 		}
-		told, last := 0, ""
+		sent, last := 0, ""
 		for _, m := range res.messages {
 			key := string(m.GetLastScannedRowKey())
 			for _, c := range m.GetChunks() {
@@ -417,17 +417,17 @@ func TestReadRows_LastScannedRowKey(t *testing.T) {
 			}
 			last = key
 			if len(m.GetLastScannedRowKey()) > 0 {
-				told++
+				sent++
 			}
 		}
-		if told < 2 || told > 3 {
-			t.Errorf("reversed %v: told %d times over %d rows", reversed, told, rows)
+		if sent < 2 || sent > 3 {
+			t.Errorf("reversed %v: %d keys sent over %d rows", reversed, sent, rows)
 		}
 	}
 	// Other clients do not receive it.
 	for _, m := range e.mustRead(&btpb.ReadRowsRequest{Filter: valueRegexOf("yes")}).messages {
 		if len(m.GetLastScannedRowKey()) > 0 {
-			t.Error("a client without the feature flag was told")
+			t.Error("a client without the feature flag was sent a key")
 		}
 	}
 }

@@ -477,7 +477,7 @@ func TestTrap157_RowAffinity(t *testing.T) {
 		t.Errorf("the rows are in %v", seen)
 	}
 	// Requests for several rows go to any cluster: the first.
-	got, err := whoReads(t, e, client, &btpb.ReadRowsRequest{TableName: testTable, AppProfileId: "affine", Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("row0"), []byte("row1")}}})
+	got, err := answeringCluster(t, e, client, &btpb.ReadRowsRequest{TableName: testTable, AppProfileId: "affine", Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("row0"), []byte("row1")}}})
 	if err != nil || !strings.HasPrefix(got, "c1 ") {
 		t.Errorf("%s, %v", got, err)
 	}

@@ -93,7 +93,7 @@ func TestDamage(t *testing.T) {
 			}
 			want := mustDump(t, d)
 			whole := mem.CrashClone(vfs.CrashCloneCfg{}) // all data is synced; nothing was closed
-			told := 0
+			reported := 0
 			for _, name := range storeFiles(t, whole, suffix) {
 				size := fileSize(t, whole, name)
 				for i := range int64(40) {
@@ -111,11 +111,11 @@ func TestDamage(t *testing.T) {
 					case err != nil && (!strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "load the data again")):
 						t.Errorf("%s, byte %d of %d: the error lacks the file or the advice: %v", name, at, size, err)
 					case err != nil:
-						told++
+						reported++
 					}
 				}
 			}
-			if told == 0 {
+			if reported == 0 {
 				t.Error("no damage was found")
 			}
 		})
@@ -209,12 +209,12 @@ func TestFaults_Files(t *testing.T) {
 			t.Parallel()
 			mem := vfs.NewCrashableMem()
 			var failing atomic.Bool
-			var struck atomic.Int32
+			var hits atomic.Int32
 			fs := faultdisk.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if !failing.Load() || !strings.Contains(op.Path, c.file) || !slices.Contains(c.kinds, op.Kind) {
 					return nil
 				}
-				struck.Add(1)
+				hits.Add(1)
 				return &os.PathError{Op: "write", Path: op.Path, Err: c.errno} // like package os
 			}))
 			o := Options{Dir: "data", FS: fs, Now: clock.NewFrozen(epoch).Now, MemTableBytes: 64 << 10}
@@ -243,7 +243,7 @@ func TestFaults_Files(t *testing.T) {
 					t.Errorf("got %v, want an error that is %v and names the file", err, c.errno)
 				}
 			}
-			if n := struck.Load(); n > 5 {
+			if n := hits.Load(); n > 5 {
 				t.Errorf("the failed write was tried %d times", n)
 			}
 			crash := mem.CrashClone(vfs.CrashCloneCfg{})

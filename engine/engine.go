@@ -387,7 +387,7 @@ var storeFile = sync.OnceValue(func() *regexp.Regexp {
 func checkDir(dir string, fs vfs.FS) error {
 	names, err := fs.List(dir)
 	if err != nil {
-		return nil //nolint:nilerr // opening tells, where it matters
+		return nil //nolint:nilerr // opening the store reports it, where it matters
 	}
 	for _, name := range names {
 		if !storeFile().MatchString(name) {
@@ -566,7 +566,7 @@ func (d *DB) scansDone() bool {
 		err := d.fs.RemoveAll(d.snapshotDir)
 		if !d.options.DisableWAL && d.failed() == nil {
 			// Table files have checksums throughout. The end of a log has no checksum that
-			// tells damage from the effect of a crash.
+			// distinguishes damage from the effect of a crash.
 			err = errors.Join(err, d.pebble.Flush(), d.failed())
 		}
 		if err = errors.Join(err, d.pebble.Close()); err != nil {

@@ -76,10 +76,10 @@ func (j *journal) settleTerms(table string, from, to Journal) (Journal, error) {
 type journal struct {
 	d *DB
 
-	mu     sync.Mutex // innermost; guards the fields below
-	number uint64     // the last allocated number
-	micros int64      // its commit time
-	told   int64      // lower bound of future commit times
+	mu       sync.Mutex // innermost; guards the fields below
+	number   uint64     // the last allocated number
+	micros   int64      // its commit time
+	promised int64      // lower bound of future commit times
 	// frontier is the last number such that neither it nor any number before it is in flight;
 	// the elements of flight from head on are the numbers after it.
 	frontier uint64
@@ -120,7 +120,7 @@ func (j *journal) take(table uint32, row []byte, now func() time.Time) (number u
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.number++
-	j.micros = max(now().UnixMicro(), j.micros+1, j.told)
+	j.micros = max(now().UnixMicro(), j.micros+1, j.promised)
 	j.flight = append(j.flight, flight{table: table, micros: j.micros, row: key})
 	return j.number, j.micros
 }
@@ -182,7 +182,7 @@ func (j *journal) end(now func() time.Time) (end JournalPosition, restores uint6
 	if j.head < len(j.flight) {
 		end.Micros = min(end.Micros, j.flight[j.head].micros)
 	}
-	j.told = max(j.told, end.Micros)
+	j.promised = max(j.promised, end.Micros)
 	return end, j.restores
 }
 

@@ -259,7 +259,7 @@ func (d *DB) JournalEnd(table string, reason JournalReason) (JournalEnd, error) 
 	end, _ := d.journal.end(d.now)
 	d.journal.mu.Lock()
 	defer d.journal.mu.Unlock()
-	return JournalEnd{JournalPosition: end, Since: t.def.Journal[reason].Since, Latest: max(end.Micros, d.journal.micros, d.journal.told)}, nil
+	return JournalEnd{JournalPosition: end, Since: t.def.Journal[reason].Since, Latest: max(end.Micros, d.journal.micros, d.journal.promised)}, nil
 }
 
 // JournalAt returns the JournalOptions.After with which reading begins at the first record

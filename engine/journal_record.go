@@ -277,8 +277,8 @@ func (w *rowBatch) settle(kept bool) {
 	if w.number == 0 {
 		return
 	}
-	if w.told != nil && !kept {
-		w.told.Undone(w.tx.row, w.number)
+	if w.called != nil && !kept {
+		w.called.Undone(w.tx.row, w.number)
 	}
 	w.tx.d.journal.settle(kept, w.number)
 	w.number = 0

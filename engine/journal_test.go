@@ -413,8 +413,8 @@ func TestJournal_Refused(t *testing.T) {
 			if len(got) != 1 {
 				t.Fatalf("%d records after the end and a write, want 1", len(got))
 			}
-			if told := max(at.Micros, end.Micros); got[0].Micros < told {
-				t.Errorf("a record at %d, after readers were promised none before %d", got[0].Micros, told)
+			if promised := max(at.Micros, end.Micros); got[0].Micros < promised {
+				t.Errorf("a record at %d, after readers were promised none before %d", got[0].Micros, promised)
 			}
 		})
 	}

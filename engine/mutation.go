@@ -69,7 +69,7 @@ type rowBatch struct {
 	number   uint64 // of the record of the changes, in flight; 0 without a record
 	micros   int64  // its commit time
 	recorded []Mutation
-	told     Recorder // recorder that was called
+	called   Recorder // recorder that was called
 }
 
 // begin starts the collection of changes for the row of tx. w may have served another row.
@@ -82,7 +82,7 @@ func (w *rowBatch) begin(tx *RowTx) {
 	}
 	w.tx, w.prefix = tx, appendRowPrefix(w.prefix[:0], tx.t.def.ID, tx.row)
 	w.deletes, w.flush, w.dead, w.work = false, false, 0, 0
-	w.recorded, w.told = nil, nil
+	w.recorded, w.called = nil, nil
 }
 
 // take returns the batch of collected changes; the caller closes it.

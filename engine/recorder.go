@@ -70,8 +70,8 @@ func (tx *RowTx) Recorder() Recorder {
 	return originOf(tx.ctx).recorder
 }
 
-// tell passes the recorded change to the recorder, if there is one.
-func (tx *RowTx) tell() error {
+// callRecorder passes the recorded change to the recorder, if there is one.
+func (tx *RowTx) callRecorder() error {
 	w, r := tx.w, tx.Recorder()
 	if r == nil || w.number == 0 {
 		return nil
@@ -86,7 +86,7 @@ func (tx *RowTx) tell() error {
 		tx.w = nil
 		return err
 	}
-	w.told = r
+	w.called = r
 	return nil
 }
 

@@ -16,41 +16,41 @@ import (
 
 // listener is a Recorder that writes down its calls.
 type listener struct {
-	told []string
-	last JournalRecord
+	calls []string
+	last  JournalRecord
 	// row has the cells that transactions see; nil means the stored ones.
 	row RowCells
 	err error // returned by Recorded
 }
 
 func (l *listener) Recorded(tx *RowTx, r *JournalRecord) error {
-	l.told = append(l.told, "recorded "+recordText(r))
+	l.calls = append(l.calls, "recorded "+recordText(r))
 	l.last = *r
 	l.last.Row, l.last.Mutations = slices.Clone(r.Row), slices.Clone(r.Mutations)
 	if l.err != nil {
 		return l.err
 	}
-	return tx.PutResource("told/"+string(r.Row), fmt.Append(nil, r.Number))
+	return tx.PutResource("recorded/"+string(r.Row), fmt.Append(nil, r.Number))
 }
 
 func (l *listener) Undone(row []byte, number uint64) {
-	l.told = append(l.told, fmt.Sprintf("undone %s %v", row, number == l.last.Number))
+	l.calls = append(l.calls, fmt.Sprintf("undone %s %v", row, number == l.last.Number))
 }
 
 func (l *listener) Row(*RowTx) RowCells { return l.row }
 
 func (l *listener) Dropping(span Span) (done func(dropped bool)) {
-	l.told = append(l.told, fmt.Sprintf("dropping [%s,%s)", span.Start, span.End))
-	return func(dropped bool) { l.told = append(l.told, fmt.Sprint("dropped ", dropped)) }
+	l.calls = append(l.calls, fmt.Sprintf("dropping [%s,%s)", span.Start, span.End))
+	return func(dropped bool) { l.calls = append(l.calls, fmt.Sprint("dropped ", dropped)) }
 }
 
 // want compares the calls since the last time.
 func (l *listener) want(t *testing.T, want ...string) {
 	t.Helper()
-	if got := strings.Join(l.told, "\n"); got != strings.Join(want, "\n") {
+	if got := strings.Join(l.calls, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("calls\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 	}
-	l.told = nil
+	l.calls = nil
 }
 
 // recording returns a store with a table t that has a journal, a recorder, and its context.
@@ -79,17 +79,17 @@ func TestRecorder_Recorded(t *testing.T) {
 	if at := l.last.Mutations[0].Timestamp; at <= 0 {
 		t.Errorf("recorded with the timestamp %d", at)
 	}
-	if value, err := d.Resource("told/r"); err != nil || string(value) != fmt.Sprint(l.last.Number) {
+	if value, err := d.Resource("recorded/r"); err != nil || string(value) != fmt.Sprint(l.last.Number) {
 		t.Errorf("beside it is %q, %v", value, err)
 	}
-	l.told = nil
+	l.calls = nil
 	if _, err := d.ReadModifyWrite(ctx, "t", []byte("r"), []RuleReadModifyWrite{{Family: "f", Qualifier: []byte("n"), Append: []byte("x")}}); err != nil {
 		t.Fatal(err)
 	}
 	if last := records(t, d, JournalOptions{Reason: JournalReplication})[1]; recordText(&last) != recordText(&l.last) {
 		t.Errorf("recorded %s, the journal has %s", recordText(&l.last), recordText(&last))
 	}
-	l.told = nil
+	l.calls = nil
 
 	// It gets no call for changes that are not recorded: empty ones, and those of tables
 	// without a journal.
@@ -116,19 +116,19 @@ func TestRecorder_Undone(t *testing.T) {
 	if _, err := d.ReadModifyWrite(ctx, "t", []byte("r"), []RuleReadModifyWrite{{Family: "f", Qualifier: []byte("n"), Increment: 1}}); !errors.Is(err, refused) {
 		t.Errorf("ReadModifyWrite: %v", err)
 	}
-	for _, told := range l.told {
-		if !strings.HasPrefix(told, "recorded ") {
-			t.Errorf("the recorder that refused was called: %q", told)
+	for _, call := range l.calls {
+		if !strings.HasPrefix(call, "recorded ") {
+			t.Errorf("the recorder that refused was called: %q", call)
 		}
 	}
-	l.err, l.told = nil, nil
+	l.err, l.calls = nil, nil
 	set := []Mutation{set("f", "q", 1000, "v")}
 	record := fmt.Sprintf("recorded %d %q %d:f:q@1000=%q+0[0,0)", JournalUser, "r", SetCell, "v")
 	if err := d.Update(ctx, "t", []byte("r"), func(tx *RowTx) error { return errors.Join(tx.Mutate(set), refused) }); !errors.Is(err, refused) {
 		t.Errorf("Update: %v", err)
 	}
 	l.want(t, record, "undone r true")
-	if got, _ := d.Resource("told/r"); mustDump(t, d) != "" || len(records(t, d, JournalOptions{Reason: JournalReplication})) != 0 || got != nil {
+	if got, _ := d.Resource("recorded/r"); mustDump(t, d) != "" || len(records(t, d, JournalOptions{Reason: JournalReplication})) != 0 || got != nil {
 		t.Errorf("undone, and there are %q, %q and %v", mustDump(t, d), got, records(t, d, JournalOptions{Reason: JournalReplication}))
 	}
 	// Of several rows, only those that fail.
@@ -141,8 +141,8 @@ func TestRecorder_Undone(t *testing.T) {
 	if !errors.Is(errs[0], refused) || errs[1] != nil {
 		t.Errorf("UpdateRows: %v", errs)
 	}
-	if n := len(records(t, d, JournalOptions{Reason: JournalReplication})); n != 1 || strings.Count(strings.Join(l.told, "\n"), "undone r") != 1 || slices.ContainsFunc(l.told, func(s string) bool { return strings.HasPrefix(s, "undone s") }) {
-		t.Errorf("%d records; calls %q", n, l.told)
+	if n := len(records(t, d, JournalOptions{Reason: JournalReplication})); n != 1 || strings.Count(strings.Join(l.calls, "\n"), "undone r") != 1 || slices.ContainsFunc(l.calls, func(s string) bool { return strings.HasPrefix(s, "undone s") }) {
+		t.Errorf("%d records; calls %q", n, l.calls)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestRecorder_Replace(t *testing.T) {
 		}
 	}
 	recs := records(t, d, JournalOptions{Reason: JournalReplication})
-	l.told = nil
+	l.calls = nil
 	cells := []Cell{
 		{Family: "g", Ordinal: 1, Qualifier: []byte("q"), Timestamp: 2000, Value: []byte("w")},
 		{Family: "none", Ordinal: 7, Qualifier: []byte("q"), Timestamp: 2000, Value: []byte("w")},
@@ -213,7 +213,7 @@ func TestRecorder_Replace(t *testing.T) {
 		var done *RowTx
 		err := d.Update(ctx, "t", []byte("r"), func(tx *RowTx) error {
 			done = tx
-			err := errors.Join(tx.Replace(cells, recs[0].Number, recs[2].Number), tx.DeleteResource("told/r"), tx.DeleteResource("none"))
+			err := errors.Join(tx.Replace(cells, recs[0].Number, recs[2].Number), tx.DeleteResource("recorded/r"), tx.DeleteResource("none"))
 			if again := tx.Replace(nil); !errors.Is(again, ErrInvalid) {
 				t.Errorf("Replace twice: %v", again)
 			}
@@ -225,10 +225,10 @@ func TestRecorder_Replace(t *testing.T) {
 		if err := errors.Join(done.Replace(nil)); !errors.Is(err, ErrInvalid) {
 			t.Errorf("Replace after its Update: %v", err)
 		}
-		if err := done.DeleteResource("told/r"); !errors.Is(err, ErrInvalid) {
+		if err := done.DeleteResource("recorded/r"); !errors.Is(err, ErrInvalid) {
 			t.Errorf("DeleteResource after its Update: %v", err)
 		}
-		if _, err := d.Resource("told/r"); fail != nil && (err != nil || mustDump(t, d) != before || len(records(t, d, JournalOptions{Reason: JournalReplication})) != 3) {
+		if _, err := d.Resource("recorded/r"); fail != nil && (err != nil || mustDump(t, d) != before || len(records(t, d, JournalOptions{Reason: JournalReplication})) != 3) {
 			t.Errorf("refused, and the resource has %v, the row is\n%s", err, mustDump(t, d))
 		}
 	}
@@ -239,7 +239,7 @@ func TestRecorder_Replace(t *testing.T) {
 	if got := mustDump(t, d); strings.Count(got, "\n") != 1 || !strings.Contains(got, "w") {
 		t.Errorf("the row is\n%s", got)
 	}
-	if _, err := d.Resource("told/r"); !errors.Is(err, ErrResourceNotFound) {
+	if _, err := d.Resource("recorded/r"); !errors.Is(err, ErrResourceNotFound) {
 		t.Errorf("the resource: %v", err)
 	}
 	// Alone, it does not change the row.

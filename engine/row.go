@@ -230,7 +230,7 @@ func (tx *RowTx) Mutate(muts []Mutation) error {
 		return err
 	}
 	tx.w = tx.batch
-	return tx.tell()
+	return tx.callRecorder()
 }
 
 // ReadModifyWrite applies rules to the newest cells of their columns, in order, all or none; a
@@ -357,5 +357,5 @@ func (tx *RowTx) modify(rules []RuleReadModifyWrite) ([]Cell, error) {
 			return nil, fmt.Errorf("engine: read-modify-write: %w", err)
 		}
 	}
-	return cells, tx.tell()
+	return cells, tx.callRecorder()
 }

@@ -12,7 +12,7 @@ func TestBroadcast(t *testing.T) {
 	<-second
 	select {
 	case <-b.Next():
-		t.Error("what happened is told to who came later")
+		t.Error("a later call of Next received an earlier notification")
 	default:
 	}
 }
