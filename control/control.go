@@ -92,7 +92,7 @@ type Server struct {
 // New returns the API of o.Lab.
 func New(o Options) *Server {
 	s := &Server{opts: o, log: o.Requests.log, stopping: make(chan struct{}), rowLevels: lintLevels}
-	s.runs.told = &s.live
+	s.runs.news = &s.live
 	api := http.NewServeMux()
 	handle := func(pattern, query string, body bool, answer http.HandlerFunc) {
 		api.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -218,9 +218,9 @@ func asError(err error) *Error {
 	}
 	if e, ok := awserr.As(err); ok {
 		out := &Error{e.HTTPStatus, e.Code[strings.LastIndex(e.Code, "#")+1:], e.Message, "this is DynamoDB's own answer: change the request"}
-		by, struck := errors.AsType[*dynamodb.FaultError](err)
+		by, faulted := errors.AsType[*dynamodb.FaultError](err)
 		switch {
-		case struck:
+		case faulted:
 			out.Remedy = fmt.Sprintf("a fault answers so: DELETE %sfaults/dynamodb/%d ends it", Prefix, by.Fault.ID())
 		case e.HTTPStatus >= http.StatusInternalServerError:
 			out.Remedy = mayBeFault

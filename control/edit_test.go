@@ -70,7 +70,7 @@ func TestPreviewItem_Fixtures(t *testing.T) {
 				}
 				return out
 			}
-			told := func(what, request string, do func() bool) (done bool) {
+			checked := func(what, request string, do func() bool) (done bool) {
 				t.Helper()
 				var said editedRow
 				e.must("POST", "items/"+name+"/preview", request, &said)
@@ -87,10 +87,10 @@ func TestPreviewItem_Fixtures(t *testing.T) {
 				after := cells(said.Key)
 				gone, come := without(before, after), without(after, before)
 				if want := sorted(texts(said.Before)); !slices.Equal(without(want, texts(said.After)), sorted(gone)) {
-					t.Errorf("%s: the cells that are no more are\n%q, said were\n%q", what, sorted(gone), want)
+					t.Errorf("%s: the removed cells are\n%q, and the preview said\n%q", what, sorted(gone), want)
 				}
 				if want := sorted(texts(said.After)); !slices.Equal(without(want, texts(said.Before)), sorted(come)) {
-					t.Errorf("%s: the cells that came are\n%q, said were\n%q", what, sorted(come), want)
+					t.Errorf("%s: the added cells are\n%q, and the preview said\n%q", what, sorted(come), want)
 				}
 				return true
 			}
@@ -106,7 +106,7 @@ func TestPreviewItem_Fixtures(t *testing.T) {
 					other := maps.Clone(item)
 					other[a], _ = json.Marshal(map[string]any{"S": fmt.Sprint(v["S"], "x")})
 					text, _ := json.Marshal(other)
-					if told(fmt.Sprintf("%s of %s", a, text), fmt.Sprintf(`{"put":%s}`, text), func() bool {
+					if checked(fmt.Sprintf("%s of %s", a, text), fmt.Sprintf(`{"put":%s}`, text), func() bool {
 						return e.tries("PutItem", fmt.Sprintf(`{"TableName":%q,"Item":%s}`, m.SourceTable(), text))
 					}) {
 						edits++
@@ -117,7 +117,7 @@ func TestPreviewItem_Fixtures(t *testing.T) {
 					key[k.Name] = item[k.Name]
 				}
 				text, _ := json.Marshal(key)
-				if told("delete "+string(text), fmt.Sprintf(`{"delete":%s}`, text), func() bool {
+				if checked("delete "+string(text), fmt.Sprintf(`{"delete":%s}`, text), func() bool {
 					return e.tries("DeleteItem", fmt.Sprintf(`{"TableName":%q,"Key":%s}`, m.SourceTable(), text))
 				}) {
 					deletes++

@@ -48,7 +48,7 @@ func (n *news) changed(what change) {
 	if what == changesNothing {
 		return
 	}
-	n.tell(func(c *newsCount) {
+	n.add(func(c *newsCount) {
 		c.lab++
 		if what == changesAll {
 			c.tables++
@@ -56,8 +56,8 @@ func (n *news) changed(what change) {
 	})
 }
 
-// tell counts a change.
-func (n *news) tell(add func(*newsCount)) {
+// add counts a change.
+func (n *news) add(add func(*newsCount)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	add(&n.count)
@@ -142,13 +142,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.streams.Add(-1)
 	out := stream{w, http.NewResponseController(w)}
-	told, _ := s.live.now()
+	sent, _ := s.live.now()
 	// The current state comes first: a reader that connects again may have missed changes.
 	if slices.Contains(kinds, labEvents) {
-		told.lab--
+		sent.lab--
 	}
 	if slices.Contains(kinds, runEvents) {
-		told.runs--
+		sent.runs--
 	}
 	if after == "" && !slices.Contains(kinds, requestEvents) {
 		_, last = s.log.Since(math.MaxUint64-1, 0) // the effects of earlier requests are not news
@@ -166,7 +166,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			last = 0
 			continue
 		}
-		tables := count.tables != told.tables
+		tables := count.tables != sent.tables
 		for i := range found {
 			last = found[i].ID
 			tables = tables || changesTables(&found[i])
@@ -177,14 +177,14 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		if tables && slices.Contains(kinds, tableEvents) && out.send(0, tableEvents, nothing{}) != nil {
 			return
 		}
-		if count.lab != told.lab && slices.Contains(kinds, labEvents) && out.send(0, labEvents, s.state()) != nil {
+		if count.lab != sent.lab && slices.Contains(kinds, labEvents) && out.send(0, labEvents, s.state()) != nil {
 			return
 		}
-		if count.runs != told.runs && slices.Contains(kinds, runEvents) && out.send(0, runEvents, s.runs.list()) != nil {
+		if count.runs != sent.runs && slices.Contains(kinds, runEvents) && out.send(0, runEvents, s.runs.list()) != nil {
 			return
 		}
-		if again := len(found) > 0 || count != told; again {
-			told = count
+		if again := len(found) > 0 || count != sent; again {
+			sent = count
 			continue
 		}
 		select {

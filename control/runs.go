@@ -9,7 +9,7 @@ import (
 
 // runs are the running migrate commands, each with its progress.
 type runs struct {
-	told *news
+	news *news
 
 	mu  sync.Mutex
 	now []*runState // oldest first; guarded by mu, like their states
@@ -32,7 +32,7 @@ func (r *runs) begin(fixture, verb string) (progress func(source.Progress), done
 		r.mu.Lock()
 		how()
 		r.mu.Unlock()
-		r.told.tell(func(c *newsCount) { c.runs++ })
+		r.news.add(func(c *newsCount) { c.runs++ })
 	}
 	change(func() { r.now = append(r.now, run) })
 	progress = func(p source.Progress) {

@@ -144,19 +144,19 @@ func TestStreams(t *testing.T) {
 	}
 
 	records, _ := pages[streamRecord](e, "records", "streams/orders/records?limit=2")
-	var told []string
+	var texts []string
 	of := map[string]string{} // a write to its record
 	for i, r := range records {
 		text := r.EventName + " " + r.DynamoDB.Keys["k"]["S"]
-		told = append(told, text)
+		texts = append(texts, text)
 		of[r.DynamoDB.SequenceNumber] = text
 		if i > 0 && r.DynamoDB.SequenceNumber <= records[i-1].DynamoDB.SequenceNumber {
 			t.Errorf("%s is behind %s", r.DynamoDB.SequenceNumber, records[i-1].DynamoDB.SequenceNumber)
 		}
 	}
-	slices.Sort(told[2:4]) // of a transaction, in any order
-	if want := []string{"INSERT a", "MODIFY a", "INSERT b", "INSERT c", "REMOVE a"}; !slices.Equal(told, want) {
-		t.Errorf("records: %q, want %q", told, want)
+	slices.Sort(texts[2:4]) // of a transaction, in any order
+	if want := []string{"INSERT a", "MODIFY a", "INSERT b", "INSERT c", "REMOVE a"}; !slices.Equal(texts, want) {
+		t.Errorf("records: %q, want %q", texts, want)
 	}
 
 	changes, _ := pages[changeRecord](e, "changes", "tables/i/"+rows+"/changes?limit=2")

@@ -149,7 +149,7 @@ func TestSizes_SmallTables(t *testing.T) {
 	}
 	// The counts of a deleted table of the same name do not matter.
 	must(t, s, "CreateTable", createCounted)
-	check("made anew", all(0, 0, 0, 0, 0))
+	check("created again", all(0, 0, 0, 0, 0))
 }
 
 // An index that is filled in the background has complete counts afterwards.

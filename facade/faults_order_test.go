@@ -437,7 +437,7 @@ func TestValidation_TenConstraints(t *testing.T) {
 	t.Parallel()
 	_, classic := faultServers(t)
 	const shared = `"TableName": "abc;", "ReturnConsumedCapacity": "hi", "AttributesToGet": [], "IndexName": "abc;", "Select": "hi", "Limit": -1, "ConditionalOperator": "AN", `
-	for _, c := range []struct{ operation, members, told, untold string }{
+	for _, c := range []struct{ operation, members, listed, omitted string }{
 		{"Query", `"KeyConditions": {"a": {}, "b": {"ComparisonOperator": ""}}, "QueryFilter": {"a": {}, "b": {"ComparisonOperator": ""}, "c": {}}`, "queryFilter.c", "keyConditions.b"},
 		{"Scan", `"Segment": -1, "TotalSegments": -1, "ScanFilter": {"a": {}, "b": {"ComparisonOperator": ""}}`, "'totalSegments'", "'attributesToGet'"},
 	} {
@@ -447,8 +447,8 @@ func TestValidation_TenConstraints(t *testing.T) {
 			continue
 		}
 		got := err.Error()
-		if !strings.Contains(got, "10 validation errors detected") || !strings.Contains(got, c.told) || strings.Contains(got, c.untold) {
-			t.Errorf("%s: %s, want ten with %s and without %s", c.operation, got, c.told, c.untold)
+		if !strings.Contains(got, "10 validation errors detected") || !strings.Contains(got, c.listed) || strings.Contains(got, c.omitted) {
+			t.Errorf("%s: %s, want ten with %s and without %s", c.operation, got, c.listed, c.omitted)
 		}
 	}
 }

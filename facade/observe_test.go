@@ -30,15 +30,15 @@ func TestObserve(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type told struct {
+	type observed struct {
 		id, operation, request, response string
 		status                           int
 	}
-	var calls []told
+	var calls []observed
 	s, err := New(t.Context(), Options{Conn: srv.Conn(), NoAuth: true, Observe: func(c *Call) {
-		calls = append(calls, told{c.ID, c.Operation, string(c.Request), string(c.Response), c.Status})
+		calls = append(calls, observed{c.ID, c.Operation, string(c.Request), string(c.Response), c.Status})
 		if c.Duration < 0 || c.Start.IsZero() || c.HTTP.Header.Get("X-Tabletop-Test") != "T" {
-			t.Errorf("told %+v", c)
+			t.Errorf("observed %+v", c)
 		}
 	}})
 	if err != nil {
@@ -74,12 +74,12 @@ func TestObserve(t *testing.T) {
 		s.ServeHTTP(w, r)
 		answered, err := io.ReadAll(w.Result().Body)
 		if err != nil || len(calls) != i+1 {
-			t.Fatalf("%s: %d calls told of, %v", c.operation, len(calls), err)
+			t.Fatalf("%s: %d observed calls, %v", c.operation, len(calls), err)
 		}
 		got := calls[i]
-		want := told{got.id, c.operation, c.body, string(answered), c.status}
+		want := observed{got.id, c.operation, c.body, string(answered), c.status}
 		if got != want || !slices.Equal(spelled(w, "x-amzn-RequestId"), []string{got.id}) {
-			t.Errorf("told %+v\nwant %+v", got, want)
+			t.Errorf("observed %+v\nwant %+v", got, want)
 		}
 		if made := strings.Join(native[got.id], " "); c.native == "" && made != "" || !strings.Contains(made, c.native) {
 			t.Errorf("%s made the calls %q", c.operation, made)
@@ -93,7 +93,7 @@ func TestObserve_Off(t *testing.T) { //nolint:paralleltest // it counts allocati
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
-	allocations := func(told func(*Call)) map[string]float64 {
+	allocations := func(observed func(*Call)) map[string]float64 {
 		t.Helper()
 		db, err := engine.Open(engine.Options{})
 		if err != nil {
@@ -109,8 +109,8 @@ func TestObserve_Off(t *testing.T) { //nolint:paralleltest // it counts allocati
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := Options{Conn: srv.Conn(), NoAuth: true, Observe: told}
-		if told == nil && o.conn() != o.Conn {
+		o := Options{Conn: srv.Conn(), NoAuth: true, Observe: observed}
+		if observed == nil && o.conn() != o.Conn {
 			t.Error("the connection is wrapped")
 		}
 		s, err := New(t.Context(), o)
@@ -146,8 +146,8 @@ func TestObserve_Off(t *testing.T) { //nolint:paralleltest // it counts allocati
 				out[operation] = min(out[operation], testing.AllocsPerRun(3, func() { ask(operation, body) }))
 			}
 		}
-		if (causes[true] > 0) != (told != nil) || told == nil && causes[false] == 0 {
-			t.Errorf("somebody is told %v: calls with a cause and without: %v", told != nil, causes)
+		if (causes[true] > 0) != (observed != nil) || observed == nil && causes[false] == 0 {
+			t.Errorf("observed %v: calls with a cause and without: %v", observed != nil, causes)
 		}
 		return out
 	}
@@ -155,7 +155,7 @@ func TestObserve_Off(t *testing.T) { //nolint:paralleltest // it counts allocati
 	for operation := range off {
 		// The cost of observing: the Call, the context with the id, and the request with it.
 		if off[operation]+3 > on[operation] {
-			t.Errorf("%s: %v allocations where nobody is told, %v where somebody is", operation, off[operation], on[operation])
+			t.Errorf("%s: %v allocations without an observer, %v with one", operation, off[operation], on[operation])
 		}
 	}
 }

@@ -135,13 +135,13 @@ func TestStreams_Point7_EachCall(t *testing.T) {
 				},
 				check: func(t *testing.T, s *Server, acknowledged string) {
 					t.Helper()
-					told := map[string]string{}
+					events := map[string]string{}
 					mu.Lock()
 					at, was := arn, before
 					mu.Unlock()
 					for i, r := range newStreamReader(at).read(t, s) {
 						if id := fmt.Sprint(r.Dynamodb.Keys["id"]["S"]); i > 0 { // the first wrote the existing item
-							told[id] += r.EventName
+							events[id] += r.EventName
 						}
 					}
 					changed := 0
@@ -151,8 +151,8 @@ func TestStreams_Point7_EachCall(t *testing.T) {
 							want = c.events[id]
 							changed++
 						}
-						if told[id] != want {
-							t.Errorf("%s was %s and is %s, and its records are %q, want %q", id, was[id], is, told[id], want)
+						if events[id] != want {
+							t.Errorf("%s was %s and is %s, and its records are %q, want %q", id, was[id], is, events[id], want)
 						}
 						if acknowledged != "" && c.events[id] != "" && is == was[id] {
 							t.Errorf("%s is %s, though its write was acknowledged", id, is)

@@ -221,7 +221,7 @@ func TestDumpAll_Kinesis(t *testing.T) {
 		}
 	}
 	const arn = "arn:aws:kinesis:us-east-1:000000000000:stream/changes"
-	waiting := func() (told []string) {
+	waiting := func() (records []string) {
 		t.Helper()
 		for line := range strings.Lines(env.DumpAll()) {
 			text, ok := strings.CutPrefix(line, "# waits for "+arn+": ")
@@ -237,9 +237,9 @@ func TestDumpAll_Kinesis(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &r); err != nil {
 				t.Fatal(err)
 			}
-			told = append(told, r.EventName+" "+r.TableName+" "+r.DynamoDB.OldImage["n"].N+">"+r.DynamoDB.NewImage["n"].N)
+			records = append(records, r.EventName+" "+r.TableName+" "+r.DynamoDB.OldImage["n"].N+">"+r.DynamoDB.NewImage["n"].N)
 		}
-		return told
+		return records
 	}
 	put("1")
 	if _, err := db.EnableKinesisStreamingDestination(t.Context(), &dynamodb.EnableKinesisStreamingDestinationInput{TableName: aws.String("items"), StreamArn: aws.String(arn)}); err != nil {

@@ -109,12 +109,12 @@ func (e errorAnswer) body() ([]byte, error) {
 
 // canceled returns the error of a transaction in which the elements with the given indexes
 // meet a failure.
-func canceled(failure fault.Failure, elements int, struck []int) errorAnswer {
+func canceled(failure fault.Failure, elements int, failed []int) errorAnswer {
 	e := errorAnswer{status: 400, code: "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"}
 	codes := make([]string, elements)
 	for i := range elements {
 		reason := cancellation{Code: awserr.ReasonNone}
-		if slices.Contains(struck, i) {
+		if slices.Contains(failed, i) {
 			reason = cancellation{cancellations[failure], failureAnswers[failure].message}
 		}
 		e.reasons, codes[i] = append(e.reasons, reason), reason.Code

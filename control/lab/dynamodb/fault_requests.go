@@ -308,9 +308,9 @@ func (e *Endpoint) faulty(r *http.Request) (resp *http.Response, next *http.Requ
 	if err != nil || !ok {
 		return nil, r, err
 	}
-	resp, _, err = e.struck(r, &req)
+	resp, _, err = e.applyFaults(r, &req)
 	if observe := e.opts.Observe; resp != nil && observe != nil {
-		err = e.tell(observe, r, &req, resp)
+		err = e.reportFault(observe, r, &req, resp)
 	}
 	return resp, r, err
 }
@@ -343,7 +343,7 @@ func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([
 	if err != nil {
 		return nil, err
 	}
-	resp, by, err := e.struck(r, &req)
+	resp, by, err := e.applyFaults(r, &req)
 	if err != nil {
 		return nil, err
 	}
@@ -368,8 +368,8 @@ func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([
 	return nil, &FaultError{by, refused}
 }
 
-// tell reports a request that a fault answered to observe.
-func (e *Endpoint) tell(observe func(*facade.Call), r *http.Request, req *dynamoDBRequest, resp *http.Response) error {
+// reportFault reports a request that a fault answered to observe.
+func (e *Endpoint) reportFault(observe func(*facade.Call), r *http.Request, req *dynamoDBRequest, resp *http.Response) error {
 	body, err := io.ReadAll(resp.Body)
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
 		return err
@@ -382,9 +382,9 @@ func (e *Endpoint) tell(observe func(*facade.Call), r *http.Request, req *dynamo
 	return nil
 }
 
-// struck returns the first fault with an answer, and that answer: nil if the rest of the
+// applyFaults returns the first fault with an answer, and that answer: nil if the rest of the
 // request was served.
-func (e *Endpoint) struck(r *http.Request, req *dynamoDBRequest) (*http.Response, *fault.Fault, error) {
+func (e *Endpoint) applyFaults(r *http.Request, req *dynamoDBRequest) (*http.Response, *fault.Fault, error) {
 	left := map[string]json.RawMessage{}
 	for _, f := range e.faults.All() {
 		s := (*spec)(f.Spec())

@@ -98,8 +98,8 @@ func (c *Claim) reread(ctx context.Context) error {
 	return nil
 }
 
-// tell reads the job after another goroutine changed it.
-func (c *Claim) tell() {
+// refresh reads the job after another goroutine changed it.
+func (c *Claim) refresh() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.reread(c.r.life); err != nil && !errors.Is(err, ErrLost) && c.r.life.Err() == nil {

@@ -246,7 +246,7 @@ func (r *Runner) Update(ctx context.Context, kind, id string, fn func(*Job) erro
 		return j, err
 	}
 	if c := r.claimOf(kind, id); c != nil {
-		c.tell()
+		c.refresh()
 	}
 	return j, nil
 }

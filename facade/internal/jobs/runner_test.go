@@ -333,7 +333,7 @@ func (l *lateConn) Invoke(ctx context.Context, method string, args, reply any, o
 }
 
 // If a process ends while it claims a job, the next one can take the job at once, as if the
-// process worked on it.
+// process requests on it.
 func TestRunner_RestartWhileItClaims(t *testing.T) {
 	t.Parallel()
 	c := newCatalog(t)
@@ -457,12 +457,12 @@ func TestRunner_UpdateAndDelete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCatalog(t)
-		told, ended := make(chan string), make(chan error, 1)
+		requests, ended := make(chan string), make(chan error, 1)
 		kind := Kind{Name: "work", Run: func(ctx context.Context, cl *Claim) error {
 			for {
 				select {
 				case <-cl.Changed():
-					told <- string(cl.Job().Request)
+					requests <- string(cl.Job().Request)
 				case <-ctx.Done():
 					ended <- context.Cause(ctx)
 					return ctx.Err()
@@ -475,15 +475,15 @@ func TestRunner_UpdateAndDelete(t *testing.T) {
 		if _, err := r.Update(t.Context(), "work", "a", func(j *Job) error { j.Request = json.RawMessage(`1`); return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if got := <-told; got != "1" {
-			t.Errorf("it was told of %s", got)
+		if got := <-requests; got != "1" {
+			t.Errorf("its request is %s", got)
 		}
 		// It learns of another process's change at the next renewal.
 		if _, err := other.Update(t.Context(), "work", "a", func(j *Job) error { j.Request = json.RawMessage(`2`); return nil }); err != nil {
 			t.Fatal(err)
 		}
-		if got := <-told; got != "2" {
-			t.Errorf("it was told of %s", got)
+		if got := <-requests; got != "2" {
+			t.Errorf("its request is %s", got)
 		}
 		stop := errors.New("stop")
 		if err := r.Delete(t.Context(), "work", "a", func(Job) error { return stop }); !errors.Is(err, stop) {

@@ -312,7 +312,7 @@ func TestTake_Forgets(t *testing.T) {
 		}
 	}
 	if n := admitted(l, table, Read, 1); n != 0 {
-		t.Error("the bucket of the table began anew")
+		t.Error("the bucket of the table is full again")
 	}
 }
 
@@ -343,7 +343,7 @@ func TestWrite(t *testing.T) {
 		t.Errorf("%d units are left, want 5", n)
 	}
 	if _, err := l.Write(table, 1, item("1"), fn)(large); reasons(t, err) == "" || errors.Is(err, failed) {
-		t.Errorf("the condition was told of: %v", err)
+		t.Errorf("the condition was reported: %v", err)
 	}
 	double, _ := newTestLimiter(func(*Options) {})
 	if _, err := double.Write(table, 2, item("1"), func(attr.Item) (attr.Item, error) { return nil, nil })(nil); err != nil {

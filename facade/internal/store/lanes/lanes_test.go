@@ -147,6 +147,6 @@ func TestGather(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if err := g.Done(); err != nil {
-		t.Errorf("an error is told twice: %v", err)
+		t.Errorf("an error is returned twice: %v", err)
 	}
 }
