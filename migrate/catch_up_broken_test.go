@@ -130,7 +130,7 @@ func TestCatchUpOverBrokenRows(t *testing.T) {
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			told := map[[2]string]bool{} // rows of items in the report
+			reported := map[[2]string]bool{} // rows of items in the report
 			for _, f := range load.Failures {
 				for _, state := range states {
 					text, ok := state[f.ItemKey]
@@ -145,10 +145,10 @@ func TestCatchUpOverBrokenRows(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					told[[2]string{m.TargetTable(), string(placed.Row)}] = true
+					reported[[2]string{m.TargetTable(), string(placed.Row)}] = true
 					for _, x := range m.Indexes() {
 						if entry, ok, _ := x.Place(item, 0); ok {
-							told[[2]string{x.TargetTable(), string(entry.Row)}] = true
+							reported[[2]string{x.TargetTable(), string(entry.Row)}] = true
 						}
 					}
 				}
@@ -166,12 +166,12 @@ func TestCatchUpOverBrokenRows(t *testing.T) {
 			for _, c := range inOrder(after) {
 				at := [2]string{c.table, c.row}
 				asBefore := isSpoiled(at) && before[c] && !changedIn(states, m, c)
-				if !want[c] && !told[at] && !asBefore {
+				if !want[c] && !reported[at] && !asBefore {
 					t.Errorf("seed %d: %v stays, unreported", seed, c)
 				}
 			}
 			for _, c := range inOrder(want) {
-				if !after[c] && !told[[2]string{c.table, c.row}] {
+				if !after[c] && !reported[[2]string{c.table, c.row}] {
 					t.Errorf("seed %d: %v is missing, unreported", seed, c)
 				}
 			}

@@ -301,11 +301,11 @@ func TestLoad_Retries(t *testing.T) {
 		return codes.OK
 	}
 	var waits []time.Duration
-	var told []Wait
+	var reported []Wait
 	o := Common{Sleep: func(_ context.Context, d time.Duration) error {
 		waits = append(waits, d)
 		return nil
-	}, Waiting: func(w Wait) { told = append(told, w) }}
+	}, Waiting: func(w Wait) { reported = append(reported, w) }}
 	r, err := Load(t.Context(), conn, manyItems(t, 10), LoadOptions{Common: o})
 	if err != nil {
 		t.Fatal(err)
@@ -316,11 +316,11 @@ func TestLoad_Retries(t *testing.T) {
 	if r.Tables[0].CellsWritten != 30 {
 		t.Errorf("%d cells written, want 30", r.Tables[0].CellsWritten)
 	}
-	if n := len(told); n != 3 || status.Code(told[0].Err) != codes.Unavailable || status.Code(told[2].Err) != codes.Aborted {
-		t.Errorf("the reported waits are %+v", told)
+	if n := len(reported); n != 3 || status.Code(reported[0].Err) != codes.Unavailable || status.Code(reported[2].Err) != codes.Aborted {
+		t.Errorf("the reported waits are %+v", reported)
 	}
 
-	waits, told = nil, nil
+	waits, reported = nil, nil
 	conn.fail = func(_ int, req *btpb.MutateRowsRequest) error {
 		if req == nil { // of the load's id
 			return nil
@@ -331,7 +331,7 @@ func TestLoad_Retries(t *testing.T) {
 		t.Errorf("error %v, want that of the server", err)
 	}
 	left := 25500 * time.Millisecond
-	for i, w := range told {
+	for i, w := range reported {
 		if w.Table != "items" || w.Next != waits[i] || w.Left != left || w.Spent != 25500*time.Millisecond-left {
 			t.Errorf("wait %d is reported as %+v, with %v left", i, w, left)
 		}

@@ -305,10 +305,10 @@ func testMutations(t *testing.T, files fs.FS, o Common, most int) map[damage]boo
 
 // lacking returns a required part that a failure of the mutant lacks, or "".
 func (m mutant) lacking(f report.Failure, tl table.RowLayout) string {
-	told := true // the row belongs to an item
+	owned := true // the row belongs to an item
 	if m.damage == addRow {
 		items, err := tl.Items(layout.Row{Key: m.row, Cells: m.cells})
-		told = err == nil && len(items) > 0
+		owned = err == nil && len(items) > 0
 	}
 	ofCell := m.golden != report.MissingRow && m.golden != report.ExtraRow
 	both := ofCell && m.golden != report.MissingCell && m.golden != report.ExtraCell && m.damage != dropCell && m.damage != flipType
@@ -321,9 +321,9 @@ func (m mutant) lacking(f report.Failure, tl table.RowLayout) string {
 		{"check", true, f.Check != ""},
 		{"table", true, f.Table == m.table},
 		{"row key", true, f.RowKey != "" && f.RowHex == fmt.Sprintf("%x", m.row)},
-		{"rule", told && tl.J.Mapping.Spec().Rules != nil, f.Rule != ""},
-		{"item key", told, f.ItemKey != ""},
-		{"line of the mapping", told && tl.J.Mapping.RulePosition(f.Rule) != "", f.Mapping != ""},
+		{"rule", owned && tl.J.Mapping.Spec().Rules != nil, f.Rule != ""},
+		{"item key", owned, f.ItemKey != ""},
+		{"line of the mapping", owned && tl.J.Mapping.RulePosition(f.Rule) != "", f.Mapping != ""},
 		{"column", ofCell, f.Column != ""},
 		{"value", true, cmp.Or(f.Want, f.Got) != ""},
 		{"expected value", both, f.Want != ""},

@@ -84,11 +84,11 @@ func (r *newTableRun) prepare(part int) *Prepared {
 func (r *newTableRun) load(p *Prepared) (*report.Report, int64) {
 	r.t.Helper()
 	before := r.conn.reads.Load()
-	told, err := p.Load(r.t.Context(), r.conn)
+	rep, err := p.Load(r.t.Context(), r.conn)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	return told, r.conn.reads.Load() - before
+	return rep, r.conn.reads.Load() - before
 }
 
 // begin loads a part up to a number of writes, then kills it.
@@ -137,8 +137,8 @@ func (r *newTableRun) elsewhere() { r.o.Checkpoint = r.t.TempDir() }
 // finds loads a part, and compares the number of cells that it found: want, or -1 for all.
 func (r *newTableRun) finds(p *Prepared, want int64, lookedUp bool) {
 	r.t.Helper()
-	told, looked := r.load(p)
-	at := told.Tables[0]
+	rep, looked := r.load(p)
+	at := rep.Tables[0]
 	if want < 0 {
 		want = at.CellsUnchanged + at.CellsWritten
 	}
@@ -253,8 +253,8 @@ func TestParts_NewTable(t *testing.T) {
 			r.load(r.prepare(1))
 			r.o.knobs.CheckpointBytes = 4 << 10
 			written := r.begin(2, 30)
-			told, looked := r.load(r.prepare(2))
-			if at := told.Tables[0]; at.ItemsResumed == 0 || at.CellsUnchanged == 0 || at.CellsUnchanged >= written || looked < 3 {
+			rep, looked := r.load(r.prepare(2))
+			if at := rep.Tables[0]; at.ItemsResumed == 0 || at.CellsUnchanged == 0 || at.CellsUnchanged >= written || looked < 3 {
 				r.t.Errorf("%d items resumed, %d cells found of %d, %d batches looked up", at.ItemsResumed, at.CellsUnchanged, written, looked)
 			}
 		},
@@ -279,8 +279,8 @@ func TestParts_NewTable(t *testing.T) {
 				r.t.Error("a load keeps the notes of parts, though it writes their rows")
 			}
 			gone := r.deleteFirst()
-			told, looked := r.load(late)
-			if at := told.Tables[0]; at.CellsWritten != gone || at.CellsUnchanged == 0 || looked < 3 {
+			rep, looked := r.load(late)
+			if at := rep.Tables[0]; at.CellsWritten != gone || at.CellsUnchanged == 0 || looked < 3 {
 				r.t.Errorf("%d cells written, %d unchanged, %d batches looked up; %d were gone", at.CellsWritten, at.CellsUnchanged, looked, gone)
 			}
 		},
@@ -312,8 +312,8 @@ func TestParts_NewTable(t *testing.T) {
 					r.t.Fatal(err)
 				}
 			}
-			told, _ := r.load(r.prepare(2))
-			if told.Tables[0].CellsUnchanged == 0 {
+			rep, _ := r.load(r.prepare(2))
+			if rep.Tables[0].CellsUnchanged == 0 {
 				r.t.Error("the part finds nothing")
 			}
 		},

@@ -48,19 +48,19 @@ rules: [{name: line, when: {SK: "line#{l}"}, row: ["{PK}"], put: [{attr: null, c
 			if err != nil {
 				t.Fatal(err)
 			}
-			want, told := "", false
+			want, reported := "", false
 			if c.want != "" {
 				want = key(c.want)
 			}
 			for _, f := range r.Failures {
 				if f.Kind == report.ExtraCell || f.Kind == report.TypeDiffers {
-					told = true
+					reported = true
 					if f.ItemKey != want {
 						t.Errorf("the stray cell is reported for item %q, want %q: %s", f.ItemKey, want, f)
 					}
 				}
 			}
-			if !told {
+			if !reported {
 				t.Errorf("the stray cell is not reported:\n%s", r.Text())
 			}
 		})

@@ -225,7 +225,7 @@ func TestSubjects_PatternFaults(t *testing.T) {
 		{"one status less", "s5-order-entry", "p04-orders-of-customer", `  - {":from": {S: "SHIPPED#2023-09-01"}, ":to": {S: "SHIPPED#2023-09-30"}}`, "", report.PatternDiffers, "DynamoDB endpoint: 1 item, want 2"},
 		{"one shard less", "s5-order-entry", "p05-open-orders", `  - {":shard": {S: "4"}}`, "", report.PatternDiffers, "DynamoDB endpoint: 3 items, want 4; item 3 is"},
 		{"shards in another order", "s5-order-entry", "p05-open-orders", "order: merged", "order: by-key", report.PatternDiffers, "DynamoDB endpoint: item 1 of 4 is"},
-		{"all that a row tells", "s4-versions", "1-latest", "  items: {SK: v0_}", "", report.PatternDiffers, "native read: 2 items, want 1"},
+		{"items of the whole row", "s4-versions", "1-latest", "  items: {SK: v0_}", "", report.PatternDiffers, "native read: 2 items, want 1"},
 		{"another prefix", "s6-tenants", "3-tenant-leaves", `prefix: "altostrat#"`, `prefix: "altostrat#phone#"`, report.PatternDiffers, "native read after the native write: 3 items, want 2; item 1 is"},
 		{"golden items not there", "s7-friends", "2-friend", "keys: [[Jose, Gabriel]]", "items: golden", report.PatternDiffers, "expect/2-friend.items.golden is missing"},
 	} {

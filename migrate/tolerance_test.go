@@ -60,7 +60,7 @@ func TestProgress_LenientSets(t *testing.T) {
 		if r.Differences != want {
 			t.Errorf("lenient %v: %d differences, want %d:\n%s", lenient, r.Differences, want, r.Text())
 		}
-		if told := slices.ContainsFunc(r.Checks, func(c report.Check) bool { return strings.Contains(c.Detail, "lenient sets") }); told != lenient {
+		if reported := slices.ContainsFunc(r.Checks, func(c report.Check) bool { return strings.Contains(c.Detail, "lenient sets") }); reported != lenient {
 			t.Errorf("lenient %v: the checks are %+v", lenient, r.Checks)
 		}
 	}

@@ -55,10 +55,10 @@ func pagesOf(t *testing.T, pages []string, at func(page int, w http.ResponseWrit
 
 // ctlAll runs ctl against a server, in this process.
 func ctlAll(ctx context.Context, s *httptest.Server, stdout *printed, args ...string) (stderr string, code int) {
-	var told strings.Builder
-	p := &program{stdin: strings.NewReader(""), stdout: stdout, stderr: &told}
+	var errs strings.Builder
+	p := &program{stdin: strings.NewReader(""), stdout: stdout, stderr: &errs}
 	code = p.run(ctx, append([]string{"ctl", "--console-url", s.URL, "--console-token", "t", "--all"}, args...))
-	return told.String(), code
+	return errs.String(), code
 }
 
 var threePages = []string{
@@ -102,8 +102,8 @@ func TestCtlAll_Flow(t *testing.T) {
 		if err := json.Indent(&want, []byte(c.want), "", "  "); err != nil {
 			t.Fatal(err)
 		}
-		if told, code := ctlAll(t.Context(), s, &out, "items", "t"); code != exitEqual || told != "" || out.String() != want.String()+"\n" || asked != len(c.pages) {
-			t.Errorf("it exits %d after %d pages: %s\n%s\nwant\n%s", code, asked, told, out.String(), want.String())
+		if stderr, code := ctlAll(t.Context(), s, &out, "items", "t"); code != exitEqual || stderr != "" || out.String() != want.String()+"\n" || asked != len(c.pages) {
+			t.Errorf("it exits %d after %d pages: %s\n%s\nwant\n%s", code, asked, stderr, out.String(), want.String())
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestCtlAll_Cut(t *testing.T) {
 		fails  int // the failing page
 		answer http.HandlerFunc
 		code   int
-		told   string
+		stderr string
 		items  int // printed
 	}{
 		{"the first", 0, refused, exitBadInput, "tabletop: ctl items: too slow: ask again\n", 0},
@@ -142,10 +142,10 @@ func TestCtlAll_Cut(t *testing.T) {
 			}
 			return page == c.fails
 		})
-		told, code := ctlAll(ctx, s, &out, "items", "t")
+		stderr, code := ctlAll(ctx, s, &out, "items", "t")
 		text := out.String()
-		if code != c.code || !strings.Contains(told, c.told) || strings.Count(told, "\n") != 1 {
-			t.Errorf("%s: it exits %d: %s", c.name, code, told)
+		if code != c.code || !strings.Contains(stderr, c.stderr) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: it exits %d: %s", c.name, code, stderr)
 		}
 		if strings.Count(text, `"id"`) != c.items || json.Valid([]byte(text)) || text != "" && !strings.HasSuffix(text, "}\n") {
 			t.Errorf("%s: it prints %s", c.name, text)
@@ -163,7 +163,7 @@ func TestCtlAll_Full(t *testing.T) {
 		}
 		return false
 	})
-	if told, code := ctlAll(t.Context(), s, &out, "items", "t"); code != exitEnvironment || told != "tabletop: standard output: the disk is full\n" {
-		t.Errorf("it exits %d: %s", code, told)
+	if stderr, code := ctlAll(t.Context(), s, &out, "items", "t"); code != exitEnvironment || stderr != "tabletop: standard output: the disk is full\n" {
+		t.Errorf("it exits %d: %s", code, stderr)
 	}
 }

@@ -153,7 +153,7 @@ func TestKill_Stream(t *testing.T) {
 	var backups []int // rows of each writer that were acknowledged before each backup
 	var read []change
 	progress := make(chan struct{}, 1)
-	tell := func(what func()) {
+	locked := func(what func()) {
 		mu.Lock()
 		what()
 		mu.Unlock()
@@ -172,7 +172,7 @@ func TestKill_Stream(t *testing.T) {
 					stopped <- err
 					return
 				}
-				tell(func() { written[w] = i })
+				locked(func() { written[w] = i })
 			}
 		})
 	}
@@ -185,11 +185,11 @@ func TestKill_Stream(t *testing.T) {
 				stopped <- err
 				return
 			}
-			tell(func() { backups = append(backups, before) })
+			locked(func() { backups = append(backups, before) })
 		}
 	})
 	all.Go(func() {
-		stopped <- k.readChanges(t.Context(), "", began, "", nil, func(c change) { tell(func() { read = append(read, c) }) })
+		stopped <- k.readChanges(t.Context(), "", began, "", nil, func(c change) { locked(func() { read = append(read, c) }) })
 	})
 	for done := false; !done; {
 		select {

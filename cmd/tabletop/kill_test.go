@@ -314,15 +314,15 @@ func TestKill_Writing(t *testing.T) {
 			are[table.GetName()] = true
 		}
 	}
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for _, op := range ask(k, k.operations.ListOperations, &longrunningpb.ListOperationsRequest{Name: "operations"}).GetOperations() {
 		table := &btapb.Table{}
 		if err := op.GetResponse().UnmarshalTo(table); err != nil {
 			t.Fatal(err)
 		}
-		told[table.GetName()] = true
+		listed[table.GetName()] = true
 	}
-	if diff := cmp.Diff(told, are); diff != "" || len(are) < protected {
+	if diff := cmp.Diff(listed, are); diff != "" || len(are) < protected {
 		t.Errorf("%d changes of tables were acknowledged; of operations and tables (-operations +tables):\n%s", protected, diff)
 	}
 }

@@ -68,16 +68,16 @@ func TestLoadCommand_Interrupted(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2024, 5, 1, 14, 3, 0, 0, time.UTC)
-	var told []string
+	var logged []string
 	spent, all := time.Duration(0), 25500*time.Millisecond
 	for next := 100 * time.Millisecond; spent < all; spent, next = spent+next, 2*next {
 		if text := waiting("target 127.0.0.1:18088", "load", migrate.Wait{Err: errors.New("connection refused"), Spent: spent, Next: next, Left: all - spent}, now.Add(spent)); text != "" {
-			told = append(told, text)
+			logged = append(logged, text)
 		}
 	}
 	const want = "target 127.0.0.1:18088 fails (connection refused): retrying for 24s more, until 14:03:25; Ctrl-C ends the load at once"
-	if len(told) != 1 || told[0] != want {
-		t.Errorf("it says %q, want %q", told, want)
+	if len(logged) != 1 || logged[0] != want {
+		t.Errorf("it says %q, want %q", logged, want)
 	}
 	late := fmt.Errorf("writing to table t: %w", &btclient.DeadlineError{Server: "h:1", Call: "MutateRows", After: 10 * time.Second})
 	const asked = "target 127.0.0.1:18088 gives no answer (writing to table t: no answer from h:1 to MutateRows for 10s): retrying; Ctrl-C ends the load at once"

@@ -109,8 +109,8 @@ func TestPoints(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "raw.jsonl")
 	_, sound := serveBigtable(t, "", nil)
-	_, struck := serveBigtable(t, "/google.bigtable.v2.Bigtable/CheckAndMutateRow", status.Error(codes.Unavailable, "struck"))
-	for target, addr := range map[string]string{ours: sound, cbtemulator: struck} {
+	_, failing := serveBigtable(t, "/google.bigtable.v2.Bigtable/CheckAndMutateRow", status.Error(codes.Unavailable, "injected"))
+	for target, addr := range map[string]string{ours: sound, cbtemulator: failing} {
 		var stderr strings.Builder
 		args := []string{pointsCommand, "-addr", addr, "-target", target, "-pid", strconv.Itoa(os.Getpid()), "-rows", "600", "-ops", "100", "-out", file}
 		if code := run(t.Context(), args, io.Discard, &stderr); code != exitHold {
@@ -130,8 +130,8 @@ func TestPoints(t *testing.T) {
 		for _, r := range runs {
 			cpu += r.ServerUs
 		}
-		if why, want := rs.failure(point{cbtemulator, w}), strings.HasPrefix(w, "check"); strings.Contains(why, "struck") != want {
-			t.Errorf("%s that is struck: %q", w, why)
+		if why, want := rs.failure(point{cbtemulator, w}), strings.HasPrefix(w, "check"); strings.Contains(why, "injected") != want {
+			t.Errorf("%s that fails: %q", w, why)
 		}
 	}
 	// The kernel updates the time of a running thread only at times: a short workload can have

@@ -115,11 +115,11 @@ func TestBigtable(t *testing.T) {
 		})
 	})
 	for name, alike := range faults { // chance may spare all calls of one method
-		struck := 0
+		hits := 0
 		for _, f := range alike {
-			struck += f.Hits()
+			hits += f.Hits()
 		}
-		if struck == 0 {
+		if hits == 0 {
 			t.Errorf("no call was %s", name)
 		}
 	}

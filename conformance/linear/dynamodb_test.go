@@ -134,13 +134,13 @@ func testDynamoDB(t *testing.T, concurrency int, stream *types.StreamSpecificati
 			return output, judge(t, env, call, err)
 		})
 	})
-	struck := 0
+	hits := 0
 	for _, f := range faults {
-		struck += f.Hits()
+		hits += f.Hits()
 		f.Remove()
 	}
-	if struck == 0 {
-		t.Error("no fault struck")
+	if hits == 0 {
+		t.Error("no fault hit a request")
 	}
 	check(t, h, Model(items{}, doItems, nil))
 }

@@ -75,10 +75,10 @@ func (s *soak) script() []asked {
 
 // check compares the clients' errors with the hits of the faults, which it returns, and
 // removes the faults.
-func (a asked) check(s *soak) (struck int) {
+func (a asked) check(s *soak) (hits int) {
 	s.t.Helper()
 	for _, f := range a.faults {
-		struck += f.Hits()
+		hits += f.Hits()
 		f.Remove()
 	}
 	s.mu.Lock()
@@ -87,8 +87,8 @@ func (a asked) check(s *soak) (struck int) {
 	if a.unseen != nil {
 		unseen = int(a.unseen.Load())
 	}
-	if seen := s.seen[a.code]; seen > struck || a.exact && seen < struck-unseen {
-		s.t.Errorf("%s: clients saw %d, faults struck %d times", a.code, seen, struck)
+	if seen := s.seen[a.code]; seen > hits || a.exact && seen < hits-unseen {
+		s.t.Errorf("%s: clients saw %d, faults hit %d times", a.code, seen, hits)
 	}
-	return struck
+	return hits
 }

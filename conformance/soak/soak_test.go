@@ -122,12 +122,12 @@ func TestSoak(t *testing.T) {
 	}
 	end := takeSample()
 	end.settle(t, warm)
-	struck := 0
+	hits := 0
 	for _, f := range faults {
-		struck += f.check(s)
+		hits += f.check(s)
 	}
-	if struck == 0 {
-		t.Error("no fault struck")
+	if hits == 0 {
+		t.Error("no fault hit a request")
 	}
 	s.env.Advance(time.Minute)
 	ledger.check()

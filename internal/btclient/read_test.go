@@ -257,7 +257,7 @@ func TestRead_GivesUp(t *testing.T) {
 // TestRead_Waits: waits double without progress, start again after progress, and are reported.
 func TestRead_Waits(t *testing.T) {
 	t.Parallel()
-	var told []btclient.Wait
+	var reported []btclient.Wait
 	var slept []time.Duration
 	stop := errors.New("stopped by the test")
 	f := &fake{answer: func(call int, _ proto.Message) ([]proto.Message, error) {
@@ -268,7 +268,7 @@ func TestRead_Waits(t *testing.T) {
 	}}
 	c := f.client(btclient.Options{Retry: btclient.Retry{
 		Reads: 4, First: time.Second,
-		Waiting: func(w btclient.Wait) { told = append(told, w) },
+		Waiting: func(w btclient.Wait) { reported = append(reported, w) },
 		Sleep: func(_ context.Context, d time.Duration) error {
 			if slept = append(slept, d); len(slept) == 6 {
 				return stop
@@ -283,12 +283,12 @@ func TestRead_Waits(t *testing.T) {
 		return btclient.Wait{Table: "t", Call: "ReadRows", Err: errBroken, Spent: spent * time.Second, Next: next * time.Second, Left: (15 - spent) * time.Second}
 	}
 	want := []btclient.Wait{wait(0, 1), wait(1, 2), wait(0, 1), wait(1, 2), wait(3, 4), wait(7, 8)}
-	if diff := cmp.Diff(want, told, cmpopts.EquateErrors()); diff != "" {
+	if diff := cmp.Diff(want, reported, cmpopts.EquateErrors()); diff != "" {
 		t.Errorf("waits (- want, + got):\n%s", diff)
 	}
 	for i, d := range slept {
-		if d != told[i].Next {
-			t.Errorf("reported %v, slept %v", told[i].Next, d)
+		if d != reported[i].Next {
+			t.Errorf("reported %v, slept %v", reported[i].Next, d)
 		}
 	}
 }

@@ -146,11 +146,11 @@ func (t *tries) again(ctx context.Context, err error) error {
 	}
 	full := t.r.First << t.n
 	wait := full
-	if told, ok := pushback(err); ok && t.r.First > 0 {
+	if requested, ok := pushback(err); ok && t.r.First > 0 {
 		// An earlier retry would fail. The wait is at most that for an answer.
-		wait = told
+		wait = requested
 		if t.deadline > 0 {
-			wait = min(told, t.deadline)
+			wait = min(requested, t.deadline)
 		}
 	} else if t.r.Jitter != nil {
 		wait -= time.Duration(t.r.Jitter() * float64(full) / 2)
@@ -173,7 +173,7 @@ func (t *tries) again(ctx context.Context, err error) error {
 
 // pushback returns the wait that the server requests before the retry of a call with the
 // error err. Source: google/rpc/error_details.proto, RetryInfo.
-func pushback(err error) (wait time.Duration, told bool) {
+func pushback(err error) (wait time.Duration, ok bool) {
 	for _, detail := range status.Convert(err).Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay() != nil {
 			return info.GetRetryDelay().AsDuration(), true

@@ -83,11 +83,11 @@ func TestEnsureTable(t *testing.T) {
 	// Differences are reported before any change.
 	refusal := errors.New("refused by the test")
 	other := []btclient.Family{families[0], {Name: "more"}, {Name: "versions"}, {Name: "age", GC: btclient.GC{Versions: 1}}, families[3]}
-	var told []string
+	var conflicts []string
 	pass := func(family string, have, want *btapb.GcRule) error {
 		h, _ := btclient.GCOf(have)
 		w, _ := btclient.GCOf(want)
-		told = append(told, fmt.Sprintf("%s, %s, %s", family, h, w))
+		conflicts = append(conflicts, fmt.Sprintf("%s, %s, %s", family, h, w))
 		return nil
 	}
 	refuse := func(string, *btapb.GcRule, *btapb.GcRule) error { return refusal }
@@ -100,7 +100,7 @@ func TestEnsureTable(t *testing.T) {
 	if created, err := c.EnsureTable(ctx, "u", other, pass); err != nil || created {
 		t.Error(created, err)
 	}
-	if got, want := strings.Join(told, "; "), "age, maxAge: 24h, versions: 1; versions, versions: 2, none"; got != want {
+	if got, want := strings.Join(conflicts, "; "), "age, maxAge: 24h, versions: 1; versions, versions: 2, none"; got != want {
 		t.Errorf("reported %s, want %s", got, want)
 	}
 	if ids, err := c.Tables(ctx); err != nil || !slices.Equal(ids, []string{"t", "u"}) {

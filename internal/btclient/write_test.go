@@ -124,12 +124,12 @@ func TestMutateRows(t *testing.T) {
 func TestMutateRows_Waits(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) { return answers("0:ABORTED"), io.EOF }}
-	var told []btclient.Wait
+	var reported []btclient.Wait
 	c := f.client(btclient.Options{Retry: btclient.Retry{
 		Writes: 3, First: time.Second,
-		Waiting: func(w btclient.Wait) { told = append(told, w) },
+		Waiting: func(w btclient.Wait) { reported = append(reported, w) },
 		Sleep: func(context.Context, time.Duration) error {
-			if len(told) == 2 {
+			if len(reported) == 2 {
 				return context.Canceled
 			}
 			return nil
@@ -139,9 +139,9 @@ func TestMutateRows_Waits(t *testing.T) {
 		t.Errorf("%v after %d calls", err, f.calls())
 	}
 	for i, want := range []btclient.Wait{{Next: time.Second, Left: 7 * time.Second}, {Spent: time.Second, Next: 2 * time.Second, Left: 6 * time.Second}} {
-		want.Table, want.Call, want.Err = "t", "MutateRows", told[i].Err
-		if told[i] != want || status.Code(want.Err) != codes.Aborted {
-			t.Errorf("waits %+v, want %+v", told[i], want)
+		want.Table, want.Call, want.Err = "t", "MutateRows", reported[i].Err
+		if reported[i] != want || status.Code(want.Err) != codes.Aborted {
+			t.Errorf("waits %+v, want %+v", reported[i], want)
 		}
 	}
 }

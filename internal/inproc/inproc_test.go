@@ -504,24 +504,24 @@ func TestShortRead_Left(t *testing.T) {
 	ch := open(t, newService(), inproc.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var told []string
+	var reported []string
 	req := &btpb.ReadRowsRequest{RowsLimit: 2, Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("row0")}}}
-	stream, err := btpb.NewBigtableClient(ch).ReadRows(ctx, req, grpc.OnFinish(func(err error) { told = append(told, describe(err)) }))
+	stream, err := btpb.NewBigtableClient(ch).ReadRows(ctx, req, grpc.OnFinish(func(err error) { reported = append(reported, describe(err)) }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"<nil>"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"<nil>"}, reported); diff != "" {
 		t.Errorf("reported end of the handler (-want +got):\n%s", diff)
 	}
 	cancel()
 	if _, err := stream.Recv(); status.Code(err) != codes.Canceled {
 		t.Errorf("a message after the client has left: %v", err)
 	}
-	if len(told) != 1 {
-		t.Errorf("the end was reported %d times", len(told))
+	if len(reported) != 1 {
+		t.Errorf("the end was reported %d times", len(reported))
 	}
 }
 

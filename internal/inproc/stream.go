@@ -25,18 +25,18 @@ type clientStream struct {
 	impl any
 	opts []grpc.CallOption
 
-	mu      sync.Mutex // held while the handler runs or is stopped; guards all below
-	req     proto.Message
-	running bool        // the handler has begun and not returned
-	release func() bool // detaches a coroutine from its context
-	next    func() (proto.Message, bool)
-	stop    func()
-	peeked  proto.Message   // read ahead by Header
-	short   []proto.Message // the messages of a handler that ran at once
-	told    bool            // the client's options have the end of the call
-	done    bool
-	err     error // why the stream ended; io.EOF after success
-	handler error // error of the handler
+	mu       sync.Mutex // held while the handler runs or is stopped; guards all below
+	req      proto.Message
+	running  bool        // the handler has begun and not returned
+	release  func() bool // detaches a coroutine from its context
+	next     func() (proto.Message, bool)
+	stop     func()
+	peeked   proto.Message   // read ahead by Header
+	short    []proto.Message // the messages of a handler that ran at once
+	reported bool            // the client's options have the end of the call
+	done     bool
+	err      error // why the stream ended; io.EOF after success
+	handler  error // error of the handler
 }
 
 // abandon ends the handler of a stream whose context has ended.
@@ -163,7 +163,7 @@ func (s *clientStream) beginLocked() error {
 	if s.cl.ended() {
 		return s.cl.contextStatus()
 	}
-	s.tellLocked(s.outcome())
+	s.reportLocked(s.outcome())
 	return nil
 }
 
@@ -206,15 +206,15 @@ func (s *clientStream) finishLocked(err error) {
 	}
 	s.done, s.err, s.peeked = true, err, nil
 	s.endLocked()
-	s.tellLocked(err)
+	s.reportLocked(err)
 }
 
-// tellLocked reports the end of the call to the client's options, once.
-func (s *clientStream) tellLocked(err error) {
-	if s.told {
+// reportLocked reports the end of the call to the client's options, once.
+func (s *clientStream) reportLocked(err error) {
+	if s.reported {
 		return
 	}
-	s.told = true
+	s.reported = true
 	s.cl.report(s.opts)
 	if errors.Is(err, io.EOF) {
 		err = nil

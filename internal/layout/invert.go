@@ -58,7 +58,7 @@ func (c *compiler) invert(r *rule, path string) {
 	}
 	timed := c.sound(func() {
 		for i, p := range r.puts {
-			c.toldByTime(r, p, c.spec.Rules[r.index].Put[i].Time.As, row)
+			c.invertTimeKey(r, p, c.spec.Rules[r.index].Put[i].Time.As, row)
 		}
 	})
 	if !timed {
@@ -82,7 +82,7 @@ func (c *compiler) invert(r *rule, path string) {
 		known = r.closure(known)
 	}
 	for _, p := range r.puts {
-		cell := p.toldBy(row)
+		cell := p.withQualifier(row)
 		if r.knowsKey(r.closure(maps.Clone(cell))) {
 			continue
 		}
@@ -108,14 +108,14 @@ func (c *compiler) invert(r *rule, path string) {
 	}
 }
 
-// toldByTime handles a key attribute that is the timestamp of a put's cells (ts.attr). If
+// invertTimeKey handles a key attribute that is the timestamp of a put's cells (ts.attr). If
 // neither row nor qualifier determines it, it becomes the instant of a capture.
-func (c *compiler) toldByTime(r *rule, p *put, as string, row map[int]bool) {
+func (c *compiler) invertTimeKey(r *rule, p *put, as string, row map[int]bool) {
 	if !p.timeKey {
 		return
 	}
 	slot := slices.IndexFunc(c.l.key.Attrs(), func(a lens.KeyAttr) bool { return a.Name == p.timeAttr })
-	if r.closure(p.toldBy(row))[slot] {
+	if r.closure(p.withQualifier(row))[slot] {
 		return
 	}
 	e, err := rowkey.ParseEncoder(as, attr.Absent)

@@ -172,9 +172,9 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 	}
 	p := &placer{l: l, r: r, vars: vars, item: l.withoutNulls(r, item), time: defaultTimeMicros}
 	if t := r.ttl; t != nil {
-		var told bool
-		p.time, told = t.timestamp(item, defaultTimeMicros)
-		if err := p.timedOut(told); err != nil {
+		var determined bool
+		p.time, determined = t.timestamp(item, defaultTimeMicros)
+		if err := p.timedOut(determined); err != nil {
 			return lens.Placed{}, err
 		}
 	}

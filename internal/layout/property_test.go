@@ -226,7 +226,7 @@ rules:
 		total: true,
 	},
 	{
-		name: "told by qualifier", yaml: `apiVersion: migration/v1
+		name: "determined by qualifier", yaml: `apiVersion: migration/v1
 source:
 ` + keysSS + schema + `target: {table: t, families: {c: {}, d: {}, _t: {}}}
 on: {unknown-attribute: sidecar, collision: qualifier}
@@ -250,7 +250,7 @@ rules:
 	{name: "spelled in part", yaml: strings.Replace(typed("auto", keysSS, "'{PK}', '{SK}'"), "put: [", "put: [{attr: d, cell: 's.d:{member:i64}'}, {attr: c, cell: 's.c:{member:revdigits}'}, {attr: f, cell: 'm.f:{key:strip(k)}'}, ", 1), total: true},
 	{name: "lists of two", yaml: strings.Replace(typed("auto", keysSS, "'{PK}', '{SK}'"), "{a: {},", "{a: {gc: {versions: 2}},", 1), total: true},
 	{
-		name: "told by time", yaml: `apiVersion: migration/v1
+		name: "determined by time", yaml: `apiVersion: migration/v1
 source:
 ` + keysSS + schema + `target: {table: t, families: {v: {gc: {versions: 10}}, _t: {gc: {versions: 10}}}}
 on: {unknown-attribute: sidecar}

@@ -243,8 +243,8 @@ func (t *cellTemplate) elementEncoder() *rowkey.Encoder {
 	return nil
 }
 
-// toldBy returns the variables of row, and those of the qualifier.
-func (t *cellTemplate) toldBy(row map[int]bool) map[int]bool {
+// withQualifier returns the variables of row, and those of the qualifier.
+func (t *cellTemplate) withQualifier(row map[int]bool) map[int]bool {
 	cell := maps.Clone(row)
 	for _, s := range t.qual.Slots() {
 		if s >= 0 {
@@ -276,8 +276,8 @@ func (t *cellTemplate) timeValue(micros int64) (attr.Value, bool) {
 	return attr.Value{Type: t.format.ValueType(), Str: text}, ok && micros%1000 == 0
 }
 
-// tellTime adds the attribute that the timestamp of a cell represents.
-func (t *cellTemplate) tellTime(p *partial, c Cell) {
+// addTime adds the attribute that the timestamp of a cell represents.
+func (t *cellTemplate) addTime(p *partial, c Cell) {
 	if t.timeAttr == "" || t.timeKey {
 		return
 	}

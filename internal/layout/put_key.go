@@ -51,29 +51,29 @@ func (p keyPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 
 // keptKeys finds the variables that only cells determine.
 func (c *compiler) keptKeys(r *rule) {
-	told := maps.Clone(r.rowSlots)
+	known := maps.Clone(r.rowSlots)
 	for _, p := range r.puts {
 		if _, isKey := p.placement.(keyPut); isKey {
 			continue
 		}
 		for _, s := range p.qual.Slots() {
 			if s >= 0 {
-				told[s] = true
+				known[s] = true
 			}
 		}
 		if p.timeSlot != rowkey.SlotNone {
-			told[p.timeSlot] = true
+			known[p.timeSlot] = true
 		}
 		for slot, a := range c.l.key.Attrs() {
 			if p.timeKey && a.Name == p.timeAttr {
-				told[slot] = true
+				known[slot] = true
 			}
 		}
 	}
-	told = r.closure(told)
+	known = r.closure(known)
 	for _, p := range r.puts {
 		k, isKey := p.placement.(keyPut)
-		if !isKey || told[k.slot] {
+		if !isKey || known[k.slot] {
 			continue
 		}
 		if !p.qual.IsLiteral() || p.timeSlot != rowkey.SlotNone || p.timeAttr != "" {

@@ -115,7 +115,7 @@ func (p *placer) leaves(t *cellTemplate, prefix []byte, name string, v attr.Valu
 
 // leaf is the inverse of leaves for one column: path begins with the attribute.
 func (d *decoder) leaf(t *cellTemplate, p *partial, path []string, c lens.Column) error {
-	t.tellTime(p, c.Versions[0])
+	t.addTime(p, c.Versions[0])
 	schema := d.r.schema[path[0]]
 	for _, k := range path[1:] {
 		schema = schema.At(k)

@@ -131,7 +131,7 @@ func (p valuePut) read(d *decoder, item *partial, _ string, c lens.Column) error
 // value is the inverse of lay, for all contents of the put's cells.
 func (p valuePut) value(d *decoder, item *partial, name string, c lens.Column) error {
 	newest := c.Versions[0]
-	p.tellTime(item, newest)
+	p.addTime(item, newest)
 	t, form, marked := d.markOf(p.cellTemplate, name, c)
 	if form == codec.MarkEmpty {
 		marked = false // stale: the cell wins

@@ -84,7 +84,7 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 	}
 	clear(message) // of a oneof, the first field
 	for _, name := range all {
-		if _, told := w.extras[name]; told {
+		if _, extra := w.extras[name]; extra {
 			continue
 		}
 		message[name] = rest[name]
@@ -101,7 +101,7 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 }
 
 func (p wholePut) read(d *decoder, item *partial, _ string, c lens.Column) error {
-	p.tellTime(item, c.Versions[0])
+	p.addTime(item, c.Versions[0])
 	rest, err := p.attributes(c.Versions[0].Value, d.r.itemSchema())
 	if err != nil {
 		return d.corrupt(c, "", err)

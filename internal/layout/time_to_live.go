@@ -154,7 +154,7 @@ func (t *timeToLive) checkRule(c *compiler, r *rule) {
 // timestamp returns the timestamp of an item's cells, in microseconds. The second result reports that it
 // determines the attribute, or that the item lacks it. Other values, a time long past or not a
 // time, do not make the item expire.
-func (t *timeToLive) timestamp(item attr.Item, importMicros int64) (micros int64, told bool) {
+func (t *timeToLive) timestamp(item attr.Item, importMicros int64) (micros int64, determined bool) {
 	v := item[t.name]
 	seconds, ok := codec.Integer(v)
 	if v.IsAbsent() || !ok || seconds >= neverMicros/1e6 || seconds < 0 || seconds*1e6 < t.shift || seconds*1e6 < importMicros-maxOverdue.Microseconds() {
@@ -203,9 +203,9 @@ func (m *Mapping) Live(row Row, nowMicros int64) Row {
 }
 
 // timedOut keeps the attribute if the timestamps do not determine it.
-func (p *placer) timedOut(told bool) *lens.Error {
+func (p *placer) timedOut(determined bool) *lens.Error {
 	t := p.r.ttl
-	if told {
+	if determined {
 		return nil
 	}
 	if !p.r.sidecar {

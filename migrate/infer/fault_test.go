@@ -120,9 +120,9 @@ func TestProgress_TimeToLive(t *testing.T) {
 			if got != c.want {
 				t.Errorf("the mapping lets items expire by %q, want %q", got, c.want)
 			}
-			told := slices.ContainsFunc(in.Choices, func(x Choice) bool { return x.What == "ttl" })
-			if want := c.want != "" || c.exp == `{"S":"tomorrow"}`; told != want {
-				t.Errorf("choices %v; a choice of the time to live: %v, want %v", in.Choices, told, want)
+			chosen := slices.ContainsFunc(in.Choices, func(x Choice) bool { return x.What == "ttl" })
+			if want := c.want != "" || c.exp == `{"S":"tomorrow"}`; chosen != want {
+				t.Errorf("choices %v; a choice of the time to live: %v, want %v", in.Choices, chosen, want)
 			}
 			if warned := len(in.Warnings) > 0; warned != (c.name == "no number") {
 				t.Errorf("warnings %q", in.Warnings)

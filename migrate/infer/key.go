@@ -128,7 +128,7 @@ func mixedKey(t *source.Table, name string) error {
 func noKey(t *source.Table, p *profile) error {
 	var at source.Position
 	var reasons []string
-	told := map[string]bool{}
+	excluded := map[string]bool{}
 	seen := map[string]map[extsort.Hash]source.Position{} // of repeated values, by attribute; zero until the first occurrence
 	for _, name := range p.order[:min(len(p.order), maxCandidates)] {
 		seen[name] = map[extsort.Hash]source.Position{}
@@ -136,8 +136,8 @@ func noKey(t *source.Table, p *profile) error {
 			seen[name][h] = source.Position{}
 		}
 	}
-	tell := func(e source.Entry, name, format string, args ...any) {
-		if told[name] = true; len(reasons) == 0 {
+	exclude := func(e source.Entry, name, format string, args ...any) {
+		if excluded[name] = true; len(reasons) == 0 {
 			at = e.Position
 		}
 		reasons = append(reasons, fmt.Sprintf("%q ", name)+fmt.Sprintf(format, args...))
@@ -153,15 +153,15 @@ func noKey(t *source.Table, p *profile) error {
 			v, ok := e.Item[name]
 			a := p.attrs[name]
 			switch {
-			case told[name] || a == nil:
+			case excluded[name] || a == nil:
 			case !ok:
-				tell(e, name, "is missing at %s", e.Position)
+				exclude(e, name, "is missing at %s", e.Position)
 			case v.Type > attr.B:
-				tell(e, name, "is of type %s at %s", v.Type, e.Position)
+				exclude(e, name, "is of type %s at %s", v.Type, e.Position)
 			case v.Type != attr.N && v.Str == "":
-				tell(e, name, "is empty at %s", e.Position)
+				exclude(e, name, "is empty at %s", e.Position)
 			case p.keyType(name) == attr.Absent && v.Type != a.types.majority().typ:
-				tell(e, name, "is of type %s at %s, and of type %s elsewhere", v.Type, e.Position, a.types.majority().typ)
+				exclude(e, name, "is of type %s at %s, and of type %s elsewhere", v.Type, e.Position, a.types.majority().typ)
 			default:
 				h := extsort.HashOf([]byte(v.Str))
 				first, repeated := seen[name][h]
@@ -170,7 +170,7 @@ func noKey(t *source.Table, p *profile) error {
 				case first == (source.Position{}):
 					seen[name][h] = e.Position
 				default:
-					tell(e, name, "has the same value at %s and %s", first, e.Position)
+					exclude(e, name, "has the same value at %s and %s", first, e.Position)
 				}
 			}
 		}

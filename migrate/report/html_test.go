@@ -84,7 +84,7 @@ func TestUnifiedDiff(t *testing.T) {
 	t.Parallel()
 	got := unifiedDiff([]Failure{
 		{Kind: ValueDiffers, Table: "products", Rule: "sku", RowKey: `"hats"`, Column: "SKU:Price", Want: `"30"`, Got: `"31"`, Mapping: "mapping.yaml:14"},
-		{Kind: MissingRow, Table: "products", Want: "3 cells\nof one item", Detail: "as told", File: "expect/rows.golden:3"},
+		{Kind: MissingRow, Table: "products", Want: "3 cells\nof one item", Detail: "as reported", File: "expect/rows.golden:3"},
 	})
 	want := `--- expected
 +++ found
@@ -94,7 +94,7 @@ func TestUnifiedDiff(t *testing.T) {
 @@ MissingRow table products at expect/rows.golden:3 @@
 -3 cells
 -of one item
- as told
+ as reported
 `
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

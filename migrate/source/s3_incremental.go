@@ -214,13 +214,13 @@ func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(C
 	// Without an old image the item is new, or its export has none. If the exports overlap, the
 	// full one may have a later state than the old image.
 	overlap := r.overlap()
-	untold := func(s *heldChange) bool { return s.created && !images[s.began] || s.began == 0 && overlap }
-	if slices.ContainsFunc(order, func(h extsort.Hash) bool { return untold(changed[h]) }) {
+	needsFull := func(s *heldChange) bool { return s.created && !images[s.began] || s.began == 0 && overlap }
+	if slices.ContainsFunc(order, func(h extsort.Hash) bool { return needsFull(changed[h]) }) {
 		readErr := r.full.read(r.t, func(e Entry, bad error) bool {
 			if bad != nil {
 				return true // reported, and not loaded
 			}
-			if s := changed[keyOf(e.Item, names)]; s != nil && untold(s) && !s.met {
+			if s := changed[keyOf(e.Item, names)]; s != nil && needsFull(s) && !s.met {
 				s.met = true
 				was := []attr.Item{e.Item}
 				if !s.created && s.old == extsort.HashItem(e.Item) {

@@ -11,7 +11,7 @@ import (
 // bound's instant, and none below it is after that.
 func TestTimeFormat_From(t *testing.T) {
 	t.Parallel()
-	told := 0
+	parsed := 0
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		for _, name := range []string{"iso(s)", "iso(ms)", "iso(s,Z)", "iso(ms,Z)"} {
@@ -42,7 +42,7 @@ func TestTimeFormat_From(t *testing.T) {
 			if !ok {
 				continue
 			}
-			told++
+			parsed++
 			for range 20 {
 				if millis, text := draw(); text >= bound && millis < from || text < bound && millis > from {
 					t.Fatalf("%s: %s is at %d, the bound %q at %d", name, text, millis, bound, from)
@@ -50,7 +50,7 @@ func TestTimeFormat_From(t *testing.T) {
 			}
 		}
 	})
-	if told == 0 {
+	if parsed == 0 {
 		t.Error("no bound was found")
 	}
 }

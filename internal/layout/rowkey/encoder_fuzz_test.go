@@ -34,11 +34,11 @@ func FuzzEncoder(f *testing.F) {
 				if ok && e.Width > 0 && len(out) != e.Width {
 					t.Fatalf("%s writes %d bytes, not %d", name, len(out), e.Width)
 				}
-				if back, told := e.DecodeKey(out); ok && !e.Derived && (!told || !attr.Equal(back, v)) {
+				if back, decoded := e.DecodeKey(out); ok && !e.Derived && (!decoded || !attr.Equal(back, v)) {
 					if v.Type == attr.S && !bytes.Equal(bytes.ToValidUTF8(b, nil), b) {
 						continue // not text
 					}
-					t.Fatalf("%s writes %v as %q, which comes back as %v, %v", name, v, out, back, told)
+					t.Fatalf("%s writes %v as %q, which comes back as %v, %v", name, v, out, back, decoded)
 				}
 			}
 			v, ok := e.DecodeKey(b)

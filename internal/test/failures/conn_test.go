@@ -51,7 +51,7 @@ type failingConn struct {
 	how     failure // kind of the failure
 	from    int     // number of the first failing call
 	most    int     // number of failing calls
-	struck  int
+	failed  int
 }
 
 func newFailingConn(conn grpc.ClientConnInterface) *failingConn {
@@ -62,7 +62,7 @@ func newFailingConn(conn grpc.ClientConnInterface) *failingConn {
 func (c *failingConn) set(rpc string, how failure, from, most int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls, c.rpc, c.how, c.from, c.most, c.struck = map[string]int{}, rpc, how, from, most, 0
+	c.calls, c.rpc, c.how, c.from, c.most, c.failed = map[string]int{}, rpc, how, from, most, 0
 }
 
 // heal lets all calls succeed, also those in the background. It does not reset the counters.
@@ -88,10 +88,10 @@ func (c *failingConn) strikes(method string, stream bool) (failure, bool) {
 	n := c.calls[rpc]
 	c.calls[rpc]++
 	c.streams[rpc] = stream
-	if rpc != c.rpc || n < c.from || c.struck >= c.most {
+	if rpc != c.rpc || n < c.from || c.failed >= c.most {
 		return failure{}, false
 	}
-	c.struck++
+	c.failed++
 	return c.how, true
 }
 

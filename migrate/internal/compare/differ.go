@@ -437,7 +437,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, sto
 			})
 		}
 		f := report.Failure{Column: key.family + ":" + phrase.Column(key.qualifier)}
-		tell := func(kind report.Kind, want, got string, i int, c layout.Cell) {
+		record := func(kind report.Kind, want, got string, i int, c layout.Cell) {
 			f := f
 			f.Kind, f.Want, f.Got = kind, want, got
 			if key.family == lens.FamilyTypes && kind != report.TimestampDiffers {
@@ -480,7 +480,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, sto
 		s.want, s.got = slices.DeleteFunc(s.want, known), slices.DeleteFunc(s.got, known)
 		if slices.EqualFunc(s.want, s.got, sameValue) { // the same order, whatever the times of the others are
 			for i, a := range s.want {
-				tell(report.TimestampDiffers, cellText(a.Cell), gotText(s.got[i].Cell), a.i, s.got[i].Cell)
+				record(report.TimestampDiffers, cellText(a.Cell), gotText(s.got[i].Cell), a.i, s.got[i].Cell)
 			}
 			continue
 		}
@@ -497,7 +497,7 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, sto
 				}
 			}
 			if times == n && values == n {
-				tell(report.OrderDiffers, inOrder(s.want, cellText), inOrder(s.got, gotText), s.want[0].i, s.got[0].Cell)
+				record(report.OrderDiffers, inOrder(s.want, cellText), inOrder(s.got, gotText), s.want[0].i, s.got[0].Cell)
 				continue
 			}
 		}
@@ -506,16 +506,16 @@ func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, sto
 			if onlyTypesDiffer(a.Value, b.Value, element(a.i)) {
 				kind = report.TypeDiffers
 			}
-			tell(kind, cellText(a.Cell), gotText(b.Cell), a.i, b.Cell)
+			record(kind, cellText(a.Cell), gotText(b.Cell), a.i, b.Cell)
 		})
 		pair(sameValue, func(a, b version) {
-			tell(report.TimestampDiffers, cellText(a.Cell), gotText(b.Cell), a.i, b.Cell)
+			record(report.TimestampDiffers, cellText(a.Cell), gotText(b.Cell), a.i, b.Cell)
 		})
 		for _, a := range s.want {
-			tell(report.MissingCell, cellText(a.Cell), "", a.i, layout.Cell{})
+			record(report.MissingCell, cellText(a.Cell), "", a.i, layout.Cell{})
 		}
 		for _, b := range s.got {
-			tell(report.ExtraCell, "", gotText(b.Cell), -1, b.Cell)
+			record(report.ExtraCell, "", gotText(b.Cell), -1, b.Cell)
 		}
 	}
 }

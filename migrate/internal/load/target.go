@@ -145,12 +145,12 @@ func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s %s %s, but the source ends earlier, at %s, and would undo some of the later changes: load the exports up to the first of these times, or load into another table",
 			target, how, until.UTC().Format(time.RFC3339Nano), ends.UTC().Format(time.RFC3339Nano))
 	case j.Micros < table.Micros(at):
-		untold := ""
+		noTime := ""
 		if ends.IsZero() {
-			untold = ", which has no time,"
+			noTime = ", which has no time,"
 		}
 		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with cells at %s, and those of the source%s would be older, at %s, so that reads would not return them: set a time in the mapping that is not earlier (timestamps.default), or load into another table",
-			target, at.Format(time.RFC3339Nano), untold, own)
+			target, at.Format(time.RFC3339Nano), noTime, own)
 	}
 	what := fmt.Sprintf("Bigtable table %s was loaded from other items, also by a source without a time: the items of both would mix, and deleted attributes and index entries would stay", target)
 	if !other || table.Micros(at) != j.Micros {

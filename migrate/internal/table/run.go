@@ -108,14 +108,14 @@ func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 
 // Examine checks the whole source.
 func (r *Run) Examine(ctx context.Context, src *source.Source) error {
-	jobs, told, o := r.Jobs, r.Report, r.Options
-	err := told.Check("input", "", func() (string, error) {
+	jobs, rep, o := r.Jobs, r.Report, r.Options
+	err := rep.Check("input", "", func() (string, error) {
 		for _, j := range jobs {
 			warnings, err := examine(ctx, j)
 			if err != nil {
 				return "", err
 			}
-			told.Warnings = append(told.Warnings, warnings...)
+			rep.Warnings = append(rep.Warnings, warnings...)
 			if spec := j.Mapping.Spec(); spec != nil {
 				text, err := spec.YAML()
 				if err != nil {

@@ -52,10 +52,10 @@ func (t *tally) describe(j *Job) {
 // attribute. It includes attributes that occur but are not in the schema.
 func (t *tally) fidelity(m *layout.Mapping) []report.Fidelity {
 	all := FidelityOf(m)
-	told := map[ruleAttribute]bool{}
+	listed := map[ruleAttribute]bool{}
 	for i, f := range all {
 		at := ruleAttribute{f.Rule, f.Attribute}
-		all[i].Items, told[at] = t.attributes[at], true
+		all[i].Items, listed[at] = t.attributes[at], true
 	}
 	if len(all) == 0 {
 		return all // a layout without rules has no table
@@ -64,7 +64,7 @@ func (t *tally) fidelity(m *layout.Mapping) []report.Fidelity {
 		return cmp.Or(cmp.Compare(a.rule, b.rule), cmp.Compare(a.attribute, b.attribute))
 	})
 	for _, at := range unnamed {
-		if !told[at] {
+		if !listed[at] {
 			all = append(all, report.Fidelity{Rule: at.rule, Attribute: at.attribute, Class: layout.Lossless.String(), Why: "not in the schema: its type is kept beside each value", Items: t.attributes[at]})
 		}
 	}

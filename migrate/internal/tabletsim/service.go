@@ -177,8 +177,8 @@ func written(rows int) []*btpb.MutateRowsResponse_Entry { return allWritten[:row
 func (s *service) noRoom(held time.Duration) *spb.Status {
 	st := status.New(codes.ResourceExhausted, "the node has no room")
 	if s.p.RetryInfo {
-		if told, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(held)}); err == nil {
-			st = told
+		if detailed, err := st.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(held)}); err == nil {
+			st = detailed
 		}
 	}
 	return st.Proto()

@@ -202,7 +202,7 @@ func TestRun_Bounds(t *testing.T) {
 		{"wire", func(p *Plan) { p.Wire = time.Second }, 23.6, 30},
 		{"each write in two lost", func(p *Plan) { p.Lost = 2 }, 6.66, 13.4},
 		{"little room", func(p *Plan) { p.Room = 10 * time.Millisecond }, 3.33, 11.7}, // its waits are longer than the queue
-		{"little room, told", func(p *Plan) { p.Room, p.RetryInfo = 10*time.Millisecond, true }, 3.33, 6.7},
+		{"little room, with RetryInfo", func(p *Plan) { p.Room, p.RetryInfo = 10*time.Millisecond, true }, 3.33, 6.7},
 		{"asked for less", func(p *Plan) { p.Asks = 10 * time.Millisecond }, 3.33, 5},
 	} {
 		p := small
