@@ -191,7 +191,7 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 	if err := fl.enterAll(ctx, l, x, batch); err != nil {
 		return err
 	}
-	remedy := "mend or delete them and start again"
+	remedy := "correct or delete them and start again"
 	if l.base.Spec() != nil && x != l.due {
 		remedy += ", or leave the index out (as: none)"
 	}

@@ -63,7 +63,7 @@ func TestUnreadableRows_FillNamesUnreadableRows(t *testing.T) {
 		}
 		for _, want := range []string{
 			fmt.Sprintf("%d %s of table things cannot be read by the mapping", bad, rows),
-			"mend or delete them and start again, or leave the index out (as: none)",
+			"correct or delete them and start again, or leave the index out (as: none)",
 		} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v\ndoes not say %s", err, want)
