@@ -68,7 +68,7 @@ export function size(n) {
 export function button(label, act, props = {}) {
   const b = h('button', { type: 'button', ...props, onclick: async () => {
     b.disabled = true;
-    try { await act(b); } catch (err) { tell(err); } finally { b.disabled = false; }
+    try { await act(b); } catch (err) { notify(err); } finally { b.disabled = false; }
   } }, label);
   return b;
 }
@@ -94,8 +94,8 @@ function remedyShown(text) {
 
 let toast;
 
-/** tell shows a text, or an error, for a while. */
-export function tell(what) {
+/** notify shows a text, or an error, for a while. */
+export function notify(what) {
   toast?.remove();
   const text = what instanceof Error ? what.message + (what.remedy ? ': ' + what.remedy : '') : what;
   const mine = toast = h('div', { class: 'toast', role: 'status' }, plain(text.slice(0, 600)));
@@ -109,7 +109,7 @@ export function copier(label, text, name) {
     const what = typeof text === 'function' ? await text() : text;
     try {
       await navigator.clipboard.writeText(what);
-      tell('Copied.');
+      notify('Copied.');
     } catch {
       dialog('To copy', h('pre', {}, what));
     }

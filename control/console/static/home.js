@@ -1,5 +1,5 @@
 // Home: the addresses of the endpoints, their tables, and the present load.
-import { h, copier, button, confirmed, counted, plain, tell } from './dom.js';
+import { h, copier, button, confirmed, counted, plain, notify } from './dom.js';
 import { get, post, part } from './api.js';
 import { awsLine } from './code.js';
 import { keysPath, rowsPath, tablePath } from './paths.js';
@@ -62,7 +62,7 @@ export async function show(main, context) {
     setTimeout(async () => {
       waits = false;
       const fresh = h('div');
-      try { await draw(fresh, { ...context, info: await get('info') }); } catch (err) { tell(err); return; }
+      try { await draw(fresh, { ...context, info: await get('info') }); } catch (err) { notify(err); return; }
       if (context.signal.aborted) return;
       const was = main.querySelector('input'), is = fresh.querySelector('input'), { scrollTop } = main, typing = was && was === document.activeElement;
       if (was && is) {
@@ -81,7 +81,7 @@ async function draw(main, { info, again }) {
   const own = tables.bigtable.filter((t) => t.own);
   const shownTables = tables.bigtable.filter((t) => !t.own);
   main.append(h('h1', {}, 'Tabletop ', h('small', {}, info.version.replace(/^tabletop /, ''))), info.paused && h('div', { class: 'note' }, h('p', {}, 'The test ', h('b', {}, plain(info.paused)), ' is paused here, with all its data.'),
-    button('Continue', async () => { await post('resume'); tell('The test continues; this server ends with it.'); }, { class: 'primary' })), banners(info), now);
+    button('Continue', async () => { await post('resume'); notify('The test continues; this server ends with it.'); }, { class: 'primary' })), banners(info), now);
   main.append(...addresses(info, !shownTables.length && !tables.dynamodb.length), h('h2', {}, 'Tables'));
   if (!shownTables.length && !tables.dynamodb.length) {
     main.append(h('div', { class: 'note' }, h('p', {}, 'There are no tables yet. Any client of either endpoint can make one; this makes one from a shell:'),
@@ -94,7 +94,7 @@ async function draw(main, { info, again }) {
   main.append(h('h2', {}, 'All of it'), h('div', { class: 'bar' }, button('Reset…', async () => {
     if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
     await post('reset');
-    tell('Everything was removed.');
+    notify('Everything was removed.');
     again();
   }, { class: 'danger' }), h('small', {}, 'Take a snapshot in the lab to be able to restore it.')));
 }

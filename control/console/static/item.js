@@ -1,5 +1,5 @@
 // Items of a DynamoDB table: scan, query and get, and edits with their effects.
-import { h, fill, shown, plain, errorBox, button, dialog, confirmed, save, tell, number, counted } from './dom.js';
+import { h, fill, shown, plain, errorBox, button, dialog, confirmed, save, notify, number, counted } from './dom.js';
 import { dynamo, part, post, query } from './api.js';
 import { cellsShown, keyShown } from './changes.js';
 import { typeOf, valueShown, valueText } from './items.js';
@@ -106,7 +106,7 @@ export async function show(main, { args: [name], signal }) {
     const bulk = button('Delete selected…', async () => {
       if (!await confirmed(`Delete ${counted(selected.size, 'item')}?`, 'Delete them')) return;
       for (const item of selected) await dynamo('DeleteItem', { TableName: name, Key: keyOf(item) });
-      tell(`${selected.size === 1 ? 'The item is' : `${number(selected.size)} items are`} deleted.`);
+      notify(`${selected.size === 1 ? 'The item is' : `${number(selected.size)} items are`} deleted.`);
       run();
     }, { class: 'danger' });
     bulk.disabled = true;

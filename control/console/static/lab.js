@@ -1,5 +1,5 @@
 // Lab: the clock, pending work, faults and snapshots, each also as code for testkit.
-import { h, fill, plain, shown, button, copier, confirmed, errorBox, tell, size } from './dom.js';
+import { h, fill, plain, shown, button, copier, confirmed, errorBox, notify, size } from './dom.js';
 import { get, live, post, remove, part, query } from './api.js';
 import { changesShown } from './changes.js';
 import { duration, faultCode } from './gocode.js';
@@ -103,7 +103,7 @@ export async function show(main, { info, again, signal }) {
   live.addEventListener('lab', ({ detail }) => {
     ({ clock: { frozen } } = detail);
     tick();
-    Promise.all([snapshots(), faults()]).catch(tell);
+    Promise.all([snapshots(), faults()]).catch(notify);
   }, { signal });
   main.append(h('h1', {}, 'Lab'), said, h('div', { class: 'cards' }, clockCard, dueCard, snapshotCard, h('section', { class: 'card' }, h('h2', {}, 'All of it'),
     h('div', { class: 'bar' }, guarded('Show as text', async () => {
@@ -112,7 +112,7 @@ export async function show(main, { info, again, signal }) {
     }), guarded('Reset…', async () => {
       if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
       await post('reset');
-      tell('Everything was removed.');
+      notify('Everything was removed.');
       again();
     }, { class: 'danger' })), copier('Copy as testkit code', 'env.Reset()')), faultCard), differences);
 }

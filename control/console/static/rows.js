@@ -1,5 +1,5 @@
 // Rows: keys, the cells of one row with all versions, and the DynamoDB items in it.
-import { h, fill, shown, plain, errorBox, virtual, button, dialog, copier, size, number, counted, confirmed, tell } from './dom.js';
+import { h, fill, shown, plain, errorBox, virtual, button, dialog, copier, size, number, counted, confirmed, notify } from './dom.js';
 import { bytesShown, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
 import { get, post, part, query } from './api.js';
 import { rowCode } from './code.js';
@@ -122,7 +122,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       button('Delete…', async () => {
         if (!await confirmed('Delete this row with all its cells?', 'Delete the row')) return;
         await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });
-        tell('The row is deleted.');
+        notify('The row is deleted.');
         again();
       }, { class: 'danger' })), lines.el);
     const attributes = []; // [cells, element]
@@ -167,7 +167,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     small && h('details', {}, h('summary', {}, 'Write a new version'), edit, diff, button('Write it', async () => {
       await post(at + '/rows' + query({ project }), { rows: [{ key, cells: [{ family: c.family, qualifier: c.qualifier, value: { base64: base64Of(unescaped(edit.value)) } }] }] });
       d.close();
-      tell('The cell is written.');
+      notify('The cell is written.');
       open(key);
     }, { class: 'primary' })));
   }

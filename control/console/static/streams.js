@@ -1,5 +1,5 @@
 // Streams: the records of DynamoDB Streams and of Bigtable's change stream about one write, side by side.
-import { h, fill, shown, plain, virtual, copier, errorBox, tell, number, size } from './dom.js';
+import { h, fill, shown, plain, virtual, copier, errorBox, notify, number, size } from './dom.js';
 import { bytesShown, textOf, timeOf } from './bytes.js';
 import { get, live, part, projectOf, query } from './api.js';
 import { keyShown } from './changes.js';
@@ -90,7 +90,7 @@ async function listed(main, info, signal) {
     if (mine === asked && !signal.aborted) listOf(fill(main, h('h1', {}, 'Streams')), all, info);
   };
   await draw();
-  live.addEventListener('tables', () => draw().catch(tell), { signal });
+  live.addEventListener('tables', () => draw().catch(notify), { signal });
 }
 
 function listOf(main, all, info) {

@@ -1,5 +1,5 @@
 // Table: families with their rules in words, splits, and the DynamoDB table over it.
-import { h, shown, plain, button, confirmed, dialog, errorBox, number, counted, size, tell } from './dom.js';
+import { h, shown, plain, button, confirmed, dialog, errorBox, number, counted, size, notify } from './dom.js';
 import { base64Of, bytesShown, unescaped } from './bytes.js';
 import { get, post, remove, dynamo, part, query } from './api.js';
 import { mappingShown } from './mapping.js';
@@ -80,12 +80,12 @@ export async function show(main, { args: [instance, id], info, params, again }) 
     h('tr', {}, h('td', { class: 'mono' }, plain(f.name)), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, plain(inWords(f.gc))), h('td', {}, h('div', { class: 'bar' },
       button('Rule…', () => familyForm(f.name, modify), { 'aria-label': `Rule of ${plain(f.name)}` }),
       button('Drop…', async () => { if (await confirmed(`Drop the family ${plain(f.name)} with all its cells?`, 'Drop it')) await modify({ id: f.name, drop: true }); }, { class: 'danger', 'aria-label': `Drop ${plain(f.name)}` }))))))));
-  main.append(h('div', { class: 'bar' }, button('Add a family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => tell(`${counted((await post('gc')).cells, 'cell')} collected, of all tables.`)),
+  main.append(h('div', { class: 'bar' }, button('Add a family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => notify(`${counted((await post('gc')).cells, 'cell')} collected, of all tables.`)),
     prefix, button('Drop rows…', async () => {
       const all = !prefix.value;
       if (!await confirmed(all ? 'Delete all rows of the table?' : `Delete the rows that begin with “${plain(prefix.value)}”?`, 'Delete them')) return;
       await post(at + '/drop' + query({ project }), all ? { all } : { prefix: { base64: base64Of(unescaped(prefix.value)) } });
-      tell('They are deleted.');
+      notify('They are deleted.');
       again();
     }, { class: 'danger' }), button('Delete the table…', async () => {
       if (!await confirmed(`Delete the table ${plain(id)}?`, 'Delete it')) return;
