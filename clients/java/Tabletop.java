@@ -261,10 +261,10 @@ public final class Tabletop {
 	public List<Json> faults() { return call("GET", "faults", null).get("faults").list(); }
 
 	/** Removes all faults. */
-	public void mend() { call("DELETE", "faults", null); }
+	public void removeFaults() { call("DELETE", "faults", null); }
 
 	/** Removes a fault, as returned by {@link #fault} or {@link #faults}. */
-	public void mend(Json fault) { call("DELETE", "faults/" + fault.get("endpoint").text() + "/" + fault.get("id").number(), null); }
+	public void removeFault(Json fault) { call("DELETE", "faults/" + fault.get("endpoint").text() + "/" + fault.get("id").number(), null); }
 
 	/** All rows as text. */
 	public String dump() { return call("GET", "dump", null).get("text").text(); }

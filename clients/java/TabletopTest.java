@@ -60,7 +60,7 @@ public final class TabletopTest {
 		control.fault(Map.of("endpoint", "dynamodb", "method", "GetItem", "effect", "fail", "code", "InternalServerError", "times", 2));
 		equal("statuses", List.of(500, 500, 200), List.of(getItem(), getItem(), getItem()));
 		equal("hits", 2L, control.faults().get(0).get("hits").number());
-		control.mend();
+		control.removeFaults();
 
 		equal("dump has items", true, control.dump().contains("k0"));
 		control.advance("25h");
@@ -113,9 +113,9 @@ public final class TabletopTest {
 
 		var ended = control.fault(Map.of("endpoint", "bigtable", "method", "ReadRows", "effect", "fail", "code", "UNAVAILABLE"));
 		var left = control.fault("{\"endpoint\":\"dynamodb\",\"method\":\"GetItem\",\"effect\":\"fail\",\"code\":\"Throttling\"}");
-		control.mend(ended);
+		control.removeFault(ended);
 		equal("faults", List.of(left.toString()), control.faults().stream().map(Object::toString).toList());
-		control.mend();
+		control.removeFaults();
 		equal("faults", 0, control.faults().size());
 		equal("cells", 0L, control.gc());
 		fails("a test that is not paused", "not_paused", control::resume);
@@ -204,7 +204,7 @@ public final class TabletopTest {
 			together.await(600, TimeUnit.SECONDS);
 			equal("items of worker " + worker, List.of(key), server.items("orders_java").map(i -> i.get("k").get("S").text()).toList());
 			equal("faults of worker " + worker, List.of(1L + worker), server.faults().stream().map(f -> f.get("times").number()).toList());
-			server.mend();
+			server.removeFaults();
 		}
 		server.forget("base");
 		return Duration.between(before, Instant.parse(server.clock().get("now").text())).toHours();

@@ -185,7 +185,7 @@ export class Control {
 	ttl(): Promise<number>
 	fault(spec: Fault): Promise<Fault & { id: number; hits: number }>
 	faults(): Promise<(Fault & { id: number; hits: number })[]>
-	mend(fault?: { endpoint: string; id: number }): Promise<void>
+	removeFaults(fault?: { endpoint: string; id: number }): Promise<void>
 	dump(table?: string): Promise<string>
 	requests(query?: Query): Promise<Request[]>
 	request(id: number): Promise<Request>

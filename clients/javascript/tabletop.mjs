@@ -120,7 +120,7 @@ export class Control {
 	fault(spec) { return this.call('POST', 'faults', { body: spec }) }
 	async faults() { return (await this.call('GET', 'faults')).faults }
 	/** Removes a fault, as returned by fault() or faults(), or all. */
-	async mend(fault) { await this.call('DELETE', fault ? `faults/${fault.endpoint}/${fault.id}` : 'faults') }
+	async removeFaults(fault) { await this.call('DELETE', fault ? `faults/${fault.endpoint}/${fault.id}` : 'faults') }
 	async dump(table) { return (await this.call('GET', 'dump', { query: { table } })).text }
 	/** The last requests of both endpoints, the newest first: 100 of them, or limit. */
 	async requests(query = {}) { return (await this.call('GET', 'requests', { query })).requests }

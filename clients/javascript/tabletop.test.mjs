@@ -56,7 +56,7 @@ test('acceptance', async () => {
 	await control.fault({ endpoint: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'InternalServerError', times: 2 })
 	assert.deepEqual([await getItem(), await getItem(), await getItem()], [500, 500, 200])
 	assert.deepEqual((await control.faults()).map(f => f.hits), [2])
-	await control.mend()
+	await control.removeFaults()
 
 	assert.match(await control.dump(), /k0/)
 	await control.advance('25h')
@@ -104,9 +104,9 @@ test('all of ctl', async () => {
 
 	const ended = await control.fault({ endpoint: 'bigtable', method: 'ReadRows', effect: 'fail', code: 'UNAVAILABLE' })
 	const left = await control.fault({ endpoint: 'dynamodb', method: 'GetItem', effect: 'fail', code: 'Throttling' })
-	await control.mend(ended)
+	await control.removeFaults(ended)
 	assert.deepEqual(await control.faults(), [left])
-	await control.mend()
+	await control.removeFaults()
 	assert.deepEqual(await control.faults(), [])
 	assert.equal(await control.gc(), 0)
 	await assert.rejects(control.resume(), { code: 'not_paused' })
@@ -179,7 +179,7 @@ test('parallel workers', async () => {
 			for await (const item of control.items('orders_js')) items.push(item.k.S)
 			assert.deepEqual(items, [`worker${worker}/${n}`])
 			assert.deepEqual((await control.faults()).map(f => f.times), [1 + worker])
-			await control.mend()
+			await control.removeFaults()
 		}))
 	}
 	for (const [worker, control] of servers.entries()) {

@@ -205,7 +205,7 @@ class Control:
     def faults(self):
         return self.call("GET", "faults")["faults"]
 
-    def mend(self, fault=None):
+    def remove_faults(self, fault=None):
         """Remove a fault, as returned by fault() or faults(), or all."""
         self.call("DELETE", f"faults/{fault['endpoint']}/{fault['id']}" if fault else "faults")
 

@@ -59,7 +59,7 @@ class TestControl(unittest.TestCase):
         statuses = [self.get_item() for _ in range(3)]
         self.assertEqual(statuses, [500, 500, 200])
         self.assertEqual([f["hits"] for f in control.faults()], [2])
-        control.mend()
+        control.remove_faults()
 
         self.assertIn("k0", control.dump())
         control.advance("25h")
@@ -128,9 +128,9 @@ class TestControl(unittest.TestCase):
 
         ended = control.fault(endpoint="bigtable", method="ReadRows", effect="fail", code="UNAVAILABLE")
         left = control.fault(endpoint="dynamodb", method="GetItem", effect="fail", code="Throttling")
-        control.mend(ended)
+        control.remove_faults(ended)
         self.assertEqual(control.faults(), [left])
-        control.mend()
+        control.remove_faults()
         self.assertEqual(control.faults(), [])
         self.assertEqual(control.gc(), 0)
         with self.assertRaises(ControlError) as caught:
@@ -202,7 +202,7 @@ class TestControl(unittest.TestCase):
                 control.fault(endpoint="dynamodb", method="GetItem", effect="fail", code="Throttling", times=1 + worker)
                 together.wait()
                 found.append([[i["k"]["S"] for i in control.items("orders_py")], [f["times"] for f in control.faults()]])
-                control.mend()
+                control.remove_faults()
             control.forget("base")
             return found, (second_of(control) - before) // 3600
 

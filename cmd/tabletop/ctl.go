@@ -74,7 +74,7 @@ var ctlVerbs = []ctlVerb{
 	{name: "ttl", what: "delete expired items", method: "POST", path: "ttl"},
 	{name: "faults", what: "list the injected faults, with their counts", method: "GET", path: "faults"},
 	{name: "fault", takes: "FAULT", what: "inject a fault, from JSON", method: "POST", path: "faults", args: [2]int{1, 1}, json: "FAULT", body: func(args []string) any { return json.RawMessage(args[0]) }, more: faultHelp},
-	{name: "mend", takes: "[ENDPOINT/ID]", what: "remove a fault, or all", method: "DELETE", path: "faults/{}", args: [2]int{0, 1}, slash: true, more: "tabletop ctl mend dynamodb/1"},
+	{name: "unfault", takes: "[ENDPOINT/ID]", what: "remove a fault, or all", method: "DELETE", path: "faults/{}", args: [2]int{0, 1}, slash: true, more: "tabletop ctl unfault dynamodb/1"},
 	{name: "dump", takes: "[TABLE]", what: "print rows as text", method: "GET", path: "dump?table={}", args: [2]int{0, 1}, params: "table", text: "text", more: `TABLE is a Bigtable table: "tabletop ctl tables" shows which ones hold the items of a DynamoDB table.`},
 	{name: "requests", takes: "[NAME=VALUE...]", what: "list the last requests of both endpoints", method: "GET", path: "requests", params: "endpoint operation table status failed internal test limit before", list: "requests", more: "tabletop ctl requests endpoint=dynamodb failed=true"},
 	{name: "request", takes: "ID", what: "show one request with its Bigtable calls", method: "GET", path: "requests/{}", args: [2]int{1, 1}},

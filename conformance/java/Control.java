@@ -132,7 +132,7 @@ public class Control {
     equal("hits", 2L, control.faults().get(0).get("hits").number());
     var statuses = control.requests(Map.of("operation", "MutateRow", "internal", false, "table", "java-faults")).stream().map(r -> r.get("status").text()).toList();
     equal("attempts, the last first", List.of("OK", "Unavailable", "Unavailable"), statuses);
-    control.mend();
+    control.removeFaults();
   }
 
   static String key(int i) {

@@ -79,7 +79,7 @@ async function run() {
     assert.deepEqual((await control.faults()).map(f => [f.id, f.hits]), [[id, 2]])
     const asked = await control.requests({ operation: method, internal: 'false', table: 'js-faults' })
     assert.deepEqual(asked.map(r => r.status), ['OK', 'Unavailable', 'Unavailable'])
-    await control.mend()
+    await control.removeFaults()
   }
 }
 

@@ -23,7 +23,7 @@ export async function use(): Promise<void> {
 	const fault = await control.fault({ endpoint: 'bigtable', method: 'MutateRow', effect: 'fail', code: 'UNAVAILABLE', times: 2 })
 	const hits: number[] = (await control.faults()).filter(f => f.id === fault.id).map(f => f.hits)
 	console.log(hits)
-	await control.mend(fault)
+	await control.removeFaults(fault)
 	// @ts-expect-error unknown endpoint
 	await control.fault({ endpoint: 'front', method: 'MutateRow', effect: 'fail' })
 

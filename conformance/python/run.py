@@ -959,7 +959,7 @@ def control_both_endpoints_come_back_expire_and_outlive_faults():
     equal([(f["id"], f["hits"]) for f in control.faults()], [(fault["id"], 2)])
     equal([r["status"] for r in control.requests(operation="MutateRow", internal="false", table="py-faults")],
           ["OK", "Unavailable", "Unavailable"])
-    control.mend()
+    control.remove_faults()
     control.reset()
 
 
