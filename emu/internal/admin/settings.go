@@ -67,7 +67,7 @@ func settingsOf(t *engine.Table) *settings {
 	return s
 }
 
-// encode returns the settings for the table's Meta, empty if there are none.
+// encode returns the settings for the table's Meta, empty without settings.
 func (s *settings) encode() ([]byte, error) {
 	m := &btapb.Table{
 		DeletionProtection:    s.GetDeletionProtection(),

@@ -58,7 +58,7 @@ var dialect = []phrase{
 var plainNo = regexp.MustCompile(`(?i)\bthere is no\b|\bis no (longer|more)\b|\b(all|each|half|one|some) of which\b`)
 
 // plainComments are folders in which all comments are checked.
-var plainComments = []string{"cmd", "conformance", "control", "engine", "facade", "fixtures", "internal", "migrate", "testkit"}
+var plainComments = []string{"cmd", "conformance", "control", "emu", "engine", "facade", "fixtures", "internal", "migrate", "testkit"}
 
 // plainSoFar are the checked texts: documents, and folders with all files below them.
 var plainSoFar = []string{
