@@ -221,7 +221,7 @@ func asError(err error) *Error {
 		by, faulted := errors.AsType[*dynamodb.FaultError](err)
 		switch {
 		case faulted:
-			out.Remedy = fmt.Sprintf("a fault answers so: DELETE %sfaults/dynamodb/%d ends it", Prefix, by.Fault.ID())
+			out.Remedy = fmt.Sprintf("a fault gives this answer: DELETE %sfaults/dynamodb/%d ends it", Prefix, by.Fault.ID())
 		case e.HTTPStatus >= http.StatusInternalServerError:
 			out.Remedy = mayBeFault
 		case out.Code == awserr.CodeResourceNotFound:

@@ -65,7 +65,7 @@ func TestRunFixtures_NoFixture(t *testing.T) {
 	const holds = "the folder is not a fixture, which holds its data in source/, mapping.yaml and mostly fixture.yaml, access/ and expect/; "
 	parent := writeFixture(t, map[string]string{"one/source/items.jsonl": "", "two/mapping.yaml": "", "none/README": ""})
 	for dir, want := range map[string]string{
-		parent:                         "testkit: fixture " + parent + ": " + holds + "those below it are one, two",
+		parent:                         "testkit: fixture " + parent + ": " + holds + "fixtures below it are one, two",
 		filepath.Join(parent, "none"):  holds + "no folder below it is one",
 		filepath.Join(parent, "three"): "testkit: fixture " + filepath.Join(parent, "three") + ": there is no such folder",
 		"testdata/not/there":           "testkit: fixture testdata/not/there (" + absolute(t, "testdata/not/there") + "): there is no such folder",

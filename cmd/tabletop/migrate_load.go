@@ -28,7 +28,7 @@ type loadCommand struct {
 	DeadLetter string `help:"If items cannot be loaded, write them here (position in the source, reason, contents) and load the rest. Default: the first such item fails the whole load." placeholder:"FILE"`
 	Remap      bool   `help:"Load into a table that has cells of the same items from another mapping, and leave those cells: reads may find both. Default: this is an error."`
 	Mix        bool   `help:"Load into a table that another source was loaded into (a later full export, or a source without a time). Attributes that only one of the sources has stay side by side. Default: this is an error."`
-	KeepWrites bool   `help:"Load into a table in which the DynamoDB endpoint has written since the last load. The items that it wrote stay unchanged; those that it deleted come back. Default: this is an error."`
+	KeepWrites bool   `help:"Load into a table in which the DynamoDB endpoint has written since the last load. The items that it wrote stay unchanged; the items that it deleted come back. Default: this is an error."`
 	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it. With --part and --finish, the folder of all parts." placeholder:"FILE"`
 	Check      bool   `help:"Load nothing: check that the target can be used (instance, app profile, permissions, clock, families of the tables of --mapping and of their indexes) and print the result. Exits 0 if everything is right, else 3."`
 	Tablets    *int   `help:"Split new tables into N tablets at row keys of the data, so that several servers take rows from the start. Default: 1." placeholder:"N"`

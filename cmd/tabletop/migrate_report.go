@@ -79,7 +79,7 @@ func writeReport(format, file string, r *report.Report) error {
 
 // lintFlags configure lint, and which findings are differences.
 type lintFlags struct {
-	Rules  string `help:"Levels, thresholds and acceptances of lint; these take precedence over those of the fixture and the mapping." placeholder:"FILE"`
+	Rules  string `help:"Levels, thresholds and acceptances of lint; they override the fixture and the mapping." placeholder:"FILE"`
 	FailOn string `help:"Count findings of lint at this level or worse as differences." placeholder:"lint=error|warn|info"`
 }
 

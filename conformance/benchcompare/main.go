@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&b.growth, "growth", "10000,100000,1000000", "table sizes of the growth and memory rows; the last is swept")
 	flags.StringVar(&b.migration, "migration", "10000,1000000", "items of the exports that are loaded and verified")
 	wanted := flags.String("parts", strings.Join(partNames(), ","), "the measured parts")
-	raw := flags.String("raw", "", "keep the raw results in this `FILE`, or add to those it has")
+	raw := flags.String("raw", "", "keep the raw results in this `FILE`, or add to the results in it")
 	flags.StringVar(&b.before, "before", "", beforeUsage)
 	profile := flags.String("profile", "", "compare nothing: write a CPU profile of our server under -parts to this file")
 	out := flags.String("out", "", "write the report, as Markdown, to this `FILE` too; its notes are kept")

@@ -43,7 +43,7 @@ func (c *compiler) index(m *Mapping, i int) {
 		}
 	})
 	if g.As != mapfile.IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "" || g.Lag != 0) {
-		c.fail(path, lens.CodeSyntax, "shard, row, joiner and lag are those of a table", "as: table")
+		c.fail(path, lens.CodeSyntax, "shard, row, joiner and lag apply only to a table", "as: table")
 	}
 	switch {
 	case !typed || g.As == mapfile.IndexAsNone:

@@ -20,7 +20,7 @@ func (c *compiler) families() {
 	case "":
 		c.fail("target.table", lens.CodeSyntax, "no table", "the id of the Bigtable table")
 	case SchemaTable:
-		c.fail("target.table", lens.CodeSyntax, SchemaTable+" is reserved: it says how the tables are to be read", "another table")
+		c.fail("target.table", lens.CodeSyntax, SchemaTable+" is reserved: it records how to read the tables", "another table")
 	}
 	for _, f := range t.Families {
 		path := strictyaml.Join("target.families", f.Name)

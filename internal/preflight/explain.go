@@ -44,7 +44,7 @@ func Explain(err error) error {
 	case has("unexpected HTTP status code", "unexpected content-type", "error reading server preface", "looked like an HTTP/1.1 header"):
 		return &explained{noBigtable, err}
 	case has("there is no token to show") && has("x509: certificate signed by unknown authority"):
-		return &explained{"the certificate of the token server is not trusted: add it to those of the system, or set $SSL_CERT_FILE", err}
+		return &explained{"the certificate of the token server is not trusted: add it to the trusted certificates of the system, or set $SSL_CERT_FILE", err}
 	case has("x509: certificate signed by unknown authority"):
 		return &explained{"the certificate of the server is not trusted: pass the trusted ones (--ca FILE)", err}
 	case has("first record does not look like a TLS handshake"):

@@ -76,10 +76,10 @@ func (in *Inferred) ruleSchema(spec *mapfile.Spec, r *mapfile.Rule, p *profile) 
 	case !star || r.Schema != nil:
 		return
 	case p == nil:
-		in.chose("attributes", "rule "+r.Name+": those of source.schema", "rule %s takes no item of the table, so its attributes are unknown", r.Name)
+		in.chose("attributes", "rule "+r.Name+": from source.schema", "rule %s takes no item of the table, so its attributes are unknown", r.Name)
 		return
 	case p.dropped:
-		in.chose("attributes", "rule "+r.Name+": those of source.schema", "its items have more than %d", maxSchemaNames)
+		in.chose("attributes", "rule "+r.Name+": from source.schema", "its items have more than %d", maxSchemaNames)
 		return
 	}
 	r.Schema = map[string]mapfile.Schema{}

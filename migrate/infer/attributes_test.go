@@ -77,7 +77,7 @@ rules:
 	wantChoices := []Choice{
 		{"attributes", "rule doc: 2 of 4", "its 2 items: State, Time"},
 		{"attributes", "rule metric: 3 of 4", "its 2 items: Data, Range, Unit"},
-		{"attributes", "rule unused: those of source.schema", "rule unused takes no item of the table, so its attributes are unknown"},
+		{"attributes", "rule unused: from source.schema", "rule unused takes no item of the table, so its attributes are unknown"},
 	}
 	if diff := cmp.Diff(wantChoices, in.Choices); diff != "" {
 		t.Errorf("choices (-want +got):\n%s", diff)

@@ -97,7 +97,7 @@ func fullScan(c *check) {
 			case p.Read != nil && p.Read.spans() == 0 && !p.FullScan:
 				why = "the native read names no row key, prefix or range"
 			case p.Read != nil && p.Read.spans() == 0 && r != nil && (r.op == "Query" || r.op == "GetItem"):
-				why = "the native read of a " + r.op + " goes through the whole table"
+				why = "the native read of a " + r.op + " scans the whole table"
 			case p.Read == nil && r != nil && r.ranged && r.index == "" && c.t.Mapping != nil && wholeTable(c.plan(r)):
 				why = "the mapping has to read the whole table for the Query"
 			default:

@@ -146,7 +146,7 @@ func (r *Report) Text() string {
 		}
 		fmt.Fprintf(&b, "\n%s, %s, %s written, %s\n", phrase.Counted(r.Items, "item"), phrase.Counted(r.Rows, "row"), phrase.Counted(cells, "cell"), phrase.Counted(r.Exceptions, "sidecar cell"))
 		if slices.ContainsFunc(r.Tables, func(t TableReport) bool { return t.Existed }) {
-			b.WriteString("Some tables existed before the load. Cells in them that are newer than the loaded ones hide those from reads; verify --against compares.\n")
+			b.WriteString("Some tables existed before the load. Newer cells in them hide the loaded cells from reads; verify --against compares.\n")
 		}
 		return b.String()
 	}

@@ -393,7 +393,7 @@ func (r *replayed) changes(yield func(itemChange) error) error {
 			case key == "":
 				first, key = at, k
 			case key != k:
-				return Damaged(ReplayOrder, at, nil, "the Keys of the change are %s, those of the change at %s are %s: the items of a table have one key", k, first, key)
+				return Damaged(ReplayOrder, at, nil, "the change has the Keys %s, but the change at %s has %s: the items of a table have one key", k, first, key)
 			}
 			return yield(c)
 		})

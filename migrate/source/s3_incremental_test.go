@@ -198,14 +198,14 @@ func TestOpen_DamagedIncrementalExport(t *testing.T) {
 		{"keys of other attributes", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("d"), "", exporttest.Item("d", 1)),
 				exporttest.Change(t1, `{"QQ":{"S":"c"}}`, "", ""), exporttest.Change(t1, `{"QQ":{"S":"d"}}`, "", ""))
-		}, ReplayOrder, `01-0.json.gz:2: the Keys of the change are "QQ" (S), those of the change at bucket/pre/AWSDynamoDB/data/01-0.json.gz:1 are "id" (S)`},
+		}, ReplayOrder, `01-0.json.gz:2: the change has the Keys "QQ" (S), but the change at bucket/pre/AWSDynamoDB/data/01-0.json.gz:1 has "id" (S)`},
 		{"keys of one attribute more", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("d"), "", ""))
 			exporttest.AddIncremental(f, "02", t1, t2, exporttest.Change(t2, `{"id":{"S":"d"},"r":{"N":"1"}}`, "", ""))
-		}, ReplayOrder, `02-0.json.gz:1: the Keys of the change are "id" (S) and "r" (N)`},
+		}, ReplayOrder, `02-0.json.gz:1: the change has the Keys "id" (S) and "r" (N)`},
 		{"keys of another type", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("d"), "", ""), exporttest.Change(t1, `{"id":{"N":"1"}}`, "", ""))
-		}, ReplayOrder, `the Keys of the change are "id" (N)`},
+		}, ReplayOrder, `the change has the Keys "id" (N)`},
 		{"an item changed twice in one export", func(f fstest.MapFS) {
 			exporttest.AddIncremental(f, "01", t0, t1, exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 2), exporttest.Item("b", 3)), exporttest.Change(t1, exporttest.Key("b"), exporttest.Item("b", 3), exporttest.Item("b", 4)))
 		}, ReplayOrder, `01-0.json.gz:2: item {"id":{"S":"b"}} is changed here and at`},

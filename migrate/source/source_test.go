@@ -258,8 +258,8 @@ func TestOpen_FolderOfFixtures(t *testing.T) {
 		files[fmt.Sprintf("many/%02d/fixture.yaml", i)] = &fstest.MapFile{}
 	}
 	for folder, want := range map[string]string{
-		"all":  "; nor is it a fixture: those below it are a, b",
-		".":    "; nor is it a fixture: those below it are all/a, all/b, many/00, many/01, many/02, many/03, many/04, many/05, many/06, many/07, many/08, many/09 and 10 more",
+		"all":  "; nor is it a fixture: fixtures below it are a, b",
+		".":    "; nor is it a fixture: fixtures below it are all/a, all/b, many/00, many/01, many/02, many/03, many/04, many/05, many/06, many/07, many/08, many/09 and 10 more",
 		"none": "; nor is it a fixture: no folder below it is one",
 	} {
 		_, err := OpenFS(files, folder, Options{})

@@ -105,7 +105,7 @@ func start(req *btapb.ListHotTabletsRequest, now time.Time) (cursor, error) {
 		return cursor{}, refusal.Invalid("page_token", "%q is not a token of this server", req.GetPageToken())
 	}
 	if req.GetPageSize() != 0 && at.Size != token.Size {
-		return cursor{}, refusal.Invalid("page_size", "%d is not that of the first request, %d", req.GetPageSize(), token.Size)
+		return cursor{}, refusal.Invalid("page_size", "%d differs from the page size of the first request, %d", req.GetPageSize(), token.Size)
 	}
 	return token, nil
 }

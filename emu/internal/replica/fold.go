@@ -144,7 +144,7 @@ func (r *record) onto(cs cells) cells {
 }
 
 // errImage is returned for an invalid image.
-var errImage = errors.New("the cells of a row that is replicated are damaged")
+var errImage = errors.New("the stored image of a replicated row is damaged")
 
 // encodeImage returns the stored form of a row before the record with a number:
 //

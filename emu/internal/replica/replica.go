@@ -283,7 +283,7 @@ func (i *Instance) change(named []string, fn func(v *View, at moment)) error {
 		}
 	}
 	if len(named) == 2 && named[0] == named[1] {
-		return fmt.Errorf("%w: %q sees what it takes itself at once; expected two clusters", ErrUnknownCluster, named[0])
+		return fmt.Errorf("%w: %q sees its own writes at once; expected two clusters", ErrUnknownCluster, named[0])
 	}
 	i.c.mu.Lock()
 	defer i.c.mu.Unlock()

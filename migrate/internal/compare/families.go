@@ -46,7 +46,7 @@ func compareFamiliesOf(ctx context.Context, r *table.Run, tl table.RowLayout, id
 		r.Report.Skip(FamiliesCheck, id, "the table does not exist")
 		return declared, nil
 	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.Unimplemented: // permission to read rows does not imply permission to read families
-		r.Report.Skip(FamiliesCheck, id, "the families of the table and their garbage collection cannot be read, so those of the mapping are assumed: %s", phrase.Clip(err.Error()))
+		r.Report.Skip(FamiliesCheck, id, "the families of the table and their garbage collection cannot be read, so the check assumes the families of the mapping: %s", phrase.Clip(err.Error()))
 		return declared, nil
 	default:
 		return nil, err

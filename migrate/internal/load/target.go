@@ -47,7 +47,7 @@ func (j *job) endpointWrites(ctx context.Context) (warning string, err error) {
 			"Bigtable table %s: a DynamoDB endpoint has written since the last load, and the items that it deleted would come back: load into another table, delete this one first, or use --keep-writes: written items then stay unchanged, and deleted ones come back", j.Report.Target)
 	}
 	j.keeps = true
-	return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written since the last load: the items that it wrote stay unchanged, and those that it deleted come back", j.Report.Target), nil
+	return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written since the last load: the items that it wrote stay unchanged, and the items that it deleted come back", j.Report.Target), nil
 }
 
 // countEndpointWrites is endpointWrites for a source with incremental exports; written means that the
@@ -149,7 +149,7 @@ func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 		if ends.IsZero() {
 			noTime = ", which has no time,"
 		}
-		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with cells at %s, and those of the source%s would be older, at %s, so that reads would not return them: set a time in the mapping that is not earlier (timestamps.default), or load into another table",
+		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with cells at %s, and the source%s would write older cells, at %s, which reads would not return: set a time in the mapping that is not earlier (timestamps.default), or load into another table",
 			target, at.Format(time.RFC3339Nano), noTime, own)
 	}
 	what := fmt.Sprintf("Bigtable table %s was loaded from other items, also by a source without a time: the items of both would mix, and deleted attributes and index entries would stay", target)
