@@ -1,9 +1,9 @@
 package facade
 
 import (
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // The limits of operations of the DynamoDB API. Package wire has the limits of a request's
@@ -13,8 +13,8 @@ const (
 	// Names.
 
 	// Keys and items.
-	maxHashKeyBytes  = lens.MaxHashBytes
-	maxRangeKeyBytes = lens.MaxSortBytes
+	maxHashKeyBytes  = attr.MaxHashBytes
+	maxRangeKeyBytes = attr.MaxSortBytes
 	maxItemBytes     = tablespec.MaxItemBytes
 
 	// Pages and batches.

@@ -50,8 +50,8 @@ func nativeTableOf(tb testing.TB, s *Server, name string) nativeTable {
 		add(def.Indexes[i].BigtableTable, def.Indexes[i].Definition())
 	}
 	if def.TTLTable != "" {
-		due := lens.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
-		add(def.TTLTable, secondary.Def{Name: dueTimes, Key: lens.KeySchema{Hash: due}, KeysOnly: true})
+		due := attr.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
+		add(def.TTLTable, secondary.Def{Name: dueTimes, Key: attr.KeySchema{Hash: due}, KeysOnly: true})
 	}
 	return t
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 type batchWriteItemInput struct {
@@ -263,7 +262,7 @@ func (s *Server) checkBatchWrites(ctx context.Context, bt *batchWriteTable, seen
 
 // checkBatchKey checks the key of an item to put. For a missing key attribute, or one of the
 // wrong type, a batch returns the error of a lookup, unlike PutItem.
-func checkBatchKey(key lens.KeySchema, item attr.Item) error {
+func checkBatchKey(key attr.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if item[a.Name].Type != a.Type {
 			return awserr.Validation(awserr.MsgKeyMismatch)

@@ -11,7 +11,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 type queryInput struct {
@@ -146,7 +145,7 @@ func (p *readPlan) checkFilterOutsideKey() error {
 }
 
 // exprKeys converts key attributes to the type of package expr.
-func exprKeys(key []lens.KeyAttr) []expr.KeyAttribute {
+func exprKeys(key []attr.KeyAttr) []expr.KeyAttribute {
 	out := make([]expr.KeyAttribute, len(key))
 	for i, a := range key {
 		out[i] = expr.KeyAttribute{Name: a.Name, Type: a.Type}

@@ -16,7 +16,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 type updateTableInput struct {
@@ -383,7 +382,7 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 func checkSameTypes(t *tabledef.Table, schema []tablespec.KeySchemaElement, types map[string]attr.Type) error {
 	added := tabledef.IndexKey{}
 	for _, e := range schema {
-		a := lens.KeyAttr{Name: e.Name(), Type: types[e.Name()]}
+		a := attr.KeyAttr{Name: e.Name(), Type: types[e.Name()]}
 		if e.Kind() == "HASH" {
 			added.Hash = append(added.Hash, a)
 		} else {
@@ -419,7 +418,7 @@ func schemaText(key tabledef.IndexKey) string {
 // pruneDefinitions silently drops definitions that no key uses any more, as DynamoDB does.
 func pruneDefinitions(t *tabledef.Table) {
 	used := tablespec.UsedKeys(t)
-	kept := make([]lens.KeyAttr, 0, len(used))
+	kept := make([]attr.KeyAttr, 0, len(used))
 	for _, a := range t.Attributes {
 		if slices.Contains(used, a.Name) {
 			kept = append(kept, a)

@@ -3,12 +3,12 @@ package facade
 import (
 	"pgregory.net/rapid"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // modelKey converts a key to the model's type.
-func modelKey(k lens.KeySchema) []ddbmodel.KeyAttribute {
+func modelKey(k attr.KeySchema) []ddbmodel.KeyAttribute {
 	return []ddbmodel.KeyAttribute{{Name: k.Hash.Name, Type: k.Hash.Type.String()}, {Name: k.Range.Name, Type: k.Range.Type.String()}}
 }
 

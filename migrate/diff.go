@@ -13,7 +13,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
@@ -69,7 +68,7 @@ type sideTable struct {
 	side  Side
 	name  string
 	table *source.Table // if the side is a source
-	key   lens.KeySchema
+	key   attr.KeySchema
 }
 
 // tables returns the tables of a side.

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/faketb"
@@ -438,7 +439,7 @@ func TestWithDir(t *testing.T) {
 // TestWithMapping: items of a mapped table are rows by the mapping.
 func TestWithMapping(t *testing.T) {
 	t.Parallel()
-	m, err := mapping.Default("items", "items-rows", mapping.KeySchema{Hash: mapping.KeyAttr{Name: "pk", Type: 1}})
+	m, err := mapping.Default("items", "items-rows", attr.KeySchema{Hash: attr.KeyAttr{Name: "pk", Type: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

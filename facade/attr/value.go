@@ -1,5 +1,5 @@
 // Package attr implements DynamoDB's values: the ten attribute types, their JSON form, sizes,
-// comparison and exact 38-digit numbers.
+// comparison and exact 38-digit numbers, and the keys of tables and conditions on them.
 //
 // Values are canonical: a number is its canonical decimal text, a set is sorted and has no
 // duplicates. So equal values are equal field by field, and equal items have the same

@@ -16,7 +16,7 @@ import (
 // the Go API do not need belongs to internal/layout.
 var api = []string{
 	"Cell", "Class", "Code", "Compile", "Default", "Error",
-	"Family", "Fidelity", "Fidelity.String", "JSONSchema", "KeyAttr", "KeySchema", "Load",
+	"Family", "Fidelity", "Fidelity.String", "JSONSchema", "Load",
 	"Mapping", "Mapping.Families", "Mapping.Fidelity", "Mapping.Item", "Mapping.Items", "Mapping.Locate",
 	"Mapping.Place", "Mapping.SourceTable", "Mapping.Spec", "Mapping.TargetTable",
 	"Parse", "Placed", "Row", "Spec", "Spec.YAML", "SpecError",

@@ -31,7 +31,7 @@ func Compile(spec *Spec) (*Mapping, error) {
 
 // Default returns the lossless layout that package facade gives a table without
 // a mapping file: one row per item, in family a.
-func Default(sourceTable, targetTable string, key KeySchema) (*Mapping, error) {
+func Default(sourceTable, targetTable string, key attr.KeySchema) (*Mapping, error) {
 	m, err := layout.Default(sourceTable, targetTable, key)
 	return (*Mapping)(m), err
 }

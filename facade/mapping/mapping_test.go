@@ -52,7 +52,7 @@ func TestParse_Refused(t *testing.T) {
 	if m, err := mapping.Load("m.yaml", nil); err == nil || m != nil {
 		t.Errorf("Load of an empty file gives %v, %v; want an error", m, err)
 	}
-	if m, err := mapping.Default("t", "t", mapping.KeySchema{}); err == nil || m != nil {
+	if m, err := mapping.Default("t", "t", attr.KeySchema{}); err == nil || m != nil {
 		t.Errorf("Default without a key gives %v, %v; want an error", m, err)
 	}
 }
@@ -81,7 +81,7 @@ func TestParse_Beside(t *testing.T) {
 // Locate.
 func TestDefault(t *testing.T) {
 	t.Parallel()
-	m, err := mapping.Default("items", "items", mapping.KeySchema{Hash: mapping.KeyAttr{Name: "pk", Type: attr.S}})
+	m, err := mapping.Default("items", "items", attr.KeySchema{Hash: attr.KeyAttr{Name: "pk", Type: attr.S}})
 	if err != nil {
 		t.Fatal(err)
 	}

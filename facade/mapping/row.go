@@ -2,7 +2,6 @@ package mapping
 
 import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // All packages of the module use these types, so that a row is one type everywhere.
@@ -14,12 +13,4 @@ type (
 	// Cell is one Bigtable cell: Family string, Qualifier []byte, Timestamp int64
 	// in microseconds since 1970, and Value []byte.
 	Cell = layout.Cell
-
-	// KeySchema is the primary key of a table, or the key of an index: Hash and Range, each a
-	// KeyAttr. Range.Name is "" without a sort key.
-	KeySchema = lens.KeySchema
-
-	// KeyAttr is a key attribute: its Name string and its Type attr.Type: attr.S, attr.N or
-	// attr.B.
-	KeyAttr = lens.KeyAttr
 )

@@ -13,7 +13,7 @@ import (
 
 // BenchmarkLens lays out an item of ten attributes, and reads it back.
 func BenchmarkLens(b *testing.B) {
-	key := lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.S}, Range: lens.KeyAttr{Name: "SK", Type: attr.S}}
+	key := attr.KeySchema{Hash: attr.KeyAttr{Name: "PK", Type: attr.S}, Range: attr.KeyAttr{Name: "SK", Type: attr.S}}
 	item := attr.Item{"PK": attr.String("customer-000001"), "SK": attr.String("order-000001")}
 	spec := &mapfile.Spec{
 		Source: mapfile.Source{Key: key, Schema: map[string]codec.Schema{}},
@@ -59,7 +59,7 @@ func BenchmarkLens(b *testing.B) {
 
 // BenchmarkDefault reads an item of 1 KB of the default layout, and writes it as JSON.
 func BenchmarkDefault(b *testing.B) {
-	m, err := Default("t", "t", lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.S}, Range: lens.KeyAttr{Name: "SK", Type: attr.S}})
+	m, err := Default("t", "t", attr.KeySchema{Hash: attr.KeyAttr{Name: "PK", Type: attr.S}, Range: attr.KeyAttr{Name: "SK", Type: attr.S}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 // (DynamoRowUtils, BeamRowUtils).
 type googleUtility struct {
 	table    string
-	key      lens.KeySchema
+	key      attr.KeySchema
 	schema   map[string]codec.Schema
 	families []Family
 }
@@ -62,7 +62,7 @@ func (l *googleUtility) fault(code lens.Code, item attr.Item, name, what, expect
 
 // row returns the partition key as text; a binary is base64 of base64.
 func (l *googleUtility) row(key attr.Item) ([]byte, *lens.Error) {
-	if err := (lens.KeySchema{Hash: l.key.Hash}).Check(l.table, key); err != nil {
+	if err := lens.CheckKey(attr.KeySchema{Hash: l.key.Hash}, l.table, key); err != nil {
 		return nil, err
 	}
 	row, _, bad := l.text(key[l.key.Hash.Name])

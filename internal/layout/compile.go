@@ -18,7 +18,7 @@ import (
 // rules is the layout described by a mapping file.
 type rules struct {
 	table    string
-	key      lens.KeySchema
+	key      attr.KeySchema
 	joiner   rowkey.Joiner
 	families []Family
 	declared map[string]GC
@@ -139,7 +139,7 @@ func (c *compiler) key() {
 	k := c.l.key
 	for _, a := range []struct {
 		path string
-		attr lens.KeyAttr
+		attr attr.KeyAttr
 	}{{"source.key.hash", k.Hash}, {"source.key.range", k.Range}} {
 		switch {
 		case a.attr.Name == "" && a.path == "source.key.range" && a.attr.Type == attr.Absent:
@@ -164,7 +164,7 @@ func (c *compiler) ruleSchemas() {
 		schema := c.spec.RuleSchema(r)
 		for _, name := range slices.Sorted(maps.Keys(r.Schema)) {
 			path := strictyaml.Join(fmt.Sprintf("rules[%d].schema", i), name)
-			k := slices.IndexFunc(c.l.key.Attrs(), func(a lens.KeyAttr) bool { return a.Name == name })
+			k := slices.IndexFunc(c.l.key.Attrs(), func(a attr.KeyAttr) bool { return a.Name == name })
 			switch {
 			case k >= 0:
 				if t := r.Schema[name].Type; t != attr.Absent && t != c.l.key.Attrs()[k].Type {

@@ -26,7 +26,7 @@ func (c *compiler) index(m *Mapping, i int) {
 	}
 	key, types := g.Key, spec.Types()
 	typed := c.sound(func() {
-		for _, a := range []*lens.KeyAttr{&key.Hash, &key.Range} {
+		for _, a := range []*attr.KeyAttr{&key.Hash, &key.Range} {
 			if a.Name == "" {
 				continue
 			}

@@ -14,7 +14,7 @@ type defaultLayout struct{ *unmapped.Layout }
 
 // Default returns the lossless layout of a table without a mapping file. It needs the family
 // FamilyItem.
-func Default(sourceTable, targetTable string, key lens.KeySchema) (*Mapping, error) {
+func Default(sourceTable, targetTable string, key attr.KeySchema) (*Mapping, error) {
 	for _, a := range key.Attrs() {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
 			return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}

@@ -18,12 +18,12 @@ import (
 // the worst bytes, and names longer than a qualifier.
 func TestDefault_Extremes(t *testing.T) {
 	t.Parallel()
-	key := lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.B}, Range: lens.KeyAttr{Name: "SK", Type: attr.B}}
+	key := attr.KeySchema{Hash: attr.KeyAttr{Name: "PK", Type: attr.B}, Range: attr.KeyAttr{Name: "SK", Type: attr.B}}
 	m, err := Default("s", "t", key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := secondary.Default("i", key, secondary.Def{Name: "i", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "GH", Type: attr.B}, Range: lens.KeyAttr{Name: "GS", Type: attr.B}}})
+	x, err := secondary.Default("i", key, secondary.Def{Name: "i", Key: attr.KeySchema{Hash: attr.KeyAttr{Name: "GH", Type: attr.B}, Range: attr.KeyAttr{Name: "GS", Type: attr.B}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestPlace_Deepest(t *testing.T) {
 			}
 		}
 	}
-	x, err := secondary.Default("i", lens.KeySchema{Hash: lens.KeyAttr{Name: "PK", Type: attr.S}}, secondary.Def{Name: "i", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "G", Type: attr.S}}})
+	x, err := secondary.Default("i", attr.KeySchema{Hash: attr.KeyAttr{Name: "PK", Type: attr.S}}, secondary.Def{Name: "i", Key: attr.KeySchema{Hash: attr.KeyAttr{Name: "G", Type: attr.S}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
@@ -105,7 +104,7 @@ func (l *rules) attributesOf(r *rule) []string {
 	})
 }
 
-func (l *rules) keyFidelity(r *rule, slot int, a lens.KeyAttr) Fidelity {
+func (l *rules) keyFidelity(r *rule, slot int, a attr.KeyAttr) Fidelity {
 	f := Fidelity{Rule: r.name, Attribute: a.Name}
 	var domain []string
 	if r.when[slot] != nil {

@@ -114,7 +114,7 @@ func (c *compiler) invertTimeKey(r *rule, p *put, as string, row map[int]bool) {
 	if !p.timeKey {
 		return
 	}
-	slot := slices.IndexFunc(c.l.key.Attrs(), func(a lens.KeyAttr) bool { return a.Name == p.timeAttr })
+	slot := slices.IndexFunc(c.l.key.Attrs(), func(a attr.KeyAttr) bool { return a.Name == p.timeAttr })
 	if r.closure(p.withQualifier(row))[slot] {
 		return
 	}

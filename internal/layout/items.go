@@ -92,7 +92,7 @@ func (l *rules) items(row Row) ([]attr.Item, error) {
 	return items, nil
 }
 
-func sortByKey(key lens.KeySchema, items []attr.Item) {
+func sortByKey(key attr.KeySchema, items []attr.Item) {
 	slices.SortFunc(items, func(a, b attr.Item) int { return compareKeys(key, a, b) })
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
@@ -92,7 +92,7 @@ func TestLock(t *testing.T) {
 			t.Errorf("%q is a lock", bad)
 		}
 	}
-	plain, err := Default("s", "t", lens.KeySchema{Hash: lens.KeyAttr{Name: "id", Type: 1}})
+	plain, err := Default("s", "t", attr.KeySchema{Hash: attr.KeyAttr{Name: "id", Type: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

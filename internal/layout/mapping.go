@@ -17,7 +17,7 @@ import (
 type Mapping struct {
 	spec           *mapfile.Spec // nil for a default layout
 	source, target string
-	key            lens.KeySchema
+	key            attr.KeySchema
 	proven         string // outcome of the joiner auto, "" while that is open
 	layout         layout
 	indexes        []*secondary.Index
@@ -69,7 +69,7 @@ func (m *Mapping) SourceTable() string { return m.source }
 func (m *Mapping) TargetTable() string { return m.target }
 
 // Key returns the primary key of the table.
-func (m *Mapping) Key() lens.KeySchema { return m.key }
+func (m *Mapping) Key() attr.KeySchema { return m.key }
 
 // AcceptsLoss reports whether the mapping file accepts a loss, such as LossTypes, for the
 // items of a rule.

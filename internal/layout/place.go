@@ -39,7 +39,7 @@ func (l *rules) variables(r *rule, key attr.Item) ([]attr.Value, bool) {
 }
 
 func (l *rules) checkKey(key attr.Item) *lens.Error {
-	return l.key.Check(l.table, key)
+	return lens.CheckKey(l.key, l.table, key)
 }
 
 func (l *rules) fault(code lens.Code, r *rule, item attr.Item, attribute, what, expected string) *lens.Error {

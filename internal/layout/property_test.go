@@ -311,10 +311,10 @@ func (s subject) mapping(t *testing.T) *Mapping {
 		}
 		return m
 	}
-	var key lens.KeySchema
+	var key attr.KeySchema
 	for i, tag := range strings.TrimPrefix(s.name, "default ") {
 		kind, _ := attr.ParseType(string(tag))
-		*[]*lens.KeyAttr{&key.Hash, &key.Range}[i] = lens.KeyAttr{Name: []string{"PK", "SK"}[i], Type: kind}
+		*[]*attr.KeyAttr{&key.Hash, &key.Range}[i] = attr.KeyAttr{Name: []string{"PK", "SK"}[i], Type: kind}
 	}
 	m, err := Default("source", "target", key)
 	if err != nil {
@@ -323,7 +323,7 @@ func (s subject) mapping(t *testing.T) *Mapping {
 	return m
 }
 
-func (s subject) draw(t *rapid.T, key lens.KeySchema, partitions []attr.Value) attr.Item {
+func (s subject) draw(t *rapid.T, key attr.KeySchema, partitions []attr.Value) attr.Item {
 	item := attr.Item{}
 	names := append([]string{"a", "b", "c", "d", "e", "f", "j", "k", "l", "n", "o", "y", "z z", "~", "q:r"}, s.attrs...)
 	for range rapid.IntRange(0, 5).Draw(t, "attributes") {
@@ -560,7 +560,7 @@ func checkPlans(t *rapid.T, s subject, m *Mapping, items []attr.Item, rows []Row
 	}
 }
 
-func drawCondition(t *rapid.T, key lens.KeySchema, items []attr.Item, partitions []attr.Value) attr.KeyRange {
+func drawCondition(t *rapid.T, key attr.KeySchema, items []attr.Item, partitions []attr.Value) attr.KeyRange {
 	c := attr.KeyRange{Hash: rapid.SampledFrom(partitions).Draw(t, "condition partition")}
 	if len(items) > 0 {
 		c.Hash = rapid.SampledFrom(items).Draw(t, "like")[key.Hash.Name]

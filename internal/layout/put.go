@@ -208,7 +208,7 @@ func (c *compiler) putTime(r *rule, p *put, spec *mapfile.Put) {
 		if _, ok := codec.TimeFormats[spec.Time.As]; !ok {
 			c.fail(at, lens.CodeSyntax, fmt.Sprintf("%q is not a time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(codec.TimeFormats)), ", "))
 		}
-		switch i := slices.IndexFunc(c.l.key.Attrs(), func(a lens.KeyAttr) bool { return a.Name == p.timeAttr }); {
+		switch i := slices.IndexFunc(c.l.key.Attrs(), func(a attr.KeyAttr) bool { return a.Name == p.timeAttr }); {
 		case i >= 0:
 			if t := c.l.key.Attrs()[i].Type; t != p.format.ValueType() {
 				c.fail(at, lens.CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.ValueType()), "iso of a text, epoch of a number")

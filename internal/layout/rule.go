@@ -140,7 +140,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 	attrs := c.l.key.Attrs()
 	for _, name := range slices.Sorted(maps.Keys(spec.When)) {
 		at := strictyaml.Join(path+".when", name)
-		slot := slices.IndexFunc(attrs, func(a lens.KeyAttr) bool { return a.Name == name })
+		slot := slices.IndexFunc(attrs, func(a attr.KeyAttr) bool { return a.Name == name })
 		switch {
 		case slot < 0:
 			c.fail(at, lens.CodeInverse, fmt.Sprintf("%q is not a key attribute", name), "conditions on the table's key only")

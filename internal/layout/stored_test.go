@@ -17,11 +17,11 @@ import (
 func TestAppendStored(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("n", lens.MaxQualifierBytes+1)
-	for name, key := range map[string]lens.KeySchema{
-		"a key":          {Hash: lens.KeyAttr{Name: "k", Type: attr.S}},
-		"a sort key":     {Hash: lens.KeyAttr{Name: "z", Type: attr.N}, Range: lens.KeyAttr{Name: "b", Type: attr.S}},
-		"other order":    {Hash: lens.KeyAttr{Name: "a", Type: attr.B}, Range: lens.KeyAttr{Name: "é", Type: attr.N}},
-		"names to quote": {Hash: lens.KeyAttr{Name: "\"", Type: attr.S}, Range: lens.KeyAttr{Name: "\n", Type: attr.B}},
+	for name, key := range map[string]attr.KeySchema{
+		"a key":          {Hash: attr.KeyAttr{Name: "k", Type: attr.S}},
+		"a sort key":     {Hash: attr.KeyAttr{Name: "z", Type: attr.N}, Range: attr.KeyAttr{Name: "b", Type: attr.S}},
+		"other order":    {Hash: attr.KeyAttr{Name: "a", Type: attr.B}, Range: attr.KeyAttr{Name: "é", Type: attr.N}},
+		"names to quote": {Hash: attr.KeyAttr{Name: "\"", Type: attr.S}, Range: attr.KeyAttr{Name: "\n", Type: attr.B}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -29,7 +29,7 @@ func TestAppendStored(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			keyValue := func(t *rapid.T, a lens.KeyAttr) attr.Value {
+			keyValue := func(t *rapid.T, a attr.KeyAttr) attr.Value {
 				if a.Type == attr.N {
 					return attr.Value{Type: attr.N, Str: rapid.SampledFrom([]string{"-1.5", "0", "7"}).Draw(t, a.Name)}
 				}

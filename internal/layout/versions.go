@@ -169,7 +169,7 @@ func (p *VersionProof) Finish() error {
 	return first
 }
 
-func compareKeys(key lens.KeySchema, a, b attr.Item) int {
+func compareKeys(key attr.KeySchema, a, b attr.Item) int {
 	var c [2]int
 	for i, k := range key.Attrs() {
 		c[i], _ = attr.Compare(a[k.Name], b[k.Name])

@@ -29,7 +29,7 @@ func (m *Mapping) Views() []View { return m.views }
 // view writes the query of an index, by the rules of continuous materialized views: ordered by
 // columns of the query, ascending, including the unmodified row key.
 // https://docs.cloud.google.com/bigtable/docs/continuous-materialized-view-queries
-func (c *compiler) view(l *rules, g *mapfile.GSI, key lens.KeySchema, path string) View {
+func (c *compiler) view(l *rules, g *mapfile.GSI, key attr.KeySchema, path string) View {
 	var selected, present, order []string
 	taken := map[string]bool{}
 	add := func(name, expr string) {
@@ -122,7 +122,7 @@ func (l *rules) markColumns(name string) []string {
 }
 
 // sortsByValue reports whether the cells of an attribute sort as its values do.
-func (c *compiler) sortsByValue(l *rules, a lens.KeyAttr) bool {
+func (c *compiler) sortsByValue(l *rules, a attr.KeyAttr) bool {
 	return !slices.ContainsFunc(l.rules, func(r *rule) bool {
 		p := l.putOf(r, a.Name)
 		return p != nil && !slices.Contains(p.codec.Sorts, a.Type)

@@ -7,17 +7,16 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // key chooses the key.
-func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Options) (lens.KeySchema, error) {
+func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Options) (attr.KeySchema, error) {
 	key := t.Key
 	if key.Hash.Name != "" {
 		why := t.KeyFrom
-		for _, k := range []*lens.KeyAttr{&key.Hash, &key.Range} {
+		for _, k := range []*attr.KeyAttr{&key.Hash, &key.Range} {
 			switch {
 			case k.Name == "" || k.Type != attr.Absent:
 			case p.items == 0:
@@ -36,7 +35,7 @@ func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Opti
 		return key, source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input has no items and declares no key: name it (--key PK[,SK])")
 	}
 	if hash, sort := p.named[0], p.named[1]; p.pairs != nil && p.keyType(hash) != attr.Absent && p.keyType(sort) != attr.Absent {
-		key.Hash, key.Range = lens.KeyAttr{Name: hash, Type: p.keyType(hash)}, lens.KeyAttr{Name: sort, Type: p.keyType(sort)}
+		key.Hash, key.Range = attr.KeyAttr{Name: hash, Type: p.keyType(hash)}, attr.KeyAttr{Name: sort, Type: p.keyType(sort)}
 		if len(p.shared) > 0 {
 			return key, sharedPair(t, p)
 		}
@@ -48,7 +47,7 @@ func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Opti
 		if typ == attr.Absent || len(p.attrs[name].repeats) > 0 {
 			continue
 		}
-		key := lens.KeySchema{Hash: lens.KeyAttr{Name: name, Type: typ}}
+		key := attr.KeySchema{Hash: attr.KeyAttr{Name: name, Type: typ}}
 		unique := p.attrs[name].seen != nil
 		if !unique {
 			var err error
@@ -61,11 +60,11 @@ func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Opti
 			return key, nil
 		}
 	}
-	return lens.KeySchema{}, noKey(t, p)
+	return attr.KeySchema{}, noKey(t, p)
 }
 
 // guessed chooses a key that the input does not declare.
-func (in *Inferred) guessed(t *source.Table, key lens.KeySchema, why string) {
+func (in *Inferred) guessed(t *source.Table, key attr.KeySchema, why string) {
 	in.chose("key", source.KeyText(key), "a guess: the input declares no key; %s", why)
 	in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: the key %s is a guess, since the input declares none: declare it with --key PK[,SK], or with --table-schema FILE, which also declares indexes",
 		t.Name, source.KeyText(key)))

@@ -27,7 +27,7 @@ const (
 )
 
 // spec returns the mapping with an open joiner.
-func (in *Inferred) spec(t *source.Table, key lens.KeySchema, p *profile) *mapfile.Spec {
+func (in *Inferred) spec(t *source.Table, key attr.KeySchema, p *profile) *mapfile.Spec {
 	target := mapfile.BigtableName(t.Name, mapfile.MaxTableIDChars)
 	spec := &mapfile.Spec{
 		Source:           mapfile.Source{Table: t.Name, Key: key, Schema: map[string]mapfile.Schema{}},

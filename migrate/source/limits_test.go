@@ -7,7 +7,6 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 // TestTable_Limits checks that keys up to DynamoDB's limits are read and longer ones are not,
@@ -58,7 +57,7 @@ func TestEntry_CheckSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err = e.CheckSize(mapping.KeySchema{Hash: mapping.KeyAttr{Name: "id", Type: attr.S}}); want == "" {
+		if err = e.CheckSize(attr.KeySchema{Hash: attr.KeyAttr{Name: "id", Type: attr.S}}); want == "" {
 			if err != nil {
 				t.Error(err)
 			}

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // MaxItemBytes bounds the JSON text of one item. A DynamoDB item has at most 400 KB of binary
@@ -47,12 +45,12 @@ type Entry struct {
 
 // Index is a secondary index that a table description declares.
 type Index struct {
-	Name       string            // in DynamoDB
-	Key        mapping.KeySchema // of the index
-	MoreKey    []string          // key attributes beyond one HASH and one RANGE, which no mapping lays out
-	Local      bool              // it has the hash key of the table
-	Projection string            // ALL, KEYS_ONLY or INCLUDE
-	Include    []string          // attributes of an INCLUDE projection
+	Name       string         // in DynamoDB
+	Key        attr.KeySchema // of the index
+	MoreKey    []string       // key attributes beyond one HASH and one RANGE, which no mapping lays out
+	Local      bool           // it has the hash key of the table
+	Projection string         // ALL, KEYS_ONLY or INCLUDE
+	Include    []string       // attributes of an INCLUDE projection
 }
 
 // Surplus describes the key attributes of the index that no mapping lays out, or "".
@@ -69,7 +67,7 @@ type Table struct {
 	Name string // of the DynamoDB table
 	// Key is the declared key schema. Its Hash.Name is "" if the input declares none; a Type is
 	// attr.Absent if only the name is known.
-	Key     mapping.KeySchema
+	Key     attr.KeySchema
 	Indexes []Index // declared indexes
 	// TTL is the expiry attribute, or "" if none is declared.
 	TTL string
@@ -96,7 +94,7 @@ type Table struct {
 }
 
 // Of returns a table of items in memory, with their key; at is the time of the data.
-func Of(name string, key mapping.KeySchema, at time.Time, items []attr.Item) *Table {
+func Of(name string, key attr.KeySchema, at time.Time, items []attr.Item) *Table {
 	return &Table{Name: name, Key: key, ExportTime: at, Declared: int64(len(items)), entries: func(yield func(Entry, error) bool) {
 		for i, item := range items {
 			if !yield(Entry{Item: item, Position: Position{File: name, Line: i + 1}, Text: attr.AppendItemJSON(nil, item)}, nil) {
@@ -108,7 +106,7 @@ func Of(name string, key mapping.KeySchema, at time.Time, items []attr.Item) *Ta
 
 // As returns the table with the key and the name of its mapping; with name "", it keeps its own
 // name.
-func (t *Table) As(name string, key mapping.KeySchema) *Table {
+func (t *Table) As(name string, key attr.KeySchema) *Table {
 	keyed := *t
 	keyed.Key = key
 	if name != "" {
@@ -199,7 +197,7 @@ const (
 )
 
 // CheckSize rejects an item that exceeds the limits of any DynamoDB table with the key.
-func (e Entry) CheckSize(key mapping.KeySchema) error {
+func (e Entry) CheckSize(key attr.KeySchema) error {
 	for i, k := range key.Attrs() {
 		limit := [2]int{maxHashBytes, maxSortBytes}[i]
 		if v := e.Item[k.Name]; v.Type != attr.N && len(v.Str) > limit {
@@ -436,7 +434,7 @@ func (s *Source) applyKey(key string, schema bool) error {
 		if schema && (declared.Hash.Name != hash || declared.Range.Name != rng) {
 			return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "the key given is %s, but the key %s is %s", key, t.KeyFrom, KeyText(declared))
 		}
-		t.Key = lens.KeySchema{Hash: lens.KeyAttr{Name: hash}, Range: lens.KeyAttr{Name: rng}}
+		t.Key = attr.KeySchema{Hash: attr.KeyAttr{Name: hash}, Range: attr.KeyAttr{Name: rng}}
 		t.KeyFrom = "given by the caller"
 		// A type that the input declares for the same attribute stays.
 		for _, k := range declared.Attrs() {
@@ -502,7 +500,7 @@ func tableNameOf(name string) string {
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // KeyText formats a key for messages, "PK (S), SK (N)", with the known types.
-func KeyText(k mapping.KeySchema) string {
+func KeyText(k attr.KeySchema) string {
 	var parts []string
 	for _, a := range k.Attrs() {
 		switch {

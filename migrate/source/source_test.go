@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
@@ -36,7 +35,7 @@ func summarize(t *testing.T, src *Source) []tableSummary {
 	var out []tableSummary
 	for _, table := range src.Tables {
 		s := tableSummary{Name: table.Name, Indexes: len(table.Indexes)}
-		for _, k := range []lens.KeyAttr{table.Key.Hash, table.Key.Range} {
+		for _, k := range []attr.KeyAttr{table.Key.Hash, table.Key.Range} {
 			if k.Name != "" {
 				s.Key += k.Name + ":" + k.Type.String() + " "
 			}

@@ -9,15 +9,14 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
 // TableSchema holds the parts of a table description that a mapping needs.
 type TableSchema struct {
-	Name    string            // "" if the description has none
-	Key     mapping.KeySchema // of the table
-	Indexes []Index           // global, then local
+	Name    string         // "" if the description has none
+	Key     attr.KeySchema // of the table
+	Indexes []Index        // global, then local
 	// TTL is the expiry attribute, or "" if the description has none.
 	TTL string
 }
@@ -113,7 +112,7 @@ func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 }
 
 // key returns the first attribute of each kind, and the names of further ones.
-func (t *schemaTable) key(at Position, k schemaKey) (s lens.KeySchema, more []string, err error) {
+func (t *schemaTable) key(at Position, k schemaKey) (s attr.KeySchema, more []string, err error) {
 	for _, part := range k {
 		tag := ""
 		for _, d := range t.AttributeDefinitions {
@@ -125,7 +124,7 @@ func (t *schemaTable) key(at Position, k schemaKey) (s lens.KeySchema, more []st
 		if err != nil {
 			return s, nil, err
 		}
-		of := map[string]*lens.KeyAttr{"HASH": &s.Hash, "RANGE": &s.Range}[part.KeyType]
+		of := map[string]*attr.KeyAttr{"HASH": &s.Hash, "RANGE": &s.Range}[part.KeyType]
 		switch {
 		case of == nil:
 			return s, nil, Damaged(SchemaInvalid, at, nil, "key attribute %q has KeyType %q, want HASH or RANGE", a.Name, part.KeyType)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // openWorkbench opens a NoSQL Workbench model: tables with their keys, indexes and sample data.
@@ -218,8 +217,8 @@ type workbenchKey struct {
 	SortKey      *workbenchAttribute
 }
 
-func (k workbenchKey) schema(at Position) (lens.KeySchema, error) {
-	var s lens.KeySchema
+func (k workbenchKey) schema(at Position) (attr.KeySchema, error) {
+	var s attr.KeySchema
 	var err error
 	if s.Hash, err = keyAttr(at, k.PartitionKey.AttributeName, k.PartitionKey.AttributeType); err != nil {
 		return s, err
@@ -231,25 +230,25 @@ func (k workbenchKey) schema(at Position) (lens.KeySchema, error) {
 }
 
 // keyAttr checks one declared key attribute.
-func keyAttr(at Position, name, tag string) (lens.KeyAttr, error) {
+func keyAttr(at Position, name, tag string) (attr.KeyAttr, error) {
 	typ, ok := attr.ParseType(tag)
 	switch {
 	case name == "":
-		return lens.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "a key attribute has no name")
+		return attr.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "a key attribute has no name")
 	case !ok || typ > attr.B:
-		return lens.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "key attribute %q is declared of type %q, a key is S, N or B", name, tag)
+		return attr.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "key attribute %q is declared of type %q, a key is S, N or B", name, tag)
 	}
-	return lens.KeyAttr{Name: name, Type: typ}, nil
+	return attr.KeyAttr{Name: name, Type: typ}, nil
 }
 
-func (d *document) workbenchKey() (lens.KeySchema, error) {
+func (d *document) workbenchKey() (attr.KeySchema, error) {
 	text, at, err := d.value()
 	if err != nil {
-		return lens.KeySchema{}, err
+		return attr.KeySchema{}, err
 	}
 	var k workbenchKey
 	if err := json.Unmarshal(text, &k); err != nil {
-		return lens.KeySchema{}, Damaged(SchemaInvalid, at, err, "KeyAttributes cannot be understood")
+		return attr.KeySchema{}, Damaged(SchemaInvalid, at, err, "KeyAttributes cannot be understood")
 	}
 	return k.schema(at)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/jobs"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
@@ -19,7 +20,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // Overrides replace settings of the source in a restored table.
@@ -350,7 +350,7 @@ func (s *Service) restored(name string, src *tabledef.Table, o *Overrides) (*tab
 		*ix = kept
 	}
 	used := tablespec.UsedKeys(t)
-	t.Attributes = slices.DeleteFunc(slices.Clone(t.Attributes), func(a lens.KeyAttr) bool { return !slices.Contains(used, a.Name) })
+	t.Attributes = slices.DeleteFunc(slices.Clone(t.Attributes), func(a attr.KeyAttr) bool { return !slices.Contains(used, a.Name) })
 	return t, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // filterSpecification selects the exported items of a table, and their attributes.
@@ -79,7 +78,7 @@ func parseFilter(v *request.Validator, text jsontext.Value) (f filter, err error
 }
 
 // check checks a filter against the key of its table.
-func (f filter) check(v *request.Validator, key lens.KeySchema) error {
+func (f filter) check(v *request.Validator, key attr.KeySchema) error {
 	if f.key == nil {
 		return nil
 	}

@@ -160,7 +160,7 @@ type Item struct {
 	Row   []byte
 	ID    [16]byte
 	Log   *tabledef.Log // of its table
-	Hash  lens.KeyAttr  // its partition key
+	Hash  attr.KeyAttr  // its partition key
 	Key   attr.Item
 }
 
@@ -203,7 +203,7 @@ func (lg *Logs) Begin(ctx context.Context, c Change) (*Write, error) {
 func (p *Item) slot(at Position) uint16 {
 	shards := p.Log.Shards
 	h := fnv.New64a()
-	_, _ = h.Write(lens.KeySchema{Hash: p.Hash}.AppendKey(nil, p.Key)) // it never fails
+	_, _ = h.Write(attr.KeySchema{Hash: p.Hash}.AppendKey(nil, p.Key)) // it never fails
 	return uint16(h.Sum64() % uint64(shards.SlotsOf(shards.Generation(at.Sequence))))
 }
 

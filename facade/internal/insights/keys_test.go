@@ -7,12 +7,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 func watchedTable(mode string) *tabledef.Table {
 	t := &tabledef.Table{Name: "t", ID: "id", Insights: map[string]tabledef.Insights{"": {Enabled: true, Mode: mode, Changed: 1}}}
-	t.Key = lens.KeySchema{Hash: lens.KeyAttr{Name: "k"}}
+	t.Key = attr.KeySchema{Hash: attr.KeyAttr{Name: "k"}}
 	return t
 }
 

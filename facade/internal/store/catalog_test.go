@@ -18,7 +18,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 func TestStore_Catalog(t *testing.T) {
@@ -31,7 +30,7 @@ func TestStore_Catalog(t *testing.T) {
 			s := openStore(t, testOptions(conn))
 			long := strings.Repeat("long.name-", 25) + "12345"
 			want := tabledef.Table{
-				Name: long, Key: testSchemas["SN"], Attributes: []lens.KeyAttr{stringKey("p"), numberKey("s")},
+				Name: long, Key: testSchemas["SN"], Attributes: []attr.KeyAttr{stringKey("p"), numberKey("s")},
 				BillingMode: "PROVISIONED", Provisioned: tabledef.Provisioned{ReadUnits: 3, WriteUnits: 4}, DeletionProtection: true,
 				Tags: map[string]string{"a": "b"}, Indexes: indexedTable("").Indexes,
 			}
@@ -192,7 +191,7 @@ func TestStore_TableLimit(t *testing.T) {
 			other := openStore(t, testOptions(conn))
 			create := func(s *Store, name string) error {
 				_, err := s.CreateTable(ctx, &tabledef.Table{
-					Name: name, Key: testSchemas["S"], Attributes: []lens.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
+					Name: name, Key: testSchemas["S"], Attributes: []attr.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
 				})
 				return err
 			}

@@ -21,10 +21,10 @@ func TestSizes_CountedAlike(t *testing.T) {
 			t.Parallel()
 			ctx := t.Context()
 			s := openStore(t, testOptions(start(t)))
-			g := lens.KeyAttr{Name: "g", Type: attr.S}
+			g := attr.KeyAttr{Name: "g", Type: attr.S}
 			table, err := s.CreateTable(ctx, &tabledef.Table{
-				Name: "t", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "id", Type: attr.S}, Range: lens.KeyAttr{Name: "n", Type: attr.N}},
-				Indexes: []tabledef.Index{{Name: "by-g", Global: true, Key: tabledef.IndexKey{Hash: []lens.KeyAttr{g}}, Projection: tabledef.ProjectAll}},
+				Name: "t", Key: attr.KeySchema{Hash: attr.KeyAttr{Name: "id", Type: attr.S}, Range: attr.KeyAttr{Name: "n", Type: attr.N}},
+				Indexes: []tabledef.Index{{Name: "by-g", Global: true, Key: tabledef.IndexKey{Hash: []attr.KeyAttr{g}}, Projection: tabledef.ProjectAll}},
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // betweenConn calls a function once, after a definition was read and before the reader gets
@@ -58,7 +58,7 @@ func TestCatalog_Overtaken(t *testing.T) {
 			t.Parallel()
 			c := &betweenConn{ClientConnInterface: start(t)}
 			s := openStore(t, testOptions(c))
-			table := newTable(t, s, tabledef.Table{Name: "music", Key: testSchemas["S"], Attributes: []lens.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST"})
+			table := newTable(t, s, tabledef.Table{Name: "music", Key: testSchemas["S"], Attributes: []attr.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST"})
 			change := func() {
 				_, err := s.UpdateTable(t.Context(), "music", func(d *tabledef.Table) error {
 					d.StreamEnabled, d.StreamView = true, "KEYS_ONLY"
@@ -98,7 +98,7 @@ func TestStore_LoggedTable(t *testing.T) {
 	c := &eachCallConn{ClientConnInterface: conn}
 	s, other := openStore(t, testOptions(c)), openStore(t, testOptions(conn))
 	table := newTable(t, s, tabledef.Table{
-		Name: "music", Key: testSchemas["S"], Attributes: []lens.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
+		Name: "music", Key: testSchemas["S"], Attributes: []attr.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
 		StreamEnabled: true, StreamView: "KEYS_ONLY",
 	})
 	look := func(when string) {

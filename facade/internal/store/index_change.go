@@ -103,7 +103,7 @@ func (x *indexLayout) sameRow(a, b attr.Item) bool {
 	if a == nil || b == nil {
 		return false
 	}
-	differ := func(k lens.KeyAttr) bool {
+	differ := func(k attr.KeyAttr) bool {
 		return a[k.Name].Type != b[k.Name].Type || a[k.Name].Str != b[k.Name].Str
 	}
 	return !slices.ContainsFunc(x.key.Hash, differ) && !slices.ContainsFunc(x.key.Range, differ)

@@ -28,7 +28,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
@@ -36,9 +35,9 @@ import (
 // indexedTable returns a table with a global index of each projection, a local one, and
 // global ones with several key attributes.
 func indexedTable(name string) tabledef.Table {
-	key := func(hash ...lens.KeyAttr) tabledef.IndexKey { return tabledef.IndexKey{Hash: hash} }
-	sorted := func(hash lens.KeyAttr, sort ...lens.KeyAttr) tabledef.IndexKey {
-		return tabledef.IndexKey{Hash: []lens.KeyAttr{hash}, Range: sort}
+	key := func(hash ...attr.KeyAttr) tabledef.IndexKey { return tabledef.IndexKey{Hash: hash} }
+	sorted := func(hash attr.KeyAttr, sort ...attr.KeyAttr) tabledef.IndexKey {
+		return tabledef.IndexKey{Hash: []attr.KeyAttr{hash}, Range: sort}
 	}
 	return tabledef.Table{Name: name, Key: testSchemas["SN"], Indexes: []tabledef.Index{
 		{Name: "all", Global: true, Key: sorted(stringKey("g"), numberKey("h")), Projection: tabledef.ProjectAll},

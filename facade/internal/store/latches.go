@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
 // itemLatches queue this process's writers of one item, so that they do not lose races
@@ -29,7 +29,7 @@ type itemLatches struct {
 // latchShard has the held latches of some items; their queue is nil without waiters.
 type latchShard struct {
 	mu   sync.Mutex
-	held map[lens.ItemID]*latchQueue
+	held map[attr.ItemID]*latchQueue
 }
 
 // latchQueue is the queue for a latch, in order of arrival.
@@ -41,20 +41,20 @@ type latchQueue struct {
 func (l *itemLatches) init(patience time.Duration) {
 	l.patience = patience
 	for i := range l.shards {
-		l.shards[i].held = map[lens.ItemID]*latchQueue{}
+		l.shards[i].held = map[attr.ItemID]*latchQueue{}
 	}
 }
 
-func (l *itemLatches) shard(id lens.ItemID) *latchShard { return &l.shards[int(id[2])%len(l.shards)] }
+func (l *itemLatches) shard(id attr.ItemID) *latchShard { return &l.shards[int(id[2])%len(l.shards)] }
 
-func (l *itemLatches) lock(ctx context.Context, id lens.ItemID) error {
+func (l *itemLatches) lock(ctx context.Context, id attr.ItemID) error {
 	if err := l.take(ctx, id); err != nil {
 		return fmt.Errorf("waiting for another write of the item: %w", err)
 	}
 	return nil
 }
 
-func (l *itemLatches) take(ctx context.Context, id lens.ItemID) error {
+func (l *itemLatches) take(ctx context.Context, id attr.ItemID) error {
 	s := l.shard(id)
 	s.mu.Lock()
 	q, held := s.held[id]
@@ -116,13 +116,13 @@ func (s *latchShard) giveUp(q *latchQueue, turn chan struct{}, why error) error 
 
 // lockAll locks the items of slots, which may be nil; unlock unlocks them.
 func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func(), err error) {
-	ids := make([]lens.ItemID, 0, len(slots)) // in a common order, to avoid deadlocks
+	ids := make([]attr.ItemID, 0, len(slots)) // in a common order, to avoid deadlocks
 	for _, p := range slots {
 		if p != nil {
 			ids = append(ids, p.id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b lens.ItemID) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(ids, func(a, b attr.ItemID) int { return bytes.Compare(a[:], b[:]) })
 	ids = slices.Compact(ids)
 	unlock = func() {
 		for _, id := range ids {
@@ -139,7 +139,7 @@ func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func()
 	return unlock, nil
 }
 
-func (l *itemLatches) unlock(id lens.ItemID) {
+func (l *itemLatches) unlock(id attr.ItemID) {
 	s := l.shard(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (l *itemLatches) unlock(id lens.ItemID) {
 }
 
 // order returns the order of the next write of an item. The caller holds the latch.
-func (l *itemLatches) order(id lens.ItemID, nowMicros, previous int64) int64 {
+func (l *itemLatches) order(id attr.ItemID, nowMicros, previous int64) int64 {
 	last := &l.orders[int(binary.BigEndian.Uint16(id[:2]))%len(l.orders)]
 	for {
 		was := last.Load()

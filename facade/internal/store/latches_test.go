@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-func idOf(n uint32) (id lens.ItemID) {
+func idOf(n uint32) (id attr.ItemID) {
 	binary.BigEndian.PutUint32(id[12:], n) // all share an order and a shard
 	return id
 }
@@ -140,7 +140,7 @@ func TestLatches_Patience(t *testing.T) {
 				for range c.writes {
 					time.Sleep(time.Millisecond) // in turn
 					wg.Go(func() {
-						err := l.lock(t.Context(), lens.ItemID{})
+						err := l.lock(t.Context(), attr.ItemID{})
 						mu.Lock()
 						defer mu.Unlock()
 						if err != nil {
@@ -158,7 +158,7 @@ func TestLatches_Patience(t *testing.T) {
 						mu.Unlock()
 						time.Sleep(c.holds(n))
 						mu.Lock()
-						l.unlock(lens.ItemID{})
+						l.unlock(attr.ItemID{})
 					})
 				}
 				wg.Wait()

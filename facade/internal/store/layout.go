@@ -27,7 +27,7 @@ var (
 type tableLayout struct {
 	name    string // of the DynamoDB table
 	table   string // of the Bigtable table
-	key     lens.KeySchema
+	key     attr.KeySchema
 	base    *layout.Mapping
 	indexes []*indexLayout // as Table.Indexes, then due
 	due     *indexLayout   // by due time; nil: items do not expire
@@ -44,7 +44,7 @@ type tableLayout struct {
 type indexLayout struct {
 	table string
 	key   tabledef.IndexKey
-	base  lens.KeySchema // of the DynamoDB table
+	base  attr.KeySchema // of the DynamoDB table
 	lag   time.Duration  // the maximum lag of reads
 	x     *secondary.Index
 	// importMicros is the timestamp of the cells of entries for items that another writer
@@ -157,7 +157,7 @@ func newestOf(family string) layout.Family {
 
 // dueIndex lays out the due times of a table.
 func dueIndex(def *tabledef.Table) (*indexLayout, error) {
-	due := lens.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
-	x, err := secondary.Default(def.TTLTable, def.Key, secondary.Def{Name: "due times", Key: lens.KeySchema{Hash: due}, KeysOnly: true})
+	due := attr.KeyAttr{Name: def.TTLAttribute, Type: attr.N}
+	x, err := secondary.Default(def.TTLTable, def.Key, secondary.Def{Name: "due times", Key: attr.KeySchema{Hash: due}, KeysOnly: true})
 	return &indexLayout{table: def.TTLTable, key: tabledef.IndexKeyOf(x.Def().Key), base: def.Key, x: x}, err
 }

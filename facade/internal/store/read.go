@@ -378,7 +378,7 @@ func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabled
 	if err != nil {
 		return err
 	}
-	table, hash, plan := c.layout.table, []lens.KeyAttr{t.Key.Hash}, c.layout.base.PlanScan()
+	table, hash, plan := c.layout.table, []attr.KeyAttr{t.Key.Hash}, c.layout.base.PlanScan()
 	var x *indexLayout
 	if ix != nil {
 		if x, err = c.index(ix.Name); err != nil {
@@ -479,6 +479,6 @@ func compareAttr(a, b layout.Stored, name string) int {
 }
 
 // matchesKey reports whether an item satisfies a condition on the key.
-func matchesKey(cond attr.KeyRange, key lens.KeySchema, item layout.Stored) bool {
+func matchesKey(cond attr.KeyRange, key attr.KeySchema, item layout.Stored) bool {
 	return attr.Equal(item.Get(key.Hash.Name), cond.Hash) && cond.Matches(item.Get(key.Range.Name))
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store/segment"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // countingConn counts the rows that are read.
@@ -56,7 +55,7 @@ func segmentItem(i int) attr.Item {
 func segmentTable(t *testing.T, s *Store) (*tabledef.Table, *tabledef.Index) {
 	t.Helper()
 	def := newTable(t, s, tabledef.Table{Name: "segments", Key: testSchemas["SN"], Indexes: []tabledef.Index{{
-		Name: "by-group", Global: true, Key: tabledef.IndexKey{Hash: []lens.KeyAttr{stringKey("g")}}, Projection: tabledef.ProjectAll,
+		Name: "by-group", Global: true, Key: tabledef.IndexKey{Hash: []attr.KeyAttr{stringKey("g")}}, Projection: tabledef.ProjectAll,
 	}}})
 	return def, def.Index("by-group")
 }

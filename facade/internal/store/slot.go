@@ -52,7 +52,7 @@ const adoptedOrder = 0
 type slot struct {
 	l                     *tableLayout
 	key                   attr.Item
-	id                    lens.ItemID
+	id                    attr.ItemID
 	row                   []byte
 	at                    lens.Location // unset in a slot for bookkeeping only
 	own                   []lens.Extent // the item's cells
@@ -124,7 +124,7 @@ func (st *itemState) behind() bool { return st.outbox != nil || st.entering() }
 
 // slotIn returns the slot of an item in a row, without the extents of its cells.
 func (l *tableLayout) slotIn(row []byte, key attr.Item) *slot {
-	const n = 1 + len(lens.ItemID{})
+	const n = 1 + len(attr.ItemID{})
 	id := l.key.ID(key)
 	qualifiers := make([]byte, 0, 3*n)
 	for _, kind := range []byte{stateQualifier, outboxQualifier, intentQualifier} {

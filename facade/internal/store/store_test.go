@@ -29,7 +29,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
@@ -137,9 +136,9 @@ func openStore(tb testing.TB, o Options) *Store {
 	return s
 }
 
-func stringKey(name string) lens.KeyAttr { return lens.KeyAttr{Name: name, Type: attr.S} }
-func numberKey(name string) lens.KeyAttr { return lens.KeyAttr{Name: name, Type: attr.N} }
-func binaryKey(name string) lens.KeyAttr { return lens.KeyAttr{Name: name, Type: attr.B} }
+func stringKey(name string) attr.KeyAttr { return attr.KeyAttr{Name: name, Type: attr.S} }
+func numberKey(name string) attr.KeyAttr { return attr.KeyAttr{Name: name, Type: attr.N} }
+func binaryKey(name string) attr.KeyAttr { return attr.KeyAttr{Name: name, Type: attr.B} }
 
 // newTable creates a table and fails the test if that fails.
 func newTable(tb testing.TB, s *Store, def tabledef.Table) *tabledef.Table {
@@ -270,7 +269,7 @@ var (
 	)
 )
 
-func genKeyValue(k lens.KeyAttr) *rapid.Generator[attr.Value] {
+func genKeyValue(k attr.KeyAttr) *rapid.Generator[attr.Value] {
 	switch k.Type { //nolint:exhaustive // a key has one of these
 	case attr.N:
 		return genNumber
@@ -290,7 +289,7 @@ func genItem(t *rapid.T, key attr.Item) attr.Item {
 	return item
 }
 
-var testSchemas = map[string]lens.KeySchema{
+var testSchemas = map[string]attr.KeySchema{
 	"S":  {Hash: stringKey("p")},
 	"SS": {Hash: stringKey("p"), Range: stringKey("s")},
 	"NN": {Hash: numberKey("p"), Range: numberKey("s")},
@@ -298,7 +297,7 @@ var testSchemas = map[string]lens.KeySchema{
 	"SN": {Hash: stringKey("p"), Range: numberKey("s")},
 }
 
-func genKey(schema lens.KeySchema) *rapid.Generator[attr.Item] {
+func genKey(schema attr.KeySchema) *rapid.Generator[attr.Item] {
 	return rapid.Custom(func(t *rapid.T) attr.Item {
 		key := attr.Item{schema.Hash.Name: genKeyValue(schema.Hash).Draw(t, "hash")}
 		if schema.Range.Name != "" {
@@ -314,7 +313,7 @@ type model map[string]attr.Item
 func keyText(key attr.Item) string { return string(attr.AppendItemJSON(nil, key)) }
 
 // sorted returns the items of a partition by sort key.
-func (m model) sorted(schema lens.KeySchema, keep func(attr.Item) bool) []attr.Item {
+func (m model) sorted(schema attr.KeySchema, keep func(attr.Item) bool) []attr.Item {
 	var items []attr.Item
 	for _, item := range m {
 		if keep(item) {
@@ -326,7 +325,7 @@ func (m model) sorted(schema lens.KeySchema, keep func(attr.Item) bool) []attr.I
 }
 
 // byKey orders items by partition and sort key.
-func byKey(schema lens.KeySchema) func(a, b attr.Item) int {
+func byKey(schema attr.KeySchema) func(a, b attr.Item) int {
 	return func(a, b attr.Item) int {
 		x, y := layout.Decoded(a), layout.Decoded(b)
 		return cmp.Or(compareAttr(x, y, schema.Hash.Name), compareAttr(x, y, schema.Range.Name))
@@ -486,7 +485,7 @@ func TestStore_Increments(t *testing.T) {
 }
 
 // genCondition draws a condition on the sort key of a partition.
-func genCondition(t *rapid.T, schema lens.KeySchema, hash attr.Value) attr.KeyRange {
+func genCondition(t *rapid.T, schema attr.KeySchema, hash attr.Value) attr.KeyRange {
 	c := attr.KeyRange{Hash: hash}
 	if schema.Range.Name == "" {
 		return c

@@ -13,12 +13,12 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
@@ -431,7 +431,7 @@ func (ts *tables) openCatalog(ctx context.Context) error {
 }
 
 // describeKey formats a key: "artist (S), song (S)".
-func describeKey(key lens.KeySchema) string {
+func describeKey(key attr.KeySchema) string {
 	var parts []string
 	for _, a := range key.Attrs() {
 		parts = append(parts, fmt.Sprintf("%s (%s)", a.Name, a.Type))

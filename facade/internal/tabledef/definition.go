@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // The statuses of tables and indexes, in DynamoDB's words.
@@ -36,8 +35,8 @@ type Table struct {
 	Mapped bool `json:"mapped,omitempty"`
 	// Note identifies that mapping, as noteOf returns it; set by the store.
 	Note       map[string][]byte `json:"note,omitempty"`
-	Key        lens.KeySchema    `json:"key"`
-	Attributes []lens.KeyAttr    `json:"attributes"` // AttributeDefinitions, in the given order
+	Key        attr.KeySchema    `json:"key"`
+	Attributes []attr.KeyAttr    `json:"attributes"` // AttributeDefinitions, in the given order
 	Status     string            `json:"status"`     // set by the store
 	Created    time.Time         `json:"created"`    // set by CreateTable
 	// Transition overrides Status for a while.
@@ -273,7 +272,7 @@ func (t *Table) Clone() (*Table, error) {
 	return Decode(text)
 }
 
-func storeKey(k lens.KeySchema) storedKey {
+func storeKey(k attr.KeySchema) storedKey {
 	stored := storedKey{Hash: storeAttr(k.Hash)}
 	if k.Range.Name != "" {
 		r := storeAttr(k.Range)
@@ -295,9 +294,9 @@ func storeIndexKey(k IndexKey) storedIndexKey {
 	return stored
 }
 
-func storeAttr(a lens.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
+func storeAttr(a attr.KeyAttr) storedAttr { return storedAttr{a.Name, a.Type.String()} }
 
-func (k storedKey) key() (schema lens.KeySchema, err error) {
+func (k storedKey) key() (schema attr.KeySchema, err error) {
 	if schema.Hash, err = k.Hash.attr(); err == nil && k.Range != nil {
 		schema.Range, err = k.Range.attr()
 	}
@@ -312,7 +311,7 @@ func (k storedIndexKey) indexKey() (IndexKey, error) {
 	key := IndexKeyOf(schema)
 	for _, more := range []struct {
 		stored []storedAttr
-		to     *[]lens.KeyAttr
+		to     *[]attr.KeyAttr
 	}{{k.MoreHash, &key.Hash}, {k.MoreRange, &key.Range}} {
 		for _, stored := range more.stored {
 			a, err := stored.attr()
@@ -325,10 +324,10 @@ func (k storedIndexKey) indexKey() (IndexKey, error) {
 	return key, nil
 }
 
-func (a storedAttr) attr() (lens.KeyAttr, error) {
+func (a storedAttr) attr() (attr.KeyAttr, error) {
 	t, ok := attr.ParseType(a.Type)
 	if !ok {
-		return lens.KeyAttr{}, fmt.Errorf("attribute %s has the unknown type %q", a.Name, a.Type)
+		return attr.KeyAttr{}, fmt.Errorf("attribute %s has the unknown type %q", a.Name, a.Type)
 	}
-	return lens.KeyAttr{Name: a.Name, Type: t}, nil
+	return attr.KeyAttr{Name: a.Name, Type: t}, nil
 }

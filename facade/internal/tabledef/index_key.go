@@ -16,21 +16,21 @@ import (
 // indexes have one of the former, and at most one of the latter; a global one may have up to
 // MaxKeyAttributesOfKind (package tableschema) of each.
 type IndexKey struct {
-	Hash, Range []lens.KeyAttr
+	Hash, Range []attr.KeyAttr
 }
 
 // IndexKeyOf returns the key of a table as an index key.
-func IndexKeyOf(k lens.KeySchema) IndexKey {
+func IndexKeyOf(k attr.KeySchema) IndexKey {
 	attrs := k.Attrs()
 	return IndexKey{Hash: attrs[:1:1], Range: attrs[1:]}
 }
 
 // Attributes returns all attributes, the partition key's first.
-func (k IndexKey) Attributes() []lens.KeyAttr { return slices.Concat(k.Hash, k.Range) }
+func (k IndexKey) Attributes() []attr.KeyAttr { return slices.Concat(k.Hash, k.Range) }
 
 // Has reports whether name is part of the key.
 func (k IndexKey) Has(name string) bool {
-	named := func(a lens.KeyAttr) bool { return a.Name == name }
+	named := func(a attr.KeyAttr) bool { return a.Name == name }
 	return slices.ContainsFunc(k.Hash, named) || slices.ContainsFunc(k.Range, named)
 }
 
@@ -47,8 +47,8 @@ func (k IndexKey) Of(item layout.Stored) attr.Item {
 func (k IndexKey) IsMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
 
 // Schema returns the key of an index that is not multi.
-func (k IndexKey) Schema() lens.KeySchema {
-	schema := lens.KeySchema{Hash: k.Hash[0]}
+func (k IndexKey) Schema() attr.KeySchema {
+	schema := attr.KeySchema{Hash: k.Hash[0]}
 	if len(k.Range) > 0 {
 		schema.Range = k.Range[0]
 	}
@@ -87,7 +87,7 @@ const (
 
 // MultiRow returns the index row of the item with the given attributes, for a multi key; base
 // is the key of the table.
-func (k IndexKey) MultiRow(base lens.KeySchema, item attr.Item) []byte {
+func (k IndexKey) MultiRow(base attr.KeySchema, item attr.Item) []byte {
 	hashes := make([]attr.Value, len(k.Hash))
 	for i, a := range k.Hash {
 		hashes[i] = item[a.Name]
@@ -183,10 +183,10 @@ func MultiSpan(c attr.KeyRange) layout.Span {
 // Holds reports whether an item has all attributes of the key, with their types, not empty,
 // and within the size limit of keys.
 func (k IndexKey) Holds(item attr.Item) bool {
-	return holdsPart(k.Hash, item, lens.MaxHashBytes) && holdsPart(k.Range, item, lens.MaxSortBytes)
+	return holdsPart(k.Hash, item, attr.MaxHashBytes) && holdsPart(k.Range, item, attr.MaxSortBytes)
 }
 
-func holdsPart(part []lens.KeyAttr, item attr.Item, most int) bool {
+func holdsPart(part []attr.KeyAttr, item attr.Item, most int) bool {
 	size := 0
 	for _, a := range part {
 		v := item[a.Name]

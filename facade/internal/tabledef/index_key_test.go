@@ -23,7 +23,7 @@ func (k IndexKey) compareRange(a, b attr.Item) int {
 
 // genSegment draws a value of a key attribute: few values, and difficult ones for an
 // order-preserving form.
-func genSegment(t *rapid.T, k lens.KeyAttr) attr.Value {
+func genSegment(t *rapid.T, k attr.KeyAttr) attr.Value {
 	if k.Type == attr.N {
 		return attr.Value{Type: attr.N, Str: rapid.SampledFrom([]string{"-10", "-2", "0", "0.5", "2", "10"}).Draw(t, k.Name)}
 	}
@@ -38,10 +38,10 @@ func genSegment(t *rapid.T, k lens.KeyAttr) attr.Value {
 // condition has exactly the rows of the items that satisfy it.
 func TestIndexKey_Multi(t *testing.T) {
 	t.Parallel()
-	base := lens.KeySchema{Hash: lens.KeyAttr{Name: "p", Type: attr.S}}
+	base := attr.KeySchema{Hash: attr.KeyAttr{Name: "p", Type: attr.S}}
 	key := IndexKey{
-		Hash:  []lens.KeyAttr{{Name: "h1", Type: attr.S}, {Name: "h2", Type: attr.N}},
-		Range: []lens.KeyAttr{{Name: "r1", Type: attr.S}, {Name: "r2", Type: attr.B}, {Name: "r3", Type: attr.N}},
+		Hash:  []attr.KeyAttr{{Name: "h1", Type: attr.S}, {Name: "h2", Type: attr.N}},
+		Range: []attr.KeyAttr{{Name: "r1", Type: attr.S}, {Name: "r2", Type: attr.B}, {Name: "r3", Type: attr.N}},
 	}
 	genItem := func(r *rapid.T) attr.Item {
 		item := attr.Item{"p": attr.String(rapid.SampledFrom([]string{"p1", "p2"}).Draw(r, "p"))}
@@ -94,10 +94,10 @@ func TestIndexKey_Multi(t *testing.T) {
 func TestIndexKey_MultiSize(t *testing.T) {
 	t.Parallel()
 	zeros := func(n int) attr.Value { return attr.Value{Type: attr.B, Str: string(make([]byte, n))} }
-	base := lens.KeySchema{Hash: lens.KeyAttr{Name: "p", Type: attr.B}, Range: lens.KeyAttr{Name: "s", Type: attr.B}}
+	base := attr.KeySchema{Hash: attr.KeyAttr{Name: "p", Type: attr.B}, Range: attr.KeyAttr{Name: "s", Type: attr.B}}
 	key := IndexKey{
-		Hash:  []lens.KeyAttr{{Name: "h1", Type: attr.B}, {Name: "h2", Type: attr.B}},
-		Range: []lens.KeyAttr{{Name: "r1", Type: attr.B}, {Name: "r2", Type: attr.B}},
+		Hash:  []attr.KeyAttr{{Name: "h1", Type: attr.B}, {Name: "h2", Type: attr.B}},
+		Range: []attr.KeyAttr{{Name: "r1", Type: attr.B}, {Name: "r2", Type: attr.B}},
 	}
 	item := attr.Item{
 		"p": zeros(2048), "s": zeros(1024),

@@ -4,11 +4,10 @@ import (
 	"encoding/binary"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // CutKey splits off the key that KeySchema.AppendKey appended.
-func CutKey(schema lens.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
+func CutKey(schema attr.KeySchema, value []byte) (key attr.Item, rest []byte, ok bool) {
 	key = attr.Item{}
 	for _, k := range schema.Attrs() {
 		if len(value) == 0 || attr.Type(value[0]) != k.Type {

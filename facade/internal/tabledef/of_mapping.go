@@ -3,15 +3,15 @@ package tabledef
 import (
 	"slices"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // OfMapping returns the table that a mapping describes.
 func OfMapping(m *layout.Mapping) *Table {
 	def := &Table{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
-	define := func(k lens.KeyAttr) {
+	define := func(k attr.KeyAttr) {
 		if k.Name != "" && !slices.Contains(def.Attributes, k) {
 			def.Attributes = append(def.Attributes, k)
 		}

@@ -8,7 +8,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // MaxItemBytes is the maximum size of an item: the names and the values of its attributes.
@@ -17,7 +16,7 @@ const MaxItemBytes = 400 << 10
 
 // CheckKey checks the member Key: exactly the key attributes, with their types, not empty,
 // not too large.
-func CheckKey(key lens.KeySchema, given attr.Item) error {
+func CheckKey(key attr.KeySchema, given attr.Item) error {
 	attrs := key.Attrs()
 	if len(given) != len(attrs) {
 		return awserr.Validation(awserr.MsgKeyMismatch)
@@ -31,16 +30,16 @@ func CheckKey(key lens.KeySchema, given attr.Item) error {
 }
 
 // CheckKeySizes checks the key attributes of an item after their types.
-func CheckKeySizes(key lens.KeySchema, item attr.Item) error {
+func CheckKeySizes(key attr.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if value := item[a.Name]; IsEmpty(value) {
 			return awserr.Validation(awserr.MsgKeyEmpty, KindName(value.Type), a.Name)
 		}
 	}
-	if item[key.Hash.Name].Size() > lens.MaxHashBytes {
+	if item[key.Hash.Name].Size() > attr.MaxHashBytes {
 		return awserr.Validation(awserr.MsgHashTooLarge)
 	}
-	if key.Range.Name != "" && item[key.Range.Name].Size() > lens.MaxSortBytes {
+	if key.Range.Name != "" && item[key.Range.Name].Size() > attr.MaxSortBytes {
 		return awserr.Validation(awserr.MsgRangeTooLarge)
 	}
 	return nil
@@ -96,7 +95,7 @@ func CheckGivenIndexKeys(t *tabledef.Table, item attr.Item, update *expr.Update)
 	return checkGivenSearchHashes(t, item, update)
 }
 
-func emptyIndexKey(t *tabledef.Table, a lens.KeyAttr, updated bool) error {
+func emptyIndexKey(t *tabledef.Table, a attr.KeyAttr, updated bool) error {
 	if updated {
 		return awserr.Validation(awserr.MsgUpdateIndexKeyEmpty, KindName(a.Type))
 	}
@@ -110,7 +109,7 @@ func namedIndex(t *tabledef.Table, attribute string) string {
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
 		switch {
-		case !slices.ContainsFunc(ix.Key.Attributes(), func(a lens.KeyAttr) bool { return a.Name == attribute }):
+		case !slices.ContainsFunc(ix.Key.Attributes(), func(a attr.KeyAttr) bool { return a.Name == attribute }):
 		case named == nil, ix.Global && !named.Global, ix.Global == named.Global && ix.Name < named.Name:
 			named = ix
 		}
@@ -149,9 +148,9 @@ func checkIndexKeys(t *tabledef.Table, old, item attr.Item, updated bool) error 
 // the attributes of a part count together.
 func checkIndexKeySizes(ix *tabledef.Index, old, item attr.Item) error {
 	for _, part := range []struct {
-		attributes []lens.KeyAttr
+		attributes []attr.KeyAttr
 		maxBytes   int
-	}{{ix.Key.Hash, lens.MaxHashBytes}, {ix.Key.Range, lens.MaxSortBytes}} {
+	}{{ix.Key.Hash, attr.MaxHashBytes}, {ix.Key.Range, attr.MaxSortBytes}} {
 		size, changed := 0, false
 		names := make([]string, len(part.attributes))
 		for i, a := range part.attributes {

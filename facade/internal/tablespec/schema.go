@@ -7,7 +7,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // The limits of a table. Source: quotas page of the developer guide.
@@ -41,7 +40,7 @@ func (e KeySchemaElement) Name() string { return *e.AttributeName }
 func (e KeySchemaElement) Kind() string { return *e.KeyType }
 
 // DefinitionOf returns the definition of a key attribute.
-func DefinitionOf(a lens.KeyAttr) AttributeDefinition {
+func DefinitionOf(a attr.KeyAttr) AttributeDefinition {
 	return AttributeDefinition{new(a.Name), new(a.Type.String())}
 }
 
@@ -154,11 +153,11 @@ func (in Schema) Resolve(t *tabledef.Table) error {
 }
 
 // DefinitionsOf returns the key attributes of checked definitions.
-func DefinitionsOf(defs []AttributeDefinition) []lens.KeyAttr {
+func DefinitionsOf(defs []AttributeDefinition) []attr.KeyAttr {
 	types := DefinedTypes(defs)
-	out := make([]lens.KeyAttr, len(defs))
+	out := make([]attr.KeyAttr, len(defs))
 	for i, d := range defs {
-		out[i] = lens.KeyAttr{Name: d.Name(), Type: types[d.Name()]}
+		out[i] = attr.KeyAttr{Name: d.Name(), Type: types[d.Name()]}
 	}
 	return out
 }
@@ -187,31 +186,31 @@ func CheckDefinedOnce(defs []AttributeDefinition) error {
 
 // resolveKeySchema checks the shape of a key schema with defined attributes, and returns it
 // with their types.
-func resolveKeySchema(schema []KeySchemaElement, types map[string]attr.Type) (lens.KeySchema, error) {
-	var key lens.KeySchema
+func resolveKeySchema(schema []KeySchemaElement, types map[string]attr.Type) (attr.KeySchema, error) {
+	var key attr.KeySchema
 	if len(schema) > 1 && schema[0].Name() == schema[1].Name() {
 		return key, awserr.Validation(awserr.MsgHashEqualsRange)
 	}
 	if schema[0].Kind() != "HASH" {
 		return key, awserr.Validation(awserr.MsgFirstKeyNotHash)
 	}
-	key.Hash = lens.KeyAttr{Name: schema[0].Name(), Type: types[schema[0].Name()]}
+	key.Hash = attr.KeyAttr{Name: schema[0].Name(), Type: types[schema[0].Name()]}
 	if len(schema) > 1 {
 		if schema[1].Kind() != "RANGE" {
 			return key, awserr.Validation(awserr.MsgSecondKeyNotRange)
 		}
-		key.Range = lens.KeyAttr{Name: schema[1].Name(), Type: types[schema[1].Name()]}
+		key.Range = attr.KeyAttr{Name: schema[1].Name(), Type: types[schema[1].Name()]}
 	}
 	return key, nil
 }
 
 // resolveTableKey is resolveKeySchema for a table, including the definitions.
-func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) (lens.KeySchema, error) {
+func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) (attr.KeySchema, error) {
 	if len(defs) < len(schema) { // AWS counts before it checks the names
-		return lens.KeySchema{}, awserr.Validation(awserr.MsgKeyNotDefined)
+		return attr.KeySchema{}, awserr.Validation(awserr.MsgKeyNotDefined)
 	}
 	if err := CheckDefined(schema, defs, types); err != nil {
-		return lens.KeySchema{}, err
+		return attr.KeySchema{}, err
 	}
 	return resolveKeySchema(schema, types)
 }
@@ -233,7 +232,7 @@ func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (ta
 			return key, awserr.Validation(awserr.MsgKeyNameTwice)
 		}
 		seen[e.Name()] = true
-		a := lens.KeyAttr{Name: e.Name(), Type: types[e.Name()]}
+		a := attr.KeyAttr{Name: e.Name(), Type: types[e.Name()]}
 		if e.Kind() == "RANGE" {
 			key.Range = append(key.Range, a)
 			continue
@@ -401,7 +400,7 @@ func UsedKeys(t *tabledef.Table) []string {
 			used = append(used, name)
 		}
 	}
-	add := func(key []lens.KeyAttr) {
+	add := func(key []attr.KeyAttr) {
 		for _, a := range key {
 			addName(a.Name)
 		}

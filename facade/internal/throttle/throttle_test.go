@@ -17,7 +17,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 var begin = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -38,11 +37,11 @@ func newTestLimiter(change func(*Options)) (*Limiter, *testClock) {
 func provisioned(read, write int64) *tabledef.Table {
 	return &tabledef.Table{
 		Name: "orders", ID: "1", Created: begin, BillingMode: tablespec.BillingProvisioned,
-		Key:         lens.KeySchema{Hash: lens.KeyAttr{Name: "id", Type: attr.S}},
+		Key:         attr.KeySchema{Hash: attr.KeyAttr{Name: "id", Type: attr.S}},
 		Provisioned: tabledef.Provisioned{ReadUnits: read, WriteUnits: write},
 		Indexes: []tabledef.Index{
-			{Name: "by-label", Global: true, Key: tabledef.IndexKey{Hash: []lens.KeyAttr{{Name: "label", Type: attr.S}}}, Provisioned: tabledef.Provisioned{ReadUnits: read, WriteUnits: write}},
-			{Name: "local", Key: tabledef.IndexKey{Hash: []lens.KeyAttr{{Name: "id", Type: attr.S}}}},
+			{Name: "by-label", Global: true, Key: tabledef.IndexKey{Hash: []attr.KeyAttr{{Name: "label", Type: attr.S}}}, Provisioned: tabledef.Provisioned{ReadUnits: read, WriteUnits: write}},
+			{Name: "local", Key: tabledef.IndexKey{Hash: []attr.KeyAttr{{Name: "id", Type: attr.S}}}},
 		},
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // CheckRange returns an error for a condition that does not fit the key.
-func CheckRange(c attr.KeyRange, table string, k KeySchema) *Error {
-	bad := func(a KeyAttr, v attr.Value) *Error {
+func CheckRange(c attr.KeyRange, table string, k attr.KeySchema) *Error {
+	bad := func(a attr.KeyAttr, v attr.Value) *Error {
 		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: "the condition has type " + v.Type.String(), Expected: "type " + a.Type.String()}
 	}
 	if c.Hash.Type != k.Hash.Type {
@@ -25,6 +25,26 @@ func CheckRange(c attr.KeyRange, table string, k KeySchema) *Error {
 		return bad(k.Range, c.B)
 	case c.Op == attr.RangeBeginsWith && c.A.Type == attr.N:
 		return bad(k.Range, c.A)
+	}
+	return nil
+}
+
+// CheckKey returns an error if an item of a table lacks valid key attributes.
+func CheckKey(k attr.KeySchema, table string, key attr.Item) *Error {
+	for _, a := range k.Attrs() {
+		v := key[a.Name]
+		what := ""
+		switch {
+		case v.IsAbsent():
+			what = "the key attribute is missing"
+		case v.Type != a.Type:
+			what = "the key attribute has type " + v.Type.String()
+		case v.Str == "":
+			what = "the key attribute is empty"
+		default:
+			continue
+		}
+		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: what, Expected: "type " + a.Type.String()}
 	}
 	return nil
 }

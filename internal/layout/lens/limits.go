@@ -22,10 +22,3 @@ const (
 	MaxQualifierBytes  = 16384
 	MaxFamilyNameBytes = 64
 )
-
-// Limits of DynamoDB's keys, those of indexes too: the attributes of a part count
-// together. Source: developer guide, "Service, account, and table quotas".
-const (
-	MaxHashBytes = 2048
-	MaxSortBytes = 1024
-)

@@ -100,7 +100,7 @@ func readLoss(v strictyaml.Value, l *AcceptedLoss) (err error) {
 }
 
 // readKeyAttr reads {name, type}, or only a name, whose type the schema has.
-func readKeyAttr(v strictyaml.Value, k *lens.KeyAttr) error {
+func readKeyAttr(v strictyaml.Value, k *attr.KeyAttr) error {
 	switch {
 	case v.Kind() != strictyaml.Text:
 		return v.Struct(k)

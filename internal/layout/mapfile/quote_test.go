@@ -8,7 +8,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // A mapping file is read back to the same mapping, whatever the names of its attributes:
@@ -18,7 +17,7 @@ func TestNotedMapping_SpecIsReadBack(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, name string) {
 		spec := &Spec{
 			Source: Source{
-				Table: "T", Key: lens.KeySchema{Hash: lens.KeyAttr{Name: "id", Type: attr.S}},
+				Table: "T", Key: attr.KeySchema{Hash: attr.KeyAttr{Name: "id", Type: attr.S}},
 				Schema: map[string]Schema{name: {Type: attr.SS}},
 			},
 			Target:   Target{Table: "t", Families: []cells.Family{{Name: "a"}}, Names: map[string]string{name: "x"}},

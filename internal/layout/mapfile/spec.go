@@ -3,9 +3,9 @@ package mapfile
 import (
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
@@ -67,7 +67,7 @@ const CompatGoogleUtility = "google-utility"
 // Source describes the DynamoDB table.
 type Source struct {
 	Table  string            `yaml:"table" expect:"a table name"`
-	Key    lens.KeySchema    `yaml:"key,required"`
+	Key    attr.KeySchema    `yaml:"key,required"`
 	Schema map[string]Schema `yaml:"schema"`   // type of each non-key attribute
 	TTL    *TTL              `yaml:"ttl,null"` // nil: items do not expire
 	GSIs   []GSI             `yaml:"gsis"`
@@ -100,7 +100,7 @@ type Schema = codec.Schema
 // GSI is a secondary index in a mapping file, global or local.
 type GSI struct {
 	Name string         `yaml:"name,required" expect:"an index name"`
-	Key  lens.KeySchema `yaml:",inline"`
+	Key  attr.KeySchema `yaml:",inline"`
 	// Projection is ProjectAll, ProjectKeysOnly, or "" with Include.
 	Projection string `yaml:"projection"`
 	Include    []string

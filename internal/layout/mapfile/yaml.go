@@ -9,7 +9,6 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // YAML returns the mapping file of s; Parse reads it back to the same Spec.
@@ -103,11 +102,11 @@ func prefixItem(key, prefix string) yaml.MapItem {
 	return given(key, prefix)
 }
 
-func keyYAML(k lens.KeySchema) yaml.MapSlice {
+func keyYAML(k attr.KeySchema) yaml.MapSlice {
 	return object(item("hash", keyAttrYAML(k.Hash)), given("range", keyAttrYAML(k.Range)))
 }
 
-func keyAttrYAML(a lens.KeyAttr) any {
+func keyAttrYAML(a attr.KeyAttr) any {
 	if a.Type == attr.Absent {
 		return a.Name
 	}

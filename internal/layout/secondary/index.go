@@ -24,7 +24,7 @@ import (
 // hash attribute as Key.Hash.
 type Def struct {
 	Name string
-	Key  lens.KeySchema
+	Key  attr.KeySchema
 	// KeysOnly projects only the key attributes of index and table; otherwise Include names
 	// the other projected attributes. If both are zero, all attributes are projected.
 	KeysOnly bool
@@ -35,7 +35,7 @@ type Def struct {
 // back. One row holds one item. It is immutable and safe for concurrent use.
 type Index struct {
 	def    Def
-	base   lens.KeySchema
+	base   attr.KeySchema
 	table  string // id of the index's Bigtable table
 	source string // DynamoDB table, for errors
 	lag    time.Duration
@@ -50,7 +50,7 @@ const keysOnlyQualifier = "~"
 // Default returns the layout of an index that no mapping file describes:
 // an index row is one cell, FamilyItem with an empty qualifier, that holds the
 // projected item. A cell with an empty value is a tombstone: no item.
-func Default(targetTable string, base lens.KeySchema, def Def) (*Index, error) {
+func Default(targetTable string, base attr.KeySchema, def Def) (*Index, error) {
 	for _, a := range append(def.Key.Attrs(), base.Attrs()...) {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
 			return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: fmt.Sprintf("index %s: key attribute %q has type %q", def.Name, a.Name, a.Type), Expected: "type S, N or B"}
@@ -88,7 +88,7 @@ func (x *Index) OneCell() bool { return x.mapped == nil }
 // with the declared types, none of them empty or above the size limit of keys. Items written
 // before the index was created can violate that.
 func (x *Index) Contains(item attr.Item) bool {
-	return x.def.Key.Check(x.source, item) == nil && x.def.Key.Fits(item)
+	return lens.CheckKey(x.def.Key, x.source, item) == nil && x.def.Key.Fits(item)
 }
 
 // isKey reports whether name is a key attribute of index or table.
@@ -114,7 +114,7 @@ func (x *Index) Project(item attr.Item) attr.Item {
 
 // maxShortIndexPartitionBytes leaves room for an escaped sort key, its
 // delimiter and the hash of a base key.
-const maxShortIndexPartitionBytes = lens.MaxRowKeyBytes - (2*lens.MaxSortBytes + 2) - (2 + 16)
+const maxShortIndexPartitionBytes = lens.MaxRowKeyBytes - (2*attr.MaxSortBytes + 2) - (2 + 16)
 
 // appendPartition appends the self-delimiting form of the index's hash key to dst; long, which
 // depends on the key, selects the form of the sort key after it.
@@ -126,7 +126,7 @@ func (x *Index) appendPartition(dst []byte, hash attr.Value) (row []byte, long b
 // Locate returns the index row of the item with the given key attributes of
 // index and base table. Errors are *lens.Error.
 func (x *Index) Locate(keys attr.Item) (lens.Location, error) {
-	if err := x.def.Key.Check(x.source, keys); err != nil {
+	if err := lens.CheckKey(x.def.Key, x.source, keys); err != nil {
 		return lens.Location{}, err
 	}
 	loc := lens.Location{Rule: x.def.Name}
@@ -134,7 +134,7 @@ func (x *Index) Locate(keys attr.Item) (lens.Location, error) {
 		loc.Own = append(loc.Own, lens.Extent{Family: f.Name, Prefix: true})
 	}
 	if x.mapped != nil {
-		if err := x.base.Check(x.source, keys); err != nil {
+		if err := lens.CheckKey(x.base, x.source, keys); err != nil {
 			return lens.Location{}, err
 		}
 		var bad *lens.Error
@@ -292,10 +292,10 @@ func (x *Index) mappedItems(row cells.Row) ([]attr.Item, error) {
 	if err != nil || !found || !x.mapped.shardFits(row.Key, item) {
 		return nil, err
 	}
-	if bad := x.def.Key.Check(x.source, item); bad != nil {
+	if bad := lens.CheckKey(x.def.Key, x.source, item); bad != nil {
 		return nil, x.corrupt(row, bad.Attribute, bad)
 	}
-	if bad := x.base.Check(x.source, item); bad != nil {
+	if bad := lens.CheckKey(x.base, x.source, item); bad != nil {
 		return nil, x.corrupt(row, bad.Attribute, bad)
 	}
 	return []attr.Item{item}, nil

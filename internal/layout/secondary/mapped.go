@@ -20,7 +20,7 @@ import (
 // FamilyTypes the exceptions to the schema.
 type mappedLayout struct {
 	schema   map[string]codec.Schema
-	keys     []lens.KeyAttr // the segments of the row key, after the shard
+	keys     []attr.KeyAttr // the segments of the row key, after the shard
 	joiner   rowkey.Joiner
 	shard    *indexShard
 	families []cells.Family
@@ -32,13 +32,13 @@ type mappedLayout struct {
 // indexShard computes the shard of an entry.
 type indexShard struct {
 	n, width int
-	by       lens.KeyAttr
+	by       attr.KeyAttr
 	digest   func(text string) []byte // nil: the attribute is the number of the shard
 }
 
 // Compile builds an index that a mapping file lays out as a table with the given key. It
 // calls fail for every fault, with its path.
-func Compile(spec *mapfile.Spec, g *mapfile.GSI, key lens.KeySchema, path string, fail func(path string, code lens.Code, what, expected string)) *Index {
+func Compile(spec *mapfile.Spec, g *mapfile.GSI, key attr.KeySchema, path string, fail func(path string, code lens.Code, what, expected string)) *Index {
 	def := Def{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
 	x.mapped = &mappedLayout{schema: spec.Types(), families: []cells.Family{{Name: lens.FamilyItem, GC: cells.GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: cells.GC{Versions: 1}}}}
@@ -49,17 +49,17 @@ func Compile(spec *mapfile.Spec, g *mapfile.GSI, key lens.KeySchema, path string
 // compileRow compiles the row key of an index.
 func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, code lens.Code, what, expected string)) {
 	m := x.mapped
-	var all []lens.KeyAttr
+	var all []attr.KeyAttr
 	for _, a := range append(x.def.Key.Attrs(), x.base.Attrs()...) {
-		if !slices.ContainsFunc(all, func(k lens.KeyAttr) bool { return k.Name == a.Name }) {
+		if !slices.ContainsFunc(all, func(k attr.KeyAttr) bool { return k.Name == a.Name }) {
 			all = append(all, a)
 		}
 	}
-	find := func(path, name string) lens.KeyAttr {
-		i := slices.IndexFunc(all, func(a lens.KeyAttr) bool { return a.Name == name })
+	find := func(path, name string) attr.KeyAttr {
+		i := slices.IndexFunc(all, func(a attr.KeyAttr) bool { return a.Name == name })
 		if i < 0 {
 			fail(path, lens.CodeInverse, fmt.Sprintf("%q is a key attribute neither of the index nor of the table", name), "one of them")
-			return lens.KeyAttr{}
+			return attr.KeyAttr{}
 		}
 		return all[i]
 	}
@@ -111,14 +111,14 @@ func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, c
 
 // inRow reports whether the row key determines an attribute.
 func (m *mappedLayout) inRow(name string) bool {
-	return slices.ContainsFunc(m.keys, func(a lens.KeyAttr) bool { return a.Name == name })
+	return slices.ContainsFunc(m.keys, func(a attr.KeyAttr) bool { return a.Name == name })
 }
 
 // Distinct reports whether the row key alone distinguishes the entries: it has all key
 // attributes of the table. If the mapping file leaves some out (GSI.Row), its author
 // asserts that two items never share a row.
 func (x *Index) Distinct() bool {
-	return x.mapped == nil || !slices.ContainsFunc(x.base.Attrs(), func(a lens.KeyAttr) bool { return !x.mapped.inRow(a.Name) })
+	return x.mapped == nil || !slices.ContainsFunc(x.base.Attrs(), func(a attr.KeyAttr) bool { return !x.mapped.inRow(a.Name) })
 }
 
 // schemaOf returns the type of an attribute's cell.
@@ -282,7 +282,7 @@ func (x *Index) entries(prefix []byte, c attr.KeyRange, v lens.Interval) (cells.
 			return span, order, len(span.End) == 0 || bytes.Compare(span.Start, span.End) < 0
 		default:
 			order := lens.SameOrder
-			if x.def.Key.Range.Name != "" && c.Op != attr.RangeEqual && slices.ContainsFunc(m.keys[i:], func(k lens.KeyAttr) bool { return k.Name == x.def.Key.Range.Name }) ||
+			if x.def.Key.Range.Name != "" && c.Op != attr.RangeEqual && slices.ContainsFunc(m.keys[i:], func(k attr.KeyAttr) bool { return k.Name == x.def.Key.Range.Name }) ||
 				x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
 				order = lens.SortOrder
 			}

@@ -26,14 +26,14 @@ import (
 // key fits: at most 4+2048+1024 bytes.
 type Layout struct {
 	table    string
-	key      lens.KeySchema
+	key      attr.KeySchema
 	keyNames []string      // sorted
 	own      []lens.Extent // of every item
 }
 
 // New returns the layout of a table without a mapping file. The table must have the family
 // FamilyItem.
-func New(table string, key lens.KeySchema) *Layout {
+func New(table string, key attr.KeySchema) *Layout {
 	l := &Layout{table: table, key: key, own: []lens.Extent{{Family: lens.FamilyItem, Prefix: true}}}
 	for _, a := range key.Attrs() {
 		l.keyNames = append(l.keyNames, a.Name)
@@ -47,18 +47,18 @@ func (l *Layout) Families() []cells.Family {
 	return []cells.Family{{Name: lens.FamilyItem, GC: cells.GC{Versions: 1}}}
 }
 
-const maxShortPartitionBytes = lens.MaxRowKeyBytes - lens.MaxSortBytes
+const maxShortPartitionBytes = lens.MaxRowKeyBytes - attr.MaxSortBytes
 
 // rowOf returns the row key of the default layout.
-func rowOf(table string, schema lens.KeySchema, key attr.Item) ([]byte, *lens.Error) {
+func rowOf(table string, schema attr.KeySchema, key attr.Item) ([]byte, *lens.Error) {
 	const more = 8 // the delimiter, and the overhead of a number
 	size := len(key[schema.Hash.Name].Str) + len(key[schema.Range.Name].Str) + more
 	return AppendRow(make([]byte, 0, size), table, schema, key)
 }
 
 // AppendRow appends the row key of an item with the given key to dst.
-func AppendRow(dst []byte, table string, schema lens.KeySchema, key attr.Item) ([]byte, *lens.Error) {
-	if err := schema.Check(table, key); err != nil {
+func AppendRow(dst []byte, table string, schema attr.KeySchema, key attr.Item) ([]byte, *lens.Error) {
+	if err := lens.CheckKey(schema, table, key); err != nil {
 		return nil, err
 	}
 	start := len(dst)

@@ -191,7 +191,7 @@ type naive struct {
 // model returns a naive DynamoDB with the trial's table. It refuses items that the mapping
 // cannot hold, and loses values as the mapping accepts.
 func (d *trial) model(items []attr.Item) *naive {
-	key := func(k lens.KeySchema) (all []ddbmodel.KeyAttribute) {
+	key := func(k attr.KeySchema) (all []ddbmodel.KeyAttribute) {
 		for _, a := range k.Attrs() {
 			all = append(all, ddbmodel.KeyAttribute{Name: a.Name, Type: a.Type.String()})
 		}

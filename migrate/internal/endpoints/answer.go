@@ -15,7 +15,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
@@ -217,10 +216,10 @@ func itemText(item attr.Item) string { return string(attr.AppendItemJSON(nil, it
 // other keys.
 func (d *Pair) merge(items []attr.Item, asked func(x *secondary.Index) bool, descending bool) {
 	table := d.J.Mapping.Key()
-	keys := []lens.KeyAttr{table.Range, table.Hash}
+	keys := []attr.KeyAttr{table.Range, table.Hash}
 	if i := slices.IndexFunc(d.J.Indexes, asked); i >= 0 {
 		index := d.J.Indexes[i].Def().Key
-		keys = []lens.KeyAttr{index.Range, index.Hash, table.Hash, table.Range}
+		keys = []attr.KeyAttr{index.Range, index.Hash, table.Hash, table.Range}
 	}
 	slices.SortStableFunc(items, func(a, b attr.Item) int {
 		for _, k := range keys {

@@ -15,7 +15,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
@@ -121,7 +120,7 @@ func (o *oracle) refill(ctx context.Context) error {
 // indexes.
 func createTable(m *layout.Mapping, name string) map[string]any {
 	types := map[string]attr.Type{}
-	schema := func(k lens.KeySchema) (keys []map[string]string) {
+	schema := func(k attr.KeySchema) (keys []map[string]string) {
 		for i, a := range k.Attrs() {
 			types[a.Name] = cmp.Or(types[a.Name], a.Type)
 			keys = append(keys, map[string]string{"AttributeName": a.Name, "KeyType": [2]string{"HASH", "RANGE"}[i]})

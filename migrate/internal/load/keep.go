@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
@@ -23,7 +24,7 @@ type keeper struct {
 type queuedItem struct {
 	n   int64
 	row []byte
-	id  lens.ItemID
+	id  attr.ItemID
 }
 
 // add records a queued item.
@@ -44,7 +45,7 @@ func (k *keeper) cut(ctx context.Context, w *writer) error {
 	}
 	type state struct {
 		row string
-		id  lens.ItemID
+		id  attr.ItemID
 	}
 	written := map[state]bool{}
 	for row, err := range k.b.Rows(ctx, r) {
@@ -55,8 +56,8 @@ func (k *keeper) cut(ctx context.Context, w *writer) error {
 			return err
 		}
 		for _, c := range row.Cells {
-			if len(c.Qualifier) == 1+len(lens.ItemID{}) {
-				written[state{string(row.Key), lens.ItemID(c.Qualifier[1:])}] = true
+			if len(c.Qualifier) == 1+len(attr.ItemID{}) {
+				written[state{string(row.Key), attr.ItemID(c.Qualifier[1:])}] = true
 			}
 		}
 	}

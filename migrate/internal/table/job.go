@@ -8,7 +8,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/extsort"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/parts"
@@ -126,7 +125,7 @@ func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 }
 
 // keyMatches compares a declared key attribute, whose type may be unknown.
-func keyMatches(declared, mapped lens.KeyAttr) bool {
+func keyMatches(declared, mapped attr.KeyAttr) bool {
 	return declared.Name == mapped.Name && (declared.Type == attr.Absent || declared.Type == mapped.Type)
 }
 

@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 const (
@@ -94,7 +94,7 @@ func (ct *Cutter) remember(table string, known knownCuts) {
 
 // Of returns the segments of a scan over the rows of a Bigtable table whose items have the
 // partition key hash. begins means that the request is the first of its segment.
-func (ct *Cutter) Of(ctx context.Context, table string, hash []lens.KeyAttr, spans []layout.Span, total int, begins bool) (Segments, error) {
+func (ct *Cutter) Of(ctx context.Context, table string, hash []attr.KeyAttr, spans []layout.Span, total int, begins bool) (Segments, error) {
 	seg := Segments{Total: total, Hash: hash}
 	if total <= 1 {
 		return seg, nil

@@ -5,9 +5,9 @@ import (
 	"hash/fnv"
 	"slices"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // maxPieces limits the pieces of a table.
@@ -17,7 +17,7 @@ const maxPieces = 1024
 type Segments struct {
 	Total int
 	Cuts  [][]byte // ascending row keys, each the first of its piece; empty: by hash
-	Hash  []lens.KeyAttr
+	Hash  []attr.KeyAttr
 }
 
 // Spans returns the rows of a segment.

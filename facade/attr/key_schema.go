@@ -1,16 +1,22 @@
-package lens
+package attr
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
-
-	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// KeyAttr is a key attribute: its name and its type, S, N or B.
+// Limits of DynamoDB's keys, also of the keys of indexes: the attributes of a part count
+// together. Source: developer guide, "Service, account, and table quotas".
+const (
+	MaxHashBytes = 2048
+	MaxSortBytes = 1024
+)
+
+// KeyAttr is a key attribute: its name and its type, S, N or B. Mapping files declare it under
+// the names in the tags.
 type KeyAttr struct {
-	Name string    `yaml:"name,required,filled" expect:"an attribute name"`
-	Type attr.Type `yaml:"type,required"`
+	Name string `yaml:"name,required,filled" expect:"an attribute name"`
+	Type Type   `yaml:"type,required"`
 }
 
 // KeySchema is the primary key of a table or the key of an index. Range.Name is "" without a
@@ -34,8 +40,8 @@ func (k KeySchema) IsKey(name string) bool {
 }
 
 // KeyOf returns the key attributes that an item has.
-func (k KeySchema) KeyOf(item attr.Item) attr.Item {
-	key := make(attr.Item, 2)
+func (k KeySchema) KeyOf(item Item) Item {
+	key := make(Item, 2)
 	for _, a := range k.Attrs() {
 		if v, ok := item[a.Name]; ok {
 			key[a.Name] = v
@@ -45,7 +51,7 @@ func (k KeySchema) KeyOf(item attr.Item) attr.Item {
 }
 
 // AppendKey appends the key attributes of an item, injectively.
-func (k KeySchema) AppendKey(dst []byte, item attr.Item) []byte {
+func (k KeySchema) AppendKey(dst []byte, item Item) []byte {
 	for _, a := range k.Attrs() {
 		v := item[a.Name]
 		dst = append(dst, byte(v.Type))
@@ -59,32 +65,12 @@ func (k KeySchema) AppendKey(dst []byte, item attr.Item) []byte {
 type ItemID [16]byte
 
 // ID returns the id of the item that has these key attributes.
-func (k KeySchema) ID(item attr.Item) ItemID {
+func (k KeySchema) ID(item Item) ItemID {
 	h := sha256.Sum256(k.AppendKey(nil, item))
 	return ItemID(h[:16])
 }
 
 // Fits reports whether the key attributes of an item are within the limits of DynamoDB.
-func (k KeySchema) Fits(item attr.Item) bool {
+func (k KeySchema) Fits(item Item) bool {
 	return item[k.Hash.Name].Size() <= MaxHashBytes && (k.Range.Name == "" || item[k.Range.Name].Size() <= MaxSortBytes)
-}
-
-// Check returns an error if an item of a table lacks valid key attributes.
-func (k KeySchema) Check(table string, key attr.Item) *Error {
-	for _, a := range k.Attrs() {
-		v := key[a.Name]
-		what := ""
-		switch {
-		case v.IsAbsent():
-			what = "the key attribute is missing"
-		case v.Type != a.Type:
-			what = "the key attribute has type " + v.Type.String()
-		case v.Str == "":
-			what = "the key attribute is empty"
-		default:
-			continue
-		}
-		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: what, Expected: "type " + a.Type.String()}
-	}
-	return nil
 }
