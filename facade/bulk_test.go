@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
@@ -169,5 +172,65 @@ func TestBulk_Cancelled(t *testing.T) {
 		}
 	case !strings.Contains(string(answer), `"BulkOperationStatus":"CANCELLING"`) || !strings.Contains(got, `"BulkOperationStatus":"CANCELLED"`):
 		t.Errorf("%s; the operation is %s", answer, got)
+	}
+}
+
+// A bulk operation waits for a transaction that holds one of its items, and can be cancelled
+// meanwhile. It does not count records that it has not put.
+func TestBulk_HeldItems(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		records, status string
+		processed       int
+		want            map[string]string
+	}{
+		"put": {
+			`{"Item": {"id": {"S": "free"}, "v": {"N": "3"}}}
+{"Item": {"id": {"S": "a"}, "v": {"N": "3"}}}`, "COMPLETED", 2, map[string]string{"a": "3", "b": "2", "free": "3"},
+		},
+		"put if": {`{"Item": {"id": {"S": "b"}, "v": {"N": "3"}}, "ConditionExpression": "attribute_exists(id)"}`, "COMPLETED", 1, map[string]string{"a": "2", "b": "3"}},
+		"cancelled put": {
+			`{"Item": {"id": {"S": "free"}, "v": {"N": "3"}}}
+{"Item": {"id": {"S": "a"}, "v": {"N": "3"}}}
+{"Item": {"id": {"S": "b"}, "v": {"N": "3"}}, "ConditionExpression": "attribute_exists(id)"}`, "CANCELLED", 1, map[string]string{"a": "2", "b": "2", "free": "3"},
+		},
+		"cancelled put if": {`{"Item": {"id": {"S": "b"}, "v": {"N": "3"}}, "ConditionExpression": "attribute_exists(id)"}`, "CANCELLED", 0, map[string]string{"a": "2", "b": "2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				wall, buckets := clock.New(), openBuckets(t, t.TempDir())
+				conn := &meanwhileConn{}
+				s := newTestServer(t, func(o *Options) { conn.ClientConnInterface = o.Conn; o.Conn, o.Buckets, o.wall = conn, buckets, wall })
+				must(t, s, "CreateTable", createOrders)
+				writeObject(t, buckets, "bucket/1.json", c.records)
+				arn := ""
+				conn.hook = func() {
+					arn = between(must(t, s, "StartBulkPutItems", startBulk), `"BulkOperationArn":"`, `"`)
+					if err := wall.Wait(t.Context(), time.Minute); err != nil {
+						t.Error(err)
+					}
+					if c.status == "CANCELLED" {
+						must(t, s, "CancelBulkOperation", `{"BulkOperationArn": "`+arn+`"}`)
+						waitForJobs(t, s)
+					}
+				}
+				must(t, s, "TransactWriteItems", `{"TransactItems": [{"Put": {"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "2"}}}},
+					{"Put": {"TableName": "orders", "Item": {"id": {"S": "b"}, "v": {"N": "2"}}}}]}`)
+				waitForJobs(t, s)
+				got := must(t, s, "DescribeBulkOperation", `{"BulkOperationArn": "`+arn+`"}`)
+				for _, want := range []string{`"BulkOperationStatus":"` + c.status + `"`, fmt.Sprintf(`"ProcessedItemCount":%d,`, c.processed), `"FailedItemCount":0,`} {
+					if !strings.Contains(got, want) {
+						t.Errorf("the operation is %s, want %s", got, want)
+					}
+				}
+				if diff := gocmp.Diff(c.want, orders(t, s, "orders")); diff != "" {
+					t.Errorf("the table (-want +got):\n%s", diff)
+				}
+				if lines := readReports(t, s)["errors.json"]; len(lines) > 0 {
+					t.Errorf("refused: %v", lines)
+				}
+			})
+		})
 	}
 }

@@ -273,7 +273,9 @@ func (r *bulkRun) object(ctx context.Context, bucket *os.Root, key string) error
 		at := place{key, n}
 		r.Processed++
 		if err == nil {
-			err = r.record(ctx, record, at)
+			if err = r.record(ctx, record, at); errors.Is(err, errCancelled) {
+				r.Processed-- // it was not put
+			}
 		} else {
 			_, goesOn := errors.AsType[*importfile.ItemError](err)
 			ended = !goesOn
@@ -306,6 +308,14 @@ func (r *bulkRun) checkpoint(ctx context.Context) error {
 		return err
 	}
 	r.again = false
+	if err := r.checkCancelled(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// checkCancelled returns errCancelled if a client cancelled the operation.
+func (r *bulkRun) checkCancelled() error {
 	j := r.claim.Job()
 	var now bulkJob
 	if err := readJob(&j, &now, nil); err != nil {
@@ -314,7 +324,16 @@ func (r *bulkRun) checkpoint(ctx context.Context) error {
 	if now.Cancelled {
 		return errCancelled
 	}
-	return ctx.Err()
+	return nil
+}
+
+// pause waits for other writers of an item. It returns errCancelled if a client cancelled the
+// operation.
+func (r *bulkRun) pause(ctx context.Context) error {
+	if err := r.claim.Pause(ctx, heldPause); err != nil {
+		return err
+	}
+	return r.checkCancelled()
 }
 
 // record puts the item of a record at once if it has a condition, and adds it to the batch
@@ -390,12 +409,22 @@ func (r *bulkRun) putIf(ctx context.Context, item attr.Item, condition *expr.Con
 	} else if err != nil {
 		return err
 	}
-	_, _, err := r.s.o.Store.WriteItem(ctx, r.table, r.table.Key.KeyOf(item), func(old attr.Item) (attr.Item, error) {
-		if stored = old; condition.Eval(old) || r.again && attr.EqualItems(old, item) {
-			return item, nil
+	write := func() error {
+		_, _, err := r.s.o.Store.WriteItem(ctx, r.table, r.table.Key.KeyOf(item), func(old attr.Item) (attr.Item, error) {
+			if stored = old; condition.Eval(old) || r.again && attr.EqualItems(old, item) {
+				return item, nil
+			}
+			return nil, errCondition
+		}, store.Hint{})
+		return err
+	}
+	err := write()
+	for isHeld(err) {
+		if err := r.pause(ctx); err != nil {
+			return err
 		}
-		return nil, errCondition
-	}, store.Hint{})
+		err = write()
+	}
 	switch {
 	case errors.Is(err, errCondition):
 		return r.report(outputConditions, reportLine{Pointer: r.pointer(at), BulkOperationARN: r.arn, Item: &wire.Item{Item: item}, ExistingItem: wire.OptionalItem(stored)})
@@ -412,21 +441,26 @@ func (r *bulkRun) flush(ctx context.Context) error {
 	if len(b.items) == 0 {
 		return nil
 	}
-	refused, err := r.s.put(ctx, r.table, b.items)
-	if err != nil {
-		return err
+	refused, ended := r.s.put(ctx, r.table, b.items, r.pause)
+	if ended != nil && !errors.Is(ended, errCancelled) {
+		return ended
 	}
 	for i, err := range refused {
-		if err == nil {
+		switch {
+		case err == nil:
 			r.Usage.Add(r.table, b.items[i])
-		} else if err := r.refuse(b.places[i], b.items[i], err); err != nil {
-			return err
+		case isHeld(err):
+			r.Processed-- // it was not put before a client cancelled the operation
+		default:
+			if err := r.refuse(b.places[i], b.items[i], err); err != nil {
+				return err
+			}
 		}
 	}
 	clear(b.keys)
 	clear(b.items)
 	b.items, b.places, b.size = b.items[:0], b.places[:0], 0
-	return nil
+	return ended
 }
 
 // pointer is the location of a record.

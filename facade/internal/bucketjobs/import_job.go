@@ -272,7 +272,7 @@ func (r *importRun) put(ctx context.Context) error {
 	if len(r.batch) == 0 {
 		return nil
 	}
-	refused, err := r.s.put(ctx, r.table, r.batch)
+	refused, err := r.s.put(ctx, r.table, r.batch, func(ctx context.Context) error { return r.claim.Pause(ctx, heldPause) })
 	if err != nil {
 		return err
 	}

@@ -38,6 +38,9 @@ func (c *Claim) LastAttempt() bool { return c.Job().Attempts >= maxAttempts-1 }
 // value may stand for several changes.
 func (c *Claim) Changed() <-chan struct{} { return c.changed }
 
+// Pause waits on the clock of leases, unless ctx ends.
+func (c *Claim) Pause(ctx context.Context, d time.Duration) error { return c.r.o.Wall.Wait(ctx, d) }
+
 // Save stores the progress of the work, as JSON. Errors: ErrLost.
 func (c *Claim) Save(ctx context.Context, progress any) error {
 	text, err := json.Marshal(progress)
@@ -111,7 +114,7 @@ func (c *Claim) refresh() {
 // before other processes may take it over.
 func (c *Claim) renew(ctx context.Context) {
 	every := c.r.o.Lease / 4
-	for c.r.pause(ctx, every) == nil {
+	for c.Pause(ctx, every) == nil {
 		call, end := context.WithCancel(ctx)
 		// A call that hangs must not hold the job past its lease.
 		reached, stop := c.r.o.Wall.At(c.since().Add(3 * every))
@@ -198,7 +201,7 @@ func (c *Claim) work(ctx context.Context, k *Kind) error {
 			break
 		}
 		r.o.Logger.Warn("retrying a job", "kind", k.Name, "job", c.key[1], "error", err)
-		if r.pause(ctx, attemptPause<<(n-1)) != nil {
+		if c.Pause(ctx, attemptPause<<(n-1)) != nil {
 			break
 		}
 	}
@@ -278,7 +281,7 @@ func (r *Runner) standsStill(j *Job) bool {
 // watch reads the jobs of other processes, and takes over those that stand still.
 func (r *Runner) watch() {
 	for {
-		if r.pause(r.life, r.o.Lease/2) != nil {
+		if r.o.Wall.Wait(r.life, r.o.Lease/2) != nil {
 			return
 		}
 		r.mu.Lock()

@@ -379,15 +379,3 @@ func (r *Runner) Close() {
 	r.mu.Unlock()
 	r.background.Wait()
 }
-
-// pause waits on the clock of leases.
-func (r *Runner) pause(ctx context.Context, d time.Duration) error {
-	reached, stop := r.o.Wall.At(r.o.Wall.Now().Add(d))
-	defer stop()
-	select {
-	case <-reached:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
