@@ -11,6 +11,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
@@ -232,5 +234,36 @@ func TestBulk_HeldItems(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// An item that fits the mapping but meets the cells of another item fails alone.
+func TestBulk_OutsideMapping(t *testing.T) {
+	t.Parallel()
+	buckets := openBuckets(t, t.TempDir())
+	s := newTestServer(t, func(o *Options) {
+		o.Buckets, o.Mappings, o.wall = buckets, []*mapping.Mapping{mappingOf(t, videoYAML)}, clock.New()
+	})
+	const views, collides = `"PK": {"S": "0123"}, "SK": {"S": "VideoStatsViews"}, "Count": {"N": "156"}`, `"PK": {"S": "0123"}, "SK": {"S": "VideoStats"}, "ViewCount": {"N": "45"}`
+	writeObject(t, buckets, "bucket/1.json", `{"Item": {`+views+`}}
+{"Item": {`+collides+`}}
+{"Item": {"PK": {"S": "4567"}, "SK": {"S": "VideoStatsLikes"}, "Count": {"N": "1"}}}
+{"Item": {`+collides+`}, "ConditionExpression": "attribute_not_exists(PK)"}
+`)
+	arn := between(must(t, s, "StartBulkPutItems", strings.Replace(startBulk, `"orders"`, `"Videos"`, 1)), `"BulkOperationArn":"`, `"`)
+	waitForJobs(t, s)
+	got := must(t, s, "DescribeBulkOperation", `{"BulkOperationArn": "`+arn+`"}`)
+	for _, want := range []string{`"BulkOperationStatus":"COMPLETED_WITH_ERRORS"`, `"ProcessedItemCount":4,`, `"FailedItemCount":2,`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the operation is %s, want %s", got, want)
+		}
+	}
+	for i, line := range readReports(t, s)["errors.json"] {
+		if want := fmt.Sprintf(`"itemIndex":%d}`, 1+2*i); !strings.Contains(line, want) || !strings.Contains(line, store.ErrOutsideMapping.Error()) {
+			t.Errorf("line %d is %s, want %s", i, line, want)
+		}
+	}
+	if got := must(t, s, "Scan", `{"TableName": "Videos"}`); !strings.Contains(got, `"Count":2,`) || strings.Contains(got, "ViewCount") {
+		t.Errorf("the table holds %s", got)
 	}
 }

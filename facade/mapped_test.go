@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -75,6 +78,42 @@ func TestPutItem_SharedColumn(t *testing.T) {
 	_, err := s.Call(t.Context(), "PutItem", []byte(`{"TableName": "Videos", "Item": {"PK": {"S": "0123"}, "SK": {"S": "VideoStats"}, "ViewCount": {"N": "45"}}}`))
 	if e, ok := awserr.As(err); !ok || e.Code != awserr.CodeValidation {
 		t.Errorf("PutItem over another item: %v", err)
+	}
+}
+
+// A batch writes its other items if the table's rows cannot hold one of them, or if the Bigtable
+// refuses its row. That item comes back as unprocessed, and a batch of it alone fails.
+func TestBatchWriteItem_RefusedItem(t *testing.T) {
+	t.Parallel()
+	conn := &faultyConn{code: codes.FailedPrecondition}
+	s := newTestServer(t, func(o *Options) {
+		conn.ClientConnInterface = o.Conn
+		o.Conn, o.Mappings = conn, []*mapping.Mapping{mappingOf(t, videoYAML)}
+	})
+	must(t, s, "CreateTable", createOrders)
+	conn.set(false, func(req any) bool {
+		write, ok := req.(*btpb.CheckAndMutateRowRequest)
+		return ok && strings.Contains(string(write.GetRowKey()), "refused")
+	})
+	put := func(item string) string { return `{"PutRequest":{"Item":{` + item + `}}}` }
+	for _, c := range []struct{ table, first, refused, last, want string }{
+		{
+			"Videos", `"PK":{"S":"0123"},"SK":{"S":"VideoStatsViews"},"Count":{"N":"156"}`, `"PK":{"S":"0123"},"SK":{"S":"VideoStats"},"ViewCount":{"N":"45"}`,
+			`"PK":{"S":"4567"},"SK":{"S":"VideoStatsLikes"},"Count":{"N":"1"}`, awserr.CodeValidation,
+		},
+		{"orders", `"id":{"S":"a"}`, `"id":{"S":"refused"}`, `"id":{"S":"z"}`, awserr.CodeInternalServerError},
+	} {
+		got := must(t, s, "BatchWriteItem", `{"RequestItems":{"`+c.table+`":[`+put(c.first)+","+put(c.refused)+","+put(c.last)+`]}}`)
+		if want := `{"UnprocessedItems":{"` + c.table + `":[` + put(c.refused) + `]}}`; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if got := must(t, s, "Scan", `{"TableName": "`+c.table+`"}`); !strings.Contains(got, `"Count":2,`) {
+			t.Errorf("table %s has %s", c.table, got)
+		}
+		_, err := s.Call(t.Context(), "BatchWriteItem", []byte(`{"RequestItems":{"`+c.table+`":[`+put(c.refused)+`]}}`))
+		if e, ok := awserr.As(err); !ok || e.Code != c.want {
+			t.Errorf("alone: %v, want %s", err, c.want)
+		}
 	}
 }
 

@@ -54,7 +54,8 @@ type batchWriteTable struct {
 
 // batchWriteItem puts and deletes items of several tables. Each write alone is atomic. It
 // checks all writes before the first, also against the layouts of their tables. A write that
-// loses against concurrent writers of its item comes back as unprocessed.
+// loses against concurrent writers of its item comes back as unprocessed. So does a write that
+// only the rows of its table refuse, unless nothing was written: the answer is then its error.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html
 func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*batchWriteItemOutput, error) {
 	v := s.validator("BatchWriteItem")
@@ -102,6 +103,9 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 			r := &bt.replacements[i]
 			if r.Err != nil {
 				out.UnprocessedItems[bt.member] = append(out.UnprocessedItems[bt.member], w)
+				if store.IsRefusal(r.Err) {
+					refusal, processed = cmp.Or(refusal, r.Err), processed-1
+				}
 				continue
 			}
 			if capacity.Wanted(in.ReturnConsumedCapacity) {

@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -18,9 +19,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// faultyConn fails the calls that fail selects, before or (after) after they are executed.
+// faultyConn fails the calls that fail selects, before or (after) after they are executed, with
+// code or Internal.
 type faultyConn struct {
 	grpc.ClientConnInterface
+	code  codes.Code
 	mu    sync.Mutex
 	fail  func(req any) bool
 	after bool
@@ -30,12 +33,13 @@ func (c *faultyConn) Invoke(ctx context.Context, method string, req, resp any, o
 	c.mu.Lock()
 	fails, after := c.fail != nil && c.fail(req), c.after
 	c.mu.Unlock()
+	fault := status.Error(cmp.Or(c.code, codes.Internal), "a fault")
 	if fails && !after {
-		return status.Error(codes.Internal, "a fault")
+		return fault
 	}
 	err := c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 	if fails && err == nil {
-		err = status.Error(codes.Internal, "a fault")
+		err = fault
 	}
 	return err
 }

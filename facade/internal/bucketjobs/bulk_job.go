@@ -426,6 +426,8 @@ func (r *bulkRun) putIf(ctx context.Context, item attr.Item, condition *expr.Con
 		err = write()
 	}
 	switch {
+	case store.IsRefusal(err):
+		return r.refuse(at, item, err)
 	case errors.Is(err, errCondition):
 		return r.report(outputConditions, reportLine{Pointer: r.pointer(at), BulkOperationARN: r.arn, Item: &wire.Item{Item: item}, ExistingItem: wire.OptionalItem(stored)})
 	case err != nil:

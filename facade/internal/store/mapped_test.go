@@ -790,7 +790,11 @@ func TestStore_Versions(t *testing.T) {
 				for _, item := range items {
 					writes = append(writes, Replacement{Key: keyAttrs(def, item), Item: item, Blind: true})
 				}
-				return s.WriteItems(ctx, def, writes)
+				err := s.WriteItems(ctx, def, writes)
+				for _, w := range writes {
+					err = errors.Join(err, w.Err)
+				}
+				return err
 			}
 			if err := batch(version(0, "TOP"), version(13, "TOP")); err != nil {
 				t.Errorf("batch of the copy and its version: %v", err)
@@ -798,7 +802,10 @@ func TestStore_Versions(t *testing.T) {
 			if err := batch(version(0, "OTHER")); !errors.Is(err, ErrOutsideMapping) {
 				t.Errorf("batch of another copy: %v", err)
 			}
-			holds(version(0, "TOP"), all[1], version(13, "TOP"), all[2], all[3], version(3, "LOW"))
+			if err := batch(version(0, "OTHER"), version(3, "LOWER")); !errors.Is(err, ErrOutsideMapping) {
+				t.Errorf("batch of another copy and a low version: %v", err)
+			}
+			holds(version(0, "TOP"), all[1], version(13, "TOP"), all[2], all[3], version(3, "LOWER"))
 			for _, item := range []attr.Item{version(3, "LOW"), version(13, "TOP")} {
 				if err := remove(ctx, s, def, keyAttrs(def, item)); err != nil {
 					t.Fatal(err)

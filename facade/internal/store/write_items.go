@@ -5,6 +5,9 @@ import (
 	"errors"
 	"slices"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
@@ -16,9 +19,25 @@ type Replacement struct {
 	Key, Item attr.Item // item is nil to delete
 	Blind     bool      // the caller does not need the old item
 
-	// Results of WriteItems, like those of WriteItem. The error is ErrContended or ErrIntent.
+	// Results of WriteItems, like those of WriteItem. The error is ErrContended, ErrIntent or
+	// a refusal.
 	Old, Updated attr.Item
 	Err          error
+
+	done bool // the item is written
+}
+
+// IsRefusal reports whether an error rejects one item for good: it does not fit the layout of
+// its table, or the Bigtable does not accept its cells.
+func IsRefusal(err error) bool {
+	if errors.Is(err, ErrOutsideMapping) {
+		return true
+	}
+	switch status.Code(err) { //nolint:exhaustive // all others may concern other items too
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange:
+		return true
+	}
+	return false
 }
 
 // WriteItems is WriteItem for several items of a table, none twice; it reads them together if
@@ -27,8 +46,33 @@ func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Repla
 	if len(all) == 0 { // all were throttled
 		return nil
 	}
-	done, err := wr.writeTogether(ctx, t, all)
-	if err != nil {
+	err := wr.writeAll(ctx, t, all)
+	if !IsRefusal(err) {
+		return err
+	}
+	// The second pass is for copies: the version that decides about a copy can be after it.
+	for range 2 {
+		for i := range all {
+			r := &all[i]
+			if r.done {
+				continue
+			}
+			r.Err = nil
+			err := wr.writeEach(ctx, t, all[i:i+1], func(int) bool { return true })
+			if IsRefusal(err) {
+				r.Err, err = err, nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// writeAll is WriteItems, but a refusal ends it.
+func (wr *writer) writeAll(ctx context.Context, t *tabledef.Table, all []Replacement) error {
+	if err := wr.writeTogether(ctx, t, all); err != nil {
 		return err
 	}
 	copies, err := wr.copies(ctx, t, all)
@@ -39,7 +83,7 @@ func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Repla
 		if derived && !slices.Contains(copies, true) {
 			return nil
 		}
-		if err := wr.writeEach(ctx, t, all, func(i int) bool { return !done[i] && copies[i] == derived }); err != nil {
+		if err := wr.writeEach(ctx, t, all, func(i int) bool { return !all[i].done && copies[i] == derived }); err != nil {
 			return err
 		}
 	}
@@ -70,6 +114,7 @@ func (wr *writer) writeEach(ctx context.Context, t *tabledef.Table, all []Replac
 		r := &all[i]
 		fn := func(attr.Item) (attr.Item, error) { return r.Item, nil }
 		r.Old, r.Updated, err = wr.WriteItem(ctx, t, r.Key, fn, Hint{Blind: r.Blind, Replacement: r.Item})
+		r.done = err == nil
 		if errors.Is(err, ErrContended) || errors.Is(err, ErrIntent) {
 			r.Err, err = err, nil
 		}
@@ -77,30 +122,29 @@ func (wr *writer) writeEach(ctx context.Context, t *tabledef.Table, all []Replac
 	})
 }
 
-// writeTogether makes those writes that one read of the table suffices for, and reports
-// which. The read serves to find their index entries.
-func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Replacement) (done []bool, err error) {
-	done = make([]bool, len(all))
+// writeTogether makes those writes that one read of the table suffices for. The read serves to
+// find their index entries.
+func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Replacement) error {
 	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()
 	defer schema.RUnlock()
 	c, err := wr.cat.current(ctx, t)
 	if err != nil {
-		return done, err
+		return err
 	}
 	if c.def.Status == tabledef.StatusDeleting || !c.layout.timeless || len(c.layout.indexes) == 0 && !c.layout.log.On() && all[0].Blind {
-		return done, nil
+		return nil
 	}
 	slots := make([]*slot, len(all))
 	for i := range all {
 		if slots[i], err = c.layout.slot(all[i].Key); err != nil && !errors.Is(err, ErrOutsideMapping) {
-			return done, err
+			return err
 		}
 	}
 	defer c.layout.sizes.Wrote()
 	unlock, err := wr.latches.lockAll(ctx, slots)
 	if err != nil {
-		return done, err
+		return err
 	}
 	defer unlock()
 	var states []*itemState
@@ -110,7 +154,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 	})
 	defer early.end()
 	if err != nil {
-		return done, err
+		return err
 	}
 	prepared := make([]*plannedWrite, len(all))
 	var rows [][]byte // that need a mark
@@ -129,7 +173,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 	}
 	marked, err := wr.logs.MarkRows(ctx, c.layout.log, t.Name, rows)
 	if err != nil {
-		return done, err
+		return err
 	}
 	ofWrite := make([]*marks.Mark, len(all)) // until it is used
 	for i, g := range prepared {
@@ -144,7 +188,7 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 			return nil
 		}
 		ofWrite[i] = nil
-		done[i], err = g.write(ctx, mark, &changed[i])
+		all[i].done, err = g.write(ctx, mark, &changed[i])
 		all[i].Old, all[i].Updated = g.old, g.updated
 		return err
 	})
@@ -154,5 +198,5 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 		}
 	}
 	wr.logs.Append(ctx, slices.Concat(changed...))
-	return done, err
+	return err
 }
