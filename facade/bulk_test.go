@@ -9,8 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -265,5 +267,45 @@ func TestBulk_OutsideMapping(t *testing.T) {
 	}
 	if got := must(t, s, "Scan", `{"TableName": "Videos"}`); !strings.Contains(got, `"Count":2,`) || strings.Contains(got, "ViewCount") {
 		t.Errorf("the table holds %s", got)
+	}
+}
+
+// savesKey reports whether a write saves the progress of a bulk operation at an object.
+func savesKey(write *btpb.CheckAndMutateRowRequest, key string) bool {
+	return slices.ContainsFunc(slices.Concat(write.GetTrueMutations(), write.GetFalseMutations()), func(m *btpb.Mutation) bool {
+		return strings.Contains(string(m.GetSetCell().GetValue()), `"Key":"`+key+`"`)
+	})
+}
+
+// A bulk operation fails once its table was deleted, even if it puts no more items.
+func TestBulk_DeletedTable(t *testing.T) {
+	t.Parallel()
+	now, buckets := clock.NewFrozen(testTime), openBuckets(t, t.TempDir())
+	conn := &faultyConn{ClientConnInterface: testBigtable(t, now)}
+	s := newTestServer(t, func(o *Options) { o.Conn, o.Now, o.Buckets = conn, now.Now, buckets })
+	other := newTestServer(t, func(o *Options) { o.Conn, o.Now = conn.ClientConnInterface, now.Now })
+	must(t, s, "CreateTable", createOrders)
+	for _, key := range []string{"bucket/1.json", "bucket/2.json"} {
+		writeObject(t, buckets, key, `{"Item": {"v": {"N": "1"}}}`)
+	}
+	deleted := false
+	conn.set(false, func(req any) bool {
+		save, ok := req.(*btpb.CheckAndMutateRowRequest)
+		if !ok || deleted || !savesKey(save, "1.json") {
+			return false
+		}
+		deleted = true
+		if _, err := other.Call(t.Context(), "DeleteTable", []byte(`{"TableName": "orders"}`)); err != nil {
+			t.Error(err)
+		}
+		return false
+	})
+	arn := between(must(t, s, "StartBulkPutItems", startBulk), `"BulkOperationArn":"`, `"`)
+	waitForJobs(t, s)
+	got := must(t, s, "DescribeBulkOperation", `{"BulkOperationArn": "`+arn+`"}`)
+	for _, want := range []string{`"BulkOperationStatus":"FAILED"`, `"FailureCode":"` + awserr.FailureTableNotFound + `"`, `"ProcessedItemCount":1,`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the operation is %s, want %s", got, want)
+		}
 	}
 }

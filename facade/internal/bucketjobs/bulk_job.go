@@ -123,11 +123,11 @@ func (s *Service) runBulk(ctx context.Context, c *jobs.Claim) error {
 // errCancelled stops an operation that a client cancelled.
 var errCancelled = errors.New("the operation was cancelled")
 
-// findTable reads the definition of the table. It fails if the table of the request was
+// findTable reads the current definition of the table. It fails if the table of the request was
 // deleted, even if its name is in use again.
 func (r *bulkRun) findTable(ctx context.Context) (err error) {
 	r.table, err = r.s.o.Store.TableNow(ctx, r.job.Table)
-	if err == nil && r.table.ID != r.job.TableID {
+	if err == nil && (r.table.ID != r.job.TableID || r.table.Status == tabledef.StatusDeleting) {
 		err = store.ErrTableNotFound
 	}
 	if errors.Is(err, store.ErrTableNotFound) {
@@ -298,8 +298,8 @@ func (r *bulkRun) object(ctx context.Context, bucket *os.Root, key string) error
 // wholeObject is the value of Next after the last record of an object.
 const wholeObject = math.MaxInt64
 
-// checkpoint puts the pending items and saves the progress. It returns errCancelled if a client
-// cancelled the operation.
+// checkpoint puts the pending items, saves the progress and reads the table's definition again.
+// It returns errCancelled if a client cancelled the operation.
 func (r *bulkRun) checkpoint(ctx context.Context) error {
 	if err := r.flush(ctx); err != nil {
 		return err
@@ -311,7 +311,7 @@ func (r *bulkRun) checkpoint(ctx context.Context) error {
 	if err := r.checkCancelled(); err != nil {
 		return err
 	}
-	return ctx.Err()
+	return r.findTable(ctx)
 }
 
 // checkCancelled returns errCancelled if a client cancelled the operation.
