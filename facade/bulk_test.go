@@ -83,10 +83,12 @@ func TestBulk_Reports(t *testing.T) {
 	if diff := gocmp.Diff(want, readReports(t, s)); diff != "" {
 		t.Errorf("reports (-want +got):\n%s", diff)
 	}
-	// Another operation over the same bucket would read these reports as input, so it has a
-	// prefix.
-	must(t, s, "StartBulkPutItems", strings.Replace(startBulk, `"S3Bucket": "bucket", "InputFormat"`, `"S3Bucket": "bucket", "S3KeyPrefix": "3", "InputFormat"`, 1))
+	// Another operation over the same bucket does not read these reports.
+	arn = between(must(t, s, "StartBulkPutItems", startBulk), `"BulkOperationArn":"`, `"`)
 	waitForJobs(t, s)
+	if got := must(t, s, "DescribeBulkOperation", `{"BulkOperationArn": "`+arn+`"}`); !strings.Contains(got, `"ProcessedItemCount":8,`) {
+		t.Errorf("the second operation is %s", got)
+	}
 	if got := orders(t, s, "orders"); !gocmp.Equal(got, map[string]string{"a": "3", "b": "2", "c": "6", "d": "7"}) {
 		t.Errorf("the table holds %v", got)
 	}

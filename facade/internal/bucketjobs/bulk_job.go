@@ -11,7 +11,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
+	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
 
 // The limits of a bulk operation. Source: quotas page of the developer guide.
@@ -93,7 +93,7 @@ func (s *Service) runBulk(ctx context.Context, c *jobs.Claim) error {
 	if to.S3KeyPrefix != nil {
 		r.folder = *to.S3KeyPrefix
 	}
-	r.folder = path.Join(r.folder, "AWSDynamoDB", rowID(j.ID))
+	r.folder = path.Join(r.folder, s3export.Folder, rowID(j.ID))
 	if err := r.measure(bucket); err != nil {
 		return err
 	}
@@ -136,7 +136,17 @@ func (r *bulkRun) findTable(ctx context.Context) (err error) {
 	return err
 }
 
-// inputs yields the keys of the input objects. It skips the reports of the operation.
+// isReport reports whether an object is a report of a bulk operation.
+func isReport(key string) bool {
+	folder := path.Dir(key)
+	if name := path.Base(key); name != manifestFile && name != reportFiles[outputErrors] && name != reportFiles[outputConditions] {
+		return false
+	}
+	return jobIDPattern().MatchString(path.Base(folder)) && path.Base(path.Dir(folder)) == s3export.Folder
+}
+
+// inputs yields the keys of the input objects. It skips the reports of all operations, since
+// their buckets can also hold input (belief).
 func (r *bulkRun) inputs(bucket *os.Root) iter.Seq2[string, error] {
 	prefix := ""
 	if p := r.job.Request.InputS3Configuration.S3KeyPrefix; p != nil {
@@ -144,7 +154,7 @@ func (r *bulkRun) inputs(bucket *os.Root) iter.Seq2[string, error] {
 	}
 	return func(yield func(string, error) bool) {
 		for key, err := range objects(bucket, prefix) {
-			if !strings.HasPrefix(key, r.folder+"/") && !yield(key, err) {
+			if !isReport(key) && !yield(key, err) {
 				return
 			}
 		}
@@ -175,8 +185,10 @@ func (r *bulkRun) measure(bucket *os.Root) error {
 	return nil
 }
 
-// reportFiles are the file names of the reports, by OutputType. The layout of the folder is a
-// belief.
+// The files in the folder of reports; reportFiles has an entry for each OutputType. The layout of
+// the folder is a belief.
+const manifestFile = "manifest.json"
+
 var reportFiles = map[string]string{outputErrors: "errors.json", outputConditions: "condition-check-failures.json"}
 
 // openReports opens the requested reports and truncates them to their sizes at the last
@@ -526,7 +538,7 @@ func (r *bulkRun) manifest(output *os.Root) error {
 	}
 	text, err := json.Marshal(m)
 	if err == nil {
-		err = output.WriteFile(path.Join(r.folder, "manifest.json"), text, 0o666)
+		err = output.WriteFile(path.Join(r.folder, manifestFile), text, 0o666)
 	}
 	if err != nil {
 		return fmt.Errorf("writing the manifest of a bulk operation: %w", err)
