@@ -55,7 +55,8 @@ const (
 
 // searchVectors returns the items of a vector index that are nearest to a vector. It compares
 // the vectors of all items, and keeps only the best results. It reads a single partition if the
-// index has the table's partition key.
+// index has the table's partition key. Under throttling, a search takes read units of the table
+// for the entries of the partition (belief).
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_SearchVectors.html
 func (s *Server) searchVectors(ctx context.Context, in *searchVectorsInput) (*searchVectorsOutput, error) {
 	v := s.validator("SearchVectors")
@@ -98,7 +99,20 @@ func (s *Server) searchVectors(ctx context.Context, in *searchVectorsInput) (*se
 	if err := p.checkCondition(v); err != nil {
 		return nil, err
 	}
-	return p.search(s.searched(ctx, p), int(*in.TopK), capacity.Wanted(in.ReturnConsumedCapacity))
+	partition := p.partition()
+	reading, err := s.throttle.Read(p.table, nil, partition, false, 1)
+	if s.keys.Use(p.table, nil, partition, err); err != nil {
+		return nil, err
+	}
+	out, size, err := p.search(s.searched(ctx, p.table, partition), int(*in.TopK))
+	if err != nil {
+		return nil, err
+	}
+	reading.Consumed(capacity.Tally{Table: capacity.ReadUnits(size, false)})
+	if capacity.Wanted(in.ReturnConsumedCapacity) {
+		out.ConsumedCapacity = &capacity.Bytes{VectorSearchRequestBytes: wire.Double(vectors.AtLeast(size))}
+	}
+	return out, nil
 }
 
 // searchPlan is a SearchVectors request after validation.
@@ -196,31 +210,39 @@ func (p *searchPlan) matches(item attr.Item) (inPartition, all bool) {
 	return true, all
 }
 
-// searched yields the items of the table that a search compares.
-func (s *Server) searched(ctx context.Context, p *searchPlan) iter.Seq2[layout.Stored, error] {
-	if key := p.table.Key.Hash.Name; key == p.index.Hash {
-		for _, t := range p.condition.Terms() {
-			if t.Name == key {
-				return s.store.Query(ctx, p.table, nil, attr.KeyRange{Hash: t.Value}, true, nil)
-			}
+// partition returns the partition key of the table if the search reads one partition of it, or
+// nil.
+func (p *searchPlan) partition() attr.Item {
+	key := p.table.Key.Hash.Name
+	for _, t := range p.condition.Terms() {
+		if key == p.index.Hash && t.Name == key {
+			return attr.Item{key: t.Value}
 		}
 	}
-	return s.store.Scan(ctx, p.table, nil, 0, 1, nil)
+	return nil
 }
 
-// search compares items and returns the nearest. It charges for all entries of the partition.
+// searched yields the items that a search compares: those of a partition, or all if that is
+// nil.
+func (s *Server) searched(ctx context.Context, t *tabledef.Table, partition attr.Item) iter.Seq2[layout.Stored, error] {
+	if partition == nil {
+		return s.store.Scan(ctx, t, nil, 0, 1, nil)
+	}
+	return s.store.Query(ctx, t, nil, attr.KeyRange{Hash: partition[t.Key.Hash.Name]}, true, nil)
+}
+
+// search compares items and returns the nearest, and the size of all entries of the partition.
 // The service charges for the entries that its approximate search reads, which differ from call
 // to call.
-func (p *searchPlan) search(items iter.Seq2[layout.Stored, error], most int, charged bool) (*searchVectorsOutput, error) {
+func (p *searchPlan) search(items iter.Seq2[layout.Stored, error], most int) (out *searchVectorsOutput, size int, err error) {
 	nearest := vectors.NewNearest(p.index.Distance, most)
-	size := 0
 	for stored, err := range items {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		item, err := stored.Item()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		vector, ok := vectors.Of(p.table, p.index, item)
 		inPartition, all := p.matches(item)
@@ -231,18 +253,15 @@ func (p *searchPlan) search(items iter.Seq2[layout.Stored, error], most int, cha
 			nearest.Offer(vectors.Score(p.index.Distance, p.vector, vector), func() attr.Item { return p.project(item, vector) })
 		}
 	}
-	out := &searchVectorsOutput{SearchResults: []searchResultItem{}}
+	out = &searchVectorsOutput{SearchResults: []searchResultItem{}}
 	answered := 0
 	for _, r := range nearest.Results() {
 		if answered += r.Item.Size(); answered > maxSearchBytes {
-			return nil, awserr.Validation(awserr.MsgSearchTooLarge)
+			return nil, 0, awserr.Validation(awserr.MsgSearchTooLarge)
 		}
 		out.SearchResults = append(out.SearchResults, searchResultItem{wire.Item{Item: r.Item}, wire.Double(r.Score)})
 	}
-	if charged {
-		out.ConsumedCapacity = &capacity.Bytes{VectorSearchRequestBytes: wire.Double(vectors.AtLeast(size))}
-	}
-	return out, nil
+	return out, size, nil
 }
 
 // project returns the attributes of an item in the answer. It omits attributes that the index
