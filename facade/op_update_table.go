@@ -378,7 +378,7 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 }
 
 // checkSameTypes rejects a new index key whose attribute has a different type in the key of
-// the table or another index.
+// the table or another index, or in a search schema.
 func checkSameTypes(t *tabledef.Table, schema []tablespec.KeySchemaElement, types map[string]attr.Type) error {
 	added := tabledef.IndexKey{}
 	for _, e := range schema {
@@ -397,6 +397,13 @@ func checkSameTypes(t *tabledef.Table, schema []tablespec.KeySchemaElement, type
 		for _, a := range key.Attributes() {
 			if now := types[a.Name]; added.Has(a.Name) && now != a.Type {
 				return awserr.Validation(awserr.MsgDefinedOtherwise, schemaText(key), schemaText(added))
+			}
+		}
+	}
+	for _, ix := range t.LiveVectors() {
+		for _, name := range ix.Schema {
+			if known := t.AttributeType(name); added.Has(name) && types[name] != known {
+				return awserr.Validation(awserr.MsgDefinedOtherwise, searchSchemaText(name, known), schemaText(added))
 			}
 		}
 	}

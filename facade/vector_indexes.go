@@ -115,7 +115,8 @@ func (s *Server) createVectorIndex(t *tabledef.Table, given tablespec.VectorInde
 }
 
 // checkVectorAttribute rejects a vector attribute that is also a key attribute of the table or
-// an index.
+// an index. It also rejects an attribute that holds vectors and is in a search schema, with the
+// text for both in one request (belief).
 func checkVectorAttribute(t *tabledef.Table, ix *tabledef.VectorIndex) error {
 	keys := []tabledef.IndexKey{tabledef.IndexKeyOf(t.Key)}
 	for i := range t.Indexes {
@@ -124,6 +125,14 @@ func checkVectorAttribute(t *tabledef.Table, ix *tabledef.VectorIndex) error {
 	for _, key := range keys {
 		if key.Has(ix.Attribute) {
 			return awserr.Validation(awserr.MsgDefinedOtherwise, schemaText(key), vectorSchemaText(ix))
+		}
+	}
+	for _, other := range t.LiveVectors() {
+		switch {
+		case slices.Contains(ix.Schema, other.Attribute):
+			return awserr.Validation(awserr.MsgVectorDefined, other.Attribute)
+		case slices.Contains(other.Schema, ix.Attribute):
+			return awserr.Validation(awserr.MsgVectorDefined, ix.Attribute)
 		}
 	}
 	return nil
@@ -159,12 +168,16 @@ func defineSearchSchema(t *tabledef.Table, ix *tabledef.VectorIndex, defs []tabl
 		known := t.AttributeType(a.Name)
 		if known == attr.Absent {
 			t.Attributes = append(slices.Clone(t.Attributes), a)
-		} else if known != types[a.Name] { // belief: the same text as for keys
-			text := "Schema:[SchemaElement: key{%s:%s:HASH}]"
-			return awserr.Validation(awserr.MsgDefinedOtherwise, fmt.Sprintf(text, a.Name, known), fmt.Sprintf(text, a.Name, a.Type))
+		} else if known != types[a.Name] {
+			return awserr.Validation(awserr.MsgDefinedOtherwise, searchSchemaText(a.Name, known), searchSchemaText(a.Name, a.Type))
 		}
 	}
 	return nil
+}
+
+// searchSchemaText returns an attribute of a search schema as AWS prints a key (belief).
+func searchSchemaText(name string, of attr.Type) string {
+	return fmt.Sprintf("Schema:[SchemaElement: key{%s:%s:HASH}]", name, of)
 }
 
 // deleteVectorIndex removes a vector index from a definition, even while it is being filled.
