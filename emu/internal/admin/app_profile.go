@@ -70,7 +70,7 @@ func appProfilesOf(r Catalog, name string) ([]*btapb.AppProfile, error) {
 	if how == implicit {
 		return []*btapb.AppProfile{implicitAppProfile(name, []*btapb.Cluster{implicitClusterOf(name, instancedef.ImplicitCluster)})}, nil
 	}
-	profiles, err := loadAll[btapb.AppProfile](r, KindAppProfile, name+"/appProfiles/")
+	profiles, err := loadAll[btapb.AppProfile](r, kindAppProfile, name+"/appProfiles/")
 	return profiles, refusal.Of(err)
 }
 
@@ -185,12 +185,12 @@ func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.C
 		if err := record(tx, req.GetParent()); err != nil {
 			return err
 		}
-		if found, err := loadOne(tx, KindAppProfile+p.GetName(), &btapb.AppProfile{}); err != nil {
+		if found, err := loadOne(tx, kindAppProfile+p.GetName(), &btapb.AppProfile{}); err != nil {
 			return err
 		} else if found {
 			return refusal.Exists("App profile", p.GetName())
 		}
-		return store(tx, KindAppProfile+p.GetName(), p)
+		return store(tx, kindAppProfile+p.GetName(), p)
 	})
 	if err != nil {
 		return nil, err
@@ -274,7 +274,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 		if err := record(tx, resname.First(p.GetName(), 4)); err != nil {
 			return err
 		}
-		if err := store(tx, KindAppProfile+p.GetName(), p); err != nil {
+		if err := store(tx, kindAppProfile+p.GetName(), p); err != nil {
 			return err
 		}
 		op, err = s.start(tx, resname.First(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p, s.now().Add(s.Delay))
@@ -297,7 +297,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 		if err := record(tx, resname.First(p.GetName(), 4)); err != nil {
 			return err
 		}
-		return tx.DeleteResource(KindAppProfile + p.GetName())
+		return tx.DeleteResource(kindAppProfile + p.GetName())
 	})
 	if err != nil {
 		return nil, err

@@ -21,12 +21,12 @@ import (
 // policy came into force, and later the time of the last backups. The next
 // backups are due one frequency after it.
 
-// AutomatedPolicy is the automated backup policy of a table.
-type AutomatedPolicy = btapb.Table_AutomatedBackupPolicy
+// automatedPolicy is the automated backup policy of a table.
+type automatedPolicy = btapb.Table_AutomatedBackupPolicy
 
 // AutomatedPlan is a policy and its plan.
 type AutomatedPlan struct {
-	Policy *AutomatedPolicy // nil if the table has none
+	Policy *automatedPolicy // nil if the table has none
 	From   time.Time        // zero: due at once, for policies that were stored without a plan
 }
 
@@ -74,7 +74,7 @@ func (p *AutomatedPlan) skip(now time.Time) {
 
 // automatedPlaces returns the clusters in which a policy requires backups at a
 // time: its locations, or all clusters if it names none, that exist by then.
-func automatedPlaces(p *AutomatedPolicy, clusters []*instancedef.StoredCluster, at time.Time) []*btapb.Cluster {
+func automatedPlaces(p *automatedPolicy, clusters []*instancedef.StoredCluster, at time.Time) []*btapb.Cluster {
 	var in []*btapb.Cluster
 	for _, c := range clusters {
 		if places(p, c.Message) && !c.Before(at) {
@@ -86,7 +86,7 @@ func automatedPlaces(p *AutomatedPolicy, clusters []*instancedef.StoredCluster, 
 
 // checkAutomatedPlaces checks a policy against its instance and clusters:
 // locations require the edition ENTERPRISE_PLUS, hot backups SSD storage.
-func checkAutomatedPlaces(p *AutomatedPolicy, in *btapb.Instance, clusters []*btapb.Cluster) error {
+func checkAutomatedPlaces(p *automatedPolicy, in *btapb.Instance, clusters []*btapb.Cluster) error {
 	const field = "table.automated_backup_policy"
 	if len(p.GetLocations()) > 0 && in.GetEdition() != btapb.Instance_ENTERPRISE_PLUS {
 		return refusal.Invalid(field+".locations", "can only be set in an instance of the edition ENTERPRISE_PLUS")
@@ -100,7 +100,7 @@ func checkAutomatedPlaces(p *AutomatedPolicy, in *btapb.Instance, clusters []*bt
 }
 
 // places reports whether a policy requires backups in a cluster.
-func places(p *AutomatedPolicy, c *btapb.Cluster) bool {
+func places(p *automatedPolicy, c *btapb.Cluster) bool {
 	return len(p.GetLocations()) == 0 || slices.Contains(p.GetLocations(), c.GetLocation())
 }
 
@@ -109,7 +109,7 @@ func onSSD(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.St
 // AutomatedBackup returns the backup of a table that is due in a cluster at a
 // time. The backup is hot only on SSD storage, even if the policy asks for hot
 // backups: the cluster may be newer than the policy.
-func AutomatedBackup(p *AutomatedPolicy, table string, c *btapb.Cluster, at time.Time) *btapb.Backup {
+func AutomatedBackup(p *automatedPolicy, table string, c *btapb.Cluster, at time.Time) *btapb.Backup {
 	b := &btapb.Backup{
 		Name: c.GetName() + "/backups/" + automatedID(resname.Last(table), at), SourceTable: table, BackupType: btapb.Backup_STANDARD,
 		StartTime: timestamppb.New(at), ExpireTime: timestamppb.New(at.Add(p.GetRetentionPeriod().AsDuration())),

@@ -17,14 +17,14 @@ var start = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
 const day = 24 * time.Hour
 
-func daily() *AutomatedPolicy {
-	return &AutomatedPolicy{RetentionPeriod: durationpb.New(3 * day), Frequency: durationpb.New(day)}
+func daily() *automatedPolicy {
+	return &automatedPolicy{RetentionPeriod: durationpb.New(3 * day), Frequency: durationpb.New(day)}
 }
 
 // A plan lives as long as a policy is in force.
 func TestSettle(t *testing.T) {
 	t.Parallel()
-	settled := func(p *AutomatedPolicy, was AutomatedPlan, now time.Time) AutomatedPlan {
+	settled := func(p *automatedPolicy, was AutomatedPlan, now time.Time) AutomatedPlan {
 		plan := AutomatedPlan{Policy: p, From: start.Add(-100 * day)} // ignored
 		plan.settle(was, now)
 		return plan
@@ -34,7 +34,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("the first are due at %v", at)
 	}
 	changed := settled(daily(), planned, start.Add(day/2))
-	off := settled(&AutomatedPolicy{Disabled: true}, changed, start.Add(day/2))
+	off := settled(&automatedPolicy{Disabled: true}, changed, start.Add(day/2))
 	again := settled(daily(), off, start.Add(day/2))
 	removed := settled(nil, planned, start)
 	if !changed.next().Equal(start.Add(day)) || !off.From.IsZero() || !again.next().Equal(start.Add(3*day/2)) || !removed.From.IsZero() {
@@ -67,7 +67,7 @@ func TestDoneAndSkip(t *testing.T) {
 		}
 	}
 	(&AutomatedPlan{}).skip(start)
-	(&AutomatedPlan{Policy: &AutomatedPolicy{Disabled: true}}).skip(start)
+	(&AutomatedPlan{Policy: &automatedPolicy{Disabled: true}}).skip(start)
 }
 
 // Ids have at most 50 characters, are valid backup ids, and differ between
@@ -100,7 +100,7 @@ func TestPlaces(t *testing.T) {
 		return &instancedef.StoredCluster{Message: &btapb.Cluster{Name: "c-" + zone, Location: zone}, State: pending.State{At: at}}
 	}
 	clusters := []*instancedef.StoredCluster{made("a", time.Time{}), made("b", start), made("c", start.Add(time.Second))}
-	names := func(p *AutomatedPolicy) string {
+	names := func(p *automatedPolicy) string {
 		var out []string
 		for _, c := range automatedPlaces(p, clusters, start) {
 			out = append(out, c.GetName())
@@ -110,7 +110,7 @@ func TestPlaces(t *testing.T) {
 	if got := names(daily()); got != "c-a c-b" {
 		t.Errorf("everywhere: %s", got)
 	}
-	if got := names(&AutomatedPolicy{Locations: []string{"b", "c", "none"}}); got != "c-b" {
+	if got := names(&automatedPolicy{Locations: []string{"b", "c", "none"}}); got != "c-b" {
 		t.Errorf("somewhere: %s", got)
 	}
 }

@@ -48,7 +48,7 @@ func StoredClusters(r Catalog, name string) ([]*instancedef.StoredCluster, error
 	if how == implicit {
 		return []*instancedef.StoredCluster{{Message: implicitClusterOf(name, instancedef.ImplicitCluster)}}, nil
 	}
-	clusters, err := loadRecords[btapb.Cluster](r, KindCluster, name+"/clusters/")
+	clusters, err := loadRecords[btapb.Cluster](r, kindCluster, name+"/clusters/")
 	return clusters, refusal.Of(err)
 }
 
@@ -65,7 +65,7 @@ func cluster(r Catalog, name string) (*instancedef.StoredCluster, error) {
 	if how == implicit {
 		return &instancedef.StoredCluster{Message: implicitClusterOf(parent, resname.Last(name))}, nil
 	}
-	return findRecord[btapb.Cluster](r, KindCluster, "Cluster", name)
+	return findRecord[btapb.Cluster](r, kindCluster, "Cluster", name)
 }
 
 // CreateCluster adds a cluster to an instance. The cluster is CREATING for
@@ -116,7 +116,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		}
 		state := s.until(doneAt.AsTime())
 		state.Note = s.Replication.Fill(c, stored, doneAt.AsTime())
-		if err := storeRecord(tx, KindCluster+c.GetName(), c, state); err != nil {
+		if err := storeRecord(tx, kindCluster+c.GetName(), c, state); err != nil {
 			return err
 		}
 		if c.GetClusterConfig() != nil {
@@ -283,7 +283,7 @@ func (s *Control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt
 		if c.GetServeNodes() != nodes {
 			instancedef.Resize(stored, s.now(), doneAt)
 		}
-		if err := storeRecord(tx, KindCluster+c.GetName(), c, stored.State); err != nil {
+		if err := storeRecord(tx, kindCluster+c.GetName(), c, stored.State); err != nil {
 			return err
 		}
 		op, err = s.start(tx, parent, metadata, instancedef.ClusterAt(stored, doneAt), doneAt)
@@ -323,10 +323,10 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 		if err := s.checkNoBackups(tx, "Cluster", c.GetName(), c.GetName()+"/"); err != nil {
 			return err
 		}
-		if err := remove(tx, KindMemoryLayer+memoryLayerName(c.GetName())); err != nil {
+		if err := remove(tx, kindMemoryLayer+memoryLayerName(c.GetName())); err != nil {
 			return err
 		}
-		return tx.DeleteResource(KindCluster + c.GetName())
+		return tx.DeleteResource(kindCluster + c.GetName())
 	})
 	if lost := left(ctx, err == nil); err == nil {
 		err = refusal.Of(lost)

@@ -70,7 +70,7 @@ func (w purges) Run(ctx context.Context, _ due.Item) error {
 		for _, t := range tx.Tables("") {
 			kept[t.Name] = true
 		}
-		for _, kind := range []string{KindAuthorizedView, KindSchemaBundle, KindPartitions, KindPolicy} {
+		for _, kind := range []string{KindAuthorizedView, kindSchemaBundle, KindPartitions, KindPolicy} {
 			found, err := tx.Resources(kind)
 			if err != nil {
 				return err

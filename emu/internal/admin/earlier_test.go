@@ -59,8 +59,8 @@ func hide(m proto.Message, s pending.State) {
 
 // recordKinds are the kinds of resources that are stored as records.
 var recordKinds = map[string]proto.Message{
-	KindInstance: &btapb.Instance{}, KindCluster: &btapb.Cluster{}, KindMemoryLayer: &btapb.MemoryLayer{},
-	KindSnapshot: &btapb.Snapshot{}, KindOperation: &longrunningpb.Operation{},
+	kindInstance: &btapb.Instance{}, kindCluster: &btapb.Cluster{}, kindMemoryLayer: &btapb.MemoryLayer{},
+	KindSnapshot: &btapb.Snapshot{}, kindOperation: &longrunningpb.Operation{},
 }
 
 // rewrite stores all records again, in the form of earlier versions or as
@@ -233,7 +233,7 @@ func TestEarlierStores_Changed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := s.DB.Resource(KindCluster + c.GetName())
+	raw, err := s.DB.Resource(kindCluster + c.GetName())
 	if err != nil || !pending.IsRecord(raw) {
 		t.Errorf("c2 is stored as %x, %v", raw, err)
 	}

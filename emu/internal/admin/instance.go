@@ -39,11 +39,11 @@ const (
 
 // instanceExists returns how an instance exists, and loads a recorded one.
 func instanceExists(r Catalog, name string) (*instancedef.StoredInstance, existence, error) {
-	in, found, err := loadRecord[btapb.Instance](r, KindInstance+name)
+	in, found, err := loadRecord[btapb.Instance](r, kindInstance+name)
 	if err != nil || found {
 		return in, recorded, err
 	}
-	_, err = r.Resource(KindProject + resname.First(name, 2))
+	_, err = r.Resource(kindProject + resname.First(name, 2))
 	if errors.Is(err, engine.ErrResourceNotFound) {
 		return in, implicit, nil
 	}
@@ -98,14 +98,14 @@ func record(tx *engine.CatalogTx, name string) error {
 	cluster := implicitClusterOf(name, instancedef.ImplicitCluster)
 	for _, b := range tx.Backups(name + "/clusters/") { // backups may be in other clusters
 		c := implicitClusterOf(name, resname.Last(resname.First(b.Name, 6)))
-		if err := storeRecord(tx, KindCluster+c.GetName(), c, pending.State{}); err != nil {
+		if err := storeRecord(tx, kindCluster+c.GetName(), c, pending.State{}); err != nil {
 			return err
 		}
 	}
 	return errors.Join(
-		storeRecord(tx, KindInstance+name, in, pending.State{}),
-		storeRecord(tx, KindCluster+cluster.GetName(), cluster, pending.State{}),
-		store(tx, KindAppProfile+name+"/appProfiles/"+DefaultAppProfile, implicitAppProfile(name, []*btapb.Cluster{cluster})),
+		storeRecord(tx, kindInstance+name, in, pending.State{}),
+		storeRecord(tx, kindCluster+cluster.GetName(), cluster, pending.State{}),
+		store(tx, kindAppProfile+name+"/appProfiles/"+DefaultAppProfile, implicitAppProfile(name, []*btapb.Cluster{cluster})),
 	)
 }
 
@@ -191,32 +191,32 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 	var op *longrunningpb.Operation
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		var err error
-		if _, err = tx.Resource(KindInstance + name); err == nil {
+		if _, err = tx.Resource(kindInstance + name); err == nil {
 			return refusal.Exists("Instance", name)
 		} else if !errors.Is(err, engine.ErrResourceNotFound) {
 			return err
 		}
-		_, err = tx.Resource(KindProject + req.GetParent())
+		_, err = tx.Resource(kindProject + req.GetParent())
 		if errors.Is(err, engine.ErrResourceNotFound) {
 			if len(tx.Tables(resname.TablesOf(name))) > 0 || len(tx.Backups(name+"/clusters/")) > 0 {
 				// It exists, since it holds tables or backups.
 				return refusal.Exists("Instance", name)
 			}
-			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(KindProject+req.GetParent(), nil))
+			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(kindProject+req.GetParent(), nil))
 		}
 		if err != nil {
 			return err
 		}
 		// The new instance does not inherit resources of the implicit one.
-		if err := errors.Join(forget(tx, name), storeRecord(tx, KindInstance+name, in, s.until(doneAt.AsTime()))); err != nil {
+		if err := errors.Join(forget(tx, name), storeRecord(tx, kindInstance+name, in, s.until(doneAt.AsTime()))); err != nil {
 			return err
 		}
 		for _, c := range clusters {
-			if err := storeRecord(tx, KindCluster+c.GetName(), c, s.until(doneAt.AsTime())); err != nil {
+			if err := storeRecord(tx, kindCluster+c.GetName(), c, s.until(doneAt.AsTime())); err != nil {
 				return err
 			}
 		}
-		if err := store(tx, KindAppProfile+name+"/appProfiles/"+DefaultAppProfile, implicitAppProfile(name, clusters)); err != nil {
+		if err := store(tx, kindAppProfile+name+"/appProfiles/"+DefaultAppProfile, implicitAppProfile(name, clusters)); err != nil {
 			return err
 		}
 		op, err = s.start(tx, name, &btapb.CreateInstanceMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}, in, doneAt.AsTime())
@@ -284,7 +284,7 @@ func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.List
 
 // instanceNames returns the names of a project's instances, sorted.
 func instanceNames(r Catalog, project string) ([]string, error) {
-	stored, err := loadRecords[btapb.Instance](r, KindInstance, project+"/instances/")
+	stored, err := loadRecords[btapb.Instance](r, kindInstance, project+"/instances/")
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +292,7 @@ func instanceNames(r Catalog, project string) ([]string, error) {
 	for _, in := range stored {
 		names[in.Message.GetName()] = true
 	}
-	if _, err := r.Resource(KindProject + project); errors.Is(err, engine.ErrResourceNotFound) {
+	if _, err := r.Resource(kindProject + project); errors.Is(err, engine.ErrResourceNotFound) {
 		for _, t := range r.Tables(project + "/instances/") {
 			names[resname.First(t.Name, 4)] = true
 		}
@@ -357,7 +357,7 @@ func (s *Control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 		if was == btapb.Instance_PRODUCTION && in.GetType() == btapb.Instance_DEVELOPMENT {
 			return refusal.Precondition("Instance %s is of type PRODUCTION and cannot become DEVELOPMENT.", in.GetName())
 		}
-		if err := storeRecord(tx, KindInstance+in.GetName(), in, stored.State); err != nil {
+		if err := storeRecord(tx, kindInstance+in.GetName(), in, stored.State); err != nil {
 			return err
 		}
 		return done(tx, instancedef.InstanceAt(stored, at))
@@ -402,7 +402,7 @@ func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.Del
 				return err
 			}
 		}
-		return errors.Join(forget(tx, name), remove(tx, KindInstance+name))
+		return errors.Join(forget(tx, name), remove(tx, kindInstance+name))
 	})
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ func (s locationsService) ListLocations(_ context.Context, req *location.ListLoc
 	if req.GetFilter() != "" {
 		return nil, refusal.Invalid("filter", "filters of locations are not supported")
 	}
-	clusters, err := loadRecords[btapb.Cluster](s.DB, KindCluster, project+"/instances/")
+	clusters, err := loadRecords[btapb.Cluster](s.DB, kindCluster, project+"/instances/")
 	if err != nil {
 		return nil, refusal.Of(err)
 	}

@@ -23,7 +23,7 @@ type storedMemoryLayer = pending.Record[*btapb.MemoryLayer]
 
 // memoryLayer returns the stored memory layer of a cluster, empty if it was never set.
 func memoryLayer(r Catalog, c *btapb.Cluster) (*storedMemoryLayer, error) {
-	m, _, err := loadRecord[btapb.MemoryLayer](r, KindMemoryLayer+memoryLayerName(c.GetName()))
+	m, _, err := loadRecord[btapb.MemoryLayer](r, kindMemoryLayer+memoryLayerName(c.GetName()))
 	return m, refusal.Of(err)
 }
 
@@ -70,7 +70,7 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 			return err
 		}
 		doneAt := enableMemoryLayer(m, req.GetMemoryLayer(), etag, now, now.Add(s.Delay))
-		if err := storeRecord(tx, KindMemoryLayer+m.Message.GetName(), m.Message, m.State); err != nil {
+		if err := storeRecord(tx, kindMemoryLayer+m.Message.GetName(), m.Message, m.State); err != nil {
 			return err
 		}
 		metadata := &btapb.UpdateMemoryLayerMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}

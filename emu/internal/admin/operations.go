@@ -114,7 +114,7 @@ func unfinished(metadata protoreflect.Message, doneAt, now time.Time) {
 	}
 }
 
-func operationKey(number int64) string { return fmt.Sprintf("%s%020d", KindOperation, number) }
+func operationKey(number int64) string { return fmt.Sprintf("%s%020d", kindOperation, number) }
 
 // operation returns the record of an operation and its key.
 func operation(r Catalog, name string) (*storedOperation, string, error) {
@@ -226,11 +226,11 @@ func undo(tx *engine.CatalogTx, metadata proto.Message, response *anypb.Any, don
 		if _, ok := metadata.(*btapb.CreateClusterMetadata); !ok {
 			return false, nil
 		}
-		c, found, err := loadRecord[btapb.Cluster](tx, KindCluster+made.GetName())
+		c, found, err := loadRecord[btapb.Cluster](tx, kindCluster+made.GetName())
 		if err != nil || !found || !c.At.Equal(doneAt) {
 			return false, err
 		}
-		return true, remove(tx, KindCluster+made.GetName())
+		return true, remove(tx, kindCluster+made.GetName())
 	case *btapb.Backup:
 		b := &btapb.Backup{}
 		found, err := loadOne(tx, KindBackup+made.GetName(), b)
@@ -293,7 +293,7 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	if req.GetFilter() != "" {
 		return nil, refusal.Invalid("filter", "filters of operations are not supported")
 	}
-	ops, err := loadRecords[longrunningpb.Operation](s.DB, KindOperation, "")
+	ops, err := loadRecords[longrunningpb.Operation](s.DB, kindOperation, "")
 	if err != nil {
 		return nil, refusal.Of(err)
 	}

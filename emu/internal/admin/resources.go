@@ -29,18 +29,18 @@ import (
 // resources runs as one engine.UpdateCatalog. Its checks therefore still hold
 // when it is applied, and it is atomic, even if the process crashes.
 const (
-	KindProject        = "project/"          // empty; a project in which an instance was created
-	KindInstance       = "instance/"         // btapb.Instance
-	KindCluster        = "cluster/"          // btapb.Cluster
-	KindMemoryLayer    = "memoryLayer/"      // btapb.MemoryLayer, if it was set
-	KindAppProfile     = "appProfile/"       // btapb.AppProfile
+	kindProject        = "project/"          // empty; a project in which an instance was created
+	kindInstance       = "instance/"         // btapb.Instance
+	kindCluster        = "cluster/"          // btapb.Cluster
+	kindMemoryLayer    = "memoryLayer/"      // btapb.MemoryLayer, if it was set
+	kindAppProfile     = "appProfile/"       // btapb.AppProfile
 	KindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
-	KindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
+	kindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
 	KindBackup         = "backup/"           // btapb.Backup, with its final size
 	KindSnapshot       = "snapshot/"         // btapb.Snapshot
 	KindPartitions     = "changePartitions/" // a Partitions, by the name of its table
 	KindPolicy         = "policy/"           // iampb.Policy, by the name of its resource
-	KindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
+	kindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
 	operationCount     = "operations"        // the number of the newest operation, a decimal
 	etagCount          = "etags"             // the number of the newest etag, a decimal
 )
@@ -260,7 +260,7 @@ func checkEtag(name, given, is string) error {
 // This covers all that UndeleteTable would restore with a table; of an
 // instance, it keeps the tables.
 func removeAll(tx *engine.CatalogTx, name string) error {
-	for _, kind := range []string{KindCluster, KindMemoryLayer, KindAppProfile, KindAuthorizedView, KindSchemaBundle, KindPartitions, KindPolicy} {
+	for _, kind := range []string{kindCluster, kindMemoryLayer, kindAppProfile, KindAuthorizedView, kindSchemaBundle, KindPartitions, KindPolicy} {
 		under, err := tx.Resources(kind + name + "/")
 		if err != nil {
 			return err
@@ -337,12 +337,12 @@ func (s *Control) Resources() ([]Resource, error) {
 		prefix, kind string
 		shown        func(key string, raw []byte) (proto.Message, error)
 	}{
-		{KindInstance, "instance", shownRecord(func(r *instancedef.StoredInstance) *btapb.Instance { return instancedef.InstanceAt(r, now) })},
-		{KindCluster, "cluster", shownRecord(func(r *instancedef.StoredCluster) *btapb.Cluster { return instancedef.ClusterAt(r, now) })},
-		{KindMemoryLayer, "memory layer", shownRecord(func(r *storedMemoryLayer) *btapb.MemoryLayer { return r.Message })},
-		{KindAppProfile, "app profile", shownMessage(&btapb.AppProfile{})},
+		{kindInstance, "instance", shownRecord(func(r *instancedef.StoredInstance) *btapb.Instance { return instancedef.InstanceAt(r, now) })},
+		{kindCluster, "cluster", shownRecord(func(r *instancedef.StoredCluster) *btapb.Cluster { return instancedef.ClusterAt(r, now) })},
+		{kindMemoryLayer, "memory layer", shownRecord(func(r *storedMemoryLayer) *btapb.MemoryLayer { return r.Message })},
+		{kindAppProfile, "app profile", shownMessage(&btapb.AppProfile{})},
 		{KindAuthorizedView, "authorized view", shownMessage(&btapb.AuthorizedView{})},
-		{KindSchemaBundle, "schema bundle", shownMessage(&btapb.SchemaBundle{})},
+		{kindSchemaBundle, "schema bundle", shownMessage(&btapb.SchemaBundle{})},
 		{KindBackup, "backup", func(key string, raw []byte) (proto.Message, error) {
 			b := &btapb.Backup{}
 			err := unmarshalResource(key, raw, b)

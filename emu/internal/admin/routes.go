@@ -30,21 +30,21 @@ func (s *Control) CurrentRoutes() (*Routes, error) {
 		return r, nil
 	}
 	// Read instances first: the other resources of each are stored by then.
-	instances, err := s.DB.Resources(KindInstance)
+	instances, err := s.DB.Resources(kindInstance)
 	if err != nil {
 		return nil, err
 	}
-	profiles, err := loadAll[btapb.AppProfile](s.DB, KindAppProfile, "")
+	profiles, err := loadAll[btapb.AppProfile](s.DB, kindAppProfile, "")
 	if err != nil {
 		return nil, err
 	}
-	clusters, err := loadRecords[btapb.Cluster](s.DB, KindCluster, "")
+	clusters, err := loadRecords[btapb.Cluster](s.DB, kindCluster, "")
 	if err != nil {
 		return nil, err
 	}
 	now := &Routes{version: version, Instances: make(map[string]Route, len(instances))}
 	for _, in := range instances {
-		now.Instances[strings.TrimPrefix(in.Name, KindInstance)] = Route{Profiles: map[string]*btapb.AppProfile{}}
+		now.Instances[strings.TrimPrefix(in.Name, kindInstance)] = Route{Profiles: map[string]*btapb.AppProfile{}}
 	}
 	for _, p := range profiles {
 		if r, ok := now.Instances[resname.First(p.GetName(), 4)]; ok {

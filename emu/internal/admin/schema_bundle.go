@@ -45,19 +45,19 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 		if _, err := FindTable(tx, "parent", req.GetParent()); err != nil {
 			return err
 		}
-		all, err := tx.Resources(KindSchemaBundle + req.GetParent() + "/")
+		all, err := tx.Resources(kindSchemaBundle + req.GetParent() + "/")
 		if err != nil {
 			return err
 		}
 		for _, r := range all {
-			if r.Name == KindSchemaBundle+b.GetName() {
+			if r.Name == kindSchemaBundle+b.GetName() {
 				return refusal.Exists("Schema bundle", b.GetName())
 			}
 		}
 		if s.Limits.Exceeds(len(all)+1, limits.MaxSchemaBundles) {
 			return refusal.TooManyBundles(req.GetParent(), limits.MaxSchemaBundles)
 		}
-		op, err = s.storeUnder(tx, KindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
+		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
 		return err
 	})
 	return op, err
@@ -139,7 +139,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 			}
 		}
 		b.Type = proto.CloneOf(given).GetType()
-		op, err = s.storeUnder(tx, KindSchemaBundle, b, &b.Etag, &btapb.UpdateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
+		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.UpdateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
 		return err
 	})
 	return op, err
@@ -158,7 +158,7 @@ func (s tableAdminService) ListSchemaBundles(ctx context.Context, req *btapb.Lis
 			return err
 		}
 		var err error
-		resp.SchemaBundles, err = loadAll[btapb.SchemaBundle](tx, KindSchemaBundle, req.GetParent()+"/schemaBundles/")
+		resp.SchemaBundles, err = loadAll[btapb.SchemaBundle](tx, kindSchemaBundle, req.GetParent()+"/schemaBundles/")
 		return err
 	})
 	if err != nil {
@@ -181,7 +181,7 @@ func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.De
 		if err := checkEtag(b.GetName(), req.GetEtag(), b.GetEtag()); err != nil {
 			return err
 		}
-		return errors.Join(tx.DeleteResource(KindSchemaBundle+b.GetName()), remove(tx, KindPolicy+b.GetName()))
+		return errors.Join(tx.DeleteResource(kindSchemaBundle+b.GetName()), remove(tx, KindPolicy+b.GetName()))
 	})
 	if err != nil {
 		return nil, err
@@ -198,5 +198,5 @@ func findSchemaBundle(r Catalog, field, name string) (*btapb.SchemaBundle, error
 	if _, err := r.Table(resname.First(name, 6)); err != nil {
 		return nil, refusal.Of(err)
 	}
-	return find[btapb.SchemaBundle](r, KindSchemaBundle, "Schema bundle", name)
+	return find[btapb.SchemaBundle](r, kindSchemaBundle, "Schema bundle", name)
 }
