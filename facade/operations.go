@@ -8,25 +8,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// OperationStatus is the extent to which the server implements an operation.
-type OperationStatus string
-
-// The statuses of operations.
-const (
-	// Served: the operation works, within the limits of its note.
-	Served OperationStatus = "served"
-	// Refused: the operation is known, and answers UnknownOperationException with its name
-	// and note. No operation is refused today.
-	Refused OperationStatus = "refused"
-)
-
 // OperationInfo is one row of the support table.
 type OperationInfo struct {
 	// Service is "DynamoDB" or "DynamoDBStreams".
 	Service string
 	// Name is the operation's name in the API model, such as "PutItem".
-	Name   string
-	Status OperationStatus
+	Name string
 	// Note names the missing parts and the differences from DynamoDB; "" without any.
 	Note string
 }
@@ -36,7 +23,7 @@ type OperationInfo struct {
 func Operations() []OperationInfo {
 	out := make([]OperationInfo, len(operations))
 	for i, op := range operations {
-		out[i] = OperationInfo{Service: op.service, Name: op.name, Status: op.status, Note: op.note}
+		out[i] = OperationInfo{Service: op.service, Name: op.name, Note: op.note}
 	}
 	return out
 }
@@ -45,7 +32,6 @@ func Operations() []OperationInfo {
 type operation struct {
 	service string
 	name    string
-	status  OperationStatus
 	note    string
 	scan    func(body []byte) any // reads a usual body; nil: always decode
 	handle  handler
@@ -81,7 +67,7 @@ func serveItems[In, Out any](name string, fn func(*Server, context.Context, *In)
 func serve[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	_, wantsHost := any(new(In)).(hostInput)
 	return &operation{
-		service: serviceDynamoDB, name: name, status: Served, note: note,
+		service: serviceDynamoDB, name: name, note: note,
 		handle: func(ctx context.Context, s *Server, _ *operation, r rawRequest) ([]byte, error) {
 			in, scanned := r.scanned.(*In)
 			if !scanned {

@@ -37,16 +37,6 @@ func TestOperations_Table(t *testing.T) {
 	}
 }
 
-// Every operation of the API is served.
-func TestOperations_Served(t *testing.T) {
-	t.Parallel()
-	for _, op := range operations {
-		if op.status != Served {
-			t.Errorf("%s is %s", op.name, op.status)
-		}
-	}
-}
-
 // A request has room for a million names. Code that compares each with all others would
 // exceed the time limit of tests.
 func TestOperations_ManyNames(t *testing.T) {
