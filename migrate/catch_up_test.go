@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -122,6 +123,53 @@ func exports(t *testing.T, old bool, states ...itemsAt) *source.Source {
 	return src
 }
 
+// recorded returns a full export of the first state, and the change records that lead to the
+// others. They are delivered twice.
+func recorded(t *testing.T, states ...itemsAt) *source.Source {
+	t.Helper()
+	var full []string
+	for _, key := range slices.Sorted(maps.Keys(states[0])) {
+		full = append(full, `{"Item":`+states[0][key]+`}`)
+	}
+	var records strings.Builder
+	for i := 1; i < len(states); i++ {
+		keys := maps.Clone(states[i-1])
+		maps.Copy(keys, states[i])
+		for key := range keys {
+			was, is, event := states[i-1][key], states[i][key], "MODIFY"
+			images := `"Keys":` + key
+			switch {
+			case was == is:
+				continue
+			case was == "":
+				event = "INSERT"
+			case is == "":
+				event = "REMOVE"
+			}
+			if was != "" {
+				images += `,"OldImage":` + was
+			}
+			if is != "" {
+				images += `,"NewImage":` + is
+			}
+			fmt.Fprintf(&records, `{"eventID":"%d %s","eventName":"%s","tableName":"T","dynamodb":{"ApproximateCreationDateTime":%d,%s}}`+"\n",
+				i, strings.ReplaceAll(key, `"`, ""), event, exporttest.Time.Add(time.Duration(i)*time.Hour).UnixMilli(), images)
+		}
+	}
+	files := exporttest.New(full)
+	files["bucket/records/1.jsonl"] = &fstest.MapFile{Data: []byte(records.String())}
+	files["bucket/records/2.jsonl"] = files["bucket/records/1.jsonl"]
+	if records.Len() == 0 {
+		delete(files, "bucket/records/1.jsonl")
+		delete(files, "bucket/records/2.jsonl")
+	}
+	src, err := source.OpenFS(files, "bucket", source.Options{Key: "PK,SK"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return src
+}
+
 // allTables returns the text of all tables.
 func allTables(t *testing.T, conn grpc.ClientConnInterface) string {
 	t.Helper()
@@ -166,14 +214,17 @@ func TestCatchUp(t *testing.T) {
 		for seed := range seeds {
 			r := rand.New(rand.NewPCG(seed, 1))
 			states := []itemsAt{drawItems(r, shared), drawItems(r, shared), drawItems(r, shared)}
-			old := seed%2 == 0
+			of := func(states ...itemsAt) *source.Source { return exports(t, seed%3 == 0, states...) }
+			if seed%3 == 2 {
+				of = func(states ...itemsAt) *source.Source { return recorded(t, states...) }
+			}
 			o := o
 			if len(o.Mappings) == 0 { // one for all states, otherwise each is loaded by another
 				all := itemsAt{}
 				for _, state := range states {
 					maps.Copy(all, state)
 				}
-				p, err := Prepare(t.Context(), exports(t, old, all), LoadOptions{})
+				p, err := Prepare(t.Context(), of(all), LoadOptions{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -181,13 +232,13 @@ func TestCatchUp(t *testing.T) {
 			}
 			o.knobs.Batch = 1 + int(seed)*200
 			fresh := newBigtableServer(t)
-			if _, err := Load(t.Context(), fresh, exports(t, old, states...), LoadOptions{Common: o}); err != nil {
+			if _, err := Load(t.Context(), fresh, of(states...), LoadOptions{Common: o}); err != nil {
 				t.Fatal(err)
 			}
 			want := allTables(t, fresh)
 			conn := &failing{ClientConnInterface: newBigtableServer(t)}
 			for n := 1 + int(seed)%2; n <= len(states); n++ {
-				report, err := Load(t.Context(), conn, exports(t, old, states[:n]...), LoadOptions{Common: o})
+				report, err := Load(t.Context(), conn, of(states[:n]...), LoadOptions{Common: o})
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
@@ -196,13 +247,13 @@ func TestCatchUp(t *testing.T) {
 			if got := allTables(t, conn); got != want {
 				t.Errorf("seed %d: after a load of\n%v\nand of its increments\n%v\nthe tables hold\n%s\nwant\n%s", seed, states[0], states[len(states)-1], got, want)
 			}
-			verified, err := Verify(t.Context(), conn, OfSource(exports(t, old, states...)), VerifyOptions{Common: o, Stored: true})
+			verified, err := Verify(t.Context(), conn, OfSource(of(states...)), VerifyOptions{Common: o, Stored: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			wantEqual(t, verified)
 			conn.calls = 0
-			again, err := Load(t.Context(), conn, exports(t, old, states...), LoadOptions{Common: o})
+			again, err := Load(t.Context(), conn, of(states...), LoadOptions{Common: o})
 			if err != nil {
 				t.Fatal(err)
 			}

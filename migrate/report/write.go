@@ -63,10 +63,10 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&b, "  %s there already, %d written\n", phrase.Counted(t.CellsUnchanged, "cell"), t.CellsWritten)
 		}
 		if t.CellsDeleted > 0 {
-			fmt.Fprintf(&b, "  %s deleted because of the incremental exports\n", phrase.Counted(t.CellsDeleted, "cell"))
+			fmt.Fprintf(&b, "  %s deleted because of the changes since the full export\n", phrase.Counted(t.CellsDeleted, "cell"))
 		}
 		if t.ChangesLeft > 0 {
-			fmt.Fprintf(&b, "  %s of the incremental exports not made, since the rows cannot be read: the items stay unchanged\n", phrase.Counted(t.ChangesLeft, "change"))
+			fmt.Fprintf(&b, "  %s since the full export not made, since the rows cannot be read: the items stay unchanged\n", phrase.Counted(t.ChangesLeft, "change"))
 		}
 		for _, p := range t.Phases {
 			if p.Seconds >= shownSeconds {

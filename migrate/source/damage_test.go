@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
@@ -105,9 +106,14 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte("id,\"a\"\"b\"\r\nx,\"\r\n\"\r\n"))
 	f.Add([]byte(`{"T":[{"PutRequest":{"Item":{"id":{"S":"a"}}}}]}`))
 	f.Add([]byte(`{"ModelName":"m","DataModel":[{"TableName":"T","KeyAttributes":{"PartitionKey":{"AttributeName":"id","AttributeType":"S"}},"TableData":[]}]}`))
+	later := exporttest.Time.Add(time.Hour)
+	f.Add([]byte(kinesisRecord("1", later, "b", 2, 20) + kinesisRecord("2", later, "b", 20, 0)))
+	f.Add([]byte(`{"Records":[` + streamRecord(1, later, "b", 2, 20) + `]}`))
+	f.Add([]byte(`[` + streamRecord(1, later, "b", 2, 20) + `]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, name := range []string{"in", "in.csv"} {
-			_, err := drain(fstest.MapFS{name: {Data: data}}, name, Options{})
+		records := withRecords(map[string]string{"r": string(data)})
+		for name, fsys := range map[string]fstest.MapFS{"in": {"in": {Data: data}}, "in.csv": {"in.csv": {Data: data}}, "bucket": records} {
+			_, err := drain(fsys, name, Options{})
 			var input *Error
 			if err != nil && !errors.As(err, &input) {
 				t.Errorf("%s: error %v of type %T, want an Error", name, err, err)

@@ -22,6 +22,9 @@ const (
 	batchRequest              // {"RequestItems": {"Table": …}}
 	workbenchModel            // NoSQL Workbench
 	exportManifest            // manifest-summary.json of an export to S3
+	recordLines               // change records one after the other
+	recordArrays              // arrays of change records
+	recordPages               // {"Records": [record, …]}, the answer of GetRecords, or an event of Lambda
 )
 
 // openFile recognizes one file by its content.
@@ -59,6 +62,8 @@ func openFile(t tree, name string, plain bool) (*Source, error) {
 		return openWorkbench(t, name)
 	case exportManifest:
 		return openExport(t, path.Dir(name))
+	case recordLines, recordArrays, recordPages:
+		return nil, recordsAlone(Position{File: in.label})
 	case unknownLayout:
 	}
 	return nil, unknownInput(Position{File: in.label}, nil)
@@ -86,7 +91,10 @@ func recognize(in *input) (fileLayout, shape, error) {
 		if _, err := d.ReadToken(); err != nil {
 			return unknownLayout, 0, d.failed(err)
 		}
-		_, s, err := recognizeObject(d)
+		inner, s, err := recognizeObject(d)
+		if inner == recordLines {
+			return recordArrays, s, err
+		}
 		return itemArray, s, err
 	}
 	if kind == '{' {
@@ -133,6 +141,10 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 				return itemsMember, plainItem, nil
 			case "AttributeDefinitions", "KeySchema":
 				return unknownLayout, 0, schemaAsSource(d)
+			case "Records":
+				if found, err := recognizeRecords(d); found == recordPages || err != nil {
+					return found, 0, err
+				}
 			}
 			if scalars > 0 { // a table never follows a scalar
 				return itemLines, plainItem, nil
@@ -144,6 +156,12 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 				return workbenchModel, 0, nil
 			case "Item":
 				return itemLines, wrappedItem, nil
+			}
+			if name == "userIdentity" && scalars > 0 {
+				if err := d.skip(); err != nil {
+					return unknownLayout, 0, err
+				}
+				continue
 			}
 			if _, err := d.ReadToken(); err != nil {
 				return unknownLayout, 0, d.failed(err)
@@ -159,6 +177,8 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 				return itemLines, pipelineItem, nil
 			case typed && first.Kind() == '"':
 				return itemLines, plainItem, nil
+			case name == "dynamodb":
+				return recordLines, plainItem, nil
 			case name == "PutRequest":
 				return itemLines, putRequest, nil
 			case name == "RequestItems":
@@ -182,6 +202,41 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 			return unknownLayout, 0, d.failed(err)
 		}
 	}
+}
+
+// recognizeRecords determines whether the array of a member called Records has change records;
+// it may also be a table of a BatchWriteItem request.
+func recognizeRecords(d *document) (fileLayout, error) {
+	if _, err := d.ReadToken(); err != nil {
+		return unknownLayout, d.failed(err)
+	}
+	if d.PeekKind() != '{' {
+		return recordPages, nil // a page without records
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return unknownLayout, d.failed(err)
+	}
+	scalars := false
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return unknownLayout, d.failed(err)
+		}
+		switch what, next := name.String(), d.PeekKind(); {
+		case what == "Data" && next == '"', what == "kinesis" && next == '{':
+			return unknownLayout, recordsOfKinesis(d)
+		case what == "dynamodb" && next == '{':
+			return recordPages, nil
+		case next != '{' && next != '[':
+			scalars = true
+		case !scalars:
+			return unknownLayout, nil
+		}
+		if err := d.skip(); err != nil {
+			return unknownLayout, err
+		}
+	}
+	return unknownLayout, nil
 }
 
 func schemaAsSource(d *document) error {

@@ -91,6 +91,10 @@ func openExport(t tree, dir string) (*Source, error) {
 			return nil, err
 		}
 	}
+	records, err := recordsOf(t, dir, found, full)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range names {
 		part, ok := full[name]
 		if !ok {
@@ -99,18 +103,37 @@ func openExport(t tree, dir string) (*Source, error) {
 				"the incremental export of table %s has only changes: put the full export before it below the same folder, and open that", name)
 		}
 		table := &Table{Name: name, ExportTime: part.to, Declared: part.items, export: &part, tree: t, entries: part.entries(t)}
-		if len(after[name]) > 0 {
+		switch {
+		case records[name] != nil:
+			if len(after[name]) > 0 {
+				return nil, Damaged(Unsupported, records[name].at, nil, "table %s has incremental exports and change records: use one of them", name)
+			}
+			r, err := replayRecords(t, part, records[name])
+			if err != nil {
+				return nil, err
+			}
+			src.Format, src.Integrity = formatRecords, src.Integrity+"; change records fit the items and one another"
+			table.follow(r)
+		case len(after[name]) > 0:
 			r, err := replay(t, part, after[name])
 			if err != nil {
 				return nil, err
 			}
 			src.Format, src.Integrity = "s3-incremental-export", src.Integrity+"; incremental exports are contiguous, and changes match the items"
-			table.ExportTime, table.Declared, table.entries = r.after[len(r.after)-1].to, -1, r.entries
-			table.FullTime, table.changes, table.export = part.to, r.eachChange, nil
+			table.follow(r)
 		}
 		src.Tables = append(src.Tables, table)
 	}
 	return src, nil
+}
+
+// formatRecords is the format of a full export to S3 with change records after it.
+const formatRecords = "s3-export-with-change-records"
+
+// follow makes a table of a full export that at the end of the changes after it.
+func (t *Table) follow(r *replayed) {
+	t.ExportTime, t.Declared, t.entries = r.after[len(r.after)-1].to, -1, r.entries
+	t.FullTime, t.changes, t.export = r.full.to, r.eachChange, nil
 }
 
 // exportPart is one export with its parsed manifests.

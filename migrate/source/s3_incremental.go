@@ -33,6 +33,7 @@ type itemChange struct {
 	keys     attr.Item
 	new, old attr.Item // nil if absent
 	text     []byte    // of new
+	event    string    // of a change record; "" in an export
 }
 
 // heldChange holds the changes of one item as hashes and JSON text, a fraction of the size of
@@ -44,6 +45,8 @@ type heldChange struct {
 	old, new    extsort.Hash // of OldImage of the first change, and NewImage of the last
 	then        extsort.Hash // of NewImage of the first change; zero if it has none
 	micros      int64        // of the first change
+	until       int64        // of the last change, in microseconds
+	event       string       // of the first change record; "" in exports
 	created     bool         // the first change has no OldImage
 	deleted     bool         // the last change has no NewImage
 	met         bool         // found in the full export
@@ -67,7 +70,8 @@ type Change struct {
 type replayed struct {
 	t        tree
 	full     exportPart
-	after    []exportPart // in order of time
+	after    []exportPart // in order of time; for change records, their times alone
+	records  *recordSet   // nil for incremental exports
 	parts    uint64       // passes over the full export; 0: unknown
 	maxBytes int
 
@@ -77,7 +81,7 @@ type replayed struct {
 }
 
 // adjoin reports whether the first incremental export begins where the full one ends.
-func (r *replayed) adjoin() bool { return r.after[0].from.Equal(r.full.to) }
+func (r *replayed) adjoin() bool { return r.records == nil && r.after[0].from.Equal(r.full.to) }
 
 // overlap reports whether the full export may include changes of the first incremental one.
 func (r *replayed) overlap() bool { return !r.after[0].from.After(r.full.to) && !r.apart.Load() }
@@ -259,7 +263,7 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 		s := changed[h]
 		switch {
 		case s == nil:
-			s = &heldChange{first: c.at, began: c.export, micros: c.micros, keys: attr.AppendItemJSON(nil, c.keys), created: c.old == nil}
+			s = &heldChange{first: c.at, began: c.export, micros: c.micros, event: c.event, keys: attr.AppendItemJSON(nil, c.keys), created: c.old == nil}
 			if c.old != nil {
 				s.old = extsort.HashItem(c.old)
 				if was {
@@ -267,7 +271,9 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 				}
 			}
 			changed[h], order = s, append(order, h)
-		case s.export == c.export:
+		case r.records != nil && s.misses(c):
+			return Damaged(ReplayGap, c.at, nil, "the %s of item %s does not fit the change record before it, at %s: records between them are missing", c.event, s.keys, s.last)
+		case r.records == nil && s.export == c.export:
 			return Damaged(ReplayOrder, c.at, nil, "item %s is changed here and at %s: an incremental export has one change per item, from its first state to its last",
 				s.keys, s.last)
 		case c.old != nil && (s.deleted || extsort.HashItem(c.old) != s.new):
@@ -277,7 +283,7 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 		if was && s.text != nil {
 			s.was = append(s.was, s.text)
 		}
-		s.last, s.export, s.text, s.deleted = c.at, c.export, c.text, c.new == nil
+		s.last, s.until, s.export, s.text, s.deleted = c.at, c.micros, c.export, c.text, c.new == nil
 		if c.new != nil {
 			if s.new = extsort.HashItem(c.new); first {
 				s.then = s.new
@@ -294,7 +300,6 @@ func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool)
 	if err != nil {
 		return err
 	}
-	adjoin := r.adjoin()
 	err = r.full.read(r.t, func(e Entry, err error) bool {
 		if err != nil { // an item with a fault, reported once: it may lack the key that determines its part
 			return part > 0 || yield(e, err)
@@ -311,11 +316,10 @@ func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool)
 			return yield(e, nil)
 		}
 		s.met = true
-		if adjoin {
-			if err := j.compare(s, extsort.HashItem(e.Item), fmt.Sprintf("the full export, at %s, has", e.Position)); err != nil {
-				yield(Entry{}, err)
-				return false
-			}
+		found := func() string { return fmt.Sprintf("the full export, at %s, has", e.Position) }
+		if err := r.fits(s, j, extsort.HashItem(e.Item), found); err != nil {
+			yield(Entry{}, err)
+			return false
 		}
 		return s.deleted || yield(parseEntry(s.text, plainItem, s.last))
 	})
@@ -327,14 +331,24 @@ func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool)
 		if s.met {
 			continue
 		}
-		if adjoin {
-			if err := j.compare(s, extsort.Hash{}, "the full export has no such item, not"); err != nil {
-				return err
-			}
+		if err := r.fits(s, j, extsort.Hash{}, func() string { return "the full export has no such item, not" }); err != nil {
+			return err
 		}
 		if !s.deleted && !yield(parseEntry(s.text, plainItem, s.last)) {
 			return errStopped
 		}
+	}
+	return nil
+}
+
+// fits compares the first change of an item with the full export; full is zero if it lacks the
+// item.
+func (r *replayed) fits(s *heldChange, j *joint, full extsort.Hash, found func() string) error {
+	switch {
+	case r.records != nil:
+		return r.recorded(s, full)
+	case r.adjoin():
+		return j.compare(s, full, found())
 	}
 	return nil
 }
@@ -376,8 +390,15 @@ func keyOf(item attr.Item, names []string) extsort.Hash {
 // changes yields all changes in the order of the exports. Changes of one export are to
 // different items.
 func (r *replayed) changes(yield func(itemChange) error) error {
-	var first Position
-	var key string // of the first change
+	check := sameKeys()
+	if r.records != nil {
+		return r.records.changes(func(c itemChange) error {
+			if err := check(c); err != nil {
+				return err
+			}
+			return yield(c)
+		})
+	}
 	for i, part := range r.after {
 		err := part.lines(r.t, func(text []byte, at Position) error {
 			c, err := parseChange(text, at)
@@ -389,11 +410,8 @@ func (r *replayed) changes(yield func(itemChange) error) error {
 					attr.AppendItemJSON(nil, c.keys), s3export.Stamp(written), s3export.Stamp(part.from), s3export.Stamp(part.to))
 			}
 			c.export = i
-			switch k := keySchema(c.keys); {
-			case key == "":
-				first, key = at, k
-			case key != k:
-				return Damaged(ReplayOrder, at, nil, "the change has the Keys %s, but the change at %s has %s: the items of a table have one key", k, first, key)
+			if err := check(c); err != nil {
+				return err
 			}
 			return yield(c)
 		})
@@ -474,12 +492,20 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 	case !written:
 		return bad("the change has no Metadata")
 	}
+	if err := c.imagesFit(); err != nil {
+		return itemChange{}, err
+	}
+	return c, nil
+}
+
+// imagesFit returns an error if an image has another key than Keys.
+func (c *itemChange) imagesFit() error {
 	for name, v := range c.keys {
 		for _, image := range []attr.Item{c.new, c.old} {
 			if image != nil && !attr.Equal(image[name], v) {
-				return itemChange{}, Damaged(ValueInvalid, at, nil, "attribute %q of an image differs from Keys", name)
+				return Damaged(ValueInvalid, c.at, nil, "attribute %q of an image differs from Keys", name)
 			}
 		}
 	}
-	return c, nil
+	return nil
 }

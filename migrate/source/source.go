@@ -73,8 +73,8 @@ type Table struct {
 	TTL string
 	// ExportTime is the time of the data; zero if unknown.
 	ExportTime time.Time
-	// FullTime is the time of the full export before incremental ones up to ExportTime; zero
-	// without them.
+	// FullTime is the time of the full export before incremental ones, or change records, up to
+	// ExportTime; zero without them.
 	FullTime time.Time
 	// Declared is the number of items according to the input, -1 if unknown.
 	Declared int64
@@ -131,7 +131,7 @@ func (t *Table) Doubts() []string {
 	return *t.doubts.Load()
 }
 
-// Changes streams the changes of incremental exports, one per item, in bounded memory; other
+// Changes streams the changes of incremental exports or change records, one per item, in bounded memory; other
 // sources have none. Errors are those of Entries.
 func (t *Table) Changes(yield func(Change, error) bool) {
 	if t.changes != nil {
@@ -219,8 +219,8 @@ const formatFolder = "folder"
 // Source is an input with its tables.
 type Source struct {
 	// Format is the recognized form of the input: "s3-export", "s3-incremental-export",
-	// "json-lines", "ion-text", "json-items", "batch-write", "workbench", "csv" or "folder",
-	// for pages or part files.
+	// "s3-export-with-change-records", "json-lines", "ion-text", "json-items", "batch-write",
+	// "workbench", "csv" or "folder", for pages or part files.
 	Format string
 	// Path is the path that was opened.
 	Path   string

@@ -68,6 +68,7 @@ func TestOpen_Inputs(t *testing.T) {
 		{export + "/data/h4qk2r7vzi3mzcw5p6bynxdaeu.json.gz", "json-lines", []tableSummary{{"h4qk2r7vzi3mzcw5p6bynxdaeu", "", 2, 0, ""}}},
 		{export + "/manifest-summary.json", "s3-export", []tableSummary{{"Things", "", 3, 0, exported}}},
 		{"s3-incremental-export", "s3-incremental-export", []tableSummary{{"Shelves", "", 4, 0, "2026-01-07T10:00:00.000Z"}}},
+		{"change-records", "s3-export-with-change-records", []tableSummary{{"orders", "", 5, 0, "2026-11-29T02:22:53.682Z"}}},
 		{"json-lines/members.json.gz", "json-lines", []tableSummary{{"members", "", 120, 0, ""}}},
 		{"json-lines/member.json", "json-lines", []tableSummary{{"member", "", 1, 0, ""}}},
 		{"csv/loans.csv", "csv", []tableSummary{{"loans", "", 4, 0, ""}}},

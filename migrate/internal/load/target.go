@@ -84,7 +84,7 @@ func (j *job) countEndpointWrites(ctx context.Context, written bool) error {
 		did = fmt.Sprintf("%s since the load, e.g. in row %s (items that it deleted cannot be counted)", strings.Join(wrote, " and "), example)
 	}
 	return source.Damaged(source.TargetWritten, source.Position{}, nil,
-		"Bigtable table %s: a DynamoDB endpoint has %s: the incremental exports may be older, and would undo that: load into another table, or delete this one first",
+		"Bigtable table %s: a DynamoDB endpoint has %s: the changes of the source may be older, and would undo that: load into another table, or delete this one first",
 		j.Report.Target, did)
 }
 

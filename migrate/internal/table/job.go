@@ -135,7 +135,7 @@ func (j *Job) timestamp() {
 	if us, ok := j.Mapping.ImportTimeMicros(); ok {
 		chosen, why = time.UnixMicro(us).UTC(), "set by the mapping"
 	} else if t := j.Source.FullTime; !t.IsZero() {
-		chosen, why = t.UTC(), "the full export's exportTime: data that incremental exports did not change keeps its time"
+		chosen, why = t.UTC(), "the full export's exportTime: data that did not change since keeps its time"
 	} else if t := j.Source.ExportTime; !t.IsZero() {
 		chosen, why = t.UTC(), "the export's exportTime"
 	}
