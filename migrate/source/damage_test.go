@@ -63,6 +63,7 @@ func TestOpen_DamagedFile(t *testing.T) {
 		{"empty zstd", string(exporttest.PackZstd(nil)), Unrecognized, "in.json: the zstd data holds no text"},
 		{"bomb of blank lines", string(exporttest.Pack([]byte(lines + strings.Repeat("\n", MaxItemBytes+2)))), TooLong, "bytes of space stand between items"},
 		{"zip", "PK\x03\x04....", Unsupported, "in.json: the file is a zip archive"},
+		{"second line of Hive damaged", "id\x03{\"s\":\"a\"}\nid\n", NotJSON, "in.json:2: not JSON"},
 		{"ion", "\xe0\x01\x00\xea\x00", Unsupported, "in.json: the file is in binary Ion"},
 		{"text", "hello\n", Unrecognized, "in.json:1: not a known input"},
 		{"csv", "a,b\n1,2\n", Unrecognized, "in.json:1: not a known input"},
@@ -70,7 +71,7 @@ func TestOpen_DamagedFile(t *testing.T) {
 		{"one trailing byte", string(packed) + "\n", PackingCorrupt, "in.json: trailing data follows the gzip data"},
 		{"truncated second member", string(packed) + string(packed[:len(packed)-9]), PackingTruncated, "in.json: the gzip data ends early"},
 		{"number", "17\n", Unrecognized, "in.json: not a known input: neither an export to S3, JSON lines"},
-		{"plain JSON", `{"id":"a","n":1}` + "\n" + `{"id":"b","n":2}` + "\n", NotAnItem, `in.json:1: not an item: Item.id: want a JSON object with a type tag, such as {"S": "a"}, found string`},
+		{"plain JSON", `{"id":"a","n":1}` + "\n" + `{"id":"b","n":2}` + "\n", NotAnItem, `in.json:1: not an item: Item.id: want a JSON object with a type tag, such as {"S": "a"}, found string; --plain reads JSON without type tags`},
 		{"plain JSON with a list", `{"n":1,"tags":["x"]}`, NotAnItem, `in.json:1: not an item: Item.n: want a JSON object with a type tag`},
 		{"array of plain JSON", `[{"id":"a"},` + "\n" + `{"id":"b"}]`, NotAnItem, `in.json:1: not an item: Item.id: want a JSON object with a type tag`},
 		{"object of nothing", "{}\n", Unrecognized, "in.json: not a known input"},
@@ -106,6 +107,8 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte("id,\"a\"\"b\"\r\nx,\"\r\n\"\r\n"))
 	f.Add([]byte(`{"T":[{"PutRequest":{"Item":{"id":{"S":"a"}}}}]}`))
 	f.Add([]byte(`{"ModelName":"m","DataModel":[{"TableName":"T","KeyAttributes":{"PartitionKey":{"AttributeName":"id","AttributeType":"S"}},"TableData":[]}]}`))
+	f.Add([]byte("id\x03{\"s\":\"a\"}\x02n\x03{\"n\":\"1\"}\n"))
+	f.Add([]byte(`{"AttributeDefinitions":[]}` + "\n" + `{"Responses":[{"Item":{}}]}`))
 	later := exporttest.Time.Add(time.Hour)
 	f.Add([]byte(kinesisRecord("1", later, "b", 2, 20) + kinesisRecord("2", later, "b", 20, 0)))
 	f.Add([]byte(`{"Records":[` + streamRecord(1, later, "b", 2, 20) + `]}`))

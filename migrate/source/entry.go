@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -141,6 +142,9 @@ func parseItem(text []byte, s shape, at Position) (Entry, error) {
 	}
 	start := d.InputOffset()
 	item, err := attr.DecodeItem(d)
+	if bad, ok := errors.AsType[*attr.Error](err); ok && s == plainItem && bad.Problem == attr.WrongToken && bad.Type == attr.Absent && strings.Contains(bad.Path, ".") {
+		return Entry{}, Damaged(NotAnItem, at, fmt.Errorf("%w; --plain reads JSON without type tags", err), "not an item")
+	}
 	if err != nil {
 		return Entry{}, itemError(err, at)
 	}

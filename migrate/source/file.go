@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"path"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -31,6 +32,10 @@ const (
 func openFile(t tree, name string, plain bool) (*Source, error) {
 	in, err := t.open(name)
 	if err != nil {
+		return nil, err
+	}
+	if err := refuseHive(in); err != nil {
+		in.close()
 		return nil, err
 	}
 	recognized := recognize
@@ -141,6 +146,11 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 				return itemsMember, plainItem, nil
 			case "AttributeDefinitions", "KeySchema":
 				return unknownLayout, 0, schemaAsSource(d)
+			case "Responses", "TransactItems":
+				if err := ofTransaction(d, name); err != nil {
+					return unknownLayout, 0, err
+				}
+				return batchWrite, putRequest, nil
 			case "Records":
 				if found, err := recognizeRecords(d); found == recordPages || err != nil {
 					return found, 0, err
@@ -177,6 +187,9 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 				return itemLines, pipelineItem, nil
 			case typed && first.Kind() == '"':
 				return itemLines, plainItem, nil
+			case name == "Responses":
+				return unknownLayout, 0, Damaged(Unsupported, Position{d.in.label, 1}, nil,
+					"the file is the answer of BatchGetItem, which has only the requested items: scan the table, or take the items out (jq -c '.Responses[][]')")
 			case name == "dynamodb":
 				return recordLines, plainItem, nil
 			case name == "PutRequest":
@@ -194,8 +207,13 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 			if name == "exportArn" || name == "manifestFilesS3Key" {
 				return exportManifest, 0, nil
 			}
-			if _, err := d.ReadToken(); err != nil {
+			value, err := d.ReadToken()
+			if err != nil {
 				return unknownLayout, 0, d.failed(err)
+			}
+			if name == "format" && strings.HasPrefix(value.String(), "onetable:") {
+				return unknownLayout, 0, Damaged(Unsupported, Position{d.in.label, 1}, nil,
+					"the file is a schema or a dump of OneTable, whose items have no type tags: take the items out, one per line, and read them with --plain and --key")
 			}
 		case 0, '}', ']':
 			_, err := d.ReadToken() // the error of PeekKind
@@ -239,6 +257,45 @@ func recognizeRecords(d *document) (fileLayout, error) {
 	return unknownLayout, nil
 }
 
+// ofTransaction rejects transactions and answers with items, whose members are called like a
+// table of a BatchWriteItem request.
+func ofTransaction(d *document, member string) error {
+	for _, kind := range []jsontext.Kind{'[', '{'} {
+		if d.PeekKind() != kind {
+			return nil
+		}
+		if _, err := d.ReadToken(); err != nil {
+			return d.failed(err)
+		}
+	}
+	first, err := d.ReadToken()
+	if err != nil {
+		return d.failed(err)
+	}
+	switch first.String() {
+	case "Item", "TableName", "Error":
+		return Damaged(Unsupported, Position{d.in.label, 1}, nil,
+			"the file is the answer of TransactGetItems or BatchExecuteStatement, which has only the requested items: scan the table, or take the items out (jq -c '.Responses[].Item')")
+	case "Put", "Update", "Delete", "ConditionCheck":
+		return Damaged(Unsupported, Position{d.in.label, 1}, nil,
+			"the file is a TransactWriteItems request: take the items out (jq -c '.%s[].Put.Item'), if it has only puts", member)
+	}
+	return nil
+}
+
+// schemaAsSource rejects a table description, also before items; d is inside it.
 func schemaAsSource(d *document) error {
+	for d.StackDepth() > 0 {
+		if _, err := d.ReadToken(); err != nil {
+			break
+		}
+		d.advance(max(d.done, d.InputOffset()))
+	}
+	if tok, err := d.ReadToken(); err == nil && tok.Kind() == '{' {
+		if tok, err = d.ReadToken(); err == nil && tok.Kind() == '"' && tok.String() != "TimeToLiveDescription" {
+			return Damaged(Unsupported, Position{File: d.in.label}, nil,
+				"the file has a table description before the items, as dyno writes it: give the first line as the table schema (--table-schema), and the others as the source (tail -n +2)")
+		}
+	}
 	return Damaged(Unrecognized, Position{File: d.in.label}, nil, "the file is a table description, not data: give it as the table schema of a source")
 }

@@ -9,11 +9,13 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/tabletop-emu/tabletop/internal/iontext"
 	"github.com/tabletop-emu/tabletop/internal/itemtext"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 )
@@ -74,9 +76,6 @@ func (t tree) open(name string) (*input, error) {
 			return nil, in.failed(err, 0)
 		}
 		in.text = bufio.NewReaderSize(in.zstd, 64<<10)
-	case bytes.HasPrefix(head, []byte{0xe0, 0x01, 0x00, 0xea}):
-		in.close()
-		return nil, Damaged(Unsupported, Position{File: in.label}, nil, "the file is in binary Ion; only Ion text is supported, as in exports")
 	}
 	if what := unreadable(in.text); what != "" {
 		in.close()
@@ -89,7 +88,9 @@ func (t tree) open(name string) (*input, error) {
 		}
 	} else if bytes.HasPrefix(start, []byte(ionVersion)) {
 		in.ion = true
-		in.text = bufio.NewReaderSize(&ionLines{from: in.text}, 64<<10)
+		in.text = bufio.NewReaderSize(&convertedLines{from: in.text, convert: iontext.AppendJSON}, 64<<10)
+	} else if isHive(in.text) {
+		in.text = bufio.NewReaderSize(&convertedLines{from: in.text, convert: appendHive}, 64<<10)
 	}
 	return in, nil
 }
@@ -98,12 +99,21 @@ func (t tree) open(name string) (*input, error) {
 // content.
 func unreadable(text *bufio.Reader) string {
 	start, _ := text.Peek(512)
+	if !bytes.ContainsFunc(start, func(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\r\n", r) }) {
+		return "" // text, such as a CSV file with a column called ORCID
+	}
 	for mark, what := range map[string]string{
 		"PK\x03\x04": "the file is a zip archive: unpack it, and name the file or the folder",
 		"BZh":        "the file is compressed by bzip2: bunzip2 unpacks it; gzip and zstd are read",
 		"\xfd7zXZ":   "the file is compressed by xz: unxz unpacks it; gzip and zstd are read",
 		"PAR1":       "the file is Parquet: convert it to JSON lines, which --plain reads",
+		"ORC":        "the file is ORC: convert it to JSON lines, which --plain reads",
 		"Obj\x01":    "the file is Avro: convert it to JSON lines, which --plain reads",
+
+		"\xe0\x01\x00\xea":       "the file is in binary Ion: convert it to Ion text with one item per line (ion-cli), as exports have it",
+		"\x04\x22\x4d\x18":       "the file is compressed by lz4: unlz4 unpacks it; gzip and zstd are read",
+		"\xff\x06\x00\x00sNaPpY": "the file is compressed by Snappy: unpack it; gzip and zstd are read",
+		"SQLite format 3\x00":    "the file is a SQLite database, such as the one of DynamoDB Local: start DynamoDB Local with it, and read the items by aws dynamodb scan --endpoint-url URL",
 	} {
 		if bytes.HasPrefix(start, []byte(mark)) {
 			return what
@@ -111,9 +121,6 @@ func unreadable(text *bufio.Reader) string {
 	}
 	if len(start) > 262 && string(start[257:262]) == "ustar" {
 		return "the file is a tar archive: unpack it (tar xf), and name the file or the folder"
-	}
-	if line, _, _ := bytes.Cut(start, []byte("\n")); bytes.ContainsAny(line, "\x02\x03") {
-		return "the file is in Hive's format with control characters: export the table to S3 as DynamoDB JSON"
 	}
 	return ""
 }
