@@ -65,7 +65,7 @@ func TestOpen_RefusedByMarks(t *testing.T) {
 		"\xfd7zXZ\x00":            "xz",
 		"PAR1\x15":                "Parquet",
 		"Obj\x01\x04":             "Avro",
-		"ORC\x0a":                 "ORC",
+		"ORC\x08\x03":             "ORC",
 		"\x04\x22\x4d\x18\x40":    "lz4",
 		"\xff\x06\x00\x00sNaPpY":  "Snappy",
 		"SQLite format 3\x00\x10": "DynamoDB Local",
