@@ -57,12 +57,12 @@ func TestEntry_CheckSize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err = e.CheckSize(attr.KeySchema{Hash: attr.KeyAttr{Name: "id", Type: attr.S}}); want == "" {
-			if err != nil {
+		for _, e := range []Entry{e, {Item: e.Item, Position: e.Position}} { // read, and held without its text
+			if err = e.CheckSize(attr.KeySchema{Hash: attr.KeyAttr{Name: "id", Type: attr.S}}); want != "" {
+				WantDamage(t, err, ItemBeyondLimit, want)
+			} else if err != nil {
 				t.Error(err)
 			}
-			continue
 		}
-		WantDamage(t, err, ItemBeyondLimit, want)
 	}
 }

@@ -204,7 +204,7 @@ func (e Entry) CheckSize(key attr.KeySchema) error {
 			return Damaged(ItemBeyondLimit, e.Position, nil, "key attribute %q has %d bytes: DynamoDB takes at most %d", k.Name, len(v.Str), limit)
 		}
 	}
-	if len(e.Text) <= maxItemSize { // the text is never shorter than the item
+	if len(e.Text) > 0 && len(e.Text) <= maxItemSize { // the text is never shorter than the item; held entries have none
 		return nil
 	}
 	if size := e.Item.Size(); size > maxItemSize {
