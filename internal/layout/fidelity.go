@@ -244,7 +244,7 @@ func (m *Mapping) Notes() []string {
 		for _, r := range l.rules {
 			if r.ttl != nil {
 				expiring = append(expiring, r.name)
-			} else {
+			} else if r.has(l.ttl.name) {
 				others = append(others, r.name)
 			}
 		}

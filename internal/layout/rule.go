@@ -136,6 +136,12 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 	return r
 }
 
+// has reports whether the rule places an attribute, by its name or with the listed ones of "*".
+func (r *rule) has(name string) bool {
+	_, listed := r.schema[name]
+	return r.byAttr[name] != nil || r.star != nil && (listed || !r.listed)
+}
+
 func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 	attrs := c.l.key.Attrs()
 	for _, name := range slices.Sorted(maps.Keys(spec.When)) {

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,22 @@ func TestMapping_TimeToLiveRefused(t *testing.T) {
 		_, err := Load("m.yaml", []byte(strings.Replace(text, c.from, c.to, 1)))
 		if err == nil || strings.Split(err.Error(), "\n")[0] != c.want {
 			t.Errorf("%s: %v\nwant\n%s", name, err, c.want)
+		}
+	}
+}
+
+// The note about items that nothing deletes names only rules that can have the attribute.
+func TestMapping_NotesOfTimeToLive(t *testing.T) {
+	t.Parallel()
+	const note = "garbage collection deletes expired items only of rules session; items of rules other keep attribute Expires, and nothing deletes them"
+	text := strings.Replace(sessionsMapping, "TYPES", "", 1)
+	if notes := mustLoad(t, text).Notes(); !slices.Contains(notes, note) {
+		t.Errorf("notes %q, want %q", notes, note)
+	}
+	text = strings.Replace(text, `{name: other, `, `{name: other, schema: [Name], `, 1)
+	for _, n := range mustLoad(t, text).Notes() {
+		if strings.Contains(n, "nothing deletes them") {
+			t.Errorf("a note without a rule that has the attribute: %s", n)
 		}
 	}
 }
