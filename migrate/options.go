@@ -68,8 +68,8 @@ type Common struct {
 	Waiting func(Wait)
 
 	// MaxRowsPerSecond limits the rows a second that a load looks up and writes, or that a
-	// verification reads back. It needs Stopwatch and Sleep. Retries, and changes of an
-	// incremental export, do not count. Default: no limit.
+	// verification reads back, with those of changes since a full export. It needs Stopwatch and
+	// Sleep. Retries do not count. Default: no limit.
 	MaxRowsPerSecond int
 
 	knobs table.Knobs // of tests

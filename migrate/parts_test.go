@@ -490,6 +490,15 @@ func TestLoad_Pace(t *testing.T) {
 	if took := now - begun; took < 4*time.Second || took > 6*time.Second {
 		t.Errorf("500 rows that were there took %v to look up", took)
 	}
+	doorNotes(t, conn, "items", time.UnixMilli(2000))
+	o.KeepWrites = true
+	begun = now
+	if _, err := Load(t.Context(), conn, manyItems(t, 500), o); err != nil {
+		t.Fatal(err)
+	}
+	if took := now - begun; took < 9*time.Second || took > 11*time.Second {
+		t.Errorf("500 rows took %v to look up twice, for writes of an endpoint too", took)
+	}
 	begun = now
 	o.MaxRowsPerSecond = 1000
 	verify := VerifyOptions{Stored: true, Common: o.Common}
@@ -500,6 +509,33 @@ func TestLoad_Pace(t *testing.T) {
 	// They are read twice, with 256 before the first wait.
 	if took := now - begun; took < 200*time.Millisecond || took > time.Second {
 		t.Errorf("500 rows at 1000 a second took %v to read back and compare", took)
+	}
+}
+
+// TestCatchUp_Pace: the pace also holds for the rows that a catch-up reads and changes.
+func TestCatchUp_Pace(t *testing.T) {
+	t.Parallel()
+	before, after := itemsAt{}, itemsAt{}
+	for i := range 100 {
+		key := fmt.Sprintf(`{"PK":{"S":"p%02d"},"SK":{"S":"x"}}`, i)
+		before[key], after[key] = key[:len(key)-1]+`,"n":{"N":"1"},"x":{"N":"1"}}`, key[:len(key)-1]+`,"n":{"N":"1"}}`
+	}
+	conn := newBigtableServer(t)
+	now := time.Duration(0)
+	o := LoadOptions{}
+	o.Stopwatch = func() time.Duration { return now }
+	o.Sleep = func(_ context.Context, d time.Duration) error { now += d; return nil }
+	if _, err := Load(t.Context(), conn, exports(t, true, before), o); err != nil {
+		t.Fatal(err)
+	}
+	o.MaxRowsPerSecond = 100
+	begun := now
+	r, err := Load(t.Context(), conn, exports(t, true, before, after), o)
+	if err != nil || r.Tables[0].CellsDeleted != 100 {
+		t.Fatalf("%d cells deleted, error %v", r.Tables[0].CellsDeleted, err)
+	}
+	if took := now - begun; took < 2700*time.Millisecond || took > 4*time.Second {
+		t.Errorf("reading, changing and looking up 100 rows took %v", took)
 	}
 }
 

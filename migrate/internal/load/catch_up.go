@@ -415,25 +415,27 @@ func (c *catchUp) indexOf(table string) *secondary.Index {
 // each yields rows of a table, without the bookkeeping of DynamoDB endpoints. A missing table
 // has no rows.
 func (c *catchUp) each(ctx context.Context, table string, keys []string, yield func(layout.Row) error) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	r := btclient.Read{Table: table}
-	for _, key := range keys {
-		r.Keys = append(r.Keys, []byte(key))
-	}
-	for row, err := range c.b.Rows(ctx, r) {
-		if status.Code(err) == codes.NotFound {
-			return nil
-		}
-		if err == nil {
-			row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
-				return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
-			})
-			err = yield(row)
-		}
-		if err != nil {
+	for some := range slices.Chunk(keys, c.j.Options.Pace.Chunk(len(keys))) {
+		if err := c.j.Options.Pace.Wait(ctx, len(some)); err != nil {
 			return err
+		}
+		r := btclient.Read{Table: table}
+		for _, key := range some {
+			r.Keys = append(r.Keys, []byte(key))
+		}
+		for row, err := range c.b.Rows(ctx, r) {
+			if status.Code(err) == codes.NotFound {
+				return nil
+			}
+			if err == nil {
+				row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
+					return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
+				})
+				err = yield(row)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -478,16 +480,21 @@ func deletes(row layout.Row, muts ...*btpb.Mutation) writeEntry {
 // send writes to a table.
 func (c *catchUp) send(ctx context.Context, table string, entries []writeEntry) error {
 	for batch := range batches(entries) {
-		rows := make([]*btpb.MutateRowsRequest_Entry, len(batch))
-		for i, e := range batch {
-			rows[i] = e.MutateRowsRequest_Entry
-		}
-		refused, err := c.b.MutateRows(ctx, table, rows)
-		if err != nil {
-			return err
-		}
-		if len(refused) > 0 {
-			return source.Damaged(source.WriteRefused, source.Position{}, refused[0].Err, "Bigtable refuses to delete cells of row %q of table %s; earlier deletions are done", rows[refused[0].Entry].GetRowKey(), table)
+		for some := range slices.Chunk(batch, c.j.Options.Pace.Chunk(len(batch))) {
+			if err := c.j.Options.Pace.Wait(ctx, len(some)); err != nil {
+				return err
+			}
+			rows := make([]*btpb.MutateRowsRequest_Entry, len(some))
+			for i, e := range some {
+				rows[i] = e.MutateRowsRequest_Entry
+			}
+			refused, err := c.b.MutateRows(ctx, table, rows)
+			if err != nil {
+				return err
+			}
+			if len(refused) > 0 {
+				return source.Damaged(source.WriteRefused, source.Position{}, refused[0].Err, "Bigtable refuses to delete cells of row %q of table %s; earlier deletions are done", rows[refused[0].Entry].GetRowKey(), table)
+			}
 		}
 	}
 	return nil

@@ -39,25 +39,30 @@ func (k *keeper) cut(ctx context.Context, w *writer) error {
 	if k == nil || len(k.queued) == 0 {
 		return nil
 	}
-	r := btclient.Read{Table: k.j.Report.Target, Filter: btclient.Chain(btclient.OfFamily(lens.FamilyState), btclient.KeysOnly())}
-	for _, item := range k.queued {
-		r.Keys = append(r.Keys, item.row)
-	}
 	type state struct {
 		row string
 		id  attr.ItemID
 	}
 	written := map[state]bool{}
-	for row, err := range k.b.Rows(ctx, r) {
-		if status.Code(err) == codes.NotFound {
-			break // the endpoint keeps no state in the table
-		}
-		if err != nil {
+	for some := range slices.Chunk(k.queued, k.j.Options.Pace.Chunk(len(k.queued))) {
+		if err := k.j.Options.Pace.Wait(ctx, len(some)); err != nil {
 			return err
 		}
-		for _, c := range row.Cells {
-			if len(c.Qualifier) == 1+len(attr.ItemID{}) {
-				written[state{string(row.Key), attr.ItemID(c.Qualifier[1:])}] = true
+		r := btclient.Read{Table: k.j.Report.Target, Filter: btclient.Chain(btclient.OfFamily(lens.FamilyState), btclient.KeysOnly())}
+		for _, item := range some {
+			r.Keys = append(r.Keys, item.row)
+		}
+		for row, err := range k.b.Rows(ctx, r) {
+			if status.Code(err) == codes.NotFound {
+				break // the endpoint keeps no state in the table
+			}
+			if err != nil {
+				return err
+			}
+			for _, c := range row.Cells {
+				if len(c.Qualifier) == 1+len(attr.ItemID{}) {
+					written[state{string(row.Key), attr.ItemID(c.Qualifier[1:])}] = true
+				}
 			}
 		}
 	}
