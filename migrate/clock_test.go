@@ -1,12 +1,15 @@
 package migrate
 
 import (
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // agingFixture is a fixture with one item of 2024-05-01, whose cells expire after two days.
@@ -21,6 +24,41 @@ timestamps: {default: "2024-05-01T00:00:00Z"}
 rules: [{name: comment, row: ["{PK}"], put: [{attr: Text, cell: "c:text"}]}]
 `)},
 		"source/items.jsonl": {Data: []byte(`{"PK":{"S":"v1"},"Text":{"S":"x"}}` + "\n")},
+	}
+}
+
+// The clock of a target may be ahead: garbage collection there removes cells that this machine
+// expects. A warning says so beside the missing rows.
+func TestVerify_ClockAhead(t *testing.T) {
+	t.Parallel()
+	files := agingFixture("name: x")
+	m, err := mapping.Load("mapping.yaml", files["mapping.yaml"].Data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := source.OpenFS(files, "source/items.jsonl", source.Options{Key: "PK"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, o := newCollected(t, commentsEpoch.AddDate(1, 0, 0))
+	o.Mappings = []*mapping.Mapping{m}
+	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: o.Common}); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.RunGC(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o.Stored, o.RunGC = true, nil
+	o.Now = func() time.Time { return commentsEpoch.AddDate(0, 0, 1) }
+	r, err := Verify(t.Context(), conn, OfSource(src), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Failures) == 0 || r.Failures[0].Kind != report.MissingRow {
+		t.Fatalf("want a missing row:\n%s", r.Text())
+	}
+	if text := strings.Join(r.Warnings, "\n"); !strings.Contains(text, "table comments: families with a maxAge (c) lack 1 cell") {
+		t.Errorf("warnings %q", text)
 	}
 }
 

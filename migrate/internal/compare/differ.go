@@ -37,6 +37,9 @@ type differ struct {
 	of     func(table.Placed) lens.Placed
 	kept   func([]layout.Cell) []layout.Cell // after garbage collection; nil: all
 	spans  []layout.Span                     // to compare; nil: the whole table
+
+	retention table.Retention  // of the mapping's families
+	aged      map[string]int64 // missing cells, by their family with a maxAge
 }
 
 // expectedRow is the content that the source puts in one row.
@@ -47,6 +50,8 @@ type expectedRow struct {
 }
 
 func (d *differ) run(ctx context.Context) error {
+	d.retention, d.aged = table.NewRetention(d.j.Mapping.Families(), nil), map[string]int64{}
+	defer d.warnOfAge()
 	sort := NewRowSort(d.j.Options.TempDir, d.window)
 	defer sort.Close()
 	err := d.j.Each(ctx, "comparing", func(p table.Placed) error {
@@ -105,6 +110,26 @@ func (d *differ) run(ctx context.Context) error {
 		}
 	}
 	return errors.Join(gotErr, err2)
+}
+
+// missing counts an expected cell that the table lacks.
+func (d *differ) missing(c layout.Cell) {
+	if d.retention.Of(c.Family).MaxAge > 0 {
+		d.aged[c.Family]++
+	}
+}
+
+// warnOfAge warns that another clock may have removed the missing cells.
+func (d *differ) warnOfAge() {
+	if len(d.aged) == 0 {
+		return
+	}
+	families, n := slices.Sorted(maps.Keys(d.aged)), int64(0)
+	for _, missing := range d.aged {
+		n += missing
+	}
+	d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("table %s: families with a maxAge (%s) lack %s: garbage collection goes by the clock of the target, which may be ahead of this one",
+		d.table, strings.Join(families, ", "), phrase.Counted(n, "cell")))
 }
 
 // order compares the keys of the current rows; a missing row comes last.
@@ -188,6 +213,9 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 		}
 	}
 	if !found {
+		for _, c := range want.cells {
+			d.missing(c)
+		}
 		at.Kind, at.Want = report.MissingRow, want.what()
 		d.report.Fail(d.ofPart(at, want.parts[0]))
 		return
@@ -206,6 +234,9 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 		if c.want < 0 {
 			d.report.Fail(d.layout.Owned(c.In(at), d.ownerOfExtra(c.got, want, got)))
 			return
+		}
+		if !c.changed() {
+			d.missing(want.cells[c.want])
 		}
 		f := d.ofPart(c.In(at), want.partOf(c.want))
 		lenient := d.j.Options.LenientSets && len(c.got.Value) == 0 && bytes.Equal(want.cells[c.want].Value, []byte{0})
