@@ -11,7 +11,8 @@ import (
 )
 
 // An input that names another table than the mapping may be the wrong one: every run with both
-// warns. A name derived from the file's is ignored.
+// warns, and a load is refused unless the table was selected. A name derived from the file's is
+// ignored.
 func TestAdopt_OtherTable(t *testing.T) {
 	t.Parallel()
 	const text = `apiVersion: migration/v1
@@ -54,6 +55,11 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}", codec: d
 			verified, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: o})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if c.want != "" {
+				_, err := Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: o})
+				WantDamage(t, err, source.MappingRefused, said+": to load it nevertheless, select it (--table T)")
+				src.Asked = "T" // Options.Table
 			}
 			loaded, err := Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: o})
 			if err != nil {

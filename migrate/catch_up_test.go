@@ -116,7 +116,7 @@ func exports(t *testing.T, old bool, states ...itemsAt) *source.Source {
 		}
 		exporttest.AddIncremental(files, fmt.Sprintf("%02d", i), from, to, lines...)
 	}
-	src, err := source.OpenFS(files, "bucket", source.Options{Key: "PK,SK"})
+	src, err := source.OpenFS(files, "bucket", source.Options{Key: "PK,SK", Table: "T"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func recorded(t *testing.T, states ...itemsAt) *source.Source {
 		delete(files, "bucket/records/1.jsonl")
 		delete(files, "bucket/records/2.jsonl")
 	}
-	src, err := source.OpenFS(files, "bucket", source.Options{Key: "PK,SK"})
+	src, err := source.OpenFS(files, "bucket", source.Options{Key: "PK,SK", Table: "T"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func servedExport(t *testing.T, n int) *source.Source {
 		}
 		lines = append(lines, line+"}}")
 	}
-	src, err := source.OpenFS(exporttest.New(lines), "bucket", source.Options{})
+	src, err := source.OpenFS(exporttest.New(lines), "bucket", source.Options{Table: "T"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type inputFlags struct {
 	Source      string `help:"The data: an export to S3 with the incremental exports or change records after it, JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, or a folder of such pages or part files; uncompressed, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
 	Key         string `help:"Key attributes, if the input does not name them." placeholder:"PK[,SK]"`
 	TableSchema string `help:"DescribeTable answer or CreateTable request, if the input has no key schema; the DescribeTimeToLive answer may follow in the same file if items expire." placeholder:"FILE"`
-	Table       string `help:"The table to use if the input has several, or the name of a table without one." placeholder:"NAME"`
+	Table       string `help:"The table to use if the input has several, or the name of a table without one. A load needs it for a mapping of another table." placeholder:"NAME"`
 	Plain       bool   `help:"The input is plain JSON without type tags; the key must be declared."`
 	csvFlags
 }

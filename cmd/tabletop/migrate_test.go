@@ -23,7 +23,7 @@ var inferredChoice = regexp.MustCompile(`(?m)^  (key|row key|types|families|join
 func TestMigrate_Inputs(t *testing.T) {
 	t.Parallel()
 	items := map[string]struct{ items, exceptions int }{
-		"s3-export": {3, 0}, "s3-incremental-export": {4, 0},
+		"s3-export": {3, 0}, "s3-incremental-export": {4, 0}, "change-records": {5, 0},
 		"json-lines/members.json.gz": {120, 0}, "json-lines/member.json": {1, 0}, "csv/loans.csv": {4, 0},
 		"batch-write/Repairs.json": {5, 0}, "batch-write/Tools-request.json": {3, 0},
 		"workbench/Lending.json": {16, 0}, "workbench/Club.json": {10, 6}, "workbench/Notes.json": {5, 0},

@@ -94,13 +94,17 @@ func adopt(j *Job, src *source.Source) error {
 			return source.Damaged(source.MappingRefused, at, nil, "the key of table %s is %s (%s), its mapping says %s", t.Name, source.KeyText(declared), t.KeyFrom, source.KeyText(m.Key()))
 		}
 	}
-	if m.SourceTable() != "" && src.Asked != "" && src.Asked != m.SourceTable() {
+	selected := t.Named && t.Name == src.Asked
+	if m.SourceTable() != "" && src.Asked != "" && src.Asked != m.SourceTable() && !selected {
 		return source.Damaged(source.MappingRefused, at, nil, "table %s was selected, but the mapping is for table %s", src.Asked, m.SourceTable())
 	}
 	// From here on the mapping's key is the declared one.
 	keyed := t.As(m.SourceTable(), m.Key())
 	if t.Named && t.Name != keyed.Name {
-		j.Warnings = append(j.Warnings, otherTable(src, t, m))
+		if j.Options.Warn && !selected {
+			return source.Damaged(source.MappingRefused, source.Position{}, nil, "%s: to load it nevertheless, select it (--table %s)", otherTable(src, t, m), t.Name)
+		}
+		j.Warnings = append(j.Warnings, otherTable(src, t, m)+": check the input")
 	}
 	if spec := m.Spec(); spec != nil {
 		for name, schema := range spec.Types() {
@@ -111,7 +115,7 @@ func adopt(j *Job, src *source.Source) error {
 	return nil
 }
 
-// otherTable warns if the mapping names another table than the items, such as a mapping of
+// otherTable says that the mapping names another table than the items, such as a mapping of
 // production for an export of staging.
 func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 	at := ""
@@ -120,7 +124,7 @@ func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 			at = fmt.Sprintf(" (%s:%d:%d)", file, line, column)
 		}
 	}
-	return fmt.Sprintf("table %s: %s has items of table %s, but the mapping is for table %s%s: check the input",
+	return fmt.Sprintf("table %s: %s has items of table %s, but the mapping is for table %s%s",
 		m.SourceTable(), src.Path, t.Name, m.SourceTable(), at)
 }
 
