@@ -224,7 +224,7 @@ func lintItems(ctx context.Context, j *table.Job, p *lint.TablePass) (items int6
 			return items, source.Refused(e.Position, err, "the mapping cannot hold the item")
 		}
 		if items++; items%256 == 0 {
-			j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "linting", Items: items, Total: j.Source.Declared})
+			j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "linting", Items: items, Total: j.Source.Total(items)})
 		}
 	}
 	j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: "linting", Items: items, Total: items})

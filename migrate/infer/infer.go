@@ -114,7 +114,7 @@ func entriesOf(ctx context.Context, t *source.Table, o Options) iter.Seq2[source
 				return
 			}
 			if n++; n%256 == 0 && o.Progress != nil {
-				o.Progress(source.Progress{Table: t.Name, Phase: "inferring", Items: n, Total: t.Declared})
+				o.Progress(source.Progress{Table: t.Name, Phase: "inferring", Items: n, Total: t.Total(n)})
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func unpackedName(name string) string {
 // cell, N is a number, B base64, BOOL true or false, NULL true; sets are JSON arrays, L and M
 // DynamoDB JSON or plain JSON.
 func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
-	table := &Table{Name: tableNameOf(name), Declared: -1, types: map[string]attr.Type{}, doubts: new(atomic.Pointer[[]string])}
+	table := &Table{Name: tableNameOf(name), Declared: -1, types: map[string]attr.Type{}, doubts: new(atomic.Pointer[[]string]), reading: new(atomic.Pointer[input])}
 	invalid := func(format string, args ...any) (*Source, error) {
 		return nil, Damaged(SchemaInvalid, Position{File: t.label(name)}, nil, format, args...)
 	}
@@ -100,6 +100,8 @@ func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 			return
 		}
 		defer r.in.close()
+		table.reading.Store(r.in)
+		defer table.reading.Store(nil)
 		for i, c := range columns {
 			if c.typ != attr.Absent {
 				continue

@@ -37,7 +37,9 @@ type input struct {
 	label   string
 	file    fs.File
 	sum     hash.Hash     // MD5 of the bytes read from file
-	raw     io.Reader     // file, summed
+	size    int64         // of file; 0 if unknown
+	read    counter       // bytes read from file
+	raw     io.Reader     // file, summed and counted
 	text    *bufio.Reader // the content
 	packing packing       // "" if uncompressed
 	ion     bool          // text is converted from Ion
@@ -51,7 +53,10 @@ func (t tree) open(name string) (*input, error) {
 		return nil, Damaged(Unrecognized, Position{File: t.label(name)}, err, "cannot open the file")
 	}
 	in := &input{label: t.label(name), file: f, sum: md5.New()} //nolint:gosec // see the import
-	in.raw = io.TeeReader(f, in.sum)
+	if info, err := f.Stat(); err == nil {
+		in.size = info.Size()
+	}
+	in.raw = io.TeeReader(f, io.MultiWriter(in.sum, &in.read))
 	packed := bufio.NewReaderSize(in.raw, 64<<10)
 	head, err := packed.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {

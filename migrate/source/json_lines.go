@@ -4,14 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"sync/atomic"
 )
 
 // openJSONLines opens a file of consecutive items, one per line or not, plain or as in the data
 // files of an export to S3.
 func openJSONLines(t tree, name string, s shape) *Source {
+	reading := new(atomic.Pointer[input])
 	return &Source{Format: "json-lines", Tables: []*Table{{
 		Name:     tableNameOf(name),
 		Declared: -1,
+		reading:  reading,
 		entries: func(yield func(Entry, error) bool) {
 			in, err := t.open(name)
 			if err != nil {
@@ -19,6 +22,8 @@ func openJSONLines(t tree, name string, s shape) *Source {
 				return
 			}
 			defer in.close()
+			reading.Store(in)
+			defer reading.Store(nil)
 			l := in.lines()
 			for {
 				e, err := l.entry(s)
@@ -45,13 +50,13 @@ func (l *lines) entry(s shape) (e Entry, err error) {
 
 // openJSONItems opens a file with all items in one JSON text.
 func openJSONItems(t tree, name string, found fileLayout, s shape) *Source {
-	table := &Table{Name: tableNameOf(name), Declared: -1}
+	table := &Table{Name: tableNameOf(name), Declared: -1, reading: new(atomic.Pointer[input])}
 	table.entries = func(yield func(Entry, error) bool) {
 		all := table.pages
 		if all == nil {
 			all = &pages{}
 		}
-		err := readJSONItems(t, name, found, s, all, yield)
+		err := readJSONItems(t, name, found, s, all, table.reading, yield)
 		if err == nil && table.pages == nil {
 			err = all.end()
 		}
@@ -65,12 +70,14 @@ func openJSONItems(t tree, name string, found fileLayout, s shape) *Source {
 // errStopped means that the consumer of entries stopped.
 var errStopped = errors.New("stopped")
 
-func readJSONItems(t tree, name string, found fileLayout, s shape, all *pages, yield func(Entry, error) bool) error {
+func readJSONItems(t tree, name string, found fileLayout, s shape, all *pages, reading *atomic.Pointer[input], yield func(Entry, error) bool) error {
 	in, err := t.open(name)
 	if err != nil {
 		return err
 	}
 	defer in.close()
+	reading.Store(in)
+	defer reading.Store(nil)
 	d := newDocument(in)
 	one := func() error { return d.yieldEntry(s, yield) }
 	if found == itemArray {

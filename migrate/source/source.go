@@ -91,6 +91,7 @@ type Table struct {
 	types   map[string]attr.Type      // of untyped columns; nil except for CSV
 	doubts  *atomic.Pointer[[]string] // the result of Doubts; nil except for CSV
 	Lenient bool                      // Entries skips faulty items
+	reading *atomic.Pointer[input]    // the table's file while it is read; nil for other tables
 }
 
 // Of returns a table of items in memory, with their key; at is the time of the data.

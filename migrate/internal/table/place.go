@@ -30,9 +30,9 @@ func (j *Job) Each(ctx context.Context, phase string, yield func(p Placed) error
 
 // EachWanted is Each for the items whose numbers wanted accepts; nil accepts all.
 func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64) bool, yield func(p Placed) error) error {
-	total := j.Source.Declared
-	if j.Report.Items > 0 {
-		total = j.Report.Items
+	total := j.Source.Total
+	if items := j.Report.Items; items > 0 {
+		total = func(int64) int64 { return items }
 	}
 	done := j.Timed(phase)
 	// The items to exclude, by number: earlier ones that this pass has not reached, and those
@@ -79,7 +79,7 @@ func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64)
 			return false
 		}
 		if n%256 == 255 {
-			j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: phase, Items: n + 1, Total: total})
+			j.Options.Progress(source.Progress{Table: j.Source.Name, Phase: phase, Items: n + 1, Total: total(n + 1)})
 		}
 		return true
 	})
