@@ -242,6 +242,9 @@ func TestFaults_Files(t *testing.T) {
 				if !errors.Is(err, c.errno) || !strings.Contains(err.Error(), c.file) || errors.Is(err, ErrNoSpace) != (c.errno == syscall.ENOSPC) {
 					t.Errorf("got %v, want an error that is %v and names the file", err, c.errno)
 				}
+				if !strings.Contains(err.Error(), "the store has failed and rejects all calls") {
+					t.Errorf("got %v, want the text by which clients know that retries are useless", err)
+				}
 			}
 			if n := hits.Load(); n > 5 {
 				t.Errorf("the failed write was tried %d times", n)

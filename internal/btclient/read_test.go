@@ -230,6 +230,7 @@ func TestRead_GivesUp(t *testing.T) {
 		{status.Error(codes.Internal, "stream terminated by RST_STREAM with error code: INTERNAL_ERROR"), patient, 4},
 		{status.Error(codes.Internal, "x"), patient, 1},
 		{status.Error(codes.ResourceExhausted, "x"), patient, 4},
+		{status.Error(codes.ResourceExhausted, "engine: the store has failed and rejects all calls: the disk is full"), patient, 1},
 		{status.Error(codes.ResourceExhausted, "x"), btclient.Retry{Reads: 3}, 1},
 		{status.Error(codes.DeadlineExceeded, "x"), patient, 4},
 		{status.Error(codes.NotFound, "x"), patient, 1},

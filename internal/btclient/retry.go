@@ -52,13 +52,17 @@ type Wait struct {
 	Left  time.Duration // of all possible waits, with this one; then the call fails
 }
 
+// storeFailed is part of the error of Tabletop's own store after a full disk: it rejects all calls
+// until it is opened again.
+const storeFailed = "the store has failed and rejects all calls"
+
 // passes reports whether an error of the server, or the connection, is transient.
 func (r *Retry) passes(err error) bool {
 	switch status.Code(err) { //nolint:exhaustive // all others are final
 	case codes.Unavailable, codes.Aborted:
 		return true
 	case codes.ResourceExhausted, codes.DeadlineExceeded:
-		return r.First > 0
+		return r.First > 0 && !strings.Contains(err.Error(), storeFailed)
 	case codes.Internal: // https://github.com/googleapis/google-cloud-go/issues/6476 and 10207
 		return strings.Contains(err.Error(), "RST_STREAM")
 	default:
