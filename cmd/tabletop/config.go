@@ -92,7 +92,7 @@ func (p *program) warnOfEnvironment(ctx context.Context, parser *kong.Kong) erro
 	var named []string // without the prefix, which would make all names similar
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
-		if rest, ok := strings.CutPrefix(name, prefix); ok && name != configVariable {
+		if rest, ok := strings.CutPrefix(name, prefix); ok && name != configVariable && name != binaryVariable {
 			named = append(named, rest)
 		}
 	}
@@ -125,8 +125,12 @@ func (p *program) warnOfEnvironment(ctx context.Context, parser *kong.Kong) erro
 	return nil
 }
 
-// configVariable names the configuration file in the environment.
-const configVariable = environmentPrefix + "_CONFIG"
+const (
+	// configVariable names the configuration file in the environment.
+	configVariable = environmentPrefix + "_CONFIG"
+	// binaryVariable names this program to the clients of the control API, which start it.
+	binaryVariable = environmentPrefix + "_BINARY"
+)
 
 // Resolve returns the value of a flag that neither the command line nor the
 // environment has set, or nil.

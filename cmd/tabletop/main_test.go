@@ -109,6 +109,13 @@ func started(t *testing.T, args ...string) *server {
 	s := &server{stderr: &strings.Builder{}}
 	s.cmd = exec.CommandContext(t.Context(), "tabletop", args...)
 	s.cmd.Stderr = s.stderr
+	s.begin(t)
+	return s
+}
+
+// begin starts the command and waits until it is ready.
+func (s *server) begin(t *testing.T) {
+	t.Helper()
 	var err error
 	if s.out, err = s.cmd.StdoutPipe(); err != nil {
 		t.Fatal(err)
@@ -126,7 +133,6 @@ func started(t *testing.T, args ...string) *server {
 		t.Fatalf("%v: %v\n%s", err, s.cmd.ProcessState, s.stderr)
 	}
 	s.env, s.ready = out.Exports, out.Ready
-	return s
 }
 
 // end sends sig, and returns the exit code.
@@ -300,6 +306,35 @@ func TestServe_PortFile(t *testing.T) {
 	first.end(t, syscall.SIGTERM)
 	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), second.env["BIGTABLE_EMULATOR_HOST"]) {
 		t.Errorf("the file of the second server is %q, %v", text, err)
+	}
+}
+
+// TestServe_UntilStdinCloses: the server stops cleanly when its standard input closes. Without the
+// flag it ignores that.
+func TestServe_UntilStdinCloses(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ports.json")
+	s := &server{stderr: &strings.Builder{}}
+	s.cmd = exec.CommandContext(t.Context(), "tabletop", "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--port-file", file, "--until-stdin-closes")
+	s.cmd.Stdin, s.cmd.Stderr = read, s.stderr
+	s.begin(t)
+	if err := errors.Join(read.Close(), write.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil || !s.quiet() {
+		t.Errorf("the server ended with %v, and says:\n%s", err, s.stderr)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the port file: %v", err)
+	}
+
+	closed := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off") // its standard input is the null device
+	if code := closed.end(t, syscall.SIGTERM); code != 0 {
+		t.Errorf("without the flag: exit code %d\n%s", code, closed.stderr)
 	}
 }
 

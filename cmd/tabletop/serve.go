@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"math"
@@ -96,6 +97,7 @@ type serveCommand struct {
 	Control consoleFlags `embed:"" group:"Console and control API:"`
 
 	Grace      time.Duration `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION" group:"Process:"`
+	UntilStdin bool          `name:"until-stdin-closes" help:"Stop when the standard input closes, as at the end of the parent process." group:"Process:"`
 	CPUProfile string        `name:"cpu-profile" help:"Write a CPU profile to this file at the end, for go tool pprof." placeholder:"FILE" group:"Process:"`
 }
 
@@ -216,6 +218,15 @@ type beginning struct {
 }
 
 func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (err error) {
+	if c.UntilStdin {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			_, _ = io.Copy(io.Discard, p.stdin) // an error ends it too
+			cancel()
+		}()
+	}
 	if p.alone {
 		growth := uint64(heapGrowthBytes)
 		if c.Data != "" {
