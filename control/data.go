@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,6 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
@@ -127,6 +129,14 @@ func (s *Server) tables(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	query := r.URL.Query()
+	only, one := query.Get("dynamodb"), query.Has("dynamodb")
+	if one {
+		if !slices.Contains(names, only) {
+			return nil, notFound("DynamoDB table", only, nearestTable(only, names))
+		}
+		names = []string{only}
+	}
 	over := map[string][]string{} // by the name of the Bigtable table
 	for _, name := range names {
 		out.DynamoDB = append(out.DynamoDB, name)
@@ -139,6 +149,9 @@ func (s *Server) tables(r *http.Request) (any, error) {
 	for _, t := range s.opts.Lab.DB().Tables("") {
 		shown := tableOf(t)
 		shown.DynamoDB = over[t.Name]
+		if one && shown.DynamoDB == nil {
+			continue
+		}
 		out.Bigtable = append(out.Bigtable, shown)
 	}
 	return out, nil
@@ -495,7 +508,7 @@ func (s *Server) items(r *http.Request) (any, error) {
 	}
 	answer, err := s.opts.Endpoint.Call(own(r), "Scan", request)
 	if err != nil {
-		return nil, err
+		return nil, s.naming(r, err)
 	}
 	var page struct {
 		Items            []json.RawMessage
@@ -518,12 +531,15 @@ func (s *Server) putItems(r *http.Request) (any, error) {
 		return nil, err
 	}
 	for i, item := range in.Items {
+		if _, err := attr.UnmarshalItem(item); err != nil {
+			return nil, badRequest("item %d is %.200s, want attributes in DynamoDB's JSON, such as {\"id\":{\"S\":\"a\"}}: %v", i, item, err)
+		}
 		request, err := json.Marshal(map[string]any{"TableName": r.PathValue("table"), "Item": item})
 		if err != nil {
 			return nil, badRequest("item %d: %v", i, err)
 		}
 		if _, err := s.opts.Endpoint.Call(own(r), "PutItem", request); err != nil {
-			return nil, err
+			return nil, s.naming(r, err)
 		}
 	}
 	return map[string]int{"items": len(in.Items)}, nil

@@ -28,7 +28,7 @@ func (s *Server) routes() map[string]route {
 	out := map[string]route{}
 	for pattern, to := range map[string]route{
 		"GET info":                                {do: s.info},
-		"GET tables":                              {do: s.tables},
+		"GET tables":                              {do: s.tables, query: "dynamodb"},
 		"GET tables/{instance}/{table}":           {do: s.table, query: "project"},
 		"GET tables/{instance}/{table}/rows":      {do: s.rows, query: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor"},
 		"POST tables/{instance}/{table}/rows":     {do: s.putRows, query: "project", body: true},
@@ -84,7 +84,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the token from the server'
 ` + "`tabletop ctl help`" + ` lists the commands for a shell. Below /api/v1/:
 
   GET  info                                the endpoints and their addresses
-  GET  tables                              Bigtable's and DynamoDB's
+  GET  tables                              Bigtable's and DynamoDB's   ?dynamodb=
   GET  tables/{instance}/{table}           families, rules, size
                                            DELETE removes it
   POST tables/{instance}/{table}/families  create, change and drop families

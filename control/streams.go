@@ -339,7 +339,7 @@ func (s streams) records(r *http.Request) (any, error) {
 	arn := r.URL.Query().Get("arn")
 	if arn == "" {
 		if arn, err = s.latest(own(r), r.PathValue("table")); err != nil {
-			return nil, err
+			return nil, s.naming(r, err)
 		}
 	}
 	out := struct {

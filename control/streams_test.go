@@ -76,15 +76,13 @@ func (e *env) rowsOf(dynamoDB string) string {
 			Table    string
 			DynamoDB []string
 		}
+		DynamoDB []string
 	}
-	e.must("GET", "tables", "", &tables)
-	for _, t := range tables.Bigtable {
-		if slices.Contains(t.DynamoDB, dynamoDB) {
-			return t.Table
-		}
+	e.must("GET", "tables?dynamodb="+dynamoDB, "", &tables)
+	if len(tables.Bigtable) != 1 || !slices.Contains(tables.Bigtable[0].DynamoDB, dynamoDB) || !slices.Equal(tables.DynamoDB, []string{dynamoDB}) {
+		e.t.Fatalf("the table with the items of %s: %+v", dynamoDB, tables)
 	}
-	e.t.Fatalf("no table has the items of %s", dynamoDB)
-	return ""
+	return tables.Bigtable[0].Table
 }
 
 // pages reads a stream to its end, page by page, and returns the position to continue from.

@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/internal/nearest"
 )
 
 // warnings returns the reasons why a fault has no effect at present. These are not errors,
@@ -92,6 +95,30 @@ func elsewhere(ctx context.Context, s *Server, name string) string {
 	_, id := ids(name)
 	if at := s.opts.Endpoint.RowsOf(ctx, id); at != "" && s.opts.Lab.TableName(at) != name {
 		return fmt.Sprintf("the rows of DynamoDB's table %s are in Bigtable's table %s/%s; %s", id, s.opts.Lab.Options().Instance, at, tablesRemedy)
+	}
+	return tablesRemedy
+}
+
+// naming adds the name of the table in the path to DynamoDB's error for a missing table, which
+// names none.
+func (s *Server) naming(r *http.Request, err error) error {
+	out := asError(err)
+	if out.Code != awserr.CodeResourceNotFound {
+		return err
+	}
+	name := r.PathValue("table")
+	names, unknown := s.dynamoDBTables(own(r))
+	if unknown != nil || slices.Contains(names, name) { // another resource of the table is missing
+		return err
+	}
+	out.Text, out.Remedy = fmt.Sprintf("%s: there is no DynamoDB table %q", out.Text, name), nearestTable(name, names)
+	return out
+}
+
+// nearestTable is the remedy for a misspelled DynamoDB table.
+func nearestTable(name string, names []string) string {
+	if near := nearest.To(name, names); near != "" {
+		return fmt.Sprintf("the nearest name is %q; %s", near, tablesRemedy)
 	}
 	return tablesRemedy
 }

@@ -270,7 +270,11 @@ func (s *Server) heatPlaces(*http.Request) (any, error) {
 // insights returns the most used keys of a DynamoDB table, or of its index, while contributor
 // insights are on.
 func (s *Server) insights(r *http.Request) (any, error) {
-	return s.opts.Endpoint.TopKeys(own(r), r.PathValue("table"), r.URL.Query().Get("index"))
+	keys, err := s.opts.Endpoint.TopKeys(own(r), r.PathValue("table"), r.URL.Query().Get("index"))
+	if err != nil {
+		return nil, s.naming(r, err)
+	}
+	return keys, nil
 }
 
 // counts are emu.LoadCounts as they are written.
