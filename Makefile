@@ -154,6 +154,7 @@ conformance: build ## test the official Python clients against a running server
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/python/requirements.txt
 	.venv/bin/python conformance/python/run.py bin/tabletop
+	TABLETOP_BINARY=bin/tabletop PYTHONPATH=clients/python .venv/bin/python -B -W ignore -m pytest -q -p no:cacheprovider -p tabletop conformance/python/test_fixtures.py
 
 .PHONY: conformance-client
 conformance-client: build ## run the official Go client's own integration tests

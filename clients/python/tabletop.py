@@ -1,68 +1,101 @@
-"""The control API of a running Tabletop: snapshots, clock, faults, requests.
+"""A running Tabletop in tests: started and stopped, and its control API: snapshots, clock, faults, requests.
 
-    from tabletop import Control
+    from tabletop import Tabletop
 
-    control = Control.from_port_file("ports.json")
-    control.snapshot("base")        # once
-    control.restore("base")         # before each test
-    control.advance("25h")
-    control.fault(endpoint="bigtable", method="MutateRow", effect="fail", code="UNAVAILABLE", times=2)
+    with Tabletop.start() as tabletop:              # on free ports, until the end of the block
+        ddb = boto3.client("dynamodb", **tabletop.boto3_options())
+        tabletop.snapshot("base")
+        tabletop.restore("base")
+        tabletop.advance(timedelta(hours=25))
+        tabletop.fault(endpoint="bigtable", method="MutateRow", effect="fail", code="UNAVAILABLE", times=2)
 
-It needs nothing but Python's own library. docs/control.md describes the API.
+A server that runs already has the same methods: Control.from_port_file("ports.json"). For pytest,
+write pytest_plugins = ["tabletop"] into conftest.py: see the fixture tabletop at the end.
+
+It needs nothing but Python's own library, 3.8 or later. docs/control.md describes the API.
 """
 
+# mypy: disable-error-code="no-any-return"
+from __future__ import annotations
+
 import base64
+import datetime
 import http.client
 import json
+import math
 import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Union
+
+Json = Dict[str, Any]
+"""An object of the API: docs/control.md and openapi.yaml have its members."""
+Item = Dict[str, Dict[str, Any]]
+"""An item in DynamoDB's JSON, as boto3.client returns it: {"id": {"S": "a"}, "raw": {"B": b"a"}}."""
+Duration = Union[datetime.timedelta, str]
+"""A length of time: a timedelta, or a text such as "25h" or "3d"."""
+Time = Union[datetime.datetime, str]
+"""A time: a datetime with its zone, or RFC 3339."""
+Bytes = Union[str, bytes, Mapping[str, str]]
+"""Bytes to send: a str as UTF-8, or the API's own form."""
 
 
 class ControlError(Exception):
-    """The error answer of the API; with the code "unreachable" and the status 0 if it does not answer."""
+    """The error answer of the API, with its HTTP status.
 
-    def __init__(self, status, code, text, remedy):
+    The status is 0 if no API answers, with the code "unreachable", and if a server does not start,
+    with the code "not_started".
+    """
+
+    def __init__(self, status: int, code: str, text: str, remedy: str) -> None:
         super().__init__(f"{text}: {remedy}")
         self.status, self.code, self.text, self.remedy = status, code, text, remedy
 
 
-def _unreachable(url, why):
+def _unreachable(url: str, why: object) -> ControlError:
     return ControlError(0, "unreachable", f"no control API answers at {url} ({why})", "start tabletop serve --console, or read its port file again")
+
+
+def _bad_request(text: str, remedy: str) -> ControlError:
+    return ControlError(400, "bad_request", text, remedy)
 
 
 class Control:
     """A server that runs with --console. By default the environment variables printed by serve locate it."""
 
-    def __init__(self, url=None, token=None, timeout=60):
+    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60) -> None:
         url = url or os.environ.get("TABLETOP_CONSOLE_URL")
-        self.token = token or os.environ.get("TABLETOP_CONSOLE_TOKEN")
-        if not url or not self.token:
+        token = token or os.environ.get("TABLETOP_CONSOLE_TOKEN")
+        if not url or not token:
             raise ValueError("which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"{url} is not a URL; expected one such as http://{url}")
         self.url = url.rstrip("/")
+        self.token = token
         self.timeout = timeout
 
     @classmethod
-    def from_port_file(cls, path, token=None, timeout=60):
-        """The server that wrote a --port-file."""
-        try:
-            with open(path, encoding="utf-8") as f:
-                ports = json.load(f)
-        except FileNotFoundError:
-            raise ControlError(0, "unreachable", f"no server runs that writes {path}", f"start tabletop serve --console --port-file {path}") from None
+    def from_port_file(cls, path: str | os.PathLike[str], token: Optional[str] = None, timeout: float = 60, wait: float = 10) -> Control:
+        """The server that wrote a --port-file. If the file is missing, wait for it, up to so many seconds."""
+        ports = _port_file(path, wait, lambda: time.sleep(_PAUSE))
         if not ports.get("console"):
             raise ValueError(f"the server of {path} was started without --console")
-        return cls(ports["console"], token or ports.get("token"), timeout)
+        return Control(ports["console"], token or ports.get("token"), timeout)
 
-    def call(self, method, path, body=None, **query):
+    def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
         """Make any request of the API; path is the part after /api/v1/."""
-        given = {name: value for name, value in query.items() if value is not None}
+        given = {name: _text(name, value) for name, value in query.items() if value is not None}
         url = f"{self.url}/api/v1/{path}" + ("?" + urllib.parse.urlencode(given) if given else "")
         request = urllib.request.Request(
-            url, method=method, data=None if body is None else json.dumps(body).encode(),
+            url, method=method, data=None if body is None else json.dumps(body, default=_sent).encode(),
             headers={"Authorization": f"Bearer {self.token}"})
         try:
             with urllib.request.urlopen(request, timeout=self.timeout) as answer:
@@ -80,21 +113,29 @@ class Control:
         except (OSError, http.client.HTTPException, ValueError) as e:
             raise _unreachable(self.url, repr(e)) from e
 
-    def info(self):
+    def info(self) -> Json:
+        """The server and its endpoints."""
         return self.call("GET", "info")
 
-    def tables(self):
+    def tables(self) -> Json:
+        """The tables of both endpoints: of Bigtable with their families, of DynamoDB by name."""
         return self.call("GET", "tables")
 
-    def rows(self, table, instance="tabletop", **query):
+    def bigtable_table(self, table: str) -> str:
+        """The id of the Bigtable table with the items of a DynamoDB table; pass it to rows, or to a client of Bigtable."""
+        for found in self.call("GET", "tables", dynamodb=table)["bigtable"]:
+            return found["table"]
+        raise ControlError(409, "not_found", f"the server does not know where the items of the DynamoDB table {json.dumps(table)} are", "start it with the --mapping of the table")
+
+    def rows(self, table: str, instance: str = "tabletop", **query: Any) -> Iterator[Json]:
         """All rows of a Bigtable table, page by page."""
         return self._pages("rows", f"tables/{_part(instance)}/{_part(table)}/rows", query)
 
-    def items(self, table, **query):
-        """All items of a DynamoDB table, page by page."""
-        return self._pages("items", f"items/{_part(table)}", query)
+    def items(self, table: str, **query: Any) -> Iterator[Item]:
+        """All items of a DynamoDB table, page by page, in the form of boto3.client."""
+        return map(_item, self._pages("items", f"items/{_part(table)}", query))
 
-    def _pages(self, member, path, query):
+    def _pages(self, member: str, path: str, query: Dict[str, Any]) -> Iterator[Json]:
         while True:
             page = self.call("GET", path, **query)
             yield from page[member]
@@ -102,151 +143,389 @@ class Control:
             if query["cursor"] is None:
                 return
 
-    def streams(self):
+    def streams(self) -> Json:
         """The streams of DynamoDB's tables, and the Bigtable tables that have a change stream."""
         return self.call("GET", "streams")
 
-    def records(self, table, **query):
-        """All records so far of the table's latest stream of DynamoDB Streams, page by page."""
-        return self._pages("records", f"streams/{_part(table)}/records", query)
+    def records(self, table: str, **query: Any) -> Iterator[Json]:
+        """All records so far of the table's latest stream of DynamoDB Streams, page by page; keys and images are items."""
+        return map(_record, self._pages("records", f"streams/{_part(table)}/records", query))
 
-    def changes(self, table, instance="tabletop", **query):
+    def changes(self, table: str, instance: str = "tabletop", **query: Any) -> Iterator[Json]:
         """All records so far of the change stream of a Bigtable table, page by page."""
         return self._pages("changes", f"tables/{_part(instance)}/{_part(table)}/changes", query)
 
-    def put_items(self, table, items):
-        """Put items, in DynamoDB's JSON."""
+    def put_items(self, table: str, items: Iterable[Item]) -> int:
+        """Put items, in DynamoDB's JSON, where a value of the type B is bytes; return their number."""
         return self.call("POST", f"items/{_part(table)}", {"items": list(items)})["items"]
 
-    def put_rows(self, table, rows, instance="tabletop"):
-        """Write rows of a Bigtable table: each with a key and cells, or "delete": True. Keys, qualifiers and values are str or bytes."""
+    def put_rows(self, table: str, rows: Iterable[Json], instance: str = "tabletop") -> int:
+        """Write rows of a Bigtable table: each with a key and cells, or "delete": True. Keys, qualifiers and values are str or bytes. Return the number of rows."""
         return self.call("POST", f"tables/{_part(instance)}/{_part(table)}/rows", {"rows": [_row(row) for row in rows]})["rows"]
 
-    def families(self, table, modifications, instance="tabletop"):
+    def families(self, table: str, modifications: Iterable[Json], instance: str = "tabletop") -> Json:
         """Create, change and drop column families, such as [{"id": "f", "create": {}}]; return the table."""
         return self.call("POST", f"tables/{_part(instance)}/{_part(table)}/families", {"modifications": list(modifications)})
 
-    def drop(self, table, prefix, instance="tabletop"):
+    def drop(self, table: str, prefix: Bytes, instance: str = "tabletop") -> None:
         """Delete the rows of a Bigtable table whose key begins with prefix, str or bytes."""
         self.call("POST", f"tables/{_part(instance)}/{_part(table)}/drop", {"prefix": _bytes(prefix)})
 
-    def empty(self, table, instance="tabletop"):
+    def empty(self, table: str, instance: str = "tabletop") -> None:
         """Delete all rows of a Bigtable table."""
         self.call("POST", f"tables/{_part(instance)}/{_part(table)}/drop", {"all": True})
 
-    def delete_table(self, table, instance="tabletop"):
+    def delete_table(self, table: str, instance: str = "tabletop") -> None:
         """Delete a Bigtable table."""
         self.call("DELETE", f"tables/{_part(instance)}/{_part(table)}")
 
-    def heat(self, table=None, instance="tabletop", **query):
+    def heat(self, table: Optional[str] = None, instance: str = "tabletop", **query: Any) -> Json:
         """The load on the keys of a Bigtable table over time; without a table, the tables with load counts."""
         return self.call("GET", f"heat/{_part(instance)}/{_part(table)}" if table else "heat", **query)
 
-    def query(self, operation, request):
+    def query(self, operation: str, request: Json) -> Json:
         """Run a DynamoDB operation; return its response, and its Bigtable calls."""
         return self.call("POST", "query", {"operation": operation, "request": request})
 
-    def insights(self, table, index=None):
+    def insights(self, table: str, index: Optional[str] = None) -> Json:
         """The most used keys of a DynamoDB table, or of an index, while contributor insights are on."""
         return self.call("GET", f"insights/{_part(table)}", index=index)
 
-    def reset(self):
+    def reset(self) -> None:
+        """Remove all tables and faults. The clock and the snapshots stay."""
         self.call("POST", "reset")
 
-    def resume(self):
+    def resume(self) -> None:
         """Continue the paused Go test."""
         self.call("POST", "resume")
 
-    def snapshots(self):
+    def snapshots(self) -> List[Json]:
+        """The snapshots, by their times."""
         return self.call("GET", "snapshots")["snapshots"]
 
-    def snapshot(self, name):
+    def snapshot(self, name: str) -> Json:
+        """Keep the tables of both endpoints under a name; replace a snapshot of the same name."""
         return self.call("POST", "snapshots", {"name": name})
 
-    def restore(self, name):
+    def restore(self, name: str) -> Json:
+        """Restore the tables of a snapshot. The clock and the faults stay."""
         return self.call("POST", f"snapshots/{_part(name)}/restore")
 
-    def forget(self, name):
+    def forget(self, name: str) -> None:
+        """Delete a snapshot."""
         self.call("DELETE", f"snapshots/{_part(name)}")
 
-    def changes_since(self, name, to=None, limit=None):
+    def changes_since(self, name: str, to: Optional[str] = None, limit: Optional[int] = None) -> Json:
         """The rows and items that have changed since a snapshot: until now, or until the snapshot to."""
         return self.call("GET", f"snapshots/{_part(name)}/changes", to=to, limit=limit)
 
-    def clock(self):
+    def clock(self) -> Json:
+        """The time of the server: now, and whether it is frozen."""
         return self.call("GET", "clock")
 
-    def advance(self, duration):
-        """Advance the clock, by "25h" for example, and run the work due on the way."""
-        return self.call("POST", "clock", {"advance": duration})
+    def advance(self, duration: Duration) -> Json:
+        """Advance the clock, by timedelta(hours=25) or "25h" for example, and run the work due on the way."""
+        return self.call("POST", "clock", {"advance": _duration("advance", duration)})
 
-    def set(self, time):
+    def set(self, time: Time) -> Json:
         """Advance the clock to a time, a datetime with its zone or RFC 3339, and run the work due on the way."""
-        return self.call("POST", "clock", {"set": time.isoformat() if hasattr(time, "isoformat") else time})
+        return self.call("POST", "clock", {"set": _text("set", time)})
 
-    def freeze(self):
+    def freeze(self) -> Json:
+        """Stop the clock."""
         return self.call("POST", "clock", {"freeze": True})
 
-    def run(self):
+    def run(self) -> Json:
+        """Start the clock again."""
         return self.call("POST", "clock", {"run": True})
 
-    def gc(self):
+    def gc(self) -> int:
         """Collect garbage; return the number of deleted cells."""
         return self.call("POST", "gc")["cells"]
 
-    def ttl(self):
+    def ttl(self) -> int:
         """Delete expired items; return their number."""
         return self.call("POST", "ttl")["items"]
 
-    def fault(self, **spec):
-        """Arm a fault; docs/control.md lists the members."""
+    def fault(self, **spec: Any) -> Json:
+        """Arm a fault; docs/control.md lists the members. delay is a timedelta or a text, item a key in DynamoDB's JSON."""
+        if "delay" in spec:
+            spec["delay"] = _duration("delay", spec["delay"])
         return self.call("POST", "faults", spec)
 
-    def faults(self):
+    def faults(self) -> List[Json]:
+        """The faults, with their hits."""
         return self.call("GET", "faults")["faults"]
 
-    def remove_faults(self, fault=None):
+    def remove_faults(self, fault: Optional[Json] = None) -> None:
         """Remove a fault, as returned by fault() or faults(), or all."""
         self.call("DELETE", f"faults/{fault['endpoint']}/{fault['id']}" if fault else "faults")
 
-    def dump(self, table=None):
+    def dump(self, table: Optional[str] = None) -> str:
+        """All rows as text, or those of a table."""
         return self.call("GET", "dump", table=table)["text"]
 
-    def requests(self, **query):
+    def requests(self, **query: Any) -> List[Json]:
         """The last requests of both endpoints, the newest first: 100 of them, or limit."""
         return self.call("GET", "requests", **query)["requests"]
 
-    def request(self, id):
+    def request(self, id: int) -> Json:
         """One of the requests, with its bodies and its calls."""
         return self.call("GET", f"requests/{id}")
 
-    def plan(self, fixture, mapping=None):
+    def plan(self, fixture: str, mapping: Optional[str] = None) -> Json:
         """Run tabletop migrate plan on a folder of --fixtures; mapping replaces the text of the fixture's own."""
         return self._migrate("plan", fixture, mapping)
 
-    def verify(self, fixture, mapping=None):
+    def verify(self, fixture: str, mapping: Optional[str] = None) -> Json:
         """Run tabletop migrate verify."""
         return self._migrate("verify", fixture, mapping)
 
-    def lint(self, fixture, mapping=None):
+    def lint(self, fixture: str, mapping: Optional[str] = None) -> Json:
         """Run tabletop migrate lint."""
         return self._migrate("lint", fixture, mapping)
 
-    def _migrate(self, verb, fixture, mapping):
+    def _migrate(self, verb: str, fixture: str, mapping: Optional[str]) -> Json:
         return self.call("POST", f"migrate/{verb}", {"fixture": fixture, **({} if mapping is None else {"mapping": mapping})})
 
 
-def _bytes(value):
+_PAUSE = 0.02
+"""The seconds between two looks for a port file."""
+_WHERE = "give Tabletop.start(binary=...) its path, set TABLETOP_BINARY, or put tabletop on PATH"
+
+
+class Tabletop(Control):
+    """A server that a program starts and stops, with the methods of its control API.
+
+    It stops at the end of a with block, by stop(), and when this process ends, even by kill -9:
+    the server reads a pipe from this process, and stops when it closes.
+    """
+
+    bigtable: Optional[str]
+    """HOST:PORT of the Bigtable endpoint; None with --bigtable off."""
+    dynamodb: Optional[str]
+    """The URL of the DynamoDB endpoint; None with --dynamodb off."""
+    project: str
+    """The project of the DynamoDB tables."""
+    instance: str
+    """The instance of the DynamoDB tables."""
+    _server: _Process
+
+    @classmethod
+    def start(cls, binary: str | os.PathLike[str] | None = None, args: Sequence[str] = (), timeout: float = 60) -> Tabletop:
+        """Start tabletop serve on free ports of 127.0.0.1 with further args, and wait until it is ready.
+
+        binary is the program, by default that of TABLETOP_BINARY, or tabletop on PATH. timeout is in
+        seconds. Neither this process' environment nor any client is changed: see env() and boto3_options().
+        """
+        program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or "tabletop")
+        if shutil.which(program) is None:
+            raise ControlError(0, "not_started", f"the program {program} was not found, or is not executable", _WHERE)
+        with tempfile.TemporaryDirectory(prefix="tabletop-") as folder:
+            file = os.path.join(folder, "ports.json")
+            command = [
+                program, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0",
+                *args, "--port-file", file, "--until-stdin-closes"]
+            try:
+                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            except OSError as e:
+                raise ControlError(0, "not_started", f"the program {program} cannot be run ({e})", _WHERE) from e
+            server, until = _Process(process), time.monotonic() + timeout
+
+            def pause() -> None:
+                try:
+                    end = f"ended with code {process.wait(_PAUSE)} before it was ready"
+                except subprocess.TimeoutExpired:
+                    if time.monotonic() < until:
+                        return
+                    end = f"was not ready within {timeout} s"
+                server.stop()
+                raise ControlError(0, "not_started", f"{shlex.join(command)} {end}, and printed: {server.log() or 'nothing'}", "correct the args, or the environment")
+
+            try:
+                ports = _port_file(file, math.inf, pause)
+                if not ports.get("token"):
+                    raise ControlError(0, "not_started", "Tabletop.start does not take --token-file", "start the server without it, or use Control.from_port_file(path, token)")
+                self = cls(ports["console"], ports["token"])
+                self.bigtable, self.dynamodb, self._server = ports["bigtable"], ports["dynamodb"], server
+                info = self.info()
+                self.project, self.instance = info["project"], info["instance"]
+                return self
+            except BaseException:  # KeyboardInterrupt too
+                server.stop()
+                raise
+
+    def stop(self) -> None:
+        """Stop the server as SIGTERM does, and wait for its end. A further call has no effect."""
+        self._server.stop()
+
+    def __enter__(self) -> Tabletop:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    @property
+    def log(self) -> str:
+        """What the server printed on its standard error: the last 64 KiB."""
+        return self._server.log()
+
+    def env(self) -> Dict[str, str]:
+        """The environment variables with which official clients, ctl and Control() find the server."""
+        out = {"TABLETOP_CONSOLE_URL": self.url, "TABLETOP_CONSOLE_TOKEN": self.token}
+        if self.bigtable:
+            out["BIGTABLE_EMULATOR_HOST"] = self.bigtable
+        if self.dynamodb:
+            out.update(
+                AWS_ENDPOINT_URL_DYNAMODB=self.dynamodb, AWS_ENDPOINT_URL_DYNAMODB_STREAMS=self.dynamodb, AWS_REGION="us-east-1",
+                AWS_DEFAULT_REGION="us-east-1", AWS_ACCESS_KEY_ID="tabletop", AWS_SECRET_ACCESS_KEY="tabletop")
+        return out
+
+    def boto3_options(self) -> Dict[str, Any]:
+        """The options of boto3.client and boto3.resource for "dynamodb" and "dynamodbstreams"."""
+        return {"endpoint_url": self.dynamodb, "region_name": "us-east-1", "aws_access_key_id": "tabletop", "aws_secret_access_key": "tabletop"}
+
+
+class _Process:
+    """A server process, whose standard error is read in a thread."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin and process.stderr
+        self.process, self.stdin, self.stderr, self.tail = process, process.stdin, process.stderr, b""
+        self.reader = threading.Thread(target=self._read, args=(process.stderr.fileno(),), daemon=True)
+        self.reader.start()
+
+    def _read(self, pipe: int) -> None:
+        while True:
+            piece = os.read(pipe, 1 << 16)
+            if not piece:
+                return
+            self.tail = (self.tail + piece)[-1 << 16:]
+
+    def log(self) -> str:
+        """What the process printed, at most the last 64 KiB."""
+        return self.tail.decode(errors="replace").strip()
+
+    def stop(self) -> None:
+        """End the process, and read the rest of what it printed."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(60)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        self.stdin.close()
+        self.stderr.close()
+
+
+def _port_file(path: str | os.PathLike[str], wait: float, pause: Callable[[], None]) -> Json:
+    """The content of a port file, which appears whole."""
+    until = time.monotonic() + wait
+    while True:
+        try:
+            with open(path, encoding="utf-8") as f:
+                return json.load(f)
+        except FileNotFoundError:
+            if time.monotonic() >= until:
+                raise ControlError(
+                    0, "unreachable", f"{path} did not appear within {wait} s, so no server runs that writes it",
+                    f"start tabletop serve --console --port-file {path}") from None
+        pause()
+
+
+def _duration(name: str, value: Duration) -> str:
+    """A duration of the API; name is the argument with it."""
+    if isinstance(value, datetime.timedelta):
+        micros = value // datetime.timedelta(microseconds=1)
+        seconds, part = divmod(abs(micros), 1_000_000)
+        return ("-" if micros < 0 else "") + (f"{seconds}.{part:06}s" if part else f"{seconds}s")
+    if isinstance(value, str):
+        return value
+    raise _bad_request(f"{name} is {value!r}, want a duration", 'pass a timedelta, or a text such as "25h"')
+
+
+def _text(name: str, value: Any) -> str:
+    """A parameter of a query."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime.timedelta):
+        return _duration(name, value)
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise _bad_request(f"{name} is {value!r}, a time without a zone", "pass one such as datetime.now(timezone.utc)")
+        return value.isoformat()
+    return str(value)
+
+
+def _sent(value: Any) -> str:
+    """The JSON of a value that Python's JSON does not have: bytes, as in an attribute of the type B."""
+    if isinstance(value, (bytes, bytearray)):
+        return base64.b64encode(value).decode()
+    raise _bad_request(f"{value!r} has no form in JSON", 'DynamoDB\'s JSON has numbers as texts: {"N": "42"}')
+
+
+def _attribute(value: Dict[str, Any]) -> Dict[str, Any]:
+    ((kind, inner),) = value.items()
+    if kind == "B":
+        inner = base64.b64decode(inner)
+    elif kind == "BS":
+        inner = [base64.b64decode(each) for each in inner]
+    elif kind == "L":
+        inner = [_attribute(each) for each in inner]
+    elif kind == "M":
+        inner = _item(inner)
+    return {kind: inner}
+
+
+def _item(received: Json) -> Item:
+    """An item of the API, with bytes in place of base64."""
+    return {name: _attribute(value) for name, value in received.items()}
+
+
+def _record(received: Json) -> Json:
+    images = {name: _item(received["dynamodb"][name]) for name in ("Keys", "NewImage", "OldImage") if name in received["dynamodb"]}
+    return {**received, "dynamodb": {**received["dynamodb"], **images}}
+
+
+def _bytes(value: Bytes) -> Mapping[str, str]:
     """The API's form of bytes; bytes already in this form stay as they are."""
     if isinstance(value, str):
         return {"text": value}
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, (bytes, bytearray)) else value
 
 
-def _row(row):
+def _row(row: Json) -> Json:
     cells = [{**cell, "qualifier": _bytes(cell["qualifier"]), "value": _bytes(cell["value"])} for cell in row.get("cells", [])]
     return {**row, "key": _bytes(row["key"]), "cells": cells}
 
 
-def _part(name):
+def _part(name: str) -> str:
     return urllib.parse.quote(name, safe="")
+
+
+if "pytest" in sys.modules:
+    import pytest
+
+    @pytest.fixture(scope="session")
+    def tabletop_args() -> Sequence[str]:
+        """Further flags of tabletop serve. Override this fixture to set some."""
+        return []
+
+    @pytest.fixture(scope="session")
+    def tabletop_server(tabletop_args: Sequence[str]) -> Iterator[Tabletop]:
+        """A server for all tests of the session, or of a worker of pytest-xdist."""
+        with Tabletop.start(args=tabletop_args) as server:
+            yield server
+
+    @pytest.fixture
+    def tabletop(tabletop_server: Tabletop, monkeypatch: pytest.MonkeyPatch) -> Tabletop:
+        """The server without tables and faults. Official clients that the test creates find it by their environment.
+
+        The clock keeps its lead: a test that advances it may use a server of its own.
+        """
+        tabletop_server.reset()
+        for name, value in tabletop_server.env().items():
+            monkeypatch.setenv(name, value)
+        return tabletop_server

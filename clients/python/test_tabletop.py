@@ -42,7 +42,7 @@ class TestControl(unittest.TestCase):
         self.assertEqual([s["table"] for s in control.streams()["dynamodb"]], ["orders_py"])
         records = list(control.records("orders_py"))
         self.assertEqual(sorted(r["dynamodb"]["Keys"]["k"]["S"] for r in records), sorted(f"k{i}" for i in range(300)))
-        rows = next(t["table"] for t in control.tables()["bigtable"] if "orders_py" in t.get("dynamodb", []))
+        rows = control.bigtable_table("orders_py")
         with self.assertRaises(ControlError) as caught:
             list(control.changes(rows))
         self.assertEqual(caught.exception.code, "no_stream")
@@ -118,7 +118,7 @@ class TestControl(unittest.TestCase):
         control.forget("first")
         control.forget("second/of two")
 
-        rows = next(t["table"] for t in control.tables()["bigtable"] if "orders_py" in t.get("dynamodb", []))
+        rows = control.bigtable_table("orders_py")
         self.assertEqual([r["key"]["text"] for r in control.rows(rows, prefix="a")], ["a"])
         self.assertIn("a", control.dump(rows))
         control.query("GetItem", {"TableName": "orders_py", "Key": {"k": {"S": "a"}}})
@@ -150,7 +150,7 @@ class TestControl(unittest.TestCase):
         control = Control()
         control.reset()
         control.query("CreateTable", TABLE)
-        table = next(t["table"] for t in control.tables()["bigtable"] if "orders_py" in t.get("dynamodb", []))
+        table = control.bigtable_table("orders_py")
         families = control.families(table, [{"id": "cf", "create": {"gcRule": {"maxNumVersions": 1}}}])["families"]
         self.assertIn({"name": "cf", "gc": "maxversions=1"}, [{"name": f["name"], "gc": f["gc"]} for f in families])
         cell = {"family": "cf", "qualifier": b"\xff", "value": "v", "timestamp": 1000}
@@ -228,7 +228,7 @@ class TestControl(unittest.TestCase):
                 self.assertIn(f"no control API answers at {url}", caught.exception.text)
                 self.assertIn("serve --console", caught.exception.remedy)
         with self.assertRaises(ControlError) as caught:
-            Control.from_port_file("/none/ports.json")
+            Control.from_port_file("/none/ports.json", wait=0)
         self.assertEqual(caught.exception.code, "unreachable")
         self.assertIn("/none/ports.json", caught.exception.text)
         for url in ["127.0.0.1:8088", "localhost:8088"]:

@@ -925,7 +925,7 @@ def control_both_endpoints_come_back_expire_and_outlive_faults():
     due = int(time.time()) + 24 * 3600
     control.put_items("py-control", [
         {"pk": {"S": f"k{i:03d}"}, "ttl": {"N": str(due)}} if i else {"pk": {"S": "kept"}} for i in range(1000)])
-    (under,) = [t["table"] for t in control.tables()["bigtable"] if "py-control" in t.get("dynamodb", [])]
+    under = control.bigtable_table("py-control")
 
     def both():
         pages = client().get_paginator("scan").paginate(TableName="py-control")

@@ -1,0 +1,193 @@
+"""Starts servers from TABLETOP_BINARY: python -m unittest test_start"""
+
+import datetime
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import typing
+import unittest
+import unittest.mock
+import urllib.parse
+
+import tabletop as client
+from tabletop import Control, ControlError, Tabletop
+
+TABLE = {
+    "TableName": "orders", "BillingMode": "PAY_PER_REQUEST",
+    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "id", "AttributeType": "S"}],
+    "StreamSpecification": {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
+}
+
+
+def executable(folder, text):
+    path = os.path.join(folder, "script")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    os.chmod(path, stat.S_IRWXU)
+    return path
+
+
+class TestStart(unittest.TestCase):
+    def fails(self, code, call, *parts):
+        with self.assertRaises(ControlError) as caught:
+            call()
+        self.assertEqual(caught.exception.code, code, caught.exception)
+        for part in parts:
+            self.assertIn(part, str(caught.exception))
+
+    def test_handle(self):
+        """Two servers at once, each with its own addresses; nothing global is set."""
+        before = dict(os.environ)
+        with Tabletop.start() as first, Tabletop.start(args=["--project", "p", "--instance", "i", "--bigtable", "off"]) as second:
+            self.assertEqual((first.project, first.instance, second.project, second.instance), ("tabletop", "tabletop", "p", "i"))
+            info = first.info()
+            self.assertEqual((info["bigtable"], info["dynamodb"]), (first.bigtable, first.dynamodb))
+            self.assertEqual(first.env(), {
+                "BIGTABLE_EMULATOR_HOST": first.bigtable, "AWS_ENDPOINT_URL_DYNAMODB": first.dynamodb, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": first.dynamodb,
+                "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "tabletop", "AWS_SECRET_ACCESS_KEY": "tabletop",
+                "TABLETOP_CONSOLE_URL": first.url, "TABLETOP_CONSOLE_TOKEN": first.token})
+            self.assertEqual(first.boto3_options()["endpoint_url"], first.dynamodb)
+            self.assertIsNone(second.bigtable)
+            self.assertNotIn("BIGTABLE_EMULATOR_HOST", second.env())
+            self.assertEqual(os.environ, before)
+            with unittest.mock.patch.dict(os.environ, first.env()):
+                self.assertEqual(Control().info()["dynamodb"], first.dynamodb)
+        first.stop()  # again
+        self.fails("unreachable", first.info, first.url)
+
+    def test_files(self):
+        """A running server has no file in the folder of temporary files, except its own."""
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch("tempfile.tempdir", folder):
+            with Tabletop.start():
+                self.assertEqual(os.listdir(folder), [])
+
+    def test_log(self):
+        with unittest.mock.patch.dict(os.environ, {"TABLETOP_NONE": "1"}):
+            server = Tabletop.start()
+        server.stop()
+        self.assertIn("TABLETOP_NONE in the environment sets no flag", server.log)
+
+    def test_program(self):
+        where = ["Tabletop.start(binary=...)", "TABLETOP_BINARY", "tabletop on PATH"]
+        self.fails("not_started", lambda: Tabletop.start("/none/tabletop"), "/none/tabletop", *where)
+        with unittest.mock.patch.dict(os.environ, {"TABLETOP_BINARY": "/none/other"}):
+            self.fails("not_started", Tabletop.start, "/none/other", *where)
+        with tempfile.TemporaryDirectory() as folder:
+            with unittest.mock.patch.dict(os.environ, {"PATH": folder}):
+                binary = os.environ.pop("TABLETOP_BINARY")
+                self.fails("not_started", Tabletop.start, "the program tabletop was not found", *where)
+                os.symlink(os.path.abspath(binary), os.path.join(folder, "tabletop"))
+                with Tabletop.start() as server:
+                    self.assertEqual(server.info()["paused"], "")
+            script = executable(folder, "neither a script nor a program")
+            self.fails("not_started", lambda: Tabletop.start(script), script, "cannot be run", *where)
+
+    def test_early_end(self):
+        """The error has the server's own words."""
+        self.fails("not_started", lambda: Tabletop.start(args=["--gc", "never"]), "--gc never", "ended with code 2", '"never" must be background')
+        with tempfile.TemporaryDirectory() as folder:
+            script = executable(folder, "#!/bin/sh\nexec cat >/dev/null")  # never ready
+            self.fails("not_started", lambda: Tabletop.start(script, timeout=0), script, "was not ready within 0 s, and printed: nothing")
+        with tempfile.NamedTemporaryFile("w") as token:
+            token.write("a token of a file")
+            token.flush()
+            self.fails("not_started", lambda: Tabletop.start(args=["--token-file", token.name]), "--token-file")
+
+    def test_killed_parent(self):
+        """The server ends with a process that is killed."""
+        code = "import tabletop; server = tabletop.Tabletop.start(); print(server.url, flush=True); input()"
+        parent = subprocess.Popen([sys.executable, "-B", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with parent:
+            at = urllib.parse.urlsplit(parent.stdout.readline().strip())
+            with socket.create_connection((at.hostname, at.port)) as connection:
+                parent.send_signal(signal.SIGKILL)
+                try:
+                    self.assertEqual(connection.recv(1), b"")
+                except ConnectionResetError:
+                    pass
+
+    def test_durations(self):
+        with Tabletop.start() as server:
+            server.freeze()
+            before = server.clock()["now"]
+            server.set("2030-01-01T00:00:00Z")
+            self.assertLess(before, "2030")
+            self.assertEqual(server.advance(datetime.timedelta(hours=25, microseconds=1500))["now"], "2030-01-02T01:00:00.0015Z")
+            self.assertEqual(server.advance("1d")["now"], "2030-01-03T01:00:00.0015Z")
+            zone = datetime.timezone(datetime.timedelta(hours=1))
+            self.assertEqual(server.set(datetime.datetime(2030, 2, 1, 1, tzinfo=zone))["now"], "2030-02-01T00:00:00Z")
+            for delay in [datetime.timedelta(milliseconds=200), "200ms"]:
+                self.assertEqual(server.fault(endpoint="bigtable", method="ReadRows", effect="delay", delay=delay)["delay"], "200ms")
+            self.assertEqual(server.requests(failed=True), [])
+            self.fails("bad_request", lambda: server.advance(datetime.timedelta(hours=-1)), '"-3600s"', "time moves forward")
+            self.fails("bad_request", lambda: server.advance(3600), "advance is 3600", "timedelta", '"25h"')
+            self.fails("bad_request", lambda: server.advance("soon"), '"soon"')
+            self.fails("bad_request", lambda: server.fault(endpoint="bigtable", method="ReadRows", effect="delay", delay=5), "delay is 5")
+            self.fails("bad_request", lambda: server.set(datetime.datetime(2031, 1, 1)), "without a zone")
+
+    def test_items(self):
+        with Tabletop.start() as server:
+            server.query("CreateTable", TABLE)
+            item = {
+                "id": {"S": "a"}, "n": {"N": "1.5"}, "b": {"B": b"\xff"}, "bs": {"BS": [b"\x00", b"\xff"]}, "ns": {"NS": ["1", "2"]}, "ss": {"SS": ["x"]},
+                "t": {"BOOL": True}, "z": {"NULL": True}, "l": {"L": [{"B": b"1"}, {"M": {"b": {"B": b"2"}}}]}, "m": {"M": {}},
+            }
+            self.assertEqual(server.put_items("orders", [item]), 1)
+            self.assertEqual(list(server.items("orders")), [item])
+            (record,) = server.records("orders")
+            self.assertEqual((record["dynamodb"]["NewImage"], record["dynamodb"]["Keys"]), (item, {"id": {"S": "a"}}))
+            self.fails("bad_request", lambda: server.put_items("orders", [item, {"id": "a"}]), 'item 1 is {"id": "a"}', '{"id":{"S":"a"}}')
+            self.fails("bad_request", lambda: server.put_items("orders", [{"id": {"S": object}}]), "object", '{"N": "42"}')
+            fault = dict(endpoint="dynamodb", method="PutItem", effect="fail", code="Throttling", table="orders")
+            self.assertEqual(server.fault(**fault, item={"id": {"B": b"\xff"}})["item"], {"id": {"B": "/w=="}})
+            self.fails("bad_request", lambda: server.fault(**fault, item={"id": "a"}), 'item is {"id":"a"}', '{"id":{"S":"a"}}')
+
+    def test_tables(self):
+        with Tabletop.start() as server:
+            for name in ["orders", "customers"]:
+                server.query("CreateTable", {**TABLE, "TableName": name})
+            server.put_items("orders", [{"id": {"S": "a"}}])
+            self.assertEqual([row["key"]["text"] for row in server.rows(server.bigtable_table("orders"))], ["a"])
+            self.assertNotEqual(server.bigtable_table("customers"), server.bigtable_table("orders"))
+            for ask in [server.bigtable_table, lambda name: list(server.items(name)), lambda name: server.put_items(name, [{"id": {"S": "a"}}])]:
+                with self.assertRaisesRegex(ControlError, '"order".*nearest name is "orders"'):
+                    ask("order")
+            self.fails("not_found", lambda: server.bigtable_table(""), 'no DynamoDB table ""')
+
+    def test_port_file(self):
+        """A client waits for the port file of a server that is still starting."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "ports.json")
+            self.fails("unreachable", lambda: Control.from_port_file(path, wait=0), path, "within 0 s")
+            found = []
+            asked = threading.Thread(target=lambda: found.append(Control.from_port_file(path, wait=600)))
+            with Tabletop.start() as server:
+                asked.start()
+                with open(path + ".new", "w", encoding="utf-8") as f:
+                    json.dump({"console": server.url, "token": server.token}, f)
+                os.rename(path + ".new", path)
+                asked.join()
+                self.assertEqual(found[0].info()["dynamodb"], server.dynamodb)
+
+    def test_hints(self):
+        """All methods have types."""
+        for kind in [Control, Tabletop]:
+            for name, method in vars(kind).items():
+                method = getattr(method, "__func__", getattr(method, "fget", method))
+                if callable(method) and (not name.startswith("_") or name == "__init__"):
+                    code = method.__code__
+                    names = code.co_varnames[:code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x08)]
+                    self.assertEqual(set(method.__annotations__), {*names, "return"} - {"self", "cls"}, name)
+        if sys.version_info >= (3, 10):  # X | Y
+            self.assertEqual(typing.get_type_hints(Control.advance)["duration"], client.Duration)
+
+
+if __name__ == "__main__":
+    unittest.main()
