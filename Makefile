@@ -169,6 +169,7 @@ conformance-js: build ## test the official JavaScript clients against a running 
 	$(TSC) --module esnext --moduleResolution bundler conformance/js/types.ts
 	node conformance/js/run.mjs bin/tabletop
 	node conformance/js/control.mjs bin/tabletop
+	node conformance/js/setup/run.mjs bin/tabletop
 
 # CHANGES is the number of changes that the consumers of a stream read.
 CHANGES ?= 100000

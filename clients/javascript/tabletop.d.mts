@@ -1,4 +1,7 @@
-/** The error answer of the API; with the code 'unreachable' and the status 0 if it does not answer. */
+/**
+ * The error answer of the API, with its HTTP status. The status is 0 if no API answers, with the code
+ * 'unreachable', and if a server does not start, with the code 'not_started'.
+ */
 export class ControlError extends Error {
 	readonly status: number
 	readonly code: string
@@ -53,8 +56,37 @@ export interface Table {
 	dynamodb?: string[]
 	own?: boolean
 }
-/** An item in DynamoDB's JSON. */
-export type Item = Record<string, unknown>
+interface AttributeTypes {
+	S: string; N: string; B: Uint8Array; BOOL: boolean; NULL: boolean
+	SS: string[]; NS: string[]; BS: Uint8Array[]
+	L: AttributeValue[]; M: Record<string, AttributeValue>
+}
+/** A value in DynamoDB's JSON, as the AWS SDK has it: { S: 'a' }, { N: '42' }, { B: new Uint8Array([1]) }. */
+export type AttributeValue = {
+	[T in keyof AttributeTypes]: Pick<AttributeTypes, T> & { [Other in Exclude<keyof AttributeTypes, T>]?: never }
+}[keyof AttributeTypes]
+/** An item in DynamoDB's JSON: { id: { S: 'a' } }. */
+export type Item = Record<string, AttributeValue>
+/** A record of DynamoDB Streams. */
+export interface StreamRecord {
+	eventID: string
+	eventName: 'INSERT' | 'MODIFY' | 'REMOVE'
+	eventVersion: string
+	eventSource: string
+	awsRegion: string
+	dynamodb: {
+		ApproximateCreationDateTime: number
+		Keys: Item
+		NewImage?: Item
+		OldImage?: Item
+		SequenceNumber: string
+		SizeBytes: number
+		StreamViewType: string
+	}
+	userIdentity?: { Type: string; PrincipalId: string }
+}
+/** A length of time: a text such as '25h', or a number of milliseconds. */
+export type Duration = string | number
 
 export interface Fault {
 	endpoint: 'bigtable' | 'dynamodb'
@@ -63,7 +95,7 @@ export interface Fault {
 	code?: string
 	message?: string
 	applied?: boolean
-	delay?: string
+	delay?: Duration
 	rows?: number
 	snapshot?: string
 	behindDynamoDB?: boolean
@@ -146,50 +178,124 @@ export interface Changes {
 /** A frequently used key; up to over of count may belong to another key. */
 export interface Used { key: Item; count: number; over?: number }
 
-type Query = Record<string, string | number | boolean | undefined>
+type Query = Record<string, string | number | boolean | Date | undefined>
 
 export class Control {
 	constructor(server?: { url?: string; token?: string })
-	static fromPortFile(path: string, options?: { token?: string }): Promise<Control>
+	/** The server that wrote a --port-file. If the file is missing, waits for it, up to so many milliseconds. */
+	static fromPortFile(path: string, options?: { token?: string; wait?: number }): Promise<Control>
+	readonly url: string
+	readonly token: string
+	/** Makes any request of the API; path is the part after /api/v1/. */
 	call(method: string, path: string, options?: { body?: unknown; query?: Query }): Promise<any>
+	/** The server and its endpoints. */
 	info(): Promise<Info>
+	/** The tables of both endpoints: of Bigtable with their families, of DynamoDB by name. */
 	tables(): Promise<{ bigtable: Table[]; dynamodb: string[] }>
+	/** The id of the Bigtable table with the items of a DynamoDB table; pass it to rows, or to a client of Bigtable. */
+	bigtableTable(table: string): Promise<string>
+	/** All rows of a Bigtable table, page by page. */
 	rows(table: string, query?: Query & { instance?: string }): AsyncGenerator<Row>
+	/** All items of a DynamoDB table, page by page, in the form of the AWS SDK. */
 	items(table: string, query?: Query): AsyncGenerator<Item>
+	/** The streams of DynamoDB's tables, and the Bigtable tables that have a change stream. */
 	streams(): Promise<{ bigtable: ChangeStream[]; dynamodb: Stream[]; more?: boolean }>
-	records(table: string, query?: Query): AsyncGenerator<any>
+	/** All records so far of the table's latest stream of DynamoDB Streams, page by page; keys and images are items. */
+	records(table: string, query?: Query): AsyncGenerator<StreamRecord>
+	/** All records so far of the change stream of a Bigtable table, page by page. */
 	changes(table: string, query?: Query & { instance?: string }): AsyncGenerator<Change>
+	/** Puts items, in DynamoDB's JSON, where a value of the type B is a Uint8Array; returns their number. */
 	putItems(table: string, items: Item[]): Promise<number>
+	/** Writes rows of a Bigtable table: each with a key and cells, or delete: true. Keys, qualifiers and values are strings or Uint8Arrays. Returns the number of rows. */
 	putRows(table: string, rows: NewRow[], options?: { instance?: string }): Promise<number>
+	/** Creates, changes and drops column families, such as [{ id: 'f', create: {} }]; returns the table. */
 	families(table: string, modifications: unknown[], options?: { instance?: string }): Promise<Table>
+	/** Deletes the rows of a Bigtable table whose key begins with prefix, a string or a Uint8Array. */
 	drop(table: string, prefix: BytesLike, options?: { instance?: string }): Promise<void>
+	/** Deletes all rows of a Bigtable table. */
 	empty(table: string, options?: { instance?: string }): Promise<void>
+	/** Deletes a Bigtable table. */
 	deleteTable(table: string, options?: { instance?: string }): Promise<void>
+	/** The load on the keys of a Bigtable table over time; without a table, the tables with load counts. */
 	heat(table?: undefined): Promise<{ places: HeatPlace[] }>
 	heat(table: string, query?: Query & { instance?: string }): Promise<Heat>
+	/** Runs a DynamoDB operation; returns its response, and its Bigtable calls. */
 	query(operation: string, request: unknown): Promise<{ response: any; calls: Request[] }>
+	/** The most used keys of a DynamoDB table, or of an index, while contributor insights are on. */
 	insights(table: string, options?: { index?: string }): Promise<Partial<Record<'PKC' | 'SKC' | 'PKT' | 'SKT', Used[]>>>
+	/** Removes all tables and faults. The clock and the snapshots stay. */
 	reset(): Promise<void>
+	/** Continues the paused Go test. */
 	resume(): Promise<void>
+	/** The snapshots, by their times. */
 	snapshots(): Promise<Snapshot[]>
+	/** Keeps the tables of both endpoints under a name; replaces a snapshot of the same name. */
 	snapshot(name: string): Promise<Snapshot>
+	/** Restores the tables of a snapshot. The clock and the faults stay. */
 	restore(name: string): Promise<Snapshot>
+	/** Deletes a snapshot. */
 	forget(name: string): Promise<void>
+	/** The rows and items that have changed since a snapshot: until now, or until the snapshot to. */
 	changesSince(name: string, options?: { to?: string; limit?: number }): Promise<Changes>
+	/** The time of the server: now, and whether it is frozen. */
 	clock(): Promise<Clock>
-	advance(duration: string): Promise<Clock>
+	/** Advances the clock, by '25h' or a number of milliseconds, and runs the work due on the way. */
+	advance(by: Duration): Promise<Clock>
+	/** Advances the clock to a time, a Date or RFC 3339, and runs the work due on the way. */
 	set(time: Date | string): Promise<Clock>
+	/** Stops the clock. */
 	freeze(): Promise<Clock>
+	/** Starts the clock again. */
 	run(): Promise<Clock>
+	/** Collects garbage; returns the number of deleted cells. */
 	gc(): Promise<number>
+	/** Deletes expired items; returns their number. */
 	ttl(): Promise<number>
+	/** Arms a fault; docs/control.md lists the members. delay is a text or a number of milliseconds, item a key in DynamoDB's JSON. */
 	fault(spec: Fault): Promise<Fault & { id: number; hits: number }>
+	/** The faults, with their hits. */
 	faults(): Promise<(Fault & { id: number; hits: number })[]>
+	/** Removes a fault, as returned by fault() or faults(), or all. */
 	removeFaults(fault?: { endpoint: string; id: number }): Promise<void>
+	/** All rows as text, or those of a table. */
 	dump(table?: string): Promise<string>
+	/** The last requests of both endpoints, the newest first: 100 of them, or limit. */
 	requests(query?: Query): Promise<Request[]>
+	/** One of the requests, with its bodies and its calls. */
 	request(id: number): Promise<Request>
+	/** Runs tabletop migrate plan on a folder of --fixtures; mapping replaces the text of the fixture's own. */
 	plan(fixture: string, options?: { mapping?: string }): Promise<any>
+	/** Runs tabletop migrate verify. */
 	verify(fixture: string, options?: { mapping?: string }): Promise<any>
+	/** Runs tabletop migrate lint. */
 	lint(fixture: string, options?: { mapping?: string }): Promise<any>
+}
+
+/** The options of Tabletop.start: the program, further flags of serve, and the milliseconds until it must be ready. */
+export interface StartOptions { binary?: string; args?: string[]; timeout?: number }
+
+/** A server that a program starts and stops, with the methods of its control API. */
+export class Tabletop extends Control {
+	/**
+	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
+	 * the program, by default that of TABLETOP_BINARY, or tabletop on PATH. timeout is in milliseconds. Neither the
+	 * environment of this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
+	 */
+	static start(options?: StartOptions): Promise<Tabletop>
+	/** HOST:PORT of the Bigtable endpoint; null with --bigtable off. */
+	readonly bigtable: string | null
+	/** The URL of the DynamoDB endpoint; null with --dynamodb off. */
+	readonly dynamodb: string | null
+	readonly project: string
+	readonly instance: string
+	/** What the server printed on its standard error: the last 64 KiB. */
+	readonly log: string
+	/** Stops the server as SIGTERM does, and waits for its end. A further call has no effect. */
+	stop(): Promise<void>
+	/** The environment variables with which official clients, ctl and new Control() find the server. */
+	env(): Record<string, string>
+	/** The options of new DynamoDBClient and new DynamoDBStreamsClient. */
+	dynamodbOptions(): { endpoint: string; region: string; credentials: { accessKeyId: string; secretAccessKey: string } }
+	/** The options of new Bigtable. */
+	bigtableOptions(): { apiEndpoint: string; projectId: string }
 }

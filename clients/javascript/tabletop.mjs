@@ -1,15 +1,28 @@
-// The control API of a running Tabletop: snapshots, clock, faults, requests.
+// A running Tabletop in tests: started and stopped, and its control API: snapshots, clock, faults, requests.
 //
-//	import { Control } from './tabletop.mjs'
-//	const control = await Control.fromPortFile('ports.json')
-//	await control.snapshot('base') // once
-//	await control.restore('base')  // before each test
+//	import { Tabletop } from './tabletop.mjs'
+//	const tabletop = await Tabletop.start() // on free ports
+//	const ddb = new DynamoDBClient(tabletop.dynamodbOptions())
+//	await tabletop.snapshot('base')         // once
+//	await tabletop.restore('base')          // before each test
+//	await tabletop.stop()
+//
+// A server that runs already has the same methods: await Control.fromPortFile('ports.json').
+// tabletop-setup.mjs is a global set-up for Jest and Vitest.
 //
 // It needs only Node 18 or later. docs/control.md describes the API, and
 // tabletop.d.mts has the types: copy it too for TypeScript.
-import { readFile } from 'node:fs/promises'
+import { spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { inspect } from 'node:util'
 
-/** The error answer of the API; with the code 'unreachable' and the status 0 if it does not answer. */
+/**
+ * The error answer of the API, with its HTTP status. The status is 0 if no API answers, with the code
+ * 'unreachable', and if a server does not start, with the code 'not_started'.
+ */
 export class ControlError extends Error {
 	constructor(status, { code, text, remedy }, options) {
 		super(`${text}: ${remedy}`, options)
@@ -18,6 +31,8 @@ export class ControlError extends Error {
 }
 
 const unreachable = (text, remedy, cause) => new ControlError(0, { code: 'unreachable', text, remedy }, { cause })
+const notStarted = (text, remedy, cause) => new ControlError(0, { code: 'not_started', text, remedy }, { cause })
+const badRequest = (text, remedy) => new ControlError(400, { code: 'bad_request', text, remedy })
 
 /** A server that runs with --console. By default the environment variables printed by serve locate it. */
 export class Control {
@@ -28,20 +43,21 @@ export class Control {
 		this.token = token
 	}
 
-	/** The server that wrote a --port-file. */
-	static async fromPortFile(path, { token } = {}) {
-		const ports = JSON.parse(await readFile(path, 'utf8').catch(e => {
-			throw e.code === 'ENOENT' ? unreachable(`no server runs that writes ${path}`, `start tabletop serve --console --port-file ${path}`, e) : e
-		}))
+	/** The server that wrote a --port-file. If the file is missing, waits for it, up to so many milliseconds. */
+	static async fromPortFile(path, { token, wait = 10_000 } = {}) {
+		const until = performance.now() + wait
+		const ports = await portFile(path, e => {
+			if (performance.now() >= until) throw unreachable(`${path} did not appear within ${wait} ms, so no server runs that writes it`, `start tabletop serve --console --port-file ${path}`, e)
+		})
 		if (!ports.console) throw new Error(`the server of ${path} was started without --console`)
 		return new Control({ url: ports.console, token: token ?? ports.token })
 	}
 
 	/** Makes any request of the API; path is the part after /api/v1/. */
 	async call(method, path, { body, query = {} } = {}) {
-		const given = Object.entries(query).filter(([, value]) => value !== undefined)
+		const given = Object.entries(query).filter(([, value]) => value !== undefined).map(([name, value]) => [name, value?.toISOString?.() ?? value])
 		const url = `${this.url}/api/v1/${path}` + (given.length ? `?${new URLSearchParams(given)}` : '')
-		const text = body === undefined ? undefined : JSON.stringify(body)
+		const text = body === undefined ? undefined : JSON.stringify(body, sent)
 		let answer, said
 		try {
 			answer = await fetch(url, { method, headers: { Authorization: `Bearer ${this.token}` }, body: text })
@@ -55,32 +71,40 @@ export class Control {
 		return said
 	}
 
+	/** The server and its endpoints. */
 	info() { return this.call('GET', 'info') }
+	/** The tables of both endpoints: of Bigtable with their families, of DynamoDB by name. */
 	tables() { return this.call('GET', 'tables') }
+	/** The id of the Bigtable table with the items of a DynamoDB table; pass it to rows, or to a client of Bigtable. */
+	async bigtableTable(table) {
+		const { bigtable: [found] } = await this.call('GET', 'tables', { query: { dynamodb: table } })
+		if (!found) throw new ControlError(409, { code: 'not_found', text: `the server does not know where the items of the DynamoDB table ${inspect(table)} are`, remedy: 'start it with the --mapping of the table' })
+		return found.table
+	}
 	/** All rows of a Bigtable table, page by page. */
 	rows(table, { instance = 'tabletop', ...query } = {}) { return this.#pages('rows', `tables/${part(instance)}/${part(table)}/rows`, query) }
-	/** All items of a DynamoDB table, page by page. */
-	items(table, query = {}) { return this.#pages('items', `items/${part(table)}`, query) }
+	/** All items of a DynamoDB table, page by page, in the form of the AWS SDK. */
+	items(table, query = {}) { return this.#pages('items', `items/${part(table)}`, query, item) }
 
 	/** The streams of DynamoDB's tables, and the Bigtable tables that have a change stream. */
 	streams() { return this.call('GET', 'streams') }
-	/** All records so far of the table's latest stream of DynamoDB Streams, page by page. */
-	records(table, query = {}) { return this.#pages('records', `streams/${part(table)}/records`, query) }
+	/** All records so far of the table's latest stream of DynamoDB Streams, page by page; keys and images are items. */
+	records(table, query = {}) { return this.#pages('records', `streams/${part(table)}/records`, query, record) }
 	/** All records so far of the change stream of a Bigtable table, page by page. */
 	changes(table, { instance = 'tabletop', ...query } = {}) { return this.#pages('changes', `tables/${part(instance)}/${part(table)}/changes`, query) }
 
-	async *#pages(member, path, query) {
+	async *#pages(member, path, query, read = each => each) {
 		for (let { cursor } = query; ;) {
 			const page = await this.call('GET', path, { query: { ...query, cursor } })
-			yield* page[member]
+			yield* page[member].map(read)
 			cursor = page.cursor
 			if (cursor === undefined) return
 		}
 	}
 
-	/** Puts items, in DynamoDB's JSON. */
+	/** Puts items, in DynamoDB's JSON, where a value of the type B is a Uint8Array; returns their number. */
 	async putItems(table, items) { return (await this.call('POST', `items/${part(table)}`, { body: { items } })).items }
-	/** Writes rows of a Bigtable table: each with a key and cells, or delete: true. Keys, qualifiers and values are strings or Uint8Arrays. */
+	/** Writes rows of a Bigtable table: each with a key and cells, or delete: true. Keys, qualifiers and values are strings or Uint8Arrays. Returns the number of rows. */
 	async putRows(table, rows, { instance = 'tabletop' } = {}) { return (await this.call('POST', `tables/${part(instance)}/${part(table)}/rows`, { body: { rows: rows.map(row) } })).rows }
 	/** Creates, changes and drops column families, such as [{ id: 'f', create: {} }]; returns the table. */
 	families(table, modifications, { instance = 'tabletop' } = {}) { return this.call('POST', `tables/${part(instance)}/${part(table)}/families`, { body: { modifications } }) }
@@ -96,31 +120,46 @@ export class Control {
 	query(operation, request) { return this.call('POST', 'query', { body: { operation, request } }) }
 	/** The most used keys of a DynamoDB table, or of an index, while contributor insights are on. */
 	insights(table, { index } = {}) { return this.call('GET', `insights/${part(table)}`, { query: { index } }) }
+	/** Removes all tables and faults. The clock and the snapshots stay. */
 	async reset() { await this.call('POST', 'reset') }
 	/** Continues the paused Go test. */
 	async resume() { await this.call('POST', 'resume') }
+	/** The snapshots, by their times. */
 	async snapshots() { return (await this.call('GET', 'snapshots')).snapshots }
+	/** Keeps the tables of both endpoints under a name; replaces a snapshot of the same name. */
 	snapshot(name) { return this.call('POST', 'snapshots', { body: { name } }) }
+	/** Restores the tables of a snapshot. The clock and the faults stay. */
 	restore(name) { return this.call('POST', `snapshots/${part(name)}/restore`) }
+	/** Deletes a snapshot. */
 	async forget(name) { await this.call('DELETE', `snapshots/${part(name)}`) }
 	/** The rows and items that have changed since a snapshot: until now, or until the snapshot to. */
 	changesSince(name, { to, limit } = {}) { return this.call('GET', `snapshots/${part(name)}/changes`, { query: { to, limit } }) }
+	/** The time of the server: now, and whether it is frozen. */
 	clock() { return this.call('GET', 'clock') }
-	/** Advances the clock, by '25h' for example, and runs the work due on the way. */
-	advance(duration) { return this.call('POST', 'clock', { body: { advance: duration } }) }
+	/** Advances the clock, by '25h' or a number of milliseconds, and runs the work due on the way. */
+	async advance(by) { return this.call('POST', 'clock', { body: { advance: duration('advance', by) } }) }
 	/** Advances the clock to a time, a Date or RFC 3339, and runs the work due on the way. */
-	set(time) { return this.call('POST', 'clock', { body: { set: time } }) }
+	async set(time) {
+		if (Number.isNaN(time?.getTime?.())) throw badRequest(`set is ${inspect(time)}, want a time`, 'pass a Date, or a text such as 2030-01-01T00:00:00Z')
+		return this.call('POST', 'clock', { body: { set: time } })
+	}
+	/** Stops the clock. */
 	freeze() { return this.call('POST', 'clock', { body: { freeze: true } }) }
+	/** Starts the clock again. */
 	run() { return this.call('POST', 'clock', { body: { run: true } }) }
 	/** Collects garbage; returns the number of deleted cells. */
 	async gc() { return (await this.call('POST', 'gc')).cells }
 	/** Deletes expired items; returns their number. */
 	async ttl() { return (await this.call('POST', 'ttl')).items }
-	/** Arms a fault; docs/control.md lists the members. */
-	fault(spec) { return this.call('POST', 'faults', { body: spec }) }
+	/** Arms a fault; docs/control.md lists the members. delay is a text or a number of milliseconds, item a key in DynamoDB's JSON. */
+	async fault(spec) {
+		return this.call('POST', 'faults', { body: spec.delay === undefined ? spec : { ...spec, delay: duration('delay', spec.delay) } })
+	}
+	/** The faults, with their hits. */
 	async faults() { return (await this.call('GET', 'faults')).faults }
 	/** Removes a fault, as returned by fault() or faults(), or all. */
 	async removeFaults(fault) { await this.call('DELETE', fault ? `faults/${fault.endpoint}/${fault.id}` : 'faults') }
+	/** All rows as text, or those of a table. */
 	async dump(table) { return (await this.call('GET', 'dump', { query: { table } })).text }
 	/** The last requests of both endpoints, the newest first: 100 of them, or limit. */
 	async requests(query = {}) { return (await this.call('GET', 'requests', { query })).requests }
@@ -134,9 +173,133 @@ export class Control {
 	lint(fixture, { mapping } = {}) { return this.call('POST', 'migrate/lint', { body: { fixture, mapping } }) }
 }
 
+const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH'
+/** The milliseconds between two looks for a port file. */
+const pause = 20
+
+/**
+ * A server that a program starts and stops, with the methods of its control API. It stops by stop(), and
+ * when this process ends, even by kill -9: the server reads a pipe from this process, and stops when it
+ * closes. A running server does not keep this process running.
+ */
+export class Tabletop extends Control {
+	#child
+	#ended
+
+	/**
+	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
+	 * the program, by default that of TABLETOP_BINARY, or tabletop on PATH. timeout is in milliseconds. Neither the
+	 * environment of this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
+	 */
+	static async start({ binary = process.env.TABLETOP_BINARY || 'tabletop', args = [], timeout = 60_000 } = {}) {
+		const folder = await mkdtemp(join(tmpdir(), 'tabletop-'))
+		const file = join(folder, 'ports.json')
+		const command = ['serve', '--bigtable', '127.0.0.1:0', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0', ...args, '--port-file', file, '--until-stdin-closes']
+		let log = '', failed, end, child, ended
+		try {
+			child = spawn(binary, command, { stdio: ['pipe', 'ignore', 'pipe'] })
+			child.on('error', e => { failed = e })
+			child.stdin.on('error', () => {}) // it ended
+			child.stderr.setEncoding('utf8').on('data', piece => { log = (log + piece).slice(-65536) })
+			ended = new Promise(resolve => child.on('close', (code, signal) => resolve(end = code ?? signal)))
+			for (const each of [child, child.stdin, child.stderr]) each.unref()
+			const until = performance.now() + timeout
+			const ports = await portFile(file, () => {
+				if (failed) throw notStarted(`the program ${binary} cannot be run (${failed.message})`, where, failed)
+				const why = end !== undefined ? `ended with ${end} before it was ready` : performance.now() >= until ? `was not ready within ${timeout} ms` : ''
+				if (why) throw notStarted(`${[binary, ...command].join(' ')} ${why}, and printed: ${log.trim() || 'nothing'}`, 'correct the args, or the environment')
+			})
+			if (!ports.token) throw notStarted('Tabletop.start does not take --token-file', 'start the server without it, or use Control.fromPortFile(path, { token })')
+			const self = new Tabletop({ url: ports.console, token: ports.token })
+			const { project, instance } = await self.info()
+			Object.assign(self, { bigtable: ports.bigtable, dynamodb: ports.dynamodb, project, instance })
+			Object.defineProperty(self, 'log', { get: () => log.trim() })
+			self.#child = child
+			self.#ended = ended
+			return self
+		} catch (e) {
+			if (ended) await stopped(child, ended)
+			throw e
+		} finally {
+			await rm(folder, { recursive: true, force: true })
+		}
+	}
+
+	/** Stops the server as SIGTERM does, and waits for its end. A further call has no effect. */
+	stop() { return stopped(this.#child, this.#ended) }
+
+	/** The environment variables with which official clients, ctl and new Control() find the server. */
+	env() {
+		return {
+			TABLETOP_CONSOLE_URL: this.url, TABLETOP_CONSOLE_TOKEN: this.token,
+			...(this.bigtable && { BIGTABLE_EMULATOR_HOST: this.bigtable }),
+			...(this.dynamodb && {
+				AWS_ENDPOINT_URL_DYNAMODB: this.dynamodb, AWS_ENDPOINT_URL_DYNAMODB_STREAMS: this.dynamodb, AWS_REGION: 'us-east-1',
+				AWS_DEFAULT_REGION: 'us-east-1', AWS_ACCESS_KEY_ID: 'tabletop', AWS_SECRET_ACCESS_KEY: 'tabletop',
+			}),
+		}
+	}
+
+	/** The options of new DynamoDBClient and new DynamoDBStreamsClient. */
+	dynamodbOptions() {
+		return { endpoint: this.dynamodb, region: 'us-east-1', credentials: { accessKeyId: 'tabletop', secretAccessKey: 'tabletop' } }
+	}
+
+	/** The options of new Bigtable. */
+	bigtableOptions() { return { apiEndpoint: this.bigtable, projectId: this.project } }
+}
+
+/** Stops a server process, and waits for its end. */
+async function stopped(child, ended) {
+	for (const each of [child, child.stderr]) each.ref() // else this process might end first
+	child.kill('SIGTERM')
+	const timer = setTimeout(() => child.kill('SIGKILL'), 60_000)
+	await ended
+	clearTimeout(timer)
+}
+
+/** The content of a port file, which appears whole; check throws when the wait is over. */
+async function portFile(path, check) {
+	for (;;) {
+		try {
+			return JSON.parse(await readFile(path, 'utf8'))
+		} catch (e) {
+			if (e.code !== 'ENOENT') throw e
+			check(e)
+		}
+		await sleep(pause)
+	}
+}
+
 const part = encodeURIComponent
+/** A duration of the API; name is the argument with it. */
+const duration = (name, value) => {
+	if (typeof value === 'string') return value
+	if (Number.isFinite(value)) return `${value}ms`
+	throw badRequest(`${name} is ${inspect(value)}, want a duration`, "pass a number of milliseconds, or a text such as '25h'")
+}
+const base64 = view => Buffer.from(view.buffer, view.byteOffset, view.byteLength).toString('base64')
+/** The JSON of a value: bytes, as in an attribute of the type B, are base64. */
+function sent(name, value) { return ArrayBuffer.isView(this[name]) ? base64(this[name]) : value }
 /** The API's form of bytes; bytes already in this form stay as they are. */
-const bytes = value => typeof value === 'string' ? { text: value } : value instanceof Uint8Array ? { base64: Buffer.from(value).toString('base64') } : value
+const bytes = value => typeof value === 'string' ? { text: value } : ArrayBuffer.isView(value) ? { base64: base64(value) } : value
+const unpacked = text => new Uint8Array(Buffer.from(text, 'base64'))
+const attribute = value => {
+	const [[type, inner]] = Object.entries(value)
+	switch (type) {
+		case 'B': return { B: unpacked(inner) }
+		case 'BS': return { BS: inner.map(unpacked) }
+		case 'L': return { L: inner.map(attribute) }
+		case 'M': return { M: item(inner) }
+		default: return value
+	}
+}
+/** An item of the API, with bytes in place of base64. */
+const item = received => Object.fromEntries(Object.entries(received).map(([name, value]) => [name, attribute(value)]))
+const record = received => {
+	const images = Object.entries(received.dynamodb).map(([name, value]) => [name, ['Keys', 'NewImage', 'OldImage'].includes(name) ? item(value) : value])
+	return { ...received, dynamodb: Object.fromEntries(images) }
+}
 const row = ({ key, cells = [], ...rest }) => ({
 	...rest, key: bytes(key), cells: cells.map(cell => ({ ...cell, qualifier: bytes(cell.qualifier), value: bytes(cell.value) })),
 })

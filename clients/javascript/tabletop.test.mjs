@@ -45,7 +45,7 @@ test('acceptance', async () => {
 	const keys = []
 	for await (const r of control.records('orders_js')) keys.push(r.dynamodb.Keys.k.S)
 	assert.deepEqual(keys.sort(), Array.from({ length: 300 }, (_, i) => `k${i}`).sort())
-	const rows = (await control.tables()).bigtable.find(t => t.dynamodb?.includes('orders_js')).table
+	const rows = await control.bigtableTable('orders_js')
 	await assert.rejects(control.changes(rows).next(), { name: 'ControlError', code: 'no_stream' })
 	await control.snapshot('all')
 	for (let i = 0; i < 300; i += 2) await control.query('DeleteItem', { TableName: 'orders_js', Key: { k: { S: `k${i}` } } })
@@ -93,7 +93,7 @@ test('all of ctl', async () => {
 	await control.forget('first')
 	await control.forget('second/of two')
 
-	const over = (await control.tables()).bigtable.find(t => t.dynamodb?.includes('orders_js')).table
+	const over = await control.bigtableTable('orders_js')
 	const rows = []
 	for await (const row of control.rows(over, { prefix: 'a' })) rows.push(row.key.text)
 	assert.deepEqual(rows, ['a'])
@@ -124,7 +124,7 @@ test('rows', async () => {
 	const control = new Control()
 	await control.reset()
 	await control.query('CreateTable', table)
-	const over = (await control.tables()).bigtable.find(t => t.dynamodb?.includes('orders_js')).table
+	const over = await control.bigtableTable('orders_js')
 	const { families } = await control.families(over, [{ id: 'cf', create: { gcRule: { maxNumVersions: 1 } } }])
 	assert.equal(families.find(f => f.name === 'cf').gc, 'maxversions=1')
 	const cell = { family: 'cf', qualifier: new Uint8Array([0xff]), value: 'v', timestamp: 1000 }
@@ -212,6 +212,6 @@ test('unreachable', async () => {
 			})
 		}
 	}
-	await assert.rejects(Control.fromPortFile('/none/ports.json'), { name: 'ControlError', code: 'unreachable', text: /\/none\/ports\.json/ })
+	await assert.rejects(Control.fromPortFile('/none/ports.json', { wait: 0 }), { name: 'ControlError', code: 'unreachable', text: /\/none\/ports\.json/ })
 	for (const url of ['127.0.0.1:8088', 'localhost:8088']) assert.throws(() => new Control({ url, token: 'token' }), new RegExp(`http://${url}`))
 })

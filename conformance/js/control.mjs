@@ -33,7 +33,7 @@ async function run() {
   const due = String(Math.floor(Date.parse((await control.info()).clock.now) / 1000) + 24 * 3600)
   const key = i => i ? `k${String(i).padStart(3, '0')}` : 'kept'
   await control.putItems(TableName, Array.from({ length: 1000 }, (_, i) => ({ pk: { S: key(i) }, ...(i && { ttl: { N: due } }) })))
-  const { table: under } = (await control.tables()).bigtable.find(t => t.dynamodb?.includes(TableName))
+  const under = await control.bigtableTable(TableName)
   const both = async () => {
     let found = 0
     for await (const page of paginateScan({ client: dynamodb }, { TableName })) found += page.Items.length

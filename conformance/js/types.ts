@@ -1,7 +1,28 @@
 // The types of the client for JavaScript, as used in a TypeScript project: tsc compiles this, strictly, and nothing runs it.
-import { Control, ControlError, type Change, type Changes, type Clock, type Item } from '../../clients/javascript/tabletop.mjs'
+import { DynamoDBClient, PutItemCommand } from '@aws-sdk/client-dynamodb'
+import { DynamoDBStreamsClient } from '@aws-sdk/client-dynamodb-streams'
+import { Bigtable } from '@google-cloud/bigtable'
+import { Control, ControlError, Tabletop, type Change, type Changes, type Clock, type Item } from '../../clients/javascript/tabletop.mjs'
 
 export async function use(): Promise<void> {
+	const tabletop: Tabletop = await Tabletop.start({ args: ['--mapping', 'orders.yaml'], timeout: 10_000 })
+	const ddb = new DynamoDBClient(tabletop.dynamodbOptions())
+	const bigtable = new Bigtable(tabletop.bigtableOptions()).instance(tabletop.instance).table(await tabletop.bigtableTable('orders'))
+	console.log(new DynamoDBStreamsClient(tabletop.dynamodbOptions()), bigtable, tabletop.env().AWS_REGION, tabletop.log)
+	await tabletop.advance(90_000)
+	await tabletop.advance('25h')
+	await tabletop.fault({ endpoint: 'bigtable', method: 'ReadRows', effect: 'delay', delay: 200 })
+	const typed: Item = { id: { S: 'a' }, raw: { B: new Uint8Array([1]) }, list: { L: [{ M: { n: { N: '1' } } }] } }
+	await tabletop.putItems('orders', [typed])
+	await ddb.send(new PutItemCommand({ TableName: 'orders', Item: typed }))
+	for await (const { id } of tabletop.items('orders')) console.log(id.S?.length)
+	for await (const { eventName, dynamodb } of tabletop.records('orders')) console.log(eventName, dynamodb.NewImage?.id.S)
+	// @ts-expect-error plain JSON
+	await tabletop.putItems('orders', [{ id: 'a' }])
+	// @ts-expect-error two types
+	await tabletop.putItems('orders', [{ id: { S: 'a', N: '1' } }])
+	await tabletop.stop()
+
 	const control: Control = await Control.fromPortFile('ports.json', { token: 'token' })
 	const { paused, clock } = await control.info()
 	const test: string = paused

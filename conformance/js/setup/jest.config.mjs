@@ -1,0 +1,1 @@
+export default { globalSetup: '../../../clients/javascript/tabletop-setup.mjs', testMatch: ['**/*.test.mjs'], transform: {} }

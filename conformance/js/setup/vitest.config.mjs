@@ -1,0 +1,1 @@
+export default { test: { globalSetup: './with-instance.mjs', globals: true } }

@@ -1,0 +1,3 @@
+import { globalSetup } from '../../../clients/javascript/tabletop-setup.mjs'
+
+export default globalSetup({ args: ['--instance', process.env.INSTANCE] })
