@@ -9,6 +9,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -16,29 +17,44 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * The control API of a running Tabletop: snapshots, clock, faults, requests.
+ * A running Tabletop in tests: started and stopped, and its control API: snapshots, clock, faults, requests.
  *
  * <pre>
- * Tabletop control = Tabletop.fromPortFile(Path.of("ports.json"));
- * control.snapshot("base"); // once
- * control.restore("base");  // before each test
- * control.advance("25h");
- * control.fault(Map.of("endpoint", "bigtable", "method", "MutateRow", "effect", "fail", "code", "UNAVAILABLE", "times", 2));
+ * try (Tabletop.Server tabletop = Tabletop.start()) { // on free ports, until the end of the block
+ *   DynamoDbClientBuilder builder = DynamoDbClient.builder().endpointOverride(tabletop.dynamodb());
+ *   tabletop.snapshot("base"); // once
+ *   tabletop.restore("base");  // before each test
+ *   tabletop.advance(Duration.ofHours(25));
+ *   tabletop.fault(Map.of("endpoint", "bigtable", "method", "MutateRow", "effect", "fail", "code", "UNAVAILABLE", "times", 2));
+ * }
  * </pre>
  *
- * It needs only Java 17. Methods accept JSON as a text, or as maps and lists, and return it
- * as {@link Json}, whose text a library can parse too. docs/control.md describes the API.
+ * A server that runs already has the same methods: {@code Tabletop.fromPortFile(Path.of("ports.json"))}.
+ * TabletopExtension.java is an extension of JUnit 5.
+ *
+ * <p>It needs only Java 17. Methods accept JSON as a text, or as maps and lists, in which a {@link Duration}, an
+ * {@link Instant} and a {@code byte[]} have the API's forms. They return {@link Json}, whose text a library can
+ * parse too. docs/control.md describes the API.
  */
-public final class Tabletop {
-	/** The error answer of the API; with the code "unreachable" and the status 0 if it does not answer. */
+public class Tabletop {
+	/**
+	 * The error answer of the API. The status is 0 if no API answers, with the code "unreachable", and if a server does
+	 * not start, with the code "not_started".
+	 */
 	public static final class ControlException extends RuntimeException {
+		/** The HTTP status, or 0. */
 		public final int status;
+		/** The kind of the error, for programs: docs/control.md lists them. */
 		public final String code;
+		/** The fault. */
 		public final String text;
+		/** The remedy. */
 		public final String remedy;
 
 		ControlException(int status, String code, String text, String remedy, Throwable cause) {
@@ -71,19 +87,19 @@ public final class Tabletop {
 		return new Tabletop(System.getenv("TABLETOP_CONSOLE_URL"), System.getenv("TABLETOP_CONSOLE_TOKEN"));
 	}
 
-	/** The server that wrote a --port-file. */
-	public static Tabletop fromPortFile(Path path) { return fromPortFile(path, null); }
+	/** The server that wrote a --port-file. If the file is missing, waits for it, up to ten seconds. */
+	public static Tabletop fromPortFile(Path path) { return fromPortFile(path, null, Duration.ofSeconds(10)); }
 
-	/** The server that wrote a --port-file, with the token of its --token-file. */
-	public static Tabletop fromPortFile(Path path, String token) {
-		Json ports;
-		try {
-			ports = Json.parse(Files.readString(path));
-		} catch (NoSuchFileException e) {
-			throw new ControlException(0, "unreachable", "no server runs that writes " + path, "start tabletop serve --console --port-file " + path, e);
-		} catch (IOException e) {
-			throw new java.io.UncheckedIOException(e);
-		}
+	/** The server that wrote a --port-file, with the token of its --token-file, or null. If the file is missing, waits for it. */
+	public static Tabletop fromPortFile(Path path, String token, Duration wait) {
+		long until = System.nanoTime() + wait.toNanos();
+		Json ports = portFile(path, missing -> {
+			if (System.nanoTime() - until >= 0) {
+				throw new ControlException(0, "unreachable", path + " did not appear within " + Json.text(wait) + ", so no server runs that writes it",
+					"start tabletop serve --console --port-file " + path, missing);
+			}
+			pause();
+		});
 		if (ports.get("console").isNull()) {
 			throw new IllegalArgumentException("the server of " + path + " was started without --console");
 		}
@@ -102,8 +118,7 @@ public final class Tabletop {
 		} catch (IOException e) {
 			throw unreachable(e.getMessage() != null ? e.getMessage() : e.getClass().getSimpleName(), e);
 		} catch (InterruptedException e) {
-			Thread.currentThread().interrupt();
-			throw new IllegalStateException("interrupted", e);
+			throw interrupted(e);
 		}
 		try {
 			Json said = Json.parse(answer.body());
@@ -122,20 +137,61 @@ public final class Tabletop {
 			"start tabletop serve --console, or read its port file again", cause);
 	}
 
+	/** The content of a port file, which appears whole. While it is missing, calls {@code wait}. */
+	private static Json portFile(Path path, Consumer<IOException> wait) {
+		while (true) {
+			try {
+				return Json.parse(Files.readString(path));
+			} catch (NoSuchFileException e) {
+				wait.accept(e);
+			} catch (IOException e) {
+				throw new java.io.UncheckedIOException(e);
+			}
+		}
+	}
+
+	private static void pause() {
+		try {
+			Thread.sleep(PAUSE_MILLIS);
+		} catch (InterruptedException e) {
+			throw interrupted(e);
+		}
+	}
+
+	private static IllegalStateException interrupted(InterruptedException e) {
+		Thread.currentThread().interrupt();
+		return new IllegalStateException("interrupted", e);
+	}
+
+	/** The milliseconds between two looks for a port file. */
+	private static final int PAUSE_MILLIS = 20;
+
+	/** The server and its endpoints. */
 	public Json info() { return call("GET", "info", null); }
 
+	/** The tables of both endpoints: of Bigtable with their families, of DynamoDB by name. */
 	public Json tables() { return call("GET", "tables", null); }
+
+	/** The id of the Bigtable table with the items of a DynamoDB table; pass it to {@link #rows}, or to a client of Bigtable. */
+	public String bigtableTable(String table) {
+		for (Json found : call("GET", "tables" + query(Map.of("dynamodb", table)), null).get("bigtable")) {
+			return found.get("table").text();
+		}
+		throw new ControlException(409, "not_found", "the server does not know where the items of the DynamoDB table \"" + table + "\" are", "start it with the --mapping of the table", null);
+	}
 
 	/** All rows of a Bigtable table, page by page. */
 	public Stream<Json> rows(String table) { return rows("tabletop", table, Map.of()); }
 
+	/** The same in another instance, with parameters such as {@code prefix}. */
 	public Stream<Json> rows(String instance, String table, Map<String, ?> query) {
 		return pages("rows", "tables/" + part(instance) + "/" + part(table) + "/rows", query);
 	}
 
-	/** All items of a DynamoDB table, page by page. */
+	/** All items of a DynamoDB table, page by page, in DynamoDB's JSON; {@link Json#bytes} reads a value of the type B. */
 	public Stream<Json> items(String table) { return items(table, Map.of()); }
 
+	/** The same with parameters such as {@code index} and {@code limit}. */
 	public Stream<Json> items(String table, Map<String, ?> query) { return pages("items", "items/" + part(table), query); }
 
 	/** The streams of DynamoDB's tables, and the Bigtable tables that have a change stream. */
@@ -144,26 +200,29 @@ public final class Tabletop {
 	/** All records so far of the table's latest stream of DynamoDB Streams, page by page. */
 	public Stream<Json> records(String table) { return records(table, Map.of()); }
 
+	/** The same with parameters such as {@code arn}, {@code from} and {@code limit}. */
 	public Stream<Json> records(String table, Map<String, ?> query) { return pages("records", "streams/" + part(table) + "/records", query); }
 
 	/** All records so far of the change stream of a Bigtable table, page by page. */
 	public Stream<Json> changes(String table) { return changes("tabletop", table, Map.of()); }
 
+	/** The same in another instance, with parameters such as {@code from} and {@code limit}. */
 	public Stream<Json> changes(String instance, String table, Map<String, ?> query) {
 		return pages("changes", "tables/" + part(instance) + "/" + part(table) + "/changes", query);
 	}
 
-	/** Puts items, in DynamoDB's JSON: a list of them. */
+	/** Puts items, in DynamoDB's JSON: a list of them, where a value of the type B is a {@code byte[]} or base64; returns their number. */
 	public long putItems(String table, Object items) {
 		return call("POST", "items/" + part(table), Map.of("items", Json.of(items))).get("items").number();
 	}
 
 	/**
 	 * Writes rows of a Bigtable table: a list of rows, each with a key and cells, or delete. Keys, qualifiers and values
-	 * have the form of {@link #bytes}.
+	 * have the form of {@link #bytes}. Returns the number of rows.
 	 */
 	public long putRows(String table, Object rows) { return putRows("tabletop", table, rows); }
 
+	/** The same in another instance. */
 	public long putRows(String instance, String table, Object rows) {
 		return call("POST", "tables/" + part(instance) + "/" + part(table) + "/rows", Map.of("rows", Json.of(rows))).get("rows").number();
 	}
@@ -177,6 +236,7 @@ public final class Tabletop {
 	/** Creates, changes and drops column families: a list such as {@code [{"id":"f","create":{}}]}; returns the table. */
 	public Json families(String table, Object modifications) { return families("tabletop", table, modifications); }
 
+	/** The same in another instance. */
 	public Json families(String instance, String table, Object modifications) {
 		return call("POST", "tables/" + part(instance) + "/" + part(table) + "/families", Map.of("modifications", Json.of(modifications)));
 	}
@@ -184,6 +244,7 @@ public final class Tabletop {
 	/** Deletes the rows of a Bigtable table whose key begins with a prefix. */
 	public void drop(String table, String prefix) { drop("tabletop", table, prefix.getBytes(StandardCharsets.UTF_8)); }
 
+	/** The same in another instance, by bytes. */
 	public void drop(String instance, String table, byte[] prefix) {
 		call("POST", "tables/" + part(instance) + "/" + part(table) + "/drop", Map.of("prefix", bytes(prefix)));
 	}
@@ -191,11 +252,13 @@ public final class Tabletop {
 	/** Deletes all rows of a Bigtable table. */
 	public void empty(String table) { empty("tabletop", table); }
 
+	/** The same in another instance. */
 	public void empty(String instance, String table) { call("POST", "tables/" + part(instance) + "/" + part(table) + "/drop", Map.of("all", true)); }
 
 	/** Deletes a Bigtable table. */
 	public void deleteTable(String table) { deleteTable("tabletop", table); }
 
+	/** The same in another instance. */
 	public void deleteTable(String instance, String table) { call("DELETE", "tables/" + part(instance) + "/" + part(table), null); }
 
 	/** The Bigtable tables with load counts. */
@@ -204,6 +267,7 @@ public final class Tabletop {
 	/** The load on the keys of a Bigtable table over time. */
 	public Json heat(String table) { return heat("tabletop", table, Map.of()); }
 
+	/** The same in another instance, with parameters such as {@code last} and {@code step}, each a {@link Duration} or a text. */
 	public Json heat(String instance, String table, Map<String, ?> query) {
 		return call("GET", "heat/" + part(instance) + "/" + part(table) + query(query), null);
 	}
@@ -216,19 +280,25 @@ public final class Tabletop {
 	/** The most used keys of a DynamoDB table, while contributor insights are on. */
 	public Json insights(String table) { return call("GET", "insights/" + part(table), null); }
 
+	/** The same of an index. */
 	public Json insights(String table, String index) { return call("GET", "insights/" + part(table) + query(Map.of("index", index)), null); }
 
+	/** Removes all tables and faults. The clock and the snapshots stay. */
 	public void reset() { call("POST", "reset", null); }
 
 	/** Continues the paused Go test. */
 	public void resume() { call("POST", "resume", null); }
 
+	/** The snapshots, by their times. */
 	public List<Json> snapshots() { return call("GET", "snapshots", null).get("snapshots").list(); }
 
+	/** Keeps the tables of both endpoints under a name; replaces a snapshot of the same name. */
 	public Json snapshot(String name) { return call("POST", "snapshots", Map.of("name", name)); }
 
+	/** Restores the tables of a snapshot. The clock and the faults stay. */
 	public Json restore(String name) { return call("POST", "snapshots/" + part(name) + "/restore", null); }
 
+	/** Deletes a snapshot. */
 	public void forget(String name) { call("DELETE", "snapshots/" + part(name), null); }
 
 	/** The rows and items that have changed since a snapshot. */
@@ -237,7 +307,11 @@ public final class Tabletop {
 	/** The rows and items that differ between two snapshots. */
 	public Json changesSince(String name, String to) { return call("GET", "snapshots/" + part(name) + "/changes" + query(Map.of("to", to)), null); }
 
+	/** The time of the server: now, and whether it is frozen. */
 	public Json clock() { return call("GET", "clock", null); }
+
+	/** Advances the clock, and runs the work due on the way. */
+	public Json advance(Duration duration) { return advance(Json.text(duration)); }
 
 	/** Advances the clock, by "25h" for example, and runs the work due on the way. */
 	public Json advance(String duration) { return call("POST", "clock", Map.of("advance", duration)); }
@@ -245,8 +319,10 @@ public final class Tabletop {
 	/** Advances the clock to a time, and runs the work due on the way. */
 	public Json set(Instant time) { return call("POST", "clock", Map.of("set", time.toString())); }
 
+	/** Stops the clock. */
 	public Json freeze() { return call("POST", "clock", Map.of("freeze", true)); }
 
+	/** Starts the clock again. */
 	public Json run() { return call("POST", "clock", Map.of("run", true)); }
 
 	/** Collects garbage; returns the number of deleted cells. */
@@ -255,9 +331,10 @@ public final class Tabletop {
 	/** Deletes expired items; returns their number. */
 	public long ttl() { return call("POST", "ttl", null).get("items").number(); }
 
-	/** Arms a fault; docs/control.md lists the members. */
+	/** Arms a fault; docs/control.md lists the members. The delay is a {@link Duration} or a text, the item a key in DynamoDB's JSON. */
 	public Json fault(Object fault) { return call("POST", "faults", fault); }
 
+	/** The faults, with their hits. */
 	public List<Json> faults() { return call("GET", "faults", null).get("faults").list(); }
 
 	/** Removes all faults. */
@@ -269,11 +346,13 @@ public final class Tabletop {
 	/** All rows as text. */
 	public String dump() { return call("GET", "dump", null).get("text").text(); }
 
+	/** The rows of a table as text. */
 	public String dump(String table) { return call("GET", "dump" + query(Map.of("table", table)), null).get("text").text(); }
 
 	/** The last requests of both endpoints, the newest first: 100 of them, or the limit of the query. */
 	public List<Json> requests() { return requests(Map.of()); }
 
+	/** The same with parameters such as {@code operation}, {@code table} and {@code failed}. */
 	public List<Json> requests(Map<String, ?> query) { return call("GET", "requests" + query(query), null).get("requests").list(); }
 
 	/** One of the requests, with its bodies and its calls. */
@@ -288,11 +367,13 @@ public final class Tabletop {
 	/** Runs tabletop migrate verify. */
 	public Json verify(String fixture) { return call("POST", "migrate/verify", Map.of("fixture", fixture)); }
 
+	/** The same with another mapping text than the fixture's own. */
 	public Json verify(String fixture, String mapping) { return call("POST", "migrate/verify", Map.of("fixture", fixture, "mapping", mapping)); }
 
 	/** Runs tabletop migrate lint. */
 	public Json lint(String fixture) { return call("POST", "migrate/lint", Map.of("fixture", fixture)); }
 
+	/** The same with another mapping text than the fixture's own. */
 	public Json lint(String fixture, String mapping) { return call("POST", "migrate/lint", Map.of("fixture", fixture, "mapping", mapping)); }
 
 	private Stream<Json> pages(String member, String path, Map<String, ?> query) {
@@ -307,10 +388,225 @@ public final class Tabletop {
 	}
 
 	private static String query(Map<String, ?> query) {
-		return query.isEmpty() ? "" : query.entrySet().stream().map(e -> part(e.getKey()) + "=" + part(String.valueOf(e.getValue()))).collect(Collectors.joining("&", "?", ""));
+		return query.isEmpty() ? "" : query.entrySet().stream().map(e -> part(e.getKey()) + "=" + part(e.getValue() instanceof Duration duration ? Json.text(duration) : String.valueOf(e.getValue()))).collect(Collectors.joining("&", "?", ""));
 	}
 
 	private static String part(String name) { return URLEncoder.encode(name, StandardCharsets.UTF_8).replace("+", "%20"); }
+
+	/** Starts tabletop serve on free ports of 127.0.0.1, with further flags, and waits until it is ready. */
+	public static Server start(String... args) { return launcher().args(args).start(); }
+
+	/** The options of {@link #start}. */
+	public static Launcher launcher() { return new Launcher(); }
+
+	/** The options of {@link Tabletop#start}. */
+	public static final class Launcher {
+		private static final String WHERE = "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH";
+		private String binary = "tabletop";
+		private List<String> args = List.of();
+		private Duration timeout = Duration.ofSeconds(60);
+
+		private Launcher() {
+			String named = System.getenv("TABLETOP_BINARY");
+			if (named != null && !named.isEmpty()) {
+				binary = named;
+			}
+		}
+
+		/** The program; by default that of TABLETOP_BINARY, or tabletop on PATH. */
+		public Launcher binary(Path program) {
+			binary = program.toString();
+			return this;
+		}
+
+		/** Further flags of tabletop serve. */
+		public Launcher args(String... flags) {
+			args = List.of(flags);
+			return this;
+		}
+
+		/** The time within which the server must be ready; by default a minute. */
+		public Launcher timeout(Duration time) {
+			timeout = time;
+			return this;
+		}
+
+		/**
+		 * Starts the server, and waits until it is ready. Neither the environment of this process nor any client is
+		 * changed: see {@link Server#env}, {@link Server#dynamodb} and {@link Server#bigtablePort}.
+		 */
+		public Server start() {
+			try {
+				Path folder = Files.createTempDirectory("tabletop-");
+				Path file = folder.resolve("ports.json");
+				try {
+					return start(file);
+				} finally {
+					Files.deleteIfExists(file);
+					Files.delete(folder);
+				}
+			} catch (IOException e) {
+				throw new java.io.UncheckedIOException(e);
+			}
+		}
+
+		private Server start(Path file) {
+			var command = new ArrayList<>(List.of(binary, "serve", "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0"));
+			command.addAll(args);
+			command.addAll(List.of("--port-file", file.toString(), "--until-stdin-closes"));
+			Running running;
+			try {
+				running = new Running(new ProcessBuilder(command).redirectOutput(ProcessBuilder.Redirect.DISCARD).start());
+			} catch (IOException e) {
+				throw new ControlException(0, "not_started", "the program " + binary + " cannot be run (" + e.getMessage() + ")", WHERE, e);
+			}
+			try {
+				long until = System.nanoTime() + timeout.toNanos();
+				Json ports = portFile(file, missing -> {
+					String why = "";
+					if (running.ended()) {
+						why = "ended with code " + running.process.exitValue() + " before it was ready";
+					} else if (System.nanoTime() - until >= 0) {
+						why = "was not ready within " + Json.text(timeout);
+					}
+					if (!why.isEmpty()) {
+						running.stop(); // then its log is complete
+						throw new ControlException(0, "not_started", String.join(" ", command) + " " + why + ", and printed: " + (running.log().isEmpty() ? "nothing" : running.log()),
+							"correct the args, or the environment", null);
+					}
+				});
+				if (ports.get("token").isNull()) {
+					throw new ControlException(0, "not_started", "Tabletop.start does not take --token-file",
+						"start the server without it, or use Tabletop.fromPortFile(path, token, wait)", null);
+				}
+				return new Server(running, ports);
+			} catch (RuntimeException | Error e) {
+				running.stop();
+				throw e;
+			}
+		}
+	}
+
+	/** A server process, whose standard error is read in a thread. */
+	private static final class Running {
+		final Process process;
+		private final StringBuffer log = new StringBuffer();
+		private final Thread reader = new Thread(this::read, "tabletop-log");
+
+		Running(Process process) {
+			this.process = process;
+			reader.setDaemon(true);
+			reader.start();
+		}
+
+		private void read() {
+			try (var pipe = process.errorReader(StandardCharsets.UTF_8)) {
+				var piece = new char[8192];
+				for (int n = pipe.read(piece); n >= 0; n = pipe.read(piece)) {
+					log.append(piece, 0, n);
+					log.delete(0, Math.max(0, log.length() - (1 << 16)));
+				}
+			} catch (IOException e) {
+				log.append(e);
+			}
+		}
+
+		String log() { return log.toString().strip(); }
+
+		/** Waits a moment, and reports whether the process has ended. */
+		boolean ended() {
+			try {
+				return process.waitFor(PAUSE_MILLIS, TimeUnit.MILLISECONDS);
+			} catch (InterruptedException e) {
+				throw interrupted(e);
+			}
+		}
+
+		void stop() {
+			process.toHandle().destroy(); // Process.destroy would also close the pipe of its log
+			try {
+				if (!process.waitFor(60, TimeUnit.SECONDS)) {
+					process.destroyForcibly();
+				}
+				reader.join();
+			} catch (InterruptedException e) {
+				process.destroyForcibly();
+				throw interrupted(e);
+			}
+		}
+	}
+
+	/**
+	 * A server that a program starts and stops, with the methods of its control API. It stops by {@link #close}, and
+	 * when this process ends, even by kill -9: the server reads a pipe from this process, and stops when it closes.
+	 */
+	public static final class Server extends Tabletop implements AutoCloseable {
+		private final Running running;
+		private final Json ports;
+		private final String project;
+		private final String instance;
+
+		private Server(Running running, Json ports) {
+			super(ports.get("console").text(), ports.get("token").text());
+			this.running = running;
+			this.ports = ports;
+			Json info = info();
+			project = info.get("project").text();
+			instance = info.get("instance").text();
+		}
+
+		/** Stops the server as SIGTERM does, and waits for its end. A further call has no effect. */
+		public void stop() { running.stop(); }
+
+		/** The same as {@link #stop}. */
+		@Override public void close() { stop(); }
+
+		/** HOST:PORT of the Bigtable endpoint; throws with {@code --bigtable off}. */
+		public String bigtable() { return ports.get("bigtable").text(); }
+
+		/** The port of the Bigtable endpoint on this machine, for {@code BigtableDataSettings.newBuilderForEmulator}. */
+		public int bigtablePort() { return URI.create("tcp://" + bigtable()).getPort(); }
+
+		/** The URL of the DynamoDB endpoint, for {@code endpointOverride}; throws with {@code --dynamodb off}. */
+		public URI dynamodb() { return URI.create(ports.get("dynamodb").text()); }
+
+		/** A region for clients of DynamoDB. */
+		public String region() { return "us-east-1"; }
+
+		/** The id of an access key for clients of DynamoDB. */
+		public String accessKeyId() { return "tabletop"; }
+
+		/** Its secret. */
+		public String secretAccessKey() { return "tabletop"; }
+
+		/** The project of the DynamoDB tables. */
+		public String project() { return project; }
+
+		/** The instance of the DynamoDB tables. */
+		public String instance() { return instance; }
+
+		/** What the server printed on its standard error: the last 64 KiB. */
+		public String log() { return running.log(); }
+
+		/** The environment variables with which official clients, ctl and {@link Tabletop#fromEnvironment} find the server. */
+		public Map<String, String> env() {
+			var out = new LinkedHashMap<String, String>();
+			out.put("TABLETOP_CONSOLE_URL", ports.get("console").text());
+			out.put("TABLETOP_CONSOLE_TOKEN", ports.get("token").text());
+			if (!ports.get("bigtable").isNull()) {
+				out.put("BIGTABLE_EMULATOR_HOST", bigtable());
+			}
+			if (!ports.get("dynamodb").isNull()) {
+				out.put("AWS_ENDPOINT_URL_DYNAMODB", dynamodb().toString());
+				out.put("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", dynamodb().toString());
+				out.put("AWS_REGION", region());
+				out.put("AWS_DEFAULT_REGION", region());
+				out.put("AWS_ACCESS_KEY_ID", accessKeyId());
+				out.put("AWS_SECRET_ACCESS_KEY", secretAccessKey());
+			}
+			return out;
+		}
+	}
 
 	/** A JSON value. Access as another type throws an IllegalStateException; {@link #toString} is its text. */
 	public static final class Json implements Iterable<Json> {
@@ -323,8 +619,10 @@ public final class Tabletop {
 			return json instanceof Json is ? is : json instanceof String text ? parse(text) : new Json(json);
 		}
 
+		/** The value of a JSON text; throws an IllegalArgumentException for any other. */
 		public static Json parse(String text) { return new Json(new Reader(text).all()); }
 
+		/** Whether the value is JSON null. */
 		public boolean isNull() { return value == null; }
 
 		/** A member of an object; JSON null if it is missing. */
@@ -333,6 +631,7 @@ public final class Tabletop {
 		/** An element of an array. */
 		public Json get(int at) { return new Json(as(List.class, "array").get(at)); }
 
+		/** The elements of an array. */
 		public List<Json> list() {
 			var out = new ArrayList<Json>();
 			for (Object each : as(List.class, "array")) {
@@ -343,14 +642,24 @@ public final class Tabletop {
 
 		@Override public Iterator<Json> iterator() { return list().iterator(); }
 
+		/** The value of a string. */
 		public String text() { return as(String.class, "string"); }
 
+		/** The bytes of a string with base64, such as a value of the type B of DynamoDB. */
+		public byte[] bytes() { return Base64.getDecoder().decode(text()); }
+
+		/** The value of a number, without its fraction. */
 		public long number() { return as(Number.class, "number").longValue(); }
 
+		/** The value of a boolean. */
 		public boolean bool() { return as(Boolean.class, "boolean"); }
 
 		/** Maps, lists, strings, {@link BigDecimal}, booleans and null. */
 		public Object value() { return value; }
+
+		private static String text(Duration duration) {
+			return BigDecimal.valueOf(duration.getSeconds()).add(BigDecimal.valueOf(duration.getNano(), 9)).stripTrailingZeros().toPlainString() + "s";
+		}
 
 		private <T> T as(Class<T> type, String name) {
 			if (!type.isInstance(value)) {
@@ -386,6 +695,10 @@ public final class Tabletop {
 				out.append(']');
 			} else if (value == null || value instanceof Number || value instanceof Boolean) {
 				out.append(value);
+			} else if (value instanceof byte[] raw) {
+				quote(out, Base64.getEncoder().encodeToString(raw));
+			} else if (value instanceof Duration duration) {
+				quote(out, text(duration));
 			} else {
 				quote(out, value.toString());
 			}

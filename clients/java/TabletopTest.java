@@ -15,7 +15,10 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
-/** Runs against the servers of TABLETOP_CONSOLE_URL and, with its token, TABLETOP_SECOND_URL: java -cp classes TabletopTest */
+/**
+ * Runs against the servers of TABLETOP_CONSOLE_URL and, with its token, TABLETOP_SECOND_URL, and then {@link StartTest}:
+ * java -cp classes TabletopTest
+ */
 public final class TabletopTest {
 	private static final String TABLE = """
 		{"TableName":"orders_java","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"k","KeyType":"HASH"}],
@@ -31,7 +34,7 @@ public final class TabletopTest {
 		rows();
 		parallelWorkers();
 		unreachable();
-		System.out.println("ok");
+		StartTest.main(args);
 	}
 
 	private static void acceptance() throws Exception {
@@ -217,7 +220,7 @@ public final class TabletopTest {
 			equal("it says what to do", true, e.remedy.contains("serve --console"));
 			equal("status", 0, e.status);
 		}
-		var e = fails("a port file that is gone", "unreachable", () -> Tabletop.fromPortFile(Path.of("/none/ports.json")));
+		var e = fails("a port file that is gone", "unreachable", () -> Tabletop.fromPortFile(Path.of("/none/ports.json"), null, Duration.ZERO));
 		equal("it names the file", true, e.getMessage().contains("/none/ports.json"));
 		Path ports = Files.createTempFile("ports", ".json");
 		try {
@@ -248,9 +251,7 @@ public final class TabletopTest {
 	private static long count() { return control.items("orders_java", Map.of("limit", 70)).count(); }
 
 	/** The Bigtable table with the items. */
-	private static String over() {
-		return control.tables().get("bigtable").list().stream().filter(t -> t.toString().contains("\"dynamodb\":[\"orders_java\"]")).findFirst().orElseThrow().get("table").text();
-	}
+	private static String over() { return control.bigtableTable("orders_java"); }
 
 	private static Tabletop.ControlException fails(String what, String code, Runnable call) {
 		try {

@@ -17,7 +17,7 @@ import (
 
 // TestClients: each client has the features in docs/control.md: items, snapshots, faults,
 // time, all commands of ctl, two concurrent workers with a server each, and servers that do
-// not answer.
+// not answer. It starts servers, which end with the process that started them.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	binary, err := program.Path(t.Context())
@@ -34,10 +34,10 @@ func TestClients(t *testing.T) {
 		compile   []string // compiler, with the output folder as its last word; nil: not compiled
 		run       []string
 	}{
-		{name: "python", dir: "python", needs: "python3", run: []string{"python3", "-B", "-m", "unittest", "-v", "test_tabletop"}},
+		{name: "python", dir: "python", needs: "python3", run: []string{"python3", "-B", "-m", "unittest", "-v", "test_tabletop", "test_start"}},
 		{name: "javascript", dir: "javascript", needs: "node", run: []string{"node", "--test"}},
 		{
-			name: "java", dir: "java", needs: "javac", compile: []string{"javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "Tabletop.java", "TabletopTest.java", "-d"},
+			name: "java", dir: "java", needs: "javac", compile: []string{"javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "Tabletop.java", "TabletopTest.java", "StartTest.java", "-d"},
 			run: []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", "CLASSES", "TabletopTest"},
 		},
 	} {
@@ -63,7 +63,7 @@ func TestClients(t *testing.T) {
 				run(nil, append(c.compile, classes)...)
 			}
 			args := strings.Split(strings.ReplaceAll(strings.Join(c.run, "\x00"), "CLASSES", classes), "\x00")
-			env := serve(t, binary)
+			env := append(serve(t, binary), "TABLETOP_BINARY="+binary)
 			for _, assignment := range serve(t, binary) {
 				if strings.HasPrefix(assignment, "TABLETOP_CONSOLE_") {
 					env = append(env, strings.Replace(assignment, "_CONSOLE_", "_SECOND_", 1))

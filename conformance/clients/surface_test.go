@@ -13,10 +13,10 @@ import (
 var renamed = map[string]string{"put": "put_items", "write": "put_rows", "delete": "delete_table", "diff": "changes_since"}
 
 // further are methods of the clients that are not commands of ctl.
-var further = []string{"call"}
+var further = []string{"call", "bigtable_table"}
 
-// surface checks that every client has all commands of tabletop ctl, and the JavaScript client
-// also their types.
+// surface checks that every client has all commands of tabletop ctl, with comments, and the
+// JavaScript client also their types.
 func surface(t *testing.T, binary string) {
 	t.Helper()
 	help, err := exec.CommandContext(t.Context(), binary, "ctl", "help").Output()
@@ -38,15 +38,21 @@ func surface(t *testing.T, binary string) {
 		path   string
 		camel  bool
 		method string // a pattern with NAME in place of the name
+		bare   string // a pattern of a member without a comment before it
 	}{
-		{"python/tabletop.py", false, `(?m)^    def NAME\(self`},
-		{"javascript/tabletop.mjs", true, `(?m)^\t(async )?NAME\(`},
-		{"javascript/tabletop.d.mts", true, `(?m)^\tNAME\(.*\): (Promise|AsyncGenerator)`},
-		{"java/Tabletop.java", true, `(?m)^\tpublic \S+ NAME\(`},
+		{"python/tabletop.py", false, `(?m)^    def NAME\(self`, `(?m)^    def [a-z].*\n        [^"].*`},
+		{"javascript/tabletop.mjs", true, `(?m)^\t(async )?NAME\(`, `[^/]\n\t(async |static )*(\w\w+)\(.*\{`},
+		{"javascript/tabletop.d.mts", true, `(?m)^\tNAME\(.*\): (Promise|AsyncGenerator)`, `[^/]\n\t(static )?\w+\(.*\): `},
+		{"java/Tabletop.java", true, `(?m)^\tpublic \S+ NAME\(`, `[^/]\n\t+public .*`},
 	} {
 		text, err := os.ReadFile(filepath.Join("../../clients", file.path))
 		if err != nil {
 			t.Fatal(err)
+		}
+		for _, member := range regexp.MustCompile(file.bare).FindAllString(string(text), -1) {
+			if !strings.Contains(member, "constructor(") && !strings.Contains(member, "\theat(") { // one comment for both forms
+				t.Errorf("%s has no comment for %s", file.path, strings.TrimSpace(member))
+			}
 		}
 		for _, name := range methods {
 			if file.camel {

@@ -98,8 +98,7 @@ public class Control {
       items.add(Map.of("pk", Map.of("S", key(i)), "ttl", Map.of("N", due)));
     }
     control.putItems(TABLE, items);
-    String under = control.tables().get("bigtable").list().stream()
-        .filter(t -> !t.get("dynamodb").isNull() && t.get("dynamodb").get(0).text().equals(TABLE)).findFirst().orElseThrow().get("table").text();
+    String under = control.bigtableTable(TABLE);
 
     both("items", 1000, dynamodb, data, under);
     control.snapshot("all");

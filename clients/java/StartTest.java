@@ -1,0 +1,230 @@
+import java.io.IOException;
+import java.net.Socket;
+import java.net.SocketException;
+import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Base64;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+
+/** Starts servers from TABLETOP_BINARY: java -cp classes StartTest */
+public final class StartTest {
+	private static final String TABLE = """
+		{"TableName":"%s","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],
+		"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}],
+		"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_IMAGE"}}""";
+	private static final String[] WHERE = {"Tabletop.launcher().binary(path)", "TABLETOP_BINARY", "tabletop on PATH"};
+
+	public static void main(String[] args) throws Exception {
+		if (args.length > 0) { // a process of its own
+			child(args[0]);
+			return;
+		}
+		handle();
+		program();
+		earlyEnd();
+		killedParent();
+		durations();
+		items();
+		tables();
+		portFile();
+		System.out.println("ok");
+	}
+
+	private static void child(String what) throws IOException {
+		try {
+			var server = Tabletop.start();
+			System.out.println(what.equals("url") ? server.info().get("dynamodb").text().equals(server.dynamodb().toString()) ? server.env().get("TABLETOP_CONSOLE_URL") : "" : "started");
+			System.in.read();
+			server.stop();
+			if (what.equals("log")) {
+				System.out.println(server.log());
+			}
+		} catch (Tabletop.ControlException e) {
+			System.out.println(e.getMessage());
+		}
+	}
+
+	/** Two servers at once, each with its own addresses. */
+	private static void handle() throws Exception {
+		Tabletop.Server ended;
+		try (var first = Tabletop.start(); var second = Tabletop.start("--project", "p", "--instance", "i", "--bigtable", "off")) {
+			ended = first;
+			equal("places", List.of("tabletop", "tabletop", "p", "i"), List.of(first.project(), first.instance(), second.project(), second.instance()));
+			equal("addresses", List.of(first.bigtable(), first.dynamodb().toString()), List.of(first.info().get("bigtable").text(), first.info().get("dynamodb").text()));
+			equal("the port", first.bigtable(), "127.0.0.1:" + first.bigtablePort());
+			var env = first.env();
+			equal("BIGTABLE_EMULATOR_HOST", first.bigtable(), env.get("BIGTABLE_EMULATOR_HOST"));
+			equal("AWS_ENDPOINT_URL_DYNAMODB", first.dynamodb().toString(), env.get("AWS_ENDPOINT_URL_DYNAMODB"));
+			equal("variables", 9, env.size());
+			equal("without Bigtable", false, second.env().containsKey("BIGTABLE_EMULATOR_HOST"));
+			equal("a client by the variables", first.info().get("dynamodb").text(),
+				new Tabletop(env.get("TABLETOP_CONSOLE_URL"), env.get("TABLETOP_CONSOLE_TOKEN")).info().get("dynamodb").text());
+		}
+		ended.stop(); // again
+		fails("unreachable", () -> ended.info(), ended.env().get("TABLETOP_CONSOLE_URL"));
+	}
+
+	private static void program() throws Exception {
+		fails("not_started", () -> Tabletop.launcher().binary(Path.of("/none/tabletop")).start(), concat("/none/tabletop", WHERE));
+		Path folder = Files.createTempDirectory("start-test-");
+		Path link = folder.resolve("tabletop");
+		try {
+			has(said(Map.of("TABLETOP_BINARY", "/none/other"), "start"), concat("/none/other", WHERE));
+			Map<String, String> path = Map.of("TABLETOP_BINARY", "", "PATH", folder.toString());
+			has(said(path, "start"), concat("the program tabletop ", WHERE));
+			Files.createSymbolicLink(link, Path.of(System.getenv("TABLETOP_BINARY")).toAbsolutePath());
+			equal("tabletop on PATH", "started", said(path, "start").strip());
+			has(said(Map.of("TABLETOP_NONE", "1"), "log"), "TABLETOP_NONE in the environment sets no flag");
+		} finally {
+			Files.deleteIfExists(link);
+			Files.delete(folder);
+		}
+	}
+
+	/** The error has the server's own words. */
+	private static void earlyEnd() throws Exception {
+		fails("not_started", () -> Tabletop.start("--gc", "never"), "--gc never", "ended with code 2", "\"never\" must be background");
+		Path file = Files.createTempFile("start-test-", ".sh");
+		try {
+			Files.writeString(file, "#!/bin/sh\nexec cat >/dev/null"); // never ready
+			equal("executable", true, file.toFile().setExecutable(true));
+			fails("not_started", () -> Tabletop.launcher().binary(file).timeout(Duration.ZERO).start(), file.toString(), "was not ready within 0s, and printed: nothing");
+			fails("not_started", () -> Tabletop.start("--token-file", file.toString()), "--token-file");
+		} finally {
+			Files.delete(file);
+		}
+	}
+
+	/** The server ends with a process that is killed. */
+	private static void killedParent() throws Exception {
+		Process parent = process(Map.of(), "url");
+		try (var lines = parent.inputReader()) {
+			URI at = URI.create(lines.readLine());
+			try (var connection = new Socket(at.getHost(), at.getPort())) {
+				parent.destroyForcibly().waitFor();
+				equal("a byte of the server", -1, connection.getInputStream().read());
+			} catch (SocketException reset) {
+				// it ended too
+			}
+		}
+	}
+
+	private static void durations() throws Exception {
+		try (var server = Tabletop.start()) {
+			server.freeze();
+			server.set(Instant.parse("2030-01-01T00:00:00Z"));
+			equal("later", "2030-01-02T01:00:00.0015Z", server.advance(Duration.ofHours(25).plusNanos(1_500_000)).get("now").text());
+			equal("later", "2030-01-03T01:00:00.0015Z", server.advance("1d").get("now").text());
+			for (Object delay : List.of(Duration.ofMillis(200), "200ms")) {
+				equal("delay", "200ms", server.fault(Map.of("endpoint", "bigtable", "method", "ReadRows", "effect", "delay", "delay", delay)).get("delay").text());
+			}
+			server.query("CreateTable", TABLE.formatted("orders"));
+			server.heat("tabletop", server.bigtableTable("orders"), Map.of("last", Duration.ofHours(1), "step", "1m"));
+			fails("bad_request", () -> server.advance(Duration.ofMillis(-1500)), "\"-1.5s\"", "time moves forward");
+			fails("bad_request", () -> server.advance("soon"), "\"soon\"");
+		}
+	}
+
+	private static void items() throws Exception {
+		try (var server = Tabletop.start()) {
+			server.query("CreateTable", TABLE.formatted("orders"));
+			var item = Map.of("id", Map.of("S", "a"), "b", Map.of("B", new byte[] {-1}), "bs", Map.of("BS", List.of(new byte[] {0}, new byte[] {-1})));
+			equal("items", 1L, server.putItems("orders", List.of(item)));
+			Tabletop.Json got = server.items("orders").toList().get(0);
+			equal("B", -1, (int) got.get("b").get("B").bytes()[0]);
+			equal("BS", Base64.getEncoder().encodeToString(new byte[] {-1}), got.get("bs").get("BS").get(1).text());
+			equal("the image", got.toString(), server.records("orders").toList().get(0).get("dynamodb").get("NewImage").toString());
+			fails("bad_request", () -> server.putItems("orders", List.of(item, Map.of("id", "a"))), "item 1 is {\"id\":\"a\"}", "{\"id\":{\"S\":\"a\"}}");
+			var fault = Map.of("endpoint", "dynamodb", "method", "PutItem", "effect", "fail", "code", "Throttling", "table", "orders", "item", Map.of("id", "a"));
+			fails("bad_request", () -> server.fault(fault), "item is {\"id\":\"a\"}", "{\"id\":{\"S\":\"a\"}}");
+		}
+	}
+
+	private static void tables() throws Exception {
+		try (var server = Tabletop.start()) {
+			for (String name : List.of("orders", "customers")) {
+				server.query("CreateTable", TABLE.formatted(name));
+			}
+			server.putItems("orders", "[{\"id\":{\"S\":\"a\"}}]");
+			equal("rows", List.of("a"), server.rows(server.bigtableTable("orders")).map(row -> row.get("key").get("text").text()).toList());
+			equal("another table", false, server.bigtableTable("customers").equals(server.bigtableTable("orders")));
+			fails("not_found", () -> server.bigtableTable("order"), "\"order\"", "nearest name is \"orders\"");
+			fails("not_found", () -> server.bigtableTable(""), "no DynamoDB table \"\"");
+			fails("ResourceNotFoundException", () -> server.items("order"), "\"order\"", "nearest name is \"orders\"");
+			fails("ResourceNotFoundException", () -> server.putItems("order", "[{\"id\":{\"S\":\"a\"}}]"), "\"order\"", "nearest name is \"orders\"");
+		}
+	}
+
+	/** A client waits for the port file of a server that is still starting. */
+	private static void portFile() throws Exception {
+		Path folder = Files.createTempDirectory("start-test-");
+		Path file = folder.resolve("ports.json");
+		Path written = folder.resolve("new.json");
+		try (var server = Tabletop.start()) {
+			fails("unreachable", () -> Tabletop.fromPortFile(file, null, Duration.ZERO), file.toString(), "within 0s");
+			var asked = CompletableFuture.supplyAsync(() -> Tabletop.fromPortFile(file, null, Duration.ofMinutes(10)));
+			Files.writeString(written, Tabletop.Json.of(Map.of("console", server.env().get("TABLETOP_CONSOLE_URL"), "token", server.env().get("TABLETOP_CONSOLE_TOKEN"))).toString());
+			Files.move(written, file);
+			equal("the server", server.dynamodb().toString(), asked.get().info().get("dynamodb").text());
+		} finally {
+			Files.deleteIfExists(written);
+			Files.deleteIfExists(file);
+			Files.delete(folder);
+		}
+	}
+
+	/** Runs this class in a process of its own. */
+	private static Process process(Map<String, String> env, String what) throws IOException {
+		var java = new ProcessBuilder(ProcessHandle.current().info().command().orElseThrow(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+			"-cp", System.getProperty("java.class.path"), "StartTest", what).redirectError(ProcessBuilder.Redirect.INHERIT);
+		java.environment().putAll(env);
+		return java.start();
+	}
+
+	/** Starts a server in a process of its own, and returns its output. */
+	private static String said(Map<String, String> env, String what) throws Exception {
+		Process process = process(env, what);
+		process.getOutputStream().close();
+		String said = new String(process.getInputStream().readAllBytes());
+		equal("exit code", 0, process.waitFor());
+		return said;
+	}
+
+	private static String[] concat(String first, String... rest) {
+		var out = new String[rest.length + 1];
+		out[0] = first;
+		System.arraycopy(rest, 0, out, 1, rest.length);
+		return out;
+	}
+
+	private static void fails(String code, Callable<?> call, String... parts) throws Exception {
+		try {
+			call.call();
+		} catch (Tabletop.ControlException e) {
+			equal("code of " + e.getMessage(), code, e.code);
+			has(e.getMessage(), parts);
+			return;
+		}
+		throw new AssertionError(code + ": it did not fail");
+	}
+
+	private static void has(String text, String... parts) {
+		for (String part : parts) {
+			if (!text.contains(part)) {
+				throw new AssertionError(text + "\ndoes not have " + part);
+			}
+		}
+	}
+
+	private static void equal(String what, Object want, Object got) {
+		if (!want.equals(got)) {
+			throw new AssertionError(what + ": got " + got + ", want " + want);
+		}
+	}
+}
