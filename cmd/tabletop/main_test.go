@@ -309,8 +309,7 @@ func TestServe_PortFile(t *testing.T) {
 	}
 }
 
-// TestServe_UntilStdinCloses: the server stops cleanly when its standard input closes. Without the
-// flag it ignores that.
+// TestServe_UntilStdinCloses: the server stops cleanly when its standard input closes.
 func TestServe_UntilStdinCloses(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()
@@ -330,11 +329,6 @@ func TestServe_UntilStdinCloses(t *testing.T) {
 	}
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the port file: %v", err)
-	}
-
-	closed := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off") // its standard input is the null device
-	if code := closed.end(t, syscall.SIGTERM); code != 0 {
-		t.Errorf("without the flag: exit code %d\n%s", code, closed.stderr)
 	}
 }
 
