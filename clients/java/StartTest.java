@@ -147,7 +147,7 @@ public final class StartTest {
 	}
 
 	private static void tables() throws Exception {
-		try (var server = Tabletop.start()) {
+		try (var server = Tabletop.start("--instance", "i")) {
 			for (String name : List.of("orders", "customers")) {
 				server.query("CreateTable", TABLE.formatted(name));
 			}

@@ -69,6 +69,7 @@ public class Tabletop {
 	private final HttpClient http = HttpClient.newHttpClient();
 	private final String url;
 	private final String token;
+	private String place = "tabletop"; // the instance of Bigtable tables, unless a method is given another
 
 	/** The server with that URL and token, as serve prints them. */
 	public Tabletop(String url, String token) {
@@ -181,7 +182,7 @@ public class Tabletop {
 	}
 
 	/** All rows of a Bigtable table, page by page. */
-	public Stream<Json> rows(String table) { return rows("tabletop", table, Map.of()); }
+	public Stream<Json> rows(String table) { return rows(place, table, Map.of()); }
 
 	/** The same in another instance, with parameters such as {@code prefix}. */
 	public Stream<Json> rows(String instance, String table, Map<String, ?> query) {
@@ -204,7 +205,7 @@ public class Tabletop {
 	public Stream<Json> records(String table, Map<String, ?> query) { return pages("records", "streams/" + part(table) + "/records", query); }
 
 	/** All records so far of the change stream of a Bigtable table, page by page. */
-	public Stream<Json> changes(String table) { return changes("tabletop", table, Map.of()); }
+	public Stream<Json> changes(String table) { return changes(place, table, Map.of()); }
 
 	/** The same in another instance, with parameters such as {@code from} and {@code limit}. */
 	public Stream<Json> changes(String instance, String table, Map<String, ?> query) {
@@ -220,7 +221,7 @@ public class Tabletop {
 	 * Writes rows of a Bigtable table: a list of rows, each with a key and cells, or delete. Keys, qualifiers and values
 	 * have the form of {@link #bytes}. Returns the number of rows.
 	 */
-	public long putRows(String table, Object rows) { return putRows("tabletop", table, rows); }
+	public long putRows(String table, Object rows) { return putRows(place, table, rows); }
 
 	/** The same in another instance. */
 	public long putRows(String instance, String table, Object rows) {
@@ -234,7 +235,7 @@ public class Tabletop {
 	public static Map<String, String> bytes(byte[] raw) { return Map.of("base64", Base64.getEncoder().encodeToString(raw)); }
 
 	/** Creates, changes and drops column families: a list such as {@code [{"id":"f","create":{}}]}; returns the table. */
-	public Json families(String table, Object modifications) { return families("tabletop", table, modifications); }
+	public Json families(String table, Object modifications) { return families(place, table, modifications); }
 
 	/** The same in another instance. */
 	public Json families(String instance, String table, Object modifications) {
@@ -242,7 +243,7 @@ public class Tabletop {
 	}
 
 	/** Deletes the rows of a Bigtable table whose key begins with a prefix. */
-	public void drop(String table, String prefix) { drop("tabletop", table, prefix.getBytes(StandardCharsets.UTF_8)); }
+	public void drop(String table, String prefix) { drop(place, table, prefix.getBytes(StandardCharsets.UTF_8)); }
 
 	/** The same in another instance, by bytes. */
 	public void drop(String instance, String table, byte[] prefix) {
@@ -250,13 +251,13 @@ public class Tabletop {
 	}
 
 	/** Deletes all rows of a Bigtable table. */
-	public void empty(String table) { empty("tabletop", table); }
+	public void empty(String table) { empty(place, table); }
 
 	/** The same in another instance. */
 	public void empty(String instance, String table) { call("POST", "tables/" + part(instance) + "/" + part(table) + "/drop", Map.of("all", true)); }
 
 	/** Deletes a Bigtable table. */
-	public void deleteTable(String table) { deleteTable("tabletop", table); }
+	public void deleteTable(String table) { deleteTable(place, table); }
 
 	/** The same in another instance. */
 	public void deleteTable(String instance, String table) { call("DELETE", "tables/" + part(instance) + "/" + part(table), null); }
@@ -265,7 +266,7 @@ public class Tabletop {
 	public Json heat() { return call("GET", "heat", null); }
 
 	/** The load on the keys of a Bigtable table over time. */
-	public Json heat(String table) { return heat("tabletop", table, Map.of()); }
+	public Json heat(String table) { return heat(place, table, Map.of()); }
 
 	/** The same in another instance, with parameters such as {@code last} and {@code step}, each a {@link Duration} or a text. */
 	public Json heat(String instance, String table, Map<String, ?> query) {
@@ -544,7 +545,6 @@ public class Tabletop {
 		private final Running running;
 		private final Json ports;
 		private final String project;
-		private final String instance;
 
 		private Server(Running running, Json ports) {
 			super(ports.get("console").text(), ports.get("token").text());
@@ -552,7 +552,7 @@ public class Tabletop {
 			this.ports = ports;
 			Json info = info();
 			project = info.get("project").text();
-			instance = info.get("instance").text();
+			((Tabletop) this).place = info.get("instance").text();
 		}
 
 		/** Stops the server as SIGTERM does, and waits for its end. A further call has no effect. */
@@ -582,8 +582,8 @@ public class Tabletop {
 		/** The project of the DynamoDB tables. */
 		public String project() { return project; }
 
-		/** The instance of the DynamoDB tables. */
-		public String instance() { return instance; }
+		/** The instance of the DynamoDB tables, and of Bigtable tables, unless a method is given another. */
+		public String instance() { return ((Tabletop) this).place; }
 
 		/** What the server printed on its standard error: the last 64 KiB. */
 		public String log() { return running.log(); }

@@ -169,7 +169,7 @@ test('items', async t => {
 })
 
 test('tables', async t => {
-	const server = await start(t)
+	const server = await start(t, { args: ['--instance', 'i'] })
 	for (const TableName of ['orders', 'customers']) await server.query('CreateTable', { ...table, TableName })
 	await server.putItems('orders', [{ id: { S: 'a' } }])
 	assert.deepEqual((await all(server.rows(await server.bigtableTable('orders')))).map(row => row.key.text), ['a'])

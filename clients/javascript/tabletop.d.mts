@@ -186,6 +186,8 @@ export class Control {
 	static fromPortFile(path: string, options?: { token?: string; wait?: number }): Promise<Control>
 	readonly url: string
 	readonly token: string
+	/** The instance of Bigtable tables, unless a method is given another. */
+	readonly instance: string
 	/** Makes any request of the API; path is the part after /api/v1/. */
 	call(method: string, path: string, options?: { body?: unknown; query?: Query }): Promise<any>
 	/** The server and its endpoints. */
@@ -286,8 +288,8 @@ export class Tabletop extends Control {
 	readonly bigtable: string | null
 	/** The URL of the DynamoDB endpoint; null with --dynamodb off. */
 	readonly dynamodb: string | null
+	/** The project of the DynamoDB tables; instance is theirs too. */
 	readonly project: string
-	readonly instance: string
 	/** What the server printed on its standard error: the last 64 KiB. */
 	readonly log: string
 	/** Stops the server as SIGTERM does, and waits for its end. A further call has no effect. */

@@ -36,6 +36,9 @@ const badRequest = (text, remedy) => new ControlError(400, { code: 'bad_request'
 
 /** A server that runs with --console. By default the environment variables printed by serve locate it. */
 export class Control {
+	/** The instance of Bigtable tables, unless a method is given another. */
+	instance = 'tabletop'
+
 	constructor({ url = process.env.TABLETOP_CONSOLE_URL, token = process.env.TABLETOP_CONSOLE_TOKEN } = {}) {
 		if (!url || !token) throw new Error('which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN')
 		if (!/^https?:\/\//.test(url)) throw new Error(`${url} is not a URL; expected one such as http://${url}`)
@@ -82,7 +85,7 @@ export class Control {
 		return found.table
 	}
 	/** All rows of a Bigtable table, page by page. */
-	rows(table, { instance = 'tabletop', ...query } = {}) { return this.#pages('rows', `tables/${part(instance)}/${part(table)}/rows`, query) }
+	rows(table, { instance = this.instance, ...query } = {}) { return this.#pages('rows', `tables/${part(instance)}/${part(table)}/rows`, query) }
 	/** All items of a DynamoDB table, page by page, in the form of the AWS SDK. */
 	items(table, query = {}) { return this.#pages('items', `items/${part(table)}`, query, item) }
 
@@ -91,7 +94,7 @@ export class Control {
 	/** All records so far of the table's latest stream of DynamoDB Streams, page by page; keys and images are items. */
 	records(table, query = {}) { return this.#pages('records', `streams/${part(table)}/records`, query, record) }
 	/** All records so far of the change stream of a Bigtable table, page by page. */
-	changes(table, { instance = 'tabletop', ...query } = {}) { return this.#pages('changes', `tables/${part(instance)}/${part(table)}/changes`, query) }
+	changes(table, { instance = this.instance, ...query } = {}) { return this.#pages('changes', `tables/${part(instance)}/${part(table)}/changes`, query) }
 
 	async *#pages(member, path, query, read = each => each) {
 		for (let { cursor } = query; ;) {
@@ -105,17 +108,17 @@ export class Control {
 	/** Puts items, in DynamoDB's JSON, where a value of the type B is a Uint8Array; returns their number. */
 	async putItems(table, items) { return (await this.call('POST', `items/${part(table)}`, { body: { items } })).items }
 	/** Writes rows of a Bigtable table: each with a key and cells, or delete: true. Keys, qualifiers and values are strings or Uint8Arrays. Returns the number of rows. */
-	async putRows(table, rows, { instance = 'tabletop' } = {}) { return (await this.call('POST', `tables/${part(instance)}/${part(table)}/rows`, { body: { rows: rows.map(row) } })).rows }
+	async putRows(table, rows, { instance = this.instance } = {}) { return (await this.call('POST', `tables/${part(instance)}/${part(table)}/rows`, { body: { rows: rows.map(row) } })).rows }
 	/** Creates, changes and drops column families, such as [{ id: 'f', create: {} }]; returns the table. */
-	families(table, modifications, { instance = 'tabletop' } = {}) { return this.call('POST', `tables/${part(instance)}/${part(table)}/families`, { body: { modifications } }) }
+	families(table, modifications, { instance = this.instance } = {}) { return this.call('POST', `tables/${part(instance)}/${part(table)}/families`, { body: { modifications } }) }
 	/** Deletes the rows of a Bigtable table whose key begins with prefix, a string or a Uint8Array. */
-	async drop(table, prefix, { instance = 'tabletop' } = {}) { await this.call('POST', `tables/${part(instance)}/${part(table)}/drop`, { body: { prefix: bytes(prefix) } }) }
+	async drop(table, prefix, { instance = this.instance } = {}) { await this.call('POST', `tables/${part(instance)}/${part(table)}/drop`, { body: { prefix: bytes(prefix) } }) }
 	/** Deletes all rows of a Bigtable table. */
-	async empty(table, { instance = 'tabletop' } = {}) { await this.call('POST', `tables/${part(instance)}/${part(table)}/drop`, { body: { all: true } }) }
+	async empty(table, { instance = this.instance } = {}) { await this.call('POST', `tables/${part(instance)}/${part(table)}/drop`, { body: { all: true } }) }
 	/** Deletes a Bigtable table. */
-	async deleteTable(table, { instance = 'tabletop' } = {}) { await this.call('DELETE', `tables/${part(instance)}/${part(table)}`) }
+	async deleteTable(table, { instance = this.instance } = {}) { await this.call('DELETE', `tables/${part(instance)}/${part(table)}`) }
 	/** The load on the keys of a Bigtable table over time; without a table, the tables with load counts. */
-	heat(table, { instance = 'tabletop', ...query } = {}) { return this.call('GET', table ? `heat/${part(instance)}/${part(table)}` : 'heat', { query }) }
+	heat(table, { instance = this.instance, ...query } = {}) { return this.call('GET', table ? `heat/${part(instance)}/${part(table)}` : 'heat', { query }) }
 	/** Runs a DynamoDB operation; returns its response, and its Bigtable calls. */
 	query(operation, request) { return this.call('POST', 'query', { body: { operation, request } }) }
 	/** The most used keys of a DynamoDB table, or of an index, while contributor insights are on. */
@@ -185,6 +188,7 @@ const pause = 20
 export class Tabletop extends Control {
 	#child
 	#ended
+	#log
 
 	/**
 	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
@@ -213,9 +217,9 @@ export class Tabletop extends Control {
 			const self = new Tabletop({ url: ports.console, token: ports.token })
 			const { project, instance } = await self.info()
 			Object.assign(self, { bigtable: ports.bigtable, dynamodb: ports.dynamodb, project, instance })
-			Object.defineProperty(self, 'log', { get: () => log.trim() })
 			self.#child = child
 			self.#ended = ended
+			self.#log = () => log.trim()
 			return self
 		} catch (e) {
 			if (ended) await stopped(child, ended)
@@ -227,6 +231,9 @@ export class Tabletop extends Control {
 
 	/** Stops the server as SIGTERM does, and waits for its end. A further call has no effect. */
 	stop() { return stopped(this.#child, this.#ended) }
+
+	/** What the server printed on its standard error: the last 64 KiB. */
+	get log() { return this.#log() }
 
 	/** The environment variables with which official clients, ctl and new Control() find the server. */
 	env() {

@@ -71,6 +71,9 @@ def _bad_request(text: str, remedy: str) -> ControlError:
 class Control:
     """A server that runs with --console. By default the environment variables printed by serve locate it."""
 
+    instance = "tabletop"
+    """The instance of Bigtable tables, unless a method is given another."""
+
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60) -> None:
         url = url or os.environ.get("TABLETOP_CONSOLE_URL")
         token = token or os.environ.get("TABLETOP_CONSOLE_TOKEN")
@@ -127,9 +130,9 @@ class Control:
             return found["table"]
         raise ControlError(409, "not_found", f"the server does not know where the items of the DynamoDB table {json.dumps(table)} are", "start it with the --mapping of the table")
 
-    def rows(self, table: str, instance: str = "tabletop", **query: Any) -> Iterator[Json]:
+    def rows(self, table: str, instance: Optional[str] = None, **query: Any) -> Iterator[Json]:
         """All rows of a Bigtable table, page by page."""
-        return self._pages("rows", f"tables/{_part(instance)}/{_part(table)}/rows", query)
+        return self._pages("rows", f"tables/{_part(instance or self.instance)}/{_part(table)}/rows", query)
 
     def items(self, table: str, **query: Any) -> Iterator[Item]:
         """All items of a DynamoDB table, page by page, in the form of boto3.client."""
@@ -151,37 +154,37 @@ class Control:
         """All records so far of the table's latest stream of DynamoDB Streams, page by page; keys and images are items."""
         return map(_record, self._pages("records", f"streams/{_part(table)}/records", query))
 
-    def changes(self, table: str, instance: str = "tabletop", **query: Any) -> Iterator[Json]:
+    def changes(self, table: str, instance: Optional[str] = None, **query: Any) -> Iterator[Json]:
         """All records so far of the change stream of a Bigtable table, page by page."""
-        return self._pages("changes", f"tables/{_part(instance)}/{_part(table)}/changes", query)
+        return self._pages("changes", f"tables/{_part(instance or self.instance)}/{_part(table)}/changes", query)
 
     def put_items(self, table: str, items: Iterable[Item]) -> int:
         """Put items, in DynamoDB's JSON, where a value of the type B is bytes; return their number."""
         return self.call("POST", f"items/{_part(table)}", {"items": list(items)})["items"]
 
-    def put_rows(self, table: str, rows: Iterable[Json], instance: str = "tabletop") -> int:
+    def put_rows(self, table: str, rows: Iterable[Json], instance: Optional[str] = None) -> int:
         """Write rows of a Bigtable table: each with a key and cells, or "delete": True. Keys, qualifiers and values are str or bytes. Return the number of rows."""
-        return self.call("POST", f"tables/{_part(instance)}/{_part(table)}/rows", {"rows": [_row(row) for row in rows]})["rows"]
+        return self.call("POST", f"tables/{_part(instance or self.instance)}/{_part(table)}/rows", {"rows": [_row(row) for row in rows]})["rows"]
 
-    def families(self, table: str, modifications: Iterable[Json], instance: str = "tabletop") -> Json:
+    def families(self, table: str, modifications: Iterable[Json], instance: Optional[str] = None) -> Json:
         """Create, change and drop column families, such as [{"id": "f", "create": {}}]; return the table."""
-        return self.call("POST", f"tables/{_part(instance)}/{_part(table)}/families", {"modifications": list(modifications)})
+        return self.call("POST", f"tables/{_part(instance or self.instance)}/{_part(table)}/families", {"modifications": list(modifications)})
 
-    def drop(self, table: str, prefix: Bytes, instance: str = "tabletop") -> None:
+    def drop(self, table: str, prefix: Bytes, instance: Optional[str] = None) -> None:
         """Delete the rows of a Bigtable table whose key begins with prefix, str or bytes."""
-        self.call("POST", f"tables/{_part(instance)}/{_part(table)}/drop", {"prefix": _bytes(prefix)})
+        self.call("POST", f"tables/{_part(instance or self.instance)}/{_part(table)}/drop", {"prefix": _bytes(prefix)})
 
-    def empty(self, table: str, instance: str = "tabletop") -> None:
+    def empty(self, table: str, instance: Optional[str] = None) -> None:
         """Delete all rows of a Bigtable table."""
-        self.call("POST", f"tables/{_part(instance)}/{_part(table)}/drop", {"all": True})
+        self.call("POST", f"tables/{_part(instance or self.instance)}/{_part(table)}/drop", {"all": True})
 
-    def delete_table(self, table: str, instance: str = "tabletop") -> None:
+    def delete_table(self, table: str, instance: Optional[str] = None) -> None:
         """Delete a Bigtable table."""
-        self.call("DELETE", f"tables/{_part(instance)}/{_part(table)}")
+        self.call("DELETE", f"tables/{_part(instance or self.instance)}/{_part(table)}")
 
-    def heat(self, table: Optional[str] = None, instance: str = "tabletop", **query: Any) -> Json:
+    def heat(self, table: Optional[str] = None, instance: Optional[str] = None, **query: Any) -> Json:
         """The load on the keys of a Bigtable table over time; without a table, the tables with load counts."""
-        return self.call("GET", f"heat/{_part(instance)}/{_part(table)}" if table else "heat", **query)
+        return self.call("GET", f"heat/{_part(instance or self.instance)}/{_part(table)}" if table else "heat", **query)
 
     def query(self, operation: str, request: Json) -> Json:
         """Run a DynamoDB operation; return its response, and its Bigtable calls."""
@@ -306,9 +309,7 @@ class Tabletop(Control):
     dynamodb: Optional[str]
     """The URL of the DynamoDB endpoint; None with --dynamodb off."""
     project: str
-    """The project of the DynamoDB tables."""
-    instance: str
-    """The instance of the DynamoDB tables."""
+    """The project of the DynamoDB tables; instance is theirs too."""
     _server: _Process
 
     @classmethod

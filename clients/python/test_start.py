@@ -150,7 +150,7 @@ class TestStart(unittest.TestCase):
             self.fails("bad_request", lambda: server.fault(**fault, item={"id": "a"}), 'item is {"id":"a"}', '{"id":{"S":"a"}}')
 
     def test_tables(self):
-        with Tabletop.start() as server:
+        with Tabletop.start(args=["--instance", "i"]) as server:
             for name in ["orders", "customers"]:
                 server.query("CreateTable", {**TABLE, "TableName": name})
             server.put_items("orders", [{"id": {"S": "a"}}])
