@@ -87,7 +87,7 @@ const environmentPrefix = "TABLETOP"
 
 // warnOfEnvironment warns of variables that look like a flag's but set none. It is only a
 // warning, since such a variable may be for other programs, such as the version of an image.
-func (p *program) warnOfEnvironment(ctx context.Context, parser *kong.Kong) error {
+func (p *program) warnOfEnvironment(ctx context.Context) error {
 	const prefix = environmentPrefix + "_"
 	var named []string // without the prefix, which would make all names similar
 	for _, pair := range os.Environ() {
@@ -99,11 +99,9 @@ func (p *program) warnOfEnvironment(ctx context.Context, parser *kong.Kong) erro
 	if len(named) == 0 {
 		return nil
 	}
-	if _, all := parser.Model.Target.Interface().(command); !all {
-		var err error
-		if parser, err = p.parser(ctx, &command{}); err != nil {
-			return err
-		}
+	parser, err := p.parser(ctx, "")
+	if err != nil {
+		return err
 	}
 	known, err := flagNames(parser.Model, func(f *kong.Flag) (names []string) {
 		for _, name := range slices.Concat(f.Envs, []string{configVariable}) {

@@ -13,7 +13,7 @@ func TestServeDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := (&program{}).parser(t.Context(), &command{})
+	app, err := (&program{}).parser(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,6 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -82,48 +80,6 @@ func (u *unfinished) Unwrap() error { return u.err }
 
 func badInput(format string, args ...any) error {
 	return &exitError{exitBadInput, fmt.Errorf(format, args...)}
-}
-
-// commonFlags are the flags of every command.
-type commonFlags struct {
-	Config  kong.ConfigFlag  `help:"Read flags from a JSON or YAML file ($$TABLETOP_CONFIG)." placeholder:"FILE" env:"-"`
-	Version kong.VersionFlag `help:"Print the version and exit." env:"-"`
-}
-
-// command is the command line.
-type command struct {
-	commonFlags
-
-	Serve   serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
-	Ctl     ctlCommand   `cmd:"" help:"Control a server that runs with --console: snapshots, clock, faults, requests."`
-	Demo    demoCommand  `cmd:"" help:"Run the shipped fixtures end to end and show the results."`
-	Migrate struct {
-		Infer   inferCommand   `cmd:"" help:"Find a lossless mapping for a DynamoDB export."`
-		Plan    planCommand    `cmd:"" help:"Show what a load would create, and the cells of each attribute."`
-		Load    loadCommand    `cmd:"" help:"Write a DynamoDB export as Bigtable rows."`
-		Verify  verifyCommand  `cmd:"" help:"Compare a DynamoDB export with its Bigtable rows, in a private store or as another loader wrote them."`
-		Lint    lintCommand    `cmd:"" help:"Check a mapping, its data and access patterns against the design guides."`
-		Diff    diffCommand    `cmd:"" help:"Compare two inputs, two tables, or an input with a table."`
-		Reverse reverseCommand `cmd:"" help:"Write Bigtable rows as a DynamoDB export, ready for import."`
-	} `cmd:"" help:"Move DynamoDB data to Bigtable and verify the result."`
-}
-
-// serveAlone is the command line with only serve: reading the flags of all commands costs more
-// time than opening a store.
-type serveAlone struct {
-	commonFlags
-
-	Serve serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
-}
-
-// grammar returns the grammar for args. With a configuration file it has all commands, since
-// the file may set the flags of any of them.
-func grammar(args []string) any {
-	isConfig := func(arg string) bool { return strings.HasPrefix(arg, "--config") }
-	if len(args) > 0 && args[0] == "serve" && !slices.ContainsFunc(args, isConfig) {
-		return &serveAlone{}
-	}
-	return &command{}
 }
 
 // program is the environment of a command.
@@ -193,9 +149,9 @@ func (p *program) run(ctx context.Context, args []string) int {
 // exited is the exit code of kong for --help and --version.
 type exited int
 
-// parser returns a parser for a grammar.
-func (p *program) parser(ctx context.Context, grammar any) (*kong.Kong, error) {
-	return kong.New(grammar,
+// parser returns a parser for a command, or with "" for all commands.
+func (p *program) parser(ctx context.Context, name string) (*kong.Kong, error) {
+	return kong.New(grammar(name),
 		kong.Name("tabletop"),
 		kong.Description("Cloud Bigtable on a desk, with a DynamoDB endpoint."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
@@ -226,11 +182,11 @@ func (p *program) command(ctx context.Context, args []string) (code int) {
 	if file := os.Getenv(configVariable); file != "" {
 		args = append([]string{"--config", file}, args...) // a later --config wins
 	}
-	parser, err := p.parser(ctx, grammar(args))
+	parser, err := p.parser(ctx, commandOf(args))
 	if err != nil {
 		return p.fail(err)
 	}
-	if err := p.warnOfEnvironment(ctx, parser); err != nil {
+	if err := p.warnOfEnvironment(ctx); err != nil {
 		return p.fail(err)
 	}
 	parsed, err := parser.Parse(arranged(args))

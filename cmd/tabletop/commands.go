@@ -1,0 +1,120 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// commonFlags are the flags of every command.
+type commonFlags struct {
+	Config  kong.ConfigFlag  `help:"Read flags from a JSON or YAML file ($$TABLETOP_CONFIG)." placeholder:"FILE" env:"-"`
+	Version kong.VersionFlag `help:"Print the version and exit." env:"-"`
+}
+
+// command is the command line: the common flags and the grammars of commands.
+type command struct {
+	commonFlags
+	kong.Plugins
+}
+
+// migrateCommand holds the grammars of its commands.
+type migrateCommand struct{ kong.Plugins }
+
+// commands has the grammar of each command, in the order of the help.
+var commands = []struct {
+	name    string
+	grammar func() any
+}{
+	{"serve", func() any {
+		return &struct {
+			Serve serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
+		}{}
+	}},
+	{"ctl", func() any {
+		return &struct {
+			Ctl ctlCommand `cmd:"" help:"Control a server that runs with --console: snapshots, clock, faults, requests."`
+		}{}
+	}},
+	{"demo", func() any {
+		return &struct {
+			Demo demoCommand `cmd:"" help:"Run the shipped fixtures end to end and show the results."`
+		}{}
+	}},
+	{"migrate infer", func() any {
+		return &struct {
+			Infer inferCommand `cmd:"" help:"Find a lossless mapping for a DynamoDB export."`
+		}{}
+	}},
+	{"migrate plan", func() any {
+		return &struct {
+			Plan planCommand `cmd:"" help:"Show what a load would create, and the cells of each attribute."`
+		}{}
+	}},
+	{"migrate load", func() any {
+		return &struct {
+			Load loadCommand `cmd:"" help:"Write a DynamoDB export as Bigtable rows."`
+		}{}
+	}},
+	{"migrate verify", func() any {
+		return &struct {
+			Verify verifyCommand `cmd:"" help:"Compare a DynamoDB export with its Bigtable rows, in a private store or as another loader wrote them."`
+		}{}
+	}},
+	{"migrate lint", func() any {
+		return &struct {
+			Lint lintCommand `cmd:"" help:"Check a mapping, its data and access patterns against the design guides."`
+		}{}
+	}},
+	{"migrate diff", func() any {
+		return &struct {
+			Diff diffCommand `cmd:"" help:"Compare two inputs, two tables, or an input with a table."`
+		}{}
+	}},
+	{"migrate reverse", func() any {
+		return &struct {
+			Reverse reverseCommand `cmd:"" help:"Write Bigtable rows as a DynamoDB export, ready for import."`
+		}{}
+	}},
+}
+
+// grammar returns the grammar of a command, or with "" that of all commands.
+func grammar(name string) *command {
+	var migrate struct {
+		Migrate migrateCommand `cmd:"" help:"Move DynamoDB data to Bigtable and verify the result."`
+	}
+	all := &command{}
+	for _, c := range commands {
+		switch _, ofMigrate := strings.CutPrefix(c.name, "migrate "); {
+		case name != "" && name != c.name:
+		case !ofMigrate:
+			all.Plugins = append(all.Plugins, c.grammar())
+		default:
+			if len(migrate.Migrate.Plugins) == 0 {
+				all.Plugins = append(all.Plugins, &migrate)
+			}
+			migrate.Migrate.Plugins = append(migrate.Migrate.Plugins, c.grammar())
+		}
+	}
+	return all
+}
+
+// commandOf returns the command that args run, or "" if they may need the grammar of others.
+// Reading the flags of all commands costs more time than opening a store. A configuration file
+// may set the flags of any of them.
+func commandOf(args []string) string {
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--config") }) {
+		return ""
+	}
+	if len(args) == 1 && args[0] == "--version" {
+		return commands[0].name
+	}
+	for _, c := range commands {
+		words := strings.Fields(c.name)
+		if len(args) >= len(words) && slices.Equal(args[:len(words)], words) {
+			return c.name
+		}
+	}
+	return ""
+}
