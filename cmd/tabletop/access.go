@@ -42,8 +42,8 @@ func parseListenAddress(text string) (listenAddress, error) {
 // accessFlags configure access: the reachable addresses, encryption, and credentials of
 // clients.
 type accessFlags struct {
-	Public    bool   `help:"Allow addresses that other machines can reach. Without it, only loopback addresses are accepted."`
-	TLSCert   string `name:"tls-cert" help:"Serve both endpoints over TLS with this certificate (PEM, followed by its chain)." placeholder:"FILE"`
+	Public    bool   `help:"Allow addresses that other machines can reach, not only loopback."`
+	TLSCert   string `name:"tls-cert" help:"Serve both endpoints over TLS with this certificate and its chain (PEM)." placeholder:"FILE"`
 	TLSKey    string `name:"tls-key" help:"The private key of --tls-cert (PEM)." placeholder:"FILE"`
 	TokenFile string `name:"token-file" help:"Require the token in this file from every client: on the Bigtable endpoint as \"authorization: Bearer TOKEN\", the DynamoDB endpoint as the secret key of the access key \"tabletop\", whose signatures it checks." placeholder:"FILE"`
 }

@@ -9,8 +9,9 @@ import (
 
 // commonFlags are the flags of every command.
 type commonFlags struct {
-	Config  kong.ConfigFlag  `help:"Read flags from a JSON or YAML file ($$TABLETOP_CONFIG)." placeholder:"FILE" env:"-"`
-	Version kong.VersionFlag `help:"Print the version and exit." env:"-"`
+	Help    helpFlag         `short:"h" help:"Print this help and exit; with =all, also the rare flags." placeholder:"all" env:"-" group:"Common flags:"`
+	Config  kong.ConfigFlag  `help:"Read flags from a JSON or YAML file ($$TABLETOP_CONFIG)." placeholder:"FILE" env:"-" group:"Common flags:"`
+	Version kong.VersionFlag `help:"Print the version and exit." env:"-" group:"Common flags:"`
 }
 
 // command is the command line: the common flags and the grammars of commands.
@@ -19,8 +20,26 @@ type command struct {
 	kong.Plugins
 }
 
+func (*command) examples() []example {
+	return []example{
+		{"A Bigtable and a DynamoDB on this machine", "tabletop serve"},
+		{"The shipped data, in a browser", "tabletop demo --console"},
+		{"A mapping for an export, and its proof", "tabletop migrate infer export -o orders.yaml"},
+		{"", "tabletop migrate verify export --mapping orders.yaml"},
+	}
+}
+
 // migrateCommand holds the grammars of its commands.
 type migrateCommand struct{ kong.Plugins }
+
+func (*migrateCommand) examples() []example {
+	return []example{
+		{"Find a mapping, see its tables, prove it, and load", "tabletop migrate infer export -o orders.yaml"},
+		{"", "tabletop migrate plan export --mapping orders.yaml"},
+		{"", "tabletop migrate verify export --mapping orders.yaml"},
+		{"", "tabletop migrate load export --mapping orders.yaml --target 127.0.0.1:8086"},
+	}
+}
 
 // commands has the grammar of each command, in the order of the help.
 var commands = []struct {
@@ -29,17 +48,17 @@ var commands = []struct {
 }{
 	{"serve", func() any {
 		return &struct {
-			Serve serveCommand `cmd:"" help:"Serve a Bigtable and a DynamoDB over the same rows."`
+			Serve serveCommand `cmd:"" group:"Servers:" help:"Serve a Bigtable and a DynamoDB over the same rows."`
 		}{}
 	}},
 	{"ctl", func() any {
 		return &struct {
-			Ctl ctlCommand `cmd:"" help:"Control a server that runs with --console: snapshots, clock, faults, requests."`
+			Ctl ctlCommand `cmd:"" group:"Servers:" help:"Control a server that runs with --console: snapshots, clock, faults, requests."`
 		}{}
 	}},
 	{"demo", func() any {
 		return &struct {
-			Demo demoCommand `cmd:"" help:"Run the shipped fixtures end to end and show the results."`
+			Demo demoCommand `cmd:"" group:"Servers:" help:"Run the shipped fixtures end to end and show the results."`
 		}{}
 	}},
 	{"migrate infer", func() any {
@@ -77,12 +96,22 @@ var commands = []struct {
 			Reverse reverseCommand `cmd:"" help:"Write Bigtable rows as a DynamoDB export, ready for import."`
 		}{}
 	}},
+	{"help", func() any {
+		return &struct {
+			Help helpCommand `cmd:"" group:"About the program:" help:"Describe a command and its flags."`
+		}{}
+	}},
+	{"version", func() any {
+		return &struct {
+			Version versionCommand `cmd:"" group:"About the program:" help:"Print the version."`
+		}{}
+	}},
 }
 
 // grammar returns the grammar of a command, or with "" that of all commands.
 func grammar(name string) *command {
 	var migrate struct {
-		Migrate migrateCommand `cmd:"" help:"Move DynamoDB data to Bigtable and verify the result."`
+		Migrate migrateCommand `cmd:"" group:"Migration:" help:"Move DynamoDB data to Bigtable and verify the result."`
 	}
 	all := &command{}
 	for _, c := range commands {
@@ -108,7 +137,7 @@ func commandOf(args []string) string {
 		return ""
 	}
 	if len(args) == 1 && args[0] == "--version" {
-		return commands[0].name
+		return "version"
 	}
 	for _, c := range commands {
 		words := strings.Fields(c.name)

@@ -18,9 +18,9 @@ import (
 
 // consoleFlags are the flags of the control API.
 type consoleFlags struct {
-	Console     serveConsole `help:"Address of the control API (snapshots, clock, faults, requests; for any language and for tabletop ctl). Without HOST:PORT: a free port on 127.0.0.1. See docs/control.md. Default: off." placeholder:"HOST:PORT"`
+	Console     serveConsole `help:"Address of the console for browsers and of the control API for programs and tabletop ctl. Without HOST:PORT: a free port on 127.0.0.1. Default: off." placeholder:"HOST:PORT"`
 	ConsoleFile string       `name:"console-token-file" help:"Write the token of the control API to this file, which only its owner can read. Removed at the end." placeholder:"FILE"`
-	Fixtures    string       `help:"Folder with the fixtures that the control API may plan, verify and lint." placeholder:"DIR"`
+	Fixtures    string       `help:"Folder with the fixtures that the control API may plan, verify and lint." placeholder:"DIR" rare:""`
 }
 
 // serveConsole is the listen address of the control API; "" disables it.

@@ -8,11 +8,11 @@ import (
 
 // ctlCommand is a client of the control API.
 type ctlCommand struct {
-	PortFile     string        `help:"Read the address of the API and its token from the port file of the server." placeholder:"FILE"`
-	Wait         time.Duration `help:"How long to wait for the port file to appear. Default: ${default}." default:"10s" placeholder:"DURATION"`
-	ConsoleURL   string        `name:"console-url" help:"Address of the API, as serve --console prints it." placeholder:"URL"`
-	ConsoleToken string        `name:"console-token" help:"Token of the API." placeholder:"TOKEN"`
-	All          bool          `help:"Print all items, rows, requests, records or changes, instead of the first 100."`
+	PortFile     string        `help:"Read the address of the API and its token from the port file of the server." placeholder:"FILE" group:"Server:"`
+	Wait         time.Duration `help:"How long to wait for the port file to appear. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Server:"`
+	ConsoleURL   string        `name:"console-url" help:"Address of the API, as serve --console prints it." placeholder:"URL" group:"Server:"`
+	ConsoleToken string        `name:"console-token" help:"Token of the API." placeholder:"TOKEN" group:"Server:"`
+	All          bool          `help:"Print all items, rows, requests, records or changes, instead of the first 100." group:"Output:"`
 	Verb         string        `arg:"" optional:"" help:"The command; help lists them."`
 	Args         []string      `arg:"" optional:"" help:"Arguments of the command."`
 }
@@ -94,6 +94,17 @@ func ofFixture(args []string) any { return map[string]string{"fixture": args[0]}
 // Help is the long help of the command.
 func (*ctlCommand) Help() string {
 	return `Calls the control API of a server that runs with --console. It finds the server by --port-file, or by --console-url and --console-token ($TABLETOP_CONSOLE_URL and $TABLETOP_CONSOLE_TOKEN, which serve prints). It prints the answer and exits 0. After an error, it prints advice and exits 2, or 3 if no server answers. "tabletop ctl help" lists the verbs, "tabletop ctl help VERB" describes one; docs/control.md describes the API.`
+}
+
+func (*ctlCommand) examples() []example {
+	return []example{
+		{"What is stored", "tabletop ctl tables"},
+		{"All rows of a table", "tabletop ctl rows orders --all"},
+		{"A snapshot before a test, and its restore after it", "tabletop ctl snapshot before"},
+		{"", "tabletop ctl restore before"},
+		{"The clock a day later: items expire", "tabletop ctl advance 25h"},
+		{"The failed requests of a server with a port file", "tabletop ctl --port-file ports.json requests failed=true"},
+	}
 }
 
 // Run makes the request.

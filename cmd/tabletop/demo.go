@@ -14,15 +14,23 @@ import (
 )
 
 type demoCommand struct {
-	Console     demoConsole `help:"Instead of running the fixtures, serve all of them on both endpoints with the console's pages, and print their address; Ctrl-C ends it. --console=HOST:PORT sets the address. See docs/console.md." placeholder:"HOST:PORT"`
-	ConsoleFile string      `name:"console-token-file" help:"With --console, write the token of the control API to this file, which only its owner can read. Removed at the end." placeholder:"FILE"`
-	PortFile    string      `help:"With --console, write the addresses to this file when ready, as serve does. Removed at the end." placeholder:"FILE"`
-	Write       string      `help:"Instead of running the fixtures, write them as folders into this one, to read, change and verify. A fixture that already exists is not touched and is an error." placeholder:"DIR"`
+	Console     demoConsole `help:"Instead of running the fixtures, serve all of them on both endpoints with the console's pages, and print their address; Ctrl-C ends it. --console=HOST:PORT sets the address. See docs/console.md." placeholder:"HOST:PORT" group:"What to do with the fixtures:"`
+	ConsoleFile string      `name:"console-token-file" help:"With --console, write the token of the control API to this file, which only its owner can read. Removed at the end." placeholder:"FILE" group:"What to do with the fixtures:" rare:""`
+	PortFile    string      `help:"With --console, write the addresses to this file when ready, as serve does. Removed at the end." placeholder:"FILE" group:"What to do with the fixtures:" rare:""`
+	Write       string      `help:"Instead of running the fixtures, write them as folders into this one, to read, change and verify. A fixture that already exists is not touched and is an error." placeholder:"DIR" group:"What to do with the fixtures:"`
 }
 
 // Help is the long help of the command.
 func (*demoCommand) Help() string {
 	return `For each shipped fixture: reads its DynamoDB items, writes them as Bigtable rows by its mapping, compares the rows with the golden ones, reads the items back, and runs its access patterns as DynamoDB requests and as native Bigtable reads.`
+}
+
+func (*demoCommand) examples() []example {
+	return []example{
+		{"All fixtures, end to end", "tabletop demo"},
+		{"Their data in a browser", "tabletop demo --console"},
+		{"Folders to read and change", "tabletop demo --write fixtures"},
+	}
 }
 
 // Run runs every shipped fixture in a private store, or writes them all.

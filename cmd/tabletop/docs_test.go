@@ -2,32 +2,41 @@ package main
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestServeDocs checks that docs/serve.md names every flag of serve.
+// TestServeDocs checks that docs/serve.md has a table for each group of flags of serve, in the
+// order of the help, with all its flags.
 func TestServeDocs(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/serve.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := (&program{}).parser(t.Context(), "")
+	app, err := (&program{}).parser(t.Context(), "serve")
 	if err != nil {
 		t.Fatal(err)
 	}
+	rest := string(text)
 	flags := 0
-	for _, command := range app.Model.Children {
-		if command.Name != "serve" {
+	for _, g := range flagGroups(app.Model.Leaves(true)[0]) {
+		if g.title == commonGroup {
 			continue
 		}
-		for _, flag := range command.Flags {
+		_, after, ok := strings.Cut(rest, "\n| "+g.title+" |")
+		if !ok {
+			t.Fatalf("docs/serve.md has no table %s after\n%s", g.title, rest)
+		}
+		table, _, _ := strings.Cut(after, "\n\n")
+		for _, flag := range g.flags {
 			flags++
-			if !strings.Contains(string(text), "`--"+flag.Name) {
-				t.Errorf("docs/serve.md does not name --%s: %s", flag.Name, flag.Help)
+			if !regexp.MustCompile("`--" + flag.Name + "[ `]").MatchString(table) {
+				t.Errorf("docs/serve.md does not name --%s in the table %s: %s", flag.Name, g.title, flag.Help)
 			}
 		}
+		rest = after
 	}
 	if flags < 10 {
 		t.Fatalf("serve has %d flags", flags)

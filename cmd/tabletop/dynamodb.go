@@ -15,19 +15,19 @@ import (
 
 // dynamoDBFlags configure the DynamoDB endpoint.
 type dynamoDBFlags struct {
-	Messages            string        `help:"The wording of DynamoDB's validation errors: that of an AWS region, such as us-east-1; of all regions before 2026-06: classic; or of most regions, by operation: current. Default: current." placeholder:"REGION|classic|current"`
 	Auth                auth          `help:"How signatures are checked: any (a well-formed one is required), none, or strict (made with a key of --access-keys, and verified). Default: any; with --access-keys, strict." placeholder:"any|none|strict"`
 	AccessKeys          string        `name:"access-keys" help:"The known access keys: one per line, ID SECRET." placeholder:"FILE"`
-	Namespaced          bool          `help:"Keep the tables of each access key and region apart."`
-	IndexLag            time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: 0s." placeholder:"DURATION"`
-	StreamShards        []int         `name:"stream-shards" help:"Number of shards of a stream in each generation; the last number applies to all later ones: 1,2,4 splits twice. Default: 1." placeholder:"N,..."`
-	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a shard of a stream takes changes before its children replace it. Default: 4h." default:"4h" placeholder:"DURATION"`
-	KinesisEndpoint     string        `name:"kinesis-endpoint" help:"Deliver the changes of tables with a Kinesis destination to this server (Kinesis API)." placeholder:"URL"`
-	KinesisDir          string        `name:"kinesis-dir" help:"Deliver them to files in this folder: one per stream, one record per line." placeholder:"DIR"`
 	Throttle            throttle      `help:"Throttle tables and global indexes by their throughput, as the service does; with =partitions, also throttle requests to overused partition keys." placeholder:"tables|partitions"`
-	StreamRetention     time.Duration `name:"stream-retention" help:"How long a stream keeps a change, and how long a disabled stream can be read. Default: 24h." default:"24h" placeholder:"DURATION"`
-	Buckets             string        `help:"Folder whose subfolders act as S3 buckets: exports write to them, imports read from them. Default: exports and imports are rejected." placeholder:"DIR"`
+	Messages            string        `help:"The wording of DynamoDB's validation errors: that of an AWS region, such as us-east-1; of all regions before 2026-06: classic; or of most regions, by operation: current. Default: current." placeholder:"REGION|classic|current" rare:""`
+	IndexLag            time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: 0s." placeholder:"DURATION"`
 	TableDelay          time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: 0s." placeholder:"DURATION"`
+	Buckets             string        `help:"Folder whose subfolders act as S3 buckets: exports write to them, imports read from them. Default: exports and imports are rejected." placeholder:"DIR"`
+	Namespaced          bool          `help:"Keep the tables of each access key and region apart." rare:""`
+	StreamShards        []int         `name:"stream-shards" help:"Number of shards of a stream in each generation; the last number applies to all later ones: 1,2,4 splits twice. Default: 1." placeholder:"N" rare:""`
+	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a shard of a stream takes changes before its children replace it. Default: 4h." default:"4h" placeholder:"DURATION" rare:""`
+	StreamRetention     time.Duration `name:"stream-retention" help:"How long a stream keeps a change, and how long a disabled stream can be read. Default: 24h." default:"24h" placeholder:"DURATION" rare:""`
+	KinesisEndpoint     string        `name:"kinesis-endpoint" help:"Deliver the changes of tables with a Kinesis destination to this server (Kinesis API)." placeholder:"URL" rare:""`
+	KinesisDir          string        `name:"kinesis-dir" help:"Deliver the changes of tables with a Kinesis destination to files in this folder: one per stream, one record per line." placeholder:"DIR" rare:""`
 }
 
 // auth is one of the three modes; "" is authAny, or authStrict if keys are known.

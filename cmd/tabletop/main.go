@@ -11,6 +11,8 @@
 //	tabletop migrate lint     check a mapping and its data against the design guides
 //	tabletop migrate diff     compare two exports or tables
 //	tabletop migrate reverse  write rows as an export
+//	tabletop help             describe a command and its flags
+//	tabletop version          print the version
 //
 // It exits 0 on success and if the compared data is equal, 1 if there are
 // differences, 2 for a bad input, mapping or flag, and 3 for a fault of the
@@ -88,6 +90,7 @@ type program struct {
 	stdout, stderr io.Writer
 	// progress and color report whether stderr and stdout are terminals.
 	progress, color bool
+	helpWidth       int // in columns; 0 is the width of a file
 	// alone means that the process runs only this program, which may change settings of the
 	// process.
 	alone bool
@@ -101,6 +104,8 @@ func main() {
 		progress: isatty.IsTerminal(os.Stderr.Fd()),
 		color:    isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("NO_COLOR") == "",
 		alone:    true,
+
+		helpWidth: helpWidth(int(os.Stdout.Fd())),
 	}
 	deaf := signal.Ignored(os.Interrupt) // as for a background command of a script
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -139,7 +144,12 @@ func (o *output) Write(text []byte) (int, error) {
 func (p *program) run(ctx context.Context, args []string) int {
 	out := &output{Writer: p.stdout}
 	p.stdout = out
-	code := p.command(ctx, args)
+	var code int
+	if err := p.warnOfEnvironment(ctx); err != nil {
+		code = p.fail(err)
+	} else {
+		code = p.command(ctx, args)
+	}
 	if out.err != nil {
 		return p.fail(fmt.Errorf("standard output: %w", out.err))
 	}
@@ -154,7 +164,7 @@ func (p *program) parser(ctx context.Context, name string) (*kong.Kong, error) {
 	return kong.New(grammar(name),
 		kong.Name("tabletop"),
 		kong.Description("Cloud Bigtable on a desk, with a DynamoDB endpoint."),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.NoDefaultHelp(),
 		kong.DefaultEnvars(environmentPrefix),
 		kong.Configuration(loadConfig),
 		kong.Vars{"version": version()},
@@ -184,9 +194,6 @@ func (p *program) command(ctx context.Context, args []string) (code int) {
 	}
 	parser, err := p.parser(ctx, commandOf(args))
 	if err != nil {
-		return p.fail(err)
-	}
-	if err := p.warnOfEnvironment(ctx); err != nil {
 		return p.fail(err)
 	}
 	parsed, err := parser.Parse(arranged(args))

@@ -15,7 +15,7 @@ const tableInName = "{table}"
 // forceFlag lets an inferred mapping overwrite an existing one, which may have been edited.
 // Other outputs can be recreated.
 type forceFlag struct {
-	Force bool `help:"Overwrite a mapping file that has other content. Default: this is an error."`
+	Force bool `help:"Overwrite a mapping file that has other content. Default: this is an error." group:"Mapping:"`
 }
 
 // mappingFiles are inferred mappings, by their output files.

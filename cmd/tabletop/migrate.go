@@ -23,11 +23,11 @@ import (
 // inputFlags name the input.
 type inputFlags struct {
 	Path        string `arg:"" optional:"" help:"The same as --source." placeholder:"PATH"`
-	Source      string `help:"The data: an export to S3 with the incremental exports or change records after it, JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, or a folder of such pages or part files; uncompressed, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH"`
-	Key         string `help:"Key attributes, if the input does not name them." placeholder:"PK[,SK]"`
-	TableSchema string `help:"DescribeTable answer or CreateTable request, if the input has no key schema; the DescribeTimeToLive answer may follow in the same file if items expire." placeholder:"FILE"`
-	Table       string `help:"The table to use if the input has several, or the name of a table without one. A load needs it for a mapping of another table." placeholder:"NAME"`
-	Plain       bool   `help:"The input is plain JSON without type tags; the key must be declared."`
+	Source      string `help:"The data: an export to S3 with the incremental exports or change records after it, JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, or a folder of such pages or part files; uncompressed, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH" group:"Input:"`
+	Key         string `help:"Key attributes, if the input does not name them." placeholder:"PK[,SK]" group:"Input:"`
+	TableSchema string `help:"DescribeTable answer or CreateTable request, if the input has no key schema; the DescribeTimeToLive answer may follow in the same file if items expire." placeholder:"FILE" group:"Input:"`
+	Table       string `help:"The table to use if the input has several, or the name of a table without one. A load needs it for a mapping of another table." placeholder:"NAME" group:"Input:"`
+	Plain       bool   `help:"The input is plain JSON without type tags; the key must be declared." group:"Input:"`
 	csvFlags
 }
 
@@ -48,7 +48,7 @@ func (f *inputFlags) validateInput(args *kong.Context) error {
 
 // mappingFlags select the mapping.
 type mappingFlags struct {
-	Mapping []string `default:"auto" help:"How items become rows: a mapping file (repeatable), or auto: the mapping of a fixture folder, or one inferred from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none"`
+	Mapping []string `default:"auto" help:"How items become rows: a mapping file (repeatable), or auto: the mapping of a fixture folder, or one inferred from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none" group:"Mapping:"`
 }
 
 func (f *mappingFlags) validateMapping() error {
@@ -77,10 +77,10 @@ func (f *sourceFlags) Validate(args *kong.Context) error {
 
 // csvFlags describe the form of a CSV input.
 type csvFlags struct {
-	CSVDelimiter   string   `name:"csv-delimiter" help:"The delimiter of a CSV input. Default: a comma; a tab for .tsv." placeholder:"CHARACTER"`
-	CSVHeader      []string `name:"csv-header" help:"The columns of a CSV input without a header: NAME or NAME:TYPE, separated by commas." placeholder:"NAME:TYPE"`
-	CSVRagged      bool     `name:"csv-ragged" help:"Accept records of a CSV input that are shorter than the header (their last attributes are absent), and ignore empty cells at the end."`
-	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"Meaning of an empty quoted cell of a CSV input: value (empty text) or absent. Default: value." placeholder:"value|absent"`
+	CSVDelimiter   string   `name:"csv-delimiter" help:"The delimiter of a CSV input. Default: a comma; a tab for .tsv." placeholder:"CHARACTER" group:"CSV input:" rare:""`
+	CSVHeader      []string `name:"csv-header" help:"The columns of a CSV input without a header: NAME or NAME:TYPE, separated by commas." placeholder:"NAME:TYPE" group:"CSV input:" rare:""`
+	CSVRagged      bool     `name:"csv-ragged" help:"Accept records of a CSV input that are shorter than the header (their last attributes are absent), and ignore empty cells at the end." group:"CSV input:" rare:""`
+	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"Meaning of an empty quoted cell of a CSV input: value (empty text) or absent. Default: value." placeholder:"value|absent" group:"CSV input:" rare:""`
 }
 
 // open reads the mappings and recognizes the source.

@@ -13,15 +13,15 @@ import (
 
 type diffCommand struct {
 	Sides       []string `arg:"" optional:"" help:"The two sides to compare: each is an input, as for verify, or a Bigtable table." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
-	Source      string   `help:"The first side, an input." placeholder:"PATH"`
-	Target      string   `help:"The second side, a Bigtable; without /TABLE, the table that --mapping names." placeholder:"HOST:PORT[/TABLE]|projects/P/instances/I[/tables/T]"`
-	Mapping     string   `help:"Mapping from the rows of a table to items. Without it, two tables are compared row by row." placeholder:"FILE"`
-	Key         string   `help:"Key attributes, if the inputs do not name them." placeholder:"PK[,SK]"`
-	TableSchema string   `help:"DescribeTable answer or CreateTable request, if the inputs have no key schema." placeholder:"FILE"`
-	Table       string   `help:"The table to compare, if the inputs have several." placeholder:"NAME"`
+	Source      string   `help:"The first side, an input." placeholder:"PATH" group:"Input:"`
+	Key         string   `help:"Key attributes, if the inputs do not name them." placeholder:"PK[,SK]" group:"Input:"`
+	TableSchema string   `help:"DescribeTable answer or CreateTable request, if the inputs have no key schema." placeholder:"FILE" group:"Input:"`
+	Table       string   `help:"The table to compare, if the inputs have several." placeholder:"NAME" group:"Input:"`
+	csvFlags
+	Mapping string `help:"Mapping from the rows of a table to items. Without it, two tables are compared row by row." placeholder:"FILE" group:"Mapping:"`
+	Target  string `help:"The second side, a Bigtable; without /TABLE, the table that --mapping names." placeholder:"HOST:PORT[/TABLE]|projects/P/instances/I[/tables/T]" group:"Bigtable:"`
 	connectFlags
 	maxDiffsFlag
-	csvFlags
 	reportFlags
 }
 
@@ -49,7 +49,16 @@ func (c *diffCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*diffCommand) Help() string {
-	return `Compares two inputs item by item, two Bigtable tables row by row, or, through a mapping, an input with a table. Exits 0 when they are equal, 1 when they differ, 2 when an input is at fault, 3 when a server or this machine fails.`
+	return `Compares two inputs item by item, two Bigtable tables row by row, or, through a mapping, an input with a table.
+
+Exits 0 when they are equal, 1 when they differ, 2 when an input is at fault, 3 when a server or this machine fails.`
+}
+
+func (*diffCommand) examples() []example {
+	return []example{
+		{"Two exports", "tabletop migrate diff export-monday export-tuesday"},
+		{"An export and its table", "tabletop migrate diff export 127.0.0.1:8086/orders --mapping orders.yaml"},
+	}
 }
 
 // Run compares the two sides.

@@ -21,8 +21,8 @@ import (
 
 type inferCommand struct {
 	inputFlags
-	Mapping string `help:"Complete this mapping file instead of finding one: give each rule that has \"*\" and no schema the attributes of its items." placeholder:"FILE"`
-	Output  string `help:"Write the mapping to a file; {table} in its name is replaced by the name of each table. Default: standard output, with the choices on standard error." short:"o" placeholder:"FILE"`
+	Mapping string `help:"Complete this mapping file instead of finding one: give each rule that has \"*\" and no schema the attributes of its items." placeholder:"FILE" group:"Mapping:"`
+	Output  string `help:"Write the mapping to a file; {table} in its name is replaced by the name of each table. Default: standard output, with the choices on standard error." short:"o" placeholder:"FILE" group:"Mapping:"`
 	forceFlag
 }
 
@@ -36,7 +36,16 @@ func (c *inferCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*inferCommand) Help() string {
-	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. With --mapping it completes an existing mapping: each rule with "*" gets a schema with the attributes of its items. Faults of the file that this repairs do not stop it; the first is reported. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. A choice that the data does not determine, such as an undeclared key, is a guess, with a warning. Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
+	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. With --mapping it completes an existing mapping: each rule with "*" gets a schema with the attributes of its items. Faults of the file that this repairs do not stop it; the first is reported. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. A choice that the data does not determine, such as an undeclared key, is a guess, with a warning.
+
+Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
+}
+
+func (*inferCommand) examples() []example {
+	return []example{
+		{"A mapping for an export to S3", "tabletop migrate infer export -o orders.yaml"},
+		{"A mapping for JSON without types", "tabletop migrate infer orders.json --plain --key customer,id --table orders"},
+	}
 }
 
 // Run infers and writes the mappings.
@@ -136,7 +145,7 @@ func (c *inferCommand) openFaulty(fault error) ([]*mapping.Mapping, *source.Sour
 type planCommand struct {
 	inputFlags
 	mappingFlags
-	Report []string `help:"Also write the plan to files; text without a file goes to the terminal. May be repeated." placeholder:"text=FILE|json=FILE"`
+	Report []string `help:"Also write the plan to files; text without a file goes to the terminal. May be repeated." placeholder:"text=FILE|json=FILE" group:"Report:"`
 }
 
 // Validate checks combinations of flags.
@@ -149,7 +158,16 @@ func (c *planCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*planCommand) Help() string {
-	return `Lays out the whole input and writes nothing. It prints the Bigtable tables with their families and garbage collection, and the continuous materialized views. For each rule, it prints the number of items and an example row key. The fidelity table shows for each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost with the mapping's consent (lossy). Other changes follow, and the items that the mapping cannot lay out, counted by reason. Exits 0 when a load would succeed, 1 when it would refuse such items, 2 when the input or the mapping is at fault, 3 when the machine is.`
+	return `Lays out the whole input and writes nothing. It prints the Bigtable tables with their families and garbage collection, and the continuous materialized views. For each rule, it prints the number of items and an example row key. The fidelity table shows for each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost with the mapping's consent (lossy). Other changes follow, and the items that the mapping cannot lay out, counted by reason.
+
+Exits 0 when a load would succeed, 1 when it would refuse such items, 2 when the input or the mapping is at fault, 3 when the machine is.`
+}
+
+func (*planCommand) examples() []example {
+	return []example{
+		{"The tables and cells of an export", "tabletop migrate plan export --mapping orders.yaml"},
+		{"The same as JSON", "tabletop migrate plan export --mapping orders.yaml --report json=plan.json"},
+	}
 }
 
 // Run prints the plan.

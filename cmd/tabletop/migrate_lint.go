@@ -26,7 +26,16 @@ func (c *lintCommand) Validate(args *kong.Context) error {
 
 // Help is the long help of the command.
 func (*lintCommand) Help() string {
-	return `Checks the mapping, the data, the access patterns and a trace of a fixture folder (mapping.yaml, source/, access/, trace/), or the data of an input, against the rules of docs/lint.md, which cite the published design guides. Nothing is written and no Bigtable is needed. Exits 0 when no finding has the level of --fail-on (default: lint=error) or worse, 1 when one does, 2 when the input or the mapping is at fault.`
+	return `Checks the mapping, the data, the access patterns and a trace of a fixture folder (mapping.yaml, source/, access/, trace/), or the data of an input, against the rules of docs/lint.md, which cite the published design guides. Nothing is written and no Bigtable is needed.
+
+Exits 0 when no finding has the level of --fail-on (default: lint=error) or worse, 1 when one does, 2 when the input or the mapping is at fault.`
+}
+
+func (*lintCommand) examples() []example {
+	return []example{
+		{"A fixture folder, with its access patterns", "tabletop migrate lint fixtures/orders"},
+		{"A mapping and an export; warnings count", "tabletop migrate lint export --mapping orders.yaml --fail-on lint=warn"},
+	}
 }
 
 // Run lints a fixture or an input.

@@ -21,17 +21,17 @@ import (
 type loadCommand struct {
 	sourceFlags
 	lintFlags
+	Target string `help:"The Bigtable to write to: an emulator (plain gRPC, or TLS with --ca), Cloud Bigtable, or embedded (in memory, discarded at the end). Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded" group:"Bigtable:"`
+	Data   string `help:"Write to the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
+	Check  bool   `help:"Load nothing: check that the target can be used (instance, app profile, permissions, clock, families of the tables of --mapping and of their indexes) and print the result. Exits 0 if everything is right, else 3." group:"Bigtable:"`
 	connectFlags
+	DeadLetter string `help:"If items cannot be loaded, write them here (position in the source, reason, contents) and load the rest. Default: the first such item fails the whole load." placeholder:"FILE" group:"Load:"`
+	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it. With --part and --finish, the folder of all parts." placeholder:"FILE" group:"Load:"`
+	Tablets    *int   `help:"Split new tables into N tablets at row keys of the data, so that several servers take rows from the start. Default: 1." placeholder:"N" group:"Load:" rare:""`
+	Remap      bool   `help:"Load into a table that has cells of the same items from another mapping, and leave those cells: reads may find both. Default: this is an error." group:"Load:" rare:""`
+	Mix        bool   `help:"Load into a table that another source was loaded into (a later full export, or a source without a time). Attributes that only one of the sources has stay side by side. Default: this is an error." group:"Load:" rare:""`
+	KeepWrites bool   `help:"Load into a table in which the DynamoDB endpoint has written since the last load. The items that it wrote stay unchanged; the items that it deleted come back. Default: this is an error." group:"Load:" rare:""`
 	partFlags
-	Target     string `help:"The Bigtable to write to: an emulator (plain gRPC, or TLS with --ca), Cloud Bigtable, or embedded (in memory, discarded at the end). Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded"`
-	Data       string `help:"Write to the data folder of a server that is not running." placeholder:"DIR"`
-	DeadLetter string `help:"If items cannot be loaded, write them here (position in the source, reason, contents) and load the rest. Default: the first such item fails the whole load." placeholder:"FILE"`
-	Remap      bool   `help:"Load into a table that has cells of the same items from another mapping, and leave those cells: reads may find both. Default: this is an error."`
-	Mix        bool   `help:"Load into a table that another source was loaded into (a later full export, or a source without a time). Attributes that only one of the sources has stay side by side. Default: this is an error."`
-	KeepWrites bool   `help:"Load into a table in which the DynamoDB endpoint has written since the last load. The items that it wrote stay unchanged; the items that it deleted come back. Default: this is an error."`
-	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it. With --part and --finish, the folder of all parts." placeholder:"FILE"`
-	Check      bool   `help:"Load nothing: check that the target can be used (instance, app profile, permissions, clock, families of the tables of --mapping and of their indexes) and print the result. Exits 0 if everything is right, else 3."`
-	Tablets    *int   `help:"Split new tables into N tablets at row keys of the data, so that several servers take rows from the start. Default: 1." placeholder:"N"`
 }
 
 // Validate checks combinations of flags.
@@ -69,7 +69,17 @@ const maxTablets = 1000
 
 // Help is the long help of the command.
 func (*loadCommand) Help() string {
-	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that already existed. Incremental exports beside the full one bring a loaded table up to date: items they deleted are removed, with their entries in indexes. Load refuses a table that a DynamoDB endpoint has written since, or that later exports were loaded into. It also refuses a table whose cells would hide the loaded ones (a source without a time, over an export). Nothing is compared: verify --against does that. Exits 0 when everything is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
+	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that already existed. Incremental exports beside the full one bring a loaded table up to date: items they deleted are removed, with their entries in indexes. Load refuses a table that a DynamoDB endpoint has written since, or that later exports were loaded into. It also refuses a table whose cells would hide the loaded ones (a source without a time, over an export). Nothing is compared: verify --against does that.
+
+Exits 0 when everything is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
+}
+
+func (*loadCommand) examples() []example {
+	return []example{
+		{"Into a local server", "tabletop migrate load export --mapping orders.yaml --target 127.0.0.1:8086"},
+		{"A check of Cloud Bigtable before the load", "tabletop migrate load export --mapping orders.yaml --target projects/shop/instances/main --check"},
+		{"A load that continues after an interruption", "tabletop migrate load export --mapping orders.yaml --target projects/shop/instances/main --checkpoint load.progress"},
+	}
 }
 
 // place identifies the target Bigtable, for the checkpoint.

@@ -12,9 +12,9 @@ import (
 
 // partFlags select a part of the work, and limit its speed.
 type partFlags struct {
-	Part             partOfN `help:"Do the I-th of N parts of the work (split by the data files of an export). Each part runs in its own process, in any order, with the same --checkpoint folder. Needs --mapping FILE." placeholder:"I/N"`
-	Finish           bool    `help:"After all parts: check that they are complete, do the rest of the work, and report for all."`
-	MaxRowsPerSecond *int    `name:"max-rows-per-second" help:"Look up and write, or read back, at most N rows per second; retries are not counted. Rows of existing tables count twice, since they are looked up before they are written. With parts, the limit applies to each. Default: no limit." placeholder:"N"`
+	Part             partOfN `help:"Do the I-th of N parts of the work (split by the data files of an export). Each part runs in its own process, in any order, with the same --checkpoint folder. Needs --mapping FILE." placeholder:"I/N" group:"Parts of the work:" rare:""`
+	Finish           bool    `help:"After all parts: check that they are complete, do the rest of the work, and report for all." group:"Parts of the work:" rare:""`
+	MaxRowsPerSecond *int    `name:"max-rows-per-second" help:"Look up and write, or read back, at most N rows per second; retries are not counted. Rows of existing tables count twice, since they are looked up before they are written. With parts, the limit applies to each. Default: no limit." placeholder:"N" group:"Parts of the work:" rare:""`
 }
 
 // partOfN is the value of --part.

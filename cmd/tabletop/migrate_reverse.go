@@ -14,13 +14,13 @@ import (
 )
 
 type reverseCommand struct {
-	Mapping    []string `help:"Mapping from rows to items. May be repeated. Default: the mappings of all tables, as loads recorded them in the table _migration_schema." placeholder:"FILE" sep:"none"`
-	Target     string   `help:"The Bigtable to read. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I"`
-	Data       string   `help:"Read the data folder of a server that is not running." placeholder:"DIR"`
-	Table      string   `help:"Export only this table, by its name in DynamoDB or in Bigtable." placeholder:"NAME"`
-	Output     string   `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR"`
-	ExportTime string   `help:"Time of the export; rows loaded from it get this timestamp. load is the recorded time of the load, which gives the same rows again. Default: now." placeholder:"RFC3339|load"`
-	Partial    bool     `help:"Export the readable rows, and name the unreadable ones (exit code 1). Default: a table with unreadable rows is not exported."`
+	Output     string   `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR" group:"Export:"`
+	Table      string   `help:"Export only this table, by its name in DynamoDB or in Bigtable." placeholder:"NAME" group:"Export:"`
+	ExportTime string   `help:"Time of the export; rows loaded from it get this timestamp. load is the recorded time of the load, which gives the same rows again. Default: now." placeholder:"RFC3339|load" group:"Export:"`
+	Partial    bool     `help:"Export the readable rows, and name the unreadable ones (exit code 1). Default: a table with unreadable rows is not exported." group:"Export:"`
+	Mapping    []string `help:"Mapping from rows to items. May be repeated. Default: the mappings of all tables, as loads recorded them in the table _migration_schema." placeholder:"FILE" sep:"none" group:"Mapping:"`
+	Target     string   `help:"The Bigtable to read. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
+	Data       string   `help:"Read the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
 	connectFlags
 }
 
@@ -48,7 +48,16 @@ func (c *reverseCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*reverseCommand) Help() string {
-	return `Reads the rows of each table, converts them to items by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A table with rows that the mapping cannot read is not exported, except with --partial; the rows are counted, and the first ten named. Rows without a rule are left out, with a warning. Exits 0 when everything is written, 1 when --partial left rows out, 2 when a mapping is at fault or cannot read a row, 3 when a server or this machine fails.`
+	return `Reads the rows of each table, converts them to items by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A table with rows that the mapping cannot read is not exported, except with --partial; the rows are counted, and the first ten named. Rows without a rule are left out, with a warning.
+
+Exits 0 when everything is written, 1 when --partial left rows out, 2 when a mapping is at fault or cannot read a row, 3 when a server or this machine fails.`
+}
+
+func (*reverseCommand) examples() []example {
+	return []example{
+		{"All loaded tables of a server", "tabletop migrate reverse --target 127.0.0.1:8086 -o export"},
+		{"One table of a data folder", "tabletop migrate reverse --data store --table orders -o export"},
+	}
 }
 
 // Run writes the exports.

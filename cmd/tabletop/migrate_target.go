@@ -44,17 +44,17 @@ var cloudInstance = regexp.MustCompile(`^projects/([^/]+)/instances/([^/]+)$`)
 
 // connectFlags configure the connection to a target that is not embedded.
 type connectFlags struct {
-	Project   string `help:"Project of the tables at a HOST:PORT. Default: ${default}." default:"tabletop"`
-	Instance  string `help:"Instance of the tables at a HOST:PORT. Default: ${default}." default:"tabletop"`
-	Endpoint  string `help:"Connect to projects/P/instances/I at this address over TLS, instead of at Google." placeholder:"HOST:PORT"`
-	CA        string `name:"ca" help:"Trust these certificates (PEM), and use TLS for a HOST:PORT." placeholder:"FILE"`
-	TokenFile string `name:"token-file" help:"Send the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE"`
+	Project   string `help:"Project of the tables at a HOST:PORT. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Bigtable:"`
+	Instance  string `help:"Instance of the tables at a HOST:PORT. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Bigtable:"`
+	Endpoint  string `help:"Connect to projects/P/instances/I at this address over TLS, instead of at Google." placeholder:"HOST:PORT" group:"Bigtable:" rare:""`
+	CA        string `name:"ca" help:"Trust these certificates (PEM), and use TLS for a HOST:PORT." placeholder:"FILE" group:"Bigtable:" rare:""`
+	TokenFile string `name:"token-file" help:"Send the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Bigtable:" rare:""`
 
 	tokenFlag string // name of the flag of TokenFile; "": token-file
 
-	AppProfile  string        `name:"app-profile" help:"App profile of the instance. Default: the instance's default profile." placeholder:"ID"`
-	Compress    bool          `help:"Compress calls and answers of a remote Bigtable with gzip: fewer bytes, more CPU."`
-	CallTimeout time.Duration `name:"call-timeout" help:"How long a remote Bigtable may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION"`
+	AppProfile  string        `name:"app-profile" help:"App profile of the instance. Default: the instance's default profile." placeholder:"ID" group:"Bigtable:" rare:""`
+	Compress    bool          `help:"Compress calls and answers of a remote Bigtable with gzip: fewer bytes, more CPU." group:"Bigtable:" rare:""`
+	CallTimeout time.Duration `name:"call-timeout" help:"How long a remote Bigtable may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Bigtable:" rare:""`
 }
 
 // AfterApply checks the flags.

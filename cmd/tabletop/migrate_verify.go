@@ -22,21 +22,21 @@ import (
 type verifyCommand struct {
 	sourceFlags
 	lintFlags
-	connectFlags
-	partFlags
 	maxDiffsFlag
-	Against      string     `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I"`
-	Data         string     `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR"`
-	Timestamps   string     `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore"`
-	LenientSets  bool       `name:"lenient-sets" help:"Let --against accept an empty cell as a member of a set, for which the mapping writes one zero byte. Default: it differs."`
-	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the answers with DynamoDB's." placeholder:"N"`
-	Seed         uint64     `help:"The random seed of the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S"`
-	Regress      string     `help:"Save the items and requests that --differential fails on, shrunk, as a fixture folder that verify accepts as --source." placeholder:"DIR"`
-	Update       updateMode `help:"Rewrite the golden files of a fixture. Rejected if $$CI is true, except with --update=force."`
-	Checkpoint   string     `help:"Folder in which --part stores its results for --finish." placeholder:"DIR"`
-	AllowEmpty   bool       `help:"Accept a source without items. Default: it is bad input, since nothing would be verified."`
-	WriteMapping string     `help:"Also write the inferred mapping to a file, for serve --mapping. If the input has several tables, {table} in the name is replaced by the name of each." placeholder:"FILE"`
+	AllowEmpty   bool   `help:"Accept a source without items. Default: it is bad input, since nothing would be verified." group:"Input:" rare:""`
+	WriteMapping string `help:"Also write the inferred mapping to a file, for serve --mapping. If the input has several tables, {table} in the name is replaced by the name of each." placeholder:"FILE" group:"Mapping:"`
 	forceFlag
+	Against     string `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
+	Data        string `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
+	Timestamps  string `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore" group:"Bigtable:" rare:""`
+	LenientSets bool   `name:"lenient-sets" help:"Let --against accept an empty cell as a member of a set, for which the mapping writes one zero byte. Default: it differs." group:"Bigtable:" rare:""`
+	connectFlags
+	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the answers with DynamoDB's." placeholder:"N" group:"Generated items:"`
+	Seed         uint64     `help:"The random seed of the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S" group:"Generated items:" rare:""`
+	Regress      string     `help:"Save the items and requests that --differential fails on, shrunk, as a fixture folder that verify accepts as --source." placeholder:"DIR" group:"Generated items:" rare:""`
+	Update       updateMode `help:"Rewrite the golden files of a fixture. Rejected if $$CI is true, except with --update=force." placeholder:"force" group:"Fixture:"`
+	partFlags
+	Checkpoint string `help:"Folder in which --part stores its results for --finish." placeholder:"DIR" group:"Parts of the work:" rare:""`
 }
 
 // updateMode is the value of --update.
@@ -56,7 +56,7 @@ func (m *updateMode) Decode(ctx *kong.DecodeContext) error {
 
 // maxDiffsFlag bounds the differences that a report lists.
 type maxDiffsFlag struct {
-	MaxDiffs int `name:"max-diffs" help:"List this many differences, at least one of each check and kind; all are counted. Default: ${default}." default:"100" placeholder:"N"`
+	MaxDiffs int `name:"max-diffs" help:"List this many differences, at least one of each check and kind; all are counted. Default: ${default}." default:"100" placeholder:"N" group:"Report:"`
 }
 
 func (f *maxDiffsFlag) validateMaxDiffs() error {
@@ -117,7 +117,17 @@ func (c *verifyCommand) stored() bool { return c.Against != "" || c.Data != "" }
 
 // Help is the long help of the command.
 func (*verifyCommand) Help() string {
-	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares existing rows with the expected ones. A source may be a fixture folder: its golden files and access patterns are then checked too. Finally, the private store is closed and opened again, and must hold the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot express; the report lists their kinds. Exits 0 when everything is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
+	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares existing rows with the expected ones. A source may be a fixture folder: its golden files and access patterns are then checked too. Finally, the private store is closed and opened again, and must hold the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot express; the report lists their kinds.
+
+Exits 0 when everything is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
+}
+
+func (*verifyCommand) examples() []example {
+	return []example{
+		{"Whether a mapping loses anything of an export", "tabletop migrate verify export --mapping orders.yaml"},
+		{"Whether a load into Cloud Bigtable is complete", "tabletop migrate verify export --mapping orders.yaml --against projects/shop/instances/main"},
+		{"A report for a browser, and one for a build server", "tabletop migrate verify export --report html=report.html --report junit=report.xml"},
+	}
 }
 
 // Run verifies the source.

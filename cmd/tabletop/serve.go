@@ -62,43 +62,54 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 }
 
 type serveCommand struct {
-	Bigtable listenAddress `help:"Address of the Bigtable endpoint, or off. Plain gRPC, as BIGTABLE_EMULATOR_HOST expects. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Listeners:"`
-	DynamoDB listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT" group:"Listeners:"`
-	PortFile string        `help:"Write the addresses to this file when ready, as JSON: {\"bigtable\":\"HOST:PORT\",\"dynamodb\":\"http://HOST:PORT\"}, null for an endpoint that is off. Removed at the end." placeholder:"FILE" group:"Listeners:"`
-	Access   accessFlags   `embed:"" group:"Access:"`
+	Bigtable listenAddress `help:"Address of the Bigtable endpoint (plain gRPC), or off. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Endpoints:"`
+	DynamoDB listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT" group:"Endpoints:"`
+	PortFile string        `help:"Write the addresses to this file as JSON when ready; docs/serve.md has its form. Removed at the end." placeholder:"FILE" group:"Endpoints:"`
 
-	Data        string         `help:"Store the data in this folder; acknowledged writes survive a crash. Default: in memory." placeholder:"DIR" group:"Data:"`
-	Mapping     []string       `help:"Lay out a DynamoDB table as this mapping file describes. May be repeated." placeholder:"FILE" sep:"none" group:"Data:"`
-	Project     string         `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop" group:"Data:"`
-	Instance    string         `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop" group:"Data:"`
-	GC          gcMode         `name:"gc" help:"When expired cells are removed: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"MODE" group:"Data:"`
-	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Data:"`
-	TTLInterval time.Duration  `name:"ttl-interval" help:"How often expired DynamoDB items are deleted. Default: ${default}." default:"1m" placeholder:"DURATION" group:"Data:"`
-	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB" group:"Data:"`
-	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N" group:"Data:"`
-	BackupBytes *int64         `name:"backup-bytes" help:"Maximum total size of backups, in MiB; a larger one is rejected. Default: 4096 in memory, unlimited with --data." placeholder:"MIB" group:"Data:"`
+	Data     string   `help:"Store the data in this folder; acknowledged writes survive a crash. Default: in memory." placeholder:"DIR" group:"Data:"`
+	Mapping  []string `help:"Lay out a DynamoDB table as this mapping file describes; repeatable." placeholder:"FILE" sep:"none" group:"Data:"`
+	Project  string   `help:"Project of the DynamoDB tables. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
+	Instance string   `help:"Instance of the DynamoDB tables. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Data:"`
+
+	Control consoleFlags `embed:"" group:"Console and control API:"`
+	Access  accessFlags  `embed:"" group:"Access:"`
+	Web     webFlags     `embed:"" group:"Web pages:"`
 
 	Target   string        `help:"Serve the DynamoDB endpoint over this Bigtable instead of a built-in one: an emulator (plain gRPC, or TLS with --ca) or Cloud Bigtable." placeholder:"HOST:PORT|projects/P/instances/I" group:"Another Bigtable:"`
-	Endpoint string        `help:"Connect to projects/P/instances/I at this address over TLS, instead of at Google." placeholder:"HOST:PORT" group:"Another Bigtable:"`
-	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID" group:"Another Bigtable:"`
-	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Another Bigtable:"`
 	Check    bool          `help:"Check that the target can be used, print the result, and exit: 0 if it can, 3 if not. Changes nothing." group:"Another Bigtable:"`
-	CA       string        `name:"ca" help:"Trust these certificates (PEM), and use TLS for the target." placeholder:"FILE" group:"Another Bigtable:"`
-	Compress bool          `help:"Compress requests to the target, and its responses, with gzip. Saves bandwidth, costs CPU." group:"Another Bigtable:"`
-	Timeout  time.Duration `name:"call-timeout" help:"How long the target may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Another Bigtable:"`
+	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID" group:"Another Bigtable:" rare:""`
+	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Another Bigtable:" rare:""`
+	Endpoint string        `help:"Connect to projects/P/instances/I at this address over TLS, instead of at Google." placeholder:"HOST:PORT" group:"Another Bigtable:" rare:""`
+	CA       string        `name:"ca" help:"Trust these certificates (PEM), and use TLS for the target." placeholder:"FILE" group:"Another Bigtable:" rare:""`
+	Compress bool          `help:"Compress requests to the target, and its responses, with gzip. Saves bandwidth, costs CPU." group:"Another Bigtable:" rare:""`
+	Timeout  time.Duration `name:"call-timeout" help:"How long the target may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Another Bigtable:" rare:""`
 
-	Dynamo     dynamoDBFlags `embed:"" group:"DynamoDB:"`
-	Limits     limits        `help:"The documented limits of Bigtable: strict (enforced, except for short names), production (also rejects short ids and display names, unknown zones and long descriptions) or off. Default: strict." placeholder:"strict|production|off" group:"Limits and simulation:"`
-	AdminDelay time.Duration `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
-	Lag        time.Duration `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Limits and simulation:"`
-	Churn      float64       `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record was read. Default: 0." placeholder:"P" group:"Limits and simulation:"`
+	Limits      limits         `help:"Documented limits: strict (enforced, except for short names), production (also rejects short ids and display names, unknown zones and long descriptions) or off. Default: strict." placeholder:"strict|production|off" group:"Bigtable:"`
+	GC          gcMode         `name:"gc" help:"When expired cells are removed: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"background|eager|manual" group:"Bigtable:"`
+	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Bigtable:" rare:""`
+	AdminDelay  time.Duration  `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
+	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
+	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record was read. Default: 0." placeholder:"P" group:"Bigtable:" rare:""`
+	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
+	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N" group:"Bigtable:" rare:""`
+	BackupBytes *int64         `name:"backup-bytes" help:"Maximum total size of backups, in MiB; a larger one is rejected. Default: 4096 in memory, unlimited with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
 
-	Web     webFlags     `embed:"" group:"Web pages:"`
-	Control consoleFlags `embed:"" group:"Console and control API:"`
+	Dynamo      dynamoDBFlags `embed:"" group:"DynamoDB:"`
+	TTLInterval time.Duration `name:"ttl-interval" help:"How often expired DynamoDB items are deleted. Default: ${default}." default:"1m" placeholder:"DURATION" group:"DynamoDB:" rare:""`
 
-	Grace      time.Duration `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION" group:"Process:"`
-	UntilStdin bool          `name:"until-stdin-closes" help:"Stop when the standard input closes, as at the end of the parent process." group:"Process:"`
-	CPUProfile string        `name:"cpu-profile" help:"Write a CPU profile to this file at the end, for go tool pprof." placeholder:"FILE" group:"Process:"`
+	Grace      time.Duration `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION" group:"Process:" rare:""`
+	UntilStdin bool          `name:"until-stdin-closes" help:"Stop when the standard input closes, as at the end of the parent process." group:"Process:" rare:""`
+	CPUProfile string        `name:"cpu-profile" help:"Write a CPU profile to this file at the end, for go tool pprof." placeholder:"FILE" group:"Process:" rare:""`
+}
+
+func (*serveCommand) examples() []example {
+	return []example{
+		{"Both endpoints, with the data in memory", "tabletop serve"},
+		{"Data that survives, and a console in the browser", "tabletop serve --data store --console"},
+		{"Free ports for a test suite, which waits for the file", "tabletop serve --bigtable 127.0.0.1:0 --dynamodb 127.0.0.1:0 --port-file ports.json"},
+		{"A DynamoDB table whose rows a mapping lays out", "tabletop serve --mapping orders.yaml"},
+		{"DynamoDB over Cloud Bigtable", "tabletop serve --target projects/shop/instances/main"},
+	}
 }
 
 // gcMode selects when expired cells are removed; "" is gcBackground.

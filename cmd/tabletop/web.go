@@ -15,9 +15,9 @@ import (
 
 // webFlags configure the access of browsers to the HTTP endpoints.
 type webFlags struct {
-	AllowHost []string `name:"allow-host" help:"Accept HTTP requests to this host name, in addition to localhost and loopback addresses. May be repeated." placeholder:"NAME"`
-	CORS      []string `name:"cors" help:"Origin whose pages may use the DynamoDB endpoint, such as http://app.example:3000, or * for all. May be repeated. Default: origins on this machine." placeholder:"ORIGIN"`
-	Like      string   `help:"Imitate another server for tools that probe for it; dynamodb-local answers GET / with 400." placeholder:"dynamodb-local"`
+	AllowHost []string `name:"allow-host" help:"Accept HTTP requests to this host name, in addition to localhost and loopback addresses. May be repeated." placeholder:"NAME" rare:""`
+	CORS      []string `name:"cors" help:"Origin whose pages may use the DynamoDB endpoint, such as http://app.example:3000, or * for all. May be repeated. Default: origins on this machine." placeholder:"ORIGIN" rare:""`
+	Like      string   `help:"Imitate another server for tools that probe for it; dynamodb-local answers GET / with 400." placeholder:"dynamodb-local" rare:""`
 }
 
 const likeDynamoDBLocal = "dynamodb-local"
