@@ -101,6 +101,16 @@ var commands = []struct {
 			Help helpCommand `cmd:"" group:"About the program:" help:"Describe a command and its flags."`
 		}{}
 	}},
+	{"completion", func() any {
+		return &struct {
+			Completion completionCommand `cmd:"" group:"About the program:" help:"Print a script that completes command lines in bash, zsh or fish."`
+		}{}
+	}},
+	{"man", func() any {
+		return &struct {
+			Man manCommand `cmd:"" hidden:"" group:"About the program:" help:"Print a page of the manual."`
+		}{}
+	}},
 	{"version", func() any {
 		return &struct {
 			Version versionCommand `cmd:"" group:"About the program:" help:"Print the version."`

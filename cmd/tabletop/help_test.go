@@ -108,7 +108,8 @@ func TestHelp_Examples(t *testing.T) {
 			t.Errorf("%q has no examples", n.Path())
 		}
 		for _, e := range list {
-			args, ok := strings.CutPrefix(e.line, "tabletop ")
+			line, _, _ := strings.Cut(e.line, " > ") // a script of a shell
+			args, ok := strings.CutPrefix(line, "tabletop ")
 			if !ok {
 				t.Errorf("%q is not a command line", e.line)
 			}

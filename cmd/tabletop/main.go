@@ -13,6 +13,7 @@
 //	tabletop migrate reverse  write rows as an export
 //	tabletop help             describe a command and its flags
 //	tabletop version          print the version
+//	tabletop completion       print a script that completes command lines
 //
 // It exits 0 on success and if the compared data is equal, 1 if there are
 // differences, 2 for a bad input, mapping or flag, and 3 for a fault of the
@@ -189,6 +190,12 @@ func (p *program) command(ctx context.Context, args []string) (code int) {
 			code = int(e)
 		}
 	}()
+	if len(args) > 0 && args[0] == completeArgument {
+		if err := p.complete(ctx, args[1:]); err != nil {
+			return p.fail(err)
+		}
+		return exitEqual
+	}
 	if file := os.Getenv(configVariable); file != "" {
 		args = append([]string{"--config", file}, args...) // a later --config wins
 	}

@@ -16,6 +16,8 @@ func TestUsage(t *testing.T) {
 		"migrate infer --write-mapping x": "migrate infer: unknown flag --write-mapping, did you mean --mapping?\n" + `Run "tabletop migrate infer --help" for the flags.`,
 		"serve --bigtabel x":              `serve: unknown flag --bigtabel, did you mean "--bigtable"?`,
 		"help migrate verfy":              `migrate: unexpected argument verfy, did you mean "verify"?`,
+		"completion tcsh":                 `completion: <shell> must be one of "bash","zsh","fish" but got "tcsh"`,
+		"man nothing":                     `man: "nothing" is not a command`,
 		"help lint":                       `unexpected argument lint, did you mean "tabletop migrate lint"?`,
 		"serve --help=x":                  `serve: --help: "x" must be all`,
 		"serve --nothing":                 "serve: unknown flag --nothing\n",
