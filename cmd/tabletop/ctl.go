@@ -133,11 +133,18 @@ func (c *ctlCommand) Run(ctx context.Context, p *program) error {
 }
 
 func ctlVerbNamed(name string) (*ctlVerb, error) {
-	names := make([]string, len(ctlVerbs))
 	for i := range ctlVerbs {
-		if names[i] = ctlVerbs[i].name; names[i] == name {
+		if ctlVerbs[i].name == name {
 			return &ctlVerbs[i], nil
 		}
 	}
-	return nil, badInput("ctl: %q is not a command of ctl%s; \"tabletop ctl help\" lists them", name, nearestText("", name, names))
+	return nil, badInput("ctl: %q is not a command of ctl%s; \"tabletop ctl help\" lists them", name, nearestText("", name, ctlVerbNames()))
+}
+
+func ctlVerbNames() []string {
+	names := make([]string, len(ctlVerbs))
+	for i := range ctlVerbs {
+		names[i] = ctlVerbs[i].name
+	}
+	return names
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -50,7 +51,7 @@ func (*helpFlag) BeforeReset(ctx *kong.Context, p *program) error {
 			all = ctx.FlagValue(part.Flag) == helpAll
 		}
 	}
-	p.printHelp(node, all)
+	p.printHelp(p.stdout, node, all)
 	ctx.Exit(exitEqual)
 	return nil
 }
@@ -173,15 +174,16 @@ func helpWidth(terminal int) int {
 // helpPage writes the help of a command.
 type helpPage struct {
 	io.Writer
-	*program
+	width int // in columns
+	bold  func(string) string
 }
 
-// printHelp prints the help of a command. all includes the rare flags.
-func (p *program) printHelp(n *kong.Node, all bool) {
-	if p.helpWidth == 0 {
-		p.helpWidth = defaultHelpWidth
+// printHelp prints the help of a command on stdout or stderr. all includes the rare flags.
+func (p *program) printHelp(to io.Writer, n *kong.Node, all bool) {
+	h := helpPage{to, cmp.Or(p.helpWidth, defaultHelpWidth), p.bold}
+	if to == p.stderr { // which may not be the terminal of stdout
+		h.bold = func(text string) string { return text }
 	}
-	h := helpPage{p.stdout, p}
 	h.wrapped("", n.Help)
 	h.headed("Usage", "")
 	h.line("  tabletop %s", strings.TrimSpace(n.Summary()))
@@ -285,7 +287,7 @@ func (h helpPage) headed(title, more string) { h.line("\n%s%s:", h.bold(title), 
 
 // wrapped prints a paragraph.
 func (h helpPage) wrapped(indent, text string) {
-	for _, line := range wrap(text, h.helpWidth-len(indent)) {
+	for _, line := range wrap(text, h.width-len(indent)) {
 		h.line("%s%s", indent, line)
 	}
 }
@@ -299,7 +301,7 @@ func (h helpPage) columns(rows [][2]string) {
 			h.line("  %s", name)
 			name = ""
 		}
-		for _, line := range wrap(row[1], h.helpWidth-nameWidth-4) {
+		for _, line := range wrap(row[1], h.width-nameWidth-4) {
 			h.line("  %-*s  %s", nameWidth, name, line)
 			name = ""
 		}

@@ -243,7 +243,11 @@ func (p *program) fail(err error) int {
 	}
 	text := err.Error()
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
-		text = usageOf(parse)
+		u := usageOf(parse)
+		if text = u.String(); u.noCommand() {
+			p.printHelp(p.stderr, u.node, false)
+			_, _ = fmt.Fprintln(p.stderr)
+		}
 	}
 	_, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text)
 	return code

@@ -23,21 +23,40 @@ type usage struct {
 	program *kong.Application
 }
 
-// usageOf formats the error: the command, the fault, and where to find its flags.
-func usageOf(e *kong.ParseError) string {
-	u := usage{text: e.Error(), node: e.Context.Model.Node, args: e.Context.Args, program: e.Context.Model}
+// usageOf returns the usage error of a parse error, which has a context.
+func usageOf(e *kong.ParseError) *usage {
+	u := &usage{text: e.Error(), node: e.Context.Model.Node, args: e.Context.Args, program: e.Context.Model}
 	for _, part := range e.Context.Path {
 		if part.Command != nil {
 			u.node = part.Command
 		}
 	}
-	text := u.text + u.hint()
+	return u
+}
+
+// noCommand reports whether the command line ends before a command.
+func (u *usage) noCommand() bool {
+	return len(u.node.Children) > 0 && strings.HasPrefix(u.text, "expected one of ")
+}
+
+// String formats the error: the command, the fault, and where to find its flags.
+func (u *usage) String() string {
+	hint := u.hint()
+	text, what := u.text+hint, "flags"
+	if len(u.node.Children) > 0 {
+		what = "commands"
+		if rest, ok := strings.CutPrefix(text, "unexpected argument "); ok {
+			text = "unknown command " + rest
+		}
+	}
+	if u.noCommand() {
+		text = "name one of these commands"
+	}
 	if name := u.command(); name != "" && !strings.HasPrefix(text, name+":") {
 		text = name + ": " + text
 	}
-	what := "flags"
-	if len(u.node.Children) > 0 {
-		what = "commands"
+	if u.noCommand() {
+		return text
 	}
 	return fmt.Sprintf("%s\nRun \"tabletop %s\" for the %s.", text, strings.TrimSpace(u.command()+" --help"), what)
 }
@@ -85,6 +104,11 @@ func (u *usage) hintOfArgument(word string) string {
 	for _, leaf := range u.program.Leaves(true) {
 		if leaf.Name == word || nearest.To(word, []string{leaf.Name}) != "" {
 			near = append(near, fmt.Sprintf(`"tabletop %s"`, commandName(leaf)))
+		}
+	}
+	if len(near) == 0 && u.node.Parent == nil {
+		if verb := nearest.To(word, ctlVerbNames()); verb != "" {
+			near = append(near, fmt.Sprintf(`"tabletop ctl %s"`, verb))
 		}
 	}
 	return didYouMean(near)

@@ -10,15 +10,16 @@ import (
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"verify x":                        `unexpected argument verify, did you mean "tabletop migrate verify"?` + "\n" + `Run "tabletop --help" for the commands.`,
-		"nothing":                         "unexpected argument nothing\n",
-		"migrate verfy":                   `migrate: unexpected argument verfy, did you mean "verify"?` + "\n" + `Run "tabletop migrate --help" for the commands.`,
+		"verify x":                        `unknown command verify, did you mean "tabletop migrate verify"?` + "\n" + `Run "tabletop --help" for the commands.`,
+		"snapshot x":                      `unknown command snapshot, did you mean "tabletop ctl snapshot"?`,
+		"nothing":                         "unknown command nothing\n",
+		"migrate verfy":                   `migrate: unknown command verfy, did you mean "verify"?` + "\n" + `Run "tabletop migrate --help" for the commands.`,
 		"migrate infer --write-mapping x": "migrate infer: unknown flag --write-mapping, did you mean --mapping?\n" + `Run "tabletop migrate infer --help" for the flags.`,
 		"serve --bigtabel x":              `serve: unknown flag --bigtabel, did you mean "--bigtable"?`,
-		"help migrate verfy":              `migrate: unexpected argument verfy, did you mean "verify"?`,
+		"help migrate verfy":              `migrate: unknown command verfy, did you mean "verify"?`,
 		"completion tcsh":                 `completion: <shell> must be one of "bash","zsh","fish" but got "tcsh"`,
 		"man nothing":                     `man: "nothing" is not a command`,
-		"help lint":                       `unexpected argument lint, did you mean "tabletop migrate lint"?`,
+		"help lint":                       `unknown command lint, did you mean "tabletop migrate lint"?`,
 		"serve --help=x":                  `serve: --help: "x" must be all`,
 		"serve --nothing":                 "serve: unknown flag --nothing\n",
 		"serve --data":                    "serve: --data needs a value: --data DIR\n",
