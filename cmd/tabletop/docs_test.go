@@ -1,7 +1,10 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,5 +43,92 @@ func TestServeDocs(t *testing.T) {
 	}
 	if flags < 10 {
 		t.Fatalf("serve has %d flags", flags)
+	}
+}
+
+// pages returns the documents for users, by name.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/tasks/*.md"} {
+		files, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no document is named %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[filepath.Base(file)] = string(text)
+		}
+	}
+	return texts
+}
+
+// shownCommand matches a command of a document: group 1 is its name, 2 its arguments.
+var shownCommand = regexp.MustCompile(`\btabletop"?,? "?(serve|ctl|demo|migrate [a-z]+)\b([^\n` + "`" + `|;>]*)`)
+
+// shownFlag matches a flag in arguments; group 1 is its name.
+var shownFlag = regexp.MustCompile(`--([a-z][a-z-]*)`)
+
+// TestPages_Commands checks that the commands of the pages have no flag that the program lacks.
+func TestPages_Commands(t *testing.T) {
+	t.Parallel()
+	help := map[string]string{}
+	flags := 0
+	for page, text := range pages(t) {
+		for _, shown := range shownCommand.FindAllStringSubmatch(text, -1) {
+			name := shown[1]
+			if help[name] == "" {
+				var stdout strings.Builder
+				p := &program{stdin: strings.NewReader(""), stdout: &stdout, stderr: &strings.Builder{}}
+				if code := p.run(t.Context(), append(strings.Fields(name), "--help")); code != exitEqual {
+					t.Fatalf("%s: tabletop %s --help exits %d", page, name, code)
+				}
+				help[name] = stdout.String()
+			}
+			for _, flag := range shownFlag.FindAllStringSubmatch(shown[2], -1) {
+				flags++
+				if !regexp.MustCompile(`--` + flag[1] + `\b[^-]`).MatchString(help[name]) {
+					t.Errorf("%s: tabletop %s has no flag --%s", page, name, flag[1])
+				}
+			}
+		}
+	}
+	if flags < 50 {
+		t.Errorf("%d flags were found, which cannot be all", flags)
+	}
+}
+
+// TestPages_Go checks that the complete Go files of the pages compile.
+func TestPages_Go(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	shown := map[string]string{} // files of a virtual folder in the module, which no other package sees
+	for page, text := range pages(t) {
+		for _, block := range fenced.FindAllStringSubmatch(text, -1) {
+			if name := strings.TrimSuffix(filepath.Base(page), ".md") + ".go"; block[1] == "go" && strings.HasPrefix(block[2], "package ") {
+				writeFile(t, dir, name, block[2])
+				shown[filepath.Join(root, "testkit", "testdata", "pages", name)] = filepath.Join(dir, name)
+			}
+		}
+	}
+	if len(shown) < 4 {
+		t.Fatalf("%d files were found, which cannot be all", len(shown))
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": shown})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir, "overlay.json", string(overlay))
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "./testkit/testdata/pages")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
