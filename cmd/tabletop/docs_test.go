@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,5 +131,53 @@ func TestPages_Go(t *testing.T) {
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestPages_Errors checks that the program has the error texts of the page on troubleshooting,
+// between their ellipses.
+func TestPages_Errors(t *testing.T) {
+	t.Parallel()
+	var sources strings.Builder
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "bin" || strings.HasPrefix(d.Name(), ".") && name != "."):
+			return fs.SkipDir
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		sources.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, shown := sources.String(), 0
+	for _, block := range fenced.FindAllStringSubmatch(pages(t)["troubleshooting.md"], -1) {
+		for line := range strings.Lines(block[2]) {
+			for piece := range strings.SplitSeq(strings.TrimSuffix(line, "\n"), "…") {
+				if piece = strings.Trim(piece, " :"); piece != "" && !strings.Contains(code, piece) {
+					t.Errorf("no error has the text %q", piece)
+				}
+				shown++
+			}
+		}
+	}
+	if shown < 30 {
+		t.Errorf("%d texts were found, which cannot be all", shown)
+	}
+}
+
+// TestPages_Index checks that docs/index.md links to every document.
+func TestPages_Index(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	for page := range all {
+		if page != "index.md" && page != "README.md" && !strings.Contains(all["index.md"], page+")") {
+			t.Errorf("docs/index.md has no link to %s", page)
+		}
 	}
 }
