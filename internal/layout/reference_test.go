@@ -65,6 +65,31 @@ rules:
 ` + "```" + `
 
 The item ` + "`{PK: hats, SK: fedoras#brandA, Price: 30, Tags: [new]}`" + ` becomes the row ` + "`hats#fedoras#brandA`" + ` with the cells ` + "`a:Price`" + ` and ` + "`s.Tags:new`" + `.
+
+This mapping stores a video and its comments in one row, with the comments as cells ordered by time:
+
+` + "```yaml" + `
+apiVersion: migration/v1
+source:
+  table: Videos
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  schema: {UploadDate: S, Formats: {M: S}, Content: S}
+target:
+  table: videos
+  families:
+    a: {gc: {versions: 1}}
+    c: {gc: {versions: 1000}} # the newest thousand comments are kept
+    _t: {gc: {versions: 1}} # types that deviate from the schema
+rules:
+- name: video
+  when: {SK: "Video"}
+  row: ["{PK:s}"]
+  put: [{attr: Formats, cell: "a:Formats", codec: json, ts: {attr: UploadDate, as: iso(s)}}]
+- name: comment
+  when: {SK: "VideoComment#{t:revms(13)}"} # reversed time in the key
+  row: ["{PK:s}"]
+  put: [{attr: Content, cell: "c:UserComments", codec: s, ts: "{t}"}]
+` + "```" + `
 `
 
 func reference(t *testing.T) string {
