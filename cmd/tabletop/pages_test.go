@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// pages returns the documents for users, by name.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, pattern := range []string{"README.md", "docs/*.md", "docs/tasks/*.md"} {
+		files, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no document is named %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[filepath.Base(file)] = string(text)
+		}
+	}
+	return texts
+}
+
+// shownCommand matches a command of a document: group 1 is its name, 2 its arguments.
+var shownCommand = regexp.MustCompile(`\btabletop"?,? "?(serve|ctl|demo|migrate [a-z]+)\b([^\n` + "`" + `|;>]*)`)
+
+// shownFlag matches a flag in arguments.
+var shownFlag = regexp.MustCompile(`--[a-z][a-z-]*`)
+
+// TestPages_Commands checks that the commands of the pages have no flag that the program lacks.
+func TestPages_Commands(t *testing.T) {
+	t.Parallel()
+	flags := 0
+	for page, text := range pages(t) {
+		for _, shown := range shownCommand.FindAllStringSubmatch(text, -1) {
+			for _, flag := range shownFlag.FindAllString(shown[2], -1) {
+				flags++
+				if p := refusedFlag(t, shown[1], flag); p != "" {
+					t.Errorf("%s: %s", page, p)
+				}
+			}
+		}
+	}
+	if flags < 50 {
+		t.Errorf("%d flags were found, which cannot be all", flags)
+	}
+	if refusedFlag(t, "migrate plan", "--colour") == "" || refusedFlag(t, "serve", "--data") != "" {
+		t.Error("this test does not find unknown flags")
+	}
+}
+
+// refusedFlag returns the error of a command for a flag that it does not know, or "". A second
+// flag, which is unknown, keeps the command from running.
+func refusedFlag(t *testing.T, command, flag string) string {
+	t.Helper()
+	var stderr strings.Builder
+	p := &program{stdin: strings.NewReader(""), stdout: &strings.Builder{}, stderr: &stderr}
+	p.run(t.Context(), append(strings.Fields(command), flag+"=x", "--unknown"))
+	if strings.Contains(stderr.String(), "unknown flag "+flag) {
+		return stderr.String()
+	}
+	return ""
+}
+
+// TestPages_Go checks that the complete Go files of the pages compile.
+func TestPages_Go(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	shown := map[string]string{} // files of a virtual folder in the module, which no other package sees
+	for page, text := range pages(t) {
+		for _, block := range fenced.FindAllStringSubmatch(text, -1) {
+			if name := strings.TrimSuffix(filepath.Base(page), ".md") + ".go"; block[1] == "go" && strings.HasPrefix(block[2], "package ") {
+				writeFile(t, dir, name, block[2])
+				shown[filepath.Join(root, "testkit", "testdata", "pages", name)] = filepath.Join(dir, name)
+			}
+		}
+	}
+	if len(shown) < 4 {
+		t.Fatalf("%d files were found, which cannot be all", len(shown))
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": shown})
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir, "overlay.json", string(overlay))
+	build := exec.CommandContext(t.Context(), "go", "build", "-overlay", filepath.Join(dir, "overlay.json"), "./testkit/testdata/pages")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestPages_Errors checks that the program has the error texts of the page on troubleshooting,
+// between their ellipses.
+func TestPages_Errors(t *testing.T) {
+	t.Parallel()
+	var sources strings.Builder
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "bin" || strings.HasPrefix(d.Name(), ".") && name != "."):
+			return fs.SkipDir
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		sources.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, shown := sources.String(), 0
+	for _, block := range fenced.FindAllStringSubmatch(pages(t)["troubleshooting.md"], -1) {
+		for line := range strings.Lines(block[2]) {
+			for piece := range strings.SplitSeq(strings.TrimSuffix(line, "\n"), "…") {
+				if piece = strings.Trim(piece, " :"); piece != "" && !strings.Contains(code, piece) {
+					t.Errorf("no error has the text %q", piece)
+				}
+				shown++
+			}
+		}
+	}
+	if shown < 30 {
+		t.Errorf("%d texts were found, which cannot be all", shown)
+	}
+}
+
+// TestPages_Index checks that docs/index.md links to every document.
+func TestPages_Index(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	for page := range all {
+		if page != "index.md" && page != "README.md" && !strings.Contains(all["index.md"], page+")") {
+			t.Errorf("docs/index.md has no link to %s", page)
+		}
+	}
+}
