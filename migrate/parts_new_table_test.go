@@ -173,13 +173,8 @@ func (r *newTableRun) noted() (noted bool) {
 	return noted
 }
 
-<<<<<<< HEAD
-// noteEndpoint writes the note of a writing DynamoDB endpoint in the items' table.
-func noteEndpoint(t *testing.T, conn grpc.ClientConnInterface, at time.Time) {
-=======
-// doorNotes writes the note of a DynamoDB endpoint that writes to the table target.
-func doorNotes(t *testing.T, conn grpc.ClientConnInterface, target string, at time.Time) {
->>>>>>> 3430fe19 (migrate/internal/load: keep the pace where a load looks for writes of an endpoint and catches up)
+// noteEndpoint writes the note of a DynamoDB endpoint that writes to the table target.
+func noteEndpoint(t *testing.T, conn grpc.ClientConnInterface, target string, at time.Time) {
 	t.Helper()
 	set := btclient.SetCell(layout.SchemaFamily, []byte(loadnote.WrittenColumn), at.UnixMicro(), loadnote.MomentValue(at))
 	if err := table.NewBigtable(conn, table.Options{}).MutateRow(t.Context(), layout.SchemaTable, layout.SchemaRowPrefix(target), []*btpb.Mutation{set}); err != nil {
@@ -350,11 +345,7 @@ func TestParts_NewTable(t *testing.T) {
 		},
 		"dropped after an endpoint wrote": func(r *newTableRun) {
 			r.load(r.prepare(1))
-<<<<<<< HEAD
-			noteEndpoint(r.t, r.conn, time.UnixMilli(1000))
-=======
-			doorNotes(r.t, r.conn, "t", time.UnixMilli(1000))
->>>>>>> 3430fe19 (migrate/internal/load: keep the pace where a load looks for writes of an endpoint and catches up)
+			noteEndpoint(r.t, r.conn, "t", time.UnixMilli(1000))
 			for _, id := range []string{"t", (*layout.Mapping)(r.o.Mappings[0]).Indexes()[0].TargetTable()} {
 				if err := table.NewBigtable(r.conn, table.Options{}).DropTable(r.t.Context(), id); err != nil {
 					r.t.Fatal(err)
@@ -411,11 +402,7 @@ func TestParts_NoteOfDroppedTable(t *testing.T) {
 		if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o}); err != nil {
 			t.Fatal(err)
 		}
-<<<<<<< HEAD
-		noteEndpoint(t, conn, time.UnixMilli(1000))
-=======
-		doorNotes(t, conn, "t", time.UnixMilli(1000))
->>>>>>> 3430fe19 (migrate/internal/load: keep the pace where a load looks for writes of an endpoint and catches up)
+		noteEndpoint(t, conn, "t", time.UnixMilli(1000))
 		if err := table.NewBigtable(conn, table.Options{}).DropTable(t.Context(), "t"); err != nil {
 			t.Fatal(err)
 		}
@@ -451,19 +438,11 @@ func TestParts_NoteOfNewTable(t *testing.T) {
 	if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
-<<<<<<< HEAD
-	noteEndpoint(t, conn, time.UnixMilli(1000))
+	noteEndpoint(t, conn, "t", time.UnixMilli(1000))
 	if err := table.NewBigtable(conn, table.Options{}).DropTable(t.Context(), "t"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(t.Context(), &beforeAdmin{conn, func() { noteEndpoint(t, conn, time.UnixMilli(2000)) }}, exports(t, true, before), LoadOptions{Common: o}); err != nil {
-=======
-	doorNotes(t, conn, "t", time.UnixMilli(1000))
-	if err := table.NewBigtable(conn, table.Options{}).DropTable(t.Context(), "t"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Load(t.Context(), &beforeAdmin{conn, func() { doorNotes(t, conn, "t", time.UnixMilli(2000)) }}, exports(t, true, before), LoadOptions{Common: o}); err != nil {
->>>>>>> 3430fe19 (migrate/internal/load: keep the pace where a load looks for writes of an endpoint and catches up)
+	if _, err := Load(t.Context(), &beforeAdmin{conn, func() { noteEndpoint(t, conn, "t", time.UnixMilli(2000)) }}, exports(t, true, before), LoadOptions{Common: o}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})

@@ -490,7 +490,7 @@ func TestLoad_Pace(t *testing.T) {
 	if took := now - begun; took < 4*time.Second || took > 6*time.Second {
 		t.Errorf("500 rows that were there took %v to look up", took)
 	}
-	doorNotes(t, conn, "items", time.UnixMilli(2000))
+	noteEndpoint(t, conn, "items", time.UnixMilli(2000))
 	o.KeepWrites = true
 	begun = now
 	if _, err := Load(t.Context(), conn, manyItems(t, 500), o); err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
 )
 
@@ -40,7 +40,7 @@ func TestTable_Total(t *testing.T) {
 			}
 		}
 	}
-	if total := Of("T", mapping.KeySchema{}, exporttest.Time, nil).Total(0); total != 0 {
+	if total := Of("T", attr.KeySchema{}, exporttest.Time, nil).Total(0); total != 0 {
 		t.Errorf("%d items in an empty table", total)
 	}
 }
