@@ -30,7 +30,7 @@ report-check: ## test the HTML report and the console in a real browser (needs C
 SHOTS ?= $(or $(TMPDIR),/tmp)/tabletop-pictures
 
 .PHONY: pictures
-pictures: ## make the README's pictures with the console's tests (needs Chromium)
+pictures: ## make the pictures of README.md and docs/console.md with the console's tests (needs Chromium)
 	mkdir -p $(SHOTS)
 	REPORT_CHECK=1 REPORT_SHOTS=$(SHOTS) $(GO) -C conformance test ./console -count=1 -run 'TestPages_Fixtures/s2-video|TestKeys|TestRequests_Live'
 	cp $(SHOTS)/s2-video-comment-light.png docs/console-rows.png
