@@ -82,7 +82,8 @@ func TestPutItem_SharedColumn(t *testing.T) {
 }
 
 // A batch writes its other items if the table's rows cannot hold one of them, or if the Bigtable
-// refuses its row. That item comes back as unprocessed, and a batch of it alone fails.
+// refuses its row or that of its index entry. That item comes back as unprocessed, and a batch of
+// it alone fails.
 func TestBatchWriteItem_RefusedItem(t *testing.T) {
 	t.Parallel()
 	conn := &faultyConn{code: codes.FailedPrecondition}
@@ -93,21 +94,24 @@ func TestBatchWriteItem_RefusedItem(t *testing.T) {
 	must(t, s, "CreateTable", createOrders)
 	conn.set(false, func(req any) bool {
 		write, ok := req.(*btpb.CheckAndMutateRowRequest)
-		return ok && strings.Contains(string(write.GetRowKey()), "refused")
+		isRow := strings.Contains(string(write.GetRowKey()), "refused")
+		isEntry := strings.Contains(write.GetTableName(), "_tabletop.i.") && strings.Contains(string(write.GetRowKey()), "behind")
+		return ok && (isRow || isEntry)
 	})
 	put := func(item string) string { return `{"PutRequest":{"Item":{` + item + `}}}` }
-	for _, c := range []struct{ table, first, refused, last, want string }{
+	for _, c := range []struct{ table, first, refused, last, want, count string }{
 		{
 			"Videos", `"PK":{"S":"0123"},"SK":{"S":"VideoStatsViews"},"Count":{"N":"156"}`, `"PK":{"S":"0123"},"SK":{"S":"VideoStats"},"ViewCount":{"N":"45"}`,
-			`"PK":{"S":"4567"},"SK":{"S":"VideoStatsLikes"},"Count":{"N":"1"}`, awserr.CodeValidation,
+			`"PK":{"S":"4567"},"SK":{"S":"VideoStatsLikes"},"Count":{"N":"1"}`, awserr.CodeValidation, `"Count":2,`,
 		},
-		{"orders", `"id":{"S":"a"}`, `"id":{"S":"refused"}`, `"id":{"S":"z"}`, awserr.CodeInternalServerError},
+		{"orders", `"id":{"S":"a"}`, `"id":{"S":"refused"}`, `"id":{"S":"z"}`, awserr.CodeInternalServerError, `"Count":2,`},
+		{"orders", `"id":{"S":"a"}`, `"id":{"S":"behind"},"v":{"N":"1"}`, `"id":{"S":"z"}`, awserr.CodeInternalServerError, `"Count":3,`},
 	} {
 		got := must(t, s, "BatchWriteItem", `{"RequestItems":{"`+c.table+`":[`+put(c.first)+","+put(c.refused)+","+put(c.last)+`]}}`)
 		if want := `{"UnprocessedItems":{"` + c.table + `":[` + put(c.refused) + `]}}`; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
-		if got := must(t, s, "Scan", `{"TableName": "`+c.table+`"}`); !strings.Contains(got, `"Count":2,`) {
+		if got := must(t, s, "Scan", `{"TableName": "`+c.table+`"}`); !strings.Contains(got, c.count) {
 			t.Errorf("table %s has %s", c.table, got)
 		}
 		_, err := s.Call(t.Context(), "BatchWriteItem", []byte(`{"RequestItems":{"`+c.table+`":[`+put(c.refused)+`]}}`))

@@ -182,13 +182,14 @@ func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Re
 		}
 	}
 	changed := make([][]*changelog.Write, len(all))
-	err = wr.lanes.Each(len(all), func(i int) (err error) {
+	err = wr.lanes.Each(len(all), func(i int) error {
 		g, mark := prepared[i], ofWrite[i]
 		if g == nil {
 			return nil
 		}
 		ofWrite[i] = nil
-		all[i].done, err = g.write(ctx, mark, &changed[i])
+		done, err := g.write(ctx, mark, &changed[i])
+		all[i].done = done && err == nil
 		all[i].Old, all[i].Updated = g.old, g.updated
 		return err
 	})
