@@ -211,6 +211,7 @@ func TestBulk_HeldItems(t *testing.T) {
 				must(t, s, "CreateTable", createOrders)
 				writeObject(t, buckets, "bucket/1.json", c.records)
 				arn := ""
+				conn.mu.Lock()
 				conn.hook = func() {
 					arn = between(must(t, s, "StartBulkPutItems", startBulk), `"BulkOperationArn":"`, `"`)
 					if err := wall.Wait(t.Context(), time.Minute); err != nil {
@@ -221,6 +222,7 @@ func TestBulk_HeldItems(t *testing.T) {
 						waitForJobs(t, s)
 					}
 				}
+				conn.mu.Unlock()
 				must(t, s, "TransactWriteItems", `{"TransactItems": [{"Put": {"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "2"}}}},
 					{"Put": {"TableName": "orders", "Item": {"id": {"S": "b"}, "v": {"N": "2"}}}}]}`)
 				waitForJobs(t, s)
@@ -262,7 +264,11 @@ func TestBulk_OutsideMapping(t *testing.T) {
 			t.Errorf("the operation is %s, want %s", got, want)
 		}
 	}
-	for i, line := range readReports(t, s)["errors.json"] {
+	lines := readReports(t, s)["errors.json"]
+	if len(lines) != 2 {
+		t.Errorf("%d lines are reported, want 2", len(lines))
+	}
+	for i, line := range lines {
 		if want := fmt.Sprintf(`"itemIndex":%d}`, 1+2*i); !strings.Contains(line, want) || !strings.Contains(line, store.ErrOutsideMapping.Error()) {
 			t.Errorf("line %d is %s, want %s", i, line, want)
 		}
