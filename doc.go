@@ -20,7 +20,7 @@
 //   - emu serves the gRPC API of Bigtable over an engine.
 //   - facade serves the DynamoDB API over any Bigtable. facade/attr has its values,
 //     facade/expr its expressions, facade/awserr its errors; facade/mapping reads and
-//     applies a mapping file.
+//     applies a mapping file, and facade/maperr has its errors.
 //   - migrate loads and verifies data. migrate/source reads exports, migrate/infer finds
 //     mappings, migrate/lint checks tables and mappings, migrate/report shows results.
 //   - fixtures has the fixture folders that ship with the project.
@@ -33,7 +33,7 @@
 //
 // An arrow points from a package to its allowed imports; internal/test/lint enforces it.
 //
-//	engine <- emu <- control/lab <- testkit/btkit <- testkit -> migrate -> facade -> facade/{attr,awserr,expr,mapping}
+//	engine <- emu <- control/lab <- testkit/btkit <- testkit -> migrate -> facade -> facade/{attr,awserr,expr,maperr,mapping}
 //	testkit, migrate -> fixtures -> internal/layout <- facade/mapping
 //	cmd/tabletop -> control -> control/lab, migrate, fixtures
 //

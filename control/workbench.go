@@ -16,10 +16,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -110,7 +110,7 @@ func refused(err error) error {
 	if bad, ok := errors.AsType[*fixtures.Error](err); ok {
 		return badRequest("%v", bad)
 	}
-	if bad, ok := errors.AsType[*mapping.SpecError](err); ok {
+	if bad, ok := errors.AsType[*maperr.SpecError](err); ok {
 		return badRequest("%v", bad)
 	}
 	return err
@@ -124,9 +124,9 @@ type problem struct {
 }
 
 func problemsOf(err error) []problem {
-	faults, ok := errors.AsType[mapfile.SpecErrors](err)
-	if one, is := errors.AsType[*mapping.SpecError](err); !ok && is {
-		faults = mapfile.SpecErrors{one}
+	faults, ok := errors.AsType[maperr.SpecErrors](err)
+	if one, is := errors.AsType[*maperr.SpecError](err); !ok && is {
+		faults = maperr.SpecErrors{one}
 	}
 	if len(faults) == 0 {
 		return []problem{{Text: err.Error()}}
@@ -380,7 +380,7 @@ func previewItem(m, before *mapping.Mapping, item attr.Item, micros int64, lossy
 	}
 	if err != nil {
 		out.Refused = err.Error()
-		if bad, ok := errors.AsType[*mapping.Error](err); ok && bad.Attribute != "" {
+		if bad, ok := errors.AsType[*maperr.Error](err); ok && bad.Attribute != "" {
 			out.Lost = []lost{{bad.Attribute, bad.What}}
 		}
 		return out

@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 )
 
 // foreignError returns DynamoDB's error for an error of the store or its Bigtable.
@@ -37,7 +37,7 @@ func foreignError(err error) *awserr.Error {
 	case errors.Is(err, store.ErrContended):
 		return awserr.New(awserr.CodeServiceUnavailable, awserr.MsgServiceUnavailable, err)
 	}
-	var unreadable *lens.Error
+	var unreadable *maperr.Error
 	if errors.As(err, &unreadable) {
 		// Another client wrote cells that the layout cannot read. A retry would read the
 		// same, so the answer names the row instead.

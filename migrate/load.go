@@ -14,7 +14,7 @@ import (
 // Load writes the rows of a source, and of the indexes that its mappings lay out, to
 // Bigtable: [Prepare], then [Prepared.Load]. Finally it records in _migration_schema how
 // to read the tables. It reads the whole source first: after a [source.Error] or a
-// [mapping.SpecError] nothing has been written. Loading again changes nothing. Load
+// [maperr.SpecError] nothing has been written. Loading again changes nothing. Load
 // compares nothing: see [Verify].
 //
 // Incremental exports behind a full one bring tables that only loads have written up to

@@ -23,6 +23,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
@@ -181,9 +182,9 @@ func TestVerify_DelimiterInKeys(t *testing.T) {
 	}
 	conn := newBigtableServer(t)
 	_, err = Load(t.Context(), conn, src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{(*mapping.Mapping)(plain)}}})
-	var broken *lens.Error
-	if !errors.As(err, &broken) || broken.Code != lens.CodeDelim || !strings.Contains(err.Error(), "m#17") {
-		t.Errorf("plain joiner: error %v, want %s with the key", err, lens.CodeDelim)
+	var broken *maperr.Error
+	if !errors.As(err, &broken) || broken.Code != maperr.CodeDelim || !strings.Contains(err.Error(), "m#17") {
+		t.Errorf("plain joiner: error %v, want %s with the key", err, maperr.CodeDelim)
 	}
 	if ids := tableIDs(t, conn); len(ids) > 0 {
 		t.Errorf("tables %v after a refused load, want none", ids)

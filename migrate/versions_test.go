@@ -8,8 +8,8 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -58,8 +58,8 @@ rules: [{name: doc, when: {SK: "v{n:ver}_{rest:s}"}, row: ["{PK:s}", "{rest}"], 
 		}
 		conn := newBigtableServer(t)
 		_, err = Verify(t.Context(), conn, OfSource(src), VerifyOptions{Common: o})
-		var broken *lens.Error
-		if WantDamage(t, err, source.MappingRefused, ""); !errors.As(err, &broken) || broken.Code != lens.CodeVersion || !attr.Equal(broken.Key["PK"], attr.String("Equipment")) {
+		var broken *maperr.Error
+		if WantDamage(t, err, source.MappingRefused, ""); !errors.As(err, &broken) || broken.Code != maperr.CodeVersion || !attr.Equal(broken.Key["PK"], attr.String("Equipment")) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if ids := tableIDs(t, conn); len(ids) > 0 {

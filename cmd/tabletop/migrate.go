@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/migrate"
@@ -165,8 +166,8 @@ func asInputError(err error) error {
 	}
 	_, input := errors.AsType[*source.Error](err)
 	_, fixture := errors.AsType[*fixtures.Error](err)
-	_, spec := errors.AsType[*mapping.SpecError](err)
-	_, item := errors.AsType[*mapping.Error](err)
+	_, spec := errors.AsType[*maperr.SpecError](err)
+	_, item := errors.AsType[*maperr.Error](err)
 	if input || fixture || spec || item {
 		return &exitError{exitBadInput, err}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -56,7 +57,7 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 		given.Mapping = []string{c.Mapping}
 	}
 	src, mappings, err := c.open(given)
-	faulty, ok := errors.AsType[*mapping.SpecError](err)
+	faulty, ok := errors.AsType[*maperr.SpecError](err)
 	if ok { // the inferred schema may repair it
 		mappings, src, err = c.openFaulty(err)
 	}

@@ -15,11 +15,11 @@ import (
 // api are the exported functions, types and methods of the package. Anything that users of
 // the Go API do not need belongs to internal/layout.
 var api = []string{
-	"Cell", "Class", "Code", "Compile", "Default", "Error",
+	"Cell", "Class", "Compile", "Default",
 	"Family", "Fidelity", "Fidelity.String", "JSONSchema", "Load",
 	"Mapping", "Mapping.Families", "Mapping.Fidelity", "Mapping.Item", "Mapping.Items", "Mapping.Locate",
 	"Mapping.Place", "Mapping.SourceTable", "Mapping.Spec", "Mapping.TargetTable",
-	"Parse", "Placed", "Row", "Spec", "Spec.YAML", "SpecError",
+	"Parse", "Placed", "Row", "Spec", "Spec.YAML",
 }
 
 // TestAPI checks that list, and that it has at most 30 names.

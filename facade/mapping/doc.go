@@ -2,9 +2,9 @@
 // mapping file describes the conversion: YAML with rules, each a pair of inverse functions.
 //
 // Guarantees: Items returns every item that Place accepts unchanged, with the types of its
-// values. Equal items give equal cells. Place rejects any other item with an [Error] that
+// values. Equal items give equal cells. Place rejects any other item with a [maperr.Error] that
 // names the rule, the item and the expected value. A file whose rules cannot be inverted is
-// rejected with a [SpecError] that names the line. The only losses are those that the file
+// rejected with a [maperr.SpecError] that names the line. The only losses are those that the file
 // accepts (accept_loss) or requests (garbage collection of a family); [Mapping.Fidelity]
 // lists them.
 //

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
@@ -82,7 +83,7 @@ func ExampleError() {
 		return
 	}
 	_, err = m.Place(attr.Item{"PK": attr.String("hats#caps"), "SK": attr.String("1")}, 0)
-	if e, ok := errors.AsType[*mapping.Error](err); ok {
+	if e, ok := errors.AsType[*maperr.Error](err); ok {
 		fmt.Printf("%s, rule %s: %s\n", e.Code, e.Rule, e.Expected)
 	}
 	// Output: E-DELIM, rule sku: a key without it, or joiner escaped or auto
@@ -90,7 +91,7 @@ func ExampleError() {
 
 func ExampleSpecError() {
 	_, err := mapping.Load("mapping.yaml", []byte(strings.Replace(products, `, "{SK:s}"`, "", 1)))
-	if e, ok := errors.AsType[*mapping.SpecError](err); ok {
+	if e, ok := errors.AsType[*maperr.SpecError](err); ok {
 		fmt.Printf("%s, line %d, %s: %s\n", e.Code, e.Line, e.Path, e.What)
 	}
 	// Output:

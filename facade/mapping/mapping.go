@@ -23,7 +23,7 @@ func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 }
 
 // Compile builds the functions in both directions. The error of a rule that cannot be
-// inverted is a *SpecError. Several faults are joined, one per line; errors.As finds each.
+// inverted is a *maperr.SpecError. Several faults are joined, one per line; errors.As finds each.
 func Compile(spec *Spec) (*Mapping, error) {
 	m, err := layout.Compile((*mapfile.Sealed)(spec).Open())
 	return (*Mapping)(m), err
@@ -63,7 +63,7 @@ func (m *Mapping) Families() []Family {
 }
 
 // Locate returns the row key of the item with the given key, whether or not the item exists.
-// key may have other attributes too. Errors are [*Error].
+// key may have other attributes too. Errors are [*maperr.Error].
 func (m *Mapping) Locate(key attr.Item) ([]byte, error) {
 	at, err := m.compiled().Locate(key)
 	if err != nil {
@@ -82,18 +82,18 @@ type Placed struct {
 
 // Place lays out an item as cells. Cells without a timestamp of their own get
 // defaultTimeMicros, which must be a multiple of 1000 and not negative. The same item always
-// gives the same bytes. Errors are [*Error].
+// gives the same bytes. Errors are [*maperr.Error].
 func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (Placed, error) {
 	p, err := m.compiled().Place(item, defaultTimeMicros)
 	return Placed{Row: Row{Key: p.Row, Cells: p.Cells}, Rule: p.Rule}, err
 }
 
 // Items returns the items of a row, or of the part of it that was read, sorted by partition
-// and sort key. It ignores cells that no rule claims. Errors are [*Error] with CodeCorrupt.
+// and sort key. It ignores cells that no rule claims. Errors are [*maperr.Error] with maperr.CodeCorrupt.
 func (m *Mapping) Items(row Row) ([]attr.Item, error) { return m.compiled().Items(row) }
 
 // Item returns the item with the given key from its row; nil if not found. key may have other
-// attributes too. Errors are [*Error].
+// attributes too. Errors are [*maperr.Error].
 func (m *Mapping) Item(row Row, key attr.Item) (attr.Item, error) {
 	return m.compiled().Item(row, key)
 }

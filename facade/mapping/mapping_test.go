@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
@@ -46,7 +47,7 @@ func TestParse_Compile(t *testing.T) {
 func TestParse_Refused(t *testing.T) {
 	t.Parallel()
 	spec, err := mapping.Parse("m.yaml", []byte("apiVersion: none"))
-	if e, ok := errors.AsType[*mapping.SpecError](err); !ok || spec != nil || e.File != "m.yaml" || e.Line != 1 || e.Code != mapping.CodeSyntax {
+	if e, ok := errors.AsType[*maperr.SpecError](err); !ok || spec != nil || e.File != "m.yaml" || e.Line != 1 || e.Code != maperr.CodeSyntax {
 		t.Errorf("Parse gives %v, %v; want a SpecError at m.yaml:1", spec, err)
 	}
 	if m, err := mapping.Load("m.yaml", nil); err == nil || m != nil {
@@ -114,16 +115,16 @@ func TestErrors(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		call func() error
-		code mapping.Code
+		code maperr.Code
 	}{
-		"key":   {func() error { _, err := m.Locate(attr.Item{}); return err }, mapping.CodeKey},
-		"place": {func() error { _, err := m.Place(attr.Item{}, 1); return err }, mapping.CodeLimit},
+		"key":   {func() error { _, err := m.Locate(attr.Item{}); return err }, maperr.CodeKey},
+		"place": {func() error { _, err := m.Place(attr.Item{}, 1); return err }, maperr.CodeLimit},
 		"row": {func() error {
 			_, err := m.Items(mapping.Row{Key: []byte("a#b"), Cells: []mapping.Cell{{Family: "SKU", Qualifier: []byte("Price"), Value: []byte("dear")}}})
 			return err
-		}, mapping.CodeCorrupt},
+		}, maperr.CodeCorrupt},
 	} {
-		if e, ok := errors.AsType[*mapping.Error](c.call()); !ok || e.Code != c.code {
+		if e, ok := errors.AsType[*maperr.Error](c.call()); !ok || e.Code != c.code {
 			t.Errorf("%s: %v; want code %s", name, e, c.code)
 		}
 	}

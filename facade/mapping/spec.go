@@ -19,7 +19,7 @@ func JSONSchema() string { return jsonSchema }
 // Spec is a parsed mapping file. Its contents are available only as YAML.
 type Spec mapfile.Sealed
 
-// Parse reads the mapping file src; file is its name in errors, which are *SpecError. It
+// Parse reads the mapping file src; file is its name in errors, which are *maperr.SpecError. It
 // rejects keys that are not in the schema. Compile checks whether the rules can be
 // inverted. Parse looks up the protobuf descriptor sets that the file names in beside.
 func Parse(file string, src []byte, beside ...fs.FS) (*Spec, error) {

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
@@ -78,7 +78,7 @@ func (c *compiler) exclusive() {
 		if len(r.identity) > 0 {
 			for _, slot := range slices.Sorted(maps.Keys(r.stored)) {
 				p := r.stored[slot]
-				c.fail(p.path+".attr", lens.CodeInverse, fmt.Sprintf("%q is in a cell, but the rule has several items per row", p.attr), "a row for each item")
+				c.fail(p.path+".attr", maperr.CodeInverse, fmt.Sprintf("%q is in a cell, but the rule has several items per row", p.attr), "a row for each item")
 			}
 		}
 		if !r.exclusive {
@@ -88,7 +88,7 @@ func (c *compiler) exclusive() {
 			p := cmp.Or(r.byAttr[name], r.star)
 			if r.schema[name].Type == attr.L && p != nil && p.native(r) && r.ttl == nil {
 				if c.l.listRoom(p.family) == 0 {
-					c.fail(strictyaml.Join("target.families", p.family), lens.CodeFamily, fmt.Sprintf("garbage collection would remove elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
+					c.fail(strictyaml.Join("target.families", p.family), maperr.CodeFamily, fmt.Sprintf("garbage collection would remove elements of list %q", name), "a family for lists without gc, or with as many versions as a list has elements, or codec ddbjson")
 				}
 			}
 		}
@@ -103,7 +103,7 @@ func (c *compiler) absences() {
 	for i, r := range c.l.rules {
 		for _, o := range c.l.rules[:i] {
 			if len(r.versioned) > 0 && len(o.versioned) > 0 && c.rowsMeet(r, o) {
-				c.fail(fmt.Sprintf("rules[%d].row", i), lens.CodeCollision, fmt.Sprintf("rules %s and %s have versions in the same rows", o.name, r.name), "rows of their own")
+				c.fail(fmt.Sprintf("rules[%d].row", i), maperr.CodeCollision, fmt.Sprintf("rules %s and %s have versions in the same rows", o.name, r.name), "rows of their own")
 			}
 		}
 	}
@@ -179,10 +179,10 @@ func (c *compiler) claims() {
 	for _, r := range c.l.rules {
 		for _, p := range r.puts {
 			if p.family == c.l.shared {
-				c.fail(p.path+".cell", lens.CodeCollision, fmt.Sprintf("family %s is that of sets and maps (target.shared)", p.family), "another family")
+				c.fail(p.path+".cell", maperr.CodeCollision, fmt.Sprintf("family %s is that of sets and maps (target.shared)", p.family), "another family")
 			}
 			if f := c.l.familyAttr[p.family]; f != "" && (f != p.attr || p.shape() != shapeCells) {
-				c.fail(p.path+".cell", lens.CodeCollision, fmt.Sprintf("family %s is that of attribute %q", p.family, f), "another family")
+				c.fail(p.path+".cell", maperr.CodeCollision, fmt.Sprintf("family %s is that of attribute %q", p.family, f), "another family")
 			}
 			all = append(all, claim{r, p})
 		}
@@ -200,7 +200,7 @@ func (c *compiler) claims() {
 			case x.r == y.r && (x.p == x.r.star && y.p.qual.IsLiteral() || y.p == y.r.star && x.p.qual.IsLiteral()):
 				continue // an attribute with this very name is rejected at runtime
 			}
-			c.fail(x.p.path+".cell", lens.CodeCollision,
+			c.fail(x.p.path+".cell", maperr.CodeCollision,
 				fmt.Sprintf("rules %s and %s can write the same cell (%s:%s and %s:%s)", y.r.name, x.r.name, y.p.family, y.p.qual.Src, x.p.family, x.p.qual.Src),
 				"distinct columns, or tag: true on all of the rules but one")
 			break // once per put

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -36,19 +37,19 @@ func compileCompat(spec *mapfile.Spec) (*Mapping, error) {
 	c.key()
 	t := spec.Target
 	if t.Table == "" {
-		c.fail("target.table", lens.CodeSyntax, "no table", "the id of the Bigtable table")
+		c.fail("target.table", maperr.CodeSyntax, "no table", "the id of the Bigtable table")
 	}
 	switch {
 	case len(t.Families) != 1 || !familyName.MatchString(t.Families[0].Name):
-		c.fail("target.families", lens.CodeFamily, fmt.Sprintf("%d families", len(t.Families)), "the one family that compat "+spec.Compat+" writes")
+		c.fail("target.families", maperr.CodeFamily, fmt.Sprintf("%d families", len(t.Families)), "the one family that compat "+spec.Compat+" writes")
 	case t.Families[0].GC.MaxAge > 0:
-		c.fail(strictyaml.Join("target.families", t.Families[0].Name), lens.CodeFamily, "garbage collection by age would remove every cell: all are of 1970", "no maxAge")
+		c.fail(strictyaml.Join("target.families", t.Families[0].Name), maperr.CodeFamily, "garbage collection by age would remove every cell: all are of 1970", "no maxAge")
 	}
 	if len(spec.Rules) > 0 {
-		c.fail("rules", lens.CodeSyntax, "rules together with compat "+spec.Compat, "no rules: the layout is given")
+		c.fail("rules", maperr.CodeSyntax, "rules together with compat "+spec.Compat, "no rules: the layout is given")
 	}
 	if len(c.faults) > 0 {
-		return nil, mapfile.Joined(c.faults)
+		return nil, maperr.Joined(c.faults)
 	}
 	l := &googleUtility{table: spec.Source.Table, key: spec.Source.Key, schema: spec.Source.Schema, families: t.Families}
 	return &Mapping{spec: spec, source: l.table, target: t.Table, key: l.key, layout: l}, nil
@@ -56,21 +57,21 @@ func compileCompat(spec *mapfile.Spec) (*Mapping, error) {
 
 func (l *googleUtility) columnFamilies() []Family { return l.families }
 
-func (l *googleUtility) fault(code lens.Code, item attr.Item, name, what, expected string) *lens.Error {
-	return &lens.Error{Code: code, Table: l.table, Rule: mapfile.CompatGoogleUtility, Key: l.key.KeyOf(item), Attribute: name, What: what, Expected: expected}
+func (l *googleUtility) fault(code maperr.Code, item attr.Item, name, what, expected string) *maperr.Error {
+	return &maperr.Error{Code: code, Table: l.table, Rule: mapfile.CompatGoogleUtility, Key: l.key.KeyOf(item), Attribute: name, What: what, Expected: expected}
 }
 
 // row returns the partition key as text; a binary is base64 of base64.
-func (l *googleUtility) row(key attr.Item) ([]byte, *lens.Error) {
+func (l *googleUtility) row(key attr.Item) ([]byte, *maperr.Error) {
 	if err := lens.CheckKey(attr.KeySchema{Hash: l.key.Hash}, l.table, key); err != nil {
 		return nil, err
 	}
 	row, _, bad := l.text(key[l.key.Hash.Name])
 	switch {
 	case bad != "":
-		return nil, l.fault(lens.CodeDomain, key, l.key.Hash.Name, bad, "")
+		return nil, l.fault(maperr.CodeDomain, key, l.key.Hash.Name, bad, "")
 	case len(row) > lens.MaxRowKeyBytes:
-		return nil, l.fault(lens.CodeKeySize, key, l.key.Hash.Name, fmt.Sprintf("the row key has %d bytes", len(row)), fmt.Sprintf("at most %d", lens.MaxRowKeyBytes))
+		return nil, l.fault(maperr.CodeKeySize, key, l.key.Hash.Name, fmt.Sprintf("the row key has %d bytes", len(row)), fmt.Sprintf("at most %d", lens.MaxRowKeyBytes))
 	}
 	return row, nil
 }
@@ -145,18 +146,18 @@ func (l *googleUtility) place(at lens.Location, item attr.Item, _ int64) (lens.P
 		return lens.Placed{}, bad
 	}
 	if len(placed.Cells) == 0 {
-		return lens.Placed{}, l.fault(lens.CodeDomain, item, "", "the item has no column, and so no row", "an attribute besides the partition key")
+		return lens.Placed{}, l.fault(maperr.CodeDomain, item, "", "the item has no column, and so no row", "an attribute besides the partition key")
 	}
 	slices.SortFunc(placed.Cells, func(a, b Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
 	for i := 1; i < len(placed.Cells); i++ {
 		if q := placed.Cells[i].Qualifier; bytes.Equal(q, placed.Cells[i-1].Qualifier) {
-			return lens.Placed{}, l.fault(lens.CodeCollision, item, string(q), "two attributes on one column: the utility keeps either", "names without dots")
+			return lens.Placed{}, l.fault(maperr.CodeCollision, item, string(q), "two attributes on one column: the utility keeps either", "names without dots")
 		}
 	}
 	return placed, nil
 }
 
-func (l *googleUtility) cells(placed *lens.Placed, item attr.Item, prefix string, of map[string]attr.Value) *lens.Error {
+func (l *googleUtility) cells(placed *lens.Placed, item attr.Item, prefix string, of map[string]attr.Value) *maperr.Error {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		v, column := of[name], prefix+name
 		switch {
@@ -168,11 +169,11 @@ func (l *googleUtility) cells(placed *lens.Placed, item attr.Item, prefix string
 			}
 			continue
 		case len(column) > lens.MaxQualifierBytes:
-			return l.fault(lens.CodeLimit, item, column, fmt.Sprintf("the qualifier has %d bytes", len(column)), fmt.Sprintf("at most %d", lens.MaxQualifierBytes))
+			return l.fault(maperr.CodeLimit, item, column, fmt.Sprintf("the qualifier has %d bytes", len(column)), fmt.Sprintf("at most %d", lens.MaxQualifierBytes))
 		}
 		b, _, bad := l.text(v)
 		if bad != "" {
-			return l.fault(lens.CodeDomain, item, column, bad, "")
+			return l.fault(maperr.CodeDomain, item, column, bad, "")
 		}
 		placed.Cells = append(placed.Cells, Cell{Family: l.families[0].Name, Qualifier: []byte(column), Value: b})
 	}

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
@@ -48,15 +48,15 @@ type compiler struct {
 	l    *rules
 	// schemas has each rule's types of attributes; the last one is that of the table.
 	schemas []map[string]codec.Schema
-	faults  []*mapfile.SpecError
+	faults  []*maperr.SpecError
 	// sounds are the rules without a fault of their own; these are all rules if whole is set.
 	sounds []*rule
 	whole  bool
 }
 
-func (c *compiler) fail(path string, code lens.Code, what, expected string) {
+func (c *compiler) fail(path string, code maperr.Code, what, expected string) {
 	f := c.spec.Fault(path, code, what, expected)
-	if !slices.ContainsFunc(c.faults, func(o *mapfile.SpecError) bool { return *o == *f }) {
+	if !slices.ContainsFunc(c.faults, func(o *maperr.SpecError) bool { return *o == *f }) {
 		c.faults = append(c.faults, f)
 	}
 }
@@ -86,18 +86,18 @@ func (c *compiler) rules(proven string) {
 	c.families()
 	var err error
 	if c.l.joiner, err = rowkey.ParseJoiner(cmp.Or(proven, spec.Target.Joiner)); err != nil {
-		c.fail("target.joiner", lens.CodeSyntax, err.Error(), "")
+		c.fail("target.joiner", maperr.CodeSyntax, err.Error(), "")
 		c.whole = false
 	}
 	joined := err == nil
 	if len(spec.Rules) == 0 {
-		c.fail("rules", lens.CodeSyntax, "no rules", "at least one")
+		c.fail("rules", maperr.CodeSyntax, "no rules", "at least one")
 	}
 	names := map[string]bool{}
 	for i := range spec.Rules {
 		r, path := &spec.Rules[i], fmt.Sprintf("rules[%d]", i)
 		if names[r.Name] {
-			c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("a second rule %q", r.Name), "a name of its own")
+			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("a second rule %q", r.Name), "a name of its own")
 		}
 		names[r.Name] = true
 		c.l.tags = c.l.tags || r.Tag
@@ -115,7 +115,7 @@ func (c *compiler) rules(proven string) {
 	}
 	for i, l := range spec.AcceptLoss {
 		if l.Rule != "" && !names[l.Rule] {
-			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), lens.CodeSyntax, fmt.Sprintf("no rule %q", l.Rule), "a rule's name")
+			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), maperr.CodeSyntax, fmt.Sprintf("no rule %q", l.Rule), "a rule's name")
 		}
 	}
 }
@@ -144,16 +144,16 @@ func (c *compiler) key() {
 		switch {
 		case a.attr.Name == "" && a.path == "source.key.range" && a.attr.Type == attr.Absent:
 		case a.attr.Name == "":
-			c.fail(a.path, lens.CodeSyntax, "no key attribute", "{name: …, type: S|N|B}")
+			c.fail(a.path, maperr.CodeSyntax, "no key attribute", "{name: …, type: S|N|B}")
 		case a.attr.Type != attr.S && a.attr.Type != attr.N && a.attr.Type != attr.B:
-			c.fail(a.path, lens.CodeSyntax, fmt.Sprintf("key attribute %q has no key type", a.attr.Name), "type S, N or B")
+			c.fail(a.path, maperr.CodeSyntax, fmt.Sprintf("key attribute %q has no key type", a.attr.Name), "type S, N or B")
 		}
 		if s, ok := c.spec.Source.Schema[a.attr.Name]; ok && a.attr.Name != "" && s.Type != a.attr.Type {
-			c.fail("source.schema", lens.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", a.attr.Name, s.Type, a.attr.Type), "one type")
+			c.fail("source.schema", maperr.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", a.attr.Name, s.Type, a.attr.Type), "one type")
 		}
 	}
 	if k.Hash.Name == k.Range.Name {
-		c.fail("source.key.range", lens.CodeSyntax, "the same attribute twice", "another attribute than the hash key's")
+		c.fail("source.key.range", maperr.CodeSyntax, "the same attribute twice", "another attribute than the hash key's")
 	}
 }
 
@@ -168,11 +168,11 @@ func (c *compiler) ruleSchemas() {
 			switch {
 			case k >= 0:
 				if t := r.Schema[name].Type; t != attr.Absent && t != c.l.key.Attrs()[k].Type {
-					c.fail(path, lens.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", name, t, c.l.key.Attrs()[k].Type), "one type")
+					c.fail(path, maperr.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", name, t, c.l.key.Attrs()[k].Type), "one type")
 				}
 				delete(schema, name)
 			case schema[name].Type == attr.Absent:
-				c.fail(path, lens.CodeSyntax, fmt.Sprintf("the rule has no type for %q, and neither does source.schema", name), "its type, in one of them")
+				c.fail(path, maperr.CodeSyntax, fmt.Sprintf("the rule has no type for %q, and neither does source.schema", name), "its type, in one of them")
 			}
 		}
 		if c.l.ttl != nil && c.l.ttl.rules[i] {
@@ -198,7 +198,7 @@ func (c *compiler) attributes(is func(codec.Schema) bool) []string {
 }
 
 // Compile checks that every rule of spec can be inverted and builds the mapping. Errors are
-// *SpecError, or SpecErrors for several faults; they have the positions of a spec from Parse.
+// *maperr.SpecError, or maperr.SpecErrors for several faults; they have the positions of a spec from Parse.
 // The Spec must not be changed afterwards.
 func Compile(spec *mapfile.Spec) (*Mapping, error) { return compile(spec, "") }
 
@@ -216,7 +216,7 @@ func compile(spec *mapfile.Spec, proven string) (*Mapping, error) {
 		}
 	}
 	if len(c.faults) > 0 {
-		return nil, mapfile.Joined(c.faults)
+		return nil, maperr.Joined(c.faults)
 	}
 	return m, nil
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
@@ -17,11 +17,11 @@ func (c *compiler) index(m *Mapping, i int) {
 	g := spec.Source.GSIs[i]
 	path := fmt.Sprintf("source.gsis[%d]", i)
 	if g.Name == "" {
-		c.fail(path+".name", lens.CodeSyntax, "the index has no name", "")
+		c.fail(path+".name", maperr.CodeSyntax, "the index has no name", "")
 	}
 	for j, o := range spec.Source.GSIs[:i] {
 		if o.Name == g.Name {
-			c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
+			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
 		}
 	}
 	key, types := g.Key, spec.Types()
@@ -38,12 +38,12 @@ func (c *compiler) index(m *Mapping, i int) {
 			}
 			a.Type = cmp.Or(t, types[a.Name].Type)
 			if a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
-				c.fail(path, lens.CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
+				c.fail(path, maperr.CodeSyntax, fmt.Sprintf("index attribute %q has no key type", a.Name), "{name: …, type: S|N|B}, or a type in source.schema")
 			}
 		}
 	})
 	if g.As != mapfile.IndexAsTable && (g.Shard != nil || len(g.Row) > 0 || g.Joiner != "" || g.Lag != 0) {
-		c.fail(path, lens.CodeSyntax, "shard, row, joiner and lag apply only to a table", "as: table")
+		c.fail(path, maperr.CodeSyntax, "shard, row, joiner and lag apply only to a table", "as: table")
 	}
 	switch {
 	case !typed || g.As == mapfile.IndexAsNone:
@@ -54,7 +54,7 @@ func (c *compiler) index(m *Mapping, i int) {
 	}
 	x := secondary.Compile(spec, &g, key, path, c.fail)
 	if slices.ContainsFunc(m.indexes, func(o *secondary.Index) bool { return o.TargetTable() == x.TargetTable() }) {
-		c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("the index would be in table %s, as another one is", x.TargetTable()), "another name")
+		c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("the index would be in table %s, as another one is", x.TargetTable()), "another name")
 	}
 	m.indexes = append(m.indexes, x)
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/unmapped"
 )
 
@@ -17,7 +17,7 @@ type defaultLayout struct{ *unmapped.Layout }
 func Default(sourceTable, targetTable string, key attr.KeySchema) (*Mapping, error) {
 	for _, a := range key.Attrs() {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
-			return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}
+			return nil, &maperr.SpecError{Code: maperr.CodeSyntax, What: fmt.Sprintf("key attribute %q has type %q", a.Name, a.Type), Expected: "type S, N or B"}
 		}
 	}
 	return &Mapping{source: sourceTable, target: targetTable, key: key, layout: defaultLayout{unmapped.New(sourceTable, key)}}, nil

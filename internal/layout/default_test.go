@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
@@ -91,12 +92,12 @@ func TestPlace_LongMembers(t *testing.T) {
 			t.Errorf("comes back as %v, %v", back, err)
 		}
 	}
-	var e *lens.Error
-	if _, err := m.Place(attr.Item{"PK": attr.String("p"), "SK": attr.String("s"), long + "n": attr.Null()}, expTime); !errors.As(err, &e) || e.Code != lens.CodeLimit {
-		t.Errorf("a name longer than a qualifier: %v; want %s", err, lens.CodeLimit)
+	var e *maperr.Error
+	if _, err := m.Place(attr.Item{"PK": attr.String("p"), "SK": attr.String("s"), long + "n": attr.Null()}, expTime); !errors.As(err, &e) || e.Code != maperr.CodeLimit {
+		t.Errorf("a name longer than a qualifier: %v; want %s", err, maperr.CodeLimit)
 	}
-	if _, err := m.Place(attr.Item{"PK": attr.String(strings.Repeat("\x00", 2048)), "SK": attr.String("s")}, expTime); !errors.As(err, &e) || e.Code != lens.CodeKeySize {
-		t.Errorf("a key that grows beyond 4096 bytes: %v; want %s", err, lens.CodeKeySize)
+	if _, err := m.Place(attr.Item{"PK": attr.String(strings.Repeat("\x00", 2048)), "SK": attr.String("s")}, expTime); !errors.As(err, &e) || e.Code != maperr.CodeKeySize {
+		t.Errorf("a key that grows beyond 4096 bytes: %v; want %s", err, maperr.CodeKeySize)
 	}
 }
 
@@ -124,10 +125,10 @@ func TestItems_Native(t *testing.T) {
 			t.Errorf("%q: got %v, %v; want no item", none.Key, items, err)
 		}
 	}
-	var e *lens.Error
+	var e *maperr.Error
 	row.Cells[2].Value = []byte("no number")
-	if _, err := m.Items(row); !errors.As(err, &e) || e.Code != lens.CodeCorrupt || !bytes.Equal(e.Row, row.Key) {
-		t.Errorf("an invalid number: %v; want %s", err, lens.CodeCorrupt)
+	if _, err := m.Items(row); !errors.As(err, &e) || e.Code != maperr.CodeCorrupt || !bytes.Equal(e.Row, row.Key) {
+		t.Errorf("an invalid number: %v; want %s", err, maperr.CodeCorrupt)
 	}
 }
 
@@ -151,8 +152,8 @@ func TestItems_Hostile(t *testing.T) {
 				}
 				row = rowsOf([]lens.Placed{{Location: lens.Location{Row: row.Key}, Cells: row.Cells}})[0]
 				items, err := m.Items(row)
-				var e *lens.Error
-				if err != nil && (!errors.As(err, &e) || e.Code != lens.CodeCorrupt) {
+				var e *maperr.Error
+				if err != nil && (!errors.As(err, &e) || e.Code != maperr.CodeCorrupt) {
 					t.Fatalf("%v", err)
 				}
 				for _, item := range items {
@@ -214,9 +215,9 @@ func TestMapping_Collision(t *testing.T) {
 	}
 	row := Row{Key: p.Row, Cells: p.Cells}
 	for sk, want := range map[string]bool{"VideoStatsViews": true, "VideoStats": false, "VideoStatsLikes": false} {
-		var e *lens.Error
+		var e *maperr.Error
 		err := m.Collision(row, attr.Item{"PK": attr.String("1"), "SK": attr.String(sk)})
-		if got := errors.As(err, &e) && e.Code == lens.CodeCollision; got != want || !want && err != nil {
+		if got := errors.As(err, &e) && e.Code == maperr.CodeCollision; got != want || !want && err != nil {
 			t.Errorf("%s: %v; want a collision: %v", sk, err, want)
 		}
 	}

@@ -12,7 +12,7 @@
 //   - A plan misses no matching item.
 //   - An item that would break this is rejected with an Error that names the rule, the item
 //     and the expected value. A mapping file whose rules cannot be inverted is rejected with
-//     a SpecError that names the line.
+//     a maperr.SpecError that names the line.
 //   - The only losses are those that the file accepts (accept_loss) or requests (garbage
 //     collection of a family); Fidelity lists them.
 //

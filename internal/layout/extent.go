@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
 // own returns the extents of an item.
-func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]lens.Extent, *lens.Error) {
+func (l *rules) own(r *rule, vars []attr.Value, item attr.Item) ([]lens.Extent, *maperr.Error) {
 	if r.exclusive {
 		return l.wholeRow(), nil
 	}
@@ -53,7 +54,7 @@ func (l *rules) wholeRow() []lens.Extent {
 }
 
 // extent returns the cells of one put; variables without a value match all values.
-func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (lens.Extent, *lens.Error) {
+func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (lens.Extent, *maperr.Error) {
 	qual, whole, bad := p.qual.RenderKnown(nil, vars, -1)
 	if bad != nil {
 		return lens.Extent{}, l.outside(r, bad, vars, item)
@@ -61,14 +62,14 @@ func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (lens
 	if p.qual.Ambiguous() && !slices.ContainsFunc(p.qual.Slots(), func(s int) bool { return s >= 0 && vars[s].IsAbsent() }) {
 		again := make([]attr.Value, len(vars))
 		if !p.qual.Match(qual, again, new(string)) || !agree(again, vars) {
-			return lens.Extent{}, l.fault(lens.CodeDelim, r, item, "", fmt.Sprintf("qualifier %q of template %q is taken apart otherwise", qual, p.qual.Src), "values without the literals of the template")
+			return lens.Extent{}, l.fault(maperr.CodeDelim, r, item, "", fmt.Sprintf("qualifier %q of template %q is taken apart otherwise", qual, p.qual.Src), "values without the literals of the template")
 		}
 	}
 	e := lens.Extent{Family: p.family, Qualifier: qual, Prefix: !whole}
 	if p.timeSlot != rowkey.SlotNone && p.byTime && !vars[p.timeSlot].IsAbsent() && !r.isCopy(vars) {
 		millis, ok := codec.Integer(vars[p.timeSlot])
 		if !ok || millis > codec.MaxTimeMillis-1 {
-			return lens.Extent{}, l.fault(lens.CodeDomain, r, item, "", "the time is beyond the range of a timestamp", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis-1)))
+			return lens.Extent{}, l.fault(maperr.CodeDomain, r, item, "", "the time is beyond the range of a timestamp", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis-1)))
 		}
 		e.MinTime, e.MaxTime = millis*1000, (millis+1)*1000
 	}
@@ -112,7 +113,7 @@ func (m *Mapping) Collision(row Row, key attr.Item) error {
 			continue // it has no cell
 		}
 		if !attr.EqualItems(other, m.key.KeyOf(key)) {
-			return &lens.Error{Code: lens.CodeCollision, Table: m.source, Rule: at.Rule, Key: m.key.KeyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
+			return &maperr.Error{Code: maperr.CodeCollision, Table: m.source, Rule: at.Rule, Key: m.key.KeyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -18,22 +19,22 @@ func (c *compiler) families() {
 	t := c.spec.Target
 	switch t.Table {
 	case "":
-		c.fail("target.table", lens.CodeSyntax, "no table", "the id of the Bigtable table")
+		c.fail("target.table", maperr.CodeSyntax, "no table", "the id of the Bigtable table")
 	case SchemaTable:
-		c.fail("target.table", lens.CodeSyntax, SchemaTable+" is reserved: it records how to read the tables", "another table")
+		c.fail("target.table", maperr.CodeSyntax, SchemaTable+" is reserved: it records how to read the tables", "another table")
 	}
 	for _, f := range t.Families {
 		path := strictyaml.Join("target.families", f.Name)
 		switch {
 		case !familyName.MatchString(f.Name) || len(f.Name) > lens.MaxFamilyNameBytes:
-			c.fail(path, lens.CodeFamily, fmt.Sprintf("%q is not a family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
+			c.fail(path, maperr.CodeFamily, fmt.Sprintf("%q is not a family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
 		case f.Name == lens.FamilyState, f.Name == lens.FamilyTombstone:
-			c.fail(path, lens.CodeFamily, f.Name+" is reserved", "another name")
+			c.fail(path, maperr.CodeFamily, f.Name+" is reserved", "another name")
 		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil && !c.collected():
-			c.fail(path, lens.CodeFamily, "types would be collected by age", "no maxAge")
+			c.fail(path, maperr.CodeFamily, "types would be collected by age", "no maxAge")
 		}
 		if _, dup := c.l.declared[f.Name]; dup {
-			c.fail(path, lens.CodeFamily, "the family is declared twice", "")
+			c.fail(path, maperr.CodeFamily, "the family is declared twice", "")
 		}
 		c.l.declared[f.Name], c.l.rank[f.Name] = f.GC, len(c.l.rank)
 	}
@@ -42,7 +43,7 @@ func (c *compiler) families() {
 	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, isSet)
 	c.attrFamilies(cmp.Or(t.MapPrefix, "m."), c.l.mapFamily, isMap)
 	if n, most := len(c.l.familyAttr), cmp.Or(t.MaxFamilies, mapfile.DefaultMaxFamilies); n > most {
-		c.fail("target.families", lens.CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared one (target.shared)", most))
+		c.fail("target.families", maperr.CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared one (target.shared)", most))
 	}
 	c.sharedFamily()
 }
@@ -61,7 +62,7 @@ func (c *compiler) sharedFamily() {
 		return
 	}
 	if _, ok := c.l.declared[f]; !ok || f == lens.FamilyTypes || c.l.familyAttr[f] != "" {
-		c.fail("target.shared", lens.CodeFamily, fmt.Sprintf("%q is not a declared family, or belongs to one attribute", f), "a family of target.families")
+		c.fail("target.shared", maperr.CodeFamily, fmt.Sprintf("%q is not a declared family, or belongs to one attribute", f), "a family of target.families")
 	}
 	c.l.shared, c.l.sharedAttrs = f, map[string]bool{}
 	share := func(families map[string]string, is func(codec.Schema) bool) {
@@ -87,7 +88,7 @@ func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(cod
 			return
 		}
 		if other, taken := c.l.familyAttr[f]; taken && other != name {
-			c.fail("target.names", lens.CodeCollision, fmt.Sprintf("family %s stands for attributes %q and %q", f, other, name), "one attribute per family")
+			c.fail("target.names", maperr.CodeCollision, fmt.Sprintf("family %s stands for attributes %q and %q", f, other, name), "one attribute per family")
 		}
 		to[name], c.l.familyAttr[f] = f, name
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 )
 
 // All faults of a mapping file are reported at once, in order, each with its position; faults
@@ -133,7 +133,7 @@ m.yaml:5:1: rules: rules together with compat google-utility; expected no rules:
 		if diff := cmp.Diff(c.want, err.Error()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
-		var first *mapfile.SpecError
+		var first *maperr.SpecError
 		if !errors.As(err, &first) || first.Error() != strings.Split(err.Error(), "\n")[0] {
 			t.Errorf("%s: the first fault is %v", c.name, first)
 		}

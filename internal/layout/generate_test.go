@@ -11,8 +11,8 @@ import (
 	"testing/fstest"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/edge"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // drawn has the drawn values of an attribute, as JSON, for items that the mapping accepts and
@@ -25,7 +25,7 @@ func draw(t *testing.T, m *Mapping, name string, n int) drawn {
 	for _, item := range m.Generate(rand.New(rand.NewPCG(1, 0)), n) {
 		v, ok := item[name]
 		_, err := m.Place(item, 0)
-		var bad *lens.Error
+		var bad *maperr.Error
 		switch {
 		case errors.As(err, &bad):
 			d.codes[string(bad.Code)] = true
@@ -157,7 +157,7 @@ rules: [{name: item, row: ["{h:%s}", "{r}"], put: [{attr: "*", cell: "a:{attr}"}
 			if len(d.taken) == 0 {
 				t.Error("no key is in the domain")
 			}
-			if c.limited != d.codes[string(lens.CodeDomain)] {
+			if c.limited != d.codes[string(maperr.CodeDomain)] {
 				t.Errorf("a key is outside of the domain: %v", d.codes)
 			}
 			if c.kind == "S" && !c.limited && !slices.ContainsFunc(slices.Collect(maps.Keys(d.taken)), func(v string) bool { return strings.Contains(v, zeroByte) && strings.Contains(v, "#") }) {
@@ -181,7 +181,7 @@ rules: [{name: comment, when: {h: "video<>{v}", r: "{who}@@{t:epoch(ms)}"}, row:
 		t.Fatal(err)
 	}
 	d := draw(t, m, "h", 1000)
-	if !d.codes[string(lens.CodeDelim)] {
+	if !d.codes[string(maperr.CodeDelim)] {
 		t.Errorf("no key has the delimiter: %v", d.codes)
 	}
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(d.taken)), func(v string) bool { return strings.Count(v, "video<>") > 1 || strings.Contains(v, "@@") }) {

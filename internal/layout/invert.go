@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
@@ -46,7 +46,7 @@ func (r *rule) knowsKey(known map[int]bool) bool {
 func (c *compiler) invert(r *rule, path string) {
 	for name := range r.timeAttrs {
 		if r.byAttr[name] != nil {
-			c.fail(path+".put", lens.CodeInverse, fmt.Sprintf("attribute %q has a cell and is a timestamp too", name), "one of them")
+			c.fail(path+".put", maperr.CodeInverse, fmt.Sprintf("attribute %q has a cell and is a timestamp too", name), "one of them")
 		}
 	}
 	if !c.sound(func() { c.keptKeys(r) }) {
@@ -96,14 +96,14 @@ func (c *compiler) invert(r *rule, path string) {
 		}
 		for slot, a := range c.l.key.Attrs() {
 			if !known[slot] {
-				c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("key attribute %q does not follow from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
+				c.fail(p.path+".cell", maperr.CodeInverse, fmt.Sprintf("key attribute %q does not follow from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
 			}
 		}
 		if p.byTime && p.codec.Paths {
-			c.fail(p.path+".codec", lens.CodeInverse, "leaves of maps, in cells that differ only in their time", "codec ddbjson")
+			c.fail(p.path+".codec", maperr.CodeInverse, "leaves of maps, in cells that differ only in their time", "codec ddbjson")
 		}
 		if p.byTime && r.tag {
-			c.fail(path+".tag", lens.CodeInverse, "a tag cannot distinguish items by time", "no tag, or a column for each item")
+			c.fail(path+".tag", maperr.CodeInverse, "a tag cannot distinguish items by time", "no tag, or a column for each item")
 		}
 	}
 }
@@ -120,13 +120,13 @@ func (c *compiler) invertTimeKey(r *rule, p *put, as string, row map[int]bool) {
 	}
 	e, err := rowkey.ParseEncoder(as, attr.Absent)
 	if err != nil {
-		c.fail(p.path+".ts", lens.CodeSyntax, err.Error(), "")
+		c.fail(p.path+".ts", maperr.CodeSyntax, err.Error(), "")
 		return
 	}
 	i := slices.IndexFunc(r.captures, func(k capture) bool { return k.alone && k.name == p.timeAttr })
 	switch {
 	case i >= 0 && r.captures[i].enc.Name != e.Name:
-		c.fail(p.path+".ts", lens.CodeInverse, fmt.Sprintf("%q is %s here and %s in a put before", p.timeAttr, as, r.captures[i].enc.Name), "one form of it")
+		c.fail(p.path+".ts", maperr.CodeInverse, fmt.Sprintf("%q is %s here and %s in a put before", p.timeAttr, as, r.captures[i].enc.Name), "one form of it")
 		return
 	case i < 0 && r.when[slot] != nil:
 		return // the captures of its template must be known
@@ -160,7 +160,7 @@ func (c *compiler) qualify(r *rule, p *put, known map[int]bool) map[int]bool {
 			}
 			_, enc, err := c.reference(r, name, "")
 			if err != nil {
-				c.fail(p.path+".cell", lens.CodeSyntax, err.Error(), "")
+				c.fail(p.path+".cell", maperr.CodeSyntax, err.Error(), "")
 				return known
 			}
 			add = append(add, rowkey.Part{Slot: s, Enc: enc})

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
@@ -68,8 +69,8 @@ func (l *rules) keyItem(r *rule, vars []attr.Value) (attr.Item, bool) {
 
 // corrupt returns the error for a column that no item can have produced. attribute is "" if
 // the column has no attribute.
-func (d *decoder) corrupt(c lens.Column, attribute string, err error) *lens.Error {
-	return &lens.Error{Code: lens.CodeCorrupt, Table: d.l.table, Rule: d.r.name, Row: d.row.Key, Attribute: attribute, What: fmt.Sprintf("cell %s:%q: %v", c.Family, c.Qualifier, err)}
+func (d *decoder) corrupt(c lens.Column, attribute string, err error) *maperr.Error {
+	return &maperr.Error{Code: maperr.CodeCorrupt, Table: d.l.table, Rule: d.r.name, Row: d.row.Key, Attribute: attribute, What: fmt.Sprintf("cell %s:%q: %v", c.Family, c.Qualifier, err)}
 }
 
 func (l *rules) items(row Row) ([]attr.Item, error) {

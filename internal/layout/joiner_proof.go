@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
@@ -19,7 +19,7 @@ import (
 // meet, auto also escapes the last segments, and escaped-all is the outcome.
 type JoinerProof struct {
 	l        *rules
-	offender *lens.Error
+	offender *maperr.Error
 }
 
 // ProveJoiner begins a proof. It returns nil if there is nothing to prove: the joiner is not
@@ -48,7 +48,7 @@ func (p *JoinerProof) Add(key attr.Item) error {
 		if i == len(r.row)-1 && !r.closed || k < 0 || p.offender != nil {
 			continue
 		}
-		p.offender = p.l.fault(lens.CodeDelim, r, key, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q", seg, t.Src, seg[k]), "no byte up to '$' for joiner plain")
+		p.offender = p.l.fault(maperr.CodeDelim, r, key, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q", seg, t.Src, seg[k]), "no byte up to '$' for joiner plain")
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (m *Mapping) Apart() bool {
 }
 
 // Offender returns the first key that plain does not allow, or nil.
-func (p *JoinerProof) Offender() *lens.Error { return p.offender }
+func (p *JoinerProof) Offender() *maperr.Error { return p.offender }
 
 // Joiner returns the joiner of the row keys as the mapping file writes it, or "" for the
 // default layout.
@@ -114,22 +114,22 @@ func (m *Mapping) Joiner() string {
 
 // Proven returns the mapping with the outcome of its joiner auto: plain('#'), escaped('#')
 // or escaped-all('#'). Its file still says auto; SchemaRows has the unchanged file and,
-// beside it, the joiner of the rows. Errors are *SpecError.
+// beside it, the joiner of the rows. Errors are *maperr.SpecError.
 func (m *Mapping) Proven(joiner string) (*Mapping, error) {
 	switch {
 	case m.ProveJoiner() == nil:
-		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "the joiner is not auto: there is nothing to prove"}
+		return nil, &maperr.SpecError{Code: maperr.CodeSyntax, What: "the joiner is not auto: there is nothing to prove"}
 	case joiner != joinerPlain && joiner != joinerEscaped && joiner != joinerAll:
-		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "joiner auto cannot have the outcome " + joiner, Expected: joinerPlain + ", " + joinerEscaped + " or " + joinerAll}
+		return nil, &maperr.SpecError{Code: maperr.CodeSyntax, What: "joiner auto cannot have the outcome " + joiner, Expected: joinerPlain + ", " + joinerEscaped + " or " + joinerAll}
 	}
 	return compile(m.spec, joiner)
 }
 
 // WithJoiner returns the mapping with another joiner in its file. Errors are
-// *SpecError.
+// *maperr.SpecError.
 func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
 	if m.spec == nil {
-		return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: "the default layout has no joiner"}
+		return nil, &maperr.SpecError{Code: maperr.CodeSyntax, What: "the default layout has no joiner"}
 	}
 	spec := *m.spec
 	spec.Target.Joiner = joiner
@@ -137,7 +137,7 @@ func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
 }
 
 // Changed applies change to a copy of the mapping file and compiles the result. The
-// outcome of joiner auto is kept. A default layout has no file. Errors are *SpecError.
+// outcome of joiner auto is kept. A default layout has no file. Errors are *maperr.SpecError.
 func (m *Mapping) Changed(change func(*mapfile.Spec)) (*Mapping, error) {
 	spec := *m.spec
 	change(&spec)

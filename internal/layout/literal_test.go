@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -59,9 +60,9 @@ rules:
 	}
 	for _, sk := range []string{"HEAD", "LOG#8305627524999"} {
 		_, err := m.Place(attr.Item{"PK": attr.String("p"), "SK": attr.String(sk), "count": attr.String("x")}, expTime)
-		var e *lens.Error
-		if !errors.As(err, &e) || e.Code != lens.CodeCollision {
-			t.Errorf("an attribute of the column's name: %v, want %s", err, lens.CodeCollision)
+		var e *maperr.Error
+		if !errors.As(err, &e) || e.Code != maperr.CodeCollision {
+			t.Errorf("an attribute of the column's name: %v, want %s", err, maperr.CodeCollision)
 		}
 	}
 }

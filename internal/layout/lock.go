@@ -8,14 +8,14 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // Lock returns the lock of a mapping with a file. A default layout is an error.
 func (m *Mapping) Lock() (mapfile.Lock, error) {
 	if m.spec == nil {
-		return mapfile.Lock{}, &mapfile.SpecError{Code: lens.CodeSyntax, What: "the default layout has no lock"}
+		return mapfile.Lock{}, &maperr.SpecError{Code: maperr.CodeSyntax, What: "the default layout has no lock"}
 	}
 	text, err := m.locked.of(func() ([]byte, error) {
 		spec := *m.spec

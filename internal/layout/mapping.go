@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
@@ -119,7 +120,7 @@ func (m *Mapping) PlaceAt(at lens.Location, item attr.Item, defaultTimeMicros in
 
 func (m *Mapping) checkTime(micros int64) error {
 	if micros < 0 || micros%1000 != 0 {
-		return &lens.Error{Code: lens.CodeLimit, Table: m.source, What: fmt.Sprintf("the default timestamp is %d us", micros), Expected: "whole milliseconds since 1970"}
+		return &maperr.Error{Code: maperr.CodeLimit, Table: m.source, What: fmt.Sprintf("the default timestamp is %d us", micros), Expected: "whole milliseconds since 1970"}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
@@ -156,7 +157,7 @@ func TestMapping(t *testing.T) {
 			switch d.Cmd {
 			case "load":
 				loaded, err := Load("mapping.yaml", []byte(d.Input))
-				var e *mapfile.SpecError
+				var e *maperr.SpecError
 				if errors.As(err, &e) && d.Input != "" && (e.Line == 0 || e.Column == 0 || e.What == "") {
 					t.Fatalf("%s: the error has no position: %v", d.Pos, err)
 				}

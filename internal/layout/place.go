@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -16,7 +17,7 @@ import (
 )
 
 // bind finds the rule of an item by its key, and the values of the rule's variables.
-func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *lens.Error) {
+func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *maperr.Error) {
 	if err := l.checkKey(key); err != nil {
 		return nil, nil, err
 	}
@@ -25,7 +26,7 @@ func (l *rules) bind(key attr.Item) (*rule, []attr.Value, *lens.Error) {
 			return r, vars, nil
 		}
 	}
-	return nil, nil, l.fault(lens.CodeUnmatched, nil, key, "", "no rule matches the key", "")
+	return nil, nil, l.fault(maperr.CodeUnmatched, nil, key, "", "no rule matches the key", "")
 }
 
 // variables returns the values of a rule's variables; false if the rule does not match the
@@ -38,12 +39,12 @@ func (l *rules) variables(r *rule, key attr.Item) ([]attr.Value, bool) {
 	return vars, r.derive(vars)
 }
 
-func (l *rules) checkKey(key attr.Item) *lens.Error {
+func (l *rules) checkKey(key attr.Item) *maperr.Error {
 	return lens.CheckKey(l.key, l.table, key)
 }
 
-func (l *rules) fault(code lens.Code, r *rule, item attr.Item, attribute, what, expected string) *lens.Error {
-	e := &lens.Error{Code: code, Table: l.table, Key: l.key.KeyOf(item), Attribute: attribute, What: what, Expected: expected}
+func (l *rules) fault(code maperr.Code, r *rule, item attr.Item, attribute, what, expected string) *maperr.Error {
+	e := &maperr.Error{Code: code, Table: l.table, Key: l.key.KeyOf(item), Attribute: attribute, What: what, Expected: expected}
 	if r != nil {
 		e.Rule = r.name
 	}
@@ -93,7 +94,7 @@ func (r *rule) derive(vars []attr.Value) bool {
 }
 
 // rowKey renders the row of a rule.
-func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *lens.Error) {
+func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *maperr.Error) {
 	var key, seg []byte
 	for i, t := range r.row {
 		last := i == len(r.row)-1
@@ -104,12 +105,12 @@ func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *len
 		if t.Ambiguous() {
 			again := make([]attr.Value, len(vars))
 			if !t.Match(seg, again, nil) || !agree(again, vars) {
-				return nil, l.fault(lens.CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q is taken apart otherwise", seg, t.Src), "values without the literals of the template")
+				return nil, l.fault(maperr.CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q is taken apart otherwise", seg, t.Src), "values without the literals of the template")
 			}
 		}
 		if l.joiner.Kind == rowkey.JoinPlain && !last {
 			if k := l.joiner.DelimOffence(seg); k >= 0 {
-				return nil, l.fault(lens.CodeDelim, r, item, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q, at or below the delimiter %q", seg, t.Src, seg[k], l.joiner.Delim),
+				return nil, l.fault(maperr.CodeDelim, r, item, "", fmt.Sprintf("segment %q of the row key (%s) holds byte %q, at or below the delimiter %q", seg, t.Src, seg[k], l.joiner.Delim),
 					"a key without it, or joiner escaped or auto")
 			}
 		}
@@ -119,7 +120,7 @@ func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *len
 		key = l.joiner.AppendSegment(key, seg, last && !r.closed)
 	}
 	if len(key) == 0 || len(key) > lens.MaxRowKeyBytes {
-		return nil, l.fault(lens.CodeKeySize, r, item, "", fmt.Sprintf("the row key has %d bytes", len(key)), fmt.Sprintf("1 to %d", lens.MaxRowKeyBytes))
+		return nil, l.fault(maperr.CodeKeySize, r, item, "", fmt.Sprintf("the row key has %d bytes", len(key)), fmt.Sprintf("1 to %d", lens.MaxRowKeyBytes))
 	}
 	return key, nil
 }
@@ -135,12 +136,12 @@ func agree(a, b []attr.Value) bool {
 }
 
 // outside returns the error for a variable outside of an encoder's domain.
-func (l *rules) outside(r *rule, p *rowkey.Part, vars []attr.Value, item attr.Item) *lens.Error {
+func (l *rules) outside(r *rule, p *rowkey.Part, vars []attr.Value, item attr.Item) *maperr.Error {
 	name := ""
 	if p.Slot >= 0 && p.Slot < r.keys {
 		name = l.key.Attrs()[p.Slot].Name
 	}
-	return l.fault(lens.CodeDomain, r, item, name, fmt.Sprintf("%s does not fit encoder %s", attr.AppendJSON(nil, vars[p.Slot]), p.Enc.Name), p.Enc.Expected)
+	return l.fault(maperr.CodeDomain, r, item, name, fmt.Sprintf("%s does not fit encoder %s", attr.AppendJSON(nil, vars[p.Slot]), p.Enc.Name), p.Enc.Expected)
 }
 
 // placer lays out one item.
@@ -163,12 +164,12 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 	}
 	i := slices.IndexFunc(l.rules, func(r *rule) bool { return r.name == at.Rule })
 	if i < 0 {
-		return lens.Placed{}, l.fault(lens.CodeUnmatched, nil, item, "", fmt.Sprintf("the mapping has no rule %q", at.Rule), "the location of the item's key")
+		return lens.Placed{}, l.fault(maperr.CodeUnmatched, nil, item, "", fmt.Sprintf("the mapping has no rule %q", at.Rule), "the location of the item's key")
 	}
 	r := l.rules[i]
 	vars, ok := l.variables(r, item)
 	if !ok {
-		return lens.Placed{}, l.fault(lens.CodeUnmatched, r, item, "", "the rule does not match the key", "the location of the item's key")
+		return lens.Placed{}, l.fault(maperr.CodeUnmatched, r, item, "", "the rule does not match the key", "the location of the item's key")
 	}
 	p := &placer{l: l, r: r, vars: vars, item: l.withoutNulls(r, item), time: defaultTimeMicros}
 	if t := r.ttl; t != nil {
@@ -198,9 +199,9 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 }
 
 // unknown keeps an attribute without a put, if the mapping allows that.
-func (p *placer) unknown(name string) *lens.Error {
+func (p *placer) unknown(name string) *maperr.Error {
 	if !p.l.keepUnknown || !p.r.sidecar {
-		return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for it or for "*"`)
+		return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for it or for "*"`)
 	}
 	p.keep(name, p.item[name])
 	return nil
@@ -230,7 +231,7 @@ func (p *placer) accepted(c *codec.Codec, v attr.Value, schema codec.Schema) ([]
 
 // finish adds the state that is missing from the cells (times that are no timestamps, tags,
 // the item's presence) and sorts the cells.
-func (p *placer) finish() *lens.Error {
+func (p *placer) finish() *maperr.Error {
 	for _, name := range slices.Sorted(maps.Keys(p.r.timeAttrs)) {
 		v, carried := p.item[name], false
 		written := false
@@ -247,21 +248,21 @@ func (p *placer) finish() *lens.Error {
 			continue
 		}
 		if !p.r.sidecar {
-			return p.l.fault(lens.CodeDomain, p.r, p.item, name, "the attribute is a cell's timestamp, and this value is not one (or the cell is missing)", "a canonical time, or a family _t for exceptions")
+			return p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the attribute is a cell's timestamp, and this value is not one (or the cell is missing)", "a canonical time, or a family _t for exceptions")
 		}
 		p.keep(name, v)
 	}
 	for _, put := range p.r.puts {
 		if put.timeKey {
 			if _, ok := put.format.Parse(p.item[put.timeAttr].Str); !ok {
-				return p.l.fault(lens.CodeDomain, p.r, p.item, put.timeAttr, "the attribute becomes a timestamp, and is not a time in the format", "a canonical time")
+				return p.l.fault(maperr.CodeDomain, p.r, p.item, put.timeAttr, "the attribute becomes a timestamp, and is not a time in the format", "a canonical time")
 			}
 		}
 		if put.timeSlot == rowkey.SlotNone {
 			continue
 		}
 		if millis, ok := codec.Integer(p.vars[put.timeSlot]); !ok || millis > codec.MaxTimeMillis {
-			return p.l.fault(lens.CodeDomain, p.r, p.item, "", "the time is beyond the range of a timestamp", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis)))
+			return p.l.fault(maperr.CodeDomain, p.r, p.item, "", "the time is beyond the range of a timestamp", fmt.Sprintf("at most %d ms", int64(codec.MaxTimeMillis)))
 		}
 	}
 	if p.r.tag {
@@ -275,9 +276,9 @@ func (p *placer) finish() *lens.Error {
 		qual := []byte("i/" + p.r.name + "/" + p.r.identityText(p.vars))
 		switch {
 		case !p.r.sidecar:
-			return p.l.fault(lens.CodeDomain, p.r, p.item, "", "the item has no attribute to place", "an attribute, a put with attr: null, or a family _t")
+			return p.l.fault(maperr.CodeDomain, p.r, p.item, "", "the item has no attribute to place", "an attribute, a put with attr: null, or a family _t")
 		case len(qual) > lens.MaxQualifierBytes:
-			return p.l.fault(lens.CodeLimit, p.r, p.item, "", "the key does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes))
+			return p.l.fault(maperr.CodeLimit, p.r, p.item, "", "the key does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes))
 		}
 		p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: qual, Timestamp: p.types, Value: appendExtras(nil, p.extras)})
 	}
@@ -288,7 +289,7 @@ func (p *placer) finish() *lens.Error {
 	for i := 1; i < len(p.cells); i++ {
 		a, b := p.cells[i-1], p.cells[i]
 		if a.Family == b.Family && bytes.Equal(a.Qualifier, b.Qualifier) && a.Timestamp == b.Timestamp {
-			return p.l.fault(lens.CodeCollision, p.r, p.item, "", fmt.Sprintf("two attributes on the cell %s:%s", a.Family, a.Qualifier), "")
+			return p.l.fault(maperr.CodeCollision, p.r, p.item, "", fmt.Sprintf("two attributes on the cell %s:%s", a.Family, a.Qualifier), "")
 		}
 	}
 	return nil
@@ -325,7 +326,7 @@ func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
 	return left
 }
 
-func (p *placer) attributes() *lens.Error {
+func (p *placer) attributes() *maperr.Error {
 	names := make([]string, 0, len(p.item))
 	for name := range p.item {
 		names = append(names, name)
@@ -340,9 +341,9 @@ func (p *placer) attributes() *lens.Error {
 			}
 			put = p.r.star
 		}
-		var err *lens.Error
+		var err *maperr.Error
 		if why := p.r.barred[name]; why != "" {
-			err = p.l.fault(lens.CodeDomain, p.r, p.item, name, "the item would be in an index, "+why, "no such attribute")
+			err = p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the item would be in an index, "+why, "no such attribute")
 		} else if put == nil {
 			err = p.unknown(name)
 		} else {
@@ -362,12 +363,12 @@ func (p *placer) attributes() *lens.Error {
 
 // unwritten keeps a set or map with a member or key outside of the domain of its encoder. If
 // bad is a key attribute outside of a domain, it returns an error.
-func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowkey.Part) *lens.Error {
+func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowkey.Part) *maperr.Error {
 	if bad.Slot >= 0 {
 		return p.l.outside(p.r, bad, p.vars, p.item)
 	}
 	if !p.r.sidecar {
-		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", phrase.ClipTo(element, codec.ShownBytes), bad.Enc.Name), bad.Enc.Expected+", or a family _t for exceptions")
+		return p.l.fault(maperr.CodeDomain, p.r, p.item, name, fmt.Sprintf("%q does not fit encoder %s", phrase.ClipTo(element, codec.ShownBytes), bad.Enc.Name), bad.Enc.Expected+", or a family _t for exceptions")
 	}
 	return p.extra(name, v)
 }
@@ -376,7 +377,7 @@ func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowke
 func (p *placer) micros(t *cellTemplate) int64 { return t.micros(p.vars, p.item, p.time) }
 
 // cell adds a cell of a put.
-func (p *placer) cell(t *cellTemplate, special string, micros int64, value []byte) *lens.Error {
+func (p *placer) cell(t *cellTemplate, special string, micros int64, value []byte) *maperr.Error {
 	qual, err := p.qualifier(t, special)
 	if err != nil {
 		return err
@@ -393,13 +394,13 @@ func (p *placer) noteTimed(t *cellTemplate) {
 	}
 }
 
-func (p *placer) qualifier(t *cellTemplate, special string) ([]byte, *lens.Error) {
+func (p *placer) qualifier(t *cellTemplate, special string) ([]byte, *maperr.Error) {
 	qual, bad := t.qual.Render(nil, p.vars, special)
 	if bad != nil {
 		return nil, p.l.outside(p.r, bad, p.vars, p.item)
 	}
 	if len(qual) > lens.MaxQualifierBytes {
-		return nil, p.l.fault(lens.CodeLimit, p.r, p.item, special, fmt.Sprintf("the qualifier has %d bytes", len(qual)), fmt.Sprintf("at most %d", lens.MaxQualifierBytes))
+		return nil, p.l.fault(maperr.CodeLimit, p.r, p.item, special, fmt.Sprintf("the qualifier has %d bytes", len(qual)), fmt.Sprintf("at most %d", lens.MaxQualifierBytes))
 	}
 	return qual, nil
 }

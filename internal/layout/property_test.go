@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
@@ -476,11 +477,11 @@ func (m *Mapping) tagged(name string) bool {
 
 // checkRefusal fails for an error without a reason in the mapping.
 func checkRefusal(t *rapid.T, s subject, err error) {
-	var e *lens.Error
+	var e *maperr.Error
 	if !errors.As(err, &e) {
 		t.Fatalf("not an *Error: %v", err)
 	}
-	if s.total && e.Code != lens.CodeDelim && e.Code != lens.CodeUnmatched {
+	if s.total && e.Code != maperr.CodeDelim && e.Code != maperr.CodeUnmatched {
 		t.Fatal(err)
 	}
 }
@@ -635,8 +636,8 @@ func TestIndexRoundTrip(t *testing.T) {
 			}
 			id := string(attr.AppendItemJSON(nil, m.key.KeyOf(item)))
 			p, ok, err := x.Place(item, expTime)
-			var e *lens.Error
-			if errors.As(err, &e) && (e.Code == lens.CodeKeySize || e.Code == lens.CodeDelim || e.Code == lens.CodeDomain) && !x.OneCell() {
+			var e *maperr.Error
+			if errors.As(err, &e) && (e.Code == maperr.CodeKeySize || e.Code == maperr.CodeDelim || e.Code == maperr.CodeDomain) && !x.OneCell() {
 				continue
 			}
 			if err != nil {
@@ -826,8 +827,8 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		spec, err := mapfile.Parse("f", src)
 		if err != nil {
-			var e *mapfile.SpecError
-			if !errors.As(err, &e) || e.Code != lens.CodeSyntax || e.What == "" {
+			var e *maperr.SpecError
+			if !errors.As(err, &e) || e.Code != maperr.CodeSyntax || e.What == "" {
 				t.Fatalf("%#v", err)
 			}
 			return

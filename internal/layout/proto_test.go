@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
@@ -201,8 +201,8 @@ func TestProto_Item(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", c.item, diff)
 		}
 		_, err = bare.Place(item, expTime)
-		var e *lens.Error
-		if aside := strings.Contains(c.want, "_t:"); aside != (errors.As(err, &e) && e.Code == lens.CodeDomain && strings.Contains(e.What, "has no place in the message")) {
+		var e *maperr.Error
+		if aside := strings.Contains(c.want, "_t:"); aside != (errors.As(err, &e) && e.Code == maperr.CodeDomain && strings.Contains(e.What, "has no place in the message")) {
 			t.Errorf("%s without a sidecar: %v", c.item, err)
 		}
 	}

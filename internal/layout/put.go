@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -43,9 +44,9 @@ type placement interface {
 	check(c *compiler, r *rule, p *put, spec *mapfile.Put)
 	shape() shape
 	// place lays out an attribute of the put.
-	place(w *placer, name string, v attr.Value) *lens.Error
+	place(w *placer, name string, v attr.Value) *maperr.Error
 	// finish lays out data of the item as a whole, after all attributes.
-	finish(w *placer) *lens.Error
+	finish(w *placer) *maperr.Error
 	// names reports whether special can be the text of {attr}, {member} or
 	// {key} in a qualifier that place writes.
 	names(l *rules, special string) bool
@@ -66,8 +67,8 @@ const (
 // plainPut is the common part of placements that only lay out attributes, under any text.
 type plainPut struct{ *cellTemplate }
 
-func (plainPut) finish(*placer) *lens.Error { return nil }
-func (plainPut) names(*rules, string) bool  { return true }
+func (plainPut) finish(*placer) *maperr.Error { return nil }
+func (plainPut) names(*rules, string) bool    { return true }
 
 // put compiles one Put of a rule.
 func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
@@ -91,12 +92,12 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 		return rowkey.SlotKey, e, err
 	})
 	if err != nil {
-		c.fail(path+".cell", lens.CodeSyntax, err.Error(), "")
+		c.fail(path+".cell", maperr.CodeSyntax, err.Error(), "")
 	}
 	switch spec.Order {
 	case "", mapfile.OrderAppend, mapfile.OrderNewestFirst:
 	default:
-		c.fail(path+".order", lens.CodeSyntax, strconv.Quote(spec.Order), mapfile.OrderAppend+" or "+mapfile.OrderNewestFirst)
+		c.fail(path+".order", maperr.CodeSyntax, strconv.Quote(spec.Order), mapfile.OrderAppend+" or "+mapfile.OrderNewestFirst)
 	}
 	if err != nil {
 		return
@@ -106,12 +107,12 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 		if s < 0 {
 			specials++
 			if i != len(p.qual.Slots())-1 || p.qual.Parts[len(p.qual.Parts)-1].Lit != nil {
-				c.fail(path+".cell", lens.CodeInverse, "{attr}, {member} or {key} is not at the end", "the last part of the qualifier")
+				c.fail(path+".cell", maperr.CodeInverse, "{attr}, {member} or {key} is not at the end", "the last part of the qualifier")
 			}
 		}
 	}
 	if specials > 1 {
-		c.fail(path+".cell", lens.CodeInverse, "more than one of {attr}, {member} and {key}", "one")
+		c.fail(path+".cell", maperr.CodeInverse, "more than one of {attr}, {member} and {key}", "one")
 	}
 	if len(c.faults) > before {
 		return
@@ -119,7 +120,7 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 	p.placement = c.placement(r, &p.cellTemplate, spec)
 	p.check(c, r, p, spec)
 	if c.spec.Fidelity == mapfile.FidelityBlob && p.shape() != shapeItem && p.shape() != shapeNone {
-		c.fail(path, lens.CodeSyntax, "fidelity blob has one cell per item", `{attr: "*", cell: "family:qualifier"}`)
+		c.fail(path, maperr.CodeSyntax, "fidelity blob has one cell per item", `{attr: "*", cell: "family:qualifier"}`)
 	}
 	if len(c.faults) == before {
 		c.putTime(r, p, spec)
@@ -131,11 +132,11 @@ func (c *compiler) put(r *rule, spec *mapfile.Put, path string) {
 func (c *compiler) column(p *put, spec *mapfile.Put) (qual string) {
 	var err error
 	if p.codec, err = codec.Parse(spec.Codec, c.spec.Descriptors); err != nil {
-		c.fail(p.path+".codec", lens.CodeSyntax, err.Error(), "")
+		c.fail(p.path+".codec", maperr.CodeSyntax, err.Error(), "")
 	}
 	family, qual, ok := strings.Cut(spec.Cell, ":")
 	if _, declared := c.l.declared[family]; !ok || !declared || family == lens.FamilyTypes {
-		c.fail(p.path+".cell", lens.CodeFamily, fmt.Sprintf("%q names no declared family", spec.Cell), "family:qualifier, the family declared in target.families")
+		c.fail(p.path+".cell", maperr.CodeFamily, fmt.Sprintf("%q names no declared family", spec.Cell), "family:qualifier, the family declared in target.families")
 	}
 	p.family = family
 	return qual
@@ -170,7 +171,7 @@ func (c *compiler) placement(r *rule, t *cellTemplate, spec *mapfile.Put) placem
 // enter registers the put of an attribute.
 func (c *compiler) enter(r *rule, p *put) {
 	if r.byAttr[p.attr] != nil {
-		c.fail(p.path+".attr", lens.CodeSyntax, fmt.Sprintf("attribute %q is put twice", p.attr), "one put per attribute")
+		c.fail(p.path+".attr", maperr.CodeSyntax, fmt.Sprintf("attribute %q is put twice", p.attr), "one put per attribute")
 	}
 	r.byAttr[p.attr] = p
 }
@@ -178,7 +179,7 @@ func (c *compiler) enter(r *rule, p *put) {
 // enterStar registers the put of all attributes without one of their own.
 func (c *compiler) enterStar(r *rule, p *put) {
 	if r.star != nil {
-		c.fail(p.path+".attr", lens.CodeSyntax, `a second "*"`, "one a rule")
+		c.fail(p.path+".attr", maperr.CodeSyntax, `a second "*"`, "one a rule")
 	}
 	r.star = p
 }
@@ -186,10 +187,10 @@ func (c *compiler) enterStar(r *rule, p *put) {
 // checkElements rejects a put of members or keys whose attribute is neither a set nor a map.
 func (c *compiler) checkElements(p *put, spec *mapfile.Put, fits bool) {
 	if spec.Codec != "" && !p.codec.Paths {
-		c.fail(p.path+".codec", lens.CodeSyntax, "one cell per member or key has the codec of the schema", "no codec")
+		c.fail(p.path+".codec", maperr.CodeSyntax, "one cell per member or key has the codec of the schema", "no codec")
 	}
 	if !fits {
-		c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("the schema does not say that %q is a set (for {member}) or a map (for {key})", p.attr), "the type in source.schema")
+		c.fail(p.path+".cell", maperr.CodeInverse, fmt.Sprintf("the schema does not say that %q is a set (for {member}) or a map (for {key})", p.attr), "the type in source.schema")
 	}
 }
 
@@ -199,23 +200,23 @@ func (c *compiler) putTime(r *rule, p *put, spec *mapfile.Put) {
 	case spec.Time.Capture != "":
 		i := slices.IndexFunc(r.captures, func(k capture) bool { return k.name == spec.Time.Capture })
 		if i < 0 || !r.captures[i].enc.Time {
-			c.fail(at, lens.CodeSyntax, fmt.Sprintf("{%s} is not a time", spec.Time.Capture), "a capture with encoder revms, revmax, iso or epoch")
+			c.fail(at, maperr.CodeSyntax, fmt.Sprintf("{%s} is not a time", spec.Time.Capture), "a capture with encoder revms, revmax, iso or epoch")
 			return
 		}
 		p.timeSlot = rowkey.FirstCapture + i
 	case spec.Time.Attr != "":
 		p.timeAttr, p.format = spec.Time.Attr, codec.TimeFormats[spec.Time.As]
 		if _, ok := codec.TimeFormats[spec.Time.As]; !ok {
-			c.fail(at, lens.CodeSyntax, fmt.Sprintf("%q is not a time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(codec.TimeFormats)), ", "))
+			c.fail(at, maperr.CodeSyntax, fmt.Sprintf("%q is not a time format", spec.Time.As), strings.Join(slices.Sorted(maps.Keys(codec.TimeFormats)), ", "))
 		}
 		switch i := slices.IndexFunc(c.l.key.Attrs(), func(a attr.KeyAttr) bool { return a.Name == p.timeAttr }); {
 		case i >= 0:
 			if t := c.l.key.Attrs()[i].Type; t != p.format.ValueType() {
-				c.fail(at, lens.CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.ValueType()), "iso of a text, epoch of a number")
+				c.fail(at, maperr.CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.ValueType()), "iso of a text, epoch of a number")
 			}
 			p.timeKey = true
 		case p.shape() == shapeNone, p.shape() == shapeCells && p != r.star, p.timeAttr == p.attr:
-			c.fail(at, lens.CodeInverse, "a timestamp from an attribute", "another attribute, and one cell per attribute")
+			c.fail(at, maperr.CodeInverse, "a timestamp from an attribute", "another attribute, and one cell per attribute")
 		default:
 			r.timeAttrs[p.timeAttr] = true
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
@@ -29,7 +30,7 @@ func (l *rules) inFamily(family, name, member string) []byte {
 }
 
 // tooLong keeps a set or map as one cell if a member or key is longer than a qualifier.
-func (p valuePut) tooLong(w *placer, name, special string, v attr.Value) *lens.Error {
+func (p valuePut) tooLong(w *placer, name, special string, v attr.Value) *maperr.Error {
 	return p.whole(w, name, special, v, "a member or key does not fit a qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes))
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -40,9 +41,9 @@ func (c *compiler) keySlot(r *rule, spec *mapfile.Put) (int, bool) {
 func (p keyPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	switch {
 	case p.codec.NoKeys:
-		c.fail(put.path+".codec", lens.CodeInverse, fmt.Sprintf("codec %s is not for keys", spec.Codec), "another codec, or none")
+		c.fail(put.path+".codec", maperr.CodeInverse, fmt.Sprintf("codec %s is not for keys", spec.Codec), "another codec, or none")
 	case p.qual.Special() != rowkey.SlotNone:
-		c.fail(put.path+".cell", lens.CodeInverse, "the cell of a key attribute has neither {member} nor {key}", "captures and key attributes")
+		c.fail(put.path+".cell", maperr.CodeInverse, "the cell of a key attribute has neither {member} nor {key}", "captures and key attributes")
 	}
 	if p.slot < rowkey.FirstCapture {
 		c.enter(r, put)
@@ -77,7 +78,7 @@ func (c *compiler) keptKeys(r *rule) {
 			continue
 		}
 		if !p.qual.IsLiteral() || p.timeSlot != rowkey.SlotNone || p.timeAttr != "" {
-			c.fail(p.path+".cell", lens.CodeInverse, fmt.Sprintf("only the cell has %s, so the row alone must locate it", strings.Trim(p.attr, "{}")), "a qualifier without captures, and no ts")
+			c.fail(p.path+".cell", maperr.CodeInverse, fmt.Sprintf("only the cell has %s, so the row alone must locate it", strings.Trim(p.attr, "{}")), "a qualifier without captures, and no ts")
 			continue
 		}
 		r.stored[k.slot] = p
@@ -87,17 +88,17 @@ func (c *compiler) keptKeys(r *rule) {
 
 func (keyPut) shape() shape { return shapeCell }
 
-func (p keyPut) place(w *placer, name string, v attr.Value) *lens.Error {
+func (p keyPut) place(w *placer, name string, v attr.Value) *maperr.Error {
 	schema := codec.Schema{Type: v.Type}
 	b, ok := p.codec.Encode(v, schema)
 	if !ok {
-		return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s does not fit the codec", codec.Shown(v)), p.codec.Expected(schema))
+		return w.l.fault(maperr.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s does not fit the codec", codec.Shown(v)), p.codec.Expected(schema))
 	}
 	return w.cell(p.cellTemplate, "", w.micros(p.cellTemplate), b)
 }
 
 // finish lays out a capture, which is not an attribute of the item.
-func (p keyPut) finish(w *placer) *lens.Error {
+func (p keyPut) finish(w *placer) *maperr.Error {
 	if p.slot < rowkey.FirstCapture {
 		return nil
 	}

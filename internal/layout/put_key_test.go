@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
@@ -127,9 +128,9 @@ customers#ann [637573746f6d65727323616e6e]
 	if err != nil || !at.Shared {
 		t.Errorf("a row that two items can claim: shared %v, %v", at.Shared, err)
 	}
-	var e *lens.Error
-	if err := m.Collision(rows[0], other); !errors.As(err, &e) || e.Code != lens.CodeCollision {
-		t.Errorf("another order of this number: %v, want %s", err, lens.CodeCollision)
+	var e *maperr.Error
+	if err := m.Collision(rows[0], other); !errors.As(err, &e) || e.Code != maperr.CodeCollision {
+		t.Errorf("another order of this number: %v, want %s", err, maperr.CodeCollision)
 	}
 	if item, err := m.Item(rows[0], other); item != nil || err != nil {
 		t.Errorf("the other's order is %v, %v", item, err)

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -24,16 +25,16 @@ func (p leavesPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
 	switch {
 	case p.elementEncoder() != nil:
-		c.fail(put.path+".cell", lens.CodeSyntax, "{key} is a path under codec flatten", "{key} without an encoder")
+		c.fail(put.path+".cell", maperr.CodeSyntax, "{key} is a path under codec flatten", "{key} without an encoder")
 	case p.qual.Special() != rowkey.SlotKey:
-		c.fail(put.path+".codec", lens.CodeInverse, "the cells of a map's leaves have no column", "{key} at the end of the qualifier, or {attr} for \"*\"")
+		c.fail(put.path+".codec", maperr.CodeInverse, "the cells of a map's leaves have no column", "{key} at the end of the qualifier, or {attr} for \"*\"")
 	}
 	c.checkElements(put, spec, r.schema[p.attr].Type == attr.M)
 }
 
 func (leavesPut) shape() shape { return shapeCells }
 
-func (p leavesPut) place(w *placer, name string, v attr.Value) *lens.Error {
+func (p leavesPut) place(w *placer, name string, v attr.Value) *maperr.Error {
 	if v.Type != attr.M || len(v.Map) == 0 {
 		return w.extra(name, v)
 	}
@@ -56,7 +57,7 @@ type starLeavesPut struct{ starPut }
 
 func (starLeavesPut) shape() shape { return shapeCells }
 
-func (p starLeavesPut) place(w *placer, name string, v attr.Value) *lens.Error {
+func (p starLeavesPut) place(w *placer, name string, v attr.Value) *maperr.Error {
 	special := string(appendPathKey(nil, name))
 	if err := p.refuse(w, name, special); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (p starLeavesPut) read(d *decoder, item *partial, special string, c lens.Co
 
 // leaves lays out a map that is not empty, with one cell per leaf: a value that is not a map,
 // or an empty map. Under "*" it rejects a leaf whose cell belongs to another put.
-func (p *placer) leaves(t *cellTemplate, prefix []byte, name string, v attr.Value, schema codec.Schema, star *starLeavesPut) *lens.Error {
+func (p *placer) leaves(t *cellTemplate, prefix []byte, name string, v attr.Value, schema codec.Schema, star *starLeavesPut) *maperr.Error {
 	for _, k := range slices.Sorted(maps.Keys(v.Map)) {
 		e := v.Map[k]
 		path := appendPathKey(slices.Clip(prefix), k)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
@@ -15,7 +16,7 @@ import (
 // order of timestamps.
 
 // list lays out a list; done is false if the family cannot hold lists.
-func (p valuePut) list(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *lens.Error) {
+func (p valuePut) list(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *maperr.Error) {
 	switch room := w.l.listRoom(p.family); {
 	case len(v.List) == 0:
 		return true, p.empty(w, name, v)

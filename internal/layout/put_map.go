@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -27,7 +28,7 @@ func (p mapPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 
 func (mapPut) shape() shape { return shapeCells }
 
-func (p mapPut) place(w *placer, name string, v attr.Value) *lens.Error {
+func (p mapPut) place(w *placer, name string, v attr.Value) *maperr.Error {
 	if v.Type != attr.M || len(v.Map) == 0 {
 		return w.extra(name, v)
 	}
@@ -46,7 +47,7 @@ func (p mapPut) place(w *placer, name string, v attr.Value) *lens.Error {
 }
 
 // mapping lays out a native map in the family for its keys.
-func (p valuePut) mapping(w *placer, family, name, special string, v attr.Value, schema codec.Schema) *lens.Error {
+func (p valuePut) mapping(w *placer, family, name, special string, v attr.Value, schema codec.Schema) *maperr.Error {
 	if len(v.Map) == 0 {
 		return p.empty(w, name, v)
 	}
@@ -71,7 +72,7 @@ func markFits(family string, qual []byte) bool {
 }
 
 // mapCells adds the cells of the keys of a map.
-func (p *placer) mapCells(family string, quals [][]byte, keys []string, name string, v attr.Value, micros int64) *lens.Error {
+func (p *placer) mapCells(family string, quals [][]byte, keys []string, name string, v attr.Value, micros int64) *maperr.Error {
 	for i, k := range keys {
 		if err := p.mapCell(family, quals[i], name+"."+k, v.Map[k], p.r.schema[name].At(k), micros); err != nil {
 			return err
@@ -81,7 +82,7 @@ func (p *placer) mapCells(family string, quals [][]byte, keys []string, name str
 }
 
 // mapCell adds the cell of a value inside a map.
-func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, schema codec.Schema, micros int64) *lens.Error {
+func (p *placer) mapCell(family string, qual []byte, name string, v attr.Value, schema codec.Schema, micros int64) *maperr.Error {
 	b, ok := codec.ByType.Encode(v, schema)
 	if !ok {
 		if b, ok = p.accepted(codec.ByType, v, schema); !ok {

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
@@ -13,20 +14,20 @@ type presencePut struct{ plainPut }
 func (presencePut) check(c *compiler, r *rule, p *put, spec *mapfile.Put) {
 	switch {
 	case spec.Codec != "":
-		c.fail(p.path+".codec", lens.CodeSyntax, "a presence cell has no value", "no codec")
+		c.fail(p.path+".codec", maperr.CodeSyntax, "a presence cell has no value", "no codec")
 	case p.qual.Special() != rowkey.SlotNone:
-		c.fail(p.path+".cell", lens.CodeSyntax, "a presence cell has neither {member} nor {key}", "captures and key attributes")
+		c.fail(p.path+".cell", maperr.CodeSyntax, "a presence cell has neither {member} nor {key}", "captures and key attributes")
 	case r.presence:
-		c.fail(p.path+".attr", lens.CodeSyntax, "a second presence cell", "one a rule")
+		c.fail(p.path+".attr", maperr.CodeSyntax, "a second presence cell", "one a rule")
 	}
 	r.presence = true
 }
 
 func (presencePut) shape() shape { return shapeNone }
 
-func (presencePut) place(*placer, string, attr.Value) *lens.Error { return nil }
+func (presencePut) place(*placer, string, attr.Value) *maperr.Error { return nil }
 
-func (p presencePut) finish(w *placer) *lens.Error {
+func (p presencePut) finish(w *placer) *maperr.Error {
 	return w.cell(p.cellTemplate, "", w.micros(p.cellTemplate), nil)
 }
 

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -26,7 +27,7 @@ func (p setPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 
 func (setPut) shape() shape { return shapeCells }
 
-func (p setPut) place(w *placer, name string, v attr.Value) *lens.Error {
+func (p setPut) place(w *placer, name string, v attr.Value) *maperr.Error {
 	if v.Type != w.r.schema[name].Type {
 		return w.extra(name, v)
 	}
@@ -45,7 +46,7 @@ func (p setPut) place(w *placer, name string, v attr.Value) *lens.Error {
 }
 
 // set lays out a native set in the family for its members.
-func (p valuePut) set(w *placer, family, name, special string, v attr.Value, schema codec.Schema) *lens.Error {
+func (p valuePut) set(w *placer, family, name, special string, v attr.Value, schema codec.Schema) *maperr.Error {
 	quals := make([][]byte, len(v.Set))
 	for i, m := range v.Set {
 		if quals[i] = w.l.inFamily(family, name, m); len(quals[i]) > lens.MaxQualifierBytes {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
@@ -16,7 +17,7 @@ type starPut struct{ valuePut }
 
 func (starPut) check(c *compiler, r *rule, put *put, _ *mapfile.Put) { c.enterStar(r, put) }
 
-func (p starPut) place(w *placer, name string, v attr.Value) *lens.Error {
+func (p starPut) place(w *placer, name string, v attr.Value) *maperr.Error {
 	if err := p.refuse(w, name, name); err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func (p starPut) place(w *placer, name string, v attr.Value) *lens.Error {
 }
 
 // refuse rejects an attribute that cannot be under "*", or whose place belongs to another put.
-func (p starPut) refuse(w *placer, name, special string) *lens.Error {
+func (p starPut) refuse(w *placer, name, special string) *maperr.Error {
 	if err := w.listed(name); err != nil {
 		return err
 	}
@@ -32,21 +33,21 @@ func (p starPut) refuse(w *placer, name, special string) *lens.Error {
 		return err
 	}
 	if name == "" {
-		return w.l.fault(lens.CodeDomain, w.r, w.item, name, "the attribute has no name", "")
+		return w.l.fault(maperr.CodeDomain, w.r, w.item, name, "the attribute has no name", "")
 	}
 	return p.reserved(w, name, special)
 }
 
 // listed rejects an attribute that "*" does not stand for.
-func (p *placer) listed(name string) *lens.Error {
+func (p *placer) listed(name string) *maperr.Error {
 	if _, ok := p.r.schema[name]; ok || !p.r.listed || p.l.keepUnknown {
 		return nil
 	}
-	return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the attribute is not in the rule's schema", "it there, with its type, or on: {unknown-attribute: sidecar} and a family _t")
+	return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the attribute is not in the rule's schema", "it there, with its type, or on: {unknown-attribute: sidecar} and a family _t")
 }
 
 // reserved rejects an attribute whose place belongs to another put.
-func (p starPut) reserved(w *placer, name, special string) *lens.Error {
+func (p starPut) reserved(w *placer, name, special string) *maperr.Error {
 	if len(w.r.puts) == 1 {
 		return nil
 	}
@@ -59,7 +60,7 @@ func (p starPut) reserved(w *placer, name, special string) *lens.Error {
 			continue
 		}
 		if other, bad := o.qual.Render(nil, w.vars, ""); bad == nil && bytes.Equal(other, qual) {
-			return w.l.fault(lens.CodeCollision, w.r, w.item, name, fmt.Sprintf("the cell %s:%s is that of another put", o.family, qual), "another column for it")
+			return w.l.fault(maperr.CodeCollision, w.r, w.item, name, fmt.Sprintf("the cell %s:%s is that of another put", o.family, qual), "another column for it")
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -22,13 +23,13 @@ type valuePut struct {
 func (p valuePut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	c.enter(r, put)
 	if p.codec.ByType && r.schema[p.attr].Type == attr.Absent && !c.l.keepUnknown {
-		c.fail(put.path+".attr", lens.CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", p.attr), "the type in source.schema, or a codec")
+		c.fail(put.path+".attr", maperr.CodeUnknownAttribute, fmt.Sprintf("the schema has no type for %q", p.attr), "the type in source.schema, or a codec")
 	}
 }
 
 func (valuePut) shape() shape { return shapeCell }
 
-func (p valuePut) place(w *placer, name string, v attr.Value) *lens.Error {
+func (p valuePut) place(w *placer, name string, v attr.Value) *maperr.Error {
 	if err := w.known(p.cellTemplate, name); err != nil {
 		return err
 	}
@@ -36,17 +37,17 @@ func (p valuePut) place(w *placer, name string, v attr.Value) *lens.Error {
 }
 
 // known rejects an attribute whose type neither schema, nor codec, nor sidecar preserves.
-func (p *placer) known(t *cellTemplate, name string) *lens.Error {
+func (p *placer) known(t *cellTemplate, name string) *maperr.Error {
 	if _, ok := p.r.schema[name]; ok || t.codec.SelfTyped || p.l.keepUnknown && p.r.sidecar {
 		return nil
 	}
-	return p.l.fault(lens.CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
+	return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the schema has no type for the attribute", "the type in source.schema, or on: {unknown-attribute: sidecar} and a family _t")
 }
 
 // lay lays out an attribute under the given text of {attr}.
-func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error {
+func (p valuePut) lay(w *placer, name, special string, v attr.Value) *maperr.Error {
 	if p.codec.OmitsNull && v.Type == attr.NULL {
-		return w.l.fault(lens.CodeDomain, w.r, w.item, name, "codec omit would lose the NULL", "a value, or accept_loss: [{what: null}]")
+		return w.l.fault(maperr.CodeDomain, w.r, w.item, name, "codec omit would lose the NULL", "a value, or accept_loss: [{what: null}]")
 	}
 	schema, micros := w.r.schema[name], w.micros(p.cellTemplate)
 	native := p.native(w.r)
@@ -91,7 +92,7 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *lens.Error
 
 // elements lays out a set, map or list with one cell per element; done is false if it must be
 // one cell.
-func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *lens.Error) {
+func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *maperr.Error) {
 	switch {
 	case v.Type.IsSet():
 		if family := w.l.setFamily[name]; family != "" && w.l.expires(family) == (w.r.ttl != nil) {
@@ -108,15 +109,15 @@ func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema
 }
 
 // empty marks an empty map or list, which has no cell.
-func (p valuePut) empty(w *placer, name string, v attr.Value) *lens.Error {
+func (p valuePut) empty(w *placer, name string, v attr.Value) *maperr.Error {
 	return w.typeCell("a/"+name, name, v, codec.Mark(v.Type, codec.MarkEmpty), mapfile.LossEmpty, "a map or list that is not empty")
 }
 
 // whole stores a set, map or list as one cell if it cannot have one cell per element. what and
 // expected give the reason.
-func (p valuePut) whole(w *placer, name, special string, v attr.Value, what, expected string) *lens.Error {
+func (p valuePut) whole(w *placer, name, special string, v attr.Value, what, expected string) *maperr.Error {
 	if !w.r.sidecar {
-		return w.l.fault(lens.CodeDomain, w.r, w.item, name, what, expected+", or a family _t for exceptions")
+		return w.l.fault(maperr.CodeDomain, w.r, w.item, name, what, expected+", or a family _t for exceptions")
 	}
 	if err := w.exception(p.family, name, nil, codec.Mark(v.Type, codec.MarkJSON), v, expected); err != nil {
 		return err

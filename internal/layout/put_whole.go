@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -20,18 +21,18 @@ func (p wholePut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	blob := c.spec.Fidelity == mapfile.FidelityBlob
 	switch {
 	case blob && spec.Codec != "" && spec.Codec != "ddbjson":
-		c.fail(put.path+".codec", lens.CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
+		c.fail(put.path+".codec", maperr.CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
 	case p.codec.Message != nil:
 	case spec.Codec == "ddbjson" || blob:
 		p.codec = codec.DDBJSON
 	default:
-		c.fail(put.path+".cell", lens.CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson or proto")
+		c.fail(put.path+".cell", maperr.CodeInverse, "all attributes in one cell", "{attr} in the qualifier, or codec ddbjson or proto")
 	}
 }
 
 func (wholePut) shape() shape { return shapeItem }
 
-func (wholePut) place(w *placer, name string, v attr.Value) *lens.Error {
+func (wholePut) place(w *placer, name string, v attr.Value) *maperr.Error {
 	if err := w.listed(name); err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (wholePut) place(w *placer, name string, v attr.Value) *lens.Error {
 	return nil
 }
 
-func (p wholePut) finish(w *placer) *lens.Error {
+func (p wholePut) finish(w *placer) *maperr.Error {
 	if w.rest == nil {
 		w.rest = attr.Item{}
 	}
@@ -55,7 +56,7 @@ func (p wholePut) finish(w *placer) *lens.Error {
 
 // value returns the value of the cell with all attributes of rest. It sets attributes aside
 // that a message cannot represent.
-func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
+func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *maperr.Error) {
 	if p.codec.Message == nil {
 		return attr.AppendItemJSON(nil, rest), nil
 	}
@@ -64,9 +65,9 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *lens.Error) {
 	if ok {
 		return value, nil
 	}
-	aside := func(name string) *lens.Error {
+	aside := func(name string) *maperr.Error {
 		if !w.r.sidecar {
-			return w.l.fault(lens.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Shown(rest[name])), p.codec.Expected(schema)+", or a family _t for exceptions")
+			return w.l.fault(maperr.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Shown(rest[name])), p.codec.Expected(schema)+", or a family _t for exceptions")
 		}
 		w.keep(name, rest[name])
 		return nil

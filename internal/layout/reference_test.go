@@ -111,7 +111,7 @@ func reference(t *testing.T) string {
 	codecTable(t, &b)
 	typeCells(t, &b)
 	b.WriteString("\n## Errors\n\n| code | meaning |\n|---|---|\n")
-	src, err := os.ReadFile("lens/error.go")
+	src, err := os.ReadFile("../../facade/maperr/error.go")
 	if err != nil {
 		t.Fatal(err)
 	}

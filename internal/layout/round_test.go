@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 )
 
 const roundedMapping = `apiVersion: migration/v1
@@ -27,9 +27,9 @@ func TestUnreadableRows_RoundedBeyondNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = mustLoad(t, roundedMapping).Place(item, expTime)
-	var e *lens.Error
-	if !errors.As(err, &e) || e.Code != lens.CodeDomain || e.Attribute != "n" || !strings.Contains(e.Expected, "rounded") {
-		t.Errorf("%v, want %s of n", err, lens.CodeDomain)
+	var e *maperr.Error
+	if !errors.As(err, &e) || e.Code != maperr.CodeDomain || e.Attribute != "n" || !strings.Contains(e.Expected, "rounded") {
+		t.Errorf("%v, want %s of n", err, maperr.CodeDomain)
 	}
 	// With a sidecar it is an exact exception.
 	comesBack(t, mustLoad(t, strings.Replace(roundedMapping, "{a: {}}", "{a: {}, _t: {}}", 1)), text)
@@ -56,9 +56,9 @@ rules:
 		{"l", Cell{Family: "a", Qualifier: []byte("l"), Value: []byte("x")}},
 	} {
 		_, err := m.Items(Row{Key: []byte("p"), Cells: []Cell{c.cell}})
-		var e *lens.Error
-		if !errors.As(err, &e) || e.Code != lens.CodeCorrupt || e.Attribute != c.attribute || string(e.Row) != "p" || e.Rule != "item" {
-			t.Errorf("cell %s:%q: %v, want %s of row p, attribute %s", c.cell.Family, c.cell.Qualifier, err, lens.CodeCorrupt, c.attribute)
+		var e *maperr.Error
+		if !errors.As(err, &e) || e.Code != maperr.CodeCorrupt || e.Attribute != c.attribute || string(e.Row) != "p" || e.Rule != "item" {
+			t.Errorf("cell %s:%q: %v, want %s of row p, attribute %s", c.cell.Family, c.cell.Qualifier, err, maperr.CodeCorrupt, c.attribute)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -94,13 +95,13 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 		r.ttl.bar(c, r)
 	}
 	if r.tag && !r.sidecar {
-		c.fail(path+".tag", lens.CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
+		c.fail(path+".tag", maperr.CodeFamily, "the tag has no family", "target.families._t, and another fidelity than idiomatic")
 	}
 	for _, a := range c.l.key.Attrs() {
 		r.keyTypes = append(r.keyTypes, a.Type)
 	}
 	if !ruleName.MatchString(spec.Name) {
-		c.fail(path+".name", lens.CodeSyntax, fmt.Sprintf("%q is not a rule name", spec.Name), "letters, digits and -_.")
+		c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("%q is not a rule name", spec.Name), "letters, digits and -_.")
 	}
 	for _, l := range c.spec.AcceptLoss {
 		if l.Rule == "" || l.Rule == spec.Name {
@@ -119,7 +120,7 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 			c.put(r, &spec.Put[i], fmt.Sprintf("%s.put[%d]", path, i))
 		}
 		if len(spec.Put) == 0 {
-			c.fail(path+".put", lens.CodeSyntax, "the rule places nothing", "at least one put")
+			c.fail(path+".put", maperr.CodeSyntax, "the rule places nothing", "at least one put")
 		}
 	})
 	if !sound {
@@ -149,10 +150,10 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 		slot := slices.IndexFunc(attrs, func(a attr.KeyAttr) bool { return a.Name == name })
 		switch {
 		case slot < 0:
-			c.fail(at, lens.CodeInverse, fmt.Sprintf("%q is not a key attribute", name), "conditions on the table's key only")
+			c.fail(at, maperr.CodeInverse, fmt.Sprintf("%q is not a key attribute", name), "conditions on the table's key only")
 			continue
 		case attrs[slot].Type == attr.B:
-			c.fail(at, lens.CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
+			c.fail(at, maperr.CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
 			continue
 		}
 		t, err := rowkey.ParseTemplate(spec.When[name], func(name, enc string) (int, *rowkey.Encoder, error) {
@@ -179,11 +180,11 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 			return rowkey.FirstCapture + i, e, nil
 		})
 		if err != nil {
-			c.fail(at, lens.CodeSyntax, err.Error(), "")
+			c.fail(at, maperr.CodeSyntax, err.Error(), "")
 			continue
 		}
 		if len(t.Parts) == 0 {
-			c.fail(at, lens.CodeInverse, "a key attribute is never empty", "a template")
+			c.fail(at, maperr.CodeInverse, "a key attribute is never empty", "a template")
 		}
 		r.when[slot] = t
 	}
@@ -194,7 +195,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 	ok := len(spec.Same) == 2 && len(attrs) == 2 && attrs[0].Type == attrs[1].Type &&
 		(spec.Same[0] == attrs[0].Name && spec.Same[1] == attrs[1].Name || spec.Same[0] == attrs[1].Name && spec.Same[1] == attrs[0].Name)
 	if !ok {
-		c.fail(path+".when.same", lens.CodeSyntax, fmt.Sprint(spec.Same), "the two key attributes, of one type")
+		c.fail(path+".when.same", maperr.CodeSyntax, fmt.Sprint(spec.Same), "the two key attributes, of one type")
 	}
 }
 
@@ -234,18 +235,18 @@ func (c *compiler) reference(r *rule, name, enc string) (int, *rowkey.Encoder, e
 
 func (c *compiler) row(r *rule, spec *mapfile.Rule, path string) {
 	if len(spec.Row) == 0 {
-		c.fail(path+".row", lens.CodeInverse, "no row key", "at least one segment")
+		c.fail(path+".row", maperr.CodeInverse, "no row key", "at least one segment")
 	}
 	salted := false
 	for i, src := range spec.Row {
 		at := fmt.Sprintf("%s.row[%d]", path, i)
 		t, err := rowkey.ParseTemplate(src, func(name, enc string) (int, *rowkey.Encoder, error) { return c.reference(r, name, enc) })
 		if err != nil {
-			c.fail(at, lens.CodeSyntax, err.Error(), "")
+			c.fail(at, maperr.CodeSyntax, err.Error(), "")
 			continue
 		}
 		if len(t.Parts) == 0 {
-			c.fail(at, lens.CodeSyntax, "an empty segment", "a template")
+			c.fail(at, maperr.CodeSyntax, "an empty segment", "a template")
 		}
 		last, j := i == len(spec.Row)-1, c.l.joiner
 		width := 0
@@ -253,7 +254,7 @@ func (c *compiler) row(r *rule, spec *mapfile.Rule, path string) {
 			if p.Lit != nil {
 				width += len(p.Lit)
 				if k := j.DelimOffence(p.Lit); k >= 0 && j.Kind == rowkey.JoinPlain && !last {
-					c.fail(at, lens.CodeDelim, fmt.Sprintf("segment %q has byte %q, at or below the delimiter", src, p.Lit[k]), "another delimiter, or joiner escaped")
+					c.fail(at, maperr.CodeDelim, fmt.Sprintf("segment %q has byte %q, at or below the delimiter", src, p.Lit[k]), "another delimiter, or joiner escaped")
 				}
 				continue
 			}
@@ -265,7 +266,7 @@ func (c *compiler) row(r *rule, spec *mapfile.Rule, path string) {
 			}
 			if p.Enc.Shards > 0 {
 				if salted {
-					c.fail(at, lens.CodeSyntax, "a second salt", "one a row")
+					c.fail(at, maperr.CodeSyntax, "a second salt", "one a row")
 				}
 				salted = true
 			}
@@ -274,12 +275,12 @@ func (c *compiler) row(r *rule, spec *mapfile.Rule, path string) {
 			}
 			width += p.Enc.Width
 			if p.Enc.Name == "nord" && j.Kind == rowkey.JoinPlain && j.Delim >= '0' && !last {
-				c.fail(at, lens.CodeDelim, fmt.Sprintf("encoder nord before delimiter %q loses its order", j.Delim), "a delimiter below '0'")
+				c.fail(at, maperr.CodeDelim, fmt.Sprintf("encoder nord before delimiter %q loses its order", j.Delim), "a delimiter below '0'")
 			}
 		}
 		if j.Kind == rowkey.JoinFixed && !last {
 			if width <= 0 {
-				c.fail(at, lens.CodeDelim, fmt.Sprintf("segment %q varies in width", src), "encoders of fixed width, with joiner fixed, in all segments but the last")
+				c.fail(at, maperr.CodeDelim, fmt.Sprintf("segment %q varies in width", src), "encoders of fixed width, with joiner fixed, in all segments but the last")
 			}
 			r.widths = append(r.widths, width)
 		}

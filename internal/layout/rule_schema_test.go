@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
@@ -106,9 +106,9 @@ func TestMarkers_UnknownToTheRule(t *testing.T) {
 	for _, codec := range []string{"", ", codec: ddbjson"} {
 		text := strings.Replace(entitiesMapping, `ts: "{n}"`, `ts: "{n}"`+codec, 1)
 		_, err = mustLoad(t, text).Place(it, expTime)
-		var e *lens.Error
-		if !errors.As(err, &e) || e.Code != lens.CodeUnknownAttribute || e.Attribute != "Price" || e.Rule != "doc" {
-			t.Errorf("%s: %v, want %s of Price", codec, err, lens.CodeUnknownAttribute)
+		var e *maperr.Error
+		if !errors.As(err, &e) || e.Code != maperr.CodeUnknownAttribute || e.Attribute != "Price" || e.Rule != "doc" {
+			t.Errorf("%s: %v, want %s of Price", codec, err, maperr.CodeUnknownAttribute)
 		}
 		comesBack(t, mustLoad(t, strings.Replace(text, "rules:", "on: {unknown-attribute: sidecar}\nrules:", 1)), item)
 	}
@@ -165,7 +165,7 @@ func TestMarkers_File(t *testing.T) {
 		"schema: {Time: S, Clock: 'N'}": "",
 	} {
 		_, err := Load("m.yaml", []byte(strings.Replace(entitiesMapping, "schema: [State, Time]", from, 1)))
-		var e *mapfile.SpecError
+		var e *maperr.SpecError
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", from, err)

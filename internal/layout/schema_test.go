@@ -16,6 +16,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
@@ -167,13 +168,13 @@ const wholeMapping = `{
   "lint": {}
 }`
 
-func parseDocument(t *testing.T, doc any) *mapfile.SpecError {
+func parseDocument(t *testing.T, doc any) *maperr.SpecError {
 	t.Helper()
 	text, err := json.Marshal(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e *mapfile.SpecError
+	var e *maperr.SpecError
 	if _, err := mapfile.Parse("doc", text); err != nil && !errors.As(err, &e) {
 		t.Fatal(err)
 	}
@@ -278,7 +279,7 @@ func TestJSONSchema_Mappings(t *testing.T) {
 		v = plainJSON(t, v)
 		bad := d.check(d.root, v, "")
 		_, err := Load(name, []byte(text))
-		var e *mapfile.SpecError
+		var e *maperr.SpecError
 		switch {
 		case err == nil && bad != "":
 			t.Errorf("%s: %s\n%s", name, bad, text)

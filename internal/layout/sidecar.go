@@ -11,6 +11,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -19,18 +20,18 @@ import (
 
 // exception writes the type mark of an attribute: `a/<attr>` in a row of one item, else
 // `c/<family>:<qualifier>`.
-func (p *placer) exception(family, name string, qual, mark []byte, v attr.Value, expected string) *lens.Error {
+func (p *placer) exception(family, name string, qual, mark []byte, v attr.Value, expected string) *maperr.Error {
 	if !p.r.exclusive {
 		return p.cellException(family, qual, name, mark, v, expected)
 	}
 	return p.typeCell("a/"+name, name, v, mark, "", expected)
 }
 
-func (p *placer) cellException(family string, qual []byte, name string, mark []byte, v attr.Value, expected string) *lens.Error {
+func (p *placer) cellException(family string, qual []byte, name string, mark []byte, v attr.Value, expected string) *maperr.Error {
 	return p.typeCell("c/"+family+":"+string(qual), name, v, mark, "", expected)
 }
 
-func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, expected string) *lens.Error {
+func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, expected string) *maperr.Error {
 	if !p.r.sidecar {
 		if loss == mapfile.LossEmpty && p.r.accepted[mapfile.LossEmpty] {
 			return nil
@@ -39,19 +40,19 @@ func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, ex
 		if loss == mapfile.LossEmpty {
 			what = "the value is an empty " + v.Type.String()
 		}
-		return p.l.fault(lens.CodeDomain, p.r, p.item, name, what, expected+", or a family _t for exceptions")
+		return p.l.fault(maperr.CodeDomain, p.r, p.item, name, what, expected+", or a family _t for exceptions")
 	}
 	if len(qual) > lens.MaxQualifierBytes {
-		return p.l.fault(lens.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("c/")))
+		return p.l.fault(maperr.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("c/")))
 	}
 	p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: p.types, Value: mark})
 	return nil
 }
 
 // extra keeps a value in the item's `i/` cell.
-func (p *placer) extra(name string, v attr.Value) *lens.Error {
+func (p *placer) extra(name string, v attr.Value) *maperr.Error {
 	if !p.r.sidecar {
-		return p.l.fault(lens.CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Shown(v)), "a value of the put's kind, or a family _t for exceptions")
+		return p.l.fault(maperr.CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Shown(v)), "a value of the put's kind, or a family _t for exceptions")
 	}
 	p.keep(name, v)
 	return nil

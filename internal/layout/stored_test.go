@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -82,8 +83,8 @@ func compareStored(t *rapid.T, m *Mapping, row Row) {
 		json, sizes, err := stored.AppendJSON([]byte("before"))
 		item, itemErr := stored.Item()
 		if wantErr != nil {
-			var e *lens.Error
-			if !errors.As(err, &e) || e.Code != lens.CodeCorrupt || string(json) != "before" || itemErr == nil {
+			var e *maperr.Error
+			if !errors.As(err, &e) || e.Code != maperr.CodeCorrupt || string(json) != "before" || itemErr == nil {
 				t.Fatalf("%s, %v, %v; want the result of Items: %v", json, err, itemErr, wantErr)
 			}
 			continue

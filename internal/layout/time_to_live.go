@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/days"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
@@ -45,10 +45,10 @@ func (c *compiler) timeToLive() *timeToLive {
 	}
 	const path = "source.ttl"
 	if ttl.Attribute == "" {
-		c.fail(path+".attribute", lens.CodeSyntax, "no attribute", "the attribute that holds the expiry")
+		c.fail(path+".attribute", maperr.CodeSyntax, "no attribute", "the attribute that holds the expiry")
 	}
 	if s, ok := c.spec.Source.Schema[ttl.Attribute]; ok && s.Type != attr.N {
-		c.fail(path+".attribute", lens.CodeSyntax, fmt.Sprintf("%q is %s", ttl.Attribute, s.Type), "type N: seconds since 1970")
+		c.fail(path+".attribute", maperr.CodeSyntax, fmt.Sprintf("%q is %s", ttl.Attribute, s.Type), "type N: seconds since 1970")
 	}
 	var age, shift time.Duration
 	arg, shifts := strings.CutPrefix(ttl.Mode, mapfile.TTLShift+"(")
@@ -60,16 +60,16 @@ func (c *compiler) timeToLive() *timeToLive {
 	case shifts && strings.HasSuffix(arg, ")"):
 		var err error
 		if age, err = days.Parse(strings.TrimSuffix(arg, ")")); err != nil || age < time.Second || age%time.Millisecond != 0 {
-			c.fail(path+".mode", lens.CodeSyntax, strconv.Quote(ttl.Mode), "a duration of at least 1s, such as shift(720h)")
+			c.fail(path+".mode", maperr.CodeSyntax, strconv.Quote(ttl.Mode), "a duration of at least 1s, such as shift(720h)")
 			return nil
 		}
 		shift = age
 	default:
-		c.fail(path+".mode", lens.CodeSyntax, strconv.Quote(ttl.Mode), ttlModes)
+		c.fail(path+".mode", maperr.CodeSyntax, strconv.Quote(ttl.Mode), ttlModes)
 		return nil
 	}
 	if c.l.key.IsKey(ttl.Attribute) {
-		c.fail(path+".attribute", lens.CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for it")
+		c.fail(path+".attribute", maperr.CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for it")
 	}
 	t := &timeToLive{name: ttl.Attribute, shift: shift.Microseconds(), age: age.Microseconds(), rules: map[int]bool{}}
 	t.choose(c, ttl.Mode)
@@ -115,14 +115,14 @@ func (t *timeToLive) choose(c *compiler, mode string) {
 			if len(out) == len(puts) {
 				break
 			}
-			c.fail(fmt.Sprintf("rules[%d].put[%d].cell", i, j), lens.CodeFamily, fmt.Sprintf("ttl %s deletes cells of rule %s, and not this one", mode, c.spec.Rules[i].Name), fmt.Sprintf("gc: {maxAge: %s} on the families of all of its puts, or of none", t.maxAge()))
+			c.fail(fmt.Sprintf("rules[%d].put[%d].cell", i, j), maperr.CodeFamily, fmt.Sprintf("ttl %s deletes cells of rule %s, and not this one", mode, c.spec.Rules[i].Name), fmt.Sprintf("gc: {maxAge: %s} on the families of all of its puts, or of none", t.maxAge()))
 			half = true
 		}
 	}
 	some := slices.Contains(slices.Collect(maps.Values(t.rules)), true)
 	for _, f := range c.spec.Target.Families {
 		if !t.collects(f.GC) && !half && (!some || !kept) {
-			c.fail(strictyaml.Join("target.families", f.Name), lens.CodeFamily, fmt.Sprintf("ttl %s does not delete the cells of the family", mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too, or on all families of a rule", t.maxAge()))
+			c.fail(strictyaml.Join("target.families", f.Name), maperr.CodeFamily, fmt.Sprintf("ttl %s does not delete the cells of the family", mode), fmt.Sprintf("gc: {maxAge: %s} on every family, _t too, or on all families of a rule", t.maxAge()))
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (t *timeToLive) maxAge() time.Duration { return time.Duration(t.age) * time
 func (t *timeToLive) bar(c *compiler, r *rule) {
 	for i, g := range c.spec.Source.GSIs {
 		if g.As == mapfile.IndexAsTable && !r.bar(c, &g, t.name, "whose entry would outlive it (source.ttl)") {
-			c.fail(fmt.Sprintf("source.gsis[%d].as", i), lens.CodeFamily, "the index entries would outlive the items that ttl "+c.spec.Source.TTL.Mode+" deletes", "as: view or none, ttl mode attribute, or a schema of rule "+r.name+" without the index's key")
+			c.fail(fmt.Sprintf("source.gsis[%d].as", i), maperr.CodeFamily, "the index entries would outlive the items that ttl "+c.spec.Source.TTL.Mode+" deletes", "as: view or none, ttl mode attribute, or a schema of rule "+r.name+" without the index's key")
 		}
 	}
 }
@@ -143,11 +143,11 @@ func (t *timeToLive) bar(c *compiler, r *rule) {
 func (t *timeToLive) checkRule(c *compiler, r *rule) {
 	for _, p := range r.puts {
 		if p.timeSlot != rowkey.SlotNone || p.timeAttr != "" {
-			c.fail(p.path+".ts", lens.CodeInverse, "the timestamp is the expiry (source.ttl)", "no ts, or ttl mode attribute")
+			c.fail(p.path+".ts", maperr.CodeInverse, "the timestamp is the expiry (source.ttl)", "no ts, or ttl mode attribute")
 		}
 	}
 	if r.byAttr[t.name] != nil {
-		c.fail(r.byAttr[t.name].path+".attr", lens.CodeInverse, fmt.Sprintf("%q is the timestamp of the cells (source.ttl)", t.name), "no put for it")
+		c.fail(r.byAttr[t.name].path+".attr", maperr.CodeInverse, fmt.Sprintf("%q is the timestamp of the cells (source.ttl)", t.name), "no put for it")
 	}
 }
 
@@ -203,13 +203,13 @@ func (m *Mapping) Live(row Row, nowMicros int64) Row {
 }
 
 // timedOut keeps the attribute if the timestamps do not determine it.
-func (p *placer) timedOut(determined bool) *lens.Error {
+func (p *placer) timedOut(determined bool) *maperr.Error {
 	t := p.r.ttl
 	if determined {
 		return nil
 	}
 	if !p.r.sidecar {
-		return p.l.fault(lens.CodeDomain, p.r, p.item, t.name, "the attribute is the cells' timestamp, and this value does not let the item expire", fmt.Sprintf("seconds since 1970, at most %d, or a family _t for exceptions", int64(neverMicros/1e6-1)))
+		return p.l.fault(maperr.CodeDomain, p.r, p.item, t.name, "the attribute is the cells' timestamp, and this value does not let the item expire", fmt.Sprintf("seconds since 1970, at most %d, or a family _t for exceptions", int64(neverMicros/1e6-1)))
 	}
 	p.keep(t.name, p.item[t.name])
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -83,8 +84,8 @@ func TestMapping_TimeToLiveOfARule(t *testing.T) {
 		}
 		// A session would leave its entry in the index.
 		_, err := m.Place(attr.Item{"PK": attr.String("p"), "SK": attr.String("SES#3"), "Owner": attr.String("o")}, expTime)
-		var e *lens.Error
-		if !errors.As(err, &e) || e.Code != lens.CodeDomain || e.Attribute != "Owner" {
+		var e *maperr.Error
+		if !errors.As(err, &e) || e.Code != maperr.CodeDomain || e.Attribute != "Owner" {
 			t.Errorf("%s: a session in an index: %v", name, err)
 		}
 		// Exceptions of expiring items are stored in a family that expires too.

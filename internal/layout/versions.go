@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
@@ -145,7 +146,7 @@ func digest(b []byte) [16]byte {
 // Finish returns the first fault in the order of keys, or nil. It is an *Error:
 // E-VERSION.
 func (p *VersionProof) Finish() error {
-	var first *lens.Error
+	var first *maperr.Error
 	for _, v := range p.items {
 		what := ""
 		switch {
@@ -158,7 +159,7 @@ func (p *VersionProof) Finish() error {
 		default:
 			continue
 		}
-		e := p.l.fault(lens.CodeVersion, v.rule, v.key, "", what, "version 0 of each item as a copy of its highest version, since latest does not store it")
+		e := p.l.fault(maperr.CodeVersion, v.rule, v.key, "", what, "version 0 of each item as a copy of its highest version, since latest does not store it")
 		if first == nil || compareKeys(p.l.key, e.Key, first.Key) < 0 {
 			first = e
 		}
@@ -193,12 +194,12 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 	own := c.l.declared[lens.FamilyTypes]
 	if r.sidecar && own.MaxAge > 0 && len(r.versioned) > 0 {
-		c.fail(strictyaml.Join("target.families", lens.FamilyTypes), lens.CodeFamily, fmt.Sprintf("records of absent attributes in versions of rule %s would be collected by age", r.name), "no maxAge: rules whose items expire then have no exceptions")
+		c.fail(strictyaml.Join("target.families", lens.FamilyTypes), maperr.CodeFamily, fmt.Sprintf("records of absent attributes in versions of rule %s would be collected by age", r.name), "no maxAge: rules whose items expire then have no exceptions")
 	}
 	if r.sidecar && own.Versions > 0 && len(r.versioned) > 0 {
 		for _, p := range r.puts {
 			if v := c.l.declared[p.family].Versions; p.timeSlot == r.version && (v == 0 || v > own.Versions) {
-				c.fail(strictyaml.Join("target.families", lens.FamilyTypes), lens.CodeFamily, fmt.Sprintf("records of absent attributes would be collected before the versions in family %s", p.family),
+				c.fail(strictyaml.Join("target.families", lens.FamilyTypes), maperr.CodeFamily, fmt.Sprintf("records of absent attributes would be collected before the versions in family %s", p.family),
 					"as many versions as the other family has")
 			}
 		}
@@ -209,12 +210,12 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	path += ".latest"
 	r.latest = true
 	if r.version == rowkey.SlotNone || !r.captures[r.version-rowkey.FirstCapture].enc.Version {
-		c.fail(path, lens.CodeInverse, "the rule has no versions", `a capture {n:ver} that is the timestamp of the cells, ts: "{n}"`)
+		c.fail(path, maperr.CodeInverse, "the rule has no versions", `a capture {n:ver} that is the timestamp of the cells, ts: "{n}"`)
 		return
 	}
 	for _, p := range r.puts {
 		if p.timeSlot != r.version {
-			c.fail(p.path, lens.CodeInverse, "a cell without a version beside latest", `ts: "{`+r.captures[r.version-rowkey.FirstCapture].name+`}" on all puts`)
+			c.fail(p.path, maperr.CodeInverse, "a cell without a version beside latest", `ts: "{`+r.captures[r.version-rowkey.FirstCapture].name+`}" on all puts`)
 		}
 	}
 	begins := false
@@ -225,11 +226,11 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 		}
 	}
 	if !begins {
-		c.fail(path, lens.CodeSyntax, fmt.Sprintf("%q is not how the key of version 0 begins", spec.Latest), "the template's text before the version, and 0")
+		c.fail(path, maperr.CodeSyntax, fmt.Sprintf("%q is not how the key of version 0 begins", spec.Latest), "the template's text before the version, and 0")
 	}
 	for i, g := range c.spec.Source.GSIs {
 		if g.As == mapfile.IndexAsTable && !r.bar(c, &g, "", "where the entry of the copy would not follow the versions (latest)") {
-			c.fail(fmt.Sprintf("source.gsis[%d].as", i), lens.CodeInverse, "the index entries of copies would not follow the versions (rule "+r.name+")", "as: none, or a schema of rule "+r.name+" without the index's key")
+			c.fail(fmt.Sprintf("source.gsis[%d].as", i), maperr.CodeInverse, "the index entries of copies would not follow the versions (rule "+r.name+")", "as: none, or a schema of rule "+r.name+" without the index's key")
 		}
 	}
 }
@@ -244,7 +245,7 @@ func (m *Mapping) Absences(rule string) []string {
 }
 
 // absences records the attributes that a version lacks.
-func (p *placer) absences() *lens.Error {
+func (p *placer) absences() *maperr.Error {
 	for _, name := range p.r.versioned {
 		if _, has := p.item[name]; has || !p.r.sidecar && p.r.accepted[mapfile.LossAbsent] {
 			continue
@@ -252,9 +253,9 @@ func (p *placer) absences() *lens.Error {
 		qual := "a/" + name
 		switch {
 		case !p.r.sidecar:
-			return p.l.fault(lens.CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would be an older version's", "the attribute, a family _t, or accept_loss: [{what: absent}]")
+			return p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would be an older version's", "the attribute, a family _t, or accept_loss: [{what: absent}]")
 		case len(qual) > lens.MaxQualifierBytes:
-			return p.l.fault(lens.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/")))
+			return p.l.fault(maperr.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/")))
 		}
 		millis, _ := codec.Integer(p.vars[p.r.version])
 		p.cells = append(p.cells, Cell{Family: lens.FamilyTypes, Qualifier: []byte(qual), Timestamp: millis * 1000, Value: []byte{codec.MarkAbsent}})

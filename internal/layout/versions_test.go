@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
@@ -116,8 +117,8 @@ func TestLatest(t *testing.T) {
 			other[i] = maps.Clone(other[i])
 			other[i]["l"] = attr.String("of no version")
 		}
-		var e *lens.Error
-		if err := prove(m, other); !errors.As(err, &e) || e.Code != lens.CodeVersion || e.Rule != placed[i].Rule {
+		var e *maperr.Error
+		if err := prove(m, other); !errors.As(err, &e) || e.Code != maperr.CodeVersion || e.Rule != placed[i].Rule {
 			t.Fatalf("a false copy: %v", err)
 		}
 	})
@@ -155,8 +156,8 @@ func TestMapping_LatestBesideIndexes(t *testing.T) {
 		{item("s", "State"), false, false},
 	} {
 		_, err := m.Place(c.item, expTime)
-		var e *lens.Error
-		if bad := errors.As(err, &e) && e.Code == lens.CodeDomain && e.Attribute == "Owner" && e.Rule == "doc"; bad != c.bad || err != nil && !bad {
+		var e *maperr.Error
+		if bad := errors.As(err, &e) && e.Code == maperr.CodeDomain && e.Attribute == "Owner" && e.Rule == "doc"; bad != c.bad || err != nil && !bad {
 			t.Errorf("%v: error %v, want one: %v", c.item, err, c.bad)
 		}
 		if _, ok, err := m.Indexes()[0].Place(c.item, expTime); !c.bad && (ok != c.entries || err != nil) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
@@ -39,7 +40,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key attr.KeySchema, path strin
 	for _, a := range key.Attrs() {
 		expr := c.viewColumn(l, a.Name, path)
 		if expr != "" && !c.sortsByValue(l, a) {
-			c.fail(path, lens.CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
+			c.fail(path, maperr.CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
 		}
 		add(a.Name, expr)
 		present, order = append(present, expr+" IS NOT NULL"), append(order, quoteName(a.Name))
@@ -86,13 +87,13 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 		qual, bad := p.qual.Render(nil, make([]attr.Value, rowkey.FirstCapture+len(r.captures)), special)
 		column := p.family + "[" + quoteText(string(qual)) + "]"
 		if !single || bad != nil || expr != "" && expr != column {
-			c.fail(path, lens.CodeInverse, fmt.Sprintf("attribute %q is not in one cell of one column, which a view requires", name), "such an attribute, or as: table")
+			c.fail(path, maperr.CodeInverse, fmt.Sprintf("attribute %q is not in one cell of one column, which a view requires", name), "such an attribute, or as: table")
 			return ""
 		}
 		expr = column
 	}
 	if expr == "" {
-		c.fail(path, lens.CodeInverse, fmt.Sprintf("attribute %q has no column that a view could select", name), "an attribute with a cell, or as: table")
+		c.fail(path, maperr.CodeInverse, fmt.Sprintf("attribute %q has no column that a view could select", name), "an attribute with a cell, or as: table")
 	}
 	return expr
 }

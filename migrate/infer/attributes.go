@@ -19,7 +19,7 @@ import (
 // It returns the mapping with a schema for each rule that has "*" and no schema. A rule
 // without items keeps the schema of the table. Attributes reads the data once.
 //
-// Errors: a [source.Error] if the data is damaged; ctx's; a [mapping.SpecError].
+// Errors: a [source.Error] if the data is damaged; ctx's; a [maperr.SpecError].
 func Attributes(ctx context.Context, t *source.Table, m *mapping.Mapping, o Options) (*Inferred, error) {
 	given := (*layout.Mapping)(m)
 	in := &Inferred{}

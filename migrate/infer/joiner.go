@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -47,6 +47,6 @@ func JoinerChoice(proof *layout.JoinerProof, n int64) Choice {
 }
 
 // delimiterIn describes a key with the delimiter, and its place there.
-func delimiterIn(bad *lens.Error) string {
+func delimiterIn(bad *maperr.Error) string {
 	return fmt.Sprintf("of item %s, %s", attr.AppendItemJSON(nil, bad.Key), bad.What)
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 )
 
 func delimiterInSegment(c *check) {
@@ -34,7 +34,7 @@ func delimiterInSegment(c *check) {
 		for _, pair := range pairs {
 			met[pair].report(c)
 		}
-		if r := c.t.refused[lens.CodeDelim]; r != nil {
+		if r := c.t.refused[maperr.CodeDelim]; r != nil {
 			c.refusal(r, "no delimiter, and no byte below it, in a segment that is not the last")
 		}
 	}

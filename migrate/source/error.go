@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
@@ -82,12 +82,12 @@ func Damaged(d Damage, p Position, err error, format string, args ...any) *Error
 // Refused converts a mapping's error about an item to an Error.
 func Refused(p Position, err error, format string, args ...any) *Error {
 	d := MappingRefused
-	var broken *lens.Error
+	var broken *maperr.Error
 	if errors.As(err, &broken) {
 		switch broken.Code { //nolint:exhaustive // the other codes have no kind of their own
-		case lens.CodeUnmatched:
+		case maperr.CodeUnmatched:
 			d = ItemUnmatched
-		case lens.CodeKeySize, lens.CodeLimit:
+		case maperr.CodeKeySize, maperr.CodeLimit:
 			d = ItemBeyondLimit
 		}
 	}

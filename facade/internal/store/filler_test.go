@@ -9,8 +9,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 const indexedMapping = `apiVersion: migration/v1
@@ -53,9 +53,9 @@ func TestUnreadableRows_FillNamesUnreadableRows(t *testing.T) {
 			}
 		}
 		_, err := Open(ctx, testOptions(conn, m))
-		var e *lens.Error
-		if !errors.As(err, &e) || e.Code != lens.CodeCorrupt || string(e.Row) != string(row(0)) {
-			t.Fatalf("%d rows: %v, want %s of row %q", bad, err, lens.CodeCorrupt, row(0))
+		var e *maperr.Error
+		if !errors.As(err, &e) || e.Code != maperr.CodeCorrupt || string(e.Row) != string(row(0)) {
+			t.Fatalf("%d rows: %v, want %s of row %q", bad, err, maperr.CodeCorrupt, row(0))
 		}
 		rows := "rows"
 		if bad == 1 {

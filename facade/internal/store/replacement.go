@@ -9,6 +9,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -97,9 +98,9 @@ func (st *itemState) checkVacant() error {
 	}) {
 		return nil
 	}
-	var e *lens.Error
+	var e *maperr.Error
 	err := st.slot.l.base.Collision(st.row, st.slot.key)
-	if errors.As(err, &e) && e.Code == lens.CodeCorrupt {
+	if errors.As(err, &e) && e.Code == maperr.CodeCorrupt {
 		return fmt.Errorf("row %q of table %s: %w", st.slot.row, st.slot.l.table, err)
 	}
 	return outsideMapping(err)

@@ -9,8 +9,8 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 const accountsMapping = `apiVersion: migration/v1
@@ -76,8 +76,8 @@ func TestMapping_KeysInCells(t *testing.T) {
 	if err := put(ctx, s, def, order("ann")); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(ctx, s, def, order("bob")); !errors.Is(err, ErrOutsideMapping) || !strings.Contains(err.Error(), string(lens.CodeCollision)) {
-		t.Errorf("the second order of a number: %v, want %s", err, lens.CodeCollision)
+	if err := put(ctx, s, def, order("bob")); !errors.Is(err, ErrOutsideMapping) || !strings.Contains(err.Error(), string(maperr.CodeCollision)) {
+		t.Errorf("the second order of a number: %v, want %s", err, maperr.CodeCollision)
 	}
 	if got, err := s.GetItem(ctx, def, keyAttrs(def, order("bob"))); err != nil || got != nil {
 		t.Errorf("the second order is %v, %v", got, err)
@@ -115,8 +115,8 @@ func TestUnreadableRows_ScanNamesUnreadableRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = collect(s.Scan(ctx, def, nil, 0, 1, nil))
-	var e *lens.Error
-	if !errors.As(err, &e) || e.Code != lens.CodeCorrupt || string(e.Row) != "ann#p#profile" || e.Attribute != "n" || e.Rule != "profile" {
-		t.Errorf("scan: %v, want %s of row ann#p#profile, attribute n", err, lens.CodeCorrupt)
+	var e *maperr.Error
+	if !errors.As(err, &e) || e.Code != maperr.CodeCorrupt || string(e.Row) != "ann#p#profile" || e.Attribute != "n" || e.Rule != "profile" {
+		t.Errorf("scan: %v, want %s of row ann#p#profile, attribute n", err, maperr.CodeCorrupt)
 	}
 }

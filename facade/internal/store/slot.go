@@ -11,6 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/marks"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -168,8 +169,8 @@ func outsideMapping(err error) error {
 	if err == nil {
 		return nil
 	}
-	var e *lens.Error
-	if errors.As(err, &e) && e.Code != lens.CodeCorrupt {
+	var e *maperr.Error
+	if errors.As(err, &e) && e.Code != maperr.CodeCorrupt {
 		return fmt.Errorf("%w: %w", ErrOutsideMapping, err)
 	}
 	return err

@@ -4,13 +4,14 @@ import (
 	"bytes"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
 // CheckRange returns an error for a condition that does not fit the key.
-func CheckRange(c attr.KeyRange, table string, k attr.KeySchema) *Error {
-	bad := func(a attr.KeyAttr, v attr.Value) *Error {
-		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: "the condition has type " + v.Type.String(), Expected: "type " + a.Type.String()}
+func CheckRange(c attr.KeyRange, table string, k attr.KeySchema) *maperr.Error {
+	bad := func(a attr.KeyAttr, v attr.Value) *maperr.Error {
+		return &maperr.Error{Code: maperr.CodeKey, Table: table, Attribute: a.Name, What: "the condition has type " + v.Type.String(), Expected: "type " + a.Type.String()}
 	}
 	if c.Hash.Type != k.Hash.Type {
 		return bad(k.Hash, c.Hash)
@@ -18,7 +19,7 @@ func CheckRange(c attr.KeyRange, table string, k attr.KeySchema) *Error {
 	switch {
 	case c.Op == attr.NoRange:
 	case k.Range.Name == "":
-		return &Error{Code: CodeKey, Table: table, What: "a condition on the sort key", Expected: "none: the key has none"}
+		return &maperr.Error{Code: maperr.CodeKey, Table: table, What: "a condition on the sort key", Expected: "none: the key has none"}
 	case c.A.Type != k.Range.Type:
 		return bad(k.Range, c.A)
 	case c.Op == attr.RangeBetween && c.B.Type != k.Range.Type:
@@ -30,7 +31,7 @@ func CheckRange(c attr.KeyRange, table string, k attr.KeySchema) *Error {
 }
 
 // CheckKey returns an error if an item of a table lacks valid key attributes.
-func CheckKey(k attr.KeySchema, table string, key attr.Item) *Error {
+func CheckKey(k attr.KeySchema, table string, key attr.Item) *maperr.Error {
 	for _, a := range k.Attrs() {
 		v := key[a.Name]
 		what := ""
@@ -44,7 +45,7 @@ func CheckKey(k attr.KeySchema, table string, key attr.Item) *Error {
 		default:
 			continue
 		}
-		return &Error{Code: CodeKey, Table: table, Attribute: a.Name, What: what, Expected: "type " + a.Type.String()}
+		return &maperr.Error{Code: maperr.CodeKey, Table: table, Attribute: a.Name, What: what, Expected: "type " + a.Type.String()}
 	}
 	return nil
 }

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 )
 
 // CheckWords checks the enumerated words of a Spec that does not come from Parse.
-func (s *Spec) CheckWords() (faults []*SpecError) {
+func (s *Spec) CheckWords() (faults []*maperr.SpecError) {
 	word := func(path, text string, words ...string) {
 		if text != "" && !slices.Contains(words, text) {
-			faults = append(faults, s.Fault(path, lens.CodeSyntax, fmt.Sprintf("%q", text), strings.Join(words, ", ")))
+			faults = append(faults, s.Fault(path, maperr.CodeSyntax, fmt.Sprintf("%q", text), strings.Join(words, ", ")))
 		}
 	}
 	word("fidelity", s.Fidelity, FidelityTyped, FidelityIdiomatic, FidelityBlob)

@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/days"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// Parse reads a mapping file strictly: unknown keys are errors. Errors are *SpecError, or
-// SpecErrors for several faults.
+// Parse reads a mapping file strictly: unknown keys are errors. Errors are *maperr.SpecError, or
+// maperr.SpecErrors for several faults.
 func Parse(file string, src []byte) (*Spec, error) {
 	root, err := strictyaml.Parse(file, src)
 	if err == nil && root.IsZero() {
@@ -28,15 +28,15 @@ func Parse(file string, src []byte) (*Spec, error) {
 	if err == nil {
 		err = root.With(strictyaml.Options{Hooks: hooks, Positions: s.pos, All: true}).Decode(&f)
 	}
-	var faults []*SpecError
+	var faults []*maperr.SpecError
 	for _, fault := range strictyaml.Faults(err) {
-		faults = append(faults, &SpecError{Code: lens.CodeSyntax, File: file, Line: fault.At.Line, Column: fault.At.Column, Path: fault.Path, What: fault.What, Expected: fault.Expected})
+		faults = append(faults, &maperr.SpecError{Code: maperr.CodeSyntax, File: file, Line: fault.At.Line, Column: fault.At.Column, Path: fault.Path, What: fault.What, Expected: fault.Expected})
 		if fault.Path == "apiVersion" { // in another version the other faults may be correct
 			faults = faults[len(faults)-1:]
 			break
 		}
 	}
-	if err := Joined(faults); err != nil {
+	if err := maperr.Joined(faults); err != nil {
 		return nil, err
 	}
 	s.lint = f.Lint

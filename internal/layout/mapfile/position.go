@@ -3,7 +3,7 @@ package mapfile
 import (
 	"fmt"
 
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
@@ -25,12 +25,12 @@ func (s *Spec) FileLine(path string) string {
 }
 
 // Fault returns the error for a value at a path, or for a missing one.
-func (s *Spec) Fault(path string, code lens.Code, what, expected string) *SpecError {
+func (s *Spec) Fault(path string, code maperr.Code, what, expected string) *maperr.SpecError {
 	at := s.pos.Near(path)
 	if at == (strictyaml.Position{}) {
 		at = s.pos[""] // a missing key: report at the file's first key
 	}
-	return &SpecError{Code: code, File: s.file, Line: at.Line, Column: at.Column, Path: path, What: what, Expected: expected}
+	return &maperr.SpecError{Code: code, File: s.file, Line: at.Line, Column: at.Column, Path: path, What: what, Expected: expected}
 }
 
 // Lint returns the settings of lint in the mapping file, for package migrate/lint; zero

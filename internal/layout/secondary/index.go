@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/layout/unmapped"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
@@ -53,7 +53,7 @@ const keysOnlyQualifier = "~"
 func Default(targetTable string, base attr.KeySchema, def Def) (*Index, error) {
 	for _, a := range append(def.Key.Attrs(), base.Attrs()...) {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
-			return nil, &mapfile.SpecError{Code: lens.CodeSyntax, What: fmt.Sprintf("index %s: key attribute %q has type %q", def.Name, a.Name, a.Type), Expected: "type S, N or B"}
+			return nil, &maperr.SpecError{Code: maperr.CodeSyntax, What: fmt.Sprintf("index %s: key attribute %q has type %q", def.Name, a.Name, a.Type), Expected: "type S, N or B"}
 		}
 	}
 	return &Index{def: def, base: base, table: targetTable}, nil
@@ -124,7 +124,7 @@ func (x *Index) appendPartition(dst []byte, hash attr.Value) (row []byte, long b
 }
 
 // Locate returns the index row of the item with the given key attributes of
-// index and base table. Errors are *lens.Error.
+// index and base table. Errors are *maperr.Error.
 func (x *Index) Locate(keys attr.Item) (lens.Location, error) {
 	if err := lens.CheckKey(x.def.Key, x.source, keys); err != nil {
 		return lens.Location{}, err
@@ -137,12 +137,12 @@ func (x *Index) Locate(keys attr.Item) (lens.Location, error) {
 		if err := lens.CheckKey(x.base, x.source, keys); err != nil {
 			return lens.Location{}, err
 		}
-		var bad *lens.Error
+		var bad *maperr.Error
 		if loc.Row, bad = x.mappedRow(keys); bad != nil {
 			return lens.Location{}, bad
 		}
 		if len(loc.Row) > lens.MaxRowKeyBytes {
-			return lens.Location{}, &lens.Error{Code: lens.CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", lens.MaxRowKeyBytes)}
+			return lens.Location{}, &maperr.Error{Code: maperr.CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(loc.Row)), Expected: fmt.Sprintf("at most %d", lens.MaxRowKeyBytes)}
 		}
 		return loc, nil
 	}
@@ -156,7 +156,7 @@ func (x *Index) Locate(keys attr.Item) (lens.Location, error) {
 
 // defaultRow returns the row of an entry in the default layout of an index: the forms of the
 // index's key attributes, which the item has, and the item's row in the table.
-func (x *Index) defaultRow(keys attr.Item) ([]byte, *lens.Error) {
+func (x *Index) defaultRow(keys attr.Item) ([]byte, *maperr.Error) {
 	hash, sortKey := keys[x.def.Key.Hash.Name], keys[x.def.Key.Range.Name]
 	const more = 24 // delimiters, and the overhead of numbers
 	size := len(hash.Str) + len(sortKey.Str) + len(keys[x.base.Hash.Name].Str) + len(keys[x.base.Range.Name].Str) + more
@@ -178,13 +178,13 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *lens.Error) {
 		row = rowkey.TailHash(row[:start], row[start:])
 	}
 	if len(row) > lens.MaxRowKeyBytes {
-		return nil, &lens.Error{Code: lens.CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", lens.MaxRowKeyBytes)}
+		return nil, &maperr.Error{Code: maperr.CodeKeySize, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), What: fmt.Sprintf("the index row key has %d bytes", len(row)), Expected: fmt.Sprintf("at most %d", lens.MaxRowKeyBytes)}
 	}
 	return row, nil
 }
 
 // Place lays out the index entry of a base item. ok is false when the item is
-// not in the index. Errors are *lens.Error.
+// not in the index. Errors are *maperr.Error.
 func (x *Index) Place(item attr.Item, timeMicros int64) (placed lens.Placed, ok bool, err error) {
 	if !x.Contains(item) {
 		return lens.Placed{}, false, nil
@@ -199,7 +199,7 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed lens.Placed, ok 
 }
 
 // Cells returns the cells of the entry of an item that is in the index, and how
-// many of them Place counts as exceptions. Errors are *lens.Error.
+// many of them Place counts as exceptions. Errors are *maperr.Error.
 func (x *Index) Cells(item attr.Item, timeMicros int64) (placed []cells.Cell, exceptions int, err error) {
 	projected := x.Project(item)
 	if x.mapped == nil {
@@ -212,7 +212,7 @@ func (x *Index) Cells(item attr.Item, timeMicros int64) (placed []cells.Cell, ex
 		}
 		v := projected[name]
 		if len("a/")+len(name) > lens.MaxQualifierBytes {
-			return nil, 0, &lens.Error{Code: lens.CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(item), Attribute: phrase.ClipTo(name, codec.ShownBytes), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/"))}
+			return nil, 0, &maperr.Error{Code: maperr.CodeLimit, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(item), Attribute: phrase.ClipTo(name, codec.ShownBytes), What: "the name does not fit a qualifier", Expected: fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/"))}
 		}
 		if b, ok := codec.ByType.Encode(v, x.schemaOf(name)); ok {
 			placed = append(placed, cells.Cell{Family: lens.FamilyItem, Qualifier: []byte(name), Timestamp: timeMicros, Value: b})
@@ -228,7 +228,7 @@ func (x *Index) Cells(item attr.Item, timeMicros int64) (placed []cells.Cell, ex
 }
 
 // Items returns the projected item of an index row: one, or none for a
-// tombstone or an empty row. Errors are *lens.Error: E-CORRUPT.
+// tombstone or an empty row. Errors are *maperr.Error: E-CORRUPT.
 func (x *Index) Items(row cells.Row) ([]attr.Item, error) {
 	if x.mapped != nil {
 		return x.mappedItems(row)
@@ -249,8 +249,8 @@ func (x *Index) Items(row cells.Row) ([]attr.Item, error) {
 	return nil, nil
 }
 
-func (x *Index) corrupt(row cells.Row, name string, err error) *lens.Error {
-	return &lens.Error{Code: lens.CodeCorrupt, Table: x.source, Rule: x.def.Name, Row: row.Key, Attribute: name, What: err.Error()}
+func (x *Index) corrupt(row cells.Row, name string, err error) *maperr.Error {
+	return &maperr.Error{Code: maperr.CodeCorrupt, Table: x.source, Rule: x.def.Name, Row: row.Key, Attribute: name, What: err.Error()}
 }
 
 func (x *Index) mappedItems(row cells.Row) ([]attr.Item, error) {
@@ -304,7 +304,7 @@ func (x *Index) mappedItems(row cells.Row) ([]attr.Item, error) {
 // PlanQuery returns the index rows that can satisfy c, a condition on the key of the
 // index. In SameOrder, rows come in the order of the index key, with ties in a stable
 // order of the base key. In MergeOrder the rows of each span come in that order. Errors
-// are *lens.Error.
+// are *maperr.Error.
 func (x *Index) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
 	if err := lens.CheckRange(c, x.source, x.def.Key); err != nil {
 		return lens.Plan{}, err

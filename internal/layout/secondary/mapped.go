@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -38,7 +39,7 @@ type indexShard struct {
 
 // Compile builds an index that a mapping file lays out as a table with the given key. It
 // calls fail for every fault, with its path.
-func Compile(spec *mapfile.Spec, g *mapfile.GSI, key attr.KeySchema, path string, fail func(path string, code lens.Code, what, expected string)) *Index {
+func Compile(spec *mapfile.Spec, g *mapfile.GSI, key attr.KeySchema, path string, fail func(path string, code maperr.Code, what, expected string)) *Index {
 	def := Def{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
 	x.mapped = &mappedLayout{schema: spec.Types(), families: []cells.Family{{Name: lens.FamilyItem, GC: cells.GC{Versions: 1}}, {Name: lens.FamilyTypes, GC: cells.GC{Versions: 1}}}}
@@ -47,7 +48,7 @@ func Compile(spec *mapfile.Spec, g *mapfile.GSI, key attr.KeySchema, path string
 }
 
 // compileRow compiles the row key of an index.
-func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, code lens.Code, what, expected string)) {
+func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, code maperr.Code, what, expected string)) {
 	m := x.mapped
 	var all []attr.KeyAttr
 	for _, a := range append(x.def.Key.Attrs(), x.base.Attrs()...) {
@@ -58,7 +59,7 @@ func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, c
 	find := func(path, name string) attr.KeyAttr {
 		i := slices.IndexFunc(all, func(a attr.KeyAttr) bool { return a.Name == name })
 		if i < 0 {
-			fail(path, lens.CodeInverse, fmt.Sprintf("%q is a key attribute neither of the index nor of the table", name), "one of them")
+			fail(path, maperr.CodeInverse, fmt.Sprintf("%q is a key attribute neither of the index nor of the table", name), "one of them")
 			return attr.KeyAttr{}
 		}
 		return all[i]
@@ -67,18 +68,18 @@ func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, c
 	if g.Shard != nil {
 		m.shard = &indexShard{n: g.Shard.N, width: len(strconv.Itoa(g.Shard.N - 1))}
 		if g.Shard.N < 1 || g.Shard.N > rowkey.MaxShards {
-			fail(path+".shard.n", lens.CodeSyntax, fmt.Sprintf("%d shards", g.Shard.N), fmt.Sprintf("1 to %d", rowkey.MaxShards))
+			fail(path+".shard.n", maperr.CodeSyntax, fmt.Sprintf("%d shards", g.Shard.N), fmt.Sprintf("1 to %d", rowkey.MaxShards))
 		}
 		by := g.Shard.By
 		if hash, arg, ok := strings.Cut(by, "("); ok && strings.HasSuffix(arg, ")") {
 			by = strings.TrimSuffix(arg, ")")
 			var err error
 			if m.shard.digest, err = rowkey.ParseDigest(hash); err != nil {
-				fail(path+".shard.by", lens.CodeSyntax, err.Error(), "")
+				fail(path+".shard.by", maperr.CodeSyntax, err.Error(), "")
 			}
 		}
 		if m.shard.by = find(path+".shard.by", by); m.shard.digest == nil && m.shard.by.Type == attr.B {
-			fail(path+".shard.by", lens.CodeSyntax, "a binary cannot be a shard number", "a hash of it")
+			fail(path+".shard.by", maperr.CodeSyntax, "a binary cannot be a shard number", "a hash of it")
 		}
 		if joinerText == "" {
 			joinerText = "plain('#')"
@@ -89,12 +90,12 @@ func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, c
 	}
 	var err error
 	if m.joiner, err = rowkey.ParseJoiner(joinerText); err != nil || m.joiner.Auto || m.joiner.All || m.joiner.Kind == rowkey.JoinFixed {
-		fail(path+".joiner", lens.CodeSyntax, fmt.Sprintf("%q is not a joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
+		fail(path+".joiner", maperr.CodeSyntax, fmt.Sprintf("%q is not a joiner of an index", joinerText), "plain('#'), escaped('#') or oc")
 	}
 	for i, name := range g.Row {
 		at := fmt.Sprintf("%s.row[%d]", path, i)
 		if slices.Contains(g.Row[:i], name) {
-			fail(at, lens.CodeSyntax, fmt.Sprintf("%q is listed twice", name), "each attribute once")
+			fail(at, maperr.CodeSyntax, fmt.Sprintf("%q is listed twice", name), "each attribute once")
 		}
 		m.keys = append(m.keys, find(at, name))
 	}
@@ -155,16 +156,16 @@ func (m *mappedLayout) shardFits(row []byte, item attr.Item) bool {
 }
 
 // mappedRow returns the row key of an entry.
-func (x *Index) mappedRow(keys attr.Item) ([]byte, *lens.Error) {
+func (x *Index) mappedRow(keys attr.Item) ([]byte, *maperr.Error) {
 	m := x.mapped
-	fault := func(code lens.Code, name, what, expected string) *lens.Error {
-		return &lens.Error{Code: code, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), Attribute: name, What: what, Expected: expected}
+	fault := func(code maperr.Code, name, what, expected string) *maperr.Error {
+		return &maperr.Error{Code: code, Table: x.source, Rule: x.def.Name, Key: x.base.KeyOf(keys), Attribute: name, What: what, Expected: expected}
 	}
 	var row []byte
 	if m.shard != nil {
 		shard, ok := m.shard.of(keys[m.shard.by.Name])
 		if !ok {
-			return nil, fault(lens.CodeDomain, m.shard.by.Name, fmt.Sprintf("%q is not a shard", keys[m.shard.by.Name].Str), fmt.Sprintf("a number from 0 to %d", m.shard.n-1))
+			return nil, fault(maperr.CodeDomain, m.shard.by.Name, fmt.Sprintf("%q is not a shard", keys[m.shard.by.Name].Str), fmt.Sprintf("a number from 0 to %d", m.shard.n-1))
 		}
 		row = append(m.shard.append(row, shard), m.joiner.Delimiter()...)
 	}
@@ -174,7 +175,7 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *lens.Error) {
 		}
 		seg := rowkey.KeyBytes(keys[a.Name])
 		if m.joiner.Kind == rowkey.JoinPlain && i > 0 && bytes.IndexByte(seg, m.joiner.Delim) >= 0 {
-			return nil, fault(lens.CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it only in the first attribute of the row, or joiner escaped or oc")
+			return nil, fault(maperr.CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it only in the first attribute of the row, or joiner escaped or oc")
 		}
 		row = m.joiner.AppendSegment(row, seg, i == len(m.keys)-1)
 	}

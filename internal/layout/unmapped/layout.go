@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -50,14 +51,14 @@ func (l *Layout) Families() []cells.Family {
 const maxShortPartitionBytes = lens.MaxRowKeyBytes - attr.MaxSortBytes
 
 // rowOf returns the row key of the default layout.
-func rowOf(table string, schema attr.KeySchema, key attr.Item) ([]byte, *lens.Error) {
+func rowOf(table string, schema attr.KeySchema, key attr.Item) ([]byte, *maperr.Error) {
 	const more = 8 // the delimiter, and the overhead of a number
 	size := len(key[schema.Hash.Name].Str) + len(key[schema.Range.Name].Str) + more
 	return AppendRow(make([]byte, 0, size), table, schema, key)
 }
 
 // AppendRow appends the row key of an item with the given key to dst.
-func AppendRow(dst []byte, table string, schema attr.KeySchema, key attr.Item) ([]byte, *lens.Error) {
+func AppendRow(dst []byte, table string, schema attr.KeySchema, key attr.Item) ([]byte, *maperr.Error) {
 	if err := lens.CheckKey(schema, table, key); err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func AppendRow(dst []byte, table string, schema attr.KeySchema, key attr.Item) (
 		dst = rowkey.AppendKeyBytes(dst, key[schema.Range.Name])
 	}
 	if n := len(dst) - start; n > lens.MaxRowKeyBytes {
-		return nil, &lens.Error{Code: lens.CodeKeySize, Table: table, Key: schema.KeyOf(key), What: fmt.Sprintf("the row key has %d bytes", n), Expected: fmt.Sprintf("at most %d", lens.MaxRowKeyBytes)}
+		return nil, &maperr.Error{Code: maperr.CodeKeySize, Table: table, Key: schema.KeyOf(key), What: fmt.Sprintf("the row key has %d bytes", n), Expected: fmt.Sprintf("at most %d", lens.MaxRowKeyBytes)}
 	}
 	return dst, nil
 }
@@ -186,14 +187,14 @@ func (l *Layout) item(row cells.Row) (attr.Item, error) {
 		if name != "" {
 			v, err := codec.ParseTaggedText(value)
 			if err != nil {
-				return nil, &lens.Error{Code: lens.CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
+				return nil, &maperr.Error{Code: maperr.CodeCorrupt, Table: l.table, Row: row.Key, Attribute: name, What: err.Error()}
 			}
 			item[name] = v
 			continue
 		}
 		whole, err := codec.ParseWhole(c.Value)
 		if err != nil {
-			return nil, &lens.Error{Code: lens.CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
+			return nil, &maperr.Error{Code: maperr.CodeCorrupt, Table: l.table, Row: row.Key, What: err.Error()}
 		}
 		for k, v := range whole {
 			if !l.key.IsKey(k) {

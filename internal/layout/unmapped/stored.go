@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -65,7 +66,7 @@ func (s *Stored) AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err erro
 			keys = keys[1:]
 		}
 		if err := appendCell(&w, c); err != nil {
-			return dst, attr.Sizes{}, &lens.Error{Code: lens.CodeCorrupt, Table: s.l.table, Row: s.row.Key, Attribute: string(c.Qualifier), What: err.Error()}
+			return dst, attr.Sizes{}, &maperr.Error{Code: maperr.CodeCorrupt, Table: s.l.table, Row: s.row.Key, Attribute: string(c.Qualifier), What: err.Error()}
 		}
 	}
 	for _, name := range keys {

@@ -21,7 +21,7 @@ var (
 	storage = []string{module + "/engine", module + "/emu", module + "/internal/inproc", "github.com/cockroachdb/pebble"}
 	network = []string{module + "/internal/btclient", "google.golang.org/grpc", "cloud.google.com/go"}
 	// Packages that know DynamoDB, except attr.
-	dynamoDB = []string{module + "/facade$", module + "/facade/awserr", module + "/facade/expr", module + "/facade/internal", module + "/facade/mapping", "github.com/aws"}
+	dynamoDB = []string{module + "/facade$", module + "/facade/awserr", module + "/facade/expr", module + "/facade/internal", module + "/facade/maperr", module + "/facade/mapping", "github.com/aws"}
 	tools    = []string{module + "/fixtures", module + "/migrate", module + "/control", module + "/testkit", module + "/cmd"}
 )
 
@@ -40,7 +40,7 @@ var layers = []layerRule{
 		why:     "the Bigtable server knows nothing of DynamoDB, and of the store only what engine exports",
 	},
 	{
-		folders: []string{"facade/attr", "facade/awserr", "facade/expr"},
+		folders: []string{"facade/attr", "facade/awserr", "facade/expr", "facade/maperr"},
 		denied:  slices.Concat(tools, storage, network, []string{module + "/internal", module + "/facade/internal", module + "/facade/mapping"}),
 		why:     "values, expressions and errors of DynamoDB depend on no storage, so that every layer can use them",
 	},
@@ -115,7 +115,7 @@ var layers = []layerRule{
 	{
 		folders: []string{"internal"},
 		denied:  slices.Concat(tools, []string{module + "/facade$", module + "/facade/expr", module + "/facade/internal"}),
-		why:     "these packages serve the layers and use none but attr and mapping",
+		why:     "these packages serve the layers and use none but attr, maperr and mapping",
 	},
 }
 
@@ -198,6 +198,8 @@ func TestLayers(t *testing.T) {
 		{"facade/expr", "~/facade/attr", false, false},
 		{"facade/awserr", "~/facade/attr", false, false},
 		{"facade/awserr", "~/facade/internal/wire", false, true},
+		{"facade/maperr", "~/facade/attr", false, false},
+		{"facade/maperr", "~/internal/layout", false, true},
 		{"internal/layout", "google.golang.org/grpc/status", false, true},
 		{"internal/layout", "~/facade", false, true},
 		{"internal/layout", "~/facade/attr", false, false},

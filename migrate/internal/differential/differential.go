@@ -18,10 +18,10 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
@@ -443,7 +443,7 @@ func (d *trial) mayRefuse(item attr.Item, refused *endpoints.Refusal) bool {
 			}
 		}
 	}
-	return strings.Contains(refused.Body, string(lens.CodeCollision)+":")
+	return strings.Contains(refused.Body, string(maperr.CodeCollision)+":")
 }
 
 // loadUnserved loads the items and compares the rows with them.

@@ -11,10 +11,10 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/fixtures"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
@@ -110,7 +110,7 @@ func (d *Pair) native(ctx context.Context, p fixtures.Pattern, done *report.Patt
 func (d *Pair) unreadable(id string, row layout.Row, err error) report.Failure {
 	f := report.InRow(id, row.Key)
 	f.Kind, f.Want, f.Got, f.Detail = report.RowUnreadable, "items", phrase.Counted(int64(len(row.Cells)), "cell"), phrase.Clip(err.Error())
-	var broken *lens.Error
+	var broken *maperr.Error
 	if errors.As(err, &broken) {
 		return table.LayoutOf(id, d.J).Owned(f, table.Owner{Rule: broken.Rule})
 	}

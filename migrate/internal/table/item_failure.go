@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -54,7 +54,7 @@ func failItem(j *Job, e source.Entry, err error, f report.Failure, other string)
 // refusal returns the reason of a refused item, from its failure f.
 func refusal(j *Job, e source.Entry, err error, f report.Failure) report.RefusedItems {
 	x := report.RefusedItems{Error: string(f.Kind), Rule: f.Rule, Item: j.KeyJSON(e.Item), At: e.Position.String(), What: f.Detail}
-	if broken, ok := errors.AsType[*lens.Error](err); ok {
+	if broken, ok := errors.AsType[*maperr.Error](err); ok {
 		x.Error, x.Attribute, x.What = string(broken.Code), broken.Attribute, broken.What
 		if broken.Expected != "" {
 			x.What += "; expected " + broken.Expected
@@ -92,7 +92,7 @@ func countRefused(j *Job, x report.RefusedItems) {
 func refuseRest(j *Job, e source.Entry, err error) {
 	rest := maps.Clone(e.Item)
 	for range e.Item {
-		broken, ok := errors.AsType[*lens.Error](err)
+		broken, ok := errors.AsType[*maperr.Error](err)
 		if !ok || broken.Attribute == "" || j.Mapping.Key().IsKey(broken.Attribute) {
 			return
 		}
@@ -118,13 +118,13 @@ func (l RowLayout) unplaced(e source.Entry, err error) report.Failure {
 		f = report.InRow(table, at.Row)
 	}
 	of := l.OwnerOf(e.Item)
-	var broken *lens.Error
+	var broken *maperr.Error
 	if errors.As(err, &broken) {
 		f.Column, f.Want, f.Got, f.Detail = broken.Attribute, broken.Expected, broken.What, string(broken.Code)
 		if of.Rule == "" && l.Index == nil {
 			of.Rule = broken.Rule
 		}
-		if broken.Code == lens.CodeUnmatched {
+		if broken.Code == maperr.CodeUnmatched {
 			f.Want = "a rule that takes the item"
 		}
 	}

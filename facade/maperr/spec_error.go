@@ -1,17 +1,15 @@
-package mapfile
+package maperr
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // SpecError is a fault of a mapping file: its place, the fault, and the expected value.
 type SpecError struct {
-	Code         lens.Code
+	Code         Code
 	File         string // "" for a Spec that was not parsed from a file
 	Line, Column int    // from 1; 0 if unknown
 	Path         string // rules[2].put[0].cell
@@ -31,7 +29,7 @@ func (e *SpecError) Error() string {
 	if e.Path != "" {
 		b.WriteString(e.Path + ": ")
 	}
-	if e.Code != lens.CodeSyntax {
+	if e.Code != CodeSyntax {
 		b.WriteString(string(e.Code) + ": ")
 	}
 	b.WriteString(e.What)
