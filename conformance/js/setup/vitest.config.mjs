@@ -1,1 +1,1 @@
-export default { test: { globalSetup: './with-instance.mjs', globals: true } }
+export default { cacheDir: '../node_modules/.vite', test: { globalSetup: './with-instance.mjs', globals: true } }
