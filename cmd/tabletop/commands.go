@@ -125,9 +125,9 @@ func grammar(name string) *command {
 	}
 	all := &command{}
 	for _, c := range commands {
-		switch _, ofMigrate := strings.CutPrefix(c.name, "migrate "); {
+		switch {
 		case name != "" && name != c.name:
-		case !ofMigrate:
+		case !strings.HasPrefix(c.name, "migrate "):
 			all.Plugins = append(all.Plugins, c.grammar())
 		default:
 			if len(migrate.Migrate.Plugins) == 0 {

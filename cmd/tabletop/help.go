@@ -40,7 +40,7 @@ func (h *helpFlag) Decode(ctx *kong.DecodeContext) error {
 }
 
 // BeforeReset prints the help, before kong checks the rest of the command line.
-func (*helpFlag) BeforeReset(ctx *kong.Context, p *program) error {
+func (*helpFlag) BeforeReset(ctx *kong.Context, p *program) error { //nolint:unparam // kong requires the result
 	node := ctx.Model.Node
 	all := false
 	for _, part := range ctx.Path {
@@ -87,7 +87,7 @@ func (*helpCommand) examples() []example {
 type versionCommand struct{}
 
 // Run prints the version.
-func (*versionCommand) Run(p *program) error {
+func (*versionCommand) Run(p *program) error { //nolint:unparam // kong requires the result
 	_, _ = fmt.Fprintln(p.stdout, version())
 	return nil
 }

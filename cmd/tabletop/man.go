@@ -38,7 +38,7 @@ func (c *manCommand) Run(ctx context.Context, p *program) error {
 			return nil
 		case c.Dir != "":
 			file := filepath.Join(c.Dir, manName(n)+".1")
-			if err := os.WriteFile(file, manPage(n), 0o644); err != nil { //nolint:gosec // for all users
+			if err := os.WriteFile(file, manPage(n), 0o644); err != nil {
 				return fmt.Errorf("--dir: %w", err)
 			}
 		case n.Path() == strings.Join(c.Command, " "):
@@ -72,13 +72,13 @@ func (r *roff) text(text string) {
 
 // macro writes a request with its argument.
 func (r *roff) macro(name, argument string) {
-	fmt.Fprintf(r, ".%s %s\n", name, `"`+strings.ReplaceAll(roffEscapes.Replace(argument), `"`, `""`)+`"`)
+	_, _ = fmt.Fprintf(r, ".%s %s\n", name, `"`+strings.ReplaceAll(roffEscapes.Replace(argument), `"`, `""`)+`"`)
 }
 
 // manPage returns the page of a command.
 func manPage(n *kong.Node) []byte {
 	r := &roff{}
-	fmt.Fprintf(r, ".TH %s 1 \"\" \"%s\" \"Tabletop\"\n", strings.ToUpper(roffEscapes.Replace(manName(n))), roffEscapes.Replace(strings.Join(strings.Fields(version())[:2], " ")))
+	_, _ = fmt.Fprintf(r, ".TH %s 1 \"\" \"%s\" \"Tabletop\"\n", strings.ToUpper(roffEscapes.Replace(manName(n))), roffEscapes.Replace(strings.Join(strings.Fields(version())[:2], " ")))
 	r.WriteString(".nh\n.ad l\n") // a broken name or a stretched command line cannot be copied
 	r.macro("SH", "NAME")
 	r.text(manName(n) + " - " + strings.TrimSuffix(n.Help, "."))
