@@ -13,8 +13,8 @@ type ctlCommand struct {
 	ConsoleURL   string        `name:"console-url" help:"Address of the API, as serve --console prints it." placeholder:"URL" group:"Server:"`
 	ConsoleToken string        `name:"console-token" help:"Token of the API." placeholder:"TOKEN" group:"Server:"`
 	All          bool          `help:"Print all items, rows, requests, records or changes, instead of the first 100." group:"Output:"`
-	Verb         string        `arg:"" optional:"" help:"The command; help lists them."`
-	Args         []string      `arg:"" optional:"" help:"Arguments of the command."`
+	Verb         string        `arg:"" optional:"" help:"One of the verbs below."`
+	Args         []string      `arg:"" optional:"" help:"Arguments of the verb."`
 }
 
 // ctlVerb is a verb of ctl: a request of the API.
@@ -93,7 +93,7 @@ func ofFixture(args []string) any { return map[string]string{"fixture": args[0]}
 
 // Help is the long help of the command.
 func (*ctlCommand) Help() string {
-	return `Calls the control API of a server that runs with --console. It finds the server by --port-file, or by --console-url and --console-token ($TABLETOP_CONSOLE_URL and $TABLETOP_CONSOLE_TOKEN, which serve prints). It prints the answer and exits 0. After an error, it prints advice and exits 2, or 3 if no server answers. "tabletop ctl help" lists the verbs, "tabletop ctl help VERB" describes one; docs/control.md describes the API.`
+	return `Calls the control API of a server that runs with --console. It finds the server by --port-file, or by --console-url and --console-token ($TABLETOP_CONSOLE_URL and $TABLETOP_CONSOLE_TOKEN, which serve prints). It prints the answer and exits 0. After an error, it prints advice and exits 2, or 3 if no server answers. "tabletop ctl help VERB" describes a verb; docs/control.md describes the API.`
 }
 
 func (*ctlCommand) examples() []example {

@@ -210,6 +210,14 @@ func (p *program) printHelp(to io.Writer, n *kong.Node, all bool) {
 		}
 		h.columns(rows)
 	}
+	if _, ok := n.Target.Addr().Interface().(*ctlCommand); ok {
+		h.headed("Verbs", "")
+		rows := [][2]string{}
+		for _, v := range ctlVerbs {
+			rows = append(rows, [2]string{strings.TrimSpace(v.name + " " + v.takes), v.what})
+		}
+		h.columns(rows)
+	}
 	for _, g := range commandGroups(n) {
 		h.headed(g.title, "")
 		rows := [][2]string{}
