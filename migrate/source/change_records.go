@@ -182,7 +182,7 @@ func findRecords(t tree, dir string, exports []string) (files []recordFile, err 
 			}
 		case d.IsDir() && strings.Count(name, "/") > strings.Count(dir, "/")+maxExportDepth:
 			return fs.SkipDir
-		case d.Type().IsRegular():
+		case d.Type().IsRegular(), d.Type() == fs.ModeSymlink:
 			if found := recordLayout(t, name); found != unknownLayout {
 				files = append(files, recordFile{name, found})
 			}

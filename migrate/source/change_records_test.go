@@ -80,6 +80,7 @@ func TestOpen_ChangeRecords(t *testing.T) {
 		"another order of shards":  {"r.json": page(reversed...)},
 		"lines of Lambda":          {"r.json": arn.Replace(strings.Join(stream, "\n"))},
 		"arrays of Pipes":          {"r.json": arn.Replace("[" + strings.Join(stream[:2], ",") + "]\n[" + strings.Join(stream[2:], ",") + "]\n")},
+		"new images alone":         {"r.json": strings.NewReplacer(`,"OldImage":`+exporttest.Item("b", 2), "", `,"OldImage":`+exporttest.Item("b", 20), "", "NEW_AND_OLD_IMAGES", "NEW_IMAGE").Replace(page(stream...))},
 		"also before the export":   {"r.json": page(append(stream, streamRecord(1, exporttest.Time.Add(-time.Hour), "a", 0, 1))...)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,9 +82,11 @@ func recordsOf(t tree, dir string, exports []string, full map[string]exportPart)
 		return nil, err
 	}
 	of := map[string]*recordSet{}
-	for name, s := range sets {
+	for _, name := range slices.Sorted(maps.Keys(sets)) {
+		s := sets[name]
 		if name == "" && len(full) == 1 && len(sets) == 1 {
-			for name = range full {
+			for only := range full {
+				name = only
 			}
 		}
 		switch _, ok := full[name]; {

@@ -23,7 +23,7 @@ const (
 	CountMismatch    Damage = "count-mismatch"    // item count differs from the manifest's
 	ManifestMissing  Damage = "manifest-missing"  // a manifest file does not exist
 	ManifestInvalid  Damage = "manifest-invalid"  // a manifest file cannot be understood
-	ReplayGap        Damage = "replay-gap"        // an incremental export does not begin where the state before it ends
+	ReplayGap        Damage = "replay-gap"        // an incremental export does not begin where the state before it ends, or change records are missing
 	ReplayOrder      Damage = "replay-order"      // a change is outside its export's time, or applies to another state
 	NotJSON          Damage = "not-json"          // a line or document that is not JSON
 	NotCSV           Damage = "not-csv"           // a record that is not CSV, or of another length than the header

@@ -130,7 +130,7 @@ func openExport(t tree, dir string) (*Source, error) {
 // formatRecords is the format of a full export to S3 with change records after it.
 const formatRecords = "s3-export-with-change-records"
 
-// follow makes a table of a full export that at the end of the changes after it.
+// follow gives the table of a full export the state after later changes.
 func (t *Table) follow(r *replayed) {
 	t.ExportTime, t.Declared, t.entries = r.after[len(r.after)-1].to, -1, r.entries
 	t.FullTime, t.changes, t.export = r.full.to, r.eachChange, nil

@@ -115,7 +115,7 @@ func adopt(j *Job, src *source.Source) error {
 	return nil
 }
 
-// otherTable says that the mapping names another table than the items, such as a mapping of
+// otherTable reports that the mapping names another table than the items, such as a mapping of
 // production for an export of staging.
 func otherTable(src *source.Source, t *source.Table, m *layout.Mapping) string {
 	at := ""
