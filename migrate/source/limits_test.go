@@ -41,12 +41,14 @@ func TestTable_Limits(t *testing.T) {
 	}
 }
 
-// TestParseChange_PlainTime checks that the time of a change may be a plain string.
+// TestParseChange_PlainTime checks that the time of a change may be a plain string or number.
 func TestParseChange_PlainTime(t *testing.T) {
 	t.Parallel()
-	c, err := parseChange([]byte(`{"Metadata":{"WriteTimestampMicros":"1680109764000000"},"Keys":{"id":{"S":"a"}}}`), Position{"in", 1})
-	if err != nil || c.micros != 1680109764000000 {
-		t.Errorf("%d, %v", c.micros, err)
+	for _, text := range []string{`"1680109764000000"`, `1680109764000000`} {
+		c, err := parseChange([]byte(`{"Metadata":{"WriteTimestampMicros":`+text+`},"Keys":{"id":{"S":"a"}}}`), Position{"in", 1})
+		if err != nil || c.micros != 1680109764000000 {
+			t.Errorf("%s: %d, %v", text, c.micros, err)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -457,10 +458,10 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 		default:
 			return bad("unexpected member %q in a change, which has Metadata, Keys, OldImage and NewImage", name)
 		}
-		if name == "Metadata" { // some write its time as a plain string
-			var plain struct{ WriteTimestampMicros string }
-			if json.Unmarshal(value, &plain) == nil {
-				if c.micros, err = strconv.ParseInt(plain.WriteTimestampMicros, 10, 64); err != nil {
+		if name == "Metadata" { // some write its time as a plain string or number
+			var plain struct{ WriteTimestampMicros jsontext.Value }
+			if json.Unmarshal(value, &plain) == nil && plain.WriteTimestampMicros.Kind() != '{' {
+				if c.micros, err = strconv.ParseInt(strings.Trim(string(plain.WriteTimestampMicros), `"`), 10, 64); err != nil {
 					return bad("Metadata has no WriteTimestampMicros that is a number")
 				}
 				written = true
