@@ -16,6 +16,7 @@
 // The doc.go of each folder lists the packages below it, in the order in which a request
 // meets them.
 //
+//   - cells defines the rows and cells of Bigtable for all layers above a connection.
 //   - engine stores rows and cells on Pebble.
 //   - emu serves the gRPC API of Bigtable over an engine.
 //   - facade serves the DynamoDB API over any Bigtable. facade/attr has its values,

@@ -239,7 +239,7 @@ func previewOf(ctx context.Context, folder fs.FS, m, before *mapping.Mapping, fi
 	}
 	lossy := map[[2]string]string{} // by rule and attribute
 	for _, f := range m.Fidelity() {
-		if f.Class == layout.Lossy {
+		if f.Class == mapping.Lossy {
 			lossy[[2]string{f.Rule, f.Attribute}] = f.Why
 		}
 	}

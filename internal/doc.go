@@ -2,7 +2,7 @@
 //
 // Rows and calls:
 //
-//   - btclient: the one client of a Bigtable, with the one retry; cells: its rows and cells;
+//   - btclient: the one client of a Bigtable, with the one retry;
 //     rowmerge: joins the chunks in which rows arrive; preflight: checks that a Bigtable can
 //     be used.
 //   - inproc: a gRPC channel inside the process; pull: iterators from sequences.

@@ -93,7 +93,7 @@ func TestVerify_InferredOfInputs(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, f := range in.Mapping.Fidelity() {
-					if f.Class == layout.Lossy {
+					if f.Class == mapping.Lossy {
 						t.Errorf("table %s: %s", table.Name, f)
 					}
 				}

@@ -1,15 +1,13 @@
 package mapping
 
-import "github.com/tabletop-emu/tabletop/internal/layout"
-
 // Class is how well a mapping preserves an attribute.
-type Class = layout.Class
+type Class string
 
 // The classes, best first.
 const (
-	Lossless         = layout.Lossless
-	LosslessInDomain = layout.LosslessInDomain // an item outside the domain is rejected
-	Lossy            = layout.Lossy            // something is lost, as accept_loss or a GC rule permits
+	Lossless         Class = "lossless"
+	LosslessInDomain Class = "lossless in domain" // an item outside the domain is rejected
+	Lossy            Class = "lossy"              // something is lost, as accept_loss or a GC rule permits
 )
 
 // Fidelity is the class of one attribute under one rule.
@@ -21,14 +19,20 @@ type Fidelity struct {
 }
 
 // String returns one line: rule, attribute, class, reason.
-func (f Fidelity) String() string { return layout.Fidelity(f).String() }
+func (f Fidelity) String() string {
+	line := f.Rule + " " + f.Attribute + ": " + string(f.Class)
+	if f.Why != "" {
+		line += " (" + f.Why + ")"
+	}
+	return line
+}
 
 // Fidelity returns how well the mapping preserves the key attributes and each attribute of
 // the schema, rule by rule. For a default layout, which loses nothing, it returns nil.
 func (m *Mapping) Fidelity() []Fidelity {
 	var all []Fidelity
 	for _, f := range m.compiled().Fidelity() {
-		all = append(all, Fidelity(f))
+		all = append(all, Fidelity{Rule: f.Rule, Attribute: f.Attribute, Class: Class(f.Class.String()), Why: f.Why})
 	}
 	return all
 }

@@ -1,6 +1,6 @@
 package layout
 
-import "github.com/tabletop-emu/tabletop/internal/cells"
+import "github.com/tabletop-emu/tabletop/cells"
 
 type (
 	// Cell is a cell of a row.

@@ -3,8 +3,8 @@ package partiql
 import (
 	"slices"
 
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
 // inOrder sorts partitions by their value, and ranges of one partition by their keys. It

@@ -3,7 +3,7 @@ package lens
 import (
 	"bytes"
 
-	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/cells"
 )
 
 // Column is a run of versions of one column, newest first.

@@ -3,9 +3,9 @@ package lens
 import (
 	"bytes"
 
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/maperr"
-	"github.com/tabletop-emu/tabletop/internal/cells"
 )
 
 // CheckRange returns an error for a condition that does not fit the key.

@@ -3,7 +3,7 @@ package lens
 import (
 	"bytes"
 
-	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/cells"
 )
 
 // Interval is the set of keys x with Lo <= x < Hi; a nil Hi has no bound.

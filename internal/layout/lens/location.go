@@ -3,7 +3,7 @@ package lens
 import (
 	"bytes"
 
-	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/cells"
 )
 
 // Location is the place of the item with a given key, present or not.

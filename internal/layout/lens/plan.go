@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/cells"
 )
 
 // Plan describes how to read the items that satisfy a condition: the rows that can hold them,

@@ -3,7 +3,7 @@ package rowtext
 import (
 	"bytes"
 
-	"github.com/tabletop-emu/tabletop/internal/cells"
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 

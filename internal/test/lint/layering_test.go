@@ -30,7 +30,7 @@ var (
 var layers = []layerRule{
 	{
 		folders: []string{"engine"},
-		denied:  slices.Concat(tools, network, []string{module + "/emu", module + "/facade", "google.golang.org/protobuf"}),
+		denied:  slices.Concat(tools, network, []string{module + "/cells", module + "/emu", module + "/facade", "google.golang.org/protobuf"}),
 		why:     "the engine stores bytes, and compiles without gRPC and protobuf",
 		tests:   true,
 	},
@@ -41,11 +41,11 @@ var layers = []layerRule{
 	},
 	{
 		folders: []string{"facade/attr", "facade/awserr", "facade/expr", "facade/maperr"},
-		denied:  slices.Concat(tools, storage, network, []string{module + "/internal", module + "/facade/internal", module + "/facade/mapping"}),
+		denied:  slices.Concat(tools, storage, network, []string{module + "/cells", module + "/internal", module + "/facade/internal", module + "/facade/mapping"}),
 		why:     "values, expressions and errors of DynamoDB depend on no storage, so that every layer can use them",
 	},
 	{
-		folders: []string{"internal/cells", "internal/layout", "facade/mapping"},
+		folders: []string{"cells", "internal/layout", "facade/mapping"},
 		denied:  slices.Concat(tools, storage, network, []string{module + "/facade$", module + "/facade/expr", module + "/facade/internal"}),
 		why:     "a mapping converts between items and rows, and calls nothing",
 	},
@@ -66,7 +66,7 @@ var layers = []layerRule{
 	},
 	{
 		folders: []string{"facade"},
-		denied:  slices.Concat(tools, storage, []string{module + "/internal/btclient", module + "/internal/cells", module + "/internal/rowmerge", "cloud.google.com/go"}),
+		denied:  slices.Concat(tools, storage, []string{module + "/internal/btclient", module + "/cells", module + "/internal/rowmerge", "cloud.google.com/go"}),
 		why:     "operations never see a row: the store reads and writes them, over any Bigtable",
 	},
 	{
@@ -192,7 +192,7 @@ func TestLayers(t *testing.T) {
 		{"emu/internal/filter", "~/facade/attr", false, true},
 		{"emu", "~/facade", true, false},
 		{"emu", "~/emu/internal/wire", false, false},
-		{"internal/cells", "bytes", false, false},
+		{"cells", "bytes", false, false},
 		{"facade/attr", "~/internal/pull", false, true},
 		{"facade/expr", "~/internal/layout", false, true},
 		{"facade/expr", "~/facade/attr", false, false},
@@ -216,7 +216,7 @@ func TestLayers(t *testing.T) {
 		{"facade/internal/store", "~/facade/awserr", false, true},
 		{"facade/internal/store", "~/facade", false, true},
 		{"facade/internal/store", "~/internal/btclient", false, false},
-		{"facade", "~/internal/cells", false, true},
+		{"facade", "~/cells", false, true},
 		{"facade", "~/emu", false, true},
 		{"facade", "~/facade/internal/store", false, false},
 		{"fixtures", "~/migrate/report", false, true},
