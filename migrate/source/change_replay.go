@@ -93,7 +93,7 @@ func recordsOf(t tree, dir string, exports []string, full map[string]exportPart)
 		case name == "":
 			return nil, ofAll(Damaged(Unsupported, s.at, nil, "the change records do not name their table, and the folder has several exports or other records: put them into a folder with only the full export of their table"))
 		case !ok:
-			return nil, ofAll(Damaged(ReplayGap, s.at, nil, "the change records are of table %s, whose full export is not in the folder: put both into one folder", name))
+			return nil, ofAll(Damaged(ReplayGap, s.at, nil, "the change records are of table %s, whose full export is not in the folder: put both into one folder, or remove those records (jq -c 'select(.tableName != \"%[1]s\")')", name))
 		}
 		of[name] = s
 	}
