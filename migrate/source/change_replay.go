@@ -223,7 +223,7 @@ func sameKeys() func(itemChange) error {
 		case key == "":
 			first, key = c.at, k
 		case key != k:
-			return Damaged(ReplayOrder, c.at, nil, "the Keys of the change are %s, those of the change at %s are %s: the items of a table have one key", k, first, key)
+			return Damaged(ReplayOrder, c.at, nil, "the change has the Keys %s, but the change at %s has %s: the items of a table have one key", k, first, key)
 		}
 		return nil
 	}
