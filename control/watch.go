@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/cause"
 	"github.com/tabletop-emu/tabletop/internal/days"
 )
@@ -281,13 +282,15 @@ func (s *Server) insights(r *http.Request) (any, error) {
 type counts struct {
 	Reads  uint64 `json:"reads"`
 	Writes uint64 `json:"writes"`
+	Rows   uint64 `json:"rows"`
 	Bytes  uint64 `json:"bytes"`
 	Errors uint64 `json:"errors"`
 }
 
 type bucket struct {
-	First Bytes `json:"first"` // its first counted key
-	Last  Bytes `json:"last"`  // and its last; equal if a row has a bucket of its own
+	First Bytes     `json:"first"`           // its first counted key
+	Last  Bytes     `json:"last"`            // and its last; equal if a row has a bucket of its own
+	Parts []keyPart `json:"parts,omitempty"` // of First
 	counts
 }
 
@@ -326,11 +329,15 @@ func (s *Server) heatMap(r *http.Request) (any, error) {
 			clusters = append(clusters, p.Cluster)
 		}
 	}
+	mappings, err := s.mappingsOf(r, table)
+	if err != nil {
+		return nil, err
+	}
 	now := s.opts.Lab.Clock().Now()
 	m := bigtable.LoadMap(now.Add(-last), now.Add(time.Second), step, buckets, places...)
 	keys, columns := []bucket{}, []heatColumn{}
 	for _, k := range m.Keys {
-		keys = append(keys, bucket{bytesOf(k.First), bytesOf(k.Last), counts(k.LoadCounts)})
+		keys = append(keys, bucket{bytesOf(k.First), bytesOf(k.Last), partsBy(mappings, mapping.Row{Key: k.First}), counts(k.LoadCounts)})
 	}
 	for _, c := range m.Columns {
 		cells := make([]counts, len(c.Cells))

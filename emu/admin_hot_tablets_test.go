@@ -245,6 +245,7 @@ func TestCounts(t *testing.T) {
 		got := e.counted("c1")
 		if got.Reads -= before.Reads; true {
 			got.Writes -= before.Writes
+			got.Rows -= before.Rows
 			got.Bytes -= before.Bytes
 			got.Errors -= before.Errors
 		}
@@ -262,7 +263,7 @@ func TestCounts(t *testing.T) {
 		bad := []*btpb.Mutation{set("none", "q", 0, "v")}
 		want(channel+" MutateRow", func() {
 			_, _ = over.MutateRow(ctx, &btpb.MutateRowRequest{TableName: testTable, RowKey: []byte("abc"), Mutations: ok})
-		}, heat.Counts{Writes: 1, Bytes: 9})
+		}, heat.Counts{Writes: 1, Rows: 1, Bytes: 9})
 		want(channel+" MutateRow that fails", func() {
 			_, _ = over.MutateRow(ctx, &btpb.MutateRowRequest{TableName: testTable, RowKey: []byte("abc"), Mutations: bad})
 		}, heat.Counts{Writes: 1, Errors: 1})
@@ -279,27 +280,27 @@ func TestCounts(t *testing.T) {
 			if !errors.Is(err, io.EOF) {
 				t.Error(err)
 			}
-		}, heat.Counts{Writes: 1, Errors: 1, Bytes: 9 + 7})
+		}, heat.Counts{Writes: 1, Rows: 2, Errors: 1, Bytes: 9 + 7})
 		read := func(table string, set *btpb.RowSet) {
 			stream, err := over.ReadRows(ctx, &btpb.ReadRowsRequest{TableName: table, Rows: set})
 			for err == nil {
 				_, err = stream.Recv()
 			}
 		}
-		want(channel+" ReadRows", func() { read(testTable, nil) }, heat.Counts{Reads: 1, Bytes: 9 + 7})
-		want(channel+" ReadRows of one", func() { read(testTable, &btpb.RowSet{RowKeys: [][]byte{[]byte("d")}}) }, heat.Counts{Reads: 1, Bytes: 7})
+		want(channel+" ReadRows", func() { read(testTable, nil) }, heat.Counts{Reads: 1, Rows: 2, Bytes: 9 + 7})
+		want(channel+" ReadRows of one", func() { read(testTable, &btpb.RowSet{RowKeys: [][]byte{[]byte("d")}}) }, heat.Counts{Reads: 1, Rows: 1, Bytes: 7})
 		want(channel+" ReadRows of nothing", func() { read(testTable, &btpb.RowSet{RowKeys: [][]byte{[]byte("x")}}) }, heat.Counts{Reads: 1})
 		want(channel+" ReadRows that fails", func() { read(testTable, &btpb.RowSet{RowKeys: [][]byte{{}}}) }, heat.Counts{Reads: 1, Errors: 1})
 		want(channel+" CheckAndMutateRow", func() {
 			_, _ = over.CheckAndMutateRow(ctx, &btpb.CheckAndMutateRowRequest{TableName: testTable, RowKey: []byte("abc"), TrueMutations: ok})
-		}, heat.Counts{Writes: 1, Bytes: 9})
+		}, heat.Counts{Writes: 1, Rows: 1, Bytes: 9})
 		want(channel+" ReadModifyWriteRow", func() {
 			_, _ = over.ReadModifyWriteRow(ctx, &btpb.ReadModifyWriteRowRequest{TableName: testTable, RowKey: []byte("n"), Rules: []*btpb.ReadModifyWriteRule{{
 				FamilyName: "f", ColumnQualifier: []byte("q"), Rule: &btpb.ReadModifyWriteRule_IncrementAmount{IncrementAmount: 1},
 			}}})
 			e.put("n") // 1 + 1 + 1
 			_, _ = over.MutateRow(ctx, &btpb.MutateRowRequest{TableName: testTable, RowKey: []byte("n"), Mutations: []*btpb.Mutation{deleteRow()}})
-		}, heat.Counts{Writes: 3, Bytes: 10 + 3 + 1})
+		}, heat.Counts{Writes: 3, Rows: 3, Bytes: 10 + 3 + 1})
 	}
 }
 
@@ -322,7 +323,7 @@ func TestCountsOfSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := e.counted("c1"), (heat.Counts{Reads: 2, Writes: 2, Bytes: 9 + 9, Errors: 1}); got != want {
+	if got, want := e.counted("c1"), (heat.Counts{Reads: 2, Writes: 2, Rows: 2, Bytes: 9 + 9, Errors: 1}); got != want {
 		t.Errorf("counted %+v, want %+v", got, want)
 	}
 }

@@ -15,6 +15,7 @@ type LoadPlace struct {
 // LoadCounts are the counts of requests to some keys.
 type LoadCounts struct {
 	Reads, Writes uint64 // requests, including failed ones; a request counts at its first key
+	Rows          uint64 // rows read or written, counted at each row
 	Bytes         uint64 // of keys and contents read or written, counted at each row
 	Errors        uint64 // failed requests, and failed entries of bulk writes
 }

@@ -15,7 +15,7 @@ type Bucket struct {
 }
 
 const (
-	bucketBytes = 80
+	bucketBytes = 88
 	columnBytes = 64 // memory of a column without its data, with slack
 )
 
@@ -49,7 +49,7 @@ func packIn(raw []byte, start int64, width int32, buckets []Bucket) (column, []b
 		b := &buckets[i]
 		raw = appendKey(raw, previous, b.First)
 		raw = appendKey(raw, b.First, b.Last)
-		for _, n := range [...]uint64{b.Reads, b.Writes, b.Bytes, b.Errors} {
+		for _, n := range [...]uint64{b.Reads, b.Writes, b.Rows, b.Bytes, b.Errors} {
 			raw = binary.AppendUvarint(raw, n)
 		}
 		c.keyBytes += int32(len(b.First) + len(b.Last))
@@ -96,7 +96,7 @@ func (c *column) unpackIn(dst []Bucket, keys []byte) []Bucket {
 		var b Bucket
 		b.First = key(previous)
 		b.Last = key(b.First)
-		b.Reads, b.Writes, b.Bytes, b.Errors = number(), number(), number(), number()
+		b.Reads, b.Writes, b.Rows, b.Bytes, b.Errors = number(), number(), number(), number(), number()
 		previous = b.First
 		dst = append(dst, b)
 	}

@@ -39,6 +39,7 @@ const (
 // Counts are the metrics of a bucket.
 type Counts struct {
 	Reads, Writes uint64 // requests, also failed ones; a request counts at its first key
+	Rows          uint64 // rows read or written, each at its key
 	Bytes         uint64 // of keys and contents read or written, each at its row
 	Errors        uint64 // failed requests, and failed entries of bulk writes
 }
@@ -47,13 +48,14 @@ type Counts struct {
 func (c *Counts) Add(o Counts) {
 	c.Reads += o.Reads
 	c.Writes += o.Writes
+	c.Rows += o.Rows
 	c.Bytes += o.Bytes
 	c.Errors += o.Errors
 }
 
-// Load returns one number for the work, in bytes: a request weighs as much as a KiB. The
-// weight is an invention.
-func (c Counts) Load() uint64 { return (c.Reads+c.Writes)<<10 + c.Bytes }
+// Load returns one number for the work, in bytes: a request and a row weigh half a KiB each, so
+// a bulk write is the load of its rows. The weights are an invention.
+func (c Counts) Load() uint64 { return (c.Reads+c.Writes+c.Rows)<<9 + c.Bytes }
 
 // Place is the target of requests.
 type Place struct {

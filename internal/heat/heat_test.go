@@ -62,7 +62,7 @@ func TestSums(t *testing.T) {
 				r := rand.New(rand.NewPCG(1, 2))
 				var want Counts
 				for i := range 20_000 {
-					add := Counts{Bytes: uint64(r.IntN(3000)), Reads: uint64(r.IntN(2))}
+					add := Counts{Bytes: uint64(r.IntN(3000)), Rows: uint64(r.IntN(3)), Reads: uint64(r.IntN(2))}
 					add.Writes = 1 - add.Reads
 					if r.IntN(10) == 0 {
 						add.Errors = 1
@@ -334,7 +334,7 @@ func TestPack(t *testing.T) {
 	t.Parallel()
 	in := []Bucket{
 		{First: []byte(""), Last: []byte(""), Counts: Counts{Reads: 1}},
-		{First: []byte("a"), Last: []byte("ab\x00"), Counts: Counts{Writes: 1 << 63, Bytes: 300}},
+		{First: []byte("a"), Last: []byte("ab\x00"), Counts: Counts{Writes: 1 << 63, Rows: 200, Bytes: 300}},
 		{First: []byte("abc"), Last: []byte("abc"), Counts: Counts{Errors: 7}},
 		{First: []byte("b"), Last: bytes.Repeat([]byte{0xff}, 256)},
 	}
@@ -389,7 +389,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocati
 		"the same key": func() {},
 		"a new key":    func() { i++; number(key, i) },
 	} {
-		count := func() { next(); s.Table(place.Cluster, place.Table).Add(key, Counts{Writes: 1, Bytes: 10}) }
+		count := func() { next(); s.Table(place.Cluster, place.Table).Add(key, Counts{Writes: 1, Rows: 1, Bytes: 10}) }
 		for range 5 * shardCount * liveEntries {
 			count()
 		}
@@ -419,7 +419,7 @@ func BenchmarkAdd(b *testing.B) {
 					return
 				}
 				number(buf, key(i))
-				s.Table(place.Cluster, place.Table).Add(buf, Counts{Writes: 1, Bytes: 100})
+				s.Table(place.Cluster, place.Table).Add(buf, Counts{Writes: 1, Rows: 1, Bytes: 100})
 			})
 		})
 	}
@@ -509,7 +509,7 @@ func day(s *Store, c *clock.Clock, minutes int) {
 		for second := range seconds {
 			table := s.Table(place.Cluster, place.Table)
 			for j := range dayKeys / seconds {
-				table.Add(keys[j*seconds+second], Counts{Writes: 1, Bytes: 100})
+				table.Add(keys[j*seconds+second], Counts{Writes: 1, Rows: 1, Bytes: 100})
 			}
 			c.Advance(minute / seconds * time.Second)
 		}

@@ -15,7 +15,7 @@ const (
 	liveSlots   = 2 * liveEntries
 	liveKeys    = 64 << 10 // bytes of keys
 
-	entryBytes  = 72
+	entryBytes  = 80
 	rankedBytes = 16
 	// liveBytes limits the memory of shards and the spare, with the lists that sort them and
 	// the memory in which they become columns.

@@ -8,14 +8,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/heat"
 )
 
-// write counts a request that writes one row. It counts bytes only on success.
+// write counts a request that writes one row. It counts the row and its bytes only on success.
 func write(t *heat.Table, key []byte, muts []*btpb.Mutation, err error) {
 	if t == nil {
 		return
 	}
 	c := heat.Counts{Writes: 1, Errors: failed(err)}
 	if err == nil {
-		c.Bytes = uint64(len(key) + mutated(muts))
+		c.Rows, c.Bytes = 1, uint64(len(key)+mutated(muts))
 	}
 	t.Add(key, c)
 }
@@ -64,7 +64,7 @@ func ReadModifyWriteRow(t *heat.Table, req *btpb.ReadModifyWriteRowRequest, err 
 	}
 	c := heat.Counts{Writes: 1, Errors: failed(err)}
 	if err == nil {
-		c.Bytes = uint64(len(req.GetRowKey()))
+		c.Rows, c.Bytes = 1, uint64(len(req.GetRowKey()))
 		for _, r := range req.GetRules() {
 			if c.Bytes += uint64(len(r.GetColumnQualifier())); r.GetAppendValue() != nil {
 				c.Bytes += uint64(len(r.GetAppendValue()))
@@ -86,7 +86,7 @@ func Entries(t *heat.Table, entries []*btpb.MutateRowsRequest_Entry, errs []erro
 			t.Add(entry.GetRowKey(), heat.Counts{Errors: 1})
 			continue
 		}
-		t.Add(entry.GetRowKey(), heat.Counts{Bytes: uint64(len(entry.GetRowKey()) + mutated(entry.GetMutations()))})
+		t.Add(entry.GetRowKey(), heat.Counts{Rows: 1, Bytes: uint64(len(entry.GetRowKey()) + mutated(entry.GetMutations()))})
 	}
 }
 
@@ -125,7 +125,7 @@ func (r *Rows) Count(resp *btpb.ReadRowsResponse) (rows, bytes int) {
 	for _, c := range resp.GetChunks() {
 		if len(c.GetRowKey()) > 0 && r.table != nil {
 			if r.bytes > 0 {
-				r.table.Add(r.key, heat.Counts{Bytes: uint64(r.bytes)})
+				r.table.Add(r.key, heat.Counts{Rows: 1, Bytes: uint64(r.bytes)})
 			}
 			r.key, r.bytes = append(r.key[:0], c.GetRowKey()...), 0
 		}
@@ -146,10 +146,11 @@ func (r *Rows) End(t *heat.Table, req *btpb.ReadRowsRequest, err error) {
 	}
 	first, c := firstKey(req.GetRows()), heat.Counts{Reads: 1, Errors: failed(err)}
 	switch {
+	case r.bytes == 0:
 	case bytes.Equal(r.key, first):
-		c.Bytes = uint64(r.bytes)
-	case r.bytes > 0:
-		t.Add(r.key, heat.Counts{Bytes: uint64(r.bytes)})
+		c.Rows, c.Bytes = 1, uint64(r.bytes)
+	default:
+		t.Add(r.key, heat.Counts{Rows: 1, Bytes: uint64(r.bytes)})
 	}
 	t.Add(first, c)
 }
@@ -173,7 +174,7 @@ func firstKey(set *btpb.RowSet) []byte {
 func SessionRead(t *heat.Table, key []byte, row *btpb.Row, err error) {
 	c := heat.Counts{Reads: 1, Errors: failed(err)}
 	if row != nil {
-		c.Bytes = uint64(len(key))
+		c.Rows, c.Bytes = 1, uint64(len(key))
 	}
 	for _, f := range row.GetFamilies() {
 		for _, column := range f.GetColumns() {
