@@ -109,7 +109,7 @@ func (e *env) sums(m heatMap, want heatCounts) {
 }
 
 // TestHeat_Bulk: bulk writes, and a read of all their rows, count once each, at their first
-// key; key. Rows and bytes count at each row that was written or read.
+// key. Rows and bytes count at each row that was written or read.
 func TestHeat_Bulk(t *testing.T) {
 	t.Parallel()
 	const requests, entries = 9, 200
@@ -167,7 +167,7 @@ func TestHeat_Batch(t *testing.T) {
 	}
 	e.query("BatchWriteItem", `{"RequestItems":{"orders":[`+strings.Join(puts, ",")+`]}}`)
 	var m heatMap
-	e.must("GET", "heat/"+e.over("orders"), "", &m)
+	e.must("GET", "heat/i/"+e.rowsOf("orders"), "", &m)
 	at := map[string]bool{}
 	for _, k := range m.Keys {
 		if k.Rows > 0 {
@@ -367,32 +367,13 @@ func TestHeat_Clusters(t *testing.T) {
 	}
 }
 
-// over returns the instance and the table with the items of a DynamoDB table.
-func (e *env) over(table string) string {
-	e.t.Helper()
-	var tables struct {
-		Bigtable []struct {
-			Instance, Table string
-			DynamoDB        []string
-		}
-	}
-	e.must("GET", "tables", "", &tables)
-	for _, b := range tables.Bigtable {
-		if slices.Contains(b.DynamoDB, table) {
-			return b.Instance + "/" + b.Table
-		}
-	}
-	e.t.Fatalf("no table has the items of %s", table)
-	return ""
-}
-
 // TestHeat_Own: the API's own reads and writes are neither load nor recorded requests; those
 // of clients of either endpoint, and of query in their name, are both.
 func TestHeat_Own(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.query("CreateTable", createTable)
-	over := e.over("orders")
+	over := "i/" + e.rowsOf("orders")
 	counted := func(table string) (n heatCounts) {
 		t.Helper()
 		var m heatMap
@@ -431,6 +412,10 @@ func TestHeat_Own(t *testing.T) {
 	}
 	if got := counted(over); got.Reads != 3 || got.Writes != 0 {
 		t.Errorf("three reads of an item: %+v", got)
+	}
+	e.must("POST", "query", `{"operation":"PutItem","request":{"TableName":"orders","Item":{"k":{"S":"a"}}},"own":true}`, nil)
+	if got := counted(over); got.Reads != 3 || got.Writes != 0 {
+		t.Errorf("after a write of a page: %+v", got)
 	}
 }
 

@@ -166,11 +166,16 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			last = 0
 			continue
 		}
-		tables := count.tables != sent.tables
+		tables, keys := count.tables != sent.tables, s.itemKeys(own(r))
 		for i := range found {
 			last = found[i].ID
 			tables = tables || changesTables(&found[i])
-			if slices.Contains(kinds, requestEvents) && is(&found[i]) && out.send(last, "request", recordOf(&found[i], false)) != nil {
+			if !slices.Contains(kinds, requestEvents) || !is(&found[i]) {
+				continue
+			}
+			shown := recordOf(&found[i], false)
+			keys.describe(&shown, &found[i])
+			if out.send(last, "request", shown) != nil {
 				return
 			}
 		}

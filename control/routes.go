@@ -58,11 +58,14 @@ func (s *Server) routes() map[string]route {
 		"DELETE faults/{endpoint}/{id}":           {do: s.removeFault, changes: changesLab},
 		"GET dump":                                {do: s.dump, query: "table"},
 		"GET requests":                            {do: s.requests, query: wantedParameters + " limit before"},
+		"DELETE requests":                         {do: s.clear},
 		"GET requests/trace":                      {do: s.trace, query: wantedParameters},
 		"GET requests/{id}":                       {do: s.request},
 		"GET requests/{id}/pattern":               {do: s.pattern},
 		"GET heat":                                {do: s.heatPlaces},
 		"GET heat/{instance}/{table}":             {do: s.heatMap, query: "project cluster step last limit"},
+		"GET history/{table}":                     {do: s.historyOfItem, query: "item own limit"},
+		"GET history/{instance}/{table}":          {do: s.historyOfRow, query: "project key key64 own limit"},
 		"GET insights/{table}":                    {do: s.insights, query: "index"},
 		"GET streams":                             {do: streams{s}.list},
 		"GET streams/{table}/records":             {do: streams{s}.records, query: "arn from limit cursor"},
@@ -105,10 +108,12 @@ It needs a token: "Authorization: Bearer TOKEN", with the token from the server'
   POST gc          POST ttl                collect garbage, delete expired items
   GET  faults      POST faults             the armed faults       DELETE faults, DELETE faults/{endpoint}/{id}
   GET  dump                                all tables as text     ?table=
-  GET  requests    GET requests/{id}       the last requests of both endpoints
+  GET  requests    GET requests/{id}       the last requests of both endpoints   DELETE requests forgets them
   GET  requests/trace                      requests of DynamoDB, as a trace for lint
   GET  requests/{id}/pattern               a request that reads, as an access pattern of a fixture
   GET  heat        GET heat/{instance}/{table}   the load on keys
+  GET  history/{instance}/{table}          requests, changes and records about one row          ?key= or ?key64= ?own= ?limit=
+  GET  history/{table}                     the same about the row of an item   ?item= ?own= ?limit=
   GET  insights/{table}                    the most used keys of a DynamoDB table   ?index=
   GET  streams                             the streams of both endpoints
   GET  streams/{table}/records             records of DynamoDB Streams   ?from= ?limit= ?cursor=

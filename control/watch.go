@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/cause"
 	"github.com/tabletop-emu/tabletop/internal/days"
+	"github.com/tabletop-emu/tabletop/internal/probe"
 )
 
 // record is a request in its shown form.
@@ -38,18 +39,30 @@ type record struct {
 	RequestID string    `json:"requestID,omitempty"`
 	Cause     string    `json:"cause,omitempty"`
 	Test      string    `json:"test,omitempty"`
+	Own       bool      `json:"own,omitempty"`      // of the console itself
+	Stopped   bool      `json:"stopped,omitempty"`  // the caller canceled the read after it had enough
+	Attempt   int       `json:"attempt,omitempty"`  // of the client, from 1 on
+	Attempts  int       `json:"attempts,omitempty"` // its maximum
+
+	// Of a DynamoDB request.
+	Item      json.RawMessage `json:"item,omitempty"`  // the first key that it names
+	Items     int             `json:"items,omitempty"` // the number of keys
+	Condition string          `json:"condition,omitempty"`
 
 	// Of a single record.
 	Request  json.RawMessage `json:"request,omitempty"`
 	Response json.RawMessage `json:"response,omitempty"`
 	Cut      bool            `json:"cut,omitempty"` // the bodies were too large to be recorded
 	Calls    []record        `json:"calls,omitempty"`
+	Touched  []touched       `json:"touched,omitempty"` // the rows that it, or its calls, name
+	More     int             `json:"more,omitempty"`    // further rows
 }
 
 func recordOf(r *requests.Record, whole bool) record {
 	out := record{
 		ID: r.ID, Endpoint: r.Endpoint, Operation: r.Operation, Table: r.Table(), Status: r.Status, Text: r.Text, Start: r.Start,
 		Millis: float64(r.Duration.Microseconds()) / 1000, Rows: r.Rows, Bytes: r.Bytes, RequestID: r.RequestID, Cause: r.Cause, Test: r.Test,
+		Own: r.Own, Stopped: r.Stopped, Attempt: r.Attempt, Attempts: r.Attempts,
 	}
 	if len(r.Key()) > 0 {
 		key := bytesOf(r.Key())
@@ -62,7 +75,7 @@ func recordOf(r *requests.Record, whole bool) record {
 }
 
 // wantedParameters are the parameters of wanted.
-const wantedParameters = "endpoint operation table status failed internal test"
+const wantedParameters = "endpoint operation table status failed internal own test"
 
 // wanted returns the filter of a query for records. It rejects values that no record can have.
 func wanted(r *http.Request) (func(*requests.Record) bool, error) {
@@ -74,7 +87,8 @@ func wanted(r *http.Request) (func(*requests.Record) bool, error) {
 	status, err := statusParam(q)
 	failed, err1 := yes(q, "failed", false)
 	internal, err2 := yes(q, "internal", true)
-	if err := cmp.Or(err, err1, err2); err != nil {
+	own, err3 := yes(q, "own", false)
+	if err := cmp.Or(err, err1, err2, err3); err != nil {
 		return nil, err
 	}
 	return func(rec *requests.Record) bool {
@@ -82,8 +96,9 @@ func wanted(r *http.Request) (func(*requests.Record) bool, error) {
 		case endpoint != "" && rec.Endpoint != endpoint,
 			operation != "" && rec.Operation != operation,
 			status != "" && rec.Status != status,
-			failed && rec.Status == "OK",
+			failed && (rec.Status == "OK" || rec.Stopped),
 			!internal && rec.Cause != "",
+			!own && rec.Own,
 			test != "" && rec.Test != test,
 			table != "" && rec.Table() != table && !strings.HasSuffix(rec.Table(), "/tables/"+table):
 			return false
@@ -126,6 +141,7 @@ func (s *Server) requests(r *http.Request) (any, error) {
 		Requests []record `json:"requests"`
 		Before   uint64   `json:"before,omitempty"` // further records exist: ?before= returns them
 	}{Requests: []record{}}
+	keys := s.itemKeys(own(r))
 	s.log.Newest(func(rec *requests.Record) bool {
 		if rec.ID >= before || !is(rec) {
 			return true
@@ -135,6 +151,7 @@ func (s *Server) requests(r *http.Request) (any, error) {
 			return false
 		}
 		out.Requests = append(out.Requests, recordOf(rec, false))
+		keys.describe(&out.Requests[len(out.Requests)-1], rec)
 		return true
 	})
 	return out, nil
@@ -148,7 +165,13 @@ func (s *Server) found(r *http.Request) (record, error) {
 	if err == nil && id > 0 {
 		if found, _ := s.log.Since(id-1, 1); len(found) == 1 && found[0].ID == id {
 			out := recordOf(&found[0], true)
-			out.Calls = s.calls(out.RequestID)
+			s.itemKeys(own(r)).describe(&out, &found[0])
+			calls := found
+			if out.Endpoint == requests.DynamoDB {
+				calls = s.log.CausedBy(out.RequestID)
+				out.Calls = recordsOf(calls)
+			}
+			out.Touched, out.More = touchedBy(calls)
 			return out, nil
 		}
 	}
@@ -212,14 +235,17 @@ type traced struct {
 	Request json.RawMessage `json:"request"`
 }
 
-// calls returns the calls caused by a DynamoDB request.
-func (s *Server) calls(requestID string) []record {
-	if requestID == "" {
-		return nil
-	}
-	out := []record{}
-	for _, c := range s.log.CausedBy(requestID) {
-		out = append(out, recordOf(&c, true))
+// clear empties the list of requests.
+func (s *Server) clear(*http.Request) (any, error) {
+	s.log.Clear()
+	return nothing{}, nil
+}
+
+// recordsOf returns the calls of a DynamoDB request with their bodies.
+func recordsOf(calls []requests.Record) []record {
+	out := make([]record, len(calls))
+	for i := range calls {
+		out[i] = recordOf(&calls[i], true)
 	}
 	return out
 }
@@ -231,18 +257,21 @@ func (s *Server) query(r *http.Request) (any, error) {
 		Operation string          `json:"operation"`
 		Request   json.RawMessage `json:"request"`
 		Faults    *bool           `json:"faults"` // false: faults of DynamoDB do not affect it
+		Own       bool            `json:"own"`    // of the caller's own inspection: no fault affects it, and no count has it
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
-	ask := s.opts.Endpoint.Ask
-	if in.Faults != nil && !*in.Faults {
+	ask, ctx, id := s.opts.Endpoint.Ask, r.Context(), fmt.Sprintf("query-%d", s.queries.Add(1))
+	if in.Faults != nil && !*in.Faults || in.Own {
 		ask = s.opts.Endpoint.Call
 	}
-	id := fmt.Sprintf("query-%d", s.queries.Add(1))
+	if in.Own {
+		ctx, id = own(r), probe.ID(s.queries.Load())
+	}
 	call := &facade.Call{ID: id, Operation: in.Operation, HTTP: r, Request: in.Request, Start: s.opts.Lab.Clock().Now(), Status: http.StatusOK}
 	began := from(0)
-	answer, err := ask(cause.With(r.Context(), id), in.Operation, in.Request)
+	answer, err := ask(cause.With(ctx, id), in.Operation, in.Request)
 	call.Duration, call.Response = from(0).Sub(began), answer
 	if err != nil {
 		said := asError(err)
@@ -253,7 +282,7 @@ func (s *Server) query(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]any{"response": json.RawMessage(answer), "calls": s.calls(id)}, nil
+	return map[string]any{"response": json.RawMessage(answer), "calls": recordsOf(s.log.CausedBy(id))}, nil
 }
 
 func (s *Server) heatPlaces(*http.Request) (any, error) {

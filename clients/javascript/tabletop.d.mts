@@ -22,7 +22,7 @@ export interface NewRow {
 	cells?: { family: string; qualifier: BytesLike; value: BytesLike; timestamp?: number }[]
 }
 /** The load on keys. */
-export interface Counts { reads: number; writes: number; bytes: number; errors: number }
+export interface Counts { reads: number; writes: number; rows: number; bytes: number; errors: number }
 /** A place with counted requests. */
 export interface HeatPlace { cluster: string; table: string }
 /** Ranges of keys, and columns of time with the counts of each range. */
@@ -122,6 +122,20 @@ export interface Request {
 	requestID?: string
 	cause?: string
 	test?: string
+	/** Of the console itself: only with own=true. */
+	own?: boolean
+	/** The caller canceled the read after it had enough. */
+	stopped?: boolean
+	/** The client's attempt, from 1 on, and its maximum. */
+	attempt?: number
+	attempts?: number
+	/** The first key that a DynamoDB request names, the number of its keys, and its key condition. */
+	item?: Item
+	items?: number
+	condition?: string
+	/** The rows that a single request, or its calls, name. */
+	touched?: { table: string; key?: Bytes; start?: Bytes; end?: Bytes }[]
+	more?: number
 	request?: unknown
 	response?: unknown
 	calls?: Request[]

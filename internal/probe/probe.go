@@ -4,6 +4,8 @@ package probe
 
 import (
 	"context"
+	"strconv"
+	"strings"
 
 	"google.golang.org/grpc/metadata"
 
@@ -23,6 +25,15 @@ func Marked(ctx context.Context) bool {
 	return len(metadata.ValueFromIncomingContext(ctx, Header)) > 0
 }
 
+// ids begins the ids of DynamoDB requests that are probes. No endpoint makes such an id.
+const ids = "console-"
+
+// ID returns the id of the n-th DynamoDB request that is a probe.
+func ID(n uint64) string { return ids + strconv.FormatUint(n, 10) }
+
+// IsID reports whether a DynamoDB request with that id is a probe.
+func IsID(id string) bool { return strings.HasPrefix(id, ids) }
+
 // Is reports whether a call that arrived belongs to a probe instead of a client. A call for a
 // DynamoDB request belongs to that request, marked or not.
 func Is(ctx context.Context) bool {
@@ -33,5 +44,5 @@ func Is(ctx context.Context) bool {
 	if !ok {
 		return len(metadata.ValueFromIncomingContext(ctx, cause.Header)) == 0
 	}
-	return id == ""
+	return id == "" || IsID(id)
 }

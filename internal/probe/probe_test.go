@@ -32,6 +32,7 @@ func TestIs(t *testing.T) {
 		{"marked", arrived(t.Context(), marked...), true, true},
 		{"marked, for a request in this process", arrived(cause.With(t.Context(), "id"), marked...), true, false},
 		{"marked, for a request in another process", arrived(t.Context(), append(marked, cause.Header, "id")...), true, false},
+		{"marked, for a request of a console", arrived(cause.With(t.Context(), probe.ID(7)), marked...), true, true},
 		{"for a request", arrived(cause.With(t.Context(), "id")), false, false},
 	} {
 		if got := probe.Marked(c.ctx); got != c.marked {

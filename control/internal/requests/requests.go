@@ -8,6 +8,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -36,8 +37,16 @@ const (
 // TestHeader is the header, or metadata, with the name of the client's test.
 const TestHeader = "x-tabletop-test"
 
-// testHeader is its canonical HTTP form: a lookup of any other spelling allocates.
-const testHeader = "X-Tabletop-Test"
+// Canonical HTTP forms: a lookup of any other spelling allocates.
+const (
+	testHeader = "X-Tabletop-Test"
+	// retryHeader has the attempt of an AWS SDK: "attempt=2; max=3".
+	retryHeader = "Amz-Sdk-Request"
+)
+
+// attemptHeader is the metadata with the attempt of the Bigtable clients for Java, JavaScript and
+// C++, which count from 0.
+const attemptHeader = "bigtable-attempt"
 
 // The endpoints.
 const (
@@ -59,12 +68,19 @@ type Record struct {
 	Rows      int           // of ReadRows
 	Bytes     int64         // size of these rows, or of the answer of a DynamoDB request
 	Test      string        // see TestHeader
-	table     string
-	key       []byte
-	kind      protoreflect.MessageType // of an RPC's request
-	request   []byte                   // complete, or its first maxBodyBytes
-	response  []byte                   // likewise; of DynamoDB
-	cut       bool                     // request or response is incomplete
+	// Own marks a request of the console itself, and the calls for it.
+	Own bool
+	// Stopped marks a ReadRows that the caller canceled after it had data: it had enough.
+	Stopped bool
+	// Attempt is the number of the client's attempt, from 1 on, and Attempts its maximum. Each is
+	// 0 if the client did not send it.
+	Attempt, Attempts int
+	table             string
+	key               []byte
+	kind              protoreflect.MessageType // of an RPC's request
+	request           []byte                   // complete, or its first maxBodyBytes
+	response          []byte                   // likewise; of DynamoDB
+	cut               bool                     // request or response is incomplete
 }
 
 // Log keeps records. It is safe for concurrent use.
@@ -106,6 +122,12 @@ func (l *Log) Bigtable(c *emu.Call) {
 	if c.Err != nil {
 		st := status.Convert(c.Err)
 		e.code, p[text] = st.Code(), st.Message()
+		e.stopped = e.code == codes.Canceled && c.Bytes > 0 && c.Context.Err() != nil
+	}
+	if sent := c.Header(attemptHeader); sent != "" {
+		if n, ok := small(sent); ok {
+			e.attempt = n + 1
+		}
 	}
 	key := keyOf(c.Request)
 	e.lengths[rowKey] = int32(len(key))
@@ -142,6 +164,7 @@ func (l *Log) DynamoDB(c *facade.Call) {
 	}
 	var p [request]string
 	p[operation], p[requestID], p[testName] = c.Operation, c.ID, c.HTTP.Header.Get(testHeader)
+	e.attempt, e.attempts = attemptOf(c.HTTP.Header.Get(retryHeader))
 	asked, answered := c.Request[:min(len(c.Request), maxBodyBytes)], c.Response[:min(len(c.Response), maxBodyBytes)]
 	e.lengths[request], e.lengths[response] = int32(len(asked)), int32(len(answered))
 	clip(&e, &p)
@@ -151,6 +174,32 @@ func (l *Log) DynamoDB(c *facade.Call) {
 	to := append(appended(l.ring.add(e), &p), asked...)
 	_ = append(to, answered...) // there is room
 	l.newer()
+}
+
+// attemptOf reads the attempt in a header of an AWS SDK, such as "ttl=20300101T000000Z; attempt=2;
+// max=3", and the maximum.
+func attemptOf(header string) (attempt, most int32) {
+	for header != "" {
+		var member string
+		member, header, _ = strings.Cut(header, ";")
+		name, value, _ := strings.Cut(strings.TrimSpace(member), "=")
+		switch name {
+		case "attempt":
+			attempt, _ = small(value)
+		case "max":
+			most, _ = small(value)
+		}
+	}
+	return attempt, most
+}
+
+// small parses a number of attempts.
+func small(text string) (n int32, ok bool) {
+	parsed, err := strconv.ParseUint(text, 10, 15)
+	if err != nil {
+		return 0, false
+	}
+	return int32(parsed), true
 }
 
 // clip shortens texts, and stores their lengths.
@@ -180,7 +229,9 @@ func of(id uint64, e *entry, kept []byte) Record {
 		ID: id, Endpoint: e.endpoint, Start: e.start, Duration: e.duration, Status: "OK", Rows: e.rows, Bytes: e.bytes,
 		Operation: valid(p[operation]), RequestID: valid(p[requestID]), Cause: valid(p[causeID]), Test: valid(p[testName]), Text: valid(p[text]),
 		table: valid(p[table]), key: p[rowKey], kind: e.kind, request: p[request], response: p[response], cut: e.cut,
+		Stopped: e.stopped, Attempt: int(e.attempt), Attempts: int(e.attempts),
 	}
+	r.Own = probe.IsID(r.RequestID) || probe.IsID(r.Cause)
 	switch {
 	case e.code != codes.OK:
 		r.Status = e.code.String()
@@ -246,7 +297,8 @@ func keyOf(req proto.Message) []byte {
 	return key[:min(len(key), maxKeyBytes)]
 }
 
-var tableName = regexp.MustCompile(`"TableName"\s*:\s*"([^"]*)"`)
+// tableName finds the first table of a DynamoDB request; a batch names it as a member.
+var tableName = regexp.MustCompile(`"(?:TableName"\s*:|RequestItems"\s*:\s*\{)\s*"([^"]*)"`)
 
 // Table returns the resource name of the request's table, or the name of a DynamoDB table; ""
 // without one.
@@ -359,6 +411,13 @@ func (l *Log) CausedBy(requestID string) []Record {
 	})
 	slices.Reverse(out)
 	return out
+}
+
+// Clear removes all records. The next one has the next ID.
+func (l *Log) Clear() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ring.clear()
 }
 
 // Changed returns a channel that is closed when a record with an ID above after exists.

@@ -16,7 +16,9 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/facade"
@@ -152,6 +154,7 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // it counts allocati
 		ID: "1", Operation: "GetItem", HTTP: httptest.NewRequest(http.MethodPost, "/", http.NoBody),
 		Request: []byte(`{"TableName":"orders"}`), Status: 200, Response: []byte("{}"),
 	}
+	answered.HTTP.Header.Set("Amz-Sdk-Request", "ttl=20300101T000000Z; attempt=2; max=3")
 	failed := *answered
 	failed.Status, failed.Response = 400, []byte(`{"__type":"com.amazonaws#X","message":"y"}`)
 	made := call("k")
@@ -265,5 +268,126 @@ func BenchmarkBigtable(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Bigtable(c)
+	}
+}
+
+// TestAttempts: the attempts that clients send are kept, counted from 1; other texts are not.
+func TestAttempts(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string][2]int{
+		"":                                   {},
+		"attempt=2; max=3":                   {2, 3},
+		"ttl=20300101T000000Z; attempt=1":    {1, 0},
+		"attempt=-1; max=99999999999999":     {},
+		"attempt; =; max=x; attempt=4;;":     {4, 0},
+		strings.Repeat("attempt=1;", 10_000): {1, 0},
+	} {
+		l := New()
+		r := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+		r.Header.Set("Amz-Sdk-Request", header)
+		l.DynamoDB(&facade.Call{ID: "1", Operation: "GetItem", HTTP: r})
+		if got, _ := l.Since(0, 1); got[0].Attempt != want[0] || got[0].Attempts != want[1] {
+			t.Errorf("%.40q: attempt %d of %d, want %v", header, got[0].Attempt, got[0].Attempts, want)
+		}
+	}
+	for header, want := range map[string]int{"": 0, "0": 1, "3": 4, "-1": 0, "x": 0} {
+		l, c := New(), call("k")
+		if header != "" {
+			c.Context = metadata.NewIncomingContext(t.Context(), metadata.Pairs("bigtable-attempt", header))
+		}
+		l.Bigtable(c)
+		if got, _ := l.Since(0, 1); got[0].Attempt != want {
+			t.Errorf("%q: attempt %d, want %d", header, got[0].Attempt, want)
+		}
+	}
+}
+
+// TestStopped: a read that its caller canceled after some data was stopped; one without data, one
+// that the server canceled, and one with another error were not.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	for _, c := range []struct {
+		ctx  context.Context
+		code codes.Code
+		data int64
+		want bool
+	}{
+		{left, codes.Canceled, 1, true},
+		{left, codes.Canceled, 0, false},
+		{t.Context(), codes.Canceled, 1, false},
+		{left, codes.Unavailable, 1, false},
+	} {
+		l, made := New(), call("k")
+		made.Context, made.Err, made.Bytes = c.ctx, status.Error(c.code, ""), c.data
+		l.Bigtable(made)
+		if got, _ := l.Since(0, 1); got[0].Stopped != c.want {
+			t.Errorf("%v after %d bytes: stopped is %v", c.code, c.data, got[0].Stopped)
+		}
+	}
+}
+
+// TestClear: an empty log keeps the next records, with later ids.
+func TestClear(t *testing.T) {
+	t.Parallel()
+	l := New()
+	for range 3 {
+		l.Bigtable(call("k"))
+	}
+	l.Clear()
+	if got, newest := l.Since(0, 10); len(got) != 0 || newest != 3 {
+		t.Errorf("%d remain of %d", len(got), newest)
+	}
+	l.Newest(func(r *Record) bool { t.Errorf("%d remains", r.ID); return true })
+	l.Bigtable(call("a"))
+	if got, newest := l.Since(0, 10); len(got) != 1 || newest != 4 || got[0].ID != 4 || string(got[0].Key()) != "a" {
+		t.Errorf("got %+v of %d", got, newest)
+	}
+}
+
+// TestNames: an RPC names the rows of its keys and of its ranges with two ends.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	entries := func(keys ...string) *btpb.MutateRowsRequest {
+		out := &btpb.MutateRowsRequest{}
+		for _, key := range keys {
+			out.Entries = append(out.Entries, &btpb.MutateRowsRequest_Entry{RowKey: []byte(key)})
+		}
+		return out
+	}
+	reads := func(ranges ...*btpb.RowRange) *btpb.ReadRowsRequest {
+		return &btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte("x")}, RowRanges: ranges}}
+	}
+	closed := func(key string) *btpb.RowRange_StartKeyClosed {
+		return &btpb.RowRange_StartKeyClosed{StartKeyClosed: []byte(key)}
+	}
+	for name, c := range map[string]struct {
+		request proto.Message
+		is, not []string
+	}{
+		"a write":            {&btpb.MutateRowRequest{RowKey: []byte("k")}, []string{"k"}, []string{"", "kk", "j"}},
+		"a bulk write":       {entries("a", "c"), []string{"a", "c"}, []string{"b"}},
+		"a key":              {reads(), []string{"x"}, []string{"y"}},
+		"a whole table":      {&btpb.ReadRowsRequest{}, nil, []string{"", "x"}},
+		"a half-open range":  {reads(&btpb.RowRange{StartKey: closed("b"), EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: []byte("d")}}), []string{"x", "b", "c"}, []string{"a", "d"}},
+		"the other half":     {reads(&btpb.RowRange{StartKey: &btpb.RowRange_StartKeyOpen{StartKeyOpen: []byte("b")}, EndKey: &btpb.RowRange_EndKeyClosed{EndKeyClosed: []byte("d")}}), []string{"c", "d"}, []string{"b", "d\x00"}},
+		"one without an end": {reads(&btpb.RowRange{StartKey: closed("b")}), nil, []string{"b", "c"}},
+		"a large request":    {&btpb.MutateRowRequest{RowKey: []byte("k"), Mutations: []*btpb.Mutation{{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{Value: make([]byte, maxBodyBytes)}}}}}, []string{"k"}, []string{"j"}},
+	} {
+		l, made := New(), call("")
+		made.Request = c.request
+		l.Bigtable(made)
+		got, _ := l.Since(0, 1)
+		for _, key := range c.is {
+			if !got[0].Names([]byte(key)) {
+				t.Errorf("%s does not name %q", name, key)
+			}
+		}
+		for _, key := range c.not {
+			if got[0].Names([]byte(key)) {
+				t.Errorf("%s names %q", name, key)
+			}
+		}
 	}
 }

@@ -36,6 +36,9 @@ type entry struct {
 	bytes    int64                    // size of these rows, or of the DynamoDB answer
 	kind     protoreflect.MessageType // of an RPC's request
 	cut      bool                     // the request or the answer is incomplete
+	stopped  bool                     // see Record.Stopped
+	attempt  int32                    // see Record.Attempt
+	attempts int32                    // see Record.Attempts
 	at       int                      // index of the first part in the memory
 	lengths  [parts]int32
 }
@@ -130,6 +133,13 @@ func (r *ring) grow() {
 	}
 	r.end = len(memory)
 	r.memory = memory[:cap(memory)]
+}
+
+// clear removes all entries, and keeps the memory.
+func (r *ring) clear() {
+	for r.count > 0 {
+		r.giveUp()
+	}
 }
 
 func (r *ring) nth(i int) *entry { return &r.entries[(r.first+i)%maxRecords] }

@@ -35,6 +35,8 @@ type Reader struct {
 	// Most and Bytes are approximate limits for the number and the size of the records that
 	// Read returns; 0 means no limit. It reads as many from each partition.
 	Most, Bytes int
+	// Row is the key of the only row whose records Read returns. Default: all rows.
+	Row string
 }
 
 // Read returns the records from a time on, the zero time for the first retained record, of
@@ -49,7 +51,7 @@ func (r *Reader) Read(ctx context.Context, since time.Time) (records []Record, n
 	if err != nil || until < from.UnixMicro() {
 		return nil, since, false, err
 	}
-	got := gathering{most: r.Most, bytes: r.Bytes, last: time.UnixMicro(until)}
+	got := gathering{row: r.Row, most: r.Most, bytes: r.Bytes, last: time.UnixMicro(until)}
 	if err := r.Deliver(ctx, from, got.last, got.take); err != nil {
 		return nil, since, false, err
 	}
@@ -59,7 +61,8 @@ func (r *Reader) Read(ctx context.Context, since time.Time) (records []Record, n
 
 // gathering collects the first delivered records by commit time.
 type gathering struct {
-	most, bytes int // 0: no limit
+	row         string // "": all
+	most, bytes int    // 0: no limit
 	records     []Record
 	size        int
 	last        time.Time // later records are not needed
@@ -69,6 +72,9 @@ type gathering struct {
 func (g *gathering) take(rec *Record) bool {
 	if rec.CommitTime.After(g.last) {
 		return false
+	}
+	if g.row != "" && g.row != rec.Row {
+		return true
 	}
 	g.records = append(g.records, *rec)
 	g.size += rec.size()

@@ -1,0 +1,216 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/control/internal/requests"
+	"github.com/tabletop-emu/tabletop/control/lab/changestream"
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+)
+
+const (
+	// pageOfHistory is the number of records that are read at a time.
+	pageOfHistory = 1000
+	// maxSearched limits the records of a DynamoDB stream that are searched for a key.
+	maxSearched = 100_000
+)
+
+// history is everything known about a row, each list with the newest entries, the newest first.
+type history struct {
+	Table    string            `json:"table"` // its resource name
+	Key      Bytes             `json:"key"`
+	Parts    []keyPart         `json:"parts,omitempty"`
+	Requests []record          `json:"requests"` // with those of their calls that name the row
+	Changes  []rowChange       `json:"changes"`
+	Records  []json.RawMessage `json:"records"`
+	// Streamed reports whether the table has a change stream, and Recorded lists the DynamoDB
+	// tables with a stream.
+	Streamed bool     `json:"streamed"`
+	Recorded []string `json:"recorded,omitempty"`
+	More     bool     `json:"more,omitempty"` // older entries exist
+	key      []byte
+}
+
+// historyOfItem returns the history of the row of an item.
+func (s *Server) historyOfItem(r *http.Request) (any, error) {
+	item, err := attr.UnmarshalItem([]byte(r.URL.Query().Get("item")))
+	if err != nil {
+		return nil, badRequest("item is %.200q, want the key of an item in DynamoDB's JSON: %v", r.URL.Query().Get("item"), err)
+	}
+	m, err := s.opts.Endpoint.Mapping(own(r), r.PathValue("table"))
+	switch {
+	case errors.Is(err, dynamodb.ErrClosed):
+		return nil, err
+	case err != nil:
+		return nil, notFound("table", r.PathValue("table"), tablesRemedy)
+	}
+	key, err := m.Locate(item)
+	if err != nil {
+		return nil, badRequest("item is no key of the table: %v", err)
+	}
+	return s.historyOf(r, s.opts.Lab.TableName(m.TargetTable()), key)
+}
+
+// historyOfRow returns the history of a row.
+func (s *Server) historyOfRow(r *http.Request) (any, error) {
+	key, err := param(r.URL.Query(), "key")
+	if err != nil {
+		return nil, err
+	}
+	if len(key) == 0 {
+		return nil, badRequest("key or key64 names the row")
+	}
+	return s.historyOf(r, s.tableName(r), key)
+}
+
+func (s *Server) historyOf(r *http.Request, table string, key []byte) (any, error) {
+	if _, err := s.opts.Lab.DB().Table(table); err != nil {
+		return nil, noTable(own(r), s, table)
+	}
+	most, err := limit(r.URL.Query(), defaultRows)
+	withOwn, err1 := yes(r.URL.Query(), "own", false)
+	if err := errors.Join(err, err1); err != nil {
+		return nil, err
+	}
+	mappings, err := s.mappingsOf(r, table)
+	if err != nil {
+		return nil, err
+	}
+	out := &history{Table: table, Key: bytesOf(key), Parts: partsBy(mappings, mapping.Row{Key: key}), Records: []json.RawMessage{}}
+	out.key = key
+	s.requestsAbout(own(r), out, most, withOwn)
+	if err := s.changesOf(own(r), out, mappings, most); err != nil {
+		return nil, err
+	}
+	var records []streamRecord
+	for _, m := range mappings {
+		if records, err = s.recordsAbout(own(r), out, m, records); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(records, func(a, b streamRecord) int { return strings.Compare(b.sequence, a.sequence) })
+	for _, rec := range records[:min(len(records), most)] {
+		out.Records = append(out.Records, rec.RawMessage)
+	}
+	out.More = out.More || len(records) > most
+	return out, nil
+}
+
+// requestsAbout finds the requests that name a row, or whose calls do.
+func (s *Server) requestsAbout(ctx context.Context, out *history, most int, withOwn bool) {
+	calls, parents := map[string][]record{}, map[string]bool{}
+	s.log.Newest(func(rec *requests.Record) bool {
+		switch {
+		case rec.Endpoint == requests.DynamoDB:
+			parents[rec.RequestID] = true
+		case rec.Cause != "" && rec.Table() == out.Table && rec.Names(out.key):
+			calls[rec.Cause] = append(calls[rec.Cause], recordOf(rec, false))
+		}
+		return true
+	})
+	keys := s.itemKeys(ctx)
+	_, id := ids(out.Table)
+	named := func(rec *requests.Record) bool {
+		found, _ := keys.of(rec)
+		return slices.ContainsFunc(found, func(item itemKey) bool {
+			table, row, ok := keys.row(item)
+			return ok && table == id && bytes.Equal(row, out.key)
+		})
+	}
+	out.Requests = []record{}
+	s.log.Newest(func(rec *requests.Record) bool {
+		about := rec.Endpoint == requests.DynamoDB && (calls[rec.RequestID] != nil || named(rec)) ||
+			rec.Endpoint == requests.Bigtable && !parents[rec.Cause] && rec.Table() == out.Table && rec.Names(out.key)
+		switch {
+		case !about || rec.Own && !withOwn:
+			return true
+		case len(out.Requests) == most:
+			out.More = true
+			return false
+		}
+		shown := recordOf(rec, false)
+		keys.describe(&shown, rec)
+		shown.Calls = calls[rec.RequestID]
+		slices.Reverse(shown.Calls)
+		out.Requests = append(out.Requests, shown)
+		return true
+	})
+}
+
+// changesOf reads the records of the change stream about a row.
+func (s *Server) changesOf(ctx context.Context, out *history, mappings []*mapping.Mapping, most int) error {
+	out.Changes = []rowChange{}
+	reader := changestream.Reader{Lab: s.opts.Lab, Table: out.Table, Row: string(out.key), Most: pageOfHistory, Bytes: maxPageBytes}
+	p := page{}
+	for more := true; more; {
+		found, next, again, err := reader.Read(ctx, p.from)
+		if errors.Is(err, changestream.ErrNoStream) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if c, ok := changeOf(mappings, &found[i], false); ok {
+				out.Changes = append(out.Changes, c)
+			}
+		}
+		if extra := len(out.Changes) - most; extra > 0 {
+			out.Changes, out.More = slices.Delete(out.Changes, 0, extra), true
+		}
+		p.from, more = next, again
+	}
+	out.Streamed = true
+	slices.Reverse(out.Changes)
+	return nil
+}
+
+// recordsAbout appends the records of the stream of a DynamoDB table about the items of a row.
+func (s *Server) recordsAbout(ctx context.Context, out *history, m *mapping.Mapping, records []streamRecord) ([]streamRecord, error) {
+	arn, err := streams{s}.latest(ctx, m.SourceTable())
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == "no_stream" {
+		return records, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out.Recorded = append(out.Recorded, m.SourceTable())
+	after := ""
+	for searched := 0; ; {
+		found, more, err := streams{s}.read(ctx, arn, after, pageOfHistory)
+		if err != nil {
+			return nil, err
+		}
+		for _, rec := range found {
+			after = rec.sequence
+			var about struct {
+				DynamoDB struct{ Keys json.RawMessage } `json:"dynamodb"`
+			}
+			if json.Unmarshal(rec.RawMessage, &about) != nil {
+				continue
+			}
+			item, err := attr.UnmarshalItem(about.DynamoDB.Keys)
+			if err != nil {
+				continue
+			}
+			if row, err := m.Locate(item); err == nil && bytes.Equal(row, out.key) {
+				records = append(records, rec)
+			}
+		}
+		if searched += len(found); !more {
+			return records, nil
+		}
+		if searched >= maxSearched {
+			out.More = true
+			return records, nil
+		}
+	}
+}
