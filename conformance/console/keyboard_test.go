@@ -29,7 +29,7 @@ func TestKeyboard(t *testing.T) {
 	srv.call(t, "CreateTable", createThings)
 	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"total":{"N":"1"}}}`)
 	p := open(t, ctx, srv)
-	for _, path := range []string{"/", "/requests", "/lab", "/query", "/migration", "/streams", "/t/tabletop/rows", "/t/tabletop/rows/rows", "/keys/tabletop/rows", "/d/things"} {
+	for _, path := range []string{"/", "/requests", "/lab", "/query", "/migration", "/streams", "/t/tabletop/rows", "/t/tabletop/rows/rows", "/keys/tabletop/rows", "/history/tabletop/rows?key=a", "/d/things"} {
 		p.visit(path)
 		if path == "/t/tabletop/rows/rows" {
 			p.until("!!document.querySelector('[data-cell]')")

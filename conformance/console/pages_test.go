@@ -160,6 +160,11 @@ func TestPages_Hostile(t *testing.T) {
 	p.see("hostile", common)
 	p.see("hostile", map[string]string{"table": "/t/tabletop/hostile", "keys": "/keys/tabletop/hostile", "rows": "/t/tabletop/hostile/rows", "items": "/d/things"})
 
+	for _, text := range texts {
+		p.visit("/history/tabletop/hostile?key=" + url.QueryEscape(strings.ReplaceAll(text, `\`, `\\`)))
+		p.until("document.querySelectorAll('[data-event]').length > 0")
+		p.sound("a history")
+	}
 	p.visit("/t/tabletop/hostile/rows")
 	rows := len(texts) + 3
 	for i := range rows {

@@ -111,7 +111,7 @@ func TestHandle(t *testing.T) {
 	mux := http.NewServeMux()
 	console.Handle(mux)
 	for path, want := range map[string]string{
-		"/requests": "text/html", "/t/i/t/rows": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
+		"/requests": "text/html", "/t/i/t/rows": "text/html", "/history/orders": "text/html", "/history/i/t": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
 		"/static/app.js": "text/javascript", "/static/style.css": "text/css",
 	} {
 		w := httptest.NewRecorder()

@@ -44,8 +44,8 @@ export const remove = (path) => ask('DELETE', path);
 /** session exchanges a token for a cookie. */
 export const session = (token) => ask('POST', 'session', {}, { Authorization: 'Bearer ' + token });
 
-/** dynamo runs an operation of DynamoDB: response has its answer, calls the Bigtable calls. Faults do not affect the pages' own operations. */
-export const dynamo = (operation, request, faults = false) => post('query', { operation, request, faults });
+/** dynamo runs an operation of DynamoDB: response has its answer, calls the Bigtable calls. Unless it is a client's, it is the console's own: no fault affects it, and no count has it. */
+export const dynamo = (operation, request, client = false) => post('query', { operation, request, own: !client });
 
 /** live dispatches news of the server: "lab" when experiments changed it (detail), "tables" when the tables may have changed, "runs" with the running migrate commands (detail), "tick" every second. */
 export const live = new EventTarget();

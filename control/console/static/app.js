@@ -8,6 +8,7 @@ const routes = [
   [/^\/t\/([^/]+)\/([^/]+)$/, 'table.js', 'Table'],
   [/^\/d\/([^/]+)$/, 'item.js', 'Items'],
   [/^\/keys\/([^/]+)\/([^/]+)$/, 'keys.js', 'Keys'],
+  [/^\/history\/([^/]+)(?:\/([^/]+))?$/, 'history.js', 'History'],
   [/^\/requests$/, 'requests.js', 'Requests'],
   [/^\/query$/, 'query.js', 'Query'],
   [/^\/streams$/, 'streams.js', 'Streams'],
@@ -83,14 +84,14 @@ async function show() {
     const href = a.getAttribute('href');
     // The pages of a table belong to the list of tables.
     if (href === location.pathname) a.setAttribute('aria-current', 'page');
-    else if (href === '/' && /^\/(t|d|keys)\//.test(location.pathname)) a.setAttribute('aria-current', 'true');
+    else if (href === '/' && /^\/(t|d|keys|history)\//.test(location.pathname)) a.setAttribute('aria-current', 'true');
     else a.removeAttribute('aria-current');
   }
   main.className = '';
   try {
     if (!route) throw new Error('This page does not exist.');
     const [pattern, file, title] = route;
-    const args = location.pathname.match(pattern).slice(1).map(decodeURIComponent);
+    const args = location.pathname.match(pattern).slice(1).filter((arg) => arg !== undefined).map(decodeURIComponent);
     document.title = [...args, title, 'Tabletop'].join(' · ');
     const [page, info] = await Promise.all([import('./' + file), standing()]);
     if (signal.aborted) return;

@@ -46,7 +46,7 @@ async function traffic(info) {
   const { requests } = await get('requests?limit=1000&internal=false');
   const since = new Date(info.clock.now) - 5 * 60_000;
   const last = requests.filter((r) => new Date(r.start) >= since);
-  const failed = last.filter((r) => r.status !== 'OK').length;
+  const failed = last.filter((r) => r.status !== 'OK' && !r.stopped).length;
   const many = requests.length === 1000 && last.length === 1000 ? ' or more' : '';
   return h('p', {}, last.length ? `${many ? last.length + many + ' requests' : counted(last.length, 'request')} in the last 5 minutes, ` : 'No requests in the last 5 minutes. ',
     last.length > 0 && h('span', { class: failed ? 'bad' : 'ok' }, `${failed} failed`), last.length > 0 && '. ', h('a', { href: '/requests' }, 'Watch them live'));

@@ -3,6 +3,7 @@ import { h, fill, shown, plain, errorBox, button, dialog, confirmed, save, notif
 import { dynamo, part, post, query } from './api.js';
 import { cellsShown, keyShown } from './changes.js';
 import { typeOf, valueShown, valueText } from './items.js';
+import { itemHistoryPath } from './paths.js';
 import { callShown } from './requests.js';
 
 const comparisons = ['=', '<>', '<', '<=', '>', '>=', 'between', 'begins_with', 'contains', 'exists', 'not exists'];
@@ -154,7 +155,7 @@ export async function show(main, { args: [name], signal }) {
     const act = async (what) => {
       try { await what(); d.close(); run(); } catch (err) { fill(wrong, errorBox(err)); }
     };
-    const d = dialog(item ? 'Item' : 'New item', item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, plain(a)), h('td', {}, valueShown(v)))))),
+    const d = dialog(item ? 'Item' : 'New item', item && h('p', {}, h('a', { href: itemHistoryPath(name, keyOf(item)), onclick: () => d.close() }, 'Its history')), item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, plain(a)), h('td', {}, valueShown(v)))))),
       h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), area, h('h2', {}, 'What will change'), diff, h('h2', {}, 'Which cells of the row'), cells, h('div', { class: 'bar' },
         button('Put', () => now && act(() => dynamo('PutItem', { TableName: name, Item: now })), { class: 'primary' }),
         item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }))), wrong);

@@ -1,8 +1,9 @@
 // Requests: both endpoints, live, with the Bigtable calls of a DynamoDB request.
 import { h, fill, shown, plain, virtual, button, copier, save, errorBox, size, number, counted } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
-import { get, events, query } from './api.js';
+import { get, events, query, remove } from './api.js';
 import { awsLine, shellOf } from './code.js';
+import { historyPath, itemHistoryPath, rowPath, tableNamed } from './paths.js';
 
 const kept = 5000; // the server's limit
 
@@ -14,21 +15,39 @@ export function matcher(text) {
       const ms = Number(time[2]) * (time[3] === 's' ? 1000 : 1);
       return (r) => time[1] === '>' ? r.millis > ms : r.millis < ms;
     }
-    const [, name, not, value] = word.match(/^(?:(endpoint|op|status|table|test|key):)?(!?)(.*)$/s);
+    const [, name, not, value] = word.match(/^(?:(endpoint|op|status|table|test|key|attempt):)?(!?)(.*)$/s);
     const want = value.toLowerCase();
     const of = {
       endpoint: (r) => want === 'ddb' || want === 'dynamodb' ? r.endpoint === 'dynamodb' : want === 'bt' || want === 'bigtable' ? r.endpoint === 'bigtable' : false,
       op: (r) => r.operation.toLowerCase() === want,
-      status: (r) => r.status.toLowerCase() === want,
+      status: (r) => r.status.toLowerCase() === want || !!r.stopped && ['stopped', 'ok'].includes(want),
       table: (r) => tableOf(r).toLowerCase() === want || (r.table ?? '').toLowerCase() === want,
       test: (r) => (r.test ?? '').toLowerCase().includes(want),
-      key: (r) => !!r.key && textOf(r.key).toLowerCase().includes(want),
+      key: (r) => keyText(r).toLowerCase().includes(want),
+      attempt: (r) => String(r.attempt ?? 1) === want,
       undefined: (r) => [r.operation, r.table, r.status, r.test].some((s) => s?.toLowerCase().includes(want)),
     }[name];
     return not ? (r) => !of(r) : of;
   });
   return (r) => tests.every((t) => t(r));
 }
+
+/** itemText returns the key of an item on one line. */
+const itemText = (item) => Object.entries(item).map(([name, v]) => `${name}=${JSON.stringify(Object.values(v)[0])}`).join(' ');
+
+// keyText returns the key that a request names: of the row, of the item, or the condition of a Query.
+function keyText(r) {
+  if (r.key) return textOf(r.key);
+  if (r.item) return itemText(r.item) + (r.items > 1 ? ` and ${counted(r.items - 1, 'other')}` : '');
+  return r.condition ?? '';
+}
+
+/** requestLine returns a request in a few words. */
+export const requestLine = (r) => [r.operation, keyText(r), statusText(r), r.calls?.length > 0 && `by ${[...new Set(r.calls.map((c) => c.operation))].join(', ')}`].filter(Boolean).map((s) => plain(String(s))).join(' · ');
+
+const statusText = (r) => r.stopped ? 'stopped early' : r.status;
+const statusClass = (r) => r.status === 'OK' ? 'ok' : r.stopped ? 'soft' : 'bad';
+const attemptText = (r) => r.attempt && `${r.attempt}${r.attempts ? ` of ${r.attempts}` : ''}${r.attempt > 1 ? ', a retry' : ''}`;
 
 const tableOf = (r) => r.table?.slice(r.table.lastIndexOf('/') + 1) ?? '';
 const pretty = (value) => JSON.stringify(value, null, 2);
@@ -45,7 +64,7 @@ export function capacityOf(operation, response) {
 /** callShown returns an element with the request of a Bigtable call. */
 export function callShown(c) {
   return h('details', { class: 'call' }, h('summary', {}, h('b', { class: 'mono' }, plain(c.operation)), ' ', h('span', { class: 'mono' }, plain(tableOf(c))), ' ',
-    c.key && bytesShown(c.key, 80), ' ', h('span', { class: c.status === 'OK' ? 'ok' : 'bad' }, plain(c.status)), ` ${c.millis} ms`, c.rows > 0 && `, ${counted(c.rows, 'row')}`),
+    c.key && bytesShown(c.key, 80), ' ', h('span', { class: statusClass(c) }, plain(statusText(c))), ` ${c.millis} ms`, c.rows > 0 && `, ${counted(c.rows, 'row')}`),
   h('pre', { class: 'data' }, plain(c.request ? '' : c.cut ? 'too large to be kept' : ''), c.request && shown(pretty(c.request), 20000)));
 }
 
@@ -59,6 +78,36 @@ function replayable(r, info) {
     h('a', { href: '/query' + query({ op: r.operation, request: body.length < 4000 ? body : '' }) }, 'Open in Query'));
 }
 
+// touchedShown returns links to the rows that a request, or its calls, name.
+function touchedShown(whole, info) {
+  return h('ul', { class: 'touched' }, whole.touched.map(({ table, key, start, end }) => {
+    const t = tableNamed(table);
+    return h('li', {}, h('small', {}, plain(t.table)), ' ', key
+      ? [h('a', { href: rowPath(t, info, key) }, bytesShown(key, 120)), ' · ', h('a', { href: historyPath(t, info, key) }, 'history')]
+      : ['from ', bytesShown(start, 80), end && [' before ', bytesShown(end, 80)]]);
+  }), whole.more > 0 && h('li', { class: 'soft' }, `and ${number(whole.more)} more`));
+}
+
+/** requestShown returns the parts of a request: facts, rows, calls and bodies. */
+export function requestShown(whole, info) {
+  const row = (what, text) => text && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, text instanceof Node ? text : shown(String(text))));
+  return [
+    replayable(whole, info),
+    whole.endpoint === 'dynamodb' && whole.status === 'OK' && h('div', { class: 'bar' }, button('Save as access pattern', async () => {
+      const pattern = await get(`requests/${whole.id}/pattern`);
+      save(pattern.file, pattern.text);
+    }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify runs on both endpoints' })),
+    h('table', {}, h('tbody', {}, row('endpoint', whole.endpoint), row('table', whole.table), row('key', whole.key && bytesShown(whole.key)),
+      row('item', whole.item && h('span', {}, shown(keyText(whole)), ' · ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'history'))), row('condition', whole.condition), row('text', whole.text), row('at', whole.start),
+      row('took', whole.millis + ' ms'), row('attempt', attemptText(whole)), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('capacity', capacityOf(whole.operation, whole.response)), row('test', whole.test), row('request id', whole.requestID), row('made by', whole.own && 'the console itself: it is left out of counts'))),
+    whole.stopped && h('p', { class: 'soft' }, 'The caller stopped reading: it had enough rows.'),
+    whole.cut && h('p', { class: 'soft' }, 'Its bodies are longer than the 64 KiB that are kept.'),
+    whole.touched?.length > 0 && [h('h2', {}, 'Rows that it names'), touchedShown(whole, info)],
+    whole.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(whole.calls.length, 'call')}`), whole.calls.map(callShown)],
+    whole.request && [h('h2', {}, 'Request'), h('pre', {}, shown(pretty(whole.request), 60000))],
+    whole.response && [h('h2', {}, 'Answer'), h('pre', {}, shown(pretty(whole.response), 60000))]];
+}
+
 export async function show(main, { info, params, signal }) {
   main.classList.add('full');
   let all = []; // newest first
@@ -66,12 +115,14 @@ export async function show(main, { info, params, signal }) {
   const open = new Set(); // requestIDs with visible calls
   const filter = h('input', { class: 'mono', type: 'search', size: 50, value: params.get('f') ?? '', 'aria-label': 'Filter', placeholder: 'endpoint:ddb op:Query status:!ok table:orders >10ms' });
   const inner = h('input', { type: 'checkbox', checked: params.get('calls') === 'true' });
+  const own = h('input', { type: 'checkbox', checked: params.get('own') === 'true' });
+  const hidden = (r) => r.own && !own.checked;
   const count = h('small', { 'aria-live': 'polite' });
   const live = h('small');
   let paused = false, waiting = [], missed = 0; // requests during a pause
   let shownID = 0;
 
-  const columns = [['w64', 'time'], ['w64', 'endpoint'], ['w150', 'operation'], ['half', 'table'], ['half', 'key'], ['w80', 'status'], ['w80', 'took'], ['w80 spare', 'size'], ['w60 spare', 'rows'], ['w60 spare', 'test']];
+  const columns = [['w64', 'time'], ['w64', 'endpoint'], ['w150', 'operation'], ['half', 'table'], ['twice', 'key'], ['w80', 'status'], ['w80', 'took'], ['w80 spare', 'size'], ['w60 spare', 'rows'], ['w60 spare', 'test']];
   const isCall = (r) => r.cause && !inner.checked;
   const opens = (r) => r.requestID && r.children > 0;
   const list = virtual({
@@ -80,9 +131,10 @@ export async function show(main, { info, params, signal }) {
     line: (i) => {
       const r = seen[i];
       return h('div', { 'data-request': r.id }, [
-        ['soft mono whole', r.start.slice(11, 19)], ['soft type', isCall(r) ? '  └ calls' : r.endpoint],
+        ['soft mono whole', r.start.slice(11, 19)], ['soft type', [isCall(r) ? '  └ calls' : r.endpoint, r.own && h('span', { class: 'own', title: 'Of the console itself' }, ' ⌂')]],
         ['mono', [!isCall(r) && toggle(r), h('span', { title: plain(r.operation) }, plain(r.operation))]], ['mono', plain(tableOf(r)), plain(tableOf(r))],
-        ['', r.key && bytesShown(r.key, 80), r.key && textOf(r.key)], [r.status === 'OK' ? 'ok' : 'bad', plain(r.status), plain(r.status)],
+        ['', r.key ? bytesShown(r.key, 80) : h('span', { class: 'data mono' }, plain(keyText(r).slice(0, 200))), plain(keyText(r).slice(0, 2000))],
+        [statusClass(r), [plain(statusText(r)), r.attempt > 1 && h('span', { class: 'soft' }, ` ↻${r.attempt}`)], [plain(statusText(r)), attemptText(r) && `attempt ${attemptText(r)}`].filter(Boolean).join(', ')],
         ['soft whole', millis(r.millis)], ['soft', r.bytes ? size(r.bytes) : ''], ['soft', r.rows ? number(r.rows) : ''], ['soft', r.test && plain(r.test), r.test && plain(r.test)],
       ].map(([kind, shows, title], n) => h('span', { class: `${columns[n][0]} ${kind}`, title }, shows)));
     },
@@ -113,7 +165,10 @@ export async function show(main, { info, params, signal }) {
     const of = new Map();
     for (const r of all) if (r.cause) (of.get(r.cause) ?? of.set(r.cause, []).get(r.cause)).push(r);
     seen = [];
+    let visible = 0;
     for (const r of all) {
+      if (hidden(r)) continue;
+      visible++;
       if (r.cause && !inner.checked) continue;
       if (!is(r)) continue;
       r.children = of.get(r.requestID)?.length ?? 0;
@@ -122,37 +177,27 @@ export async function show(main, { info, params, signal }) {
     }
     // The selection stays on its request, wherever that is now.
     list.chosen = seen.findIndex((r) => r.id === shownID);
-    count.textContent = `${number(seen.length)} of ${number(all.length)}${missed ? `, ${number(missed)} since the pause${missed > waiting.length ? `, ${number(waiting.length)} of them kept` : ''}` : ''}`;
-    if (!all.length) fill(side.lastChild, h('div', { class: 'note' }, 'No requests yet. Each request of a client appears here when it is answered, for example:', h('pre', {}, info.dynamodb
+    count.textContent = `${number(seen.length)} of ${number(visible)}${missed ? `, ${number(missed)} since the pause${missed > waiting.length ? `, ${number(waiting.length)} of them kept` : ''}` : ''}`;
+    if (!visible) fill(side.lastChild, h('div', { class: 'note' }, 'No requests yet. Each request of a client appears here when it is answered, for example:', h('pre', {}, info.dynamodb
       ? awsLine(info, 'list-tables') : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} ls`),
     'A client that sends the header x-tabletop-test is shown with the name of its test.'));
     list.redraw();
   }
   let drawing = 0;
   function arrived(r) {
-    if (paused) { missed++; waiting.push(r); if (waiting.length > kept) waiting.shift(); } else { all.unshift(r); if (all.length > kept) all.length = kept; }
+    if (paused) { if (!hidden(r)) missed++; waiting.push(r); if (waiting.length > kept) waiting.shift(); } else { all.unshift(r); if (all.length > kept) all.length = kept; }
     drawing ||= setTimeout(() => { drawing = 0; select(); }, 100);
   }
 
+  const state = () => ({ f: filter.value, calls: inner.checked ? 'true' : '', own: own.checked ? 'true' : '' });
+
   async function detail(r) {
     shownID = r.id;
-    history.replaceState(null, '', '/requests' + query({ f: filter.value, calls: inner.checked ? 'true' : '', id: r.id }));
+    history.replaceState(null, '', '/requests' + query({ ...state(), id: r.id }));
     try {
       const whole = await get('requests/' + r.id);
       if (shownID !== r.id || signal.aborted) return;
-      const row = (what, text) => text && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, text instanceof Node ? text : shown(String(text))));
-      fill(side, h('h2', {}, plain(whole.operation), ' ', h('span', { class: whole.status === 'OK' ? 'ok' : 'bad' }, plain(whole.status))), h('div', { class: 'scroll' },
-        replayable(whole, info),
-        whole.endpoint === 'dynamodb' && whole.status === 'OK' && h('div', { class: 'bar' }, button('Save as access pattern', async () => {
-          const pattern = await get(`requests/${whole.id}/pattern`);
-          save(pattern.file, pattern.text);
-        }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify runs on both endpoints' })),
-        h('table', {}, h('tbody', {}, row('endpoint', whole.endpoint), row('table', whole.table), row('key', whole.key && bytesShown(whole.key)), row('text', whole.text), row('at', whole.start),
-          row('took', whole.millis + ' ms'), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('capacity', capacityOf(whole.operation, whole.response)), row('test', whole.test), row('request id', whole.requestID))),
-        whole.cut && h('p', { class: 'soft' }, 'Its bodies are longer than the 64 KiB that are kept.'),
-        whole.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(whole.calls.length, 'call')}`), whole.calls.map(callShown)],
-        whole.request && [h('h2', {}, 'Request'), h('pre', {}, shown(pretty(whole.request), 60000))],
-        whole.response && [h('h2', {}, 'Answer'), h('pre', {}, shown(pretty(whole.response), 60000))]));
+      fill(side, h('h2', {}, plain(whole.operation), ' ', h('span', { class: statusClass(whole) }, plain(statusText(whole)))), h('div', { class: 'scroll' }, requestShown(whole, info)));
     } catch (err) { fill(side.lastChild, errorBox(err)); }
   }
 
@@ -163,11 +208,23 @@ export async function show(main, { info, params, signal }) {
     select();
   } }, 'Pause');
   filter.addEventListener('input', () => {
-    history.replaceState(null, '', '/requests' + query({ f: filter.value, calls: inner.checked ? 'true' : '' }));
+    history.replaceState(null, '', '/requests' + query(state()));
     select();
   });
-  inner.addEventListener('change', select);
-  main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar' }, filter, h('label', {}, inner, 'show calls of the DynamoDB endpoint as separate lines'), pause,
+  for (const box of [inner, own]) box.addEventListener('change', () => {
+    history.replaceState(null, '', '/requests' + query(state()));
+    select();
+  });
+  const clear = button('Clear', async () => {
+    await remove('requests');
+    all = [];
+    waiting = [];
+    missed = shownID = 0;
+    open.clear();
+    fill(side, h('h2', {}, 'Request'), h('div', { class: 'scroll soft' }, 'Choose a request.'));
+    select();
+  }, { title: 'Forget the requests so far' });
+  main.append(h('h1', {}, 'Requests'), h('div', { class: 'bar' }, filter, h('label', {}, inner, 'show calls of the DynamoDB endpoint as separate lines'), h('label', {}, own, 'show the console’s own'), pause, clear,
     button('Save as NDJSON', () => save('requests.ndjson', seen.map((r) => JSON.stringify({ ...r, children: undefined })).join('\n') + '\n')), button('Save as trace', async () => {
       const tables = [...new Set(seen.filter((r) => r.endpoint === 'dynamodb' && r.table).map((r) => r.table))];
       const trace = await get('requests/trace' + query({ table: tables.length === 1 ? tables[0] : '' }));
@@ -176,7 +233,7 @@ export async function show(main, { info, params, signal }) {
   h('div', { class: 'split' }, h('section', { class: 'wider' }, h('div', { class: 'line-head' }, columns.map(([kind, what]) => h('span', { class: kind }, what))), list.el), side));
   let before;
   do {
-    const page = (await get('requests' + query({ limit: 1000, before }))).requests;
+    const page = (await get('requests' + query({ limit: 1000, own: 'true', before }))).requests;
     all.push(...page);
     before = page.length === 1000 ? page.at(-1).id : undefined;
   } while (before && all.length < kept);

@@ -3,11 +3,10 @@ import { h, fill, shown, plain, errorBox, virtual, button, dialog, copier, size,
 import { bytesShown, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
 import { get, post, part, query } from './api.js';
 import { rowCode } from './code.js';
-import { collected } from './rules.js';
+import { bookkeeping, collected } from './rules.js';
 import { valueShown } from './items.js';
 import { partsShown } from './parts.js';
-
-const bookkeeping = (c) => c.family === '_x' || c.family === '_f' || c.family === '_tabletop' || c.family.startsWith('_tabletop.');
+import { historyPath } from './paths.js';
 
 export async function show(main, { args: [instance, id], info, params, signal }) {
   main.classList.add('full');
@@ -118,7 +117,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     lines.el.addEventListener('focus', () => lines.chosen >= 0 && lightAttributes(seen[lines.chosen].at, true));
     lines.el.addEventListener('blur', () => lightAttributes(-1, false));
     fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${counted(versions.size, 'column')}`),
-      h('label', {}, showBookkeeping, 'bookkeeping'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
+      h('label', {}, showBookkeeping, 'bookkeeping'), h('a', { href: historyPath(t, info, key) }, 'History'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
       button('Delete…', async () => {
         if (!await confirmed('Delete this row with all its cells?', 'Delete the row')) return;
         await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });

@@ -42,3 +42,6 @@ export function collected(rule, version, at, now) {
   }
   return all();
 }
+
+/** bookkeeping reports whether a cell is one of the DynamoDB endpoint itself. */
+export const bookkeeping = (c) => c.family === '_x' || c.family === '_f' || c.family === '_tabletop' || c.family.startsWith('_tabletop.');

@@ -18,7 +18,8 @@ const how = (text) => h('div', { class: 'bar' }, h('pre', {}, text), copier('Cop
 const of = (places) => '/streams' + query(places);
 
 const microsOf = (sequence) => BigInt(sequence.slice(1, 21)) / 1000n;
-const microsAt = (time) => {
+/** microsAt returns the microseconds of a time in RFC 3339. */
+export const microsAt = (time) => {
   const [, seconds, rest] = time.match(/^(.*?)(?:\.(\d+))?Z$/);
   return BigInt(Date.parse(seconds + 'Z')) * 1000n + BigInt((rest ?? '').padEnd(6, '0').slice(0, 6));
 };
@@ -42,7 +43,8 @@ export function joined(records, changes) {
 const valueText = (v) => JSON.stringify(Object.values(v ?? {})[0]);
 const keysText = (keys) => Object.entries(keys).map(([name, v]) => `${name}=${valueText(v)}`).join(' ');
 
-function entriesText(entries) {
+/** entriesText counts the mutations of a change. */
+export function entriesText(entries) {
   const set = entries.filter((e) => e.kind !== 'DeleteCells' && e.kind !== 'DeleteFamily').length;
   return [set && `${set} set`, entries.length - set && `${entries.length - set} deleted`].filter(Boolean).join(', ');
 }
@@ -70,12 +72,14 @@ function imagesShown(d) {
 
 const fact = (what, value) => value && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, value instanceof Node ? value : shown(String(value))));
 
-function recordShown(r) {
+/** recordShown returns an element with a record of DynamoDB Streams. */
+export function recordShown(r) {
   if (!r) return h('p', { class: 'soft' }, 'No record: the write came through the Bigtable endpoint, or was garbage collection, or the DynamoDB table had no stream then.');
   return [h('table', {}, h('tbody', {}, fact('event', r.eventName + (r.userIdentity ? ', by time to live' : '')), fact('sequence number', r.dynamodb.SequenceNumber), fact('key', keysText(r.dynamodb.Keys)), fact('bytes', number(r.dynamodb.SizeBytes)))), imagesShown(r.dynamodb)];
 }
 
-function changeShown(c, t, info) {
+/** changeShown returns an element with a record of a change stream. */
+export function changeShown(c, t, info) {
   if (!c) return h('p', { class: 'soft' }, 'No record: the Bigtable table had no change stream then, or no longer keeps the record.');
   return [h('table', {}, h('tbody', {}, fact('row', keyShown(c)), fact('committed', c.time), fact('by', c.gc ? 'garbage collection' : c.cluster))),
     h('div', { class: 'bar' }, t && h('a', { href: rowsPath(t, info) + (rowsPath(t, info).includes('?') ? '&' : '?') + query({ prefix: textOf(c.key, 4096) }).slice(1) }, 'Its row now')),

@@ -1,0 +1,213 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+)
+
+// send sends a DynamoDB request as a client, with further headers.
+func (s *server) send(t *testing.T, operation, body string, headers ...string) {
+	t.Helper()
+	endpoint := httptest.NewServer(s.ddb)
+	defer endpoint.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+}
+
+// TestRequests_Own: the console's own requests are hidden, and left out of the numbers of
+// Requests and Home, until the toggle shows them; Clear forgets all requests.
+func TestRequests_Own(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", createThings)
+	p := open(t, ctx, srv)
+	ask[bool](p, "fetch('/api/v1/requests', {method: 'DELETE'}).then((r) => r.ok)")
+	srv.send(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"}}}`)
+	p.visit("/d/things")
+	p.until("document.querySelectorAll('tbody tr').length === 1")
+	p.visit("/")
+	if got := ask[string](p, "document.querySelector('main').innerText"); !strings.Contains(got, "1 request in the last 5 minutes, 0 failed") {
+		t.Errorf("Home counts %s", got)
+	}
+	p.visit("/requests?f=" + url.QueryEscape("endpoint:ddb"))
+	p.until("document.querySelectorAll('[data-request]').length === 1")
+	const toggle = "[...document.querySelectorAll('label')].find((l) => l.textContent.includes('console’s own')).querySelector('input')"
+	ask[bool](p, "("+toggle+".click(), true)")
+	p.until("document.querySelectorAll('[data-request]').length > 1 && document.querySelectorAll('[data-request] .own').length === document.querySelectorAll('[data-request]').length - 1")
+	p.shoot("requests-own")
+	if at := ask[string](p, "location.search"); !strings.Contains(at, "own=true") {
+		t.Errorf("the address is %s", at)
+	}
+	p.pushButton("Clear")
+	p.until("document.querySelectorAll('[data-request]').length === 0")
+	p.visit("/requests?own=true")
+	p.until("document.body.innerText.includes('● live')")
+	if n := ask[int](p, "document.querySelectorAll('[data-request]').length"); n != 0 {
+		t.Errorf("%d requests are back", n)
+	}
+	p.sound("requests")
+}
+
+// TestRequests_Shown: a line has the key of its item, a retry, and a read that its caller
+// stopped, without alarm; the filter finds them.
+func TestRequests_Shown(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", createThings)
+	srv.createTable(t, "large", "f")
+	for _, key := range []string{"a", "b", "c"} {
+		srv.set(t, "large", key, btclient.Cell{Family: "f", Timestamp: 1000, Value: make([]byte, 4<<20)})
+	}
+	for _, err := range srv.client().Read(t.Context(), btclient.Read{Table: "large", Spans: []btclient.Span{{}}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		break
+	}
+	srv.send(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"other":{"S":"value"}}}`, "amz-sdk-request", "attempt=2; max=3")
+	srv.send(t, "BatchWriteItem", `{"RequestItems":{"things":[{"PutRequest":{"Item":{"id":{"S":"b"}}}},{"DeleteRequest":{"Key":{"id":{"S":"c"}}}}]}}`)
+	p := open(t, ctx, srv)
+	line := func(filter string) string {
+		t.Helper()
+		p.visit("/requests?f=" + url.QueryEscape(filter))
+		p.until("document.querySelectorAll('[data-request]').length === 1")
+		return ask[string](p, "[...document.querySelector('[data-request]').children].map((e) => e.textContent).join('|')")
+	}
+	if got := line("op:PutItem attempt:2"); !strings.Contains(got, `|id="a"|OK ↻2|`) {
+		t.Errorf("the retry is %s", got)
+	}
+	if got := line("op:BatchWriteItem"); !strings.Contains(got, `|things|id="b" and 1 other|`) {
+		t.Errorf("the batch is %s", got)
+	}
+	p.click("[data-request]")
+	p.until("document.querySelectorAll('.touched li').length === 2")
+	p.sound("a batch")
+	p.shoot("requests-batch")
+	if got := line("op:ReadRows table:large status:stopped"); !strings.Contains(got, "|stopped early|") {
+		t.Errorf("the stopped read is %s", got)
+	}
+	if kind := ask[string](p, "[...document.querySelector('[data-request]').children].find((e) => e.textContent === 'stopped early').className"); !strings.Contains(kind, "soft") || strings.Contains(kind, "bad") {
+		t.Errorf("its status is shown as %q", kind)
+	}
+	p.visit("/requests?f=" + url.QueryEscape("status:!ok"))
+	if n := ask[int](p, "document.querySelectorAll('[data-request]').length"); n != 0 {
+		t.Errorf("%d requests count as failed", n)
+	}
+	p.sound("a stopped read")
+}
+
+// TestRequests_Many: a full list of requests, and the history of their row, can be scrolled to
+// their ends with few elements. The time of tasks is logged, as in TestScroll.
+func TestRequests_Many(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	srv.createTable(t, "rows", "f")
+	for range 5000 {
+		srv.set(t, "rows", "k", btclient.Cell{Family: "f", Timestamp: 1000, Value: []byte("v")})
+	}
+	p := open(t, ctx, srv)
+	for path, list := range map[string]struct {
+		label string
+		lines int
+	}{"/requests": {"Requests, the newest first", 5000}, "/history/tabletop/rows?key=k": {"Events, the newest first", 1001}} {
+		p.visit(path)
+		p.until(fmt.Sprintf("document.querySelector(\"[aria-label='%s'] .line\")?.ariaSetSize === '%d'", list.label, list.lines))
+		got := ask[struct {
+			Nodes, Seen int
+			Long        []int
+		}](p, fmt.Sprintf(scrollAll, list.label, list.lines))
+		if got.Seen != list.lines || got.Nodes > 1500 {
+			t.Errorf("%s: seen are %d lines of %d, with %d elements", path, got.Seen, list.lines, got.Nodes)
+		}
+		t.Logf("%s: %d elements at most, tasks above 50 ms: %v", path, got.Nodes, got.Long)
+		p.sound(path)
+	}
+}
+
+// TestHistory: an item, its row and a request lead to one history, which has the requests, the
+// cells and the records of both streams in one list.
+func TestHistory(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", strings.TrimSuffix(createThings, "}")+`,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
+	m, err := srv.ddb.Mapping(t.Context(), "things")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.changeStream(t, m.TargetTable())
+	srv.send(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"n":{"N":"1"}}}`)
+	srv.send(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"other"}}}`)
+	srv.send(t, "GetItem", `{"TableName":"things","Key":{"id":{"S":"a"}}}`)
+	p := open(t, ctx, srv)
+	see := func(from string) {
+		t.Helper()
+		p.until("location.pathname.startsWith('/history/') && document.querySelectorAll('[data-event]').length > 3")
+		kinds := ask[[]string](p, "[...document.querySelectorAll('[data-event]')].map((e) => e.dataset.event).sort()")
+		if got := strings.Join(kinds, ", "); got != "both streams, cells, request, request" && got != "both streams, cells, cells, request, request" {
+			t.Errorf("from %s: the events are %s", from, got)
+		}
+		if got := ask[string](p, "document.querySelector('main').innerText"); strings.Contains(got, "other") {
+			t.Errorf("from %s: another row is here: %s", from, got)
+		}
+		p.sound(from)
+	}
+	p.visit("/d/things")
+	p.until("!!document.querySelector('tbody tr')")
+	p.click("tbody tr")
+	p.click("dialog a[href^='/history/']")
+	see("an item")
+	if ask[bool](p, "!!document.querySelector('dialog')") {
+		t.Error("the dialog of the item stays")
+	}
+	p.click("[data-event=request]")
+	p.until("document.body.innerText.includes('As Bigtable')")
+	p.click("[data-event='both streams']")
+	p.until("!!document.querySelector('[data-entry]') && !!document.querySelector('[data-attribute]')")
+	p.shoot("history")
+	p.resize(640, 800)
+	p.shoot("history-narrow")
+	if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+		t.Errorf("the page is %d pixels too wide", over)
+	}
+	p.resize(1280, 800)
+	p.visit("/requests?f=" + url.QueryEscape("op:GetItem"))
+	p.until("!!document.querySelector('[data-request]')")
+	p.click("[data-request]")
+	p.until("!!document.querySelector('.touched a')")
+	p.click(".touched a[href^='/history/']")
+	see("a request")
+	p.visit("/t/tabletop/" + m.TargetTable() + "/rows?prefix=a")
+	p.until("!!document.querySelector('[data-cell]')")
+	p.click("h2 a[href^='/history/']")
+	see("a row")
+	p.visit("/history/tabletop/" + m.TargetTable() + "?key=none")
+	p.until("document.body.innerText.includes('this one does not exist') && document.body.innerText.includes('0 events')")
+	p.sound("no row")
+}

@@ -1,0 +1,72 @@
+// History: the requests, versions and records of both streams about one row, on one line of time.
+import { h, fill, plain, virtual, button, errorBox, number, counted } from './dom.js';
+import { bytesOf, textOf, timeOf, unescaped, base64Of } from './bytes.js';
+import { get, part, projectOf, query } from './api.js';
+import { keyShown } from './changes.js';
+import { rowPath, tableNamed } from './paths.js';
+import { requestShown, requestLine } from './requests.js';
+import { bookkeeping } from './rules.js';
+import { changeShown, entriesText, joined, microsAt, recordShown } from './streams.js';
+
+/** eventsOf returns the events of a history and of the present cells of its row, the newest first: [at, kind, text, of]. */
+export function eventsOf(history, cells) {
+  const out = history.requests.map((r) => ({ at: microsAt(r.start), kind: 'request', text: requestLine(r), of: r }));
+  for (const write of joined(history.records, history.changes)) {
+    const { record, change } = write;
+    out.push({ at: write.at, kind: record && change ? 'both streams' : record ? 'DynamoDB Streams' : 'change stream', of: write,
+      text: [record?.eventName, change && (change.gc ? 'garbage collection: ' : '') + entriesText(change.entries)].filter(Boolean).join(', ') });
+  }
+  const versions = new Map();
+  for (const c of cells.filter((cell) => !bookkeeping(cell))) (versions.get(String(c.timestamp)) ?? versions.set(String(c.timestamp), []).get(String(c.timestamp))).push(c);
+  for (const [at, of] of versions) out.push({ at: BigInt(at), kind: 'cells', of, text: `${counted(of.length, 'cell')} with this time: ${of.slice(0, 8).map((c) => `${c.family}:${textOf(c.qualifier, 40)}`).join(', ')}${of.length > 8 ? ', …' : ''}` });
+  return out.sort((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
+}
+
+export async function show(main, { args, info, params, signal }) {
+  main.classList.add('full');
+  const own = h('input', { type: 'checkbox', checked: params.get('own') === 'true', onchange: () => load() });
+  const heading = h('h1', {}, 'History'), links = h('span', { class: 'bar' }), count = h('small', { 'aria-live': 'polite' }), notes = h('div');
+  const beside = h('section', {}, h('h2', {}, 'An event'), h('div', { class: 'scroll soft' }, 'Choose a line.'));
+  let events = [], t, asked = 0;
+  const list = virtual({
+    label: 'Events, the newest first', count: () => events.length,
+    line: (i) => {
+      const e = events[i];
+      return h('div', { 'data-event': e.kind }, h('span', { class: 'micros soft mono whole' }, timeOf(e.at)), h('span', { class: 'w120 type' }, e.kind, e.of.own && ' ⌂'), h('span', { class: `grow ${e.kind === 'request' && e.of.status !== 'OK' && !e.of.stopped ? 'bad' : ''}`, title: plain(e.text) }, plain(e.text)));
+    },
+    pick: (i) => detail(events[i]),
+  });
+
+  async function detail(e) {
+    const mine = ++asked;
+    const fillWith = (...children) => fill(beside, h('h2', {}, h('span', {}, timeOf(e.at))), h('div', { class: 'scroll' }, children));
+    if (e.kind === 'cells') fillWith(h('ul', {}, e.of.slice(0, 500).map((c) => h('li', { class: 'mono' }, plain(c.family), ':', textOf(c.qualifier, 80), ' = ', textOf(c.value, 120)))), e.of.length > 500 && h('p', { class: 'soft' }, `and ${number(e.of.length - 500)} more`), h('p', {}, h('a', { href: links.querySelector('a').getAttribute('href') }, 'The row now')));
+    else if (e.kind !== 'request') fillWith(h('h2', {}, 'DynamoDB Streams'), recordShown(e.of.record), h('h2', {}, 'Bigtable’s change stream'), changeShown(e.of.change, t, info));
+    else try {
+      const whole = await get('requests/' + e.of.id);
+      if (mine === asked && !signal.aborted) fillWith(h('p', {}, h('a', { href: '/requests' + query({ id: e.of.id, own: e.of.own && 'true' }) }, 'Among all requests')), requestShown(whole, info));
+    } catch (err) { if (mine === asked) fillWith(errorBox(err)); }
+  }
+
+  async function load() {
+    try {
+      const at = args.length === 2
+        ? part(args[0]) + '/' + part(args[1]) + query({ project: params.get('project'), key64: base64Of(unescaped(params.get('key') ?? '')), own: own.checked && 'true', limit: 1000 })
+        : part(args[0]) + query({ item: params.get('item'), own: own.checked && 'true', limit: 1000 });
+      const found = await get('history/' + at);
+      t = tableNamed(found.table);
+      const key = bytesOf(found.key);
+      const [row] = (await get(`tables/${part(t.instance)}/${part(t.table)}/rows` + query({ project: projectOf(t.name), start64: found.key.base64, end64: base64Of([...key, 0]), limit: 1 }))).rows;
+      if (signal.aborted) return;
+      events = eventsOf(found, row?.cells ?? []);
+      fill(heading, 'History of ', keyShown(found));
+      fill(links, h('a', { href: rowPath(t, info, found.key) }, row ? 'Row' : 'Rows: this one does not exist'), h('a', { href: '/requests' + query({ f: 'key:' + textOf(found.key, 100) }) }, 'Requests'), h('small', {}, plain(`${t.instance} / ${t.table}`)));
+      fill(notes, found.more && h('p', { class: 'soft' }, 'Older events exist.'), !found.streamed && h('p', { class: 'soft' }, 'The table has no change stream', !found.recorded?.length && ', and no DynamoDB table with items in it has a stream', '. ', h('a', { href: '/streams' }, 'How to turn one on')));
+      count.textContent = counted(events.length, 'event');
+      list.redraw();
+    } catch (err) { fill(notes, errorBox(err)); }
+  }
+  main.append(heading, h('div', { class: 'bar' }, links, button('Load again', load), h('label', {}, own, 'show the console’s own'), count), notes,
+    h('div', { class: 'split' }, h('section', { class: 'wide' }, h('div', { class: 'line-head' }, h('span', { class: 'micros mono' }, 'time'), h('span', { class: 'w120' }, 'from'), h('span', { class: 'grow' }, 'what')), list.el), beside));
+  await load();
+}
