@@ -237,7 +237,7 @@ func TestKeys(t *testing.T) {
 		return ask[[]line](p, lightOf)
 	}
 
-	lines := see("sequential", "Writes go through the keys in order", "L03 key-starts-with-time", "L04 sequential-ids")
+	lines := see("sequential", "Writes move through the keys in order", "L03 key-starts-with-time", "L04 sequential-ids")
 	for y, l := range lines {
 		for _, x := range l.Lit {
 			// A row of the map has the moments in which its keys were written: the diagonal,
@@ -248,7 +248,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 
-	lines = see("hot", "30 % of the operations are at one row: user-050", "L26 hot-key-range")
+	lines = see("hot", "30 % of the load is at one row: user-050", "L26 hot-key-range")
 	brightest := 0
 	for y, l := range lines {
 		if l.Bright > lines[brightest].Bright {
@@ -300,7 +300,7 @@ func TestKeys_Few(t *testing.T) {
 	p.sound("even")
 	p.shoot("keys-even")
 	p.visit("/keys/tabletop/uneven")
-	if got := ask[[]string](p, "[...document.querySelectorAll('.note.warn')].map((n) => n.textContent)"); len(got) != 1 || !strings.HasPrefix(got[0], "77 % of the operations are at one row: row-3.") {
+	if got := ask[[]string](p, "[...document.querySelectorAll('.note.warn')].map((n) => n.textContent)"); len(got) != 1 || !strings.HasPrefix(got[0], "77 % of the load is at one row: row-3.") {
 		t.Errorf("one row of four has most of the load: %q", got)
 	}
 	p.sound("uneven")
@@ -427,7 +427,7 @@ func TestNarrow(t *testing.T) {
 	srv.set(t, "rows", "a", btclient.Cell{Family: "f", Qualifier: []byte("q"), Timestamp: 1000, Value: []byte("v")})
 	p := open(t, ctx, srv)
 	p.resize(640, 800)
-	for _, path := range []string{"/", "/requests", "/lab", "/query", "/migration", "/streams", "/t/tabletop/rows", "/t/tabletop/rows/rows", "/keys/tabletop/rows"} {
+	for _, path := range []string{"/", "/requests", "/lab", "/query", "/migration", "/streams", "/t/tabletop/rows", "/t/tabletop/rows/rows", "/keys/tabletop/rows", "/history/tabletop/rows?key=a"} {
 		p.visit(path)
 		if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 			t.Errorf("%s is %d pixels too wide", path, over)

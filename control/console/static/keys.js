@@ -2,12 +2,13 @@
 import { h, fill, plain, number, counted, size, errorBox, button } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, part, query } from './api.js';
-import { rowsPath } from './paths.js';
+import { historyPath, rowsPath } from './paths.js';
 
 const metrics = {
-  operations: (c) => c.reads + c.writes, reads: (c) => c.reads, writes: (c) => c.writes, bytes: (c) => c.bytes, errors: (c) => c.errors,
+  operations: (c) => c.reads + c.writes, reads: (c) => c.reads, writes: (c) => c.writes, rows: (c) => c.rows, bytes: (c) => c.bytes, errors: (c) => c.errors,
 };
 const spans = { '15 minutes': ['15m', '1s', 1], 'an hour': ['1h', '1m', 60], '24 hours': ['24h', '1m', 60] };
+const nothing = { reads: 0, writes: 0, rows: 0, bytes: 0, errors: 0 };
 
 /** findings returns the anomalies: [text, rule, bucket]. */
 export function findings(map) {
@@ -15,15 +16,16 @@ export function findings(map) {
     `A row holds ${row.more ? 'more than 256 MB, which it must not' : `${size(row.bytes)}, and should be below 100 MB`}`, 'L41 row-too-large',
     map.keys.findIndex((k) => k.first.base64 === row.key.base64),
   ]);
-  const sums = map.keys.map((k) => k.reads + k.writes);
+  // A bulk request is the load of its rows, not of its first key.
+  const sums = map.keys.map((k) => k.reads + k.writes + k.rows);
   const all = sums.reduce((a, b) => a + b, 0);
-  if (all < 100) return out;
+  if (map.keys.reduce((n, k) => n + Math.max(k.reads + k.writes, k.rows), 0) < 100) return out;
   // With few keys each has a large share: a key is hot if it has several times the average of the others.
   const fair = (i) => (all - sums[i]) / (map.keys.length - 1);
   for (const [i, k] of map.keys.entries()) {
     if (map.keys.length === 1 || sums[i] <= 0.2 * all || sums[i] < 3 * fair(i)) continue;
     const where = k.first.base64 === k.last.base64 ? 'row' : 'range of keys';
-    out.push([`${Math.round(100 * sums[i] / all)} % of the operations are at one ${where}`, 'L26 hot-key-range', i]);
+    out.push([`${Math.round(100 * sums[i] / all)} % of the load is at one ${where}`, 'L26 hot-key-range', i]);
   }
   // Writes ascend if the middle of a moment's writes is rarely before that of the previous moment.
   const peaks = map.columns.map((c) => {
@@ -39,27 +41,68 @@ export function findings(map) {
   return out;
 }
 
+/** ticksOf returns the times, in seconds, at which an axis has ticks: at most a number of them. */
+export function ticksOf(start, end, most) {
+  const step = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600].find((s) => (end - start) / s <= most) ?? 43200;
+  const out = [];
+  for (let at = Math.ceil(start / step) * step; at < end; at += step) out.push(at);
+  return out;
+}
+
+const most = 3; // columns of the axis of keys
+
+/** bandsOf cuts the axis of keys: for each segment of the row keys, the ranges whose keys begin alike: [depth, first, last, text]. */
+export function bandsOf(keys) {
+  if (!keys.some((k) => k.parts?.length)) return keys.map((k, i) => [0, i, i, textOf(k.first, 60)]);
+  const cut = keys.map((k) => {
+    const segments = [];
+    for (const p of k.parts ?? []) if (p.name) (segments[p.segment] ??= []).push(`${p.name} ${p.value ?? textOf(p.bytes, 40)}`);
+    return segments.filter(Boolean).map((s) => s.join(', '));
+  });
+  const out = [];
+  for (let depth = 0; depth < most; depth++) {
+    for (let i = 0; i < keys.length;) {
+      const path = (k) => cut[k].length > depth && cut[k].slice(0, depth + 1).join('\n');
+      let last = i;
+      while (last + 1 < keys.length && path(i) !== false && path(last + 1) === path(i)) last++;
+      if (path(i) !== false) out.push([depth, i, last, cut[i][depth]]);
+      i = last + 1;
+    }
+  }
+  return out;
+}
+
+const ids = (rule) => rule.match(/L\d\d/g).join(' ');
+const clockOf = (seconds, whole = true) => new Date(seconds * 1000).toISOString().slice(11, whole ? 19 : 16) + (whole ? 'Z' : '');
+
 export async function show(main, { args: [instance, id], info, params, signal }) {
   const project = params.get('project');
   const t = await get(`tables/${part(instance)}/${part(id)}` + query({ project }));
   const choose = (label, choices, value, act) => h('select', { 'aria-label': label, onchange: act }, choices.map((c) => h('option', { selected: c === value }, c)));
   const metric = choose('Metric', Object.keys(metrics), params.get('metric') ?? 'operations', () => draw());
-  const span = choose('Time', Object.keys(spans), params.get('span') ?? '15 minutes', () => load());
+  const span = choose('Time', Object.keys(spans), params.get('span') ?? '15 minutes', () => load(true));
   const bright = h('input', { type: 'range', min: 1, max: 100, value: 50, 'aria-label': 'Brightness', oninput: () => draw() });
-  const canvas = h('canvas', { role: 'img', tabindex: 0, 'aria-label': 'Heat map: time from left to right, keys from top to bottom' });
-  const tip = h('p', { class: 'soft', 'aria-live': 'polite' }, 'Point at a place of the map, or drag over a range of keys to see only these; with the keyboard arrows point, with Shift over a range, Enter shows only that, and Escape all.');
+  const canvas = h('canvas', { role: 'img', tabindex: 0, 'aria-label': 'Load on keys over time: keys from top to bottom, time from left to right' });
+  const tip = h('p', { class: 'soft', 'aria-live': 'polite' }, 'Point at a place of the map. Drag over times, keys or both to see only these. With the keyboard arrows point, with Shift over a range, Enter shows only that, and Escape all.');
   // Beside the map is the sum of each range, below it that of each moment.
   const ofKeys = h('canvas', { class: 'of-keys', 'aria-hidden': true }), ofTimes = h('canvas', { class: 'of-times', 'aria-hidden': true });
-  const beside = h('div', { class: 'beside' }), begins = h('span'), ends = h('span');
-  const picture = h('div', { class: 'heat' }, canvas, ofKeys, beside, ofTimes, h('div', { class: 'times soft mono' }, begins, ends));
+  const beside = h('div', { class: 'beside' }), times = h('div', { class: 'axis of-time soft mono' }), keys = h('div', { class: 'axis of-key soft mono' });
+  const legend = h('figure', { class: 'legend' }), scale = h('canvas', { 'aria-hidden': true, width: 256, height: 1 }), values = h('div', { class: 'axis soft mono' });
+  legend.append(scale, values);
+  const over = h('div', { class: 'over' }), cursor = h('span', { hidden: true }), brush = h('span', { hidden: true, class: 'brush' });
+  over.append(cursor, brush);
+  const picture = h('div', { class: 'heat' }, canvas, keys, ofKeys, beside, times, legend, ofTimes, over);
   const marks = h('div'), sums = h('div');
-  let map, window_ = null, bounds = null, frozen = false;
+  let map, bounds = null, frozen = false;
+  let window_ = null; // the shown part: keys, [first, last], and times in seconds, [start, end); each null for all
 
-  async function load() {
+  async function load(whole) {
     try {
       const [last, step] = spans[span.value];
       map = await get(`heat/${part(instance)}/${part(id)}` + query({ project, last, step, limit: 256 }));
-      if (!signal.aborted) { window_ = null; draw(); }
+      if (signal.aborted) return;
+      if (whole) window_ = null;
+      draw();
     } catch (err) { fill(marks, errorBox(err)); }
   }
 
@@ -68,137 +111,214 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const x = Math.pow(share, 1.05 - bright.value / 100);
     return [Math.round(255 * Math.min(1, x * 1.6)), Math.round(255 * Math.max(0, x * 1.5 - 0.4)), Math.round(60 + 120 * Math.sin(Math.PI * Math.min(1, x * 1.2)))];
   }
+  const shadesOf = () => Uint32Array.from({ length: 257 }, (_, i) => {
+    const [r, g, b] = i ? colour(i / 256) : [12, 14, 30];
+    return new Uint32Array(Uint8ClampedArray.of(r, g, b, 255).buffer)[0];
+  });
+  const at = (el, side, share) => { el.style[side] = `${100 * share}%`; return el; };
+  const shownValue = (n) => metric.value === 'bytes' ? size(n) : number(n);
 
   function draw() {
     const value = metrics[metric.value];
     if (!map.keys.length) {
       picture.hidden = true;
       fill(sums);
-      fill(marks, h('div', { class: 'note' }, 'Nothing was counted in this time. Each read and write of a client counts at its first key; write some rows and load again.'));
+      fill(marks, h('div', { class: 'note' }, 'Nothing was counted in this time. Each read and write of a client counts at its first key, its rows and bytes at each row; write some rows and load again.'));
       return;
     }
     picture.hidden = false;
-    const [first, last] = window_ ?? [0, map.keys.length - 1];
+    const [first, last] = window_?.keys ?? [0, map.keys.length - 1];
     const [, , seconds] = spans[span.value];
-    const start = new Date(map.columns[0].start) / 1000;
-    const end = new Date(map.columns.at(-1).start) / 1000;
+    const whole = [new Date(map.columns[0].start) / 1000, new Date(map.columns.at(-1).start) / 1000 + seconds];
+    const [start, end] = window_?.times ?? whole;
     // There are columns only for moments with counts: the moments between them are empty.
-    const width = Math.max(1, Math.round((end - start) / seconds) + 1), height = last - first + 1;
-    bounds = { start, seconds, width, height, first };
+    const width = Math.max(1, Math.round((end - start) / seconds)), height = last - first + 1;
+    const columns = map.columns.map((c) => ({ x: Math.round((new Date(c.start) / 1000 - start) / seconds), cells: c.cells })).filter((c) => c.x >= 0 && c.x < width);
+    bounds = { start, end, seconds, width, height, first, columns };
     canvas.width = width;
     canvas.height = height;
     const g = canvas.getContext('2d');
-    const image = g.createImageData(width, height);
-    let most = 0;
-    for (const c of map.columns) for (let i = first; i <= last; i++) most = Math.max(most, value(c.cells[i]));
-    for (let i = 0; i < image.data.length; i += 4) image.data.set([12, 14, 30, 255], i);
-    for (const c of map.columns) {
-      const x = Math.min(width - 1, Math.round((new Date(c.start) / 1000 - start) / seconds));
+    const image = g.createImageData(width, height), pixels = new Uint32Array(image.data.buffer), shades = shadesOf();
+    let peak = 0;
+    for (const c of columns) for (let i = first; i <= last; i++) peak = Math.max(peak, value(c.cells[i]));
+    pixels.fill(shades[0]);
+    const ofTime = new Array(width).fill(0), ofKey = new Array(height).fill(0);
+    for (const { x, cells } of columns) {
       for (let y = 0; y < height; y++) {
-        const n = value(c.cells[first + y]);
-        if (n) image.data.set([...colour(n / most), 255], 4 * (y * width + x));
+        const n = value(cells[first + y]);
+        if (!n) continue;
+        pixels[y * width + x] = shades[Math.max(1, Math.round(256 * n / peak))];
+        ofTime[x] += n;
+        ofKey[y] += n;
       }
     }
     g.putImageData(image, 0, 0);
-    const columns = new Array(width).fill(0);
-    for (const c of map.columns) columns[Math.min(width - 1, Math.round((new Date(c.start) / 1000 - start) / seconds))] += c.cells.slice(first, last + 1).reduce((sum, cell) => sum + value(cell), 0);
-    bars(ofKeys, map.keys.slice(first, last + 1).map(value), true);
-    bars(ofTimes, columns, false);
-    begins.textContent = clockOf(start);
-    ends.textContent = clockOf(end + seconds);
+    bars(ofKeys, ofKey, true);
+    bars(ofTimes, ofTime, false);
+    axes(first, last);
+    drawLegend(shades, peak, seconds);
     const found = findings(map);
-    fill(beside, found.filter(([, , at]) => at >= first && at <= last).map(([text, rule, at]) => {
-      const mark = h('a', { href: rowsAt(at), title: text, 'aria-label': `${text}: rows`, class: 'mono' }, '◀ ' + ids(rule));
-      mark.style.top = `${100 * (at - first + 0.5) / height}%`;
-      return mark;
-    }), found.filter(([, , at]) => at < 0).map(([text, rule]) => h('span', { title: text, class: 'mono' }, '⤡ ' + ids(rule))));
-    const total = map.keys.reduce((sum, k) => sum + value(k), 0);
-    fill(marks, found.map(([text, rule, at]) => h('div', { class: 'note warn' }, text, at >= 0 && [': ', bytesShown(map.keys[at].first, 80)], `. See rule ${rule} of tabletop migrate lint.`)));
-    const busiest = map.keys.map((k, i) => [k, i]).filter(([k]) => value(k) > 0).sort(([a], [b]) => value(b) - value(a)).slice(0, 12);
-    fill(sums, h('h2', {}, `${metric.value === 'bytes' ? size(total) : number(total)} ${metric.value === 'bytes' ? '' : metric.value} in ${number(map.keys.length)} ranges of keys${total ? '; the busiest' : ''}`), h('table', {}, h('tbody', {}, busiest.map(([k, i]) => h('tr', {},
-      h('td', {}, bytesShown(k.first, 80)), h('td', { class: 'num' }, number(value(k))), h('td', { class: 'num soft' }, total ? `${(100 * value(k) / total).toFixed(1)} %` : ''),
-      h('td', {}, h('a', { href: rowsAt(i) }, 'rows')))))));
+    fill(beside, found.filter(([, , i]) => i >= first && i <= last).map(([text, rule, i]) =>
+      at(h('a', { href: rowsAt(i), title: text, 'aria-label': `${text}: rows`, class: 'mono' }, '◀ ' + ids(rule)), 'top', (i - first + 0.5) / height)),
+    found.filter(([, , i]) => i < 0).map(([text, rule]) => h('span', { title: text, class: 'mono' }, '⤡ ' + ids(rule))));
+    fill(marks, found.map(([text, rule, i]) => h('div', { class: 'note warn' }, text, i >= 0 && [': ', bytesShown(map.keys[i].first, 80)], `. See rule ${rule} of tabletop migrate lint.`)));
+    const total = ofKey.reduce((a, b) => a + b, 0);
+    const busiest = ofKey.map((n, i) => [n, first + i]).filter(([n]) => n > 0).sort(([a], [b]) => b - a).slice(0, 12);
+    fill(sums, h('h2', {}, `${shownValue(total)} ${metric.value === 'bytes' ? '' : metric.value} in ${number(height)} ranges of keys${total ? '; the busiest' : ''}`), h('table', {}, h('tbody', {}, busiest.map(([n, i]) => h('tr', {},
+      h('td', {}, bytesShown(map.keys[i].first, 80)), h('td', { class: 'num' }, number(n)), h('td', { class: 'num soft' }, `${(100 * n / total).toFixed(1)} %`),
+      h('td', {}, h('a', { href: rowsAt(i) }, 'rows'), map.keys[i].first.base64 === map.keys[i].last.base64 && map.keys[i].first.base64 && [' · ', h('a', { href: historyPath(t, info, map.keys[i].first) }, 'history')]))))));
+    mark();
+  }
+
+  // axes labels the times, and the keys where there is room.
+  function axes(first, last) {
+    const { start, end, height } = bounds;
+    const room = canvas.clientWidth || 800;
+    fill(times, ticksOf(start, end, Math.max(2, Math.floor(room / 90))).map((s) => at(h('span', { class: 'tick' }, clockOf(s, end - start < 7200)), 'left', (s - start) / (end - start))));
+    const line = 14 / (canvas.clientHeight || 420) * height; // the ranges of keys that a label covers
+    const bands = bandsOf(map.keys.slice(first, last + 1)), deep = Math.max(0, ...bands.map(([depth]) => depth)) + 1;
+    const below = new Array(deep).fill(0); // the end of the last label
+    fill(keys, bands.map(([depth, from, to, text]) => {
+      const tall = to - from + 1;
+      const fits = tall >= line || from >= below[depth];
+      if (tall < line && deep > 1 && !fits) return null;
+      const band = h('span', { class: tall >= line ? 'band' : 'band thin', title: plain(text) }, fits && plain(text));
+      if (!fits) return null;
+      below[depth] = from + Math.max(tall, line);
+      at(band, 'top', from / height);
+      at(band, 'height', Math.max(tall, line) / height);
+      at(band, 'left', depth / deep);
+      return at(band, 'width', 1 / deep);
+    }));
+  }
+
+  function drawLegend(shades, peak, seconds) {
+    const g = scale.getContext('2d'), image = g.createImageData(256, 1);
+    new Uint32Array(image.data.buffer).set(shades.subarray(0, 256));
+    g.putImageData(image, 0, 0);
+    // Few counts have fewer values than ticks, and long values need room.
+    const steps = [4, 3, 2, 1].find((n) => (n + 1) * (7 * shownValue(peak).length + 6) <= (legend.clientWidth || 190) && (metric.value === 'bytes' || peak % n === 0 || peak > 20)) ?? 1;
+    fill(values, Array.from({ length: steps + 1 }, (_, i) => at(h('span', { class: 'tick' }, shownValue(Math.round(peak * i / steps))), 'left', i / steps)));
+    legend.setAttribute('aria-label', `Colours: from 0 to ${shownValue(peak)}${metric.value === 'bytes' ? '' : ' ' + metric.value} of a range of keys in a ${seconds === 1 ? 'second' : 'minute'}`);
+    legend.title = legend.getAttribute('aria-label');
   }
 
   // bars draws sums as lines, in proportion to the greatest.
   function bars(on, values, across) {
-    const long = 48, most = Math.max(1, ...values);
+    const long = 48, peak = Math.max(1, ...values);
     on.width = across ? long : values.length;
     on.height = across ? values.length : long;
     const g = on.getContext('2d');
     g.fillStyle = getComputedStyle(on).color;
     values.forEach((n, i) => {
-      const share = Math.ceil(long * n / most);
+      const share = Math.ceil(long * n / peak);
       if (across) g.fillRect(0, i, share, 1);
       else g.fillRect(i, long - share, 1, share);
     });
   }
 
-  const ids = (rule) => rule.match(/L\d\d/g).join(' ');
-  const clockOf = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 19) + 'Z';
-
   const rowsAt = (i) => rowsPath(t, info) + (rowsPath(t, info).includes('?') ? '&' : '?') + query({ start: textOf(map.keys[i].first, 4096), end: map.keys[i + 1] && textOf(map.keys[i + 1].first, 4096) }).slice(1);
+  const clamp = (n, least, most) => Math.max(least, Math.min(most, n));
 
-  function at(e) {
+  // place returns the moment, from the left, and the range of keys under the pointer.
+  function place(e) {
     const box = canvas.getBoundingClientRect();
-    const clamp = (n, most) => Math.max(0, Math.min(most, Math.floor(n)));
-    return { x: clamp((e.clientX - box.left) / box.width * bounds.width, bounds.width - 1), y: bounds.first + clamp((e.clientY - box.top) / box.height * bounds.height, bounds.height - 1) };
+    return { x: clamp(Math.floor((e.clientX - box.left) / box.width * bounds.width), 0, bounds.width - 1), y: bounds.first + clamp(Math.floor((e.clientY - box.top) / box.height * bounds.height), 0, bounds.height - 1) };
   }
-  let from = null;
   function point({ x, y }) {
-    const column = map.columns.find((c) => Math.round((new Date(c.start) / 1000 - bounds.start) / bounds.seconds) === x);
-    const c = column?.cells[y] ?? { reads: 0, writes: 0, bytes: 0, errors: 0 };
-    fill(tip, `${clockOf(bounds.start + x * bounds.seconds)} · `, bytesShown(map.keys[y].first, 80), map.keys[y + 1] && [' to ', bytesShown(map.keys[y + 1].first, 80)], ` · ${counted(c.reads, 'read')}, ${counted(c.writes, 'write')}, ${size(c.bytes)}, ${counted(c.errors, 'error')}`);
+    const c = bounds.columns.find((column) => column.x === x)?.cells[y] ?? nothing;
+    fill(tip, `${clockOf(bounds.start + x * bounds.seconds)} · `, bytesShown(map.keys[y].first, 80), map.keys[y + 1] && [' to ', bytesShown(map.keys[y + 1].first, 80)], ` · ${counted(c.reads, 'read')}, ${counted(c.writes, 'write')}, ${counted(c.rows, 'row')}, ${size(c.bytes)}, ${counted(c.errors, 'error')}`);
   }
-  canvas.addEventListener('pointermove', (e) => { if (bounds) point(at(e)); });
-  canvas.addEventListener('pointerdown', (e) => { from = at(e).y; });
-  canvas.addEventListener('pointerup', (e) => {
-    const to = at(e).y;
-    if (from !== null && Math.abs(to - from) > 0) { window_ = [Math.min(from, to), Math.max(from, to)]; draw(); }
-    from = null;
+
+  // frame puts an element around the places from one to another; null for the whole width or height.
+  function frame(el, [left, right], [top, bottom]) {
+    at(el, 'left', left / bounds.width);
+    at(el, 'width', (right - left + 1) / bounds.width);
+    at(el, 'top', (top - bounds.first) / bounds.height);
+    at(el, 'height', (bottom - top + 1) / bounds.height);
+  }
+  const sorted = (a, b) => a < b ? [a, b] : [b, a];
+  const all = () => ({ x: [0, bounds.width - 1], y: [bounds.first, bounds.first + bounds.height - 1] });
+
+  // zoom shows only some moments and ranges of keys; undefined for those that are shown already.
+  function zoom(x, y) {
+    window_ = {
+      keys: y ?? window_?.keys ?? null,
+      times: x ? [bounds.start + x[0] * bounds.seconds, bounds.start + (x[1] + 1) * bounds.seconds] : window_?.times ?? null,
+    };
+    draw();
+  }
+
+  // The brush: a drag along one axis selects along that, a drag across selects along both.
+  let from = null;
+  function brushed(e) {
+    const to = place(e), far = 6;
+    const x = Math.abs(e.clientX - from.clientX) >= far && to.x !== from.x ? sorted(from.x, to.x) : undefined;
+    const y = Math.abs(e.clientY - from.clientY) >= far && to.y !== from.y ? sorted(from.y, to.y) : undefined;
+    return { x, y };
+  }
+  canvas.addEventListener('pointermove', (e) => {
+    if (!bounds) return;
+    point(place(e));
+    if (!from) return;
+    const { x, y } = brushed(e);
+    brush.hidden = !x && !y;
+    if (!brush.hidden) frame(brush, x ?? all().x, y ?? all().y);
   });
+  canvas.addEventListener('pointerdown', (e) => {
+    if (!bounds || e.button) return;
+    from = { ...place(e), clientX: e.clientX, clientY: e.clientY };
+    try { canvas.setPointerCapture(e.pointerId); } catch { /* the pointer is gone */ }
+  });
+  canvas.addEventListener('pointerup', (e) => {
+    if (!from) return;
+    const { x, y } = brushed(e);
+    from = null;
+    brush.hidden = true;
+    if (x || y) zoom(x, y);
+  });
+  canvas.addEventListener('pointercancel', () => { from = null; brush.hidden = true; });
 
   // The keyboard: a place, and the range from the place at which Shift was pressed.
-  const cursor = h('span', { hidden: true });
   let spot = null;
   function mark() {
-    const height = map?.keys.length ? bounds.height : 0;
-    cursor.hidden = !spot || !height || spot.y < bounds.first || spot.y >= bounds.first + height;
+    cursor.hidden = !spot || document.activeElement !== canvas || !map?.keys.length || spot.y < bounds.first || spot.y >= bounds.first + bounds.height || spot.x >= bounds.width;
     if (cursor.hidden) return;
-    const low = Math.max(bounds.first, Math.min(spot.y, spot.from)), high = Math.min(bounds.first + height - 1, Math.max(spot.y, spot.from));
-    const wide = spot.y === spot.from;
-    cursor.style.left = wide ? `${100 * spot.x / bounds.width}%` : '0';
-    cursor.style.width = wide ? `${100 / bounds.width}%` : '100%';
-    cursor.style.top = `${100 * (low - bounds.first) / height}%`;
-    cursor.style.height = `${100 * (high - low + 1) / height}%`;
+    const wideX = spot.x !== spot.fromX, wideY = spot.y !== spot.fromY;
+    frame(cursor, wideX || !wideY ? sorted(spot.x, spot.fromX) : all().x, wideY || !wideX ? sorted(spot.y, spot.fromY) : all().y);
   }
   canvas.addEventListener('keydown', (e) => {
     const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1], Home: [-Infinity, 0], End: [Infinity, 0], PageUp: [0, -10], PageDown: [0, 10] }[e.key];
     if (!bounds || !map.keys.length || !by && e.key !== 'Enter' && e.key !== 'Escape') return;
     e.preventDefault();
+    const { x: [, right], y: [top, bottom] } = all();
     if (by) {
-      const clamp = (n, least, most) => Math.max(least, Math.min(most, n));
-      const was = spot ?? { x: bounds.width - 1, y: bounds.first - 1, from: bounds.first };
-      const y = clamp(was.y + by[1], bounds.first, bounds.first + bounds.height - 1);
-      spot = { x: clamp(was.x + by[0], 0, bounds.width - 1), y, from: e.shiftKey && by[1] ? was.from : y };
+      const was = spot ?? { x: right, y: top - 1, fromX: right, fromY: top };
+      const x = clamp(was.x + by[0], 0, right), y = clamp(was.y + by[1], top, bottom);
+      spot = { x, y, fromX: e.shiftKey ? clamp(was.fromX, 0, right) : x, fromY: e.shiftKey ? clamp(was.fromY, top, bottom) : y };
       point(spot);
     } else {
       if (e.key === 'Escape') window_ = null;
-      else if (spot && Math.max(spot.y, spot.from) < map.keys.length) window_ = [Math.min(spot.y, spot.from), Math.max(spot.y, spot.from)];
-      if (spot) spot.from = spot.y;
+      else if (spot && spot.y <= bottom && spot.x <= right) {
+        const x = spot.x === spot.fromX ? undefined : sorted(spot.x, spot.fromX);
+        zoom(x, spot.y === spot.fromY && x ? undefined : sorted(spot.y, spot.fromY));
+        if (x) spot.x = 0;
+      }
+      if (spot) Object.assign(spot, { fromX: spot.x, fromY: spot.y });
       draw();
     }
     mark();
   });
   canvas.addEventListener('focus', mark);
   canvas.addEventListener('blur', () => { cursor.hidden = true; });
-  picture.append(h('div', { class: 'over' }, cursor));
 
   const freeze = h('button', { type: 'button', 'aria-pressed': 'false', onclick: () => { frozen = !frozen; freeze.setAttribute('aria-pressed', String(frozen)); } }, 'Freeze');
   main.append(h('h1', {}, 'Keys of ', plain(`${instance} / ${id}`)), h('div', { class: 'bar' }, h('label', {}, 'show', metric), h('label', {}, 'of the last', span), h('label', {}, 'brightness', bright),
-    button('All keys', () => { window_ = null; draw(); }), button('Load again', load), freeze,
+    button('All keys', () => { window_ = null; draw(); }, { title: 'Show all keys and times again' }), button('Load again', () => load(true)), freeze,
     button('Save as PNG', () => { h('a', { href: canvas.toDataURL('image/png'), download: `${id}-keys.png` }).click(); }), h('a', { href: rowsPath(t, info) }, 'Rows')), marks, picture, tip, sums);
   await load();
-  const every = setInterval(() => { if (!frozen && !window_ && !document.hidden) load(); }, 5000);
-  signal.addEventListener('abort', () => clearInterval(every));
+  const resized = new ResizeObserver(() => { if (map?.keys.length) axes(bounds.first, bounds.first + bounds.height - 1); });
+  resized.observe(canvas);
+  const every = setInterval(() => { if (!frozen && !window_ && !from && !document.hidden) load(); }, 5000);
+  signal.addEventListener('abort', () => { clearInterval(every); resized.disconnect(); });
 }
