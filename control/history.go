@@ -16,12 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-const (
-	// pageOfHistory is the number of records that are read at a time.
-	pageOfHistory = 1000
-	// maxSearched limits the records of a DynamoDB stream that are searched for a key.
-	maxSearched = 100_000
-)
+// pageOfHistory is the number of records that are read at a time.
+const pageOfHistory = 1000
 
 // history is everything known about a row, each list with the newest entries, the newest first.
 type history struct {
@@ -54,7 +50,7 @@ func (s *Server) historyOfItem(r *http.Request) (any, error) {
 	}
 	key, err := m.Locate(item)
 	if err != nil {
-		return nil, badRequest("item is no key of the table: %v", err)
+		return nil, badRequest("item must be a key of the table: %v", err)
 	}
 	return s.historyOf(r, s.opts.Lab.TableName(m.TargetTable()), key)
 }
@@ -92,7 +88,7 @@ func (s *Server) historyOf(r *http.Request, table string, key []byte) (any, erro
 	}
 	var records []streamRecord
 	for _, m := range mappings {
-		if records, err = s.recordsAbout(own(r), out, m, records); err != nil {
+		if records, err = s.recordsAbout(own(r), out, m, most, records); err != nil {
 			return nil, err
 		}
 	}
@@ -173,8 +169,9 @@ func (s *Server) changesOf(ctx context.Context, out *history, mappings []*mappin
 	return nil
 }
 
-// recordsAbout appends the records of the stream of a DynamoDB table about the items of a row.
-func (s *Server) recordsAbout(ctx context.Context, out *history, m *mapping.Mapping, records []streamRecord) ([]streamRecord, error) {
+// recordsAbout appends the newest records of the stream of a DynamoDB table about the items of a
+// row.
+func (s *Server) recordsAbout(ctx context.Context, out *history, m *mapping.Mapping, most int, records []streamRecord) ([]streamRecord, error) {
 	arn, err := streams{s}.latest(ctx, m.SourceTable())
 	if e, ok := errors.AsType[*Error](err); ok && e.Code == "no_stream" {
 		return records, nil
@@ -184,9 +181,10 @@ func (s *Server) recordsAbout(ctx context.Context, out *history, m *mapping.Mapp
 	}
 	out.Recorded = append(out.Recorded, m.SourceTable())
 	after := ""
-	for searched := 0; ; {
-		found, more, err := streams{s}.read(ctx, arn, after, pageOfHistory)
-		if err != nil {
+	first := len(records)
+	for more := true; more; {
+		var found []streamRecord
+		if found, more, err = (streams{s}).read(ctx, arn, after, pageOfHistory); err != nil {
 			return nil, err
 		}
 		for _, rec := range found {
@@ -205,12 +203,9 @@ func (s *Server) recordsAbout(ctx context.Context, out *history, m *mapping.Mapp
 				records = append(records, rec)
 			}
 		}
-		if searched += len(found); !more {
-			return records, nil
-		}
-		if searched >= maxSearched {
-			out.More = true
-			return records, nil
+		if extra := len(records) - first - most; extra > 0 {
+			records, out.More = slices.Delete(records, first, first+extra), true
 		}
 	}
+	return records, nil
 }

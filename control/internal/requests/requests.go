@@ -108,14 +108,19 @@ func (l *Log) newer() {
 //
 // Each answer waits for it: it allocates nothing, and copies the retained bytes once.
 func (l *Log) Bigtable(c *emu.Call) {
-	madeFor, test := c.Cause(), ""
+	madeFor, test, attempt := c.Cause(), "", int32(0)
 	if madeFor == "" { // a call for a DynamoDB request is not a probe, and belongs to that request's test
 		if probe.Marked(c.Context) {
 			return
 		}
 		test = c.Header(TestHeader)
+		if sent := c.Header(attemptHeader); sent != "" {
+			if n, ok := small(sent); ok {
+				attempt = n + 1
+			}
+		}
 	}
-	e := entry{endpoint: Bigtable, start: c.Start, duration: c.Duration, rows: c.Rows, bytes: c.Bytes}
+	e := entry{endpoint: Bigtable, start: c.Start, duration: c.Duration, rows: c.Rows, bytes: c.Bytes, attempt: attempt}
 	var p [request]string
 	p[operation] = c.Method[strings.LastIndexByte(c.Method, '/')+1:]
 	p[causeID], p[testName], p[table] = madeFor, test, tableOf(c.Request)
@@ -123,11 +128,6 @@ func (l *Log) Bigtable(c *emu.Call) {
 		st := status.Convert(c.Err)
 		e.code, p[text] = st.Code(), st.Message()
 		e.stopped = e.code == codes.Canceled && c.Bytes > 0 && c.Context.Err() != nil
-	}
-	if sent := c.Header(attemptHeader); sent != "" {
-		if n, ok := small(sent); ok {
-			e.attempt = n + 1
-		}
 	}
 	key := keyOf(c.Request)
 	e.lengths[rowKey] = int32(len(key))
