@@ -3,7 +3,9 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
@@ -90,6 +92,9 @@ func (k *itemKeys) of(rec *requests.Record) (keys []itemKey, condition string) {
 				}
 			}
 			item = key
+			if len(key) == 0 {
+				return
+			}
 		case e.Key == nil:
 			return
 		}
@@ -98,7 +103,8 @@ func (k *itemKeys) of(rec *requests.Record) (keys []itemKey, condition string) {
 	if in.Key != nil || in.Item != nil {
 		add(in.TableName, in.entryOfItem)
 	}
-	for table, list := range in.RequestItems {
+	for _, table := range slices.Sorted(maps.Keys(in.RequestItems)) {
+		list := in.RequestItems[table]
 		var get struct{ Keys []json.RawMessage }
 		var write []map[string]entryOfItem
 		if json.Unmarshal(list, &get) == nil {
@@ -164,9 +170,6 @@ func (k *itemKeys) describe(out *record, rec *requests.Record) {
 		return
 	}
 	out.Item, out.Items = attr.AppendItemJSON(nil, keys[0].key), len(keys)
-	if out.Table == "" {
-		out.Table = keys[0].table
-	}
 }
 
 // touched is a row that a request named, or a range of rows.

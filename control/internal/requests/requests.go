@@ -297,8 +297,12 @@ func keyOf(req proto.Message) []byte {
 	return key[:min(len(key), maxKeyBytes)]
 }
 
-// tableName finds the first table of a DynamoDB request; a batch names it as a member.
-var tableName = regexp.MustCompile(`"(?:TableName"\s*:|RequestItems"\s*:\s*\{)\s*"([^"]*)"`)
+// tableName finds the first table of a DynamoDB request, and batchTable that of a batch, which is
+// the name of a member.
+var (
+	tableName  = regexp.MustCompile(`"TableName"\s*:\s*"([^"]*)"`)
+	batchTable = regexp.MustCompile(`"RequestItems"\s*:\s*\{\s*"([^"]*)"`)
+)
 
 // Table returns the resource name of the request's table, or the name of a DynamoDB table; ""
 // without one.
@@ -306,7 +310,11 @@ func (r *Record) Table() string {
 	if r.Endpoint == Bigtable {
 		return r.table
 	}
-	if m := tableName.FindSubmatch(r.request); m != nil {
+	m := tableName.FindSubmatch(r.request)
+	if m == nil && strings.HasPrefix(r.Operation, "Batch") {
+		m = batchTable.FindSubmatch(r.request)
+	}
+	if m != nil {
 		name := string(m[1])
 		return name[strings.LastIndex(name, "/")+1:]
 	}
