@@ -55,6 +55,9 @@ func TestRequests_Own(t *testing.T) {
 	const toggle = "[...document.querySelectorAll('label')].find((l) => l.textContent.includes('console’s own')).querySelector('input')"
 	ask[bool](p, "("+toggle+".click(), true)")
 	p.until("document.querySelectorAll('[data-request]').length > 1 && document.querySelectorAll('[data-request] .own').length === document.querySelectorAll('[data-request]').length - 1")
+	n := ask[int](p, "document.querySelectorAll('[data-request]').length")
+	ask[bool](p, "fetch('/api/v1/query', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({operation: 'Scan', request: {TableName: 'things'}, own: true})}).then((r) => r.ok)")
+	p.until(fmt.Sprintf("document.querySelectorAll('[data-request] .own').length === %d", n)) // live
 	p.shoot("requests-own")
 	if at := ask[string](p, "location.search"); !strings.Contains(at, "own=true") {
 		t.Errorf("the address is %s", at)

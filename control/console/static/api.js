@@ -58,9 +58,9 @@ function listen(params) {
   return source;
 }
 
-/** events calls each with the requests after one, until signal ends it. */
+/** events calls each with the requests after one, also the console's own, until signal ends it. */
 export function events(after, signal, each, lost) {
-  const source = listen({ after, kinds: 'requests,lab,tables' });
+  const source = listen({ after, kinds: 'requests,lab,tables', own: 'true' });
   source.addEventListener('request', (e) => each(JSON.parse(e.data)));
   source.onerror = () => lost(source.readyState === EventSource.CLOSED);
   source.onopen = () => lost(undefined);
