@@ -72,6 +72,8 @@ type Options struct {
 	Resume func()
 	// Fixtures has the fixture folders for migrate. Default: none.
 	Fixtures fs.FS
+	// Demo lets clients load the shipped fixtures. Default: they cannot.
+	Demo bool
 }
 
 // Server is the API. It is safe for concurrent use.
@@ -87,6 +89,9 @@ type Server struct {
 	stop      sync.Once
 	snapshots snapshots
 	rowLevels rowLevels
+	demos     sync.Mutex // held while the demo is loaded
+
+	demoLoaded atomic.Bool
 }
 
 // New returns the API of o.Lab.
@@ -135,7 +140,7 @@ func New(o Options) *Server {
 	all.Handle(Prefix, s.authorized(api))
 	console.Handle(all)
 	all.HandleFunc("GET /{$}", home)
-	all.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { fail(w, s.unknown(r)) })
+	all.HandleFunc("/", s.missing)
 	crossing := http.NewCrossOriginProtection()
 	crossing.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fail(w, errCrossOrigin) }))
 	s.handler = secured(crossing.Handler(all))
@@ -171,7 +176,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if path := r.URL.EscapedPath(); path != cleaned(path) { // otherwise the mux would redirect it with HTML
-		fail(w, s.unknown(r))
+		secured(http.HandlerFunc(s.missing)).ServeHTTP(w, r)
 		return
 	}
 	s.handler.ServeHTTP(w, r)
@@ -209,6 +214,20 @@ func notFound(what, name, remedy string) *Error {
 
 func (s *Server) unknown(r *http.Request) *Error {
 	return &Error{http.StatusNotFound, "not_found", fmt.Sprintf("unknown path or method: %s %s", r.Method, r.URL.Path), "GET / lists the paths"}
+}
+
+// missing answers a request of an unknown path: a browser gets the page that leads to the
+// existing ones.
+func (s *Server) missing(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet && acceptsHTML(r) && !strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/static/") {
+		console.Missing(w)
+		return
+	}
+	fail(w, s.unknown(r))
+}
+
+func acceptsHTML(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // asError converts any error to an answer.
@@ -356,7 +375,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 // home serves the first page to a browser, and a list of the API to other clients.
 func home(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Vary", "Accept")
-	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if acceptsHTML(r) {
 		console.Index(w, r)
 		return
 	}

@@ -65,7 +65,7 @@ func (s *Server) info(*http.Request) (any, error) {
 		"version": s.opts.Version, "project": o.Project, "instance": o.Instance,
 		"bigtable": s.opts.Bigtable, "dynamodb": s.opts.DynamoDB,
 		"clock": s.clockNow(), "faults": len(s.armed()), "snapshots": len(s.snapshots.list()),
-		"paused": s.opts.Paused,
+		"paused": s.opts.Paused, "demo": s.opts.Demo,
 	}, nil
 }
 
@@ -88,9 +88,13 @@ func (s *Server) resume(*http.Request) (any, error) {
 }
 
 type family struct {
-	Name string `json:"name"`
-	GC   string `json:"gc"`
+	Name      string `json:"name"`
+	GC        string `json:"gc"`
+	Aggregate string `json:"aggregate,omitempty"` // sum, min, max or hll
 }
+
+// aggregates are the names of the kinds of aggregate families.
+var aggregates = map[engine.Aggregate]string{engine.AggregateSum: "sum", engine.AggregateMin: "min", engine.AggregateMax: "max", engine.AggregateHLL: "hll"}
 
 type table struct {
 	Name     string   `json:"name"`     // its resource name
@@ -106,7 +110,7 @@ func tableOf(t *engine.Table) table {
 	instance, id := ids(t.Name)
 	out := table{Name: t.Name, Instance: instance, Table: id, Families: []family{}, Own: strings.HasPrefix(id, lab.OwnTables)}
 	for _, f := range t.Families {
-		out.Families = append(out.Families, family{f.Name, lab.RuleText(&f.GC)})
+		out.Families = append(out.Families, family{f.Name, lab.RuleText(&f.GC), aggregates[f.Aggregate]})
 	}
 	for _, split := range t.Splits {
 		out.Splits = append(out.Splits, bytesOf(split))
@@ -120,11 +124,63 @@ func ids(name string) (instance, table string) {
 	return parent[strings.LastIndex(parent, "/")+1:], table
 }
 
+// maxDescribed limits the DynamoDB tables that GET tables describes.
+const maxDescribed = 500
+
+// describedTable is a DynamoDB table in short.
+type describedTable struct {
+	Key     []describedKey `json:"key"`   // the partition key, then the sort key
+	Items   int64          `json:"items"` // as DescribeTable counts them
+	Indexes []string       `json:"indexes,omitempty"`
+	Stream  bool           `json:"stream,omitempty"`
+}
+
+type describedKey struct {
+	Name string `json:"name"`
+	Type string `json:"type"` // S, N or B
+}
+
+// describe returns a DynamoDB table in short.
+func (s *Server) describe(ctx context.Context, name string) (describedTable, error) {
+	type index struct{ IndexName string }
+	var is struct {
+		Table struct {
+			AttributeDefinitions                          []struct{ AttributeName, AttributeType string }
+			KeySchema                                     []struct{ AttributeName string }
+			ItemCount                                     int64
+			GlobalSecondaryIndexes, LocalSecondaryIndexes []index
+			StreamSpecification                           struct{ StreamEnabled bool }
+		}
+	}
+	request, _ := json.Marshal(map[string]string{"TableName": name}) // a map of strings never fails
+	answer, err := s.opts.Endpoint.Call(ctx, "DescribeTable", request)
+	if err == nil {
+		err = json.Unmarshal(answer, &is)
+	}
+	types := map[string]string{}
+	for _, a := range is.Table.AttributeDefinitions {
+		types[a.AttributeName] = a.AttributeType
+	}
+	out := describedTable{Key: []describedKey{}, Items: is.Table.ItemCount, Stream: is.Table.StreamSpecification.StreamEnabled}
+	for _, k := range is.Table.KeySchema {
+		out.Key = append(out.Key, describedKey{k.AttributeName, types[k.AttributeName]})
+	}
+	for _, ix := range slices.Concat(is.Table.GlobalSecondaryIndexes, is.Table.LocalSecondaryIndexes) {
+		out.Indexes = append(out.Indexes, ix.IndexName)
+	}
+	return out, err
+}
+
 func (s *Server) tables(r *http.Request) (any, error) {
 	out := struct {
-		Bigtable []table  `json:"bigtable"`
-		DynamoDB []string `json:"dynamodb"`
-	}{[]table{}, []string{}}
+		Bigtable  []table                   `json:"bigtable"`
+		DynamoDB  []string                  `json:"dynamodb"`
+		Described map[string]describedTable `json:"described,omitempty"` // with ?describe=true
+	}{[]table{}, []string{}, nil}
+	describe, err := yes(r.URL.Query(), "describe", false)
+	if err != nil {
+		return nil, err
+	}
 	names, err := s.dynamoDBTables(own(r))
 	if err != nil {
 		return nil, err
@@ -136,6 +192,15 @@ func (s *Server) tables(r *http.Request) (any, error) {
 			return nil, notFound("DynamoDB table", only, nearestTable(only, names))
 		}
 		names = []string{only}
+	}
+	if describe {
+		out.Described = map[string]describedTable{}
+		for _, name := range names[:min(len(names), maxDescribed)] {
+			// A table may be deleted meanwhile, or its definition may be damaged.
+			if d, err := s.describe(own(r), name); err == nil {
+				out.Described[name] = d
+			}
+		}
 	}
 	over := map[string][]string{} // by the name of the Bigtable table
 	for _, name := range names {

@@ -21,13 +21,23 @@ import (
 
 var errNoFixtures = &Error{http.StatusConflict, "no_fixtures", "the server was given no folder of fixtures", "start it with --fixtures DIR"}
 
+// folders returns the fixture folders: those of the options, or the shipped ones after the demo
+// was loaded; nil for none.
+func (s *Server) folders() fs.FS {
+	if s.opts.Fixtures == nil && s.demoLoaded.Load() {
+		return fixtures.Folder()
+	}
+	return s.opts.Fixtures
+}
+
 // fixtures lists the folders that can be migrated.
 func (s *Server) fixtures(*http.Request) (any, error) {
 	names := []string{}
-	if s.opts.Fixtures == nil {
+	all := s.folders()
+	if all == nil {
 		return nil, errNoFixtures
 	}
-	entries, err := fs.ReadDir(s.opts.Fixtures, ".")
+	entries, err := fs.ReadDir(all, ".")
 	if err != nil {
 		return nil, err
 	}

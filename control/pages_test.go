@@ -58,6 +58,19 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s of another host: %d", path, code)
 		}
 	}
+	for _, path := range []string{"/nowhere", "/t/i", "/t//orders", "/requests/7"} {
+		if code, header, text := get(path, html, ""); code != http.StatusNotFound || text != page || !strings.HasPrefix(header.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s: %d %.100s", path, code, text)
+		}
+		if code, _, text := get(path, "*/*", ""); code != http.StatusNotFound || !strings.Contains(text, `"not_found"`) {
+			t.Errorf("a program gets for %s: %d %.100s", path, code, text)
+		}
+	}
+	for _, path := range []string{"/static/nothing.js", "/api/v1/nothing"} {
+		if code, _, text := get(path, html, ""); code == http.StatusOK || text == page {
+			t.Errorf("%s: %d %.100s", path, code, text)
+		}
+	}
 	if code, _, _ := get("/api/v1/info", html, ""); code != http.StatusUnauthorized {
 		t.Errorf("the API without a token: %d", code)
 	}

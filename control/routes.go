@@ -28,10 +28,11 @@ func (s *Server) routes() map[string]route {
 	out := map[string]route{}
 	for pattern, to := range map[string]route{
 		"GET info":                                {do: s.info},
-		"GET tables":                              {do: s.tables, query: "dynamodb"},
+		"GET tables":                              {do: s.tables, query: "describe dynamodb"},
 		"GET tables/{instance}/{table}":           {do: s.table, query: "project"},
 		"GET tables/{instance}/{table}/rows":      {do: s.rows, query: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor"},
 		"POST tables/{instance}/{table}/rows":     {do: s.putRows, query: "project", body: true},
+		"POST tables/{instance}/{table}":          {do: tableAdmin{s}.create, query: "project", body: true, changes: changesAll},
 		"DELETE tables/{instance}/{table}":        {do: tableAdmin{s}.remove, query: "project", changes: changesAll},
 		"POST tables/{instance}/{table}/families": {do: tableAdmin{s}.families, query: "project", body: true, changes: changesAll},
 		"POST tables/{instance}/{table}/drop":     {do: tableAdmin{s}.drop, query: "project", body: true},
@@ -43,6 +44,7 @@ func (s *Server) routes() map[string]route {
 		"POST query":                              {do: s.query, body: true},
 		"POST reset":                              {do: s.reset, changes: changesAll},
 		"POST resume":                             {do: s.resume},
+		"POST demo":                               {do: s.demo, changes: changesAll},
 		"GET snapshots":                           {do: s.listSnapshots},
 		"POST snapshots":                          {do: s.takeSnapshot, body: true, changes: changesLab},
 		"DELETE snapshots/{name}":                 {do: s.removeSnapshot, changes: changesLab},
@@ -87,9 +89,9 @@ It needs a token: "Authorization: Bearer TOKEN", with the token from the server'
 ` + "`tabletop ctl help`" + ` lists the commands for a shell. Below /api/v1/:
 
   GET  info                                the endpoints and their addresses
-  GET  tables                              Bigtable's and DynamoDB's   ?dynamodb=
+  GET  tables                              Bigtable's and DynamoDB's   ?describe= ?dynamodb=
   GET  tables/{instance}/{table}           families, rules, size
-                                           DELETE removes it
+                                           POST creates it, DELETE removes it
   POST tables/{instance}/{table}/families  create, change and drop families
   POST tables/{instance}/{table}/drop      delete the rows of a prefix, or all
   GET  tables/{instance}/{table}/rows      rows with all cells    ?prefix= ?start= ?end= ?match= ?filter= ?reverse= ?keys= ?limit= ?cursor=
@@ -102,6 +104,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the token from the server'
   POST query                               run a DynamoDB operation, and show its Bigtable calls
   POST reset                               remove all tables, and the faults; snapshots and the clock stay
   POST resume                              continue the paused Go test
+  POST demo                                load the shipped fixtures into a server without tables
   GET  snapshots   POST snapshots          named snapshots        DELETE snapshots/{name}, POST snapshots/{name}/restore
   GET  snapshots/{name}/changes            rows and items changed since then   ?to= ?limit=
   GET  clock       POST clock              set, advance, freeze, run

@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -22,6 +23,29 @@ func (s tableAdmin) there(r *http.Request) (string, error) {
 		return "", noTable(own(r), s.Server, name)
 	}
 	return name, nil
+}
+
+// create creates a table with families, in the JSON of CreateTable.
+func (s tableAdmin) create(r *http.Request) (any, error) {
+	var in struct {
+		Families map[string]json.RawMessage `json:"families"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	parent, id, _ := strings.Cut(s.tableName(r), "/tables/")
+	request := &btapb.CreateTableRequest{Parent: parent, TableId: id, Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{}}}
+	for name, text := range in.Families {
+		f := &btapb.ColumnFamily{}
+		if err := protojson.Unmarshal(text, f); err != nil {
+			return nil, badRequest(`family %q is %.200s, want {} or one such as {"gcRule":{"maxNumVersions":1}}: %v`, name, text, err)
+		}
+		request.Table.ColumnFamilies[name] = f
+	}
+	if _, err := s.api().CreateTable(own(r), request); err != nil {
+		return nil, err
+	}
+	return s.table(r)
 }
 
 // families creates, updates and drops column families, in the JSON of ModifyColumnFamilies.

@@ -41,16 +41,17 @@ const (
 
 // folder returns the folder of a fixture.
 func (s *Server) folder(name string) (fs.FS, error) {
-	if s.opts.Fixtures == nil {
+	all := s.folders()
+	if all == nil {
 		return nil, errNoFixtures
 	}
 	if name == "" || !fs.ValidPath(name) {
 		return nil, badRequest("fixture is %q, want the name of a folder", name)
 	}
-	if info, err := fs.Stat(s.opts.Fixtures, name); err != nil || !info.IsDir() {
+	if info, err := fs.Stat(all, name); err != nil || !info.IsDir() {
 		return nil, notFound("fixture", name, "GET "+Prefix+"migrate lists them")
 	}
-	return fs.Sub(s.opts.Fixtures, path.Clean(name))
+	return fs.Sub(all, path.Clean(name))
 }
 
 // edited is the folder of a fixture with another mapping text.

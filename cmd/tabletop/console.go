@@ -69,6 +69,8 @@ func (s *serving) openConsole(observed *control.Requests, fixtures fs.FS) error 
 	}
 	if s.dynamoDBAddr != nil {
 		o.DynamoDB = s.dynamoDBURL()
+		// Stored rows would outlive the mappings of the demo.
+		o.Demo = s.command.Data == "" && !s.command.Dynamo.Namespaced
 	}
 	if o.Token == "" {
 		o.Token = rand.Text() // does not begin with a sign that a shell or a flag would interpret

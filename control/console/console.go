@@ -29,6 +29,17 @@ func Index(w http.ResponseWriter, r *http.Request) {
 	http.ServeFileFS(w, r, Files(), "page.html")
 }
 
+// Missing serves the page for an unknown path.
+func Missing(w http.ResponseWriter) {
+	page, err := fs.ReadFile(Files(), "page.html")
+	if err != nil {
+		panic(err) // the file is embedded
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = w.Write(page) // the client may have left
+}
+
 // Handle registers the paths of the pages, except the first one, and of their files with mux.
 func Handle(mux *http.ServeMux) {
 	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(Files())))

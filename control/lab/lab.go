@@ -46,7 +46,7 @@ type Endpoint interface {
 	// Restart runs change between two requests. change replaces all data that the endpoint may
 	// have read.
 	Restart(change func() error) error
-	// Reset removes the endpoint's faults.
+	// Reset removes the endpoint's faults, and layouts that clients added.
 	Reset()
 	// AppendDump appends data of the lab that is not in its rows to a dump, as comments of a
 	// golden file.

@@ -32,8 +32,14 @@ func (e *Endpoint) Arm(spec fault.Spec) (*fault.Fault, error) {
 // Faults returns the armed faults of requests, in their order.
 func (e *Endpoint) Faults() []*fault.Fault { return e.faults.All() }
 
-// Reset implements lab.Endpoint.
-func (e *Endpoint) Reset() { e.faults.Clear() }
+// Reset implements lab.Endpoint. A server creates the tables of its layouts, so those of Map end
+// too.
+func (e *Endpoint) Reset() {
+	e.faults.Clear()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.opts.Mappings = e.given
+}
 
 func check(s *fault.Spec) error {
 	known := s.Method == "*" || slices.Contains(operations(), s.Method)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 type Endpoint struct {
 	lab    *lab.Lab
 	opts   facade.Options
+	given  []*mapping.Mapping // of New
 	faults *fault.Set
 
 	mu     sync.RWMutex // held shared by requests
@@ -40,7 +42,7 @@ var (
 // New returns the endpoint of a lab and attaches it; Open starts it. The lab sets the options
 // Conn, Project, Instance and Now, and the Logger by default.
 func New(l *lab.Lab, o facade.Options) *Endpoint {
-	e := &Endpoint{lab: l, opts: o, faults: fault.NewSet(l.Options().Seed)}
+	e := &Endpoint{lab: l, opts: o, given: o.Mappings, faults: fault.NewSet(l.Options().Seed)}
 	l.Attach(e)
 	return e
 }
@@ -87,6 +89,25 @@ func (e *Endpoint) Restart(change func() error) error {
 	err := e.server.Close()
 	e.server = nil
 	return errors.Join(err, change(), e.openLocked())
+}
+
+// Map adds the layouts of tables whose rows were written meanwhile to those of New, in place of
+// those of an earlier call, and starts a new server. After an error the layouts are unchanged.
+func (e *Endpoint) Map(mappings []*mapping.Mapping) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.server == nil {
+		return ErrClosed
+	}
+	was := e.opts.Mappings
+	e.opts.Mappings = slices.Concat(e.given, mappings)
+	err := e.server.Close()
+	e.server = nil
+	if err = errors.Join(err, e.openLocked()); err != nil {
+		e.opts.Mappings = was
+		return errors.Join(err, e.openLocked())
+	}
+	return nil
 }
 
 // Call runs an operation without HTTP and faults; see facade.Server.Call.
