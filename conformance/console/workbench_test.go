@@ -83,7 +83,7 @@ func TestWorkbench(t *testing.T) {
 		t.Error(said)
 	}
 
-	p.pushButton("As it was")
+	p.pushButton("Undo all changes")
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
 	p.change(`codec: json, ts: {attr: UploadDate, as: iso(s)}`, `codec: json`)
 	if got := ask[string](p, "document.querySelector('[data-changed]').innerText"); !strings.Contains(got, "loses UploadDate") {
@@ -95,7 +95,7 @@ func TestWorkbench(t *testing.T) {
 	}
 	p.shoot("workbench-problem")
 
-	p.pushButton("As it was")
+	p.pushButton("Undo all changes")
 	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
 	p.change(`cell: "c:UserComments"`, `cell: "c:Comments"`)
 	ask[bool](p, "[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Verify').at(-1).click(), true")

@@ -1,5 +1,5 @@
 // Bytes, which are base64 in the API, and their possible meanings.
-import { h, plain } from './dom.js';
+import { exact, h, marked } from './dom.js';
 
 /** bytesOf decodes at most the given number of bytes of the API's base64. */
 export function bytesOf(b, most = Infinity) {
@@ -20,18 +20,27 @@ export function base64Of(bytes) {
   return btoa(text);
 }
 
-/** unescaped reads what escapedBytes writes: text, with \xNN and \\ in it. */
+/** escapes explains the notation of values, for fields. */
+export const escapes = 'Bytes as text, with \\n, \\t, \\xNN for other bytes, \\u{…} for invisible characters, and \\\\ for a backslash';
+
+/** unescaped reads the notation of values: text, with \xNN, \u{…}, \n, \t and \\ in it. */
 export function unescaped(text) {
   const out = [];
   const utf8 = new TextEncoder();
-  for (const m of text.matchAll(/\\x([0-9a-fA-F]{2})|\\\\|[^\\]+|\\/g)) {
-    if (m[1]) out.push(parseInt(m[1], 16));
-    else out.push(...utf8.encode(m[0] === '\\\\' ? '\\' : m[0]));
+  for (const [all, byte, point] of text.matchAll(/\\x([0-9a-fA-F]{2})|\\u\{([0-9a-fA-F]{1,6})\}|\\[\\nt]|[^\\]+|\\/g)) {
+    if (byte) out.push(parseInt(byte, 16));
+    else if (point) out.push(...utf8.encode(String.fromCodePoint(Math.min(parseInt(point, 16), 0x10ffff))));
+    else out.push(...utf8.encode({ '\\\\': '\\', '\\n': '\n', '\\t': '\t' }[all] ?? all));
   }
   return Uint8Array.from(out);
 }
 
-// escapedBytes returns text, with \xNN for each byte outside visible characters.
+/** unescapedText is unescaped for a value that is text. */
+export function unescapedText(text) {
+  try { return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(unescaped(text)); } catch { throw new Error(`“${text}” has bytes that are no text`); }
+}
+
+// escapedBytes returns bytes in the notation of values.
 function escapedBytes(bytes) {
   const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   let out = '';
@@ -39,9 +48,7 @@ function escapedBytes(bytes) {
     const n = bytes[i];
     const length = n < 0x80 ? 1 : n >= 0xc2 && n < 0xe0 ? 2 : n >= 0xe0 && n < 0xf0 ? 3 : n >= 0xf0 && n < 0xf5 ? 4 : 1;
     let text = '';
-    try { text = utf8.decode(bytes.subarray(i, i + length)); } catch { /* not a character */ }
-    if (text === '\\') text = '\\\\';
-    else if (plain(text) !== text) text = '';
+    try { text = exact(utf8.decode(bytes.subarray(i, i + length))); } catch { /* not a character */ }
     out += text || '\\x' + n.toString(16).padStart(2, '0');
     i += text ? length : 1;
   }
@@ -58,13 +65,7 @@ export function textOf(b, most = 200) {
 export function bytesShown(b, most = 200) {
   if (!b.base64) return h('span', { class: 'soft' }, '(empty)');
   const el = h('span', { class: 'data mono' });
-  let at = 0;
-  const text = textOf(b, most);
-  for (const m of text.matchAll(/(?:\\x[0-9a-f]{2})+/g)) {
-    el.append(text.slice(at, m.index), h('span', { class: 'esc' }, m[0]));
-    at = m.index + m[0].length;
-  }
-  el.append(text.slice(at));
+  marked(el, textOf(b, most));
   return el;
 }
 
@@ -79,12 +80,15 @@ export function meanings(b) {
   } catch { /* neither */ }
   const view = new DataView(bytes.buffer);
   if (bytes.length === 8) {
-    out.push(['int64, big endian', view.getBigInt64(0).toString()], ['float64, big endian', String(view.getFloat64(0))]);
+    out.push(['int64, big endian', int64Of(bytes)], ['float64, big endian', String(view.getFloat64(0))]);
   }
   if (bytes.length === 4) out.push(['int32, big endian', String(view.getInt32(0))], ['float32, big endian', String(view.getFloat32(0))]);
   out.push(['hex', Array.from(bytes.subarray(0, 4096), (n) => n.toString(16).padStart(2, '0')).join(' ') + (bytes.length > 4096 ? ' …' : '')]);
   return out;
 }
+
+/** int64Of returns the number that eight bytes are, big endian. */
+export const int64Of = (bytes) => new DataView(bytes.buffer).getBigInt64(0).toString();
 
 /** timeOf formats microseconds as a time. */
 export function timeOf(micros) {

@@ -40,6 +40,33 @@ export function plain(text) {
   return text.replace(unseen, escaped).replaceAll('\n', '\\n').replaceAll('\t', '\\t');
 }
 
+/** exact returns the notation of a value: plain, with \\ for a backslash, so that fields can read it back. */
+export const exact = (text) => plain(text.replaceAll('\\', '\\\\'));
+
+/** exactShown returns an element with the notation of a value, and its escapes marked. */
+export function exactShown(text, most = 400) {
+  const el = h('span', { class: 'data mono' });
+  // A pair is never cut.
+  const end = text.length > most && /[\ud800-\udbff]/.test(text[most - 1]) ? most - 1 : most;
+  marked(el, exact(text.slice(0, end)));
+  if (text.length > most) el.append(h('span', { class: 'soft' }, ` … ${number(text.length)} characters`));
+  return el;
+}
+
+/** marked appends a text in the notation of values, with its escapes marked. */
+export function marked(el, text) {
+  let at = 0;
+  for (const m of text.matchAll(/\\\\|((?:\\x[0-9a-f]{2}|\\u\{[0-9a-f]+\}|\\[nt])+)/g)) {
+    if (!m[1]) continue;
+    el.append(text.slice(at, m.index), h('span', { class: 'esc' }, m[1]));
+    at = m.index + m[0].length;
+  }
+  el.append(text.slice(at));
+}
+
+/** jsonText returns a value as JSON, with invisible characters in JSON's own escapes. */
+export const jsonText = (value, indent) => JSON.stringify(value, null, indent)?.replace(unseen, (c) => c === '\n' || c === '\r' ? c : '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
+
 /** shown returns an element with at most the given number of characters of an untrusted text. */
 export function shown(text, most = 400) {
   const el = h('span', { class: 'data mono' });

@@ -1,5 +1,5 @@
 // DynamoDB values in their JSON form.
-import { h, shown, plain } from './dom.js';
+import { h, exact, exactShown, jsonText } from './dom.js';
 
 /** typeOf returns the tag of a value: "S", "N", … */
 export const typeOf = (v) => Object.keys(v)[0];
@@ -10,24 +10,24 @@ export function valueShown(v, depth = 0) {
   const type = typeOf(v), x = v[type];
   const tag = h('span', { class: 'type' }, type + ' ');
   switch (type) {
-    case 'S': case 'N': case 'B': return h('span', {}, tag, x === '' ? h('span', { class: 'soft' }, '(empty)') : shown(String(x)));
+    case 'S': case 'N': case 'B': return h('span', {}, tag, x === '' ? h('span', { class: 'soft' }, '(empty)') : exactShown(String(x)));
     case 'BOOL': return h('span', {}, tag, String(x));
     case 'NULL': return h('span', {}, tag, 'null');
-    case 'SS': case 'NS': case 'BS': return h('span', {}, tag, x.slice(0, 50).map((s, i) => [i > 0 && ', ', shown(s, 120)]), x.length > 50 && ` … ${x.length}`);
+    case 'SS': case 'NS': case 'BS': return h('span', {}, tag, x.slice(0, 50).map((s, i) => [i > 0 && ', ', exactShown(s, 120)]), x.length > 50 && ` … ${x.length}`);
     case 'L': case 'M': {
       const entries = type === 'L' ? x.map((e, i) => [i, e]) : Object.entries(x);
       if (!entries.length) return h('span', {}, tag, h('span', { class: 'soft' }, '(empty)'));
-      if (depth > 6) return h('span', {}, tag, shown(JSON.stringify(x)));
+      if (depth > 6) return h('span', {}, tag, exactShown(jsonText(x)));
       return h('details', { open: depth < 1 && entries.length < 6 }, h('summary', {}, tag, `${entries.length} entries`),
-        h('table', {}, h('tbody', {}, entries.slice(0, 200).map(([name, e]) => h('tr', {}, h('th', { scope: 'row' }, plain(String(name))), h('td', {}, valueShown(e, depth + 1)))))));
+        h('table', {}, h('tbody', {}, entries.slice(0, 200).map(([name, e]) => h('tr', {}, h('th', { scope: 'row' }, exact(String(name))), h('td', {}, valueShown(e, depth + 1)))))));
     }
-    default: return shown(JSON.stringify(v));
+    default: return exactShown(jsonText(v));
   }
 }
 
-/** valueText returns a value on one line, without its type. */
+/** valueText returns a value in the notation of values, on one line, without its type; documents are JSON. */
 export function valueText(v) {
   if (!v) return '';
   const type = typeOf(v), x = v[type];
-  return typeof x === 'string' ? x : type === 'NULL' ? 'null' : Array.isArray(x) && type !== 'L' ? x.join(', ') : JSON.stringify(x);
+  return typeof x === 'string' ? exact(x) : type === 'NULL' ? 'null' : Array.isArray(x) && type !== 'L' ? x.map(exact).join(', ') : jsonText(x);
 }

@@ -17,7 +17,7 @@ export function targetOf(text) {
 export function mappingShown(table) {
   const out = h('div', { 'aria-live': 'polite', 'data-mapping': '' });
   const find = button('Show it, with the findings of lint', async () => {
-    fill(out, h('p', { class: 'soft' }, 'Asked…'));
+    fill(out, h('p', { class: 'soft' }, 'Loading…'));
     try {
       const { fixtures } = await get('migrate');
       const texts = await Promise.all(fixtures.map((name) => get('migrate/' + part(name)).then((a) => [name, a.mapping], () => [name, ''])));

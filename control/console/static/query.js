@@ -1,7 +1,7 @@
 // Query: requests of DynamoDB, and PartiQL, with their Bigtable calls; and ReadRows with bounds and a filter.
-import { h, fill, plain, shown, button, copier, save, errorBox, number, counted } from './dom.js';
+import { h, exact, fill, jsonText, plain, shown, button, copier, save, errorBox, number, counted } from './dom.js';
 import { dynamo, get, part, query } from './api.js';
-import { bytesShown, base64Of, unescaped, timeOf } from './bytes.js';
+import { bytesShown, base64Of, escapes, unescaped, timeOf } from './bytes.js';
 import { valueShown } from './items.js';
 import { callShown, capacityOf } from './requests.js';
 import { shellOf } from './code.js';
@@ -33,8 +33,8 @@ function answered(answer, operation) {
   return [
     capacity && h('p', { class: 'soft' }, capacity, r.ScannedCount !== undefined && `, ${counted(r.ScannedCount, 'item')} read, ${number(r.Count)} returned`),
     answer.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)],
-    items && [h('h2', {}, counted(items.length, 'item')), items.slice(0, 100).map((item) => h('table', { class: 'card' }, h('tbody', {}, Object.entries(item).map(([name, v]) => h('tr', {}, h('th', { scope: 'row' }, plain(name)), h('td', {}, valueShown(v)))))))],
-    h('details', { open: !items }, h('summary', {}, 'The whole answer'), h('pre', {}, shown(JSON.stringify(r, null, 2), 100000))),
+    items && [h('h2', {}, counted(items.length, 'item')), items.slice(0, 100).map((item) => h('table', { class: 'card' }, h('tbody', {}, Object.entries(item).map(([name, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(name)), h('td', {}, valueShown(v)))))))],
+    h('details', { open: !items }, h('summary', {}, 'The whole answer'), h('pre', {}, shown(jsonText(r, 2), 100000))),
   ];
 }
 
@@ -43,7 +43,7 @@ export async function show(main, { info, params }) {
   const result = h('div', { 'aria-live': 'polite' });
   const option = (value, label = value) => h('option', { value }, plain(label));
   const run = (act) => async () => {
-    fill(result, h('p', { class: 'soft' }, 'Asked…'));
+    fill(result, h('p', { class: 'soft' }, 'Running…'));
     const began = performance.now();
     try {
       const shownAs = await act();
@@ -59,7 +59,7 @@ export async function show(main, { info, params }) {
     const t = table.value && await dynamo('DescribeTable', { TableName: table.value }).then((a) => a.response.Table, () => undefined);
     // The key of the first item, so that the first answer is not empty.
     const item = t && await dynamo('Scan', { TableName: table.value, Limit: 1 }).then((a) => a.response.Items[0], () => undefined);
-    request.value = JSON.stringify(sample(operation.value, t, item), null, 2);
+    request.value = jsonText(sample(operation.value, t, item), 2);
     request.rows = Math.max(12, Math.min(30, request.value.split('\n').length + 1));
   };
   table.addEventListener('change', begin);
@@ -90,7 +90,7 @@ export async function show(main, { info, params }) {
   // ReadRows.
   const native = tables.bigtable.filter((t) => !t.own && t.name.startsWith(`projects/${info.project}/`)).sort((a, b) => a.table.startsWith('_') - b.table.startsWith('_'));
   const at = h('select', { 'aria-label': 'Bigtable table' }, native.map((t, i) => option(i, `${t.instance}/${t.table}`)));
-  const field = (name) => h('input', { class: 'mono', placeholder: name, 'aria-label': name, title: 'Bytes as text, with \\xNN for other bytes' });
+  const field = (name) => h('input', { class: 'mono', placeholder: name, 'aria-label': name, title: escapes });
   const [prefix, start, end] = ['prefix', 'from', 'before'].map(field);
   const most = h('input', { type: 'number', min: 1, max: 1000, value: 25, 'aria-label': 'Rows' });
   const reverse = h('input', { type: 'checkbox' });
@@ -129,7 +129,7 @@ export async function show(main, { info, params }) {
   if (params.get('op')) {
     if (operations.includes(params.get('op'))) operation.value = params.get('op');
     else operation.append(h('option', { value: params.get('op'), selected: true }, plain(params.get('op'))));
-    if (params.get('request')) request.value = JSON.stringify(JSON.parse(params.get('request')), null, 2);
+    if (params.get('request')) request.value = jsonText(JSON.parse(params.get('request')), 2);
     else await begin();
   }
 }

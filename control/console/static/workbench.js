@@ -1,5 +1,5 @@
 // The workbench: a mapping as text, the resulting rows of items while it is typed, and the findings of lint.
-import { h, fill, plain, shown, button, copier, errorBox, number, save } from './dom.js';
+import { h, exact, fill, plain, shown, button, copier, errorBox, number, save } from './dom.js';
 import { bytesShown, timeOf } from './bytes.js';
 import { get, post, part } from './api.js';
 import { valueShown } from './items.js';
@@ -37,7 +37,7 @@ function itemShown(item) {
     h('div', { class: 'halves' }, item.item && h('table', {}, h('tbody', {}, Object.entries(item.item).map(([name, v]) => {
       const a = attributes.get(name);
       return h('tr', { tabindex: 0, 'data-attribute': name, onmouseenter: () => light(a?.cells ?? [], true), onmouseleave: () => light([], false), onfocus: () => light(a?.cells ?? [], true), onblur: () => light([], false) },
-        h('th', { scope: 'row', class: lost.has(name) ? 'bad' : '', title: lost.get(name) && plain(lost.get(name)) }, plain(name), lost.has(name) && h('small', { class: 'bad' }, ' lost'), a?.key && h('small', {}, ' key')), h('td', {}, valueShown(v)));
+        h('th', { scope: 'row', class: lost.has(name) ? 'bad' : '', title: lost.get(name) && plain(lost.get(name)) }, exact(name), lost.has(name) && h('small', { class: 'bad' }, ' lost'), a?.key && h('small', {}, ' key')), h('td', {}, valueShown(v)));
     }))), h('div', {}, rowShown(item))));
 }
 
@@ -95,7 +95,7 @@ export async function workbench(out, fixture, run, first) {
   const verb = (label) => button(label, () => run(label.toLowerCase(), edit.value, ran, show));
   fill(out, h('div', { class: 'halves workbench' },
     h('div', {}, edit, h('div', { class: 'bar' }, button('Save mapping.yaml', () => save('mapping.yaml', edit.value), { class: 'primary' }), copier('Copy', () => edit.value),
-      verb('Verify'), verb('Lint'), verb('Plan'), button('As it was', () => { edit.value = own; return refresh(); })),
+      verb('Verify'), verb('Lint'), verb('Plan'), button('Undo all changes', () => { edit.value = own; return refresh(); })),
     h('p', { class: 'soft' }, 'The file on disk does not change. Saving stores this text, byte for byte, as ', h('code', {}, 'tabletop migrate plan --mapping'), ' accepts it. Verify, Lint and Plan use this text too.')),
     h('div', {}, h('p', { class: 'soft' }, 'Up to 20 items, some of each rule. Differences from the fixture’s own mapping come first, and are marked or struck through.'), said, seen)), ran);
   await refresh();
