@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 )
 
@@ -41,6 +42,21 @@ func (p *tab) resize(width, height int64) {
 func (p *tab) fill(selector, value string) {
 	p.t.Helper()
 	ask[bool](p, fmt.Sprintf(`((e) => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})); return true; })(document.querySelector(%q))`, value, selector))
+}
+
+// drag presses the pointer on the middle of an element, and releases it to the right.
+func (p *tab) drag(selector string, right float64) {
+	p.t.Helper()
+	at := ask[[]float64](p, fmt.Sprintf("((r) => [(r.left + r.right) / 2, (r.top + r.bottom) / 2])(document.querySelector(%q).getBoundingClientRect())", selector))
+	for i, kind := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseMoved, input.DispatchMouseEventTypeMouseReleased} {
+		event := input.DispatchMouseEventParams{Type: kind, X: at[0], Y: at[1], Button: input.MouseButtonLeft, Buttons: 1, ClickCount: 1}
+		if i > 0 {
+			event.X += right
+		}
+		if _, err := chromedp.Call(p.ctx, input.DispatchMouseEvent, event); err != nil {
+			p.t.Fatal(err)
+		}
+	}
 }
 
 func (p *tab) scrollTo(selector string, top int) {

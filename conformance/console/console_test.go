@@ -178,6 +178,13 @@ func (p *tab) complaints() []string {
 	return p.said
 }
 
+// forget drops the complaints about a request that had to fail.
+func (p *tab) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.said = nil
+}
+
 // sound fails the test if the page has complaints, or executed the data that it shows.
 func (p *tab) sound(what string) {
 	p.t.Helper()

@@ -157,7 +157,7 @@ func TestCopied_Faults(t *testing.T) {
 	p.fill("textarea", `{"endpoint":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","item":{"id":{"L":[]}}}`)
 	ask[bool](p, "globalThis.copied = null, true")
 	ask[bool](p, `[...document.querySelectorAll('button')].filter((b) => b.textContent === 'Copy as testkit code').at(-1).click(), true`)
-	p.until("document.querySelector('.toast')?.textContent.includes('testkit.OnItem takes')")
+	p.until("document.querySelector('.toast')?.textContent.includes('testkit.OnItem accepts')")
 	if got := ask[bool](p, "globalThis.copied === null"); !got {
 		t.Error("half of a fault is copied")
 	}

@@ -60,7 +60,7 @@ func TestRequests_Live(t *testing.T) {
 	if calls := ask[string](p, "document.querySelector('.call').textContent"); !strings.Contains(calls, "ReadRows") || !strings.Contains(calls, "rowRanges") {
 		t.Errorf("the calls of a Query do not show their rows: %s", calls)
 	}
-	p.click("[data-request] button")
+	p.click("[data-request] .toggle")
 	p.until("document.querySelectorAll('[data-request]').length > 6")
 	// Intercept the file before it is written.
 	ask[bool](p, `URL.createObjectURL = (blob) => { blob.text().then((text) => { globalThis.saved = text; }); return '#'; }, true`)

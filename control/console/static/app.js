@@ -1,5 +1,5 @@
 // The frame of all pages: the sign-in, the navigation, and the current page.
-import { h, fill, errorBox } from './dom.js';
+import { h, fill, errorBox, plain } from './dom.js';
 import { follow, get, live, session } from './api.js';
 
 const routes = [
@@ -15,10 +15,14 @@ const routes = [
   [/^\/lab$/, 'lab.js', 'Lab'],
   [/^\/migration$/, 'migration.js', 'Migration'],
 ];
-const places = [['/', 'Home'], ['/requests', 'Requests'], ['/query', 'Query'], ['/streams', 'Streams'], ['/lab', 'Lab'], ['/migration', 'Migration']];
+const places = [
+  ['/', 'Home', 'the addresses of the endpoints, and all tables with their rows and items'], ['/requests', 'Requests', 'the requests of both endpoints, live'],
+  ['/query', 'Query', 'requests and statements to run'], ['/streams', 'Streams', 'the changes of a table'], ['/lab', 'Lab', 'clock, garbage collection, snapshots and faults'],
+  ['/migration', 'Migration', 'verify, lint and plan, and an editor of mappings'],
+];
 
 const nav = h('nav', { 'aria-label': 'Pages' }, places.map(([href, label]) => h('a', { href }, label)));
-const state = h('a', { href: '/lab' });
+const state = h('a', { href: '/lab', hidden: true });
 const main = h('main', { id: 'main', tabindex: -1 });
 let leaving = new AbortController();
 
@@ -59,6 +63,7 @@ function stand() {
   else if (Math.abs(now - Date.now()) > 5000) parts.push('shifted');
   if (known.faults) parts.push(`${known.faults} fault${known.faults > 1 ? 's' : ''} armed`);
   state.textContent = parts.join(' · ');
+  state.hidden = false;
 }
 live.addEventListener('tick', stand);
 live.addEventListener('lab', (e) => {
@@ -74,11 +79,25 @@ export async function standing() {
   return info;
 }
 
+/** segments decodes parts of a path; undefined if one is malformed. */
+function segments(parts) {
+  try { return parts.map(decodeURIComponent); } catch { return undefined; }
+}
+
+/** missing shows the page of an unknown path. */
+function missing() {
+  standing().catch(() => {}); // without a token the header stays without a clock
+  document.title = 'Page not found · Tabletop';
+  fill(main, h('h1', {}, 'Page not found'), h('p', {}, 'The console has no page at ', h('code', { class: 'data' }, plain(location.pathname)), '. Its pages are:'),
+    h('ul', {}, places.map(([href, label, what]) => h('li', {}, h('a', { href }, label), ': ', what))));
+}
+
 async function show() {
   leaving.abort();
   leaving = new AbortController();
   const { signal } = leaving;
   delete document.documentElement.dataset.ready;
+  for (const d of document.querySelectorAll('dialog')) d.close(); // its links lead to another page
   const route = routes.find(([pattern]) => pattern.test(location.pathname));
   for (const a of nav.children) {
     const href = a.getAttribute('href');
@@ -88,20 +107,27 @@ async function show() {
     else a.removeAttribute('aria-current');
   }
   main.className = '';
+  const args = route && segments(location.pathname.match(route[0]).slice(1));
+  if (!args) {
+    missing();
+    document.documentElement.dataset.ready = location.pathname;
+    return;
+  }
+  const [, file, title] = route;
   try {
-    if (!route) throw new Error('This page does not exist.');
-    const [pattern, file, title] = route;
-    const args = location.pathname.match(pattern).slice(1).filter((arg) => arg !== undefined).map(decodeURIComponent);
     document.title = [...args, title, 'Tabletop'].join(' · ');
     const [page, info] = await Promise.all([import('./' + file), standing()]);
     if (signal.aborted) return;
     if (file !== 'requests.js') follow(file === 'migration.js' ? 'lab,tables,runs' : 'lab,tables', signal); // that page has its own stream
     fill(main);
-    await page.show(main, { args, info, params: new URLSearchParams(location.search), signal, again: show, live });
+    await page.show(main, { args, info, params: new URLSearchParams(location.search), signal, again: show, go, live });
   } catch (err) {
     if (signal.aborted) return;
     if (err.code === 'token') askToken();
-    else main.append(errorBox(err));
+    else {
+      if (!main.querySelector('h1')) fill(main, h('h1', {}, title));
+      main.append(errorBox(err));
+    }
   }
   if (!signal.aborted) document.documentElement.dataset.ready = location.pathname;
 }

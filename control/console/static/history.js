@@ -3,7 +3,7 @@ import { h, fill, plain, virtual, button, errorBox, number, counted } from './do
 import { bytesOf, textOf, timeOf, unescaped, base64Of } from './bytes.js';
 import { get, part, projectOf, query } from './api.js';
 import { keyShown } from './changes.js';
-import { rowPath, tableNamed } from './paths.js';
+import { rowsPath, tableNamed } from './paths.js';
 import { requestShown, requestLine } from './requests.js';
 import { bookkeeping } from './rules.js';
 import { changeShown, entriesText, joined, microsAt, recordShown } from './streams.js';
@@ -60,7 +60,7 @@ export async function show(main, { args, info, params, signal }) {
       if (signal.aborted) return;
       events = eventsOf(found, row?.cells ?? []);
       fill(heading, 'History of ', keyShown(found));
-      fill(links, h('a', { href: rowPath(t, info, found.key) }, row ? 'Row' : 'Rows: this one does not exist'), h('a', { href: '/requests' + query({ f: 'key:' + textOf(found.key, 100) }) }, 'Requests'), h('small', {}, plain(`${t.instance} / ${t.table}`)));
+      fill(links, h('a', { href: rowsPath(t, info, found.key) }, row ? 'Row' : 'Rows: this one does not exist'), h('a', { href: '/requests' + query({ f: 'key:' + textOf(found.key, 100) }) }, 'Requests'), h('small', {}, plain(`${t.instance} / ${t.table}`)));
       fill(notes, found.more && h('p', { class: 'soft' }, 'Older events exist.'), !found.streamed && h('p', { class: 'soft' }, 'The table has no change stream', !found.recorded?.length && ', and no DynamoDB table with items in it has a stream', '. ', h('a', { href: '/streams' }, 'How to turn one on')));
       count.textContent = counted(events.length, 'event');
       list.redraw();

@@ -1,8 +1,9 @@
 // Home: the addresses of the endpoints, their tables, and the present load.
-import { h, copier, button, confirmed, counted, plain, notify } from './dom.js';
+import { h, copier, button, confirmed, counted, exact, number, plain, notify } from './dom.js';
 import { get, post, part } from './api.js';
 import { awsLine } from './code.js';
-import { keysPath, rowsPath, tablePath } from './paths.js';
+import { createBigtable, createDynamoDB, importFile } from './create.js';
+import { keysPath, rowsPath, streamsPath, tablePath } from './paths.js';
 
 // lines configure a client of each language to find the endpoints: an endpoint accepts any credentials, and clients require some.
 function lines(info) {
@@ -29,9 +30,9 @@ function lines(info) {
 
 function addresses(info, open) {
   const endpoint = (name, at) => at && h('span', { class: 'bar' }, h('b', {}, name), h('code', { class: 'data' }, at), copier('Copy', at, `Copy the address of ${name}`));
-  return [h('h2', {}, 'Addresses'), h('div', { class: 'bar' }, endpoint('Bigtable', info.bigtable), endpoint('DynamoDB', info.dynamodb)),
+  return h('section', { class: 'card' }, h('h2', {}, 'Addresses'), h('div', { class: 'bar' }, endpoint('Bigtable', info.bigtable), endpoint('DynamoDB', info.dynamodb)),
     h('details', { open }, h('summary', {}, 'Lines for Go, Java, Python, JavaScript and shells'), h('table', { class: 'lines' }, h('tbody', {}, lines(info).map(([what, line]) =>
-      h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, h('code', { class: 'data' }, line)), h('td', {}, copier('Copy', line, `Copy the line for ${what}${/any$/.test(what) ? '' : line.includes(info.dynamodb || '\n') ? ', DynamoDB' : ', Bigtable'}`)))))))];
+      h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, h('code', { class: 'data' }, line)), h('td', {}, copier('Copy', line, `Copy the line for ${what}${/any$/.test(what) ? '' : line.includes(info.dynamodb || '\n') ? ', DynamoDB' : ', Bigtable'}`))))))));
 }
 
 function banners(info) {
@@ -48,7 +49,7 @@ async function traffic(info) {
   const last = requests.filter((r) => new Date(r.start) >= since);
   const failed = last.filter((r) => r.status !== 'OK' && !r.stopped).length;
   const many = requests.length === 1000 && last.length === 1000 ? ' or more' : '';
-  return h('p', {}, last.length ? `${many ? last.length + many + ' requests' : counted(last.length, 'request')} in the last 5 minutes, ` : 'No requests in the last 5 minutes. ',
+  return h('p', { class: 'soft' }, last.length ? `${many ? last.length + many + ' requests' : counted(last.length, 'request')} in the last 5 minutes, ` : 'No requests in the last 5 minutes. ',
     last.length > 0 && h('span', { class: failed ? 'bad' : 'ok' }, `${failed} failed`), last.length > 0 && '. ', h('a', { href: '/requests' }, 'Watch them live'));
 }
 
@@ -76,30 +77,38 @@ export async function show(main, context) {
   }, { signal: context.signal });
 }
 
-async function draw(main, { info, again }) {
-  const [tables, now] = await Promise.all([get('tables'), traffic(info)]);
+// beginnings are the actions of a server without tables.
+function beginnings(info, tables, go, again) {
+  const card = (title, text, ...buttons) => h('section', { class: 'card' }, h('h3', {}, title), h('p', { class: 'soft' }, text), h('div', { class: 'bar last' }, buttons));
+  return h('div', { class: 'cards', 'data-begin': '' },
+    card('Create a table', 'A name and a key are enough for DynamoDB, a name and a family for Bigtable.', info.dynamodb && button('DynamoDB table…', () => createDynamoDB(go), { class: 'primary' }), button('Bigtable table…', () => createBigtable(info, go))),
+    info.demo && card('Load the demo', 'Eighteen DynamoDB tables, each with the mapping that lays its items out in Bigtable rows.', button('Load the demo', async () => {
+      const { tables: n, items } = await post('demo');
+      notify(`${counted(items, 'item')} loaded into ${counted(n, 'table')}.`);
+      again();
+    })),
+    info.dynamodb && card('Import a file', 'Items as JSON lines, into a table of DynamoDB that is created with them.', button('Import a file…', () => importFile(tables.dynamodb, go))));
+}
+
+async function draw(main, { info, again, go }) {
+  const [tables, now] = await Promise.all([get('tables?describe=true'), traffic(info)]);
   const own = tables.bigtable.filter((t) => t.own);
   const shownTables = tables.bigtable.filter((t) => !t.own);
-  main.append(h('h1', {}, 'Tabletop ', h('small', {}, info.version.replace(/^tabletop /, ''))), info.paused && h('div', { class: 'note' }, h('p', {}, 'The test ', h('b', {}, plain(info.paused)), ' is paused here, with all its data.'),
-    button('Continue', async () => { await post('resume'); notify('The test continues; this server ends with it.'); }, { class: 'primary' })), banners(info), now);
-  main.append(...addresses(info, !shownTables.length && !tables.dynamodb.length), h('h2', {}, 'Tables'));
-  if (!shownTables.length && !tables.dynamodb.length) {
-    main.append(h('div', { class: 'note' }, h('p', {}, 'There are no tables yet. Any client of either endpoint can make one; this makes one from a shell:'),
-      h('pre', {}, info.dynamodb
-        ? awsLine(info, `create-table --table-name orders --billing-mode PAY_PER_REQUEST \\\n  --key-schema AttributeName=id,KeyType=HASH --attribute-definitions AttributeName=id,AttributeType=S`)
-        : `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${info.instance} createtable orders families=f`)));
-  } else {
-    main.append(tableList(tables, shownTables, own, info));
-  }
-  main.append(h('h2', {}, 'All of it'), h('div', { class: 'bar' }, button('Reset…', async () => {
+  const empty = !shownTables.length && !tables.dynamodb.length;
+  main.append(h('h1', {}, 'Tabletop', h('small', {}, info.version.replace(/^tabletop /, ''))), info.paused ? h('div', { class: 'note' }, h('p', {}, 'The test ', h('b', {}, plain(info.paused)), ' is paused here, with all its data.'),
+    button('Continue', async () => { await post('resume'); notify('The test continues; this server ends with it.'); }, { class: 'primary' })) : '', ...banners(info), now);
+  if (empty) main.append(h('h2', {}, 'There are no tables yet'), beginnings(info, tables, go, again));
+  main.append(addresses(info, empty));
+  if (!empty) main.append(h('h2', {}, 'Tables'), tableList(tables, shownTables, own, info, go));
+  main.append(h('h2', {}, 'Danger zone'), h('div', { class: 'bar' }, button('Reset…', async () => {
     if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
     await post('reset');
     notify('Everything was removed.');
     again();
-  }, { class: 'danger' }), h('small', {}, 'Take a snapshot in the lab to be able to restore it.')));
+  }, { class: 'danger' }), h('small', {}, 'Removes all tables of both endpoints. Take a snapshot in the Lab first to be able to restore them.')));
 }
 
-function tableList(tables, list, own, info) {
+function tableList(tables, list, own, info, go) {
   const filter = h('input', { type: 'search', placeholder: 'Part of a name', 'aria-label': 'Filter tables by name' });
   const body = h('tbody');
   const most = 500;
@@ -126,21 +135,35 @@ function tableList(tables, list, own, info) {
     ...list.filter((t) => !folded.has(t)).sort((a, b) => last(a) - last(b)).map((t) => ({ name: `${t.instance}/${t.table}`, t, items: t.dynamodb ?? [], under: indexes.get(t) ?? [] })),
     ...tables.dynamodb.filter((name) => !owner.has(name)).map((name) => ({ name, items: [name], under: [] })),
   ];
-  const links = (t) => [h('a', { href: rowsPath(t, info) }, 'rows'), ' · ', h('a', { href: keysPath(t, info) }, 'keys')];
+  const links = (t, items = []) => [
+    items.map((name) => [h('a', { href: '/d/' + part(name) }, 'items'), ' · ']), h('a', { href: rowsPath(t, info) }, 'rows'), ' · ', h('a', { href: keysPath(t, info) }, 'keys'),
+    items.some((name) => tables.described[name]?.stream) && [' · ', h('a', { href: streamsPath(t, info, items[0]) }, 'stream')],
+  ];
   const link = (t) => h('a', { href: tablePath(t, info) }, plain(t.table));
+  // With Bigtable alone the columns of DynamoDB would be empty.
+  const both = tables.dynamodb.length > 0;
+  const each = (items, draw) => items.map((name) => h('div', {}, draw(tables.described[name], name)));
+  const families = (t) => {
+    const shown = t.families.filter((f) => !f.name.startsWith('_')), rest = t.families.length - shown.length;
+    return [shown.map((f, i) => [i > 0 && ', ', h('span', { class: 'nowrap' }, `${plain(f.name)} (${plain(f.aggregate ?? f.gc)})`)]), rest > 0 && h('small', { title: t.families.filter((f) => f.name.startsWith('_')).map((f) => plain(f.name)).join(', ') }, `${shown.length ? ' and ' : ''}${number(rest)} internal`)];
+  };
   function draw() {
     const fits = (text) => text.includes(filter.value);
     const found = rows.filter((r) => fits([r.name, ...r.items, ...r.under.map((t) => t.table)].join(' ')));
     body.replaceChildren(...found.slice(0, most).map(({ t, items, under }) => h('tr', {},
-      h('td', {}, t ? link(t) : h('span', { class: 'soft' }, 'a table of the endpoint itself'), t && t.instance !== info.instance && h('small', {}, ` in ${plain(t.instance)}`),
+      both && [h('td', { class: 'name' }, each(items, (d, name) => h('a', { href: '/d/' + part(name) }, plain(name)))),
+        h('td', { class: 'num' }, each(items, (d) => d ? number(d.items) : '')),
+        h('td', {}, each(items, (d) => d?.key.map((k, i) => [i > 0 && ', ', h('span', { class: 'nowrap' }, h('code', {}, exact(k.name)), ' ', h('span', { class: 'type', title: i ? 'sort key' : 'partition key' }, k.type))])))],
+      h('td', { class: both ? '' : 'name' }, t ? link(t) : h('span', { class: 'soft' }, 'the endpoint’s own table'), t && t.instance !== info.instance && h('small', {}, ` in ${plain(t.instance)}`),
         under.length > 0 && h('details', { open: filter.value !== '' && under.some((u) => fits(u.table)) }, h('summary', {}, h('small', {}, counted(under.length, 'index table'))), under.map((u) => h('div', { class: 'under' }, link(u), ' ', h('small', {}, links(u)))))),
-      h('td', {}, items.map((name, i) => [i > 0 && ', ', h('a', { href: '/d/' + part(name) }, plain(name))])),
-      h('td', { class: 'soft' }, t && t.families.map((f) => `${f.name} (${f.gc})`).map(plain).join(', ')),
-      h('td', {}, t && links(t)))));
+      h('td', { class: 'soft spare' }, t && families(t)),
+      h('td', { class: 'acts' }, t && links(t, items)))));
     left.textContent = `${found.length > most ? `the first ${most} of ` : ''}${counted(found.length, 'table')}` + (own.length ? `, and ${own.length} of the DynamoDB endpoint itself` : '');
   }
   filter.addEventListener('input', draw);
   draw();
-  return h('div', {}, h('div', { class: 'bar' }, filter, left), h('table', {}, h('thead', {}, h('tr', {},
-    ['Bigtable', 'DynamoDB', 'Families and their garbage collection', ''].map((t) => h('th', { scope: 'col' }, t)))), body));
+  return h('div', {}, h('div', { class: 'bar' }, filter, left, h('span', { class: 'bar end' },
+    info.dynamodb && button('New DynamoDB table…', () => createDynamoDB(go)), button('New Bigtable table…', () => createBigtable(info, go)), info.dynamodb && button('Import a file…', () => importFile(tables.dynamodb, go)))),
+  h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {},
+    [both && ['DynamoDB', 'name'], both && ['items', 'num'], both && ['key'], ['Bigtable'], ['families', 'spare']].filter(Boolean).map(([name, cls]) => h('th', { scope: 'col', class: cls }, name)), h('td'))), body)));
 }

@@ -1,9 +1,12 @@
 // Items of a DynamoDB table: scan, query and get, and edits with their effects.
-import { h, fill, shown, plain, errorBox, button, dialog, confirmed, save, notify, number, counted } from './dom.js';
-import { dynamo, part, post, query } from './api.js';
+import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, confirmed, save, notify, number, counted } from './dom.js';
+import { dynamo, get, part, post, query } from './api.js';
+import { escapes, unescapedText } from './bytes.js';
 import { cellsShown, keyShown } from './changes.js';
+import { importFile } from './create.js';
+import { grid } from './grid.js';
 import { typeOf, valueShown, valueText } from './items.js';
-import { itemHistoryPath } from './paths.js';
+import { callsPath, itemHistoryPath, rowsPath, streamsPath, tabs } from './paths.js';
 import { callShown } from './requests.js';
 
 const comparisons = ['=', '<>', '<', '<=', '>', '>=', 'between', 'begins_with', 'contains', 'exists', 'not exists'];
@@ -14,7 +17,7 @@ function condition(n, name, op, type, text, names, values) {
   names['#' + n] = name;
   const value = (x, i) => {
     const v = ':' + n + i;
-    values[v] = type === 'BOOL' ? { BOOL: x === 'true' } : type === 'NULL' ? { NULL: true } : { [type]: x };
+    values[v] = type === 'BOOL' ? { BOOL: x === 'true' } : type === 'NULL' ? { NULL: true } : { [type]: type === 'S' ? unescapedText(x) : x };
     return v;
   };
   switch (op) {
@@ -31,24 +34,25 @@ function condition(n, name, op, type, text, names, values) {
 
 const select = (label, choices, value) => h('select', { 'aria-label': label }, choices.map((c) => h('option', { value: c, selected: c === value }, plain(c))));
 
-export async function show(main, { args: [name], signal }) {
-  const { response: { Table: t } } = await dynamo('DescribeTable', { TableName: name });
+export async function show(main, { args: [name], info, params, signal, again }) {
+  const [{ response: { Table: t } }, tables] = await Promise.all([dynamo('DescribeTable', { TableName: name }), get('tables')]);
+  const under = tables.bigtable.find((b) => b.dynamodb?.includes(name));
   const types = Object.fromEntries(t.AttributeDefinitions.map((a) => [a.AttributeName, a.AttributeType]));
   const indexes = [...(t.GlobalSecondaryIndexes ?? []), ...(t.LocalSecondaryIndexes ?? [])];
   const keyOf = (item) => Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, item[k.AttributeName]]));
 
   const index = h('select', { 'aria-label': 'Table or index' }, h('option', { value: '' }, 'the table'), indexes.map((i) => h('option', { value: i.IndexName }, plain(i.IndexName))));
-  const hash = h('input', { class: 'mono', 'aria-label': 'Partition key', size: 24 });
+  const hash = h('input', { class: 'mono', 'aria-label': 'Partition key', title: escapes });
   const sortOp = select('Comparison of the sort key', ofKeys, '=');
-  const sort = h('input', { class: 'mono', 'aria-label': 'Sort key', size: 26 });
-  const attribute = h('input', { class: 'mono', placeholder: 'attribute', 'aria-label': 'Attribute of the filter', size: 14 });
+  const sort = h('input', { class: 'mono', 'aria-label': 'Sort key', title: escapes });
+  const attribute = h('input', { class: 'mono', placeholder: 'attribute', 'aria-label': 'Attribute of the filter', title: escapes, size: 14 });
   const filterOp = select('Comparison of the filter', comparisons, '=');
   const filterType = select('Type of the filter', ['S', 'N', 'B', 'BOOL', 'NULL'], 'S');
-  const filterValue = h('input', { class: 'mono', placeholder: 'value, a..b for between', 'aria-label': 'Value of the filter', size: 26 });
+  const filterValue = h('input', { class: 'mono', placeholder: 'value, a..b for between', 'aria-label': 'Value of the filter', title: escapes, size: 26 });
   const limit = h('input', { type: 'number', min: 1, max: 1000, value: 100, 'aria-label': 'Items a page' });
   const backward = h('input', { type: 'checkbox' });
   const said = h('small', { 'aria-live': 'polite' });
-  const results = h('div'), calls = h('div');
+  const results = h('div'), calls = h('div'), widths = new Map();
   const nextPage = h('button', { type: 'button', disabled: true, onclick: () => { nextPage.disabled = true; starts.push(next); run(); } }, 'Next page');
   let items = [], starts = [], next, selected = new Set();
 
@@ -56,9 +60,9 @@ export async function show(main, { args: [name], signal }) {
   const sortOps = h('span', { class: 'bar' }, sortOp, sort);
   function keys() {
     const [p, s] = schema();
-    hash.placeholder = `${p.AttributeName} (${types[p.AttributeName]}), empty: scan`;
+    hash.placeholder = `${plain(p.AttributeName)} (${types[p.AttributeName]}), empty: scan`;
     sortOps.hidden = !s;
-    if (s) sort.placeholder = `${s.AttributeName} (${types[s.AttributeName]}), a..b for between`;
+    if (s) sort.placeholder = `${plain(s.AttributeName)} (${types[s.AttributeName]}), a..b for between`;
   }
   index.addEventListener('change', keys);
   keys();
@@ -72,7 +76,7 @@ export async function show(main, { args: [name], signal }) {
       if (s && sort.value) r.KeyConditionExpression += ' AND ' + condition('s', s.AttributeName, sortOp.value, types[s.AttributeName], sort.value, names, values);
       if (backward.checked) r.ScanIndexForward = false;
     }
-    if (attribute.value) r.FilterExpression = condition('f', attribute.value, filterOp.value, filterType.value, filterValue.value, names, values);
+    if (attribute.value) r.FilterExpression = condition('f', unescapedText(attribute.value), filterOp.value, filterType.value, filterValue.value, names, values);
     if (Object.keys(names).length) r.ExpressionAttributeNames = names;
     if (Object.keys(values).length) r.ExpressionAttributeValues = values;
     return r;
@@ -87,14 +91,15 @@ export async function show(main, { args: [name], signal }) {
       next = answer.response.LastEvaluatedKey;
       selected = new Set();
       said.textContent = `${operation}: ${counted(answer.response.Count, 'item')} of ${number(answer.response.ScannedCount)} read, ${answer.response.ConsumedCapacity?.CapacityUnits ?? 0} RCU, page ${starts.length + 1}${next ? ', and more' : ''}`;
-      fill(calls, answer.calls?.length > 0 && h('details', {}, h('summary', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)));
+      fill(calls, answer.calls?.length > 0 && h('details', { class: 'calls' }, h('summary', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)));
       draw();
     } catch (err) { fill(results, errorBox(err)); } finally { nextPage.disabled = !next; }
   }
 
   function draw() {
     if (!items.length) {
-      fill(results, h('div', { class: 'note' }, starts.length || hash.value || attribute.value ? 'No item matches. A page of a scan with a filter may be empty although later pages are not.' : ['The table has no items. “New item…” puts one, or from a shell:',
+      fill(acts);
+      fill(results, h('div', { class: 'note' }, starts.length || hash.value || attribute.value ? 'No item matches. A page of a scan with a filter may be empty although later pages have items.' : ['The table has no items. “New item…” puts one, or from a shell:',
         h('pre', {}, `tabletop ctl put ${plain(name)} '${JSON.stringify(Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: types[k.AttributeName] === 'N' ? '1' : 'a' }])))}'`)]));
       return;
     }
@@ -111,19 +116,26 @@ export async function show(main, { args: [name], signal }) {
       run();
     }, { class: 'danger' });
     bulk.disabled = true;
-    const box = (item) => h('input', { type: 'checkbox', 'aria-label': 'Select this item', onclick: (e) => e.stopPropagation(), onchange: (e) => {
+    fill(acts, bulk, button('Save as JSON lines', () => save(name + '.jsonl', items.map((i) => JSON.stringify({ Item: i })).join('\n') + '\n')));
+    const box = (item) => h('input', { type: 'checkbox', 'aria-label': `Select ${keyText(item)}`, onclick: (e) => e.stopPropagation(), onchange: (e) => {
       if (e.target.checked) selected.add(item); else selected.delete(item);
       bulk.disabled = !selected.size;
     } });
-    fill(results, h('div', { class: 'bar' }, bulk, button('Save as JSON lines', () => save(name + '.jsonl', items.map((i) => JSON.stringify({ Item: i })).join('\n') + '\n')),
-      seen.size > most && h('small', {}, `${number(seen.size)} attributes, of which ${most} are columns; an item that is opened has all`)),
-    h('div', { class: 'scroll' }, h('table', {}, h('thead', {}, h('tr', {}, h('th'), columns.map((c) => h('th', { scope: 'col' }, plain(c))))), h('tbody', {}, items.map((item) =>
-      h('tr', { tabindex: 0, 'aria-label': `Edit ${Object.values(keyOf(item)).map((v) => plain(valueText(v))).join(' ')}`, onclick: () => edit(item), onkeydown: (e) => { if (e.key === 'Enter' && e.target === e.currentTarget) edit(item); } }, h('td', {}, box(item)),
-        columns.map((c) => h('td', { class: 'data' }, item[c] && [h('span', { class: 'type' }, typeOf(item[c]) + ' '), shown(valueText(item[c]), 80)]))))))));
+    const cell = (v) => {
+      const text = valueText(v), el = h('td', { class: 'data mono', title: text.slice(0, 1000) }, h('span', { class: 'type' }, typeOf(v) + ' '));
+      marked(el, text.slice(0, 300));
+      return el;
+    };
+    fill(results, seen.size > most && h('p', {}, h('small', {}, `${number(seen.size)} attributes; ${most} are columns. An opened item has all.`)),
+      h('div', { class: 'scroll' }, grid([['', ''], ...columns.map((c) => [' ' + c, c])], items.map((item) =>
+        h('tr', { tabindex: 0, 'aria-label': `Edit ${keyText(item)}`, onclick: () => edit(item), onkeydown: (e) => { if (e.key === 'Enter' && e.target === e.currentTarget) edit(item); } }, h('td', {}, box(item)),
+          columns.map((c) => item[c] ? cell(item[c]) : h('td')))), widths, (c) => items.map((item) => item[c.slice(1)]).filter(Boolean).map((v) => typeOf(v) + ' ' + valueText(v).slice(0, 120)))));
   }
 
+  const keyText = (item) => Object.values(keyOf(item)).map(valueText).join(' ').slice(0, 200);
+
   function edit(item) {
-    const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: JSON.stringify(item ?? Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), null, 2) });
+    const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: jsonText(item ?? Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), 2) });
     const diff = h('div'), cells = h('div', { 'data-edit': '' }), wrong = h('div');
     // asked identifies the request of the shown cells: a late answer belongs to another one.
     let asked;
@@ -143,10 +155,10 @@ export async function show(main, { args: [name], signal }) {
       const was = item ?? {};
       const lines = [];
       for (const a of new Set([...Object.keys(was), ...Object.keys(now)])) {
-        const [x, y] = [JSON.stringify(was[a]), JSON.stringify(now[a])];
+        const [x, y] = [jsonText(was[a]), jsonText(now[a])];
         if (x === y) continue;
-        if (x) lines.push(h('div', { class: 'bad mono' }, '- ', plain(a), ': ', shown(x, 300)));
-        if (y) lines.push(h('div', { class: 'ok mono' }, '+ ', plain(a), ': ', shown(y, 300)));
+        if (x) lines.push(h('div', { class: 'bad mono' }, '- ', exact(a), ': ', shown(x, 300)));
+        if (y) lines.push(h('div', { class: 'ok mono' }, '+ ', exact(a), ': ', shown(y, 300)));
       }
       fill(diff, lines.length ? lines : h('small', {}, 'Nothing is changed.'));
       cellsOf({ put: now });
@@ -155,19 +167,41 @@ export async function show(main, { args: [name], signal }) {
     const act = async (what) => {
       try { await what(); d.close(); run(); } catch (err) { fill(wrong, errorBox(err)); }
     };
-    const d = dialog(item ? 'Item' : 'New item', item && h('p', {}, h('a', { href: itemHistoryPath(name, keyOf(item)), onclick: () => d.close() }, 'Its history')), item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, plain(a)), h('td', {}, valueShown(v)))))),
-      h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), area, h('h2', {}, 'What will change'), diff, h('h2', {}, 'Which cells of the row'), cells, h('div', { class: 'bar' },
+    const places = h('div', { class: 'bar', 'data-places': '' });
+    // A delete's preview locates the row, and writes nothing.
+    if (item) post(`items/${part(name)}/preview`, { delete: keyOf(item) }).then(({ key }) => key && under && fill(places,
+      h('a', { href: rowsPath(under, info, key) }, 'Its row'), h('a', { href: itemHistoryPath(name, keyOf(item)) }, 'Its history'), h('a', { href: callsPath(under, key) }, 'Its requests'), h('a', { href: streamsPath(under, info, name, key, keyOf(item)) }, 'Its stream records')), () => {});
+    const d = dialog(item ? 'Item' : 'New item', item && places, item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
+      h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), area, h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells, h('div', { class: 'bar' },
         button('Put', () => now && act(() => dynamo('PutItem', { TableName: name, Item: now })), { class: 'primary' }),
         item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }))), wrong);
     changes();
   }
 
   const first = () => { starts = []; return run(); };
-  main.append(h('h1', {}, plain(name), ' items'),
-    h('form', { class: 'bar', onsubmit: (e) => { e.preventDefault(); first(); } }, index, hash, sortOps, attribute, filterOp, filterType, filterValue,
-      h('label', {}, limit, 'a page'), h('label', {}, backward, 'backward'), h('button', { class: 'primary' }, 'Read')),
-    h('div', { class: 'bar' }, button('First page', first), nextPage,
-      button('New item…', () => edit()), h('a', { href: '/requests' + query({ f: 'table:' + name }) }, 'Its requests'), said),
+  const acts = h('span', { class: 'bar' });
+  const more = h('div', { class: 'bar', id: 'options', hidden: true }, h('label', {}, 'filter', attribute), filterOp, filterType, filterValue,
+    h('label', {}, limit, 'a page'), h('label', {}, backward, 'backward'));
+  const options = h('button', { type: 'button', 'aria-expanded': 'false', 'aria-controls': 'options', onclick: () => {
+    more.hidden = !more.hidden;
+    options.setAttribute('aria-expanded', String(!more.hidden));
+  } });
+  // The button counts the options in use, since they may be hidden.
+  const used = () => {
+    const n = [attribute.value, limit.value !== '100', backward.checked].filter(Boolean).length;
+    options.textContent = n ? `Options (${n})` : 'Options';
+  };
+  more.addEventListener('input', used);
+  used();
+  main.append(h('h1', {}, plain(name), h('small', {}, 'items')), tabs('/d/' + part(name), under, info, [name]),
+    h('form', { onsubmit: (e) => { e.preventDefault(); first(); } }, h('div', { class: 'bar one' }, index, hash, sortOps, options, h('button', { class: 'primary' }, 'Read')), more),
+    h('div', { class: 'bar' }, said, h('span', { class: 'bar end' }, acts, button('New item…', () => edit()), button('Import…', () => importFile([name], again, name)), button('First page', first), nextPage)),
     calls, results);
   await run();
+  const wanted = params.get('key');
+  if (wanted) {
+    const { response: { Item } } = await dynamo('GetItem', { TableName: name, Key: JSON.parse(wanted) });
+    if (Item) edit(Item);
+    else notify('The item no longer exists.');
+  }
 }

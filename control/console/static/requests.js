@@ -3,7 +3,7 @@ import { h, fill, shown, plain, virtual, button, copier, save, errorBox, size, n
 import { bytesShown, textOf } from './bytes.js';
 import { get, events, query, remove } from './api.js';
 import { awsLine, shellOf } from './code.js';
-import { historyPath, itemHistoryPath, rowPath, tableNamed } from './paths.js';
+import { historyPath, itemHistoryPath, rowsPath, tableNamed } from './paths.js';
 
 const kept = 5000; // the server's limit
 
@@ -83,7 +83,7 @@ function touchedShown(whole, info) {
   return h('ul', { class: 'touched' }, whole.touched.map(({ table, key, start, end }) => {
     const t = tableNamed(table);
     return h('li', {}, h('small', {}, plain(t.table)), ' ', key
-      ? [h('a', { href: rowPath(t, info, key) }, bytesShown(key, 120)), ' · ', h('a', { href: historyPath(t, info, key) }, 'history')]
+      ? [h('a', { href: rowsPath(t, info, key) }, bytesShown(key, 120)), ' · ', h('a', { href: historyPath(t, info, key) }, 'history')]
       : ['from ', bytesShown(start, 80), end && [' before ', bytesShown(end, 80)]]);
   }), whole.more > 0 && h('li', { class: 'soft' }, `and ${number(whole.more)} more`));
 }

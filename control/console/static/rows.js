@@ -1,20 +1,31 @@
 // Rows: keys, the cells of one row with all versions, and the DynamoDB items in it.
-import { h, fill, shown, plain, errorBox, virtual, button, dialog, copier, size, number, counted, confirmed, notify } from './dom.js';
-import { bytesShown, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
-import { get, post, part, query } from './api.js';
+import { h, exact, fill, shown, plain, errorBox, virtual, button, dialog, copier, size, number, counted, confirmed, notify } from './dom.js';
+import { bytesOf, bytesShown, escapes, int64Of, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
+import { dynamo, get, post, part, query } from './api.js';
 import { rowCode } from './code.js';
 import { bookkeeping, collected } from './rules.js';
 import { valueShown } from './items.js';
 import { partsShown } from './parts.js';
-import { historyPath } from './paths.js';
+import { callsPath, historyPath, itemPath, streamsPath, tabs } from './paths.js';
+
+/** numbersIn adds the numbers in a value of DynamoDB to a set. */
+function numbersIn(v, into) {
+  const [[type, x]] = Object.entries(v);
+  if (type === 'N') into.add(x);
+  else if (type === 'NS') for (const n of x) into.add(n);
+  else if (type === 'L' || type === 'M') for (const e of Object.values(x)) numbersIn(e, into);
+  return into;
+}
 
 export async function show(main, { args: [instance, id], info, params, signal }) {
   main.classList.add('full');
   const project = params.get('project');
   const at = `tables/${part(instance)}/${part(id)}`;
-  const t = await get(at + query({ project }));
+  const [t, tables] = await Promise.all([get(at + query({ project })), get('tables')]);
+  const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
+  const sums = new Set(t.families.filter((f) => ['sum', 'min', 'max'].includes(f.aggregate)).map((f) => f.name));
   const gc = new Map(t.families.map((f) => [f.name, f.gc]));
-  const input = (name, label, width = 14) => h('input', { class: 'mono', name, size: width, 'aria-label': label, placeholder: label, value: params.get(name) ?? '', title: 'Bytes as text, with \\xNN for other bytes' });
+  const input = (name, label, width = 14) => h('input', { class: 'mono', name, size: width, 'aria-label': label, placeholder: label, value: params.get(name) ?? '', title: escapes });
   const prefix = input('prefix', 'prefix'), start = input('start', 'from'), end = input('end', 'before'), match = input('match', 'matching');
   const reverse = h('input', { type: 'checkbox', checked: params.get('reverse') === 'true' });
   const count = h('small', { 'aria-live': 'polite' });
@@ -51,7 +62,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
   }
   function empty() {
     const bounded = prefix.value || start.value || end.value || match.value;
-    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes one that is no text.' : [
+    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes a byte that is no text.' : [
       'The table has no rows. A row exists once it has a cell, for example by:',
       h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(t.families[0]?.name ?? 'family')}:column=value`)]));
     fill(items.lastChild);
@@ -96,7 +107,18 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const seen = all.filter((c) => showBookkeeping.checked || !bookkeeping(c));
     const lit = new Set();
     const carries = new Map(); // the attributes of a cell
-    for (const item of found.items) for (const a of item.attributes) for (const c of a.cells) (carries.get(c) ?? carries.set(c, []).get(c)).push(plain(a.name));
+    const numbers = new Map(); // the numbers in them
+    for (const item of found.items) for (const a of item.attributes) for (const c of a.cells) {
+      (carries.get(c) ?? carries.set(c, []).get(c)).push(exact(a.name));
+      numbersIn(item.item[a.name], numbers.get(c) ?? numbers.set(c, new Set()).get(c));
+    }
+    // Eight bytes are a counter in an aggregate family, and where they are the number of an attribute.
+    const counterOf = (c) => {
+      if (lengthOf(c.value) !== 8) return undefined;
+      const n = int64Of(bytesOf(c.value));
+      return sums.has(c.family) || numbers.get(c.at)?.has(n) ? n : undefined;
+    };
+    for (const c of all) c.counter = counterOf(c);
     // Times with microseconds are longer.
     const time = 'soft mono whole ' + (seen.some((c) => timeOf(c.timestamp).length > 24) ? 'micros' : 'millis');
     const lines = virtual({
@@ -110,20 +132,23 @@ export async function show(main, { args: [instance, id], info, params, signal })
           onmouseenter: () => lightAttributes(c.at, true), onmouseleave: () => lightAttributes(c.at, false),
         }, h('span', { class: 'w240 mono' }, c.version ? h('span', { class: 'soft' }, `  version ${c.version + 1}`) : [plain(c.family) + ':', bytesShown(c.qualifier, 80)]),
         h('span', { class: time, title: String(c.timestamp) }, timeOf(c.timestamp)),
-        h('span', { class: 'grow' + (c.gone ? ' gone' : '') }, bytesShown(c.value, 160)), h('span', { class: 'soft' }, size(lengthOf(c.value))));
+        h('span', { class: 'grow' + (c.gone ? ' gone' : ''), 'data-counter': c.counter, title: c.counter && textOf(c.value) }, c.counter ? [h('span', { class: 'mono' }, c.counter), h('span', { class: 'type' }, ' int64')] : bytesShown(c.value, 160)), h('span', { class: 'soft' }, size(lengthOf(c.value))));
       },
       look: (i) => lightAttributes(seen[i].at, true), pick: (i) => cellDialog(seen[i], key),
     });
     lines.el.addEventListener('focus', () => lines.chosen >= 0 && lightAttributes(seen[lines.chosen].at, true));
     lines.el.addEventListener('blur', () => lightAttributes(-1, false));
-    fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${counted(versions.size, 'column')}`),
-      h('label', {}, showBookkeeping, 'bookkeeping'), h('a', { href: historyPath(t, info, key) }, 'History'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
-      button('Delete…', async () => {
-        if (!await confirmed('Delete this row with all its cells?', 'Delete the row')) return;
-        await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });
-        notify('The row is deleted.');
-        again();
-      }, { class: 'danger' })), lines.el);
+    const [only] = found.items;
+    const keyOf = (item) => Object.fromEntries(item.attributes.filter((a) => tableKeys.get(item.table)?.includes(a.name)).map((a) => [a.name, item.item[a.name]]));
+    fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${counted(versions.size, 'column')}`)), h('div', { class: 'bar' },
+      h('a', { href: historyPath(t, info, key) }, 'History'), h('a', { href: callsPath(t, key) }, 'Requests'), h('a', { href: streamsPath(t, info, only?.table ?? names[0], key, only && keyOf(only)) }, 'Stream records'),
+      h('span', { class: 'bar end' }, h('label', { title: 'The cells that only the DynamoDB endpoint uses' }, showBookkeeping, 'internal cells'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
+        button('Delete…', async () => {
+          if (!await confirmed('Delete this row with all its cells?', 'Delete the row')) return;
+          await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });
+          notify('The row is deleted.');
+          again();
+        }, { class: 'danger' }))), lines.el);
     const attributes = []; // [cells, element]
     function lightCells(places, on) {
       for (const c of places) if (on) lit.add(c); else lit.delete(c);
@@ -139,13 +164,13 @@ export async function show(main, { args: [instance, id], info, params, signal })
     }
     fill(items, h('h2', {}, 'Items in this row'), h('div', { class: 'scroll' }, found.problems?.map((p) => h('div', { class: 'note error' }, shown(p))),
       found.items.map((item) => h('div', { class: 'item' },
-        h('p', {}, h('a', { href: '/d/' + part(item.table) }, plain(item.table)), item.rule && h('small', {}, ' by the rule ', plain(item.rule))),
+        h('p', {}, h('a', { href: itemPath(item.table, keyOf(item)) }, 'Item of ', plain(item.table)), item.rule && h('small', {}, ' by the rule ', plain(item.rule))),
         h('table', {}, h('tbody', {}, item.attributes.map((a) => {
           const tr = h('tr', {
             tabindex: 0, 'data-attribute': a.name, 'data-cells': a.cells.join(' '),
             onmouseenter: () => lightCells(a.cells, true), onmouseleave: () => lightCells(a.cells, false),
             onfocus: () => lightCells(a.cells, true), onblur: () => lightCells(a.cells, false),
-          }, h('th', { scope: 'row' }, plain(a.name), a.key && h('small', { title: 'It is part of the row key' }, ' key'), !a.key && !a.cells.length && h('small', { title: 'It has no cell in this row: the rule of the mapping determines it, or the item is a copy' }, ' rule')), h('td', {}, valueShown(item.item[a.name])));
+          }, h('th', { scope: 'row' }, exact(a.name), a.key && h('small', { title: 'It is part of the row key' }, ' key'), !a.key && !a.cells.length && h('small', { title: 'It has no cell in this row: the rule of the mapping determines it, or the item is a copy' }, ' rule')), h('td', {}, valueShown(item.item[a.name])));
           attributes.push([a.cells, tr]);
           return tr;
         }))))),
@@ -154,14 +179,14 @@ export async function show(main, { args: [instance, id], info, params, signal })
   }
 
   function cellDialog(c, key) {
-    const edit = h('textarea', { 'aria-label': 'New value', value: textOf(c.value, 64 << 10) });
+    const edit = h('textarea', { 'aria-label': 'New value', title: escapes, value: textOf(c.value, 64 << 10) });
     const diff = h('pre');
     const small = lengthOf(c.value) <= 64 << 10;
     const draw = () => fill(diff, `- ${c.family}:${textOf(c.qualifier)} @${c.timestamp} = ${textOf(c.value, 2000)}\n+ ${c.family}:${textOf(c.qualifier)} @now = ${textOf({ base64: base64Of(unescaped(edit.value)) }, 2000)}`);
     edit.addEventListener('input', draw);
     draw();
     const d = dialog('Cell', h('table', {}, h('tbody', {},
-      [['family', c.family], ['qualifier', textOf(c.qualifier, 16 << 10)], ['timestamp', `${c.timestamp} µs, ${timeOf(c.timestamp)}`], ['collected', c.gone || 'not yet'], ...meanings(c.value)].map(([what, text]) =>
+      [['family', c.family], ['qualifier', textOf(c.qualifier, 16 << 10)], c.counter && ['number', c.counter], ['timestamp', `${c.timestamp} µs, ${timeOf(c.timestamp)}`], ['collected', c.gone || 'not yet'], ...meanings(c.value)].filter(Boolean).map(([what, text]) =>
         h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, shown(text, 4000)))))),
     small && h('details', {}, h('summary', {}, 'Write a new version'), edit, diff, button('Write it', async () => {
       await post(at + '/rows' + query({ project }), { rows: [{ key, cells: [{ family: c.family, qualifier: c.qualifier, value: { base64: base64Of(unescaped(edit.value)) } }] }] });
@@ -171,7 +196,12 @@ export async function show(main, { args: [instance, id], info, params, signal })
     }, { class: 'primary' })));
   }
 
-  main.append(h('h1', {}, h('a', { href: `/t/${part(instance)}/${part(id)}` + query({ project }) }, plain(`${instance} / ${id}`)), ' rows'),
+  const tableKeys = new Map(); // the key attributes of a DynamoDB table
+  await Promise.all(names.map(async (name) => {
+    const { response } = await dynamo('DescribeTable', { TableName: name });
+    tableKeys.set(name, response.Table.KeySchema.map((k) => k.AttributeName));
+  }));
+  main.append(h('h1', {}, plain(id), h('small', {}, `rows of Bigtable in ${plain(instance)}`)), tabs('Rows', t, info, names),
     h('form', { class: 'bar', onsubmit: (e) => {
       e.preventDefault();
       history.replaceState(null, '', location.pathname + query({ project, prefix: prefix.value, start: start.value, end: end.value, match: match.value, reverse: reverse.checked ? 'true' : '' }));

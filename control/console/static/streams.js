@@ -1,9 +1,9 @@
 // Streams: the records of DynamoDB Streams and of Bigtable's change stream about one write, side by side.
-import { h, fill, shown, plain, virtual, copier, errorBox, notify, number, size } from './dom.js';
+import { h, exact, fill, jsonText, shown, plain, virtual, copier, errorBox, notify, number, size } from './dom.js';
 import { bytesShown, textOf, timeOf } from './bytes.js';
 import { get, live, part, projectOf, query } from './api.js';
 import { keyShown } from './changes.js';
-import { rowsPath } from './paths.js';
+import { itemPath, rowsPath, tabs } from './paths.js';
 
 const kept = 5000; // lines
 const spans = { '15 minutes': 900, 'an hour': 3600, '24 hours': 86400, 'all that is kept': 0 };
@@ -40,8 +40,8 @@ export function joined(records, changes) {
   return writes.sort((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
 }
 
-const valueText = (v) => JSON.stringify(Object.values(v ?? {})[0]);
-const keysText = (keys) => Object.entries(keys).map(([name, v]) => `${name}=${valueText(v)}`).join(' ');
+const valueText = (v) => jsonText(Object.values(v ?? {})[0]);
+const keysText = (keys) => Object.entries(keys).map(([name, v]) => `${exact(name)}=${valueText(v)}`).join(' ');
 
 /** entriesText counts the mutations of a change. */
 export function entriesText(entries) {
@@ -63,28 +63,32 @@ function entryShown(e) {
 function imagesShown(d) {
   const names = [...new Set([...Object.keys(d.OldImage ?? {}), ...Object.keys(d.NewImage ?? {})])].sort();
   if (!names.length) return h('p', { class: 'soft' }, `A stream with the view ${d.StreamViewType} has only the key.`);
-  const text = (v) => v && shown(JSON.stringify(v), 400);
+  const text = (v) => v && shown(jsonText(v), 400);
   return h('table', {}, h('thead', {}, h('tr', {}, ['attribute', 'before', 'after'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, names.map((n) => {
     const same = JSON.stringify(d.OldImage?.[n]) === JSON.stringify(d.NewImage?.[n]);
-    return h('tr', { class: same ? 'soft' : '', 'data-attribute': n }, h('th', { scope: 'row' }, plain(n)), h('td', { class: same ? '' : 'gone' }, text(d.OldImage?.[n])), h('td', {}, text(d.NewImage?.[n])));
+    return h('tr', { class: same ? 'soft' : '', 'data-attribute': n }, h('th', { scope: 'row' }, exact(n)), h('td', { class: same ? '' : 'gone' }, text(d.OldImage?.[n])), h('td', {}, text(d.NewImage?.[n])));
   })));
 }
 
 const fact = (what, value) => value && h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, value instanceof Node ? value : shown(String(value))));
 
-/** recordShown returns an element with a record of DynamoDB Streams. */
-export function recordShown(r) {
+/** recordShown returns an element with a record of DynamoDB Streams, of a table. */
+export function recordShown(r, table) {
   if (!r) return h('p', { class: 'soft' }, 'No record: the write came through the Bigtable endpoint, or was garbage collection, or the DynamoDB table had no stream then.');
-  return [h('table', {}, h('tbody', {}, fact('event', r.eventName + (r.userIdentity ? ', by time to live' : '')), fact('sequence number', r.dynamodb.SequenceNumber), fact('key', keysText(r.dynamodb.Keys)), fact('bytes', number(r.dynamodb.SizeBytes)))), imagesShown(r.dynamodb)];
+  return [h('table', {}, h('tbody', {}, fact('event', r.eventName + (r.userIdentity ? ', by time to live' : '')), fact('sequence number', r.dynamodb.SequenceNumber), fact('key', keysText(r.dynamodb.Keys)), fact('bytes', number(r.dynamodb.SizeBytes)))),
+    table && r.eventName !== 'REMOVE' && h('div', { class: 'bar' }, h('a', { href: itemPath(table, r.dynamodb.Keys) }, 'Its item now')), imagesShown(r.dynamodb)];
 }
 
 /** changeShown returns an element with a record of a change stream. */
 export function changeShown(c, t, info) {
   if (!c) return h('p', { class: 'soft' }, 'No record: the Bigtable table had no change stream then, or no longer keeps the record.');
   return [h('table', {}, h('tbody', {}, fact('row', keyShown(c)), fact('committed', c.time), fact('by', c.gc ? 'garbage collection' : c.cluster))),
-    h('div', { class: 'bar' }, t && h('a', { href: rowsPath(t, info) + (rowsPath(t, info).includes('?') ? '&' : '?') + query({ prefix: textOf(c.key, 4096) }).slice(1) }, 'Its row now')),
+    h('div', { class: 'bar' }, t && h('a', { href: rowsPath(t, info, c.key) }, 'Its row now')),
     h('table', { class: 'entries' }, h('tbody', {}, c.entries.map(entryShown)))];
 }
+
+/** sorted returns an item's key as JSON, its attributes in order. */
+const sorted = (keys) => JSON.stringify(Object.entries(keys).sort(([a], [b]) => a < b ? -1 : 1));
 
 /** listed shows all streams for selection, including new ones. */
 async function listed(main, info, signal) {
@@ -129,10 +133,13 @@ export async function show(main, { info, params, signal }) {
     changes: table && { path: `tables/${part(instance)}/${part(table)}/changes`, asks: { project }, found: [] },
   };
   const t = table && { instance, table, name: `projects/${project ?? info.project}/instances/${instance}/tables/${table}` };
+  // A link from an item or a row names both, since a write may have one record.
+  const row = params.get('row'), key = params.get('key') && sorted(JSON.parse(params.get('key')));
+  const wanted = ({ record, change }) => !row && !key || row && change && textOf(change.key, 4096) === row || key && record && sorted(record.dynamodb.Keys) === key;
   let writes = [], chosen, reading = false;
 
   const side = (write) => fill(beside, h('h2', {}, h('span', {}, write ? timeOf(write.at) : 'A write')), h('div', { class: 'scroll' }, write
-    ? [h('h2', {}, 'DynamoDB Streams'), recordShown(write.record), h('h2', {}, 'Bigtable’s change stream'), changeShown(write.change, t, info)]
+    ? [h('h2', {}, 'DynamoDB Streams'), recordShown(write.record, dynamo), h('h2', {}, 'Bigtable’s change stream'), changeShown(write.change, t, info)]
     : h('p', { class: 'soft' }, 'Choose a line.')));
   const beside = h('section', {});
   const list = virtual({
@@ -154,7 +161,7 @@ export async function show(main, { info, params, signal }) {
   function draw() {
     const { records, changes } = sides;
     const top = writes[0]?.at;
-    writes = joined(records?.found ?? [], changes?.found ?? []);
+    writes = joined(records?.found ?? [], changes?.found ?? []).filter(wanted);
     count.textContent = [dynamo && `${number(records.found.length)} records of DynamoDB`, table && `${number(changes.found.length)} of Bigtable`].filter(Boolean).join(', ') + ([records, changes].some((s) => s?.cut) ? `, the newest ${number(kept)}` : '');
     if (chosen && writes[0]?.at !== top) list.chosen = writes.findIndex((w) => w.at === chosen.at);
     list.redraw();
@@ -202,13 +209,15 @@ export async function show(main, { info, params, signal }) {
     let from = since.value.trim();
     if (!from && spans[span.value]) from = new Date(new Date(info.clock.now) - 1000 * spans[span.value]).toISOString();
     for (const s of Object.values(sides)) if (s) Object.assign(s, { found: [], from, next: '', cut: false });
-    history.replaceState(null, '', of({ project, bigtable: params.get('bigtable'), dynamodb: dynamo, arn, span: span.value === '15 minutes' ? '' : span.value, from: since.value.trim() }));
+    history.replaceState(null, '', of({ project, bigtable: params.get('bigtable'), dynamodb: dynamo, arn, row, key: params.get('key'), span: span.value === '15 minutes' ? '' : span.value, from: since.value.trim() }));
     chosen = undefined;
     side();
     await read();
   }
 
-  main.append(h('h1', {}, 'Streams of ', plain([dynamo, table && `${instance} / ${table}`].filter(Boolean).join(' and '))),
+  const all = of({ project, bigtable: params.get('bigtable'), dynamodb: dynamo, arn });
+  main.append(h('h1', {}, plain([dynamo, table && table !== dynamo && table].filter(Boolean).join(' and ')), h('small', {}, 'streams')), tabs('Streams', t, info, [dynamo].filter(Boolean)),
+    row || key ? h('p', { class: 'soft', 'data-only': '' }, 'Only writes of ', row ? ['the row ', h('code', { class: 'data' }, plain(row))] : ['the item ', h('code', { class: 'data' }, keysText(JSON.parse(params.get('key'))))], '. ', h('a', { href: all }, 'Show all')) : '',
     h('div', { class: 'bar' }, h('a', { href: '/streams' }, 'All streams'), h('label', {}, 'of the last', span), h('label', {}, 'or from', since), follow, count), notes,
     h('div', { class: 'split' }, h('section', { class: 'wider' }, h('div', { class: 'line-head' }, h('span', { class: 'w120' }, 'time'), h('span', { class: 'half' }, 'DynamoDB Streams'), h('span', { class: 'half' }, 'Bigtable’s change stream')), list.el), beside));
   await begin();

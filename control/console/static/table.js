@@ -1,11 +1,11 @@
 // Table: families with their rules in words, splits, and the DynamoDB table over it.
 import { h, shown, plain, button, confirmed, dialog, errorBox, number, counted, size, notify } from './dom.js';
-import { base64Of, bytesShown, unescaped } from './bytes.js';
+import { base64Of, bytesShown, escapes, unescaped } from './bytes.js';
 import { get, post, remove, dynamo, part, query } from './api.js';
 import { mappingShown } from './mapping.js';
 import { inWords } from './rules.js';
 import { go } from './app.js';
-import { keysPath, rowsPath } from './paths.js';
+import { tabs } from './paths.js';
 
 const keyText = (schema) => schema.map((k) => `${k.AttributeName} (${k.KeyType === 'HASH' ? 'partition' : 'sort'})`).join(', ');
 
@@ -20,7 +20,7 @@ async function dynamoTable(name) {
   const ttl = await dynamo('DescribeTimeToLive', { TableName: name }).then((a) => a.response.TimeToLiveDescription, () => undefined);
   const row = (what, text) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', {}, shown(text)));
   const indexes = [...(t.GlobalSecondaryIndexes ?? []).map((i) => ['global', i]), ...(t.LocalSecondaryIndexes ?? []).map((i) => ['local', i])];
-  return h('section', { class: 'card' }, h('h2', {}, h('a', { href: '/d/' + part(name) }, plain(name))), h('table', {}, h('tbody', {},
+  return h('section', { class: 'card' }, h('h3', {}, h('a', { href: '/d/' + part(name) }, plain(name))), h('table', {}, h('tbody', {},
     row('key', keyText(t.KeySchema)),
     row('attributes', t.AttributeDefinitions.map((a) => `${a.AttributeName}: ${a.AttributeType}`).join(', ')),
     row('capacity', t.BillingModeSummary?.BillingMode === 'PAY_PER_REQUEST' ? 'on demand' : `${t.ProvisionedThroughput?.ReadCapacityUnits} reads, ${t.ProvisionedThroughput?.WriteCapacityUnits} writes a second`),
@@ -62,36 +62,22 @@ function familyForm(name, done) {
 export async function show(main, { args: [instance, id], info, params, again }) {
   const project = params.get('project');
   const at = `tables/${part(instance)}/${part(id)}`;
-  const prefix = h('input', { class: 'mono', size: 14, 'aria-label': 'Prefix of the rows to drop', placeholder: 'prefix, or all', title: 'Bytes as text, with \\xNN for other bytes' });
+  const prefix = h('input', { class: 'mono', size: 14, 'aria-label': 'Prefix of the rows to drop', placeholder: 'prefix, or all', title: escapes });
   const modify = async (modification) => {
     await post(at + '/families' + query({ project }), { modifications: [modification] });
     again();
   };
   const [t, tables] = await Promise.all([get(at + query({ project })), get('tables')]);
   const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
-  main.append(h('h1', {}, plain(`${instance} / ${id}`)),
-    h('div', { class: 'bar' }, h('a', { href: rowsPath(t, info) }, 'Rows'), h('a', { href: keysPath(t, info) }, 'Keys'),
-      h('a', { href: '/streams' + query({ project, bigtable: `${t.instance}/${t.table}`, dynamodb: names[0] }) }, 'Streams'),
-      h('a', { href: '/requests?f=' + part('table:' + id) }, 'Requests')),
-    h('p', { class: 'soft mono data' }, plain(t.name)), h('p', { class: 'soft' }, `About ${size(t.bytes)}.`));
+  main.append(h('h1', {}, plain(id), h('small', {}, `Bigtable table in ${plain(instance)}`)), tabs('Table', t, info, names),
+    h('p', { class: 'soft' }, h('span', { class: 'mono data' }, plain(t.name)), `, about ${size(t.bytes)}`));
   main.append(h('h2', {}, 'Families'));
   if (!t.families.length) main.append(h('div', { class: 'note' }, 'The table has no families, so no cell can be written. A client adds one by ModifyColumnFamilies, or: ', h('code', {}, `cbt createfamily ${plain(id)} f`)));
-  else main.append(h('table', {}, h('thead', {}, h('tr', {}, ['family', 'rule', 'in words', ''].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.families.map((f) =>
-    h('tr', {}, h('td', { class: 'mono' }, plain(f.name)), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, plain(inWords(f.gc))), h('td', {}, h('div', { class: 'bar' },
-      button('Rule…', () => familyForm(f.name, modify), { 'aria-label': `Rule of ${plain(f.name)}` }),
-      button('Drop…', async () => { if (await confirmed(`Drop the family ${plain(f.name)} with all its cells?`, 'Drop it')) await modify({ id: f.name, drop: true }); }, { class: 'danger', 'aria-label': `Drop ${plain(f.name)}` }))))))));
-  main.append(h('div', { class: 'bar' }, button('Add a family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => notify(`${counted((await post('gc')).cells, 'cell')} collected, of all tables.`)),
-    prefix, button('Drop rows…', async () => {
-      const all = !prefix.value;
-      if (!await confirmed(all ? 'Delete all rows of the table?' : `Delete the rows that begin with “${plain(prefix.value)}”?`, 'Delete them')) return;
-      await post(at + '/drop' + query({ project }), all ? { all } : { prefix: { base64: base64Of(unescaped(prefix.value)) } });
-      notify('They are deleted.');
-      again();
-    }, { class: 'danger' }), button('Delete the table…', async () => {
-      if (!await confirmed(`Delete the table ${plain(id)}?`, 'Delete it')) return;
-      await remove(at + query({ project }));
-      go('/');
-    }, { class: 'danger' })));
+  else main.append(h('table', {}, h('thead', {}, h('tr', {}, ['family', 'rule', 'in words'].map((x) => h('th', { scope: 'col' }, x)), h('td'))), h('tbody', {}, t.families.map((f) =>
+    h('tr', {}, h('td', { class: 'mono' }, plain(f.name)), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, f.aggregate && `Aggregate: ${plain(f.aggregate)}. `, plain(inWords(f.gc))), h('td', { class: 'acts' },
+      button('Rule…', () => familyForm(f.name, modify), { 'aria-label': `Rule of ${plain(f.name)}` }), ' ',
+      button('Drop…', async () => { if (await confirmed(`Drop the family ${plain(f.name)} with all its cells?`, 'Drop it')) await modify({ id: f.name, drop: true }); }, { class: 'danger', 'aria-label': `Drop ${plain(f.name)}` })))))));
+  main.append(h('div', { class: 'bar' }, button('Add a family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => notify(`${counted((await post('gc')).cells, 'cell')} collected, of all tables.`))));
   if (t.splits?.length) main.append(h('h2', {}, counted(t.splits.length, 'initial split')), h('div', {}, t.splits.slice(0, 200).map((s) => h('div', {}, bytesShown(s)))));
   if (t.keys?.length) main.append(h('h2', {}, 'Row keys'), h('table', {}, h('thead', {}, h('tr', {}, ['rule', 'segments', 'in words'].map((x) => h('th', { scope: 'col' }, x)))), h('tbody', {}, t.keys.map((k) =>
     h('tr', {}, h('td', {}, plain(k.rule), h('small', {}, ' of ', plain(k.table))), h('td', { class: 'mono' }, k.segments.map((g, i) => [i > 0 && h('span', { class: 'soft' }, ' · '), h('span', { class: 'part', title: plain(segmentSaid(g)) }, plain(g.template))])),
@@ -100,4 +86,15 @@ export async function show(main, { args: [instance, id], info, params, again }) 
   main.append(h('h2', {}, 'DynamoDB tables with items in its rows'));
   if (!names.length) main.append(h('p', { class: 'soft' }, 'None: only Bigtable clients use the rows.'));
   for (const name of names) main.append(await dynamoTable(name).catch(errorBox));
+  main.append(h('h2', {}, 'Danger zone'), h('div', { class: 'bar' }, prefix, button('Drop rows…', async () => {
+    const all = !prefix.value;
+    if (!await confirmed(all ? 'Delete all rows of the table?' : `Delete the rows that begin with “${plain(prefix.value)}”?`, 'Delete them')) return;
+    await post(at + '/drop' + query({ project }), all ? { all } : { prefix: { base64: base64Of(unescaped(prefix.value)) } });
+    notify('They are deleted.');
+    again();
+  }, { class: 'danger' }), button('Delete the table…', async () => {
+    if (!await confirmed(`Delete the table ${plain(id)}?`, 'Delete it')) return;
+    await remove(at + query({ project }));
+    go('/');
+  }, { class: 'danger' })));
 }

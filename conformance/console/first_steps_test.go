@@ -1,0 +1,240 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
+	"github.com/tabletop-emu/tabletop/control"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/test/labserver"
+)
+
+// submit sends the form of the open dialog, and waits for the page that follows.
+func (p *tab) submit(path string) {
+	p.t.Helper()
+	p.click("dialog form button.primary")
+	p.until("!document.querySelector('dialog') && document.documentElement.dataset.ready === '" + path + "'")
+}
+
+func rawValue(b string) *btpb.Value {
+	return &btpb.Value{Kind: &btpb.Value_RawValue{RawValue: []byte(b)}}
+}
+
+// containsAll reports whether a text has all parts. It compares without regard to the kinds of
+// spaces.
+func containsAll(text string, parts ...string) bool {
+	text = strings.Join(strings.Fields(text), " ")
+	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
+}
+
+// TestHome_Begin: on a server without tables Home creates a table of either endpoint, imports
+// a file and loads the demo.
+func TestHome_Begin(t *testing.T) {
+	ctx := browser(t)
+	s := startWith(t, labserver.Options{Control: control.Options{Demo: true}})
+	srv := serverOf(s)
+	p := open(t, ctx, srv)
+	p.visit("/")
+	if n := ask[int](p, "document.querySelectorAll('[data-begin] > section').length"); n != 3 {
+		t.Errorf("an empty server offers %d actions", n)
+	}
+	p.sound("an empty home")
+	p.shoot("home-empty")
+
+	p.pushButton("DynamoDB table…")
+	p.shoot("home-create")
+	p.fill("[aria-label='Name of the table']", "pairs")
+	p.fill("[aria-label='Name of the partition key']", "who")
+	p.fill("[aria-label='Name of the sort key']", "when")
+	p.fill("[aria-label='Type of the sort key']", "N")
+	p.submit("/d/pairs")
+	p.visit("/")
+	const line = "[...document.querySelectorAll('tbody tr')].find((tr) => tr.querySelector('.name')?.textContent === '%s')?.innerText.replaceAll(/\\s+/g, ' ') ?? ''"
+	if got := ask[string](p, fmt.Sprintf(line, "pairs")); len(got) < 20 || got[:20] != "pairs 0 who S, when " {
+		t.Errorf("the table is shown as %q", got)
+	}
+
+	p.pushButton("New Bigtable table…")
+	p.fill("[aria-label='Name of the table']", "raw")
+	p.fill("[aria-label='Families']", "f, g")
+	p.fill("[aria-label='Versions to keep']", "3")
+	p.submit("/t/tabletop/raw")
+	if got := ask[string](p, "document.querySelector('tbody').innerText"); got == "" || ask[int](p, "[...document.querySelectorAll('tbody td')].filter((td) => td.textContent === 'maxversions=3').length") != 2 {
+		t.Errorf("the families are %s", got)
+	}
+
+	// A name that is taken is an error of the form, which stays.
+	p.visit("/")
+	p.pushButton("New Bigtable table…")
+	p.fill("[aria-label='Name of the table']", "raw")
+	p.fill("[aria-label='Families']", "f")
+	p.click("dialog form button.primary")
+	p.until("!!document.querySelector('dialog .note.error')")
+	p.forget()
+	p.visit("/")
+
+	p.pushButton("Import a file…")
+	ask[bool](p, `((input) => {
+		const files = new DataTransfer();
+		files.items.add(new File(['{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}\n{"id":"b","n":12345678901234567890,"tags":["x",null,true]}\n'], 'people.jsonl'));
+		input.files = files.files;
+		return input.dispatchEvent(new Event('change'));
+	})(document.querySelector('input[type=file]'))`)
+	p.until("document.querySelector(\"[aria-label='Name of the partition key']\").value === 'id'")
+	p.submit("/d/people")
+	p.until("document.querySelectorAll('tbody tr').length === 2")
+	if got := ask[string](p, "document.querySelector('tbody').innerText"); !containsAll(got, "S a", "S b", "N 12345678901234567890", `L [{"S":"x"},{"NULL":true},{"BOOL":true}]`) {
+		t.Errorf("the imported items are %s", got)
+	}
+
+	if err := srv.lab.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.visit("/")
+	p.pushButton("Load the demo")
+	p.until("document.querySelectorAll('tbody .name').length > 17")
+	if got := ask[string](p, fmt.Sprintf(line, "orders")); len(got) < 22 || got[:22] != "orders 46 PK S, SK S o" {
+		t.Errorf("a table of the demo is shown as %q", got)
+	}
+	p.sound("the demo")
+
+	srv.lab.Clock().Freeze()
+	p.visit("/")
+	if got := ask[string](p, "document.querySelector('.note.warn')?.innerText ?? ''"); !containsAll(got, "The clock is frozen. To the lab") {
+		t.Errorf("with a frozen clock the page says %q", got)
+	}
+}
+
+// TestItem_Links: an item leads to its row, its requests and its stream records, and they lead
+// back.
+func TestItem_Links(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", `{"TableName":"pairs","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"a","KeyType":"HASH"},{"AttributeName":"b","KeyType":"RANGE"}],
+		"AttributeDefinitions":[{"AttributeName":"a","AttributeType":"S"},{"AttributeName":"b","AttributeType":"N"}],"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"NEW_AND_OLD_IMAGES"}}`)
+	for _, b := range []int{1, 2} {
+		srv.call(t, "PutItem", fmt.Sprintf(`{"TableName":"pairs","Item":{"a":{"S":"some one"},"b":{"N":"%d"},"c":{"S":"v%[1]d"}}}`, b))
+	}
+	p := open(t, ctx, srv)
+	p.visit(`/d/pairs?key={"a":{"S":"some one"},"b":{"N":"2"}}`)
+	p.until("document.querySelectorAll('[data-places] a').length === 3")
+	links := ask[[]string](p, "[...document.querySelectorAll('[data-places] a')].map((a) => a.getAttribute('href'))")
+	p.shoot("item-links")
+	p.click("[data-places] a")
+	p.ready("/t/tabletop/" + strings.Split(links[0], "/")[3] + "/rows")
+	if ask[bool](p, "!!document.querySelector('dialog')") {
+		t.Error("the item stays open over its row")
+	}
+
+	p.visit(links[0])
+	p.until("document.querySelectorAll('[data-attribute]').length === 3")
+	if got := ask[string](p, "document.querySelector('.item').innerText"); !containsAll(got, "some one", "N 2", "v2") {
+		t.Errorf("the row has the item %s", got)
+	}
+	back := ask[string](p, "document.querySelector('.item a').getAttribute('href')")
+	ofRow := ask[string](p, "[...document.querySelectorAll('.wide a')].find((a) => a.textContent === 'Stream records').getAttribute('href')")
+	p.visit(back)
+	p.until("!!document.querySelector('dialog textarea')")
+	if got := ask[string](p, "document.querySelector('dialog textarea').value"); !containsAll(got, `"v2"`) {
+		t.Errorf("the row leads to the item %s", got)
+	}
+
+	p.visit(links[1])
+	p.until("document.querySelectorAll('[data-request]').length > 0")
+
+	for _, link := range []string{links[2], ofRow} {
+		p.visit(link)
+		p.until("document.querySelectorAll('[data-write]').length > 0")
+		if n := ask[int](p, "document.querySelectorAll('[data-write]').length"); n != 1 {
+			t.Errorf("%s shows %d writes", link, n)
+		}
+		p.click("[data-write]")
+		p.until("!!document.querySelector('.split a[href^=\"/d/pairs?key=\"]')")
+		if got := ask[string](p, "document.querySelector('.split a[href^=\"/d/pairs?key=\"]').getAttribute('href')"); got != back {
+			t.Errorf("the record leads to %s, want %s", got, back)
+		}
+	}
+	p.sound("the links of an item")
+}
+
+// TestItems_Grid: the controls are on one line, no value is broken, and a column can be made
+// wider with the keyboard and the pointer, and stays so.
+func TestItems_Grid(t *testing.T) {
+	ctx := browser(t)
+	srv, m := startFixture(t, "s5-order-entry")
+	p := open(t, ctx, srv)
+	p.visit("/d/" + m.SourceTable())
+	p.until("document.querySelectorAll('tbody tr').length > 1")
+	if n := ask[int](p, "new Set([...document.querySelectorAll('main form > .bar.one > *, main form > .bar.one > .bar > *')].filter((e) => e.checkVisibility()).map((e) => { const r = e.getBoundingClientRect(); return Math.round((r.top + r.bottom) / 2); })).size"); n != 1 {
+		t.Errorf("the controls are on %d lines", n)
+	}
+	if n := ask[int](p, "new Set([...document.querySelectorAll('tbody tr')].map((e) => Math.round(e.getBoundingClientRect().height))).size"); n != 1 {
+		t.Errorf("lines have %d heights: a value is broken", n)
+	}
+	const width = "Math.round(document.querySelector(\"[aria-label='Width of SK']\").closest('th').getBoundingClientRect().width)"
+	was := ask[int](p, width)
+	p.press("ArrowRight", "[aria-label='Width of SK']")
+	if is := ask[int](p, width); is != was+16 {
+		t.Errorf("an arrow changes the width from %d to %d", was, is)
+	}
+	p.drag("[aria-label='Width of SK']", 100)
+	p.until(fmt.Sprintf("%s === %d", width, was+116))
+	p.pushButton("Read")
+	p.until("!document.querySelector('.primary').disabled")
+	if is := ask[int](p, width); is != was+116 {
+		t.Errorf("reading again changes the width to %d", is)
+	}
+	p.sound("widths")
+	p.shoot("items-grid")
+}
+
+// TestRows_Counters: eight bytes are shown as a number where a family or the mapping says so.
+func TestRows_Counters(t *testing.T) {
+	ctx := browser(t)
+	srv, m := startFixture(t, "s2-video")
+	p := open(t, ctx, srv)
+	p.visit("/t/tabletop/" + m.TargetTable() + "/rows")
+	p.until("!!document.querySelector('[data-cell]')")
+	found := ask[[][]string](p, `(async () => {
+		const out = [];
+		for (const line of document.querySelectorAll("[aria-label='Row keys'] .line")) {
+			const was = document.querySelector('.wide h2').textContent;
+			line.click();
+			for (let i = 0; i < 1000 && !(line.ariaSelected === 'true' && (document.querySelector('.wide h2').textContent !== was || !out.length)); i++) await new Promise((done) => setTimeout(done, 10));
+			for (const c of document.querySelectorAll('[data-counter]')) {
+				const attributes = [...document.querySelectorAll('[data-attribute]')].filter((a) => a.dataset.cells.split(' ').includes(c.closest('[data-cell]').dataset.cell));
+				out.push([c.dataset.counter, attributes.map((a) => a.innerText).join(' ')]);
+			}
+		}
+		return out;
+	})()`)
+	if len(found) == 0 {
+		t.Error("no counter is shown as a number")
+	}
+	for _, c := range found {
+		if !containsAll(c[1], "N "+c[0]) {
+			t.Errorf("the counter %s is of %q", c[0], c[1])
+		}
+	}
+	ask[bool](p, `fetch('/api/v1/tables/tabletop/sums', {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify({families: {
+		n: {valueType: {aggregateType: {inputType: {int64Type: {encoding: {bigEndianBytes: {}}}}, sum: {}}}}, f: {}}})}).then((r) => r.ok)`)
+	add := &btpb.Mutation{Mutation: &btpb.Mutation_AddToCell_{AddToCell: &btpb.Mutation_AddToCell{
+		FamilyName: "n", ColumnQualifier: rawValue("q"), Timestamp: &btpb.Value{Kind: &btpb.Value_RawTimestampMicros{}}, Input: &btpb.Value{Kind: &btpb.Value_IntValue{IntValue: 42}},
+	}}}
+	if err := srv.client().MutateRow(t.Context(), "sums", []byte("r"), []*btpb.Mutation{add, btclient.SetCell("f", []byte("q"), 1000, []byte("\x00\x00\x00\x00\x00\x00\x00\x2a"))}); err != nil {
+		t.Fatal(err)
+	}
+	p.visit("/t/tabletop/sums/rows")
+	p.until("document.querySelectorAll('[data-cell]').length === 2")
+	if got := ask[[]string](p, "[...document.querySelectorAll('[data-counter]')].map((e) => e.dataset.counter)"); len(got) != 1 || got[0] != "42" {
+		t.Errorf("the counters are %q", got)
+	}
+	p.sound("counters")
+}
