@@ -81,7 +81,7 @@ export async function standing() {
 
 /** segments decodes parts of a path; undefined if one is malformed. */
 function segments(parts) {
-  try { return parts.map(decodeURIComponent); } catch { return undefined; }
+  try { return parts.filter((p) => p !== undefined).map(decodeURIComponent); } catch { return undefined; }
 }
 
 /** missing shows the page of an unknown path. */

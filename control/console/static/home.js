@@ -82,7 +82,7 @@ function beginnings(info, tables, go, again) {
   const card = (title, text, ...buttons) => h('section', { class: 'card' }, h('h3', {}, title), h('p', { class: 'soft' }, text), h('div', { class: 'bar last' }, buttons));
   return h('div', { class: 'cards', 'data-begin': '' },
     card('Create a table', 'A name and a key are enough for DynamoDB, a name and a family for Bigtable.', info.dynamodb && button('DynamoDB table…', () => createDynamoDB(go), { class: 'primary' }), button('Bigtable table…', () => createBigtable(info, go))),
-    info.demo && card('Load the demo', 'Eighteen DynamoDB tables, each with the mapping that lays its items out in Bigtable rows.', button('Load the demo', async () => {
+    info.demo && card('Load the demo', 'DynamoDB tables with items, and the mappings that lay them out in Bigtable rows.', button('Load the demo', async () => {
       const { tables: n, items } = await post('demo');
       notify(`${counted(items, 'item')} loaded into ${counted(n, 'table')}.`);
       again();

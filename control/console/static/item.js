@@ -34,7 +34,7 @@ function condition(n, name, op, type, text, names, values) {
 
 const select = (label, choices, value) => h('select', { 'aria-label': label }, choices.map((c) => h('option', { value: c, selected: c === value }, plain(c))));
 
-export async function show(main, { args: [name], info, params, signal, again }) {
+export async function show(main, { args: [name], info, params, signal, go }) {
   const [{ response: { Table: t } }, tables] = await Promise.all([dynamo('DescribeTable', { TableName: name }), get('tables')]);
   const under = tables.bigtable.find((b) => b.dynamodb?.includes(name));
   const types = Object.fromEntries(t.AttributeDefinitions.map((a) => [a.AttributeName, a.AttributeType]));
@@ -195,7 +195,7 @@ export async function show(main, { args: [name], info, params, signal, again }) 
   used();
   main.append(h('h1', {}, plain(name), h('small', {}, 'items')), tabs('/d/' + part(name), under, info, [name]),
     h('form', { onsubmit: (e) => { e.preventDefault(); first(); } }, h('div', { class: 'bar one' }, index, hash, sortOps, options, h('button', { class: 'primary' }, 'Read')), more),
-    h('div', { class: 'bar' }, said, h('span', { class: 'bar end' }, acts, button('New item…', () => edit()), button('Import…', () => importFile([name], again, name)), button('First page', first), nextPage)),
+    h('div', { class: 'bar' }, said, h('span', { class: 'bar end' }, acts, button('New item…', () => edit()), button('Import…', () => importFile([name], go, name)), button('First page', first), nextPage)),
     calls, results);
   await run();
   const wanted = params.get('key');

@@ -39,14 +39,14 @@ export async function show(main, { info, again, signal }) {
     h('div', { class: 'bar' }, ['1m', '1h', '1d'].map((d) => guarded('+' + d, () => clock({ advance: d }))), by, guarded('Advance', () => clock({ advance: by.value }))),
     h('div', { class: 'bar' }, to, guarded('Set forward', () => clock({ set: to.value })), guarded('Freeze', () => clock({ freeze: true })), guarded('Run', () => clock({ run: true }))),
     h('p', { class: 'soft' }, 'Time moves forward only. Expired items, backups and garbage collections that are due on the way are processed at their own times.'),
-    copier('Copy as testkit code', () => `env.Advance(${duration(by.value)})`));
+    h('div', { class: 'bar last' }, copier('Copy as testkit code', () => `env.Advance(${duration(by.value)})`)));
 
   const dueCard = h('section', { class: 'card' }, h('h2', {}, 'Garbage and time to live'),
     h('div', { class: 'bar' },
       guarded('Collect garbage now', async () => { const { cells } = await post('gc'); done(`Garbage collection deleted ${cells} cells.`); }),
       guarded('Delete expired items now', async () => { const { items } = await post('ttl'); done(`${items} expired items are deleted.`); })),
     h('p', { class: 'soft' }, 'Until then cells that a rule would delete can still be read, as in the service; the page of rows strikes them through.'),
-    copier('Copy as testkit code', 'env.RunGC()'));
+    h('div', { class: 'bar last' }, copier('Copy as testkit code', 'env.RunGC()')));
 
   // Snapshots.
   const name = h('input', { size: 16, value: 'base', 'aria-label': 'Name of the snapshot' });
@@ -71,7 +71,10 @@ export async function show(main, { info, again, signal }) {
   }
   const snapshotCard = h('section', { class: 'card' }, h('h2', {}, 'Snapshots'), kept, sides,
     h('div', { class: 'bar' }, name, guarded('Take', async () => { await post('snapshots', { name: name.value }); await snapshots(); done(`“${plain(name.value)}” is taken.`); })),
-    copier('Copy as testkit code', 'snapshot := env.Snapshot()\n// …\nenv.Restore(snapshot)'));
+    h('div', { class: 'bar last' }, copier('Copy as testkit code', 'snapshot := env.Snapshot()\n// …\nenv.Restore(snapshot)'), guarded('Show all data as text', async () => {
+      const { text } = await get('dump');
+      fill(said, h('pre', {}, text ? shown(text, 200000) : 'The server has no data.'));
+    })));
 
   // Faults.
   const armed = h('div');
@@ -105,14 +108,11 @@ export async function show(main, { info, again, signal }) {
     tick();
     Promise.all([snapshots(), faults()]).catch(notify);
   }, { signal });
-  main.append(h('h1', {}, 'Lab'), said, h('div', { class: 'cards' }, clockCard, dueCard, snapshotCard, h('section', { class: 'card' }, h('h2', {}, 'All of it'),
-    h('div', { class: 'bar' }, guarded('Show as text', async () => {
-      const { text } = await get('dump');
-      fill(said, h('pre', {}, text ? shown(text, 200000) : 'The server has no data.'));
-    }), guarded('Reset…', async () => {
+  main.append(h('h1', {}, 'Lab'), said, h('div', { class: 'cards pairs' }, clockCard, dueCard, snapshotCard, h('section', { class: 'card risk' }, h('h2', {}, 'Danger zone'),
+    h('div', { class: 'bar' }, guarded('Reset…', async () => {
       if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;
       await post('reset');
       notify('Everything was removed.');
       again();
-    }, { class: 'danger' })), copier('Copy as testkit code', 'env.Reset()')), faultCard), differences);
+    }, { class: 'danger' })), h('p', { class: 'soft' }, 'Removes all tables of both endpoints, and the faults. Snapshots and the clock stay.'), h('div', { class: 'bar last' }, copier('Copy as testkit code', 'env.Reset()'))), faultCard), differences);
 }

@@ -139,10 +139,10 @@ export async function show(main, { info, params, signal }) {
       ].map(([kind, shows, title], n) => h('span', { class: `${columns[n][0]} ${kind}`, title }, shows)));
     },
     update: (line, i) => {
-      const r = seen[i], b = line.querySelector('button');
+      const r = seen[i], b = line.querySelector('.toggle');
       if (!b) return;
       b.hidden = !opens(r);
-      b.setAttribute('aria-expanded', String(open.has(r.requestID)));
+      b.setAttribute('data-open', String(open.has(r.requestID)));
       b.textContent = `${open.has(r.requestID) ? '▾' : '▸'} ${r.children}`;
     },
     turn: (i, on) => { if (opens(seen[i])) turn(seen[i], on); },
@@ -153,7 +153,7 @@ export async function show(main, { info, params, signal }) {
     select();
   }
   function toggle(r) {
-    return h('button', { type: 'button', hidden: true, title: 'Its Bigtable calls', onclick: (e) => {
+    return h('span', { class: 'toggle', hidden: true, title: 'Its Bigtable calls', onclick: (e) => {
       e.stopPropagation();
       turn(r, !open.has(r.requestID));
     } });

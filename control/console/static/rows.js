@@ -37,7 +37,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     key: (i) => rows[i], pick: (i) => open(rows[i].key), end: () => more(),
   });
   const cells = h('section', { class: 'wide' }, h('h2', {}, 'Cells'), h('div', { class: 'scroll soft' }, 'Choose a row.'));
-  const items = h('section', {}, h('h2', {}, 'Items in this row'), h('div', { class: 'scroll' }));
+  const items = h('section', { class: 'items' }, h('h2', {}, 'Items in this row'), h('div', { class: 'scroll' }));
 
   async function more() {
     if (loading || done) return;
