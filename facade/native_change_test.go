@@ -132,7 +132,7 @@ func TestNativeChange_CatalogLost(t *testing.T) {
 		"PutItem": `{"TableName":"orders","Item":{"id":{"S":"a"}}}`,
 	} {
 		w := post(s, operation, body)
-		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "ServiceUnavailable") || !strings.Contains(w.Body.String(), "start this server anew, too") {
+		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "ServiceUnavailable") || !strings.Contains(w.Body.String(), "restart this server, too") {
 			t.Errorf("%s: status %d: %s", operation, w.Code, w.Body)
 		}
 	}

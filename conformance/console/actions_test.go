@@ -44,8 +44,8 @@ func (p *tab) fill(selector, value string) {
 	ask[bool](p, fmt.Sprintf(`((e) => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); e.dispatchEvent(new Event('change', {bubbles: true})); return true; })(document.querySelector(%q))`, value, selector))
 }
 
-// drag presses the pointer on the middle of an element, and releases it to the right.
-func (p *tab) drag(selector string, right float64) {
+// dragBy presses the pointer on the middle of an element, and releases it to the right.
+func (p *tab) dragBy(selector string, right float64) {
 	p.t.Helper()
 	at := ask[[]float64](p, fmt.Sprintf("((r) => [(r.left + r.right) / 2, (r.top + r.bottom) / 2])(document.querySelector(%q).getBoundingClientRect())", selector))
 	for i, kind := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseMoved, input.DispatchMouseEventTypeMouseReleased} {

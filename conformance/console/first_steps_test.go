@@ -184,7 +184,7 @@ func TestItems_Grid(t *testing.T) {
 	if is := ask[int](p, width); is != was+16 {
 		t.Errorf("an arrow changes the width from %d to %d", was, is)
 	}
-	p.drag("[aria-label='Width of SK']", 100)
+	p.dragBy("[aria-label='Width of SK']", 100)
 	p.until(fmt.Sprintf("%s === %d", width, was+116))
 	p.pushButton("Read")
 	p.until("!document.querySelector('.primary').disabled")
