@@ -353,7 +353,7 @@ func TestUpdateItem_PathsBelowKeys(t *testing.T) {
 		scalars   = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
 		ofTheKey  = "One or more parameter values were invalid: Cannot update attribute %s. This attribute is part of the key"
 		item      = `"a": {"S": "A"}, "b": {"S": "B"}`
-		canceled  = "TransactionCanceledException: Transaction cancelled, please refer cancellation reasons for specific reasons [ValidationError]" //nolint:misspell // sic
+		canceled  = "TransactionCanceledException: Transaction cancelled, please refer cancellation reasons for specific reasons [ValidationError]"
 		keyOfA    = `"KeyConditionExpression": "a = :a", "ExpressionAttributeValues": {":a": {"S": "A"}`
 		filterKey = "Filter Expression can only contain non-primary key attributes: Primary key attribute: "
 	)

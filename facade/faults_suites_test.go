@@ -102,7 +102,7 @@ func TestIndexes_TypesOfIndexKeys(t *testing.T) {
 		mismatch = "One or more parameter values were invalid: Type mismatch for Index Key c Expected: S Actual: %s IndexName: by-c"
 		byItem   = "The update expression attempted to update the secondary index key to unsupported type"
 		n        = `, "ExpressionAttributeValues": {":v": {"N": "1"}}}`
-		cancel   = "TransactionCanceledException: Transaction cancelled, please refer cancellation reasons for specific reasons [ValidationError]" //nolint:misspell // sic
+		cancel   = "TransactionCanceledException: Transaction cancelled, please refer cancellation reasons for specific reasons [ValidationError]"
 	)
 	current, classic := faultServers(t)
 	for _, s := range []*Server{current, classic} {

@@ -425,7 +425,7 @@ func compareErrors(want *ddbmodel.Error, err error) string {
 			}
 			same("item of a reason", modelText(reason.Item), canonicalItem(itemText(e.Reasons[i].Item)))
 		}
-		same("message", "Transaction cancelled, please refer cancellation reasons for specific reasons ["+strings.Join(codes, ", ")+"]", e.Message) //nolint:misspell // sic
+		same("message", "Transaction cancelled, please refer cancellation reasons for specific reasons ["+strings.Join(codes, ", ")+"]", e.Message)
 	}
 	if faults != nil && want.Or != nil {
 		return compareErrors(want.Or, err)

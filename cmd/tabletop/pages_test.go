@@ -54,7 +54,7 @@ func TestPages_Commands(t *testing.T) {
 	if flags < 50 {
 		t.Errorf("%d flags were found, which cannot be all", flags)
 	}
-	if refusedFlag(t, "migrate plan", "--colour") == "" || refusedFlag(t, "serve", "--data") != "" {
+	if refusedFlag(t, "migrate plan", "--color") == "" || refusedFlag(t, "serve", "--data") != "" {
 		t.Error("this test does not find unknown flags")
 	}
 }

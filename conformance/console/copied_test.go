@@ -96,7 +96,7 @@ func TestCopied_Faults(t *testing.T) {
 	var pieces []string
 	for _, c := range []struct{ fault, want string }{
 		{
-			`{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"CANCELLED","message":"a\"b\\\n\u202e","table":"rows","skip":2,"times":1}`, //nolint:misspell // gRPC's own name
+			`{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"CANCELLED","message":"a\"b\\\n\u202e","table":"rows","skip":2,"times":1}`,
 			`env.Fail("MutateRow", status.Error(codes.Canceled, "a\"b\\\x0a\u202e"), testkit.OnTable("rows"), testkit.Skip(2), testkit.Times(1))`,
 		},
 		{

@@ -11,7 +11,7 @@ import (
 
 // structure are the faults of a page's structure: headings that skip a level, controls without
 // a label, controls in controls, ids that two elements have, and links in texts that only their
-// colour marks.
+// color marks.
 const structure = `(() => {
 	const wrong = [];
 	const seen = [...document.querySelectorAll('h1, h2, h3, h4')].filter((e) => e.checkVisibility()).map((e) => Number(e.tagName[1]));
@@ -23,7 +23,7 @@ const structure = `(() => {
 	for (const e of document.querySelectorAll('[role=option] button, [role=option] a, button button, a a, a button, label button')) wrong.push('nested: ' + e.outerHTML.slice(0, 120));
 	const ids = [...document.querySelectorAll('[id]')].map((e) => e.id);
 	if (new Set(ids).size !== ids.length) wrong.push('an id twice: ' + ids);
-	for (const e of document.querySelectorAll('p a, li a')) if (e.checkVisibility() && !getComputedStyle(e).textDecorationLine.includes('underline')) wrong.push('only its colour marks ' + e.outerHTML.slice(0, 120));
+	for (const e of document.querySelectorAll('p a, li a')) if (e.checkVisibility() && !getComputedStyle(e).textDecorationLine.includes('underline')) wrong.push('only its color marks ' + e.outerHTML.slice(0, 120));
 	for (const e of document.querySelectorAll('a, button')) if (e.checkVisibility() && !(e.innerText.trim() || e.ariaLabel)) wrong.push('no name: ' + e.outerHTML.slice(0, 120));
 	for (const e of document.querySelectorAll('th')) if (!e.innerText.trim() && e.checkVisibility()) wrong.push('an empty head: ' + e.parentElement.outerHTML.slice(0, 120));
 	return wrong;

@@ -131,12 +131,12 @@ func TestHandle(t *testing.T) {
 	}
 }
 
-// luminance returns the relative luminance of a colour such as #1b2130, by WCAG 2.
-func luminance(t *testing.T, colour string) float64 {
+// luminance returns the relative luminance of a color such as #1b2130, by WCAG 2.
+func luminance(t *testing.T, color string) float64 {
 	t.Helper()
 	var rgb [3]uint8
-	if _, err := fmt.Sscanf(colour, "#%02x%02x%02x", &rgb[0], &rgb[1], &rgb[2]); err != nil {
-		t.Fatalf("%s: %v", colour, err)
+	if _, err := fmt.Sscanf(color, "#%02x%02x%02x", &rgb[0], &rgb[1], &rgb[2]); err != nil {
+		t.Fatalf("%s: %v", color, err)
 	}
 	var linear [3]float64
 	for i, n := range rgb {
@@ -157,12 +157,12 @@ func TestPalette(t *testing.T) {
 		t.Fatalf("%d schemes, want light and dark", len(schemes))
 	}
 	for i, scheme := range schemes {
-		colours := map[string]string{}
+		colors := map[string]string{}
 		for _, m := range regexp.MustCompile(`--([\w-]+): (#\w+)`).FindAllSubmatch(scheme[1], -1) {
-			colours[string(m[1])] = string(m[2])
+			colors[string(m[1])] = string(m[2])
 		}
 		check := func(front, back string, least float64) {
-			a, b := luminance(t, colours[front]), luminance(t, colours[back])
+			a, b := luminance(t, colors[front]), luminance(t, colors[back])
 			if got := (max(a, b) + 0.05) / (min(a, b) + 0.05); got < least {
 				t.Errorf("scheme %d: %s on %s has the contrast %.2f, want %.1f", i, front, back, got, least)
 			}

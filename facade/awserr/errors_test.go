@@ -26,7 +26,7 @@ func TestNew(t *testing.T) {
 		{ConditionalCheckFailed(old), http.StatusBadRequest, "ConditionalCheckFailedException: The conditional request failed"},
 		{
 			TransactionCanceled([]CancellationReason{{Code: ReasonNone}, {Code: ReasonConflict}}), http.StatusBadRequest,
-			"TransactionCanceledException: Transaction cancelled, please refer cancellation reasons for specific reasons [None, TransactionConflict]", //nolint:misspell // the text of AWS
+			"TransactionCanceledException: Transaction cancelled, please refer cancellation reasons for specific reasons [None, TransactionConflict]",
 		},
 	} {
 		if c.err.HTTPStatus != c.status || c.err.Error() != c.text {
