@@ -124,16 +124,17 @@ func TestItem_Links(t *testing.T) {
 	}
 	p := open(t, ctx, srv)
 	p.visit(`/d/pairs?key={"a":{"S":"some one"},"b":{"N":"2"}}`)
-	p.until("document.querySelectorAll('[data-places] a').length === 3")
-	links := ask[[]string](p, "[...document.querySelectorAll('[data-places] a')].map((a) => a.getAttribute('href'))")
+	p.until("!!document.querySelector('[data-places] a')")
+	links := ask[map[string]string](p, "Object.fromEntries([...document.querySelectorAll('[data-places] a')].map((a) => [a.textContent, a.getAttribute('href')]))")
+	row := links["Its row"]
 	p.shoot("item-links")
 	p.click("[data-places] a")
-	p.ready("/t/tabletop/" + strings.Split(links[0], "/")[3] + "/rows")
+	p.ready("/t/tabletop/" + strings.Split(row, "/")[3] + "/rows")
 	if ask[bool](p, "!!document.querySelector('dialog')") {
 		t.Error("the item stays open over its row")
 	}
 
-	p.visit(links[0])
+	p.visit(row)
 	p.until("document.querySelectorAll('[data-attribute]').length === 3")
 	if got := ask[string](p, "document.querySelector('.item').innerText"); !containsAll(got, "some one", "N 2", "v2") {
 		t.Errorf("the row has the item %s", got)
@@ -146,10 +147,10 @@ func TestItem_Links(t *testing.T) {
 		t.Errorf("the row leads to the item %s", got)
 	}
 
-	p.visit(links[1])
+	p.visit(links["Its requests"])
 	p.until("document.querySelectorAll('[data-request]').length > 0")
 
-	for _, link := range []string{links[2], ofRow} {
+	for _, link := range []string{links["Its stream records"], ofRow} {
 		p.visit(link)
 		p.until("document.querySelectorAll('[data-write]').length > 0")
 		if n := ask[int](p, "document.querySelectorAll('[data-write]').length"); n != 1 {
