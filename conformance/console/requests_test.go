@@ -208,7 +208,7 @@ func TestHistory(t *testing.T) {
 	see("a request")
 	p.visit("/t/tabletop/" + m.TargetTable() + "/rows?prefix=a")
 	p.until("!!document.querySelector('[data-cell]')")
-	p.click("h2 a[href^='/history/']")
+	p.click(".wide a[href^='/history/']")
 	see("a row")
 	p.visit("/history/tabletop/" + m.TargetTable() + "?key=none")
 	p.until("document.body.innerText.includes('this one does not exist') && document.body.innerText.includes('0 events')")

@@ -167,10 +167,11 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     const act = async (what) => {
       try { await what(); d.close(); run(); } catch (err) { fill(wrong, errorBox(err)); }
     };
-    const places = h('div', { class: 'bar', 'data-places': '' });
+    const past = item && h('a', { href: itemHistoryPath(name, keyOf(item)) }, 'Its history');
+    const places = h('div', { class: 'bar', 'data-places': '' }, past);
     // A delete's preview locates the row, and writes nothing.
     if (item) post(`items/${part(name)}/preview`, { delete: keyOf(item) }).then(({ key }) => key && under && fill(places,
-      h('a', { href: rowsPath(under, info, key) }, 'Its row'), h('a', { href: itemHistoryPath(name, keyOf(item)) }, 'Its history'), h('a', { href: callsPath(under, key) }, 'Its requests'), h('a', { href: streamsPath(under, info, name, key, keyOf(item)) }, 'Its stream records')), () => {});
+      h('a', { href: rowsPath(under, info, key) }, 'Its row'), h('a', { href: callsPath(under, key) }, 'Its requests'), past, h('a', { href: streamsPath(under, info, name, key, keyOf(item)) }, 'Its stream records')), () => {});
     const d = dialog(item ? 'Item' : 'New item', item && places, item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
       h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), area, h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells, h('div', { class: 'bar' },
         button('Put', () => now && act(() => dynamo('PutItem', { TableName: name, Item: now })), { class: 'primary' }),
