@@ -47,8 +47,9 @@
 //     the operation PutItem in facade/op_put_item.go (operations on backups, tags, TTL and
 //     the like share a file), a flag in cmd/tabletop/<command>.go, those of the DynamoDB
 //     endpoint in cmd/tabletop/dynamodb.go.
-//   - Limits are in emu/internal/limits and in facade/limits.go. The file of a resource in
-//     emu/internal/admin checks its id: instance.go that of an instance.
+//   - Limits are in emu/internal/limits and in facade/limits.go, the size of an item in
+//     facade/internal/tablespec/keyrules.go. The file of a resource in emu/internal/admin
+//     checks its id: instance.go that of an instance.
 //   - Bigtable's statuses are in emu/internal/refusal, DynamoDB's errors, codes and texts in
 //     facade/awserr.
 //   - emu/testdata/traps.tsv and facade/testdata/messages.tsv list rules and texts of

@@ -97,12 +97,12 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 			return nil, badRequest("set is %q, want a time such as 2030-01-01T00:00:00Z", *in.Set)
 		}
 		if by = to.Sub(c.Now()); by < 0 {
-			return nil, badRequest("it is %v already: time moves forward", c.Now().Format(time.RFC3339Nano))
+			return nil, badRequest("it is already %v: time moves forward only", c.Now().Format(time.RFC3339Nano))
 		}
 	default:
 		var err error
 		if by, err = days.Parse(in.Advance); err != nil || by < 0 {
-			return nil, badRequest("advance is %q, want a duration such as 90s, 25h or 3d: time moves forward", in.Advance)
+			return nil, badRequest("advance is %q, want a duration such as 90s, 25h or 3d: time moves forward only", in.Advance)
 		}
 	}
 	// Sub, which computed by for a set, saturates at 292 years.

@@ -33,7 +33,8 @@
 //   - resname, listfilter: resource names; filters and orders of list requests.
 //   - replica: routing to clusters, and the replication state of each.
 //   - view: the rows and columns of an authorized view; target.go applies it.
-//   - filter: the filter language; filter/re2 compares its expressions with RE2.
+//   - filter: the filter language; regexp.go matches its regular expressions, and filter/re2
+//     compares them with RE2.
 //   - rowchunks, wire, changes: encoding of rows, messages and change records;
 //     change_stream_partitions.go splits and merges the partitions of a stream.
 //   - bundle: schema bundles, which describe the protobufs in cells.

@@ -53,10 +53,10 @@ type Options struct {
 	// KeepDeleted is the time for which UndeleteTable can bring back a soft-deleted table.
 	// Default: 7 days, as in the service.
 	KeepDeleted time.Duration
-	// KeepDeletedBytes limits the total bytes of soft-deleted tables. Deleting a table
-	// permanently removes the oldest of them until the rest fits, and the table itself if it
-	// alone is larger. Cells that are not in files yet do not count. Default: in memory 128
-	// MiB; unlimited with a Dir. Below 0: unlimited.
+	// KeepDeletedBytes limits the total bytes of soft-deleted tables. When a table is
+	// deleted, the oldest soft-deleted tables are removed permanently until the rest fit. A
+	// table that exceeds the limit by itself is also removed. Cells not yet flushed to files
+	// do not count. Default: in memory 128 MiB; unlimited with a Dir. Below 0: unlimited.
 	KeepDeletedBytes int64
 	// KeepDeletedTables limits the number of soft-deleted tables; the newest are kept.
 	// Default: in memory 100; unlimited with a Dir. Below 0: unlimited.

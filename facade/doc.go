@@ -39,5 +39,6 @@
 //   - jobs: work that outlives its request; backups, bucketjobs (exports, imports and
 //     bulk operations) and kinesis run as jobs. importfile reads the files of a bucket.
 //
-// In package facade, the operation PutItem is in op_put_item.go, and so on.
+// In package facade, the operation PutItem is in op_put_item.go, and so on; read_page.go reads
+// the pages of Query and Scan, and sets LastEvaluatedKey.
 package facade

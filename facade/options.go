@@ -168,10 +168,10 @@ type Options struct {
 	// stream exists after its end, on the clock Now. Default: 24 hours.
 	StreamRetention time.Duration
 
-	// Slot names a slot that one Server can hold at a time, such as an open data folder. A
-	// Server immediately finishes the work of an earlier, killed Server of its slot. Default:
-	// "", readers of streams wait until the killed Server has not renewed its registration
-	// for 30 seconds of the machine's clock.
+	// Slot identifies something that only one Server can hold at a time, such as an open data
+	// folder. A new Server with the same Slot immediately finishes the work of a killed one.
+	// Default: "", no slot; readers of streams wait until the registration of the killed Server
+	// is 30 seconds old by the machine's clock.
 	Slot string
 
 	maxTables, maxNamespaces int   // limits, which tests lower

@@ -19,7 +19,7 @@ import (
 // consoleFlags are the flags of the control API.
 type consoleFlags struct {
 	Console     serveConsole `help:"Address of the console for browsers and of the control API for programs and tabletop ctl. Without HOST:PORT: a free port on 127.0.0.1. Default: off." placeholder:"HOST:PORT"`
-	ConsoleFile string       `name:"console-token-file" help:"Write the token of the control API to this file, which only its owner can read. Removed at the end." placeholder:"FILE"`
+	ConsoleFile string       `name:"console-token-file" help:"Write the control API's token to this file, readable only by its owner. The file is removed on exit." placeholder:"FILE"`
 	Fixtures    string       `help:"Folder with the fixtures that the control API may plan, verify and lint." placeholder:"DIR" rare:""`
 }
 

@@ -15,8 +15,8 @@ import (
 
 type demoCommand struct {
 	Console     demoConsole `help:"Instead of running the fixtures, serve all of them on both endpoints with the console's pages, and print their address; Ctrl-C ends it. --console=HOST:PORT sets the address. See docs/console.md." placeholder:"HOST:PORT" group:"What to do with the fixtures:"`
-	ConsoleFile string      `name:"console-token-file" help:"With --console, write the token of the control API to this file, which only its owner can read. Removed at the end." placeholder:"FILE" group:"What to do with the fixtures:" rare:""`
-	PortFile    string      `help:"With --console, write the addresses to this file when ready, as serve does. Removed at the end." placeholder:"FILE" group:"What to do with the fixtures:" rare:""`
+	ConsoleFile string      `name:"console-token-file" help:"With --console, write the control API's token to this file, readable only by its owner. The file is removed on exit." placeholder:"FILE" group:"What to do with the fixtures:" rare:""`
+	PortFile    string      `help:"With --console, write the addresses to this file when ready, as serve does. The file is removed on exit." placeholder:"FILE" group:"What to do with the fixtures:" rare:""`
 	Write       string      `help:"Instead of running the fixtures, write them as folders into this one, to read, change and verify. A fixture that already exists is not touched and is an error." placeholder:"DIR" group:"What to do with the fixtures:"`
 }
 

@@ -64,7 +64,7 @@ func decodeDuration(ctx *kong.DecodeContext, target reflect.Value) error {
 type serveCommand struct {
 	Bigtable listenAddress `help:"Address of the Bigtable endpoint (plain gRPC), or off. Default: 127.0.0.1:8086; off with --target." placeholder:"HOST:PORT" group:"Endpoints:"`
 	DynamoDB listenAddress `name:"dynamodb" help:"Address of the DynamoDB endpoint, or off. Default: ${default}." default:"127.0.0.1:8000" placeholder:"HOST:PORT" group:"Endpoints:"`
-	PortFile string        `help:"Write the addresses to this file as JSON when ready; docs/serve.md has its form. Removed at the end." placeholder:"FILE" group:"Endpoints:"`
+	PortFile string        `help:"Write the addresses to this file as JSON when ready; docs/serve.md describes the format. The file is removed on exit." placeholder:"FILE" group:"Endpoints:"`
 
 	Data     string   `help:"Store the data in this folder; acknowledged writes survive a crash. Default: in memory." placeholder:"DIR" group:"Data:"`
 	Mapping  []string `help:"Lay out a DynamoDB table as this mapping file describes; repeatable." placeholder:"FILE" sep:"none" group:"Data:"`
@@ -98,7 +98,7 @@ type serveCommand struct {
 	TTLInterval time.Duration `name:"ttl-interval" help:"How often expired DynamoDB items are deleted. Default: ${default}." default:"1m" placeholder:"DURATION" group:"DynamoDB:" rare:""`
 
 	Grace      time.Duration `help:"How long a stop waits for requests in flight; a second Ctrl-C stops at once. Default: ${default}." default:"5s" placeholder:"DURATION" group:"Process:" rare:""`
-	UntilStdin bool          `name:"until-stdin-closes" help:"Stop when the standard input closes, as at the end of the parent process." group:"Process:" rare:""`
+	UntilStdin bool          `name:"until-stdin-closes" help:"Stop when standard input closes, for example when the parent process exits." group:"Process:" rare:""`
 	CPUProfile string        `name:"cpu-profile" help:"Write a CPU profile to this file at the end, for go tool pprof." placeholder:"FILE" group:"Process:" rare:""`
 }
 

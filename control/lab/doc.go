@@ -5,5 +5,6 @@
 //
 // An Endpoint that serves the rows in another way can be attached to a lab and follows it.
 //
+// fault_rpc.go arms faults and selects the ones that match a call; fault_calls.go applies them.
 // Without armed faults a call costs the same as without a lab.
 package lab

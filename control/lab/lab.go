@@ -177,7 +177,7 @@ func (l *Lab) Clock() *clock.Clock { return l.opts.Clock }
 // between them run as one.
 func (l *Lab) Advance(d time.Duration) (time.Time, error) {
 	if d < 0 {
-		return time.Time{}, fmt.Errorf("to advance by %v: time moves forward", d)
+		return time.Time{}, fmt.Errorf("cannot advance by %v: time moves forward only", d)
 	}
 	l.advanceMu.Lock()
 	defer l.advanceMu.Unlock()

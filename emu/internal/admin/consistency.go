@@ -60,7 +60,7 @@ func (s *Control) consistencyToken(t *engine.Table, text string) (replica.Token,
 	case err != nil:
 		return token, refusal.Invalid(field, "%q is not a token of this server", text)
 	case token.Table != t.ID:
-		return token, refusal.Invalid(field, "the token is not one of table %s", t.Name)
+		return token, refusal.Invalid(field, "the token does not belong to table %s", t.Name)
 	case s.now().Sub(token.Made()) > consistencyTokenLifetime:
 		return token, refusal.Invalid(field, "the token was made at %s and has expired; tokens live for %v", token.Made().UTC().Format(time.RFC3339), consistencyTokenLifetime)
 	}

@@ -80,7 +80,7 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 	return op, err
 }
 
-// ListMemoryLayers returns the memory layer of a cluster, sorted by name, in
+// ListMemoryLayers returns the memory layers of a cluster, sorted by name, in
 // pages. The cluster "-" selects all clusters of the instance.
 func (s instanceAdminService) ListMemoryLayers(ctx context.Context, req *btapb.ListMemoryLayersRequest) (*btapb.ListMemoryLayersResponse, error) {
 	resp, now := &btapb.ListMemoryLayersResponse{}, s.now()

@@ -82,7 +82,7 @@ func (n *Integer) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// Int32 returns an optional integer as its nearest Integer.
+// Int32 returns a pointer to the nearest int32; nil if n is nil.
 func (n *Integer) Int32() *int32 {
 	if n == nil {
 		return nil

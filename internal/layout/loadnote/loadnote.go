@@ -112,7 +112,7 @@ func addCell(rows []layout.Row, column string, value []byte) {
 	slices.SortStableFunc(row.Cells, order)
 }
 
-// MomentValue returns a time in the form of the columns.
+// MomentValue returns the value of a column with a time: RFC 3339 in UTC, with nanoseconds.
 func MomentValue(at time.Time) []byte { return []byte(at.UTC().Format(time.RFC3339Nano)) }
 
 // Until returns the time of the last export in the last load of a table; zero if the rows

@@ -282,7 +282,7 @@ func (t *Template) Unknown(vars []attr.Value, shard int) *Part {
 	return nil
 }
 
-// UsesCapture reports whether a reference is to a capture.
+// UsesCapture reports whether any reference in the template is to a capture.
 func (t *Template) UsesCapture() bool {
 	return slices.ContainsFunc(t.Slots(), func(s int) bool { return s >= FirstCapture })
 }
