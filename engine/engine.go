@@ -55,7 +55,7 @@ type Options struct {
 	KeepDeleted time.Duration
 	// KeepDeletedBytes limits the total bytes of soft-deleted tables. When a table is
 	// deleted, the oldest soft-deleted tables are removed permanently until the rest fit. A
-	// table that exceeds the limit by itself is also removed. Cells not yet flushed to files
+	// table that alone exceeds the limit is also removed. Cells not yet flushed to files
 	// do not count. Default: in memory 128 MiB; unlimited with a Dir. Below 0: unlimited.
 	KeepDeletedBytes int64
 	// KeepDeletedTables limits the number of soft-deleted tables; the newest are kept.
