@@ -16,11 +16,11 @@ const (
 	MsgTransactTwice       = "Transaction request cannot include multiple operations on one item"                   // 152
 	MsgTransactAction      = "TransactItems can only contain one of Check, Put, Update or Delete"                   // 153
 	MsgTransactNoAction    = "Invalid Request: TransactWriteRequest should contain Delete or Put or Update request" // 480
-	MsgTransactionCanceled = "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]"
-	MsgTransactTooLarge    = "Transaction payload size cannot exceed 4MB."                          // 152b
-	MsgTransactReadTooMuch = "The aggregate size of the items in the transaction exceeds 4 MB"      // ours
-	MsgTokenMismatch       = "The request with this ClientRequestToken had other parameters"        // ours
-	MsgTokenRunning        = "The transaction with the given request token is already in progress." // 238
+	MsgTransactionCanceled = "Transaction cancelled, please refer cancellation reasons for specific reasons [%s]"   // 154
+	MsgTransactTooLarge    = "Transaction payload size cannot exceed 4MB."                                          // 152b
+	MsgTransactReadTooMuch = "The aggregate size of the items in the transaction exceeds 4 MB"                      // ours
+	MsgTokenMismatch       = "The request with this ClientRequestToken had other parameters"                        // ours
+	MsgTokenRunning        = "The transaction with the given request token is already in progress."                 // 238
 )
 
 // MsgTransactNoActionNewer is MsgTransactNoAction in the newer layer.
