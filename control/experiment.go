@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/days"
@@ -153,6 +154,7 @@ type faultJSON struct {
 	Effect         string                     `json:"effect"`
 	Code           string                     `json:"code,omitempty"` // "UNAVAILABLE", or of DynamoDB "Throttling"
 	Message        string                     `json:"message,omitempty"`
+	Reasons        []string                   `json:"reasons,omitempty"` // of TransactionCanceled, for each action
 	Applied        bool                       `json:"applied,omitempty"`
 	Delay          string                     `json:"delay,omitempty"`
 	Rows           int                        `json:"rows,omitempty"`
@@ -237,13 +239,11 @@ func (s *Server) spec(f *faultJSON) (fault.Spec, error) {
 		out.As = kept.kept
 	}
 	switch fails := out.Effect == fault.FailCall || out.Effect == fault.CutRows; {
-	case !fails:
 	case out.DynamoDB:
-		var ok bool
-		if out.Failure, ok = fault.ParseFailure(f.Code); !ok {
-			return out, badRequest("code is %q, want one of %s", f.Code, strings.Join(fault.FailureNames(), ", "))
-		}
-	default:
+		out.Failure = fault.Failure{Code: f.Code, Message: f.Message, Reasons: f.Reasons} // Arm checks it
+	case f.Reasons != nil:
+		return out, badRequest("reasons belong to a TransactionCanceled of the endpoint dynamodb")
+	case fails:
 		code, ok := statusCode(f.Code)
 		if !ok {
 			return out, badRequest("code is %q, want one of gRPC's, such as UNAVAILABLE", f.Code)
@@ -279,7 +279,7 @@ func armed(f *fault.Fault) faultJSON {
 	if spec.DynamoDB {
 		out.Endpoint = "dynamodb"
 		if spec.Effect == fault.FailCall {
-			out.Code = spec.Failure.String()
+			out.Code, out.Message, out.Reasons = dynamodb.FailureName(spec.Failure.Code), spec.Failure.Message, spec.Failure.Reasons
 		}
 	}
 	if spec.Err != nil {

@@ -142,6 +142,36 @@ func TestFaults_Codes(t *testing.T) {
 	}
 }
 
+// TestFaults_Errors: a fault has the fields of its error, and unknown codes are refused.
+func TestFaults_Errors(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	const body = `{"endpoint":"dynamodb","method":"TransactWriteItems","effect":"fail","code":"TransactionCanceledException","reasons":[%q],"message":"ours"}`
+	var got struct {
+		Code, Message string
+		Reasons       []string
+	}
+	e.must("POST", "faults", fmt.Sprintf(body, "ConditionalCheckFailed"), &got)
+	if got.Code != "TransactionCanceled" || got.Message != "ours" || len(got.Reasons) != 1 || got.Reasons[0] != "ConditionalCheckFailed" {
+		t.Errorf("got %+v", got)
+	}
+	var refused failed
+	write := `{"operation":"TransactWriteItems","request":{"TransactItems":[{"Put":{"TableName":"orders","Item":{"k":{"S":"a"}}}}]}}`
+	if code := e.ask("POST", "query", write, &refused); code != http.StatusBadRequest || !strings.Contains(refused.Error.Text, "[ConditionalCheckFailed]") {
+		t.Errorf("%d %+v", code, refused)
+	}
+	for fault, want := range map[string]string{
+		fmt.Sprintf(body, "Conflict"): `no cancellation reason is named "Conflict"`,
+		`{"endpoint":"dynamodb","method":"*","effect":"fail","code":"AccessDeniedExeption"}`:                        "nearest to AccessDeniedException",
+		`{"endpoint":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE","reasons":["None"]}`:              "reasons belong to",
+		`{"endpoint":"dynamodb","method":"BatchGetItem","effect":"unprocessed","code":"ResourceNotFoundException"}`: "belong to failures",
+	} {
+		if code := e.ask("POST", "faults", fault, &refused); code != http.StatusBadRequest || !strings.Contains(refused.Error.Text, want) {
+			t.Errorf("%s: %d %+v, want %s", fault, code, refused, want)
+		}
+	}
+}
+
 // TestFaults_Warnings: a fault for a missing table is armed, and the answer explains why it
 // has no effect.
 func TestFaults_Warnings(t *testing.T) {

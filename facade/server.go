@@ -238,6 +238,9 @@ func (s *Server) run(ctx context.Context, op *operation, r rawRequest) (response
 	return response, err
 }
 
+// ErrorBody returns the JSON of DynamoDB's answer with an error.
+func ErrorBody(e *awserr.Error) []byte { return wire.EncodeError(e) }
+
 // answerableError returns the error to answer, and logs errors that are not DynamoDB's.
 func (s *Server) answerableError(ctx context.Context, err error, requestID string) *awserr.Error {
 	if e, ok := awserr.As(err); ok {

@@ -9,37 +9,91 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// DynamoDBFailure is an error that DynamoDB returns for reasons of its own.
-// The AWS SDKs retry all of them except a conflict and a full collection. The
-// ThrottlingReasons of a throttled read or write of items name the table or index
-// and its exceeded capacity.
-type DynamoDBFailure uint8
+// DynamoDBFailure is an error of DynamoDB: its code, with or without "Exception". An unknown code
+// ends the test, and so does an operation that never meets the error. The AWS SDKs retry throttling and the statuses 500 and 503.
+// The ThrottlingReasons of a throttled read or write of items name the table or index and its
+// exceeded capacity.
+type DynamoDBFailure string
 
 // The failures.
 const (
-	// TransactionConflict: another transaction holds an item. It fails PutItem,
-	// UpdateItem and DeleteItem with a TransactionConflictException,
-	// TransactWriteItems and TransactGetItems with a TransactionCanceledException
-	// whose reasons name the items that the fault is for. Other operations never
-	// meet it.
-	TransactionConflict = DynamoDBFailure(fault.TransactionConflict)
+	// AccessDenied: the caller lacks a permission.
+	AccessDenied   DynamoDBFailure = "AccessDenied"
+	BackupInUse    DynamoDBFailure = "BackupInUse"
+	BackupNotFound DynamoDBFailure = "BackupNotFound"
+	// ConditionalCheckFailed: the condition of a write is false. If the request sets
+	// ReturnValuesOnConditionCheckFailure, the error has the item. A transaction is canceled, with
+	// this reason for the items that the fault is for.
+	ConditionalCheckFailed       DynamoDBFailure = "ConditionalCheckFailed"
+	ContinuousBackupsUnavailable DynamoDBFailure = "ContinuousBackupsUnavailable"
+	DuplicateItem                DynamoDBFailure = "DuplicateItem"
+	ExpiredIterator              DynamoDBFailure = "ExpiredIterator"
+	// ExpiredToken: the temporary credentials have expired.
+	ExpiredToken                DynamoDBFailure = "ExpiredToken"
+	ExportConflict              DynamoDBFailure = "ExportConflict"
+	ExportNotFound              DynamoDBFailure = "ExportNotFound"
+	GlobalTableAlreadyExists    DynamoDBFailure = "GlobalTableAlreadyExists"
+	GlobalTableNotFound         DynamoDBFailure = "GlobalTableNotFound"
+	IdempotentParameterMismatch DynamoDBFailure = "IdempotentParameterMismatch"
+	ImportConflict              DynamoDBFailure = "ImportConflict"
+	ImportNotFound              DynamoDBFailure = "ImportNotFound"
+	IncompleteSignature         DynamoDBFailure = "IncompleteSignature"
+	IndexNotFound               DynamoDBFailure = "IndexNotFound"
+	// InternalServerError: the response has the status 500.
+	InternalServerError DynamoDBFailure = "InternalServerError"
+	InvalidExportTime   DynamoDBFailure = "InvalidExportTime"
+	InvalidRestoreTime  DynamoDBFailure = "InvalidRestoreTime"
+	InvalidSignature    DynamoDBFailure = "InvalidSignature"
+	// ItemCollectionSizeLimitExceeded: the items with the partition key, and their entries in local
+	// indexes, have reached 10 GB, a limit that is not enforced otherwise. A transaction is
+	// canceled, as for TransactionConflict.
+	ItemCollectionSizeLimitExceeded DynamoDBFailure = "ItemCollectionSizeLimitExceeded"
+	LimitExceeded                   DynamoDBFailure = "LimitExceeded"
+	MissingAuthenticationToken      DynamoDBFailure = "MissingAuthenticationToken"
+	PointInTimeRecoveryUnavailable  DynamoDBFailure = "PointInTimeRecoveryUnavailable"
+	PolicyNotFound                  DynamoDBFailure = "PolicyNotFound"
 	// ProvisionedThroughputExceeded: the table's throughput is used up.
-	ProvisionedThroughputExceeded = DynamoDBFailure(fault.ProvisionedThroughputExceeded)
-	// Throttling: there are too many requests.
-	Throttling = DynamoDBFailure(fault.Throttling)
+	ProvisionedThroughputExceeded DynamoDBFailure = "ProvisionedThroughputExceeded"
+	ReplicaAlreadyExists          DynamoDBFailure = "ReplicaAlreadyExists"
+	ReplicaNotFound               DynamoDBFailure = "ReplicaNotFound"
+	ReplicatedWriteConflict       DynamoDBFailure = "ReplicatedWriteConflict"
+	RequestEntityTooLarge         DynamoDBFailure = "RequestEntityTooLarge"
 	// RequestLimitExceeded: the account's throughput is used up.
-	RequestLimitExceeded = DynamoDBFailure(fault.RequestLimitExceeded)
-	// InternalServerError is a response with status 500.
-	InternalServerError = DynamoDBFailure(fault.InternalServerError)
-	// ServiceUnavailable is a response with status 503.
-	ServiceUnavailable = DynamoDBFailure(fault.ServiceUnavailable)
-	// ItemCollectionSizeLimitExceeded: the items with the partition key, and
-	// their entries in local indexes, have reached 10 GB, a limit that is not
-	// enforced otherwise. It fails PutItem, UpdateItem and BatchWriteItem with an
-	// ItemCollectionSizeLimitExceededException, and TransactWriteItems as
-	// TransactionConflict does. Other operations never meet it.
-	ItemCollectionSizeLimitExceeded = DynamoDBFailure(fault.ItemCollectionSizeLimitExceeded)
+	RequestLimitExceeded DynamoDBFailure = "RequestLimitExceeded"
+	ResourceInUse        DynamoDBFailure = "ResourceInUse"
+	ResourceNotFound     DynamoDBFailure = "ResourceNotFound"
+	Serialization        DynamoDBFailure = "Serialization"
+	// ServiceUnavailable: the response has the status 503.
+	ServiceUnavailable DynamoDBFailure = "ServiceUnavailable"
+	TableAlreadyExists DynamoDBFailure = "TableAlreadyExists"
+	TableInUse         DynamoDBFailure = "TableInUse"
+	TableNotFound      DynamoDBFailure = "TableNotFound"
+	// Throttling: there are too many requests.
+	Throttling DynamoDBFailure = "Throttling"
+	// TransactionCanceled: a transaction fails; [WithReasons] has the reasons. By default the items that
+	// the fault is for have the reason TransactionConflict.
+	TransactionCanceled DynamoDBFailure = "TransactionCanceled"
+	// TransactionConflict: another transaction holds an item. A transaction is canceled, with this
+	// reason for the items that the fault is for.
+	TransactionConflict   DynamoDBFailure = "TransactionConflict"
+	TransactionInProgress DynamoDBFailure = "TransactionInProgress"
+	TrimmedDataAccess     DynamoDBFailure = "TrimmedDataAccess"
+	UnknownOperation      DynamoDBFailure = "UnknownOperation"
+	// UnrecognizedClient: the access key is unknown.
+	UnrecognizedClient DynamoDBFailure = "UnrecognizedClient"
+	Validation         DynamoDBFailure = "Validation"
 )
+
+// WithMessage sets the text of a failure of DynamoDB, or of the reasons of a canceled transaction.
+// Default: the text of the service.
+func WithMessage(text string) FaultOption { return func(s *fault.Spec) { s.Failure.Message = text } }
+
+// WithReasons sets the codes of the cancellation reasons of [TransactionCanceled], such as
+// "ConditionalCheckFailed", for the actions of a transaction in their order. An action without a
+// code has the reason "None".
+func WithReasons(codes ...string) FaultOption {
+	return func(s *fault.Spec) { s.Failure.Reasons = codes }
+}
 
 // FailDynamoDB makes calls of a DynamoDB operation, such as "PutItem", or "*" for all, fail
 // before they take effect, or with [Applied] afterwards. Options about Bigtable's rows cannot
@@ -48,7 +102,7 @@ const (
 //	env.FailDynamoDB("UpdateItem", testkit.Throttling, testkit.OnTable("orders"), testkit.Times(2))
 func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...FaultOption) *Fault {
 	e.server.TB().Helper()
-	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.FailCall, Failure: fault.Failure(failure)}, opts)
+	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.FailCall, Failure: fault.Failure{Code: string(failure)}}, opts)
 }
 
 // Unprocessed makes a BatchWriteItem or BatchGetItem return unprocessed entries. Each entry

@@ -274,7 +274,7 @@ func TestFailDynamoDB_Retries(t *testing.T) {
 	} {
 		fault := env.FailDynamoDB("PutItem", failure, testkit.Times(2))
 		if err := putColor(t.Context(), db, "a-table", "1"); err != nil || fault.Hits() != 2 {
-			t.Errorf("failure %d: %v after %d hits", failure, err, fault.Hits())
+			t.Errorf("failure %s: %v after %d hits", failure, err, fault.Hits())
 		}
 	}
 	fault := env.FailDynamoDB("PutItem", testkit.Throttling)

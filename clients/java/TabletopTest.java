@@ -64,6 +64,10 @@ public final class TabletopTest {
 		equal("statuses", List.of(500, 500, 200), List.of(getItem(), getItem(), getItem()));
 		equal("hits", 2L, control.faults().get(0).get("hits").number());
 		control.removeFaults();
+		control.fault(Map.of("endpoint", "dynamodb", "method", "*", "effect", "fail", "code", "TransactionCanceledException", "reasons", List.of("ConditionalCheckFailed")));
+		fails("canceled", "TransactionCanceledException", () -> control.query("TransactWriteItems", """
+			{"TransactItems":[{"Delete":{"TableName":"orders_java","Key":{"k":{"S":"k0"}}}}]}"""));
+		control.removeFaults();
 
 		equal("dump has items", true, control.dump().contains("k0"));
 		control.advance("25h");

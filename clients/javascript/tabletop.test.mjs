@@ -57,6 +57,10 @@ test('acceptance', async () => {
 	assert.deepEqual([await getItem(), await getItem(), await getItem()], [500, 500, 200])
 	assert.deepEqual((await control.faults()).map(f => f.hits), [2])
 	await control.removeFaults()
+	await control.fault({ endpoint: 'dynamodb', method: '*', effect: 'fail', code: 'TransactionCanceledException', reasons: ['ConditionalCheckFailed'] })
+	await assert.rejects(control.query('TransactWriteItems', { TransactItems: [{ Delete: { TableName: 'orders_js', Key: { k: { S: 'k0' } } } }] }),
+		{ code: 'TransactionCanceledException', text: /\[ConditionalCheckFailed\]/ })
+	await control.removeFaults()
 
 	assert.match(await control.dump(), /k0/)
 	await control.advance('25h')

@@ -60,6 +60,12 @@ class TestControl(unittest.TestCase):
         self.assertEqual(statuses, [500, 500, 200])
         self.assertEqual([f["hits"] for f in control.faults()], [2])
         control.remove_faults()
+        control.fault(endpoint="dynamodb", method="*", effect="fail", code="TransactionCanceledException", reasons=["ConditionalCheckFailed"])
+        with self.assertRaises(ControlError) as caught:
+            control.query("TransactWriteItems", {"TransactItems": [{"Delete": {"TableName": "orders_py", "Key": {"k": {"S": "k0"}}}}]})
+        self.assertEqual(caught.exception.code, "TransactionCanceledException")
+        self.assertIn("[ConditionalCheckFailed]", caught.exception.text)
+        control.remove_faults()
 
         self.assertIn("k0", control.dump())
         control.advance("25h")

@@ -16,7 +16,8 @@ tabletop ctl fault '{"endpoint":"dynamodb","method":"PutItem","effect":"fail","c
   endpoint        bigtable or dynamodb
   method          the RPC or the operation; * for all
   effect          fail; for bigtable also delay, cut, duplicate; for dynamodb also unprocessed, stale
-  code, message   for fail and cut: UNAVAILABLE, or for dynamodb Throttling
+  code, message   for fail and cut: UNAVAILABLE, or for dynamodb any error, such as ConditionalCheckFailed
+  reasons         for TransactionCanceled: the codes of the reasons, for each action
   applied         for fail: true if the request is served, but its answer is lost
   delay, rows, snapshot   for delay (a duration), cut (number of rows that arrive) and stale (a name)
   table, row, item        only such requests

@@ -149,6 +149,7 @@ func TestCtl_Words(t *testing.T) {
 		{[]string{"requests", "endpoint=ddb"}, `endpoint is "ddb", want bigtable or dynamodb: see "tabletop ctl help requests"`},
 		{[]string{"requests", "kind=x"}, `requests takes [NAME=VALUE...] (1 argument given); NAME=VALUE sets endpoint, operation,`},
 		{[]string{"fault", `{"endpoint":"bigtable","method":"ReadRow","effect":"fail","code":"UNAVAILABLE"}`}, `nearest to ReadRows: see "tabletop ctl help fault"`},
+		{[]string{"fault", `{"endpoint":"dynamodb","method":"*","effect":"fail","code":"ResourceNotFund"}`}, `nearest to ResourceNotFound: see "tabletop ctl help fault"`},
 		{[]string{"info", "--console-token", "wrong"}, "give the token that the server printed, or that its --token-file holds, with --console-token"},
 		{[]string{"info", "--nothing", "x"}, "unknown flag --nothing"},
 		{[]string{"advance", "--", "-1h"}, `advance is "-1h"`},

@@ -117,6 +117,10 @@ func TestCopied_Faults(t *testing.T) {
 			`env.FailDynamoDB("UpdateItem", testkit.Throttling, testkit.OnTable("things"), testkit.OnItem(map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "<b>"}}))`,
 		},
 		{
+			`{"endpoint":"dynamodb","method":"*","effect":"fail","code":"TransactionCanceledException","message":"a\"b","reasons":["None","ConditionalCheckFailed"]}`,
+			`env.FailDynamoDB("*", testkit.TransactionCanceled, testkit.WithMessage("a\"b"), testkit.WithReasons("None", "ConditionalCheckFailed"))`,
+		},
+		{
 			`{"endpoint":"dynamodb","method":"BatchWriteItem","effect":"unprocessed","item":{"id":{"B":"AP8="},"n":{"N":"1"}}}`,
 			`env.Unprocessed("BatchWriteItem", testkit.OnItem(map[string]types.AttributeValue{"id": &types.AttributeValueMemberB{Value: []byte("\x00\xff")}, "n": &types.AttributeValueMemberN{Value: "1"}}))`,
 		},

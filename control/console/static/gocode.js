@@ -48,6 +48,8 @@ export function faultCode(f) {
   if (f.probability !== undefined) options.push(`testkit.WithProbability(${f.probability})`);
   if (f.applied) options.push('testkit.Applied()');
   if (f.behindDynamoDB) options.push('testkit.BehindDynamoDB()');
+  if (f.endpoint === 'dynamodb' && f.message) options.push(`testkit.WithMessage(${goText(f.message)})`);
+  if (f.reasons) options.push(`testkit.WithReasons(${f.reasons.map(goText).join(', ')})`);
   const err = () => `status.Error(${code(f.code)}, ${goText(f.message || 'fault of the control API')})`;
   const args = (...first) => [...first, ...options].join(', ');
   switch (`${f.endpoint} ${f.effect}`) {

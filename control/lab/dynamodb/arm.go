@@ -44,8 +44,6 @@ func (e *Endpoint) Reset() {
 func check(s *fault.Spec) error {
 	known := s.Method == "*" || slices.Contains(operations(), s.Method)
 	switch {
-	case s.Effect == fault.FailCall && failureAnswers[s.Failure].code == "":
-		return fmt.Errorf("to fail %s: no failure has the number %d", s.Method, s.Failure)
 	case s.Effect == fault.LeaveEntries && s.Method != "BatchWriteItem" && s.Method != "BatchGetItem":
 		return fmt.Errorf("to leave entries unprocessed: %q is neither BatchWriteItem nor BatchGetItem", s.Method)
 	case s.Effect == fault.ReadOld && s.As == nil:
@@ -56,12 +54,14 @@ func check(s *fault.Spec) error {
 		return fmt.Errorf("a fault of %q: its effect is one of RPCs", s.Method)
 	case !known:
 		return fmt.Errorf("no DynamoDB operation is named %q%s", s.Method, fault.Near(s.Method, operations()))
-	case s.Effect == fault.FailCall && s.Method != "*" && !meets(s.Method, s.Failure):
-		return fmt.Errorf("%s never meets a %s", s.Method, failureAnswers[s.Failure].code)
 	case s.Row != nil || s.BehindDynamoDB:
 		return errors.New("neither a row nor calls behind the endpoint limit faults of DynamoDB")
 	case s.Applied && s.Effect != fault.FailCall:
 		return fault.ErrApplied
+	case s.Effect == fault.FailCall:
+		return checkFailure(s.Method, s.Failure)
+	case s.Failure.Code != "" || s.Failure.Message != "" || s.Failure.Reasons != nil:
+		return errors.New("a code, a message and reasons belong to failures of requests")
 	}
 	return nil
 }

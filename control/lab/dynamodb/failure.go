@@ -1,7 +1,7 @@
 package dynamodb
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,60 +10,188 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// failureAnswers are the error answers of failures.
+// failure is an error that a fault can return.
+type failure struct {
+	code string
+	// text is the message; %s in it is the resource that the request names.
+	text string
+	// operations can meet the error; nil: all can. They are those of the API model, and the
+	// operations whose cancellation reasons have the error.
+	operations []string
+}
+
+// The texts of errors that only faults return, as in the service's documentation.
+const (
+	textCollection   = "Collection size exceeded."
+	textExpiredToken = "The security token included in the request is expired"
+	textGlobalExists = "The specified global table already exists."
+	textReplica      = "The specified replica is already part of the global table."
+	textNoReplica    = "The specified replica is no longer part of the global table."
+	textReplicated   = "One or more items in this request are being modified by a request in another Region."
+	textRestoreTime  = "An invalid restore time was specified. RestoreDateTime must be between EarliestRestorableDateTime and LatestRestorableDateTime."
+	textThrottling   = "Rate of requests exceeds the allowed throughput."
+	textUnavailable  = "The service is currently unavailable or busy."
+)
+
+// failures are the errors that a fault can return, by their codes without "Exception".
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Programming.Errors.html
-var failureAnswers = map[fault.Failure]errorAnswer{
-	fault.TransactionConflict: {
-		status: 400, code: "com.amazonaws.dynamodb.v20120810#TransactionConflictException", message: "Transaction is ongoing for the item",
-	},
-	fault.ProvisionedThroughputExceeded: {
-		status: 400, code: "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
-		message: "The level of configured provisioned throughput for the table was exceeded. Consider increasing your provisioning level with the UpdateTable API.",
-	},
-	fault.Throttling: {
-		status: 400, code: "com.amazon.coral.availability#ThrottlingException", message: "Rate of requests exceeds the allowed throughput.",
-	},
-	fault.RequestLimitExceeded: {
-		status: 400, code: "com.amazonaws.dynamodb.v20120810#RequestLimitExceeded",
-		message: "Throughput exceeds the current throughput limit for your account. Please contact AWS Support at https://aws.amazon.com/support request a limit increase",
-	},
-	fault.InternalServerError: {
-		status: 500, code: "com.amazonaws.dynamodb.v20120810#InternalServerError", message: "Internal server error",
-	},
-	fault.ServiceUnavailable: {
-		status: 503, code: "com.amazonaws.dynamodb.v20120810#ServiceUnavailable",
-		message: "The service is currently unavailable or busy.",
-	},
-	fault.ItemCollectionSizeLimitExceeded: {
-		status: 400, code: "com.amazonaws.dynamodb.v20120810#ItemCollectionSizeLimitExceededException", message: "Collection size exceeded.",
-	},
+var failures = byName([]failure{
+	{awserr.CodeAccessDenied, awserr.MsgNotAuthorized, nil},
+	{awserr.CodeBackupInUse, awserr.MsgBackupRestoring, words("CreateBackup DeleteBackup RestoreTableFromBackup")},
+	{awserr.CodeBackupNotFound, awserr.MsgBackupNotFound, words("DeleteBackup DescribeBackup RestoreTableFromBackup")},
+	{awserr.CodeConditionalCheckFailed, awserr.MsgConditionFailed, words("DeleteItem ExecuteStatement PutItem UpdateItem TransactWriteItems ExecuteTransaction")},
+	{awserr.CodeContinuousBackupsUnavailable, awserr.MsgBackupsUnavailable, words("CreateBackup UpdateContinuousBackups")},
+	{awserr.CodeDuplicateItem, awserr.MsgDuplicateItem, words("ExecuteStatement ExecuteTransaction")},
+	{awserr.CodeExpiredIterator, awserr.MsgExpiredIterator, words("GetRecords")},
+	{awserr.CodeExpiredToken, textExpiredToken, nil},
+	{awserr.CodeExportConflict, awserr.MsgExportConflict, words("ExportTableToPointInTime")},
+	{awserr.CodeExportNotFound, awserr.MsgExportNotFound, words("DescribeExport")},
+	{awserr.CodeGlobalTableExists, textGlobalExists, words("CreateGlobalTable")},
+	{awserr.CodeGlobalTableNotFound, awserr.MsgGlobalTableNotFound, words("DescribeGlobalTable DescribeGlobalTableSettings UpdateGlobalTable UpdateGlobalTableSettings")},
+	{awserr.CodeIdempotentMismatch, awserr.MsgTokenMismatch, words("ExecuteTransaction StartBulkPutItems TransactWriteItems")},
+	{awserr.CodeImportConflict, awserr.MsgImportConflict, words("ImportTable")},
+	{awserr.CodeImportNotFound, awserr.MsgImportNotFound, words("DescribeImport")},
+	{awserr.CodeIncompleteSignature, fmt.Sprintf(awserr.MsgAuthHeaderParameter, "Signature"), nil},
+	{awserr.CodeIndexNotFound, awserr.MsgStatementNoIndex, words("UpdateGlobalTableSettings")},
+	{awserr.CodeInternalServerError, awserr.MsgInternalError, nil},
+	{awserr.CodeInvalidExportTime, awserr.MsgExportTime, words("ExportTableToPointInTime")},
+	{awserr.CodeInvalidRestoreTime, textRestoreTime, words("RestoreTableToPointInTime")},
+	{awserr.CodeInvalidSignature, awserr.MsgAuthMismatch, nil},
+	{awserr.CodeItemCollectionTooLarge, textCollection, words("BatchWriteItem DeleteItem ExecuteStatement PutItem UpdateItem TransactWriteItems ExecuteTransaction")},
+	{awserr.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyTables, 2500), words("CreateBackup CreateGlobalTable CreateTable DeleteBackup DeleteResourcePolicy DeleteTable " +
+		"DescribeExport DisableKinesisStreamingDestination EnableKinesisStreamingDestination ExportTableToPointInTime GetRecords ImportTable ListExports ListImports " +
+		"PutResourcePolicy RestoreTableFromBackup RestoreTableToPointInTime StartBulkPutItems TagResource UntagResource UpdateGlobalTableSettings " +
+		"UpdateKinesisStreamingDestination UpdateTable UpdateTableReplicaAutoScaling UpdateTimeToLive")},
+	{awserr.CodeMissingAuthentication, awserr.MsgAuthMissing, nil},
+	{awserr.CodePointInTimeRecoveryUnavailable, awserr.MsgNoRecovery, words("ExportTableToPointInTime RestoreTableToPointInTime")},
+	{awserr.CodePolicyNotFound, awserr.MsgPolicyNotFound, words("DeleteResourcePolicy GetResourcePolicy PutResourcePolicy")},
+	{awserr.CodeProvisionedThroughput, awserr.MsgThrottledTable, nil},
+	{awserr.CodeReplicaExists, textReplica, words("UpdateGlobalTable")},
+	{awserr.CodeReplicaNotFound, textNoReplica, words("UpdateGlobalTable UpdateGlobalTableSettings")},
+	{awserr.CodeReplicatedWriteConflict, textReplicated, words("BatchWriteItem DeleteItem PutItem UpdateItem")},
+	{awserr.CodeRequestLimit, awserr.MsgThrottledAccount, nil},
+	{awserr.CodeRequestTooLarge, fmt.Sprintf(awserr.MsgRequestTooLarge, maxRequestBytes+1, maxRequestBytes), nil},
+	{awserr.CodeResourceInUse, fmt.Sprintf(awserr.MsgTableInUse, "used", "%s"), words("CreateTable DeleteResourcePolicy DeleteTable DisableKinesisStreamingDestination " +
+		"EnableKinesisStreamingDestination ImportTable PutResourcePolicy StartBulkPutItems TagResource UntagResource UpdateGlobalTableSettings " +
+		"UpdateKinesisStreamingDestination UpdateTable UpdateTableReplicaAutoScaling UpdateTimeToLive")},
+	{awserr.CodeResourceNotFound, awserr.MsgResourceNotFound, words("BatchGetItem BatchWriteItem CancelBulkOperation DeleteItem DeleteResourcePolicy DeleteTable " +
+		"DescribeBulkOperation DescribeContributorInsights DescribeKinesisStreamingDestination DescribeStream DescribeTable DescribeTableReplicaAutoScaling " +
+		"DescribeTimeToLive DisableKinesisStreamingDestination EnableKinesisStreamingDestination ExecuteStatement ExecuteTransaction GetItem GetRecords " +
+		"GetResourcePolicy GetShardIterator ListContributorInsights ListStreams ListTagsOfResource PutItem PutResourcePolicy Query Scan SearchVectors " +
+		"StartBulkPutItems TagResource TransactGetItems TransactWriteItems UntagResource UpdateContributorInsights UpdateItem " +
+		"UpdateKinesisStreamingDestination UpdateTable UpdateTableReplicaAutoScaling UpdateTimeToLive")},
+	{awserr.CodeSerialization, awserr.MsgUnexpectedToken, nil},
+	{awserr.CodeServiceUnavailable, textUnavailable, nil},
+	{awserr.CodeTableAlreadyExists, awserr.MsgTableExists, words("RestoreTableFromBackup RestoreTableToPointInTime")},
+	{awserr.CodeTableInUse, fmt.Sprintf(awserr.MsgTableInUse, "used", "%s"), words("CreateBackup RestoreTableFromBackup RestoreTableToPointInTime")},
+	{awserr.CodeTableNotFound, awserr.MsgNamedTableNotFound, words("CreateBackup CreateGlobalTable DescribeContinuousBackups ExportTableToPointInTime " +
+		"RestoreTableToPointInTime UpdateContinuousBackups UpdateGlobalTable")},
+	{awserr.CodeThrottling, textThrottling, nil},
+	{awserr.CodeTransactionCanceled, "", words("ExecuteTransaction TransactGetItems TransactWriteItems")},
+	{awserr.CodeTransactionConflict, awserr.MsgTransactionOngoing, words("DeleteItem ExecuteStatement PutItem UpdateItem ExecuteTransaction TransactGetItems TransactWriteItems")},
+	{awserr.CodeTransactionInProgress, awserr.MsgTokenRunning, words("ExecuteTransaction TransactWriteItems")},
+	{awserr.CodeTrimmedData, awserr.MsgTrimmedData, words("GetRecords GetShardIterator")},
+	{awserr.CodeUnknownOperation, "", nil},
+	{awserr.CodeUnrecognizedClient, awserr.MsgAuthUnknownKey, nil},
+	{awserr.CodeValidation, awserr.MsgKeyMismatch, nil},
+})
+
+func words(list string) []string { return strings.Fields(list) }
+
+func byName(list []failure) map[string]failure {
+	out := make(map[string]failure, len(list))
+	for _, f := range list {
+		out[FailureName(f.code)] = f
+	}
+	return out
 }
 
-// met has the operations that can meet a failure; all operations can meet a failure without an
-// entry.
-var met = map[fault.Failure][]string{
-	fault.TransactionConflict:             {"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TransactGetItems"},
-	fault.ItemCollectionSizeLimitExceeded: {"PutItem", "UpdateItem", "BatchWriteItem", "TransactWriteItems"},
+// FailureName returns the name of an error in faults: its code without "Exception".
+func FailureName(code string) string { return strings.TrimSuffix(code, "Exception") }
+
+// FailureInfo describes an error that a fault can return.
+type FailureInfo struct {
+	Name       string   `json:"name"`                 // as FailureName returns it
+	Operations []string `json:"operations,omitempty"` // that can meet it; nil: all can
 }
 
-// meets reports whether an operation can meet a failure.
-func meets(operation string, failure fault.Failure) bool {
-	operations, some := met[failure]
-	return !some || slices.Contains(operations, operation)
+// Failures returns the errors that a fault can return, by name.
+func Failures() []FailureInfo {
+	out := make([]FailureInfo, 0, len(failures))
+	for name, f := range failures {
+		out = append(out, FailureInfo{name, f.operations})
+	}
+	slices.SortFunc(out, func(a, b FailureInfo) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
-// cancellations are the codes in the reasons of a canceled transaction.
-var cancellations = map[fault.Failure]string{
-	fault.TransactionConflict:             awserr.ReasonConflict,
-	fault.ItemCollectionSizeLimitExceeded: "ItemCollectionSizeLimitExceeded",
+// Reasons returns the codes of cancellation reasons that a fault can return, sorted.
+func Reasons() []string {
+	out := []string{awserr.ReasonNone}
+	for code := range reasonTexts {
+		out = append(out, code)
+	}
+	slices.Sort(out)
+	return out
 }
 
-// throttled has the members with the reasons of a throttled request.
+// checkFailure rejects an error that no operation can return.
+func checkFailure(method string, given fault.Failure) error {
+	name := FailureName(given.Code)
+	f, ok := failures[name]
+	switch {
+	case !ok:
+		var names, codes []string
+		for _, info := range Failures() {
+			names, codes = append(names, info.Name), append(codes, info.Name, failures[info.Name].code)
+		}
+		return fmt.Errorf("to fail %s: DynamoDB has no error %q%s", method, given.Code, cmp.Or(fault.Near(given.Code, codes), ", want one of "+strings.Join(names, ", ")))
+	case method != "*" && !f.meets(method):
+		return fmt.Errorf("%s never meets a %s; these operations do: %s", method, f.code, strings.Join(f.operations, ", "))
+	case given.Reasons != nil && f.code != awserr.CodeTransactionCanceled:
+		return fmt.Errorf("a %s has no cancellation reasons; a %s has", f.code, awserr.CodeTransactionCanceled)
+	case given.Reasons != nil && !slices.ContainsFunc(given.Reasons, func(code string) bool { return code != awserr.ReasonNone }):
+		return fmt.Errorf("want a cancellation reason other than %s", awserr.ReasonNone)
+	}
+	for _, code := range given.Reasons {
+		if !slices.Contains(Reasons(), code) {
+			return fmt.Errorf("no cancellation reason is named %q%s", code, fault.Near(code, Reasons()))
+		}
+	}
+	return nil
+}
+
+// meets reports whether an operation can meet the error.
+func (f failure) meets(operation string) bool {
+	return f.operations == nil || slices.Contains(f.operations, operation)
+}
+
+// reasonTexts are the texts of cancellation reasons, by their codes.
+var reasonTexts = map[string]string{
+	awserr.ReasonCollectionTooLarge: textCollection,
+	awserr.ReasonConditionFailed:    awserr.MsgConditionFailed,
+	awserr.ReasonConflict:           awserr.MsgTransactionOngoing,
+	awserr.ReasonDuplicate:          awserr.MsgDuplicateItem,
+	awserr.ReasonProvisioned:        awserr.MsgThrottledTable,
+	awserr.ReasonThrottling:         awserr.MsgThrottledOnDemand,
+	awserr.ReasonValidation:         awserr.MsgUpdatedItemTooLarge,
+}
+
+// cancellations are the cancellation reasons of a transaction that meets an error.
+var cancellations = map[string]string{
+	awserr.CodeConditionalCheckFailed: awserr.ReasonConditionFailed,
+	awserr.CodeDuplicateItem:          awserr.ReasonDuplicate,
+	awserr.CodeItemCollectionTooLarge: awserr.ReasonCollectionTooLarge,
+	awserr.CodeTransactionCanceled:    awserr.ReasonConflict,
+	awserr.CodeTransactionConflict:    awserr.ReasonConflict,
+}
+
+// throttled has the limits in the reasons of a throttled request.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ThrottlingReason.html
-var throttled = map[fault.Failure]struct{ member, limit string }{
-	fault.ProvisionedThroughputExceeded: {"ThrottlingReasons", "ProvisionedThroughputExceeded"},
-	fault.Throttling:                    {"throttlingReasons", "KeyRangeThroughputExceeded"},
-	fault.RequestLimitExceeded:          {"ThrottlingReasons", "AccountLimitExceeded"},
+var throttled = map[string]string{
+	awserr.CodeProvisionedThroughput: "ProvisionedThroughputExceeded",
+	awserr.CodeThrottling:            "KeyRangeThroughputExceeded",
+	awserr.CodeRequestLimit:          "AccountLimitExceeded",
 }
 
 // uses has the operations on items, by their use of a table.
@@ -74,51 +202,3 @@ var uses = map[string]string{
 
 // stale are the operations that can read old data.
 var stale = []string{"GetItem", "BatchGetItem", "Query", "Scan"}
-
-// errorAnswer is an error answer.
-type errorAnswer struct {
-	status        int
-	code, message string
-	// reasons belong to a canceled transaction, throttling to a throttled request, in the
-	// member with that name.
-	reasons          []cancellation
-	throttling       []throttlingReason
-	throttlingMember string
-}
-
-type throttlingReason struct {
-	Reason   string `json:"reason"`
-	Resource string `json:"resource"` // its ARN
-}
-
-type cancellation struct {
-	Code    string
-	Message string `json:",omitempty"`
-}
-
-func (e errorAnswer) body() ([]byte, error) {
-	members := map[string]any{"__type": e.code, "message": e.message}
-	switch {
-	case e.reasons != nil:
-		members = map[string]any{"__type": e.code, "Message": e.message, "CancellationReasons": e.reasons}
-	case e.throttling != nil:
-		members[e.throttlingMember] = e.throttling
-	}
-	return json.Marshal(members)
-}
-
-// canceled returns the error of a transaction in which the elements with the given indexes
-// meet a failure.
-func canceled(failure fault.Failure, elements int, failed []int) errorAnswer {
-	e := errorAnswer{status: 400, code: "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"}
-	codes := make([]string, elements)
-	for i := range elements {
-		reason := cancellation{Code: awserr.ReasonNone}
-		if slices.Contains(failed, i) {
-			reason = cancellation{cancellations[failure], failureAnswers[failure].message}
-		}
-		e.reasons, codes[i] = append(e.reasons, reason), reason.Code
-	}
-	e.message = fmt.Sprintf(awserr.MsgTransactionCanceled, strings.Join(codes, ", "))
-	return e
-}

@@ -38,9 +38,15 @@ type requestContent struct {
 	Key, Item      map[string]json.RawMessage
 	RequestItems   map[string]json.RawMessage
 	TransactItems  []map[string]struct {
-		TableName string
-		Key, Item map[string]json.RawMessage
+		TableName                           string
+		Key, Item                           map[string]json.RawMessage
+		ReturnValuesOnConditionCheckFailure string
 	}
+	TransactStatements                  []json.RawMessage
+	ReturnValuesOnConditionCheckFailure string
+
+	// Names in the texts of errors.
+	TargetTableName, GlobalTableName, TableArn, SourceTableName, BackupArn, ExportArn, ImportArn, ResourceArn string
 }
 
 // maxRequestBytes is the server's limit for a compressed body.
@@ -141,6 +147,11 @@ func (s *spec) namesEntry(table string, entry json.RawMessage) bool {
 // conflicts returns the indexes of the elements of a transaction that match the fault.
 func (s *spec) conflicts(req *dynamoDBRequest) []int {
 	var out []int
+	if s.names("") { // statements name neither a table nor an item
+		for i := range req.content.TransactStatements {
+			out = append(out, i)
+		}
+	}
 	for i, element := range req.content.TransactItems {
 		for _, action := range element {
 			if s.names(action.TableName, action.Key, action.Item) {
@@ -162,7 +173,7 @@ func (s *spec) fits(req *dynamoDBRequest) bool {
 		return true // decided entry by entry
 	case s.Effect == fault.ReadOld && (!slices.Contains(stale, req.operation) || c.ConsistentRead):
 		return false
-	case s.Effect == fault.FailCall && !meets(req.operation, s.Failure):
+	case s.Effect == fault.FailCall && !failures[FailureName(s.Failure.Code)].meets(req.operation):
 		return false
 	case c.TransactItems != nil:
 		return len(s.conflicts(req)) > 0
@@ -178,47 +189,6 @@ func (s *spec) fits(req *dynamoDBRequest) bool {
 		}
 	}
 	return false
-}
-
-// errorFor returns the fault's error answer to a request.
-func (s *spec) errorFor(req *dynamoDBRequest, tableARN func(name string) string) errorAnswer {
-	if cancellations[s.Failure] != "" && req.content.TransactItems != nil {
-		return canceled(s.Failure, len(req.content.TransactItems), s.conflicts(req))
-	}
-	e := failureAnswers[s.Failure]
-	how, use := throttled[s.Failure], uses[req.operation]
-	if how.member == "" || use == "" {
-		return e
-	}
-	e.throttlingMember = how.member
-	for _, table := range s.tables(req) {
-		reason := throttlingReason{"Table" + use + how.limit, tableARN(table)}
-		if index := req.content.IndexName; index != "" {
-			reason = throttlingReason{"Index" + use + how.limit, tableARN(table) + "/index/" + index}
-		}
-		e.throttling = append(e.throttling, reason)
-	}
-	return e
-}
-
-// tables returns the tables of a request that match the fault.
-func (s *spec) tables(req *dynamoDBRequest) []string {
-	var out []string
-	for _, b := range req.batch() {
-		if slices.ContainsFunc(b.entries, func(entry json.RawMessage) bool { return s.namesEntry(b.table, entry) }) {
-			out = append(out, tableOf(b.table))
-		}
-	}
-	for _, i := range s.conflicts(req) {
-		for _, action := range req.content.TransactItems[i] {
-			out = append(out, tableOf(action.TableName))
-		}
-	}
-	if name := req.content.TableName; name != "" {
-		out = append(out, tableOf(name))
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
 }
 
 // unprocessed removes the entries that match the fault from a batch.
@@ -308,7 +278,10 @@ func (e *Endpoint) faulty(r *http.Request) (resp *http.Response, next *http.Requ
 	if err != nil || !ok {
 		return nil, r, err
 	}
-	resp, _, err = e.applyFaults(r, &req)
+	resp, err = e.applyFaults(r, &req)
+	if refused, ok := awserr.As(err); ok {
+		resp, err = answered(r, refused.HTTPStatus, facade.ErrorBody(refused)), nil
+	}
 	if observe := e.opts.Observe; resp != nil && observe != nil {
 		err = e.reportFault(observe, r, &req, resp)
 	}
@@ -343,7 +316,7 @@ func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([
 	if err != nil {
 		return nil, err
 	}
-	resp, by, err := e.applyFaults(r, &req)
+	resp, err := e.applyFaults(r, &req)
 	if err != nil {
 		return nil, err
 	}
@@ -351,21 +324,7 @@ func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([
 		return e.server.Call(ctx, operation, req.body)
 	}
 	body, err := io.ReadAll(resp.Body)
-	if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode == http.StatusOK {
-		return body, err
-	}
-	var said struct {
-		Type    string `json:"__type"`
-		Message string `json:"message"` // or Message, for a canceled transaction
-	}
-	if err := json.Unmarshal(body, &said); err != nil {
-		return nil, err
-	}
-	refused := &awserr.Error{Code: said.Type[strings.LastIndex(said.Type, "#")+1:], HTTPStatus: resp.StatusCode, Message: said.Message}
-	if by == nil {
-		return nil, refused
-	}
-	return nil, &FaultError{by, refused}
+	return body, errors.Join(err, resp.Body.Close())
 }
 
 // reportFault reports a request that a fault answered to observe.
@@ -382,9 +341,10 @@ func (e *Endpoint) reportFault(observe func(*facade.Call), r *http.Request, req 
 	return nil
 }
 
-// applyFaults returns the first fault with an answer, and that answer: nil if the rest of the
-// request was served.
-func (e *Endpoint) applyFaults(r *http.Request, req *dynamoDBRequest) (*http.Response, *fault.Fault, error) {
+// applyFaults returns the answer to a request that a fault affects; nil if the rest of the
+// request must be served. The error is a *FaultError if a fault refuses the request, and an
+// *awserr.Error if the server does.
+func (e *Endpoint) applyFaults(r *http.Request, req *dynamoDBRequest) (*http.Response, error) {
 	left := map[string]json.RawMessage{}
 	for _, f := range e.faults.All() {
 		s := (*spec)(f.Spec())
@@ -392,14 +352,13 @@ func (e *Endpoint) applyFaults(r *http.Request, req *dynamoDBRequest) (*http.Res
 			continue
 		}
 		if s.Effect == fault.LeaveEntries {
-			throttled := (&spec{Failure: fault.ProvisionedThroughputExceeded}).errorFor(req, e.tableARN)
+			refused := e.refusal(leftAll, r, req)
 			remaining, err := unprocessed(f, req, left)
 			if err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			if remaining == 0 {
-				resp, err := throttled.response(r)
-				return resp, f, err
+				return nil, &FaultError{f, refused}
 			}
 			continue
 		}
@@ -408,24 +367,23 @@ func (e *Endpoint) applyFaults(r *http.Request, req *dynamoDBRequest) (*http.Res
 		}
 		if s.Effect == fault.ReadOld {
 			if resp, err := e.readOld(s.As, r, req); err != nil || resp != nil {
-				return resp, nil, err
+				return resp, err
 			}
 			continue
 		}
+		refused := e.refusal(s, r, req) // with the item before the request
 		if s.Applied {
 			resp, err := req.servedBy(e.server, r)
 			if err != nil || resp.StatusCode != http.StatusOK {
-				return resp, nil, err
+				return resp, err
 			}
 		}
-		resp, err := s.errorFor(req, e.tableARN).response(r)
-		return resp, f, err
+		return nil, &FaultError{f, refused}
 	}
 	if len(left) == 0 {
-		return nil, nil, nil
+		return nil, nil
 	}
-	resp, err := e.servePart(r, req, left)
-	return resp, nil, err
+	return e.servePart(r, req, left)
 }
 
 // servedBy returns a server's answer to the original request.
@@ -434,14 +392,6 @@ func (req *dynamoDBRequest) servedBy(s *facade.Server, r *http.Request) (*http.R
 		return s.RoundTripper().RoundTrip(again(r, req.sent))
 	}
 	body, err := s.Call(r.Context(), req.operation, req.body)
-	return answerOf(r, body, err)
-}
-
-// answerOf returns the answer of a server that was called without HTTP.
-func answerOf(r *http.Request, body []byte, err error) (*http.Response, error) {
-	if refused, ok := awserr.As(err); ok {
-		return errorAnswer{status: refused.HTTPStatus, code: refused.Code, message: refused.Message}.response(r)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -456,15 +406,9 @@ func (e *Endpoint) tableARN(name string) string {
 
 // servePart answers a batch without some of its entries.
 func (e *Endpoint) servePart(r *http.Request, req *dynamoDBRequest, left map[string]json.RawMessage) (*http.Response, error) {
-	var body []byte
-	var err error
-	if req.unsigned {
-		body, err = e.server.Call(r.Context(), req.operation, req.body)
-	} else { // the signature is that of the whole batch
-		body, err = e.server.CallAs(r, req.sent, req.operation, req.body)
-	}
+	body, err := e.run(r, req, req.operation, req.body)
 	if err != nil {
-		return answerOf(r, nil, err)
+		return nil, err
 	}
 	member := "UnprocessedItems"
 	if req.operation == "BatchGetItem" {
@@ -497,15 +441,6 @@ func addEntries(answer []byte, member string, left map[string]json.RawMessage) (
 		}
 	}
 	return replaceMember(answer, member, left)
-}
-
-// response returns the answer with the error.
-func (e errorAnswer) response(r *http.Request) (*http.Response, error) {
-	body, err := e.body()
-	if err != nil {
-		return nil, err
-	}
-	return answered(r, e.status, body), nil
 }
 
 func answered(r *http.Request, status int, body []byte) *http.Response {
@@ -543,10 +478,10 @@ func (e *Endpoint) readOld(as *engine.Snapshot, r *http.Request, req *dynamoDBRe
 		return nil, err
 	}
 	resp, err := req.servedBy(p.server, r)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return nil, err
+	if _, refused := awserr.As(err); refused || err == nil && resp.StatusCode != http.StatusOK {
+		return nil, nil
 	}
-	return resp, nil
+	return resp, err
 }
 
 // pastOf returns the server of a snapshot; it ends with the endpoint.

@@ -47,6 +47,13 @@ type Spec struct {
 	Probability float64 // of each, 0 to 1
 }
 
+// Failure is an error of DynamoDB.
+type Failure struct {
+	Code    string   // with or without "Exception"
+	Message string   // "" for the text of the service
+	Reasons []string // of TransactionCanceled: the codes for the actions, in their order
+}
+
 // Unlimited as Times means no limit.
 const Unlimited = -1
 

@@ -22,7 +22,7 @@ const (
 func namespaceOf(code string) string {
 	switch code {
 	case awserr.CodeSerialization, awserr.CodeUnknownOperation, awserr.CodeMissingAuthentication, awserr.CodeIncompleteSignature,
-		awserr.CodeInvalidSignature, awserr.CodeUnrecognizedClient, awserr.CodeRequestTooLarge, awserr.CodeAccessDenied:
+		awserr.CodeInvalidSignature, awserr.CodeUnrecognizedClient, awserr.CodeExpiredToken, awserr.CodeRequestTooLarge, awserr.CodeAccessDenied:
 		return namespaceService
 	case awserr.CodeValidation:
 		return namespaceValidate
