@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
@@ -169,6 +170,19 @@ func TestFaults_Errors(t *testing.T) {
 		if code := e.ask("POST", "faults", fault, &refused); code != http.StatusBadRequest || !strings.Contains(refused.Error.Text, want) {
 			t.Errorf("%s: %d %+v, want %s", fault, code, refused, want)
 		}
+	}
+}
+
+// TestFaults_Delay: a delay of DynamoDB passes on the clock for a query.
+func TestFaults_Delay(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.query("CreateTable", createTable)
+	e.must("POST", "faults", `{"endpoint":"dynamodb","method":"PutItem","effect":"delay","delay":"90s"}`, nil)
+	start := e.lab.Clock().Now()
+	e.must("POST", "query", `{"operation":"PutItem","request":{"TableName":"orders","Item":{"k":{"S":"a"}}}}`, nil)
+	if got := e.lab.Clock().Now().Sub(start); got != 90*time.Second || e.hits()[0] != 1 {
+		t.Errorf("%v passed, %d hits", got, e.hits()[0])
 	}
 }
 

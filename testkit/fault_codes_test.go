@@ -288,7 +288,7 @@ func TestFailDynamoDB_Misuse(t *testing.T) {
 	t.Parallel()
 	for want, misuse := range map[string]func(*testkit.Env){
 		`no error "ThrotlingException", nearest to ThrottlingException`: func(e *testkit.Env) { e.FailDynamoDB("*", "ThrotlingException") },
-		`no error "Slow", want one of AccessDenied, `:          func(e *testkit.Env) { e.FailDynamoDB("*", "Slow") },
+		`no error "Slow", want one of AccessDenied, `:                   func(e *testkit.Env) { e.FailDynamoDB("*", "Slow") },
 		"GetItem never meets a ResourceInUseException; these operations do: CreateTable": func(e *testkit.Env) {
 			e.FailDynamoDB("GetItem", testkit.ResourceInUse)
 		},

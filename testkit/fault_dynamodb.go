@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -103,6 +104,16 @@ func WithReasons(codes ...string) FaultOption {
 func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...FaultOption) *Fault {
 	e.server.TB().Helper()
 	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.FailCall, Failure: fault.Failure{Code: string(failure)}}, opts)
+}
+
+// DynamoDBLatency makes calls of a DynamoDB operation, or "*" for all, take d longer. A client of
+// [Env.DynamoDB] does not wait: the environment's clock is advanced by d, and a call whose
+// deadline is less than d away fails with context.DeadlineExceeded, unserved. Through a port
+// the answer comes d later, in real time, because HTTP does not carry a deadline. A delay
+// precedes the other faults. The SDK retries a late call: limit the fault with [Times].
+func (e *Env) DynamoDBLatency(operation string, d time.Duration, opts ...FaultOption) *Fault {
+	e.server.TB().Helper()
+	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.DelayCall, Delay: d}, opts)
 }
 
 // Unprocessed makes a BatchWriteItem or BatchGetItem return unprocessed entries. Each entry

@@ -15,7 +15,7 @@ tabletop ctl fault '{"endpoint":"dynamodb","method":"PutItem","effect":"fail","c
 
   endpoint        bigtable or dynamodb
   method          the RPC or the operation; * for all
-  effect          fail; for bigtable also delay, cut, duplicate; for dynamodb also unprocessed, stale
+  effect          fail, delay; for bigtable also cut, duplicate; for dynamodb also unprocessed, stale
   code, message   for fail and cut: UNAVAILABLE, or for dynamodb any error, such as ConditionalCheckFailed
   reasons         for TransactionCanceled: the codes of the reasons, for each action
   applied         for fail: true if the request is served, but its answer is lost

@@ -124,6 +124,7 @@ func TestCopied_Faults(t *testing.T) {
 			`{"endpoint":"dynamodb","method":"BatchWriteItem","effect":"unprocessed","item":{"id":{"B":"AP8="},"n":{"N":"1"}}}`,
 			`env.Unprocessed("BatchWriteItem", testkit.OnItem(map[string]types.AttributeValue{"id": &types.AttributeValueMemberB{Value: []byte("\x00\xff")}, "n": &types.AttributeValueMemberN{Value: "1"}}))`,
 		},
+		{`{"endpoint":"dynamodb","method":"GetItem","effect":"delay","delay":"90s"}`, `env.DynamoDBLatency("GetItem", 1*time.Minute + 30*time.Second)`},
 		{`{"endpoint":"dynamodb","method":"GetItem","effect":"stale","snapshot":"base"}`, `env.StaleReads("GetItem", env.Snapshot())`},
 	} {
 		p.fill("textarea", c.fault)

@@ -52,6 +52,8 @@ func checkRPC(s *fault.Spec) error {
 		return fmt.Errorf("a fault of %q: its effect is one of DynamoDB", s.Method)
 	case s.Item != nil:
 		return errors.New("an item limits faults of DynamoDB only")
+	case s.Failure.Message != "" || s.Failure.Reasons != nil:
+		return errors.New("only failures of DynamoDB take a message or reasons by an option")
 	case !knownMethod(s.Method):
 		return fmt.Errorf("no RPC is named %q%s", s.Method, fault.Near(s.Method, methods()))
 	case s.Applied && s.Effect != fault.FailCall:
@@ -171,13 +173,24 @@ func rangeHolds(r *btpb.RowRange, key []byte) bool {
 
 // wait waits for d on the clock, or until the call's deadline.
 func (s *rpcFaults) wait(ctx context.Context, d time.Duration) error {
+	if err := pass(ctx, s.clock, d); err != nil {
+		return status.Error(codes.DeadlineExceeded, err.Error())
+	}
+	return nil
+}
+
+// Pass lets d pass on the clock for a call in this process, without a wait. If the deadline of
+// ctx is earlier, the time until then passes, and the error is context.DeadlineExceeded.
+func (l *Lab) Pass(ctx context.Context, d time.Duration) error { return pass(ctx, l.Clock(), d) }
+
+func pass(ctx context.Context, on *clock.Clock, d time.Duration) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline) //nolint:forbidigo // deadlines of contexts are wall time
 		if left <= d {
-			s.clock.Advance(left)
-			return status.Error(codes.DeadlineExceeded, context.DeadlineExceeded.Error())
+			on.Advance(left)
+			return context.DeadlineExceeded
 		}
 	}
-	s.clock.Advance(d)
+	on.Advance(d)
 	return nil
 }

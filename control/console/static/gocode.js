@@ -54,6 +54,7 @@ export function faultCode(f) {
   const args = (...first) => [...first, ...options].join(', ');
   switch (`${f.endpoint} ${f.effect}`) {
     case 'dynamodb fail': return `env.FailDynamoDB(${args(goText(f.method), 'testkit.' + f.code.replace(/Exception$/, ''))})`;
+    case 'dynamodb delay': return `env.DynamoDBLatency(${args(goText(f.method), duration(f.delay))})`;
     case 'dynamodb unprocessed': return `env.Unprocessed(${args(goText(f.method))})`;
     case 'dynamodb stale': return `env.StaleReads(${args(goText(f.method), 'env.Snapshot()')})`;
     case 'bigtable fail': return `env.Fail(${args(goText(f.method), err())})`;

@@ -50,7 +50,9 @@ func check(s *fault.Spec) error {
 		return fmt.Errorf("to make %s stale: the snapshot is nil", s.Method)
 	case s.Effect == fault.ReadOld && s.Method != "*" && !slices.Contains(stale, s.Method):
 		return fmt.Errorf("to make reads stale: method %q is not one of %s", s.Method, strings.Join(stale, ", "))
-	case s.Effect == fault.DelayCall || s.Effect == fault.CutRows || s.Effect == fault.DuplicateCall:
+	case s.Effect == fault.DelayCall && s.Delay < 0:
+		return fmt.Errorf("to delay %s: %v is negative", s.Method, s.Delay)
+	case s.Effect == fault.CutRows || s.Effect == fault.DuplicateCall:
 		return fmt.Errorf("a fault of %q: its effect is one of RPCs", s.Method)
 	case !known:
 		return fmt.Errorf("no DynamoDB operation is named %q%s", s.Method, fault.Near(s.Method, operations()))

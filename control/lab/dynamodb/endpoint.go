@@ -215,6 +215,11 @@ func (e *Endpoint) Close() error {
 
 // ServeHTTP passes a request to the current server.
 func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r, err := e.delayed(r, e.sleep)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if e.server == nil {
@@ -237,6 +242,10 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // RoundTrip passes a request to the current server, in this process.
 func (e *Endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
+	r, err := e.delayed(r, e.lab.Pass)
+	if err != nil {
+		return nil, err
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if e.server == nil {

@@ -303,14 +303,17 @@ func (e *FaultError) Unwrap() error { return e.Err }
 // Ask runs an operation like Call, but as a client's request that faults affect. If a fault
 // answers with an error, that is a *FaultError.
 func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([]byte, error) {
+	req := dynamoDBRequest{operation: operation, body: request, unsigned: true}
+	if len(e.faults.All()) == 0 || json.Unmarshal(request, &req.content) != nil {
+		return e.Call(ctx, operation, request)
+	}
+	if err := e.delay(ctx, &req, e.lab.Pass); err != nil {
+		return nil, err
+	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if e.server == nil {
 		return nil, ErrClosed
-	}
-	req := dynamoDBRequest{operation: operation, body: request, unsigned: true}
-	if len(e.faults.All()) == 0 || json.Unmarshal(request, &req.content) != nil {
-		return e.server.Call(ctx, operation, request)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/", http.NoBody)
 	if err != nil {
@@ -348,7 +351,7 @@ func (e *Endpoint) applyFaults(r *http.Request, req *dynamoDBRequest) (*http.Res
 	left := map[string]json.RawMessage{}
 	for _, f := range e.faults.All() {
 		s := (*spec)(f.Spec())
-		if !s.fits(req) {
+		if delays(f) || !s.fits(req) {
 			continue
 		}
 		if s.Effect == fault.LeaveEntries {
