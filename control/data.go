@@ -224,31 +224,11 @@ func (s *Server) tables(r *http.Request) (any, error) {
 
 // dynamoDBTables returns the names of the DynamoDB tables; none if the endpoint is closed.
 func (s *Server) dynamoDBTables(ctx context.Context) ([]string, error) {
-	var names []string
-	for start := ""; ; {
-		request := []byte("{}")
-		if start != "" {
-			request, _ = json.Marshal(map[string]string{"ExclusiveStartTableName": start}) // a map of strings never fails
-		}
-		answer, err := s.opts.Endpoint.Call(ctx, "ListTables", request)
-		if errors.Is(err, dynamodb.ErrClosed) {
-			return nil, nil
-		}
-		var page struct {
-			TableNames             []string
-			LastEvaluatedTableName string
-		}
-		if err == nil {
-			err = json.Unmarshal(answer, &page)
-		}
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, page.TableNames...)
-		if start = page.LastEvaluatedTableName; start == "" {
-			return names, nil
-		}
+	names, err := s.opts.Endpoint.Tables(ctx)
+	if errors.Is(err, dynamodb.ErrClosed) {
+		return nil, nil
 	}
+	return names, err
 }
 
 // tableName returns the resource name of the table in a path, in the lab's project by default

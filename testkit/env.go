@@ -11,6 +11,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	labdynamodb "github.com/tabletop-emu/tabletop/control/lab/dynamodb"
+	"github.com/tabletop-emu/tabletop/control/lab/fault"
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
@@ -51,6 +52,21 @@ func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 		tb.Fatalf("testkit: DynamoDB server: %v", err)
 	}
 	return dynamodb.NewFromConfig(e.clientConfig())
+}
+
+// BigtableTable returns the id of the Bigtable table that holds the items of a DynamoDB table,
+// for clients of Bigtable.
+func (e *Env) BigtableTable(table string) string {
+	e.server.TB().Helper()
+	if err := e.ddb.Open(); err != nil {
+		e.server.TB().Fatalf("testkit: DynamoDB server: %v", err)
+	}
+	m, err := e.ddb.Mapping(e.server.Context(), table)
+	if err != nil {
+		names, _ := e.ddb.Tables(e.server.Context())
+		e.server.TB().Fatalf("testkit: BigtableTable(%q): %v%s", table, err, fault.Near(table, names))
+	}
+	return m.TargetTable()
 }
 
 // DynamoDBURL returns the loopback URL of the DynamoDB server, for clients that use

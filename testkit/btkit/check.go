@@ -50,7 +50,10 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	if err != nil {
 		tb.Fatalf("testkit: row %q of table %s: %v", key, table, err)
 	}
-	if diff, equal := diffLines(lines, got); !equal {
+	switch diff, equal := diffLines(lines, got); {
+	case len(got) == 0 && len(lines) > 0:
+		tb.Errorf("testkit: table %s has no row %q, want:\n%s(Dump shows the rows of the table)", table, key, diff)
+	case !equal:
 		tb.Errorf("testkit: row %q of table %s differs (- want, + got):\n%s", key, table, diff)
 	}
 }

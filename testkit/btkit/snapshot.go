@@ -25,6 +25,9 @@ func (e *Env) Snapshot() *Snapshot {
 // running DynamoDB calls; later calls begin after it.
 func (e *Env) Restore(s *Snapshot) {
 	e.server.TB().Helper()
+	if s == nil {
+		e.server.TB().Fatalf("testkit: Restore: the snapshot is nil; Snapshot takes one")
+	}
 	e.server.Must("Restore", e.server.Lab().Restore(e.server.Context(), s.taken))
 }
 

@@ -57,7 +57,7 @@ func check(s *fault.Spec) error {
 	case !known:
 		return fmt.Errorf("no DynamoDB operation is named %q%s", s.Method, fault.Near(s.Method, operations()))
 	case s.Row != nil || s.BehindDynamoDB:
-		return errors.New("neither a row nor calls behind the endpoint limit faults of DynamoDB")
+		return errors.New("a row and calls behind the endpoint select RPCs of Bigtable; a fault of DynamoDB is limited to a table or an item")
 	case s.Applied && s.Effect != fault.FailCall:
 		return fault.ErrApplied
 	case s.Effect == fault.FailCall:

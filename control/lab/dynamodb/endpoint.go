@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -118,6 +119,32 @@ func (e *Endpoint) Call(ctx context.Context, operation string, request []byte) (
 		return nil, ErrClosed
 	}
 	return e.server.Call(ctx, operation, request)
+}
+
+// Tables returns the names of all DynamoDB tables.
+func (e *Endpoint) Tables(ctx context.Context) ([]string, error) {
+	var names []string
+	for start := ""; ; {
+		request := []byte("{}")
+		if start != "" {
+			request, _ = json.Marshal(map[string]string{"ExclusiveStartTableName": start}) // a map of strings never fails
+		}
+		answer, err := e.Call(ctx, "ListTables", request)
+		var page struct {
+			TableNames             []string
+			LastEvaluatedTableName string
+		}
+		if err == nil {
+			err = json.Unmarshal(answer, &page)
+		}
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, page.TableNames...)
+		if start = page.LastEvaluatedTableName; start == "" {
+			return names, nil
+		}
+	}
 }
 
 // Mapping returns the layout of a DynamoDB table's items in Bigtable.
