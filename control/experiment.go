@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/control/lab/fault"
+	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/days"
 )
@@ -313,6 +314,15 @@ func (s *Server) faults(*http.Request) (any, error) {
 		out = append(out, armed(f))
 	}
 	return map[string]any{"faults": out}, nil
+}
+
+// faultErrors returns the names that a fault of DynamoDB can have.
+func (s *Server) faultErrors(*http.Request) (any, error) {
+	operations := []string{}
+	for _, op := range facade.Operations() {
+		operations = append(operations, op.Name)
+	}
+	return map[string]any{"errors": dynamodb.Failures(), "reasons": dynamodb.Reasons(), "operations": operations}, nil
 }
 
 // maxFaults limits the number of armed faults.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,6 +156,24 @@ func TestFaults_Errors(t *testing.T) {
 	e.must("POST", "faults", fmt.Sprintf(body, "ConditionalCheckFailed"), &got)
 	if got.Code != "TransactionCanceled" || got.Message != "ours" || len(got.Reasons) != 1 || got.Reasons[0] != "ConditionalCheckFailed" {
 		t.Errorf("got %+v", got)
+	}
+	var known struct {
+		Errors []struct {
+			Name       string
+			Operations []string
+		}
+		Reasons, Operations []string
+	}
+	e.must("GET", "faults/errors", "", &known)
+	at := slices.IndexFunc(known.Errors, func(f struct {
+		Name       string
+		Operations []string
+	},
+	) bool {
+		return f.Name == "TransactionCanceled"
+	})
+	if at < 0 || len(known.Errors[at].Operations) != 3 || !slices.Contains(known.Reasons, "ValidationError") || !slices.Contains(known.Operations, "PutItem") {
+		t.Errorf("got %+v", known)
 	}
 	var refused failed
 	write := `{"operation":"TransactWriteItems","request":{"TransactItems":[{"Put":{"TableName":"orders","Item":{"k":{"S":"a"}}}}]}}`

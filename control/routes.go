@@ -55,6 +55,7 @@ func (s *Server) routes() map[string]route {
 		"POST gc":                                 {do: s.gc, changes: changesLab},
 		"POST ttl":                                {do: s.ttl, changes: changesLab},
 		"GET faults":                              {do: s.faults},
+		"GET faults/errors":                       {do: s.faultErrors},
 		"POST faults":                             {do: s.addFault, body: true, changes: changesLab},
 		"DELETE faults":                           {do: s.removeFaults, changes: changesLab},
 		"DELETE faults/{endpoint}/{id}":           {do: s.removeFault, changes: changesLab},
@@ -110,6 +111,7 @@ It needs a token: "Authorization: Bearer TOKEN", with the token from the server'
   GET  clock       POST clock              set, advance, freeze, run
   POST gc          POST ttl                collect garbage, delete expired items
   GET  faults      POST faults             the armed faults       DELETE faults, DELETE faults/{endpoint}/{id}
+  GET  faults/errors                       the errors of DynamoDB, with the operations that can meet them
   GET  dump                                all tables as text     ?table=
   GET  requests    GET requests/{id}       the last requests of both endpoints   DELETE requests forgets them
   GET  requests/trace                      requests of DynamoDB, as a trace for lint

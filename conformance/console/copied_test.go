@@ -158,6 +158,28 @@ func TestCopied_Faults(t *testing.T) {
 	p.sound("copy")
 	builds(t, pieces...)
 
+	// The fields of the form make the same faults: each shows for its endpoint, effect and error.
+	set := func(label, value string) {
+		t.Helper()
+		if !ask[bool](p, fmt.Sprintf(`((el) => { el.value = %q; el.dispatchEvent(new Event('change', { bubbles: true })); return !el.closest('label').hidden; })(document.querySelector('[aria-label=%q]'))`, value, label)) {
+			t.Errorf("the field %s is hidden", label)
+		}
+	}
+	p.fill("textarea", `{"endpoint":"bigtable","method":"MutateRow","effect":"fail","code":"UNAVAILABLE","row":{"text":"a"}}`)
+	set("endpoint", "dynamodb")
+	set("method", "TransactWriteItems")
+	set("error", "TransactionCanceled")
+	set("reasons", "None, ConditionalCheckFailed")
+	set("times", "2")
+	if got, want := p.copied("Copy as testkit code"), `env.FailDynamoDB("TransactWriteItems", testkit.TransactionCanceled, testkit.Times(2), testkit.WithReasons("None", "ConditionalCheckFailed"))`; got != want {
+		t.Errorf("the form makes\n%s, want\n%s", got, want)
+	}
+	set("effect", "delay")
+	set("delay", "90s")
+	if got, want := p.copied("Copy as testkit code"), `env.DynamoDBLatency("TransactWriteItems", 1*time.Minute + 30*time.Second, testkit.Times(2))`; got != want {
+		t.Errorf("the form makes\n%s, want\n%s", got, want)
+	}
+
 	// Conditions that testkit cannot express are not omitted.
 	p.fill("textarea", `{"endpoint":"dynamodb","method":"PutItem","effect":"fail","code":"Throttling","item":{"id":{"L":[]}}}`)
 	ask[bool](p, "globalThis.copied = null, true")

@@ -2,6 +2,7 @@
 import { h, fill, plain, shown, button, copier, confirmed, errorBox, notify, size } from './dom.js';
 import { get, live, post, remove, part, query } from './api.js';
 import { changesShown } from './changes.js';
+import { faultForm } from './faults.js';
 import { duration, faultCode } from './gocode.js';
 import { serverTime, standing } from './app.js';
 
@@ -11,6 +12,9 @@ const presets = [
   ['ReadRows ends after 2 rows, once', { endpoint: 'bigtable', method: 'ReadRows', effect: 'cut', code: 'UNAVAILABLE', rows: 2, times: 1 }],
   ['Every call takes 90 s', { endpoint: 'bigtable', method: '*', effect: 'delay', delay: '90s' }],
   ['A write arrives twice, once', { endpoint: 'bigtable', method: 'MutateRow', effect: 'duplicate', times: 1 }],
+  ['A condition fails, once', { endpoint: 'dynamodb', method: 'PutItem', effect: 'fail', code: 'ConditionalCheckFailed', times: 1 }],
+  ['Access is denied', { endpoint: 'dynamodb', method: '*', effect: 'fail', code: 'AccessDenied' }],
+  ['Every read of DynamoDB takes 2 s', { endpoint: 'dynamodb', method: 'GetItem', effect: 'delay', delay: '2s' }],
   ['A transaction conflicts, once', { endpoint: 'dynamodb', method: 'UpdateItem', effect: 'fail', code: 'TransactionConflict', times: 1 }],
   ['Throttled 10 %', { endpoint: 'dynamodb', method: '*', effect: 'fail', code: 'Throttling', probability: 0.1 }],
   ['A batch leaves entries unprocessed, once', { endpoint: 'dynamodb', method: 'BatchWriteItem', effect: 'unprocessed', times: 1 }],
@@ -83,22 +87,22 @@ export async function show(main, { info, again, signal }) {
     const list = (await get('faults')).faults;
     if (signal.aborted || armedText === (armedText = JSON.stringify(list))) return;
     fill(armed, list.length ? [h('div', { class: 'scroll' }, h('table', { class: 'faults' }, h('thead', {}, h('tr', {}, ['endpoint', 'method', 'effect', 'which', 'hits', ''].map((t) => h('th', { scope: 'col' }, t)))), h('tbody', {}, list.map((f) => h('tr', { 'data-fault': `${f.endpoint}/${f.id}` },
-      h('td', {}, f.endpoint), h('td', { class: 'mono' }, plain(f.method)), h('td', {}, plain([f.effect, f.code, f.delay, f.rows && `${f.rows} rows`, f.applied && 'applied'].filter(Boolean).join(' '))),
+      h('td', {}, f.endpoint), h('td', { class: 'mono' }, plain(f.method)), h('td', {}, plain([f.effect, f.code, f.reasons?.join(' '), f.delay, f.rows && `${f.rows} rows`, f.applied && 'applied'].filter(Boolean).join(' '))),
       h('td', { class: 'soft wraps' }, plain([f.table && 'table ' + f.table, f.row && 'row ' + (f.row.text ?? f.row.base64), f.item && JSON.stringify(f.item), f.skip && `skip ${f.skip}`, f.times && (f.times === 1 ? 'once' : `${f.times} times`), f.probability !== undefined && `${f.probability * 100} %`].filter(Boolean).join(', '))),
       h('td', { class: 'num' }, String(f.hits)), h('td', { class: 'acts' }, copier('Code', () => faultCode(f)), ' ', guarded('End', async () => { await remove(`faults/${f.endpoint}/${f.id}`); await faults(); }))))))),
     h('div', { class: 'bar' }, guarded('End all', async () => { await remove('faults'); await faults(); }), guarded('Count again', faults), copier('Copy all as testkit code', list.map(faultCode).join('\n')))]
       : h('p', { class: 'soft' }, 'None is armed. A fault makes calls of clients fail, hang, break off or arrive twice, which shows how your program reacts. Choose one below, change it, and arm it.'));
   }
-  const spec = h('textarea', { rows: 9, 'aria-label': 'The fault, as JSON', value: JSON.stringify(presets[0][1], null, 2) });
-  const preset = h('select', { 'aria-label': 'Presets', onchange: () => { spec.value = JSON.stringify(presets[preset.selectedIndex][1], null, 2); } }, presets.map(([label]) => h('option', {}, label)));
+  const form = faultForm(await get('faults/errors'), presets[0][1]);
+  const preset = h('select', { 'aria-label': 'Presets', onchange: () => { form.show(presets[preset.selectedIndex][1]); } }, presets.map(([label]) => h('option', {}, label)));
   const wrong = h('div');
-  const faultCard = h('section', { class: 'card whole' }, h('h2', {}, 'Faults'), armed, h('div', { class: 'bar' }, preset), spec,
+  const faultCard = h('section', { class: 'card whole' }, h('h2', {}, 'Faults'), armed, h('div', { class: 'bar' }, preset), form.el,
     h('div', { class: 'bar' }, guarded('Arm', async () => {
       fill(wrong);
-      try { await post('faults', JSON.parse(spec.value)); } catch (err) { fill(wrong, errorBox(err)); return; }
+      try { await post('faults', form.fault()); } catch (err) { fill(wrong, errorBox(err)); return; }
       await faults();
       done('The fault is armed.');
-    }, { class: 'primary' }), copier('Copy as testkit code', () => faultCode(JSON.parse(spec.value)))), wrong);
+    }, { class: 'primary' }), copier('Copy as testkit code', () => faultCode(form.fault()))), wrong);
 
   await Promise.all([snapshots(), faults()]);
   // Other clients may change the same state.
