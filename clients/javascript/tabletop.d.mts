@@ -94,6 +94,7 @@ export interface Fault {
 	effect: 'fail' | 'delay' | 'cut' | 'duplicate' | 'unprocessed' | 'stale'
 	code?: string
 	message?: string
+	reasons?: string[]
 	applied?: boolean
 	delay?: Duration
 	rows?: number
