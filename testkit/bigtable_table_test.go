@@ -45,9 +45,9 @@ func TestBigtableTable(t *testing.T) {
 func TestMisses(t *testing.T) {
 	t.Parallel()
 	for want, do := range map[string]func(testing.TB, *testkit.Env){
-		"nearest to orders":            func(_ testing.TB, e *testkit.Env) { e.BigtableTable("ordrs") },
-		`table orders has no row "b",`: func(tb testing.TB, e *testkit.Env) { tb.Helper(); e.CheckRow(tb, "orders", "b", `a:n = "N1"`) },
-		"the snapshot is nil":          func(_ testing.TB, e *testkit.Env) { e.Restore(nil) },
+		"nearest to orders":                      func(_ testing.TB, e *testkit.Env) { e.BigtableTable("ordrs") },
+		`row "b" of table orders does not exist`: func(tb testing.TB, e *testkit.Env) { tb.Helper(); e.CheckRow(tb, "orders", "b", `a:n = "N1"`) },
+		"the snapshot is nil":                    func(_ testing.TB, e *testkit.Env) { e.Restore(nil) },
 	} {
 		got := faketb.Failure(t, func(tb testing.TB) {
 			tb.Helper()

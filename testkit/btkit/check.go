@@ -52,7 +52,7 @@ func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	}
 	switch diff, equal := diffLines(lines, got); {
 	case len(got) == 0 && len(lines) > 0:
-		tb.Errorf("testkit: table %s has no row %q, want:\n%s(Dump shows the rows of the table)", table, key, diff)
+		tb.Errorf("testkit: row %q of table %s does not exist (Dump shows the rows of the table), want:\n%s", key, table, diff)
 	case !equal:
 		tb.Errorf("testkit: row %q of table %s differs (- want, + got):\n%s", key, table, diff)
 	}
