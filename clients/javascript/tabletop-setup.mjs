@@ -17,6 +17,7 @@ export const globalSetup = options => async () => {
 	await running?.stop() // that of the last run, as Jest watches
 	running = await Tabletop.start(options)
 	Object.assign(process.env, running.env())
+	process.env.METADATA_SERVER_DETECTION ??= 'none' // else the client of Bigtable warns that it found no metadata server
 	return () => running.stop()
 }
 

@@ -36,6 +36,7 @@ test('each test begins without items', async () => {
 
 test('rows, with the variables of the set-up', async () => {
   await control.putItems('orders', [{ id: { S: 'a' } }])
+  expect(process.env.METADATA_SERVER_DETECTION).toBe('none')
   const { instance } = await control.info()
   expect(instance).toBe(process.env.INSTANCE ?? 'tabletop')
   const table = new Bigtable({ projectId: 'tabletop' }).instance(instance).table(await control.bigtableTable('orders'))

@@ -24,7 +24,7 @@ for (const [name, args, env] of [
 ]) {
   const tests = spawn(process.execPath, ['--no-warnings', ...args], {
     cwd, stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, TABLETOP_BINARY: resolve(process.argv[2]), METADATA_SERVER_DETECTION: 'none', FOUND: found, ...env },
+    env: { ...process.env, TABLETOP_BINARY: resolve(process.argv[2]), METADATA_SERVER_DETECTION: undefined, FOUND: found, ...env },
   })
   let text = ''
   for (const stream of [tests.stdout, tests.stderr]) stream.setEncoding('utf8').on('data', piece => { text += piece })
