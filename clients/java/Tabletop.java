@@ -311,6 +311,9 @@ public class Tabletop {
 	/** The time of the server: now, and whether it is frozen. */
 	public Json clock() { return call("GET", "clock", null); }
 
+	/** The time of the server: a time to live begins with it. */
+	public Instant now() { return Instant.parse(clock().get("now").text()); }
+
 	/** Advances the clock, and runs the work due on the way. */
 	public Json advance(Duration duration) { return advance(Json.text(duration)); }
 

@@ -42,7 +42,7 @@ public final class TabletopTest {
 		control.query("CreateTable", TABLE);
 		control.query("UpdateTimeToLive", """
 			{"TableName":"orders_java","TimeToLiveSpecification":{"AttributeName":"ttl","Enabled":true}}""");
-		long due = now().getEpochSecond() + 24 * 3600;
+		long due = control.now().getEpochSecond() + 24 * 3600;
 		var items = IntStream.range(0, 300).mapToObj(i -> Map.of("k", Map.of("S", "k" + i), "ttl", Map.of("N", String.valueOf(due)))).toList();
 		equal("items that were put", 300L, control.putItems("orders_java", items));
 		equal("items", 300L, count());
@@ -82,7 +82,7 @@ public final class TabletopTest {
 	private static void allOfCtl() {
 		control.reset();
 		equal("frozen", true, control.freeze().get("frozen").bool());
-		Instant before = now();
+		Instant before = control.now();
 		equal("an hour later", before.plusSeconds(3600), Instant.parse(control.set(before.plusSeconds(3600)).get("now").text()));
 		fails("the time before", "bad_request", () -> control.set(before));
 		equal("frozen", false, control.run().get("frozen").bool());
@@ -200,7 +200,7 @@ public final class TabletopTest {
 		server.reset();
 		server.query("CreateTable", TABLE);
 		server.snapshot("base");
-		Instant before = Instant.parse(server.clock().get("now").text());
+		Instant before = server.now();
 		for (int test = 0; test < 5; test++) {
 			String key = "worker" + worker + "/" + test;
 			together.await(600, TimeUnit.SECONDS);
@@ -214,7 +214,7 @@ public final class TabletopTest {
 			server.removeFaults();
 		}
 		server.forget("base");
-		return Duration.between(before, Instant.parse(server.clock().get("now").text())).toHours();
+		return Duration.between(before, server.now()).toHours();
 	}
 
 	private static void unreachable() throws Exception {
@@ -249,8 +249,6 @@ public final class TabletopTest {
 			refused("", () -> Tabletop.Json.parse(text));
 		}
 	}
-
-	private static Instant now() { return Instant.parse(control.clock().get("now").text()); }
 
 	private static long count() { return control.items("orders_java", Map.of("limit", 70)).count(); }
 

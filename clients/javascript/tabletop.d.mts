@@ -256,6 +256,8 @@ export class Control {
 	changesSince(name: string, options?: { to?: string; limit?: number }): Promise<Changes>
 	/** The time of the server: now, and whether it is frozen. */
 	clock(): Promise<Clock>
+	/** The time of the server: a time to live begins with it. */
+	now(): Promise<Date>
 	/** Advances the clock, by '25h' or a number of milliseconds, and runs the work due on the way. */
 	advance(by: Duration): Promise<Clock>
 	/** Advances the clock to a time, a Date or RFC 3339, and runs the work due on the way. */

@@ -139,6 +139,8 @@ export class Control {
 	changesSince(name, { to, limit } = {}) { return this.call('GET', `snapshots/${part(name)}/changes`, { query: { to, limit } }) }
 	/** The time of the server: now, and whether it is frozen. */
 	clock() { return this.call('GET', 'clock') }
+	/** The time of the server: a time to live begins with it. */
+	async now() { return new Date((await this.clock()).now) }
 	/** Advances the clock, by '25h' or a number of milliseconds, and runs the work due on the way. */
 	async advance(by) { return this.call('POST', 'clock', { body: { advance: duration('advance', by) } }) }
 	/** Advances the clock to a time, a Date or RFC 3339, and runs the work due on the way. */

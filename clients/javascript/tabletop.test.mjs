@@ -78,6 +78,7 @@ test('all of ctl', async () => {
 	assert.equal((await control.freeze()).frozen, true)
 	const later = new Date(Date.parse(before) + 3600_000)
 	assert.equal(Date.parse((await control.set(later)).now), later.getTime())
+	assert.deepEqual(await control.now(), later)
 	await assert.rejects(control.set(before), { code: 'bad_request' })
 	assert.equal((await control.run()).frozen, false)
 

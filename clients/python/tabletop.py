@@ -226,6 +226,11 @@ class Control:
         """The time of the server: now, and whether it is frozen."""
         return self.call("GET", "clock")
 
+    def now(self) -> datetime.datetime:
+        """The time of the server, in UTC: a time to live begins with it."""
+        seconds, _, fraction = self.clock()["now"].rstrip("Z").partition(".")
+        return datetime.datetime.fromisoformat(f"{seconds}.{fraction:0<6.6}+00:00")  # Python 3.8 takes no other form
+
     def advance(self, duration: Duration) -> Json:
         """Advance the clock, by timedelta(hours=25) or "25h" for example, and run the work due on the way."""
         return self.call("POST", "clock", {"advance": _duration("advance", duration)})

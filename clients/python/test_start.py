@@ -121,6 +121,11 @@ class TestStart(unittest.TestCase):
             self.assertLess(before, "2030")
             self.assertEqual(server.advance(datetime.timedelta(hours=25, microseconds=1500))["now"], "2030-01-02T01:00:00.0015Z")
             self.assertEqual(server.advance("1d")["now"], "2030-01-03T01:00:00.0015Z")
+            self.assertEqual(server.now(), datetime.datetime(2030, 1, 3, 1, 0, 0, 1500, datetime.timezone.utc))
+            server.advance("0.000000001s")
+            self.assertEqual(server.now(), datetime.datetime(2030, 1, 3, 1, 0, 0, 1500, datetime.timezone.utc))
+            server.set("2030-01-04T00:00:00Z")
+            self.assertEqual(server.now(), datetime.datetime(2030, 1, 4, tzinfo=datetime.timezone.utc))
             zone = datetime.timezone(datetime.timedelta(hours=1))
             self.assertEqual(server.set(datetime.datetime(2030, 2, 1, 1, tzinfo=zone))["now"], "2030-02-01T00:00:00Z")
             for delay in [datetime.timedelta(milliseconds=200), "200ms"]:

@@ -13,7 +13,7 @@ import (
 var renamed = map[string]string{"put": "put_items", "write": "put_rows", "delete": "delete_table", "diff": "changes_since", "unfault": "remove_faults"}
 
 // further are methods of the clients that are not commands of ctl.
-var further = []string{"call", "bigtable_table"}
+var further = []string{"call", "bigtable_table", "now"}
 
 // surface checks that every client has all commands of tabletop ctl, with comments, and the
 // JavaScript client also their types.
