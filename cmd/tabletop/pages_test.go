@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -83,13 +84,13 @@ func TestPages_Go(t *testing.T) {
 	shown := map[string]string{} // files of a virtual folder in the module, which no other package sees
 	for page, text := range pages(t) {
 		for _, block := range fenced.FindAllStringSubmatch(text, -1) {
-			if name := strings.TrimSuffix(filepath.Base(page), ".md") + ".go"; block[1] == "go" && strings.HasPrefix(block[2], "package ") {
+			if name := fmt.Sprintf("%s%d.go", strings.TrimSuffix(page, ".md"), len(shown)); block[1] == "go" && strings.HasPrefix(block[2], "package ") {
 				writeFile(t, dir, name, block[2])
 				shown[filepath.Join(root, "testkit", "testdata", "pages", name)] = filepath.Join(dir, name)
 			}
 		}
 	}
-	if len(shown) < 4 {
+	if len(shown) < 5 {
 		t.Fatalf("%d files were found, which cannot be all", len(shown))
 	}
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": shown})
