@@ -28,7 +28,8 @@ type config struct {
 }
 
 // WithMapping lays out the items of a DynamoDB table as m describes. It may be
-// given more than once, for different tables.
+// given more than once, for different tables. The table exists from the start: CreateTable
+// fails with a ResourceInUseException.
 func WithMapping(m *mapping.Mapping) Option {
 	return func(c *config) { c.mappings = append(c.mappings, m) }
 }
