@@ -15,6 +15,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
@@ -100,6 +101,7 @@ func reference(t *testing.T) string {
 	}
 	var b strings.Builder
 	b.WriteString(referenceIntro)
+	prefixedKeys(t, &b)
 	b.WriteString("\n## Keys\n")
 	section(&b, "The file", root)
 	for _, d := range member(root, "$defs").(yaml.MapSlice) {
@@ -331,6 +333,39 @@ func codecTable(t *testing.T, b *strings.Builder) {
 		"`omit` encodes by type, but writes no cell for a NULL. The attribute is then missing in the item that comes back, which `accept_loss: [{what: null}]` must accept. NULLs inside maps and lists are kept.\n\n" +
 		"`proto(file, message)` writes a protobuf message. The file is a descriptor set next to the mapping (`protoc --descriptor_set_out=users.binpb --include_imports users.proto`); fields have their names in the `.proto` file, and a wrapper such as `google.protobuf.StringValue` is its scalar. Under `\"*\"`, with no `{attr}` in the qualifier, the item is one message whose fields are its attributes. Reports show the fields.\n\n" +
 		"By type, in a row that belongs to one item: a set has one cell per member in the family `s.<attribute>`, and a map one cell per key in `m.<attribute>`, if those families are declared. A list has one cell per element, in the order of timestamps, if its family has no garbage collection, or keeps two or more versions and has no maximum age; a list with more elements than versions is then one cell of JSON, whose type is in `_t`. A put of the attribute says how members are written: `cell: \"s.Scores:{member:nord}\"` sorts numbers by value.\n")
+}
+
+// prefixedKeys writes the row keys of an item by several rules, and the one that is refused.
+func prefixedKeys(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	item := attr.Item{"PK": attr.String("CUSTOMER#c1"), "SK": attr.String("ORDER#o1")}
+	place := func(when, row, joiner string) (lens.Placed, error) {
+		m, err := Load("m.yaml", []byte("apiVersion: migration/v1\nsource: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}}\n"+
+			"target: {table: t, joiner: \""+joiner+"\", families: {a: {}, _t: {}}}\nrules:\n- {name: item, when: "+when+", row: "+row+", put: [{attr: '*', cell: 'a:{attr}'}]}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Place(item, 0)
+	}
+	b.WriteString("\n## Row keys of keys with a prefix\n\nThe template in `when` matches a whole key attribute and captures a part of it, and `row` writes captures or whole attributes. These are the row keys of the item `{PK: \"CUSTOMER#c1\", SK: \"ORDER#o1\"}`:\n\n" +
+		"| `when` | `row` | `joiner` | row key |\n|---|---|---|---|\n")
+	const both = `["{PK:s}", "{SK:s}"]`
+	for _, s := range []struct{ when, row, joiner string }{
+		{`{PK: "CUSTOMER#{c}", SK: "ORDER#{o}"}`, `["{c:s}", "{o:s}"]`, "plain('#')"},
+		{`{PK: "CUSTOMER#{c}"}`, `["{c:s}", "{SK:s}"]`, "plain('#')"},
+		{"{}", both, "plain('!')"},
+		{"{}", both, "escaped('#')"},
+	} {
+		placed, err := place(s.when, s.row, s.joiner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(b, "| `%s` | `%s` | `%s` | `%s` |\n", s.when, s.row, s.joiner, placed.Row)
+	}
+	if _, err := place("{}", both, "plain('|')"); err == nil || !strings.Contains(err.Error(), "E-DELIM") {
+		t.Errorf("plain('|') gives %v, want E-DELIM", err)
+	}
+	b.WriteString("\n`tabletop migrate infer` writes the last one if a key has a `#` before its last segment, and reports `plain('#') would confuse keys`. To get readable row keys, change the joiner or use captures. The delimiter of `plain` must sort before every byte of all segments but the last, since row order is key order. So `plain('!')` takes keys with `#`, and `plain('|')` refuses letters with `E-DELIM`.\n")
 }
 
 // typeCells writes the table of types, each as it is laid out by type, in the row of its own
