@@ -73,7 +73,8 @@ func (s *Server) historyOf(r *http.Request, table string, key []byte) (any, erro
 	}
 	most, err := limit(r.URL.Query(), defaultRows)
 	withOwn, err1 := yes(r.URL.Query(), "own", false)
-	if err := errors.Join(err, err1); err != nil {
+	writes, err2 := yes(r.URL.Query(), "writes", false)
+	if err := errors.Join(err, err1, err2); err != nil {
 		return nil, err
 	}
 	mappings, err := s.mappingsOf(r, table)
@@ -82,7 +83,8 @@ func (s *Server) historyOf(r *http.Request, table string, key []byte) (any, erro
 	}
 	out := &history{Table: table, Key: bytesOf(key), Parts: partsBy(mappings, mapping.Row{Key: key}), Records: []json.RawMessage{}}
 	out.key = key
-	s.requestsAbout(own(r), out, most, withOwn)
+	s.requestsAbout(own(r), out, withOwn, writes)
+	out.cutRequests(most)
 	if err := s.changesOf(own(r), out, mappings, most); err != nil {
 		return nil, err
 	}
@@ -100,15 +102,41 @@ func (s *Server) historyOf(r *http.Request, table string, key []byte) (any, erro
 	return out, nil
 }
 
+// cutRequests keeps a number of requests. A write stays as long as there are reads to remove: it
+// explains the cells, and a hot row has many reads after it.
+func (h *history) cutRequests(most int) {
+	if len(h.Requests) <= most {
+		return
+	}
+	h.More = true
+	writes := 0
+	for i := range h.Requests {
+		if h.Requests[i].Write {
+			writes++
+		}
+	}
+	reads := max(0, most-writes)
+	writes = most - reads
+	h.Requests = slices.DeleteFunc(h.Requests, func(r record) bool {
+		left := &reads
+		if r.Write {
+			left = &writes
+		}
+		*left--
+		return *left < 0
+	})
+}
+
 // requestsAbout finds the requests that name a row, or whose calls do.
-func (s *Server) requestsAbout(ctx context.Context, out *history, most int, withOwn bool) {
-	calls, parents := map[string][]record{}, map[string]bool{}
+func (s *Server) requestsAbout(ctx context.Context, out *history, withOwn, writes bool) {
+	calls, parents, written := map[string][]record{}, map[string]bool{}, map[string]bool{}
 	s.log.Newest(func(rec *requests.Record) bool {
 		switch {
 		case rec.Endpoint == requests.DynamoDB:
 			parents[rec.RequestID] = true
 		case rec.Cause != "" && rec.Table() == out.Table && rec.Names(out.key):
 			calls[rec.Cause] = append(calls[rec.Cause], recordOf(rec, false))
+			written[rec.Cause] = written[rec.Cause] || rec.Writes()
 		}
 		return true
 	})
@@ -123,16 +151,17 @@ func (s *Server) requestsAbout(ctx context.Context, out *history, most int, with
 	}
 	out.Requests = []record{}
 	s.log.Newest(func(rec *requests.Record) bool {
+		write := rec.Writes() || rec.Endpoint == requests.DynamoDB && written[rec.RequestID]
+		if rec.Own && !withOwn || writes && !write {
+			return true
+		}
 		about := rec.Endpoint == requests.DynamoDB && (calls[rec.RequestID] != nil || named(rec)) ||
 			rec.Endpoint == requests.Bigtable && !parents[rec.Cause] && rec.Table() == out.Table && rec.Names(out.key)
-		switch {
-		case !about || rec.Own && !withOwn:
+		if !about {
 			return true
-		case len(out.Requests) == most:
-			out.More = true
-			return false
 		}
 		shown := recordOf(rec, false)
+		shown.Write = write
 		keys.describe(&shown, rec)
 		shown.Calls = calls[rec.RequestID]
 		slices.Reverse(shown.Calls)

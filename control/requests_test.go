@@ -18,7 +18,7 @@ type shownRequest struct {
 	RequestID, Cause                              string
 	Item                                          json.RawMessage
 	Items, Attempt, Attempts                      int
-	Own, Stopped                                  bool
+	Own, Stopped, Write                           bool
 	Calls                                         []shownRequest
 	Touched                                       []struct{ Key, Start, End *control.Bytes }
 }
@@ -213,8 +213,25 @@ func TestHistory(t *testing.T) {
 		t.Errorf("by its key, and with the console's own, it has %+v", own.Requests)
 	}
 	e.must("GET", path+"&limit=1", "", &short)
-	if len(short.Requests) != 1 || len(short.Changes) != 1 || len(short.Records) != 1 || short.Requests[0].ID != got.Requests[0].ID || !short.More {
-		t.Errorf("the newest of each are %+v", short)
+	if len(short.Requests) != 1 || len(short.Changes) != 1 || len(short.Records) != 1 || short.Requests[0].Operation != "BatchWriteItem" || !short.More {
+		t.Errorf("the newest of each, writes before reads, are %+v", short)
+	}
+	for query, want := range map[string][]string{
+		"limit=3":     {"GetItem", "BatchWriteItem", "PutItem"}, // the newest read and both writes
+		"writes=true": {"BatchWriteItem", "PutItem"},
+	} {
+		var few history
+		e.must("GET", path+"&"+query, "", &few)
+		var operations []string
+		for _, r := range few.Requests {
+			operations = append(operations, r.Operation)
+			if r.Write != (r.Operation != "GetItem") {
+				t.Errorf("%s: write is %v", r.Operation, r.Write)
+			}
+		}
+		if !slices.Equal(operations, want) || few.More != (query == "limit=3") {
+			t.Errorf("with %s the requests are %q, more is %v", query, operations, few.More)
+		}
 	}
 	var refused failed
 	for _, path := range []string{"history/orders?item=x", "history/orders?item={}", "history/i/" + table, "history/i/none?key=a", "history/none?item=" + url.QueryEscape(`{"k":{"S":"a"}}`)} {

@@ -67,8 +67,8 @@ func (s *Server) routes() map[string]route {
 		"GET requests/{id}/pattern":               {do: s.pattern},
 		"GET heat":                                {do: s.heatPlaces},
 		"GET heat/{instance}/{table}":             {do: s.heatMap, query: "project cluster step last limit"},
-		"GET history/{table}":                     {do: s.historyOfItem, query: "item own limit"},
-		"GET history/{instance}/{table}":          {do: s.historyOfRow, query: "project key key64 own limit"},
+		"GET history/{table}":                     {do: s.historyOfItem, query: "item own writes limit"},
+		"GET history/{instance}/{table}":          {do: s.historyOfRow, query: "project key key64 own writes limit"},
 		"GET insights/{table}":                    {do: s.insights, query: "index"},
 		"GET streams":                             {do: streams{s}.list},
 		"GET streams/{table}/records":             {do: streams{s}.records, query: "arn from limit cursor"},
@@ -117,8 +117,8 @@ It needs a token: "Authorization: Bearer TOKEN", with the token from the server'
   GET  requests/trace                      requests of DynamoDB, as a trace for lint
   GET  requests/{id}/pattern               a request that reads, as an access pattern of a fixture
   GET  heat        GET heat/{instance}/{table}   the load on keys
-  GET  history/{instance}/{table}          requests, changes and records about one row          ?key= or ?key64= ?own= ?limit=
-  GET  history/{table}                     the same about the row of an item   ?item= ?own= ?limit=
+  GET  history/{instance}/{table}          requests, changes and records about one row          ?key= or ?key64= ?own= ?writes= ?limit=
+  GET  history/{table}                     the same about the row of an item   ?item= ?own= ?writes= ?limit=
   GET  insights/{table}                    the most used keys of a DynamoDB table   ?index=
   GET  streams                             the streams of both endpoints
   GET  streams/{table}/records             records of DynamoDB Streams   ?from= ?limit= ?cursor=

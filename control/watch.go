@@ -49,6 +49,8 @@ type record struct {
 	Items     int             `json:"items,omitempty"` // the number of keys
 	Condition string          `json:"condition,omitempty"`
 
+	Write bool `json:"write,omitempty"` // in a history: it, or one of its calls, writes the row
+
 	// Of a single record.
 	Request  json.RawMessage `json:"request,omitempty"`
 	Response json.RawMessage `json:"response,omitempty"`

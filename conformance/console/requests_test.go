@@ -200,6 +200,13 @@ func TestHistory(t *testing.T) {
 		t.Errorf("the page is %d pixels too wide", over)
 	}
 	p.resize(1280, 800)
+	p.click("[data-event=cells]")
+	p.until("!!document.querySelector('[data-writer]')")
+	if got := ask[string](p, "document.querySelector('.split').innerText"); !strings.Contains(got, "Written by PutItem") {
+		t.Errorf("the cells are %s", got)
+	}
+	ask[bool](p, "[...document.querySelectorAll('label')].find((l) => l.textContent.includes('writes only')).querySelector('input').click(), true")
+	p.until("document.querySelectorAll('[data-event=request]').length === 1 && document.querySelector('[data-event=request]').innerText.includes('PutItem')")
 	p.visit("/requests?f=" + url.QueryEscape("op:GetItem"))
 	p.until("!!document.querySelector('[data-request]')")
 	p.click("[data-request]")

@@ -8,7 +8,10 @@ import { requestShown, requestLine } from './requests.js';
 import { bookkeeping } from './rules.js';
 import { changeShown, entriesText, joined, microsAt, recordShown } from './streams.js';
 
-/** eventsOf returns the events of a history and of the present cells of its row, the newest first: [at, kind, text, of]. */
+/** writersOf returns the requests of a history that wrote cells at a time: those that ran then. Cells have times in milliseconds. */
+export const writersOf = (history, at) => history.requests.filter((r) => r.write && r.status === 'OK' && microsAt(r.start) / 1000n * 1000n <= at && at <= microsAt(r.start) + BigInt(Math.ceil(r.millis * 1000)));
+
+/** eventsOf returns the events of a history and of the present cells of its row, the newest first: [at, kind, text, of, by]. */
 export function eventsOf(history, cells) {
   const out = history.requests.map((r) => ({ at: microsAt(r.start), kind: 'request', text: requestLine(r), of: r }));
   for (const write of joined(history.records, history.changes)) {
@@ -18,13 +21,14 @@ export function eventsOf(history, cells) {
   }
   const versions = new Map();
   for (const c of cells.filter((cell) => !bookkeeping(cell))) (versions.get(String(c.timestamp)) ?? versions.set(String(c.timestamp), []).get(String(c.timestamp))).push(c);
-  for (const [at, of] of versions) out.push({ at: BigInt(at), kind: 'cells', of, text: `${counted(of.length, 'cell')} with this time: ${of.slice(0, 8).map((c) => `${c.family}:${textOf(c.qualifier, 40)}`).join(', ')}${of.length > 8 ? ', …' : ''}` });
+  for (const [at, of] of versions) out.push({ at: BigInt(at), kind: 'cells', of, by: writersOf(history, BigInt(at)), text: `${counted(of.length, 'cell')} with this time: ${of.slice(0, 8).map((c) => `${c.family}:${textOf(c.qualifier, 40)}`).join(', ')}${of.length > 8 ? ', …' : ''}` });
   return out.sort((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
 }
 
 export async function show(main, { args, info, params, signal }) {
   main.classList.add('full');
   const own = h('input', { type: 'checkbox', checked: params.get('own') === 'true', onchange: () => load() });
+  const writes = h('input', { type: 'checkbox', checked: params.get('writes') === 'true', onchange: () => load() });
   const heading = h('h1', {}, 'History'), links = h('span', { class: 'bar' }), count = h('small', { 'aria-live': 'polite' }), notes = h('div');
   const beside = h('section', {}, h('h2', {}, 'An event'), h('div', { class: 'scroll soft' }, 'Choose a line.'));
   let events = [], t, asked = 0;
@@ -40,7 +44,9 @@ export async function show(main, { args, info, params, signal }) {
   async function detail(e) {
     const mine = ++asked;
     const fillWith = (...children) => fill(beside, h('h2', {}, h('span', {}, timeOf(e.at))), h('div', { class: 'scroll' }, children));
-    if (e.kind === 'cells') fillWith(h('ul', {}, e.of.slice(0, 500).map((c) => h('li', { class: 'mono' }, plain(c.family), ':', textOf(c.qualifier, 80), ' = ', textOf(c.value, 120)))), e.of.length > 500 && h('p', { class: 'soft' }, `and ${number(e.of.length - 500)} more`), h('p', {}, h('a', { href: links.querySelector('a').getAttribute('href') }, 'The row now')));
+    if (e.kind === 'cells') fillWith(e.by.length > 0 && h('p', {}, e.by.length > 1 ? 'Written by one of ' : 'Written by ', e.by.slice(0, 5).map((r, i) => [i > 0 && ', ',
+      h('a', { href: '/requests' + query({ id: r.id, own: r.own && 'true' }), 'data-writer': r.id }, plain(r.operation), e.by.length > 1 && ` at ${plain(r.start.slice(11, 26))}`)]), e.by.length > 5 && ` and ${number(e.by.length - 5)} more`),
+    h('ul', {}, e.of.slice(0, 500).map((c) => h('li', { class: 'mono' }, plain(c.family), ':', textOf(c.qualifier, 80), ' = ', textOf(c.value, 120)))), e.of.length > 500 && h('p', { class: 'soft' }, `and ${number(e.of.length - 500)} more`), h('p', {}, h('a', { href: links.querySelector('a').getAttribute('href') }, 'The row now')));
     else if (e.kind !== 'request') fillWith(h('h2', {}, 'DynamoDB Streams'), recordShown(e.of.record), h('h2', {}, 'Bigtable’s change stream'), changeShown(e.of.change, t, info));
     else try {
       const whole = await get('requests/' + e.of.id);
@@ -49,10 +55,11 @@ export async function show(main, { args, info, params, signal }) {
   }
 
   async function load() {
+    const boxes = { own: own.checked && 'true', writes: writes.checked && 'true', limit: 1000 };
     try {
       const at = args.length === 2
-        ? part(args[0]) + '/' + part(args[1]) + query({ project: params.get('project'), key64: base64Of(unescaped(params.get('key') ?? '')), own: own.checked && 'true', limit: 1000 })
-        : part(args[0]) + query({ item: params.get('item'), own: own.checked && 'true', limit: 1000 });
+        ? part(args[0]) + '/' + part(args[1]) + query({ project: params.get('project'), key64: base64Of(unescaped(params.get('key') ?? '')), ...boxes })
+        : part(args[0]) + query({ item: params.get('item'), ...boxes });
       const found = await get('history/' + at);
       t = tableNamed(found.table);
       const key = bytesOf(found.key);
@@ -61,12 +68,12 @@ export async function show(main, { args, info, params, signal }) {
       events = eventsOf(found, row?.cells ?? []);
       fill(heading, 'History of ', keyShown(found));
       fill(links, h('a', { href: rowsPath(t, info, found.key) }, row ? 'Row' : 'Rows: this one does not exist'), h('a', { href: '/requests' + query({ f: 'key:' + textOf(found.key, 100) }) }, 'Requests'), h('small', {}, plain(`${t.instance} / ${t.table}`)));
-      fill(notes, found.more && h('p', { class: 'soft' }, 'Older events exist.'), !found.streamed && h('p', { class: 'soft' }, 'The table has no change stream', !found.recorded?.length && ', and no DynamoDB table with items in it has a stream', '. ', h('a', { href: '/streams' }, 'How to turn one on')));
+      fill(notes, found.more && h('p', { class: 'soft' }, 'Older events exist; reads are left out before writes.'), !found.streamed && h('p', { class: 'soft' }, 'The table has no change stream', !found.recorded?.length && ', and no DynamoDB table with items in it has a stream', '. ', h('a', { href: '/streams' }, 'How to turn one on')));
       count.textContent = counted(events.length, 'event');
       list.redraw();
     } catch (err) { fill(notes, errorBox(err)); }
   }
-  main.append(heading, h('div', { class: 'bar' }, links, button('Load again', load), h('label', {}, own, 'show the console’s own'), count), notes,
+  main.append(heading, h('div', { class: 'bar' }, links, button('Load again', load), h('label', {}, writes, 'writes only'), h('label', {}, own, 'show the console’s own'), count), notes,
     h('div', { class: 'split' }, h('section', { class: 'wide' }, h('div', { class: 'line-head' }, h('span', { class: 'micros mono' }, 'time'), h('span', { class: 'w120' }, 'from'), h('span', { class: 'grow' }, 'what')), list.el), beside));
   await load();
 }

@@ -72,6 +72,18 @@ func spanOf(r *btpb.RowRange) Span {
 	return s
 }
 
+// Writes reports whether a request writes, by its operation. A PartiQL statement writes by its calls
+// alone.
+func (r *Record) Writes() bool {
+	switch r.Operation {
+	case "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems":
+		return r.Endpoint == DynamoDB
+	case "MutateRow", "MutateRows", "CheckAndMutateRow", "ReadModifyWriteRow":
+		return r.Endpoint == Bigtable
+	}
+	return false
+}
+
 // Names reports whether an RPC names a row: by its key, or by a range with two ends. A read of a
 // table, or of its beginning or end, concerns no row in particular.
 func (r *Record) Names(key []byte) bool {
