@@ -67,4 +67,18 @@ func TestKeyboard(t *testing.T) {
 		}
 		p.sound(path)
 	}
+
+	// A script moves the focus to the page: no outline surrounds it. Controls have one.
+	p.visit("/")
+	p.do(chromedp.KeyEvent(kb.Tab))
+	ask[bool](p, "document.querySelector('nav a[href=\"/requests\"]').focus(), true")
+	const outline = "getComputedStyle(document.activeElement).outlineStyle"
+	if got := ask[string](p, outline); got != "solid" {
+		t.Errorf("the outline of a link is %s", got)
+	}
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.ready("/requests")
+	if got := ask[string](p, "document.activeElement.id + ' ' + document.activeElement.matches(':focus-visible') + ' ' + "+outline); got != "main true none" {
+		t.Errorf("after Enter the focus is at %s", got)
+	}
 }
