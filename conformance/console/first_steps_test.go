@@ -139,6 +139,10 @@ func TestItem_Links(t *testing.T) {
 	if got := ask[string](p, "document.querySelector('.item').innerText"); !containsAll(got, "some one", "N 2", "v2") {
 		t.Errorf("the row has the item %s", got)
 	}
+	p.until("!!document.querySelector('[data-cell]')")
+	if got := ask[string](p, "[document.querySelectorAll('[data-cell]').length, document.querySelector('.wide > h2 small').textContent].join()"); got != "1,1 in 1 column · 2 internal cells hidden" {
+		t.Errorf("the cells in the list, and their number, are %s", got)
+	}
 	back := ask[string](p, "document.querySelector('.item a').getAttribute('href')")
 	ofRow := ask[string](p, "[...document.querySelectorAll('.wide a')].find((a) => a.textContent === 'Stream records').getAttribute('href')")
 	p.visit(back)

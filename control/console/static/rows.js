@@ -140,7 +140,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     lines.el.addEventListener('blur', () => lightAttributes(-1, false));
     const [only] = found.items;
     const keyOf = (item) => Object.fromEntries(item.attributes.filter((a) => tableKeys.get(item.table)?.includes(a.name)).map((a) => [a.name, item.item[a.name]]));
-    fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(all.length)} in ${counted(versions.size, 'column')}`)), h('div', { class: 'bar' },
+    fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(seen.length)} in ${counted(new Set(seen.map((c) => c.family + ':' + c.qualifier.base64)).size, 'column')}`, seen.length < all.length && ` · ${counted(all.length - seen.length, 'internal cell')} hidden`)), h('div', { class: 'bar' },
       h('a', { href: historyPath(t, info, key) }, 'History'), h('a', { href: callsPath(t, key) }, 'Requests'), h('a', { href: streamsPath(t, info, only?.table ?? names[0], key, only && keyOf(only)) }, 'Stream records'),
       h('span', { class: 'bar end' }, h('label', { title: 'The cells that only the DynamoDB endpoint uses' }, showBookkeeping, 'internal cells'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
         button('Delete…', async () => {
