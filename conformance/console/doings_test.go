@@ -189,6 +189,20 @@ type line struct {
 	Bright int
 }
 
+// crowded are labels of the heat map that overlap, and labels side by side of different rows.
+const crowded = `(() => {
+	const wrong = [];
+	for (const selector of ['.of-key .band', '.legend .tick']) {
+		const all = [...document.querySelectorAll(selector)].map((e) => [e, e.getBoundingClientRect()]);
+		for (const [e, a] of all) for (const [f, b] of all) {
+			if (e === f) continue;
+			if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1) wrong.push(e.textContent + ' over ' + f.textContent);
+			if (e.dataset.row && f.dataset.row && a.top === b.top && e.dataset.row !== f.dataset.row) wrong.push(e.textContent + ' beside ' + f.textContent);
+		}
+	}
+	return wrong;
+})()`
+
 // TestKeys: for ten minutes of known load the map shows a diagonal, a line and an even field,
 // the sum is that of the requests, and hot or ascending keys are marked with their rule.
 func TestKeys(t *testing.T) {
@@ -248,7 +262,13 @@ func TestKeys(t *testing.T) {
 		}
 	}
 
-	lines = see("hot", "30 % of the load is at one row: user-050", "L26 hot-key-range")
+	lines = see("hot", "30.0 % of the load is at one row: user-050", "L26 hot-key-range")
+	if got := ask[string](p, "document.querySelector('.of-key .marked')?.textContent + ' ' + document.querySelector('[aria-label=\"Pages of the table\"] [aria-current=page]')?.textContent"); got != "user-050 Keys" {
+		t.Errorf("hot: the label of its row and the tab are %s", got)
+	}
+	if got := ask[[]string](p, crowded); len(got) > 0 {
+		t.Errorf("hot: labels overlap or differ in their rows: %q", got)
+	}
 	brightest := 0
 	for y, l := range lines {
 		if l.Bright > lines[brightest].Bright {
@@ -300,7 +320,7 @@ func TestKeys_Few(t *testing.T) {
 	p.sound("even")
 	p.shoot("keys-even")
 	p.visit("/keys/tabletop/uneven")
-	if got := ask[[]string](p, "[...document.querySelectorAll('.note.warn')].map((n) => n.textContent)"); len(got) != 1 || !strings.HasPrefix(got[0], "77 % of the load is at one row: row-3.") {
+	if got := ask[[]string](p, "[...document.querySelectorAll('.note.warn')].map((n) => n.textContent)"); len(got) != 1 || !strings.HasPrefix(got[0], "77.2 % of the load is at one row: row-3.") {
 		t.Errorf("one row of four has most of the load: %q", got)
 	}
 	p.sound("uneven")

@@ -110,7 +110,10 @@ func TestKeys_Parts(t *testing.T) {
 		}
 	}
 	p.shoot("keys-parts")
-	p.resize(640, 800)
+	for _, width := range []int64{1280, 640} {
+		p.resize(width, 800)
+		p.until(crowded + ".length === 0") // the labels follow a new width
+	}
 	p.shoot("keys-parts-narrow")
 	if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 		t.Errorf("the page is %d pixels too wide", over)

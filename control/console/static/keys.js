@@ -2,12 +2,13 @@
 import { h, fill, plain, number, counted, size, errorBox, button } from './dom.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, part, query } from './api.js';
-import { historyPath, rowsPath } from './paths.js';
+import { historyPath, rowsPath, tabs } from './paths.js';
 
 const metrics = {
   operations: (c) => c.reads + c.writes, reads: (c) => c.reads, writes: (c) => c.writes, rows: (c) => c.rows, bytes: (c) => c.bytes, errors: (c) => c.errors,
 };
 const spans = { '15 minutes': ['15m', '1s', 1], 'an hour': ['1h', '1m', 60], '24 hours': ['24h', '1m', 60] };
+const percent = (n, all) => `${(100 * n / all).toFixed(1)} %`;
 const nothing = { reads: 0, writes: 0, rows: 0, bytes: 0, errors: 0 };
 
 /** findings returns the anomalies: [text, rule, bucket]. */
@@ -25,7 +26,7 @@ export function findings(map) {
   for (const [i, k] of map.keys.entries()) {
     if (map.keys.length === 1 || sums[i] <= 0.2 * all || sums[i] < 3 * fair(i)) continue;
     const where = k.first.base64 === k.last.base64 ? 'row' : 'range of keys';
-    out.push([`${Math.round(100 * sums[i] / all)} % of the load is at one ${where}`, 'L26 hot-key-range', i]);
+    out.push([`${percent(sums[i], all)} of the load is at one ${where}`, 'L26 hot-key-range', i]);
   }
   // Writes ascend if the middle of a moment's writes is rarely before that of the previous moment.
   const peaks = map.columns.map((c) => {
@@ -77,7 +78,8 @@ const clockOf = (seconds, whole = true) => new Date(seconds * 1000).toISOString(
 
 export async function show(main, { args: [instance, id], info, params, signal }) {
   const project = params.get('project');
-  const t = await get(`tables/${part(instance)}/${part(id)}` + query({ project }));
+  const [t, tables] = await Promise.all([get(`tables/${part(instance)}/${part(id)}` + query({ project })), get('tables')]);
+  const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
   const choose = (label, choices, value, act) => h('select', { 'aria-label': label, onchange: act }, choices.map((c) => h('option', { selected: c === value }, c)));
   const metric = choose('Metric', Object.keys(metrics), params.get('metric') ?? 'operations', () => draw());
   const span = choose('Time', Object.keys(spans), params.get('span') ?? '15 minutes', () => load(true));
@@ -134,13 +136,13 @@ export async function show(main, { args: [instance, id], info, params, signal })
     // There are columns only for moments with counts: the moments between them are empty.
     const width = Math.max(1, Math.round((end - start) / seconds)), height = last - first + 1;
     const columns = map.columns.map((c) => ({ x: Math.round((new Date(c.start) / 1000 - start) / seconds), cells: c.cells })).filter((c) => c.x >= 0 && c.x < width);
-    bounds = { start, end, seconds, width, height, first, columns };
+    bounds = { start, end, seconds, width, height, first, columns, found: findings(map), peak: 0 };
     canvas.width = width;
     canvas.height = height;
     const g = canvas.getContext('2d');
     const image = g.createImageData(width, height), pixels = new Uint32Array(image.data.buffer), shades = shadesOf();
-    let peak = 0;
-    for (const c of columns) for (let i = first; i <= last; i++) peak = Math.max(peak, value(c.cells[i]));
+    for (const c of columns) for (let i = first; i <= last; i++) bounds.peak = Math.max(bounds.peak, value(c.cells[i]));
+    const { found, peak } = bounds;
     pixels.fill(shades[0]);
     const ofTime = new Array(width).fill(0), ofKey = new Array(height).fill(0);
     for (const { x, cells } of columns) {
@@ -156,8 +158,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     bars(ofKeys, ofKey, true);
     bars(ofTimes, ofTime, false);
     axes(first, last);
-    drawLegend(shades, peak, seconds);
-    const found = findings(map);
+    drawLegend();
     fill(beside, found.filter(([, , i]) => i >= first && i <= last).map(([text, rule, i]) =>
       at(h('a', { href: rowsAt(i), title: text, 'aria-label': `${text}: rows`, class: 'mono' }, '◀ ' + ids(rule)), 'top', (i - first + 0.5) / height)),
     found.filter(([, , i]) => i < 0).map(([text, rule]) => h('span', { title: text, class: 'mono' }, '⤡ ' + ids(rule))));
@@ -165,39 +166,47 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const total = ofKey.reduce((a, b) => a + b, 0);
     const busiest = ofKey.map((n, i) => [n, first + i]).filter(([n]) => n > 0).sort(([a], [b]) => b - a).slice(0, 12);
     fill(sums, h('h2', {}, `${shownValue(total)} ${metric.value === 'bytes' ? '' : metric.value} in ${number(height)} ranges of keys${total ? '; the busiest' : ''}`), h('table', {}, h('tbody', {}, busiest.map(([n, i]) => h('tr', {},
-      h('td', {}, bytesShown(map.keys[i].first, 80)), h('td', { class: 'num' }, number(n)), h('td', { class: 'num soft' }, `${(100 * n / total).toFixed(1)} %`),
+      h('td', {}, bytesShown(map.keys[i].first, 80)), h('td', { class: 'num' }, number(n)), h('td', { class: 'num soft' }, percent(n, total)),
       h('td', {}, h('a', { href: rowsAt(i) }, 'rows'), map.keys[i].first.base64 === map.keys[i].last.base64 && map.keys[i].first.base64 && [' · ', h('a', { href: historyPath(t, info, map.keys[i].first) }, 'history')]))))));
     mark();
   }
 
   // axes labels the times, and the keys where there is room.
   function axes(first, last) {
-    const { start, end, height } = bounds;
+    const { start, end, height, found } = bounds;
     const room = canvas.clientWidth || 800;
     fill(times, ticksOf(start, end, Math.max(2, Math.floor(room / 90))).map((s) => at(h('span', { class: 'tick' }, clockOf(s, end - start < 7200)), 'left', (s - start) / (end - start))));
     const line = 14 / (canvas.clientHeight || 420) * height; // the ranges of keys that a label covers
     const bands = bandsOf(map.keys.slice(first, last + 1)), deep = Math.max(0, ...bands.map(([depth]) => depth)) + 1;
-    const below = new Array(deep).fill(0); // the end of the last label
-    fill(keys, bands.map(([depth, from, to, text]) => {
-      const tall = to - from + 1;
-      const fits = tall >= line || from >= below[depth];
-      if (tall < line && deep > 1 && !fits) return null;
-      const band = h('span', { class: tall >= line ? 'band' : 'band thin', title: plain(text) }, fits && plain(text));
-      if (!fits) return null;
-      below[depth] = from + Math.max(tall, line);
-      at(band, 'top', from / height);
-      at(band, 'height', Math.max(tall, line) / height);
+    const tall = bands.filter(([, from, to]) => to - from + 1 >= line), thin = bands.filter((b) => !tall.includes(b));
+    // Thin bands have labels in the lines of some ranges, in all columns alike: first in those with a mark.
+    const marked = new Set(found.map(([, , i]) => i - first)), lines = [];
+    for (const row of [...marked, ...thin.map(([, from]) => from).sort((a, b) => a - b)]) {
+      const of = thin.filter(([, from, to]) => from <= row && row <= to);
+      if (!of.length) continue;
+      const cuts = tall.filter(([depth, from]) => from > row && from < row + line && of.some(([d]) => d === depth)).map(([, from]) => from);
+      if (cuts.length && !marked.has(row)) continue;
+      const top = Math.max(0, Math.min(row, height - line, ...cuts.map((from) => from - line)));
+      if (lines.every((l) => Math.abs(l.top - top) >= line)) lines.push({ row, top, of });
+    }
+    const labels = [...tall.map(([depth, from, to, text]) => [from, to - from + 1, depth, text]),
+      ...lines.flatMap(({ row, top, of }) => of.map(([depth, , , text]) => [top, line, depth, text, row]))];
+    fill(keys, labels.sort(([a], [b]) => a - b).map(([top, long, depth, text, row]) => {
+      const band = h('span', { class: `band${row === undefined ? '' : ' thin'}${marked.has(row) ? ' marked' : ''}`, title: plain(text), 'data-row': row === undefined ? undefined : row + first }, plain(text));
+      at(band, 'top', top / height);
+      at(band, 'height', long / height);
       at(band, 'left', depth / deep);
       return at(band, 'width', 1 / deep);
     }));
   }
 
-  function drawLegend(shades, peak, seconds) {
+  function drawLegend() {
+    const { peak, seconds } = bounds, shades = shadesOf();
     const g = scale.getContext('2d'), image = g.createImageData(256, 1);
     new Uint32Array(image.data.buffer).set(shades.subarray(0, 256));
     g.putImageData(image, 0, 0);
-    // Few counts have fewer values than ticks, and long values need room.
-    const steps = [4, 3, 2, 1].find((n) => (n + 1) * (7 * shownValue(peak).length + 6) <= (legend.clientWidth || 190) && (metric.value === 'bytes' || peak % n === 0 || peak > 20)) ?? 1;
+    // Few counts have fewer values than ticks, and long values need room: the last two share one step.
+    const steps = [4, 3, 2].find((n) => 2 * n * (7 * shownValue(peak).length + 8) <= (legend.clientWidth || 190) && (metric.value === 'bytes' || peak % n === 0 || peak > 20)) ?? 1;
     fill(values, Array.from({ length: steps + 1 }, (_, i) => at(h('span', { class: 'tick' }, shownValue(Math.round(peak * i / steps))), 'left', i / steps)));
     legend.setAttribute('aria-label', `Colours: from 0 to ${shownValue(peak)}${metric.value === 'bytes' ? '' : ' ' + metric.value} of a range of keys in a ${seconds === 1 ? 'second' : 'minute'}`);
     legend.title = legend.getAttribute('aria-label');
@@ -313,11 +322,11 @@ export async function show(main, { args: [instance, id], info, params, signal })
   canvas.addEventListener('blur', () => { cursor.hidden = true; });
 
   const freeze = h('button', { type: 'button', 'aria-pressed': 'false', onclick: () => { frozen = !frozen; freeze.setAttribute('aria-pressed', String(frozen)); } }, 'Freeze');
-  main.append(h('h1', {}, 'Keys of ', plain(`${instance} / ${id}`)), h('div', { class: 'bar' }, h('label', {}, 'show', metric), h('label', {}, 'of the last', span), h('label', {}, 'brightness', bright),
+  main.append(h('h1', {}, plain(id), h('small', {}, `load on keys of Bigtable in ${plain(instance)}`)), tabs('Keys', t, info, names), h('div', { class: 'bar' }, h('label', {}, 'show', metric), h('label', {}, 'of the last', span), h('label', {}, 'brightness', bright),
     button('All keys', () => { window_ = null; draw(); }, { title: 'Show all keys and times again' }), button('Load again', () => load(true)), freeze,
-    button('Save as PNG', () => { h('a', { href: canvas.toDataURL('image/png'), download: `${id}-keys.png` }).click(); }), h('a', { href: rowsPath(t, info) }, 'Rows')), marks, picture, tip, sums);
+    button('Save as PNG', () => { h('a', { href: canvas.toDataURL('image/png'), download: `${id}-keys.png` }).click(); })), marks, picture, tip, sums);
   await load();
-  const resized = new ResizeObserver(() => { if (map?.keys.length) axes(bounds.first, bounds.first + bounds.height - 1); });
+  const resized = new ResizeObserver(() => { if (!map?.keys.length) return; axes(bounds.first, bounds.first + bounds.height - 1); drawLegend(); });
   resized.observe(canvas);
   const every = setInterval(() => { if (!frozen && !window_ && !from && !document.hidden) load(); }, 5000);
   signal.addEventListener('abort', () => { clearInterval(every); resized.disconnect(); });
