@@ -78,12 +78,17 @@ func TestHome_Begin(t *testing.T) {
 	p.visit("/")
 
 	p.pushButton("Import a file…")
-	ask[bool](p, `((input) => {
-		const files = new DataTransfer();
-		files.items.add(new File(['{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}\n{"id":"b","n":12345678901234567890,"tags":["x",null,true]}\n'], 'people.jsonl'));
-		input.files = files.files;
-		return input.dispatchEvent(new Event('change'));
-	})(document.querySelector('input[type=file]'))`)
+	choose := func(name, text string) {
+		ask[bool](p, fmt.Sprintf(`((input) => {
+			const files = new DataTransfer();
+			files.items.add(new File([%q], %q));
+			input.files = files.files;
+			return input.dispatchEvent(new Event('change'));
+		})(document.querySelector('input[type=file]'))`, text, name))
+	}
+	choose("people.csv", "id,n\na,1\n")
+	p.until("document.querySelector('dialog .bad')?.textContent === 'The import expects JSON lines: one object per line'")
+	choose("people.jsonl", `{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`+"\n"+`{"id":"b","n":12345678901234567890,"tags":["x",null,true]}`+"\n")
 	p.until("document.querySelector(\"[aria-label='Name of the partition key']\").value === 'id'")
 	p.submit("/d/people")
 	p.until("document.querySelectorAll('tbody tr').length === 2")
@@ -127,6 +132,9 @@ func TestItem_Links(t *testing.T) {
 	p.until("[...document.querySelectorAll('[data-places] a')].some((a) => a.textContent === 'Its stream records')")
 	links := ask[map[string]string](p, "Object.fromEntries([...document.querySelectorAll('[data-places] a')].map((a) => [a.textContent, a.getAttribute('href')]))")
 	row := links["Its row"]
+	if got := ask[string](p, "document.querySelector('dialog h1').textContent"); got != "Item some one 2" {
+		t.Errorf("the title of the item is %q", got)
+	}
 	p.shoot("item-links")
 	p.click("[data-places] a[href*='/rows']")
 	p.ready("/t/tabletop/" + strings.Split(row, "/")[3] + "/rows")
@@ -143,6 +151,20 @@ func TestItem_Links(t *testing.T) {
 	if got := ask[string](p, "[document.querySelectorAll('[data-cell]').length, document.querySelector('.wide > h2 small').textContent].join()"); got != "1,1 in 1 column · 2 internal cells hidden" {
 		t.Errorf("the cells in the list, and their number, are %s", got)
 	}
+	if n := ask[int](p, "document.querySelectorAll('[data-cell].mine, .item.mine').length"); n != 2 {
+		t.Errorf("marked are %d places of the item, want its cell and its attributes", n)
+	}
+	p.visit(strings.Split(row, "?")[0])
+	p.until("!!document.querySelector('[data-cell]')")
+	if ask[bool](p, "!!document.querySelector('.mine')") {
+		t.Error("without an item in the address cells are marked")
+	}
+	p.visit(strings.TrimSuffix(strings.Split(row, "?")[0], "/rows"))
+	if got := ask[string](p, "[...document.querySelectorAll('tbody .badge')].map((e) => e.parentElement.textContent).join()"); got != "_finternal,_tinternal" {
+		t.Errorf("the internal families are %s", got)
+	}
+	p.visit(row)
+	p.until("!!document.querySelector('.item')")
 	back := ask[string](p, "document.querySelector('.item a').getAttribute('href')")
 	ofRow := ask[string](p, "[...document.querySelectorAll('.wide a')].find((a) => a.textContent === 'Stream records').getAttribute('href')")
 	p.visit(back)

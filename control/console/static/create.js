@@ -77,6 +77,9 @@ export function itemsOf(text) {
   const parse = (json, where) => {
     try { return JSON.parse(json, (_, v, context) => typeof v === 'number' ? new Num(context?.source ?? String(v)) : v); } catch (err) { throw new Error(`${where}: ${err.message}`); }
   };
+  // A file of another format, such as CSV, has no use for the parser's error.
+  const other = text.trimStart();
+  if (other && !/^[[{]/.test(other)) throw new Error('The import expects JSON lines: one object per line');
   const found = /^\s*\[/.test(text) ? parse(text, 'The file').map((v, i) => [`Entry ${i + 1}`, v])
     : text.split('\n').map((line, i) => [`Line ${i + 1}`, line]).filter(([, line]) => line.trim()).map(([where, line]) => [where, parse(line, where)]);
   return found.map(([where, v]) => {

@@ -6,7 +6,7 @@ import { cellsShown, keyShown } from './changes.js';
 import { importFile } from './create.js';
 import { grid } from './grid.js';
 import { typeOf, valueShown, valueText } from './items.js';
-import { callsPath, itemHistoryPath, rowsPath, streamsPath, tabs } from './paths.js';
+import { callsPath, itemHistoryPath, itemRowPath, streamsPath, tabs } from './paths.js';
 import { callShown } from './requests.js';
 
 const comparisons = ['=', '<>', '<', '<=', '>', '>=', 'between', 'begins_with', 'contains', 'exists', 'not exists'];
@@ -171,8 +171,8 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     const places = h('div', { class: 'bar', 'data-places': '' }, past);
     // A delete's preview locates the row, and writes nothing.
     if (item) post(`items/${part(name)}/preview`, { delete: keyOf(item) }).then(({ key }) => key && under && fill(places,
-      h('a', { href: rowsPath(under, info, key) }, 'Its row'), h('a', { href: callsPath(under, key) }, 'Its requests'), past, h('a', { href: streamsPath(under, info, name, key, keyOf(item)) }, 'Its stream records')), () => {});
-    const d = dialog(item ? 'Item' : 'New item', item && places, item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
+      h('a', { href: itemRowPath(under, info, key, name, keyOf(item)) }, 'Its row'), h('a', { href: callsPath(under, key) }, 'Its requests'), past, h('a', { href: streamsPath(under, info, name, key, keyOf(item)) }, 'Its stream records')), () => {});
+    const d = dialog(item ? `Item ${plain(keyText(item))}` : 'New item', item && places, item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
       h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), area, h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells, h('div', { class: 'bar' },
         button('Put', () => now && act(() => dynamo('PutItem', { TableName: name, Item: now })), { class: 'primary' }),
         item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }))), wrong);

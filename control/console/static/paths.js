@@ -11,6 +11,12 @@ export const tablePath = (t, info) => `/t/${part(t.instance)}/${part(t.table)}` 
 /** rowsPath returns the path of its rows, or of those with a prefix. */
 export const rowsPath = (t, info, prefix) => `/t/${part(t.instance)}/${part(t.table)}/rows` + query({ project: elsewhere(t, info), prefix: prefix && textOf(prefix, 4096) });
 
+/** itemRowPath returns the path of the row of an item, with its cells marked. */
+export const itemRowPath = (t, info, row, table, key) => {
+  const path = rowsPath(t, info, row);
+  return path + query({ of: table, item: JSON.stringify(key) }).replace('?', path.includes('?') ? '&' : '?');
+};
+
 /** keysPath returns the path of its heat map. */
 export const keysPath = (t, info) => `/keys/${part(t.instance)}/${part(t.table)}` + query({ project: elsewhere(t, info) });
 

@@ -1,5 +1,5 @@
 // Rows: keys, the cells of one row with all versions, and the DynamoDB items in it.
-import { h, exact, fill, shown, plain, errorBox, virtual, button, dialog, copier, size, number, counted, confirmed, notify } from './dom.js';
+import { h, exact, fill, jsonText, shown, plain, errorBox, virtual, button, dialog, copier, size, number, counted, confirmed, notify } from './dom.js';
 import { bytesOf, bytesShown, escapes, int64Of, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
 import { dynamo, get, post, part, query } from './api.js';
 import { rowCode } from './code.js';
@@ -25,6 +25,9 @@ export async function show(main, { args: [instance, id], info, params, signal })
   const names = tables.bigtable.find((b) => b.name === t.name)?.dynamodb ?? [];
   const sums = new Set(t.families.filter((f) => ['sum', 'min', 'max'].includes(f.aggregate)).map((f) => f.name));
   const gc = new Map(t.families.map((f) => [f.name, f.gc]));
+  // The item whose cells are marked, if the address names one.
+  const wanted = params.get('item') ? Object.entries(JSON.parse(params.get('item'))) : [];
+  const isWanted = (item) => wanted.length > 0 && item.table === params.get('of') && wanted.every(([a, v]) => jsonText(item.item[a]) === jsonText(v));
   const input = (name, label, width = 14) => h('input', { class: 'mono', name, size: width, 'aria-label': label, placeholder: label, value: params.get(name) ?? '', title: escapes });
   const prefix = input('prefix', 'prefix'), start = input('start', 'from'), end = input('end', 'before'), match = input('match', 'matching');
   const reverse = h('input', { type: 'checkbox', checked: params.get('reverse') === 'true' });
@@ -105,7 +108,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       return { ...c, at: i, version, gone: collected(gc.get(c.family) ?? 'never', version, c.timestamp, now) };
     });
     const seen = all.filter((c) => showBookkeeping.checked || !bookkeeping(c));
-    const lit = new Set();
+    const lit = new Set(), mine = new Set(found.items.filter(isWanted).flatMap((item) => item.attributes.flatMap((a) => a.cells)));
     const carries = new Map(); // the attributes of a cell
     const numbers = new Map(); // the numbers in them
     for (const item of found.items) for (const a of item.attributes) for (const c of a.cells) {
@@ -123,7 +126,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const time = 'soft mono whole ' + (seen.some((c) => timeOf(c.timestamp).length > 24) ? 'micros' : 'millis');
     const lines = virtual({
       label: 'Cells', height: 28, count: () => seen.length, key: (i) => seen[i],
-      update: (line, i) => line.classList.toggle('lit', lit.has(seen[i].at)),
+      update: (line, i) => { line.classList.toggle('lit', lit.has(seen[i].at)); line.classList.toggle('mine', mine.has(seen[i].at)); },
       line: (i) => {
         const c = seen[i];
         return h('div', {
@@ -163,7 +166,7 @@ export async function show(main, { args: [instance, id], info, params, signal })
       for (const [places, el] of attributes) el.classList.toggle('lit', on && places.includes(cell));
     }
     fill(items, h('h2', {}, 'Items in this row'), h('div', { class: 'scroll' }, found.problems?.map((p) => h('div', { class: 'note error' }, shown(p))),
-      found.items.map((item) => h('div', { class: 'item' },
+      found.items.map((item) => h('div', { class: isWanted(item) ? 'item mine' : 'item' },
         h('p', {}, h('a', { href: itemPath(item.table, keyOf(item)) }, 'Item of ', plain(item.table)), item.rule && h('small', {}, ' by the rule ', plain(item.rule))),
         h('table', {}, h('tbody', {}, item.attributes.map((a) => {
           const tr = h('tr', {

@@ -3,7 +3,7 @@ import { h, shown, plain, button, confirmed, dialog, errorBox, number, counted, 
 import { base64Of, bytesShown, escapes, unescaped } from './bytes.js';
 import { get, post, remove, dynamo, part, query } from './api.js';
 import { mappingShown } from './mapping.js';
-import { inWords } from './rules.js';
+import { internal, inWords } from './rules.js';
 import { go } from './app.js';
 import { tabs } from './paths.js';
 
@@ -74,7 +74,7 @@ export async function show(main, { args: [instance, id], info, params, again }) 
   main.append(h('h2', {}, 'Families'));
   if (!t.families.length) main.append(h('div', { class: 'note' }, 'The table has no families, so no cell can be written. A client adds one by ModifyColumnFamilies, or: ', h('code', {}, `cbt createfamily ${plain(id)} f`)));
   else main.append(h('table', {}, h('thead', {}, h('tr', {}, ['family', 'rule', 'in words'].map((x) => h('th', { scope: 'col' }, x)), h('td'))), h('tbody', {}, t.families.map((f) =>
-    h('tr', {}, h('td', { class: 'mono' }, plain(f.name)), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, f.aggregate && `Aggregate: ${plain(f.aggregate)}. `, plain(inWords(f.gc))), h('td', { class: 'acts' },
+    h('tr', {}, h('td', { class: 'mono' }, plain(f.name), names.length > 0 && internal(f.name) && h('span', { class: 'badge soft', title: internal(f.name) }, 'internal')), h('td', { class: 'mono' }, plain(f.gc)), h('td', {}, f.aggregate && `Aggregate: ${plain(f.aggregate)}. `, plain(inWords(f.gc))), h('td', { class: 'acts' },
       button('Rule…', () => familyForm(f.name, modify), { 'aria-label': `Rule of ${plain(f.name)}` }), ' ',
       button('Drop…', async () => { if (await confirmed(`Drop the family ${plain(f.name)} with all its cells?`, 'Drop it')) await modify({ id: f.name, drop: true }); }, { class: 'danger', 'aria-label': `Drop ${plain(f.name)}` })))))));
   main.append(h('div', { class: 'bar' }, button('Add a family…', () => familyForm(undefined, modify)), button('Collect garbage now', async () => notify(`${counted((await post('gc')).cells, 'cell')} collected, of all tables.`))));
