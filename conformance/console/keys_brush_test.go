@@ -114,6 +114,10 @@ func TestKeys_Parts(t *testing.T) {
 		p.resize(width, 800)
 		p.until(crowded + ".length === 0") // the labels follow a new width
 	}
+	const alone = "[...document.querySelectorAll('.of-key .band')].filter((e, i, all) => e.style.left === '0%' && !all.some((f) => f !== e && f.style.top === e.style.top)).map((e) => e.title)"
+	if got := ask[[]string](p, alone); len(got) > 0 {
+		t.Errorf("the parts %q have no label beside them", got)
+	}
 	p.shoot("keys-parts-narrow")
 	if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 		t.Errorf("the page is %d pixels too wide", over)

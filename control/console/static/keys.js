@@ -179,9 +179,9 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const line = 14 / (canvas.clientHeight || 420) * height; // the ranges of keys that a label covers
     const bands = bandsOf(map.keys.slice(first, last + 1)), deep = Math.max(0, ...bands.map(([depth]) => depth)) + 1;
     const tall = bands.filter(([, from, to]) => to - from + 1 >= line), thin = bands.filter((b) => !tall.includes(b));
-    // Thin bands have labels in the lines of some ranges, in all columns alike: first in those with a mark.
+    // Thin bands have labels in the lines of some ranges, in all columns alike: first in those with a mark, then beside other labels.
     const marked = new Set(found.map(([, , i]) => i - first)), lines = [];
-    for (const row of [...marked, ...thin.map(([, from]) => from).sort((a, b) => a - b)]) {
+    for (const row of [...marked, ...tall.map(([, from]) => from), ...thin.map(([, from]) => from).sort((a, b) => a - b)]) {
       const of = thin.filter(([, from, to]) => from <= row && row <= to);
       if (!of.length) continue;
       const cuts = tall.filter(([depth, from]) => from > row && from < row + line && of.some(([d]) => d === depth)).map(([, from]) => from);
