@@ -26,7 +26,7 @@ type verifyCommand struct {
 	AllowEmpty   bool   `help:"Accept a source without items. Default: it is bad input, since nothing would be verified." group:"Input:" rare:""`
 	WriteMapping string `help:"Also write the inferred mapping to a file, for serve --mapping. If the input has several tables, {table} in the name is replaced by the name of each." placeholder:"FILE" group:"Mapping:"`
 	forceFlag
-	Against     string `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
+	Against     string `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that, even if $$BIGTABLE_EMULATOR_HOST is set." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
 	Data        string `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
 	Timestamps  string `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore" group:"Bigtable:" rare:""`
 	LenientSets bool   `name:"lenient-sets" help:"Let --against accept an empty cell as a member of a set, for which the mapping writes one zero byte. Default: it differs." group:"Bigtable:" rare:""`
@@ -174,6 +174,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		if err != nil {
 			return asInputError(err)
 		}
+		c.compared(r)
 		differ := c.finishPart(p, r, "verify", c.partFlags) // the report is useful even if the file fails
 		if err := c.writeMappings(r); err != nil {
 			if exitCode(differ) > exitDifferences { // writing a report failed too
@@ -214,6 +215,23 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		}
 		return verify(s.conn())
 	})
+}
+
+// compared records in the report which rows were compared. It warns if the environment names a
+// server that was not read: load would have written there.
+func (c *verifyCommand) compared(r *report.Report) {
+	server := environmentTarget()
+	switch {
+	case c.Against != "":
+		r.ComparedWith = c.Against
+	case c.Data != "":
+		r.ComparedWith = "the data folder " + c.Data
+	case server == "":
+		r.ComparedWith = "a private store; --against HOST:PORT checks a server"
+	default:
+		r.ComparedWith = fmt.Sprintf("a private store; --against %s checks that server", server)
+		r.Warnings = append(r.Warnings, fmt.Sprintf("BIGTABLE_EMULATOR_HOST is %s, but verify did not read that server: use --against", server))
+	}
 }
 
 // writeMappings writes the mapping of each table of a report.

@@ -360,6 +360,9 @@ type Report struct {
 	Title   string `json:"title,omitempty"`   // of the fixture
 	Source  string `json:"source"`            // the path that was opened
 	Format  string `json:"format"`            // as source.Source has it
+	// ComparedWith names the rows that were compared with the source: those of a private store,
+	// a server or a folder; "" if the caller knows none.
+	ComparedWith string `json:"comparedWith,omitempty"`
 	// Items is the number of items read, summed over the tables.
 	Items int64 `json:"items"`
 	// Rows is the number of base rows: those of indexes are not counted.

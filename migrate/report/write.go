@@ -32,6 +32,9 @@ func (r *Report) Text() string {
 		fmt.Fprintf(&b, "%s\n", r.Title)
 	}
 	fmt.Fprintf(&b, "source %s (%s)\n", r.Source, r.Format)
+	if r.ComparedWith != "" {
+		fmt.Fprintf(&b, "compared with %s\n", r.ComparedWith)
+	}
 	for _, t := range r.Tables {
 		fmt.Fprintf(&b, "\ntable %s -> Bigtable table %s: %s read", t.Name, t.Target, phrase.Counted(t.Items, "item"))
 		if !r.OnlyLint {
