@@ -55,3 +55,55 @@ func TestMigrateVerify_Against(t *testing.T) {
 		})
 	}
 }
+
+// TestMigrateVerify_WriteMapping: infer and verify write the same file for an input. If a load
+// used one, verify accepts the other: both mean the same rows. It says so if they do not.
+func TestMigrateVerify_WriteMapping(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"plain":   `{"id":{"S":"a"},"n":{"N":"31"}}` + "\n",
+		"escaped": `{"id":{"S":"a#b"},"of":{"S":"x#"},"n":{"N":"31"}}` + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			items := writeFile(t, dir, "items.jsonl", text)
+			key := []string{"--key", "id"}
+			if name == "escaped" {
+				key[1] = "id,of"
+			}
+			run := func(want int, args ...string) string {
+				t.Helper()
+				out, code := tabletop(t, append([]string{"migrate"}, args...)...)
+				if code != want {
+					t.Fatalf("tabletop migrate %s: exit code %d, want %d:\n%s", strings.Join(args, " "), code, want, out)
+				}
+				return out
+			}
+			inferred, written, data := filepath.Join(dir, "inferred.yaml"), filepath.Join(dir, "written.yaml"), filepath.Join(dir, "data")
+			run(exitEqual, append([]string{"infer", items, "-o", inferred}, key...)...)
+			run(exitEqual, append([]string{"verify", items, "--write-mapping", written}, key...)...)
+			a, err := os.ReadFile(inferred)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.ReadFile(written)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(a) != string(b) {
+				t.Errorf("infer writes\n%s\nverify writes\n%s", a, b)
+			}
+			run(exitEqual, "load", items, "--mapping", inferred, "--data", data)
+			run(exitEqual, append([]string{"verify", items, "--data", data}, key...)...)
+
+			other := writeFile(t, dir, "other.yaml", strings.Replace(string(a), "- name: item", "- name: thing", 1))
+			out := run(exitDifferences, "verify", items, "--data", data, "--mapping", other)
+			for _, want := range []string{`m:mapping: want "  - name: thing", got "  - name: item": line `, ": the table was loaded with another mapping; pass --mapping FILE"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("the report lacks %q:\n%s", want, out)
+				}
+			}
+		})
+	}
+}

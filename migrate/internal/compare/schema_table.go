@@ -2,8 +2,10 @@ package compare
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -35,6 +37,7 @@ func compareSchema(ctx context.Context, r *table.Run, j *table.Job, required boo
 	if j.Source.ExportTime.IsZero() {
 		got = table.CutNote(got, loadnote.UntilColumn) // from earlier exports
 	}
+	same := sameMeaning(j, got)
 	return r.Report.Check("schema table", layout.SchemaTable, func() (string, error) {
 		there := map[string]layout.Row{}
 		for _, row := range got {
@@ -50,7 +53,19 @@ func compareSchema(ctx context.Context, r *table.Run, j *table.Job, required boo
 				continue
 			}
 			got, stored := alignTimes(j, row.Cells, is.Cells)
-			diffCellsAs(row.Cells, got, table.CellText, stored, func(int) bool { return false }, func(d CellDiff) { r.Report.Fail(d.In(at)) })
+			diffCellsAs(row.Cells, got, table.CellText, stored, func(int) bool { return false }, func(d CellDiff) {
+				f := d.In(at)
+				if d.changed() && isMapping(d.got) {
+					if f.Kind == report.ValueDiffers && same {
+						return
+					}
+					if n, a, b := firstLineApart(row.Cells[d.want].Value, d.got.Value); n > 0 {
+						f.Want, f.Got = phrase.Clip(strconv.Quote(a)), phrase.Clip(strconv.Quote(b))
+						f.Detail = fmt.Sprintf("line %d: the table was loaded with another mapping; pass --mapping FILE", n)
+					}
+				}
+				r.Report.Fail(f)
+			})
 		}
 		for _, key := range slices.Sorted(maps.Keys(there)) {
 			at := report.InRow(layout.SchemaTable, []byte(key))
@@ -63,4 +78,43 @@ func compareSchema(ctx context.Context, r *table.Run, j *table.Job, required boo
 		}
 		return detail, nil
 	})
+}
+
+// sameMeaning reports whether the mapping that the rows record lays out all items as the
+// expected one, although its file may differ: joiner auto and its outcome are the same.
+func sameMeaning(j *table.Job, got []layout.Row) bool {
+	m, err := layout.FromSchemaRows(j.Report.Target, got)
+	if err != nil || m == nil {
+		return false
+	}
+	is, err := m.Lock()
+	if err != nil {
+		return false
+	}
+	lock, err := j.Mapping.Lock()
+	return err == nil && is.Hash == lock.Hash
+}
+
+// isMapping reports whether a cell of layout.SchemaTable has a mapping file.
+func isMapping(c layout.Cell) bool {
+	return c.Family == layout.SchemaFamily && string(c.Qualifier) == layout.SchemaMapping
+}
+
+// firstLineApart returns the first line in which two files differ, and its number; 0 if they
+// are equal. A missing line is "".
+func firstLineApart(want, got []byte) (n int, a, b string) {
+	wanted, there := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
+	for n := range max(len(wanted), len(there)) {
+		a, b = "", ""
+		if n < len(wanted) {
+			a = wanted[n]
+		}
+		if n < len(there) {
+			b = there[n]
+		}
+		if a != b {
+			return n + 1, a, b
+		}
+	}
+	return 0, "", ""
 }

@@ -147,6 +147,28 @@ func (j *Job) timestamp() {
 	j.Report.Choices = append(j.Report.Choices, infer.Choice{What: "timestamp", Chosen: chosen.Format("2006-01-02T15:04:05.000Z07:00"), Why: why})
 }
 
+// describeMapping sets the mapping file in the report. An inferred one has the joiner that all
+// keys allow, as infer.Table writes it.
+func (j *Job) describeMapping() error {
+	m := j.Mapping
+	if m.Spec() == nil {
+		return nil
+	}
+	var err error
+	if len(j.Options.Mappings) == 0 {
+		m, err = m.WithJoiner(m.Joiner())
+	}
+	var text []byte
+	if err == nil {
+		text, err = m.Spec().YAML()
+	}
+	if err != nil {
+		return fmt.Errorf("writing the mapping of table %s: %w", j.Source.Name, err)
+	}
+	j.Report.Mapping = string(text)
+	return nil
+}
+
 // KeyJSON returns the canonical JSON of an item's key.
 func (j *Job) KeyJSON(item attr.Item) string {
 	return string(attr.AppendItemJSON(nil, j.Mapping.Key().KeyOf(item)))

@@ -116,12 +116,8 @@ func (r *Run) Examine(ctx context.Context, src *source.Source) error {
 				return "", err
 			}
 			rep.Warnings = append(rep.Warnings, warnings...)
-			if spec := j.Mapping.Spec(); spec != nil {
-				text, err := spec.YAML()
-				if err != nil {
-					return "", fmt.Errorf("writing the mapping of table %s: %w", j.Source.Name, err)
-				}
-				j.Report.Mapping = string(text)
+			if err := j.describeMapping(); err != nil {
+				return "", err
 			}
 		}
 		detail := src.Format + ", every item read"
