@@ -282,6 +282,7 @@ func TestCompare_InjectedDamage(t *testing.T) {
 			`MissingCell table videos rule likes item {"PK":{"S":"0123"},"SK":{"S":"VideoStatsLikes"}} row "0123" hex 30313233 column a:Likes: want @1715685260608000 = 0000000000000003, got nothing`,
 		},
 		{"drop a version", "0123", []*btpb.Mutation{deleteCell("c", "UserComments", 1694363442000000)}, report.MissingCell, "column c:UserComments"},
+		{"add a version", "0123", []*btpb.Mutation{setCell("c", "UserComments", 1694372476000000, "x")}, report.ExtraCell, `column c:UserComments: want nothing, got @1694372476000000 = "x" (mapping.yaml:`},
 		{"add a cell", "0123", []*btpb.Mutation{setCell("a", "Other", exp, "x")}, report.ExtraCell, `rule video item {"PK":{"S":"0123"},"SK":{"S":"Video"}} row "0123" hex 30313233 column a:Other: want nothing, got @1715685260608000 = "x"`},
 		{
 			"change a timestamp", "0123",

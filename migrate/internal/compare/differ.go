@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -232,7 +233,11 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 	}
 	diffCellsAs(want.cells, got.Cells, text, stored, element, func(c CellDiff) {
 		if c.want < 0 {
-			d.report.Fail(d.layout.Owned(c.In(at), d.ownerOfExtra(c.got, want, got)))
+			f := d.layout.Owned(c.In(at), d.ownerOfExtra(c.got, want, got))
+			if i := hiddenBy(c.got, want.cells, got.Cells); i >= 0 && d.report.Lists(f.Kind) {
+				f = d.hides(f, want.cells, want.cells[i], got, c.got, stored(c.got).Timestamp)
+			}
+			d.report.Fail(f)
 			return
 		}
 		if !c.changed() {
@@ -241,7 +246,7 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 		f := d.ofPart(c.In(at), want.partOf(c.want))
 		lenient := d.j.Options.LenientSets && len(c.got.Value) == 0 && bytes.Equal(want.cells[c.want].Value, []byte{0})
 		if c.changed() && (lenient || d.report.Lists(c.failure.Kind)) {
-			f.Decoded = decoded(d.layout, layout.Row{Key: key, Cells: want.cells}, layout.Row{Key: key, Cells: c.exchange(want.cells, got.Cells)})
+			f.Decoded = decoded(d.layout, layout.Row{Key: key, Cells: want.cells}, layout.Row{Key: key, Cells: exchange(want.cells[c.want], want.cells, got.Cells)})
 			if lenient && f.Decoded == "" && f.Kind == report.ValueDiffers {
 				return // a member of a set: its value is the qualifier
 			}
@@ -251,6 +256,22 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 	if d.report.Differences == before && d.items {
 		d.rowItems(at, want, got)
 	}
+}
+
+// hides adds to the failure of an extra cell of a row that readers get it instead of the
+// expected cell old, unless they read both: the column is a list, or has an item a version.
+func (d *differ) hides(f report.Failure, want []layout.Cell, old layout.Cell, got layout.Row, extra layout.Cell, micros int64) report.Failure {
+	row := func(cells []layout.Cell) layout.Row { return layout.Row{Key: got.Key, Cells: cells} }
+	now := row(exchange(old, want, got.Cells))
+	if decoded(d.layout, now, row(exchange(old, want, []layout.Cell{extra}))) != "" {
+		return f
+	}
+	f.Decoded = decoded(d.layout, row(want), now)
+	f.Detail = fmt.Sprintf("a newer cell, of %s, hides the expected %s", time.UnixMicro(micros).UTC().Format(time.RFC3339Nano), phrase.Clip(rowtext.ValueText(old.Value)))
+	if _, err := d.layout.Items(now); err == nil && f.Decoded != "" {
+		f.Detail += "; the item now reads " + phrase.Clip(rowtext.ValueText(extra.Value))
+	}
+	return f
 }
 
 // ownerOfExtra returns the owner of a cell that no source item produces: the item that the cell
@@ -404,12 +425,31 @@ func (c CellDiff) changed() bool {
 	return c.want >= 0 && c.failure.Got != ""
 }
 
-// exchange replaces an expected column by the stored one. It takes the whole column: in a list,
-// a single cell could move past others that differ in the same way.
-func (c CellDiff) exchange(want, got []layout.Cell) []layout.Cell {
-	in := func(o layout.Cell) bool {
-		return o.Family == want[c.want].Family && bytes.Equal(o.Qualifier, want[c.want].Qualifier)
+// sameColumn reports whether two cells are versions of one column.
+func sameColumn(a, b layout.Cell) bool {
+	return a.Family == b.Family && bytes.Equal(a.Qualifier, b.Qualifier)
+}
+
+// hiddenBy returns the index of the newest expected cell in the column of an extra one that
+// readers get instead; -1 if there is none.
+func hiddenBy(extra layout.Cell, want, got []layout.Cell) int {
+	newer := func(o layout.Cell) bool { return sameColumn(o, extra) && o.Timestamp > extra.Timestamp }
+	if slices.ContainsFunc(got, newer) || slices.ContainsFunc(want, newer) {
+		return -1
 	}
+	hidden := -1
+	for i, c := range want {
+		if sameColumn(c, extra) && (hidden < 0 || c.Timestamp > want[hidden].Timestamp) {
+			hidden = i
+		}
+	}
+	return hidden
+}
+
+// exchange replaces the expected column of a cell by the stored one. It takes the whole column:
+// in a list, a single cell could move past others that differ in the same way.
+func exchange(column layout.Cell, want, got []layout.Cell) []layout.Cell {
+	in := func(o layout.Cell) bool { return sameColumn(o, column) }
 	cells := slices.DeleteFunc(slices.Clone(want), in)
 	for _, o := range got {
 		if in(o) {

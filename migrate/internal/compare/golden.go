@@ -108,7 +108,7 @@ func compareGoldenRow(r *report.Report, tl table.RowLayout, t golden.Table, row 
 			f.Kind = report.TypeDiffers
 		}
 		if c.changed() {
-			f.Decoded = decoded(tl, wanted.want, layout.Row{Key: row.Key, Cells: golden.Bytes(layout.Row{Cells: c.exchange(want.Cells, got.Cells)}).Cells})
+			f.Decoded = decoded(tl, wanted.want, layout.Row{Key: row.Key, Cells: golden.Bytes(layout.Row{Cells: exchange(want.Cells[c.want], want.Cells, got.Cells)}).Cells})
 		}
 		r.Fail(f)
 	})
