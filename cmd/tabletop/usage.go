@@ -114,10 +114,14 @@ func (u *usage) hintOfArgument(word string) string {
 	return didYouMean(near)
 }
 
+// otherName has the flags that name a Bigtable: load writes to a target, verify compares against
+// it.
+var otherName = map[string]string{"target": "against", "against": "target"}
+
 func (u *usage) hintOfFlag(name string) string {
 	var near []string
 	for _, f := range u.flags() {
-		if nearest.To(name, []string{f.Name}) != "" || haveWordInCommon(name, f.Name) {
+		if nearest.To(name, []string{f.Name}) != "" || haveWordInCommon(name, f.Name) || f.Name == otherName[name] {
 			near = append(near, "--"+f.Name)
 		}
 	}
