@@ -27,6 +27,7 @@ func (h *headFacts) add(text string) {
 		h.prefix = typePrefix().FindString(text)
 		h.length = -2
 	}
+	h.prefixes = h.prefixes || !strings.HasPrefix(text, h.prefix)
 	again := h.n > 1 && text == h.last
 	h.last = text
 	text = bare(text, h.prefix)
