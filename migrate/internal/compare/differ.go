@@ -431,7 +431,7 @@ func sameColumn(a, b layout.Cell) bool {
 }
 
 // hiddenBy returns the index of the newest expected cell in the column of an extra one that
-// readers get instead; -1 if there is none.
+// readers get instead; -1 without one.
 func hiddenBy(extra layout.Cell, want, got []layout.Cell) int {
 	newer := func(o layout.Cell) bool { return sameColumn(o, extra) && o.Timestamp > extra.Timestamp }
 	if slices.ContainsFunc(got, newer) || slices.ContainsFunc(want, newer) {
