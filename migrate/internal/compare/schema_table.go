@@ -104,16 +104,16 @@ func isMapping(c layout.Cell) bool {
 // are equal. A missing line is "".
 func firstLineApart(want, got []byte) (n int, a, b string) {
 	wanted, there := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
-	for n := range max(len(wanted), len(there)) {
+	for i := range max(len(wanted), len(there)) {
 		a, b = "", ""
-		if n < len(wanted) {
-			a = wanted[n]
+		if i < len(wanted) {
+			a = wanted[i]
 		}
-		if n < len(there) {
-			b = there[n]
+		if i < len(there) {
+			b = there[i]
 		}
 		if a != b {
-			return n + 1, a, b
+			return i + 1, a, b
 		}
 	}
 	return 0, "", ""
