@@ -238,7 +238,31 @@ func (m *machine) batchWrite(r *rapid.T) {
 		w.Condition, w.ReturnsOld = nil, false
 		b.Writes = append(b.Writes, w)
 	}
+	if len(b.Writes) > 1 && m.collides(b) {
+		return // which of its items is then unprocessed depends on the order of the writes
+	}
 	m.run(r, b)
+}
+
+// collides reports whether a put of a batch meets cells of another item, in the table or in the
+// batch.
+func (m *machine) collides(b ddbmodel.BatchWrite) bool {
+	return slices.ContainsFunc(b.Writes, func(w ddbmodel.Write) bool {
+		at := slices.IndexFunc(m.tables, func(t *drawnTable) bool { return t.Name == w.Table })
+		if w.Kind != "Put" || at < 0 || m.tables[at].Refuses == nil {
+			return false
+		}
+		table := m.tables[at]
+		others := slices.Clone(table.Items())
+		for _, other := range b.Writes {
+			if other.Kind == "Put" && other.Table == w.Table {
+				others = append(others, other.Item)
+			}
+		}
+		key := ddbmodel.Text(table.KeyOf(w.Item))
+		others = slices.DeleteFunc(others, func(o ddbmodel.Item) bool { return ddbmodel.Text(table.KeyOf(o)) == key })
+		return !table.Refuses(nil, w.Item) && table.Refuses(others, w.Item)
+	})
 }
 
 func (m *machine) transactWrite(r *rapid.T) {
