@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/internal/hosts"
 )
@@ -71,11 +71,7 @@ func (w *webFlags) guard(next http.Handler) http.Handler {
 
 // refuse answers with a DynamoDB error, without CORS headers.
 func refuse(w http.ResponseWriter, status int, code, message string) {
-	text, err := json.Marshal(map[string]string{"__type": "com.amazonaws.dynamodb.v20120810#" + code, "message": message})
-	if err != nil {
-		status = http.StatusInternalServerError
-	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client may have gone
+	_, _ = w.Write(facade.ErrorBody(&awserr.Error{HTTPStatus: status, Code: code, Message: message})) // the client may have gone
 }
