@@ -48,7 +48,7 @@ var commands = []struct {
 }{
 	{"serve", func() any {
 		return &struct {
-			Serve serveCommand `cmd:"" group:"Servers:" help:"Serve a Bigtable and a DynamoDB over the same rows."`
+			Serve serveCommand `cmd:"" group:"Servers:" help:"Serve Bigtable and DynamoDB endpoints over the same rows."`
 		}{}
 	}},
 	{"ctl", func() any {

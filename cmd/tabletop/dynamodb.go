@@ -24,7 +24,7 @@ type dynamoDBFlags struct {
 	Buckets             string        `help:"Folder whose subfolders act as S3 buckets: exports write to them, imports read from them. Default: exports and imports are rejected." placeholder:"DIR"`
 	Namespaced          bool          `help:"Keep the tables of each access key and region apart." rare:""`
 	StreamShards        []int         `name:"stream-shards" help:"Number of shards of a stream in each generation; the last number applies to all later ones: 1,2,4 splits twice. Default: 1." placeholder:"N" rare:""`
-	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a shard of a stream takes changes before its children replace it. Default: 4h." default:"4h" placeholder:"DURATION" rare:""`
+	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a stream shard accepts changes before its children replace it. Default: 4h." default:"4h" placeholder:"DURATION" rare:""`
 	StreamRetention     time.Duration `name:"stream-retention" help:"How long a stream keeps a change, and how long a disabled stream can be read. Default: 24h." default:"24h" placeholder:"DURATION" rare:""`
 	KinesisEndpoint     string        `name:"kinesis-endpoint" help:"Deliver the changes of tables with a Kinesis destination to this server (Kinesis API)." placeholder:"URL" rare:""`
 	KinesisDir          string        `name:"kinesis-dir" help:"Deliver the changes of tables with a Kinesis destination to files in this folder: one per stream, one record per line." placeholder:"DIR" rare:""`

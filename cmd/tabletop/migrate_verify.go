@@ -23,13 +23,13 @@ type verifyCommand struct {
 	sourceFlags
 	lintFlags
 	maxDiffsFlag
-	AllowEmpty   bool   `help:"Accept a source without items. Default: it is bad input, since nothing would be verified." group:"Input:" rare:""`
+	AllowEmpty   bool   `help:"Accept an empty source. Default: an empty source is an error, because nothing would be verified." group:"Input:" rare:""`
 	WriteMapping string `help:"Also write the inferred mapping to a file, for serve --mapping. If the input has several tables, {table} in the name is replaced by the name of each." placeholder:"FILE" group:"Mapping:"`
 	forceFlag
 	Against     string `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that, even if $$BIGTABLE_EMULATOR_HOST is set." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
 	Data        string `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
 	Timestamps  string `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore" group:"Bigtable:" rare:""`
-	LenientSets bool   `name:"lenient-sets" help:"Let --against accept an empty cell as a member of a set, for which the mapping writes one zero byte. Default: it differs." group:"Bigtable:" rare:""`
+	LenientSets bool   `name:"lenient-sets" help:"With --against, accept an empty cell as a member of a set; the mapping itself writes one zero byte. Default: a difference." group:"Bigtable:" rare:""`
 	connectFlags
 	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the answers with DynamoDB's." placeholder:"N" group:"Generated items:"`
 	Seed         uint64     `help:"The random seed of the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S" group:"Generated items:" rare:""`
