@@ -22,11 +22,13 @@ func TestVerify_NewerCell(t *testing.T) {
 		want, not  string
 	}{
 		{
-			"newer", `"n":{"S":"31"}`, []*btpb.Mutation{setCell("a", "n", 1715685260608000, "999")},
+			"newer", `"n":{"S":"31"}`,
+			[]*btpb.Mutation{setCell("a", "n", 1715685260608000, "999")},
 			`column a:n: want nothing, got @1715685260608000 = "999"; of items: n: want {"S":"31"}, got {"S":"999"}: a newer cell, of 2024-05-14T11:14:20.608Z, hides the expected "31"; the item now reads "999"`, "",
 		},
 		{
-			"the newest of two", `"n":{"S":"31"}`, []*btpb.Mutation{setCell("a", "n", loaded+1000, "998"), setCell("a", "n", loaded+2000, "999")},
+			"the newest of two", `"n":{"S":"31"}`,
+			[]*btpb.Mutation{setCell("a", "n", loaded+1000, "998"), setCell("a", "n", loaded+2000, "999")},
 			`of 2010-01-01T00:00:00.002Z, hides the expected "31"; the item now reads "999"`, `reads "998"`,
 		},
 		{"the same value", `"n":{"S":"31"}`, []*btpb.Mutation{setCell("a", "n", loaded+1000, "31")}, `a newer cell, of 2010-01-01T00:00:00.001Z, hides the expected "31"`, "now reads"},
