@@ -33,13 +33,19 @@ type Env struct {
 	serving sync.WaitGroup // of the Serve loop
 }
 
+// open starts the DynamoDB endpoint, unless it is open.
+func (e *Env) open(tb testing.TB) {
+	tb.Helper()
+	if err := e.ddb.Open(); err != nil {
+		tb.Fatalf("testkit: DynamoDB server: %v", err)
+	}
+}
+
 // RoundTripper returns the transport of [Env.DynamoDB], for clients that a test sets up
 // itself: it passes requests to any host to the DynamoDB server in this process.
 func (e *Env) RoundTripper() http.RoundTripper {
 	e.server.TB().Helper()
-	if err := e.ddb.Open(); err != nil {
-		e.server.TB().Fatalf("testkit: DynamoDB server: %v", err)
-	}
+	e.open(e.server.TB())
 	return e.ddb
 }
 
@@ -48,9 +54,7 @@ func (e *Env) RoundTripper() http.RoundTripper {
 // delay.
 func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 	tb.Helper()
-	if err := e.ddb.Open(); err != nil {
-		tb.Fatalf("testkit: DynamoDB server: %v", err)
-	}
+	e.open(tb)
 	return dynamodb.NewFromConfig(e.clientConfig())
 }
 
@@ -58,9 +62,7 @@ func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 // for clients of Bigtable.
 func (e *Env) BigtableTable(table string) string {
 	e.server.TB().Helper()
-	if err := e.ddb.Open(); err != nil {
-		e.server.TB().Fatalf("testkit: DynamoDB server: %v", err)
-	}
+	e.open(e.server.TB())
 	m, err := e.ddb.Mapping(e.server.Context(), table)
 	if err != nil {
 		names, _ := e.ddb.Tables(e.server.Context())
@@ -77,9 +79,7 @@ func (e *Env) DynamoDBURL() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.http == nil {
-		if err := e.ddb.Open(); err != nil {
-			e.server.TB().Fatalf("testkit: DynamoDB server: %v", err)
-		}
+		e.open(e.server.TB())
 		lis := e.server.Listen()
 		e.httpURL = "http://" + lis.Addr().String()
 		e.http = &http.Server{Handler: e.ddb, ReadHeaderTimeout: time.Minute}

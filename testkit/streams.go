@@ -15,9 +15,7 @@ import (
 // [Env.DynamoDB]: it calls the server in this process and retries without delay.
 func (e *Env) DynamoDBStreams(tb testing.TB) *dynamodbstreams.Client {
 	tb.Helper()
-	if err := e.ddb.Open(); err != nil {
-		tb.Fatalf("testkit: DynamoDB server: %v", err)
-	}
+	e.open(tb)
 	return dynamodbstreams.NewFromConfig(e.clientConfig())
 }
 

@@ -64,27 +64,27 @@ func set(t *testing.T, env *testkit.Env, table, row, family, column string, valu
 }
 
 // createItems creates the DynamoDB table "items" with the string key pk.
-func createItems(t *testing.T, ddb *dynamodb.Client) {
-	t.Helper()
-	_, err := ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+func createItems(tb testing.TB, ddb *dynamodb.Client) {
+	tb.Helper()
+	_, err := ddb.CreateTable(tb.Context(), &dynamodb.CreateTableInput{
 		TableName:            aws.String("items"),
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
 		BillingMode:          types.BillingModePayPerRequest,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
-func putItem(t *testing.T, ddb *dynamodb.Client, pk string) {
-	t.Helper()
-	_, err := ddb.PutItem(t.Context(), &dynamodb.PutItemInput{
+func putItem(tb testing.TB, ddb *dynamodb.Client, pk string) {
+	tb.Helper()
+	_, err := ddb.PutItem(tb.Context(), &dynamodb.PutItemInput{
 		TableName: aws.String("items"),
 		Item:      map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: pk}},
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
