@@ -19,8 +19,7 @@ export function eventsOf(history, cells) {
     out.push({ at: write.at, kind: record && change ? 'both streams' : record ? 'DynamoDB Streams' : 'change stream', of: write,
       text: [record?.eventName, change && (change.gc ? 'garbage collection: ' : '') + entriesText(change.entries)].filter(Boolean).join(', ') });
   }
-  const versions = new Map();
-  for (const c of cells.filter((cell) => !bookkeeping(cell))) (versions.get(String(c.timestamp)) ?? versions.set(String(c.timestamp), []).get(String(c.timestamp))).push(c);
+  const versions = Map.groupBy(cells.filter((c) => !bookkeeping(c)), (c) => String(c.timestamp));
   for (const [at, of] of versions) out.push({ at: BigInt(at), kind: 'cells', of, by: writersOf(history, BigInt(at)), text: `${counted(of.length, 'cell')} with this time: ${of.slice(0, 8).map((c) => `${c.family}:${textOf(c.qualifier, 40)}`).join(', ')}${of.length > 8 ? ', …' : ''}` });
   return out.sort((a, b) => a.at < b.at ? 1 : a.at > b.at ? -1 : 0);
 }
