@@ -185,6 +185,14 @@ func (p *tab) forget() {
 	p.said = nil
 }
 
+// fits fails the test if the page is wider than the window.
+func (p *tab) fits(what string) {
+	p.t.Helper()
+	if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+		p.t.Errorf("%s is %d pixels too wide", what, over)
+	}
+}
+
 // sound fails the test if the page has complaints, or executed the data that it shows.
 func (p *tab) sound(what string) {
 	p.t.Helper()

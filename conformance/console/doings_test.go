@@ -449,9 +449,7 @@ func TestNarrow(t *testing.T) {
 	p.resize(640, 800)
 	for _, path := range []string{"/", "/requests", "/lab", "/query", "/migration", "/streams", "/t/tabletop/rows", "/t/tabletop/rows/rows", "/keys/tabletop/rows", "/history/tabletop/rows?key=a"} {
 		p.visit(path)
-		if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-			t.Errorf("%s is %d pixels too wide", path, over)
-		}
+		p.fits(path)
 		if parts := ask[[]string](p, cut); len(parts) > 0 {
 			t.Errorf("%s: cut are %q", path, parts)
 		}

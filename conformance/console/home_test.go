@@ -51,7 +51,5 @@ func TestHome(t *testing.T) {
 	p.shoot("home-lines")
 	p.resize(640, 800)
 	p.shoot("home-narrow")
-	if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-		t.Errorf("the page is %d pixels too wide", over)
-	}
+	p.fits("Home")
 }

@@ -119,8 +119,6 @@ func TestKeys_Parts(t *testing.T) {
 		t.Errorf("the parts %q have no label beside them", got)
 	}
 	p.shoot("keys-parts-narrow")
-	if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-		t.Errorf("the page is %d pixels too wide", over)
-	}
+	p.fits("keys")
 	p.sound("keys")
 }

@@ -196,9 +196,7 @@ func TestHistory(t *testing.T) {
 	p.shoot("history")
 	p.resize(640, 800)
 	p.shoot("history-narrow")
-	if over := ask[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
-		t.Errorf("the page is %d pixels too wide", over)
-	}
+	p.fits("the history")
 	p.resize(1280, 800)
 	p.click("[data-event=cells]")
 	p.until("!!document.querySelector('[data-writer]')")
