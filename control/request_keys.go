@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/control/internal/requests"
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/facade/attr"
@@ -85,14 +87,7 @@ func (k *itemKeys) of(rec *requests.Record) (keys []itemKey, condition string) {
 		m := k.mapping(table)
 		switch {
 		case m != nil:
-			key := attr.Item{}
-			for _, a := range (*layout.Mapping)(m).Key().Attrs() {
-				if v, ok := item[a.Name]; ok {
-					key[a.Name] = v
-				}
-			}
-			item = key
-			if len(key) == 0 {
+			if item = (*layout.Mapping)(m).Key().KeyOf(item); len(item) == 0 {
 				return
 			}
 		case e.Key == nil:
@@ -202,9 +197,9 @@ func touchedBy(calls []requests.Record) (rows []touched, more int) {
 			start, end := bytesOf(s.Start), bytesOf(s.End)
 			row := touched{Table: table, Start: &start}
 			switch {
-			case s.Single():
+			case bytes.Equal(s.End, cells.Next(s.Start)):
 				row.Key, row.Start = &start, nil
-			case s.End != nil:
+			case len(s.End) > 0:
 				row.End = &end
 			}
 			rows = append(rows, row)
