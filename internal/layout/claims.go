@@ -222,3 +222,18 @@ func qualifiersMeet(a, b *rowkey.Template) bool {
 	}
 	return (bytes.HasPrefix(ap, bp) || bytes.HasPrefix(bp, ap)) && (bytes.HasSuffix(as, bs) || bytes.HasSuffix(bs, as))
 }
+
+// SharedColumns returns the first rule whose columns may hold another item: tags distinguish its
+// cells from those of another rule, or only a cell determines the key. It returns "" without one.
+func (m *Mapping) SharedColumns() (rule string) {
+	l, ok := m.layout.(*rules)
+	if !ok {
+		return ""
+	}
+	for _, r := range l.rules {
+		if r.shared {
+			return r.name
+		}
+	}
+	return ""
+}

@@ -10,6 +10,9 @@ const (
 	// FamilyTombstone holds, in tables of indexes, the mark of a deleted entry until
 	// garbage collection removes it. A row with no other cells is not an entry.
 	FamilyTombstone = "_x"
+	// FamilyPosition holds the position of the last change of each item that a follower has
+	// written, and the positions of deleted items and index entries. It is never part of an item.
+	FamilyPosition = "_m"
 )
 
 // FamilyItem is the family of the default layout, and of index rows.
