@@ -28,7 +28,7 @@ func (c *compiler) families() {
 		switch {
 		case !familyName.MatchString(f.Name) || len(f.Name) > lens.MaxFamilyNameBytes:
 			c.fail(path, maperr.CodeFamily, fmt.Sprintf("%q is not a family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
-		case f.Name == lens.FamilyState, f.Name == lens.FamilyTombstone:
+		case lens.Bookkeeping(f.Name):
 			c.fail(path, maperr.CodeFamily, f.Name+" is reserved", "another name")
 		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil && !c.collected():
 			c.fail(path, maperr.CodeFamily, "types would be collected by age", "no maxAge")

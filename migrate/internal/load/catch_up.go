@@ -412,8 +412,7 @@ func (c *catchUp) indexOf(table string) *secondary.Index {
 	return c.j.Indexes[i]
 }
 
-// each yields rows of a table, without the bookkeeping of DynamoDB endpoints. A missing table
-// has no rows.
+// each yields rows of a table, without bookkeeping. A missing table has no rows.
 func (c *catchUp) each(ctx context.Context, table string, keys []string, yield func(layout.Row) error) error {
 	for some := range slices.Chunk(keys, c.j.Options.Pace.Chunk(len(keys))) {
 		if err := c.j.Options.Pace.Wait(ctx, len(some)); err != nil {
@@ -428,9 +427,7 @@ func (c *catchUp) each(ctx context.Context, table string, keys []string, yield f
 				return nil
 			}
 			if err == nil {
-				row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
-					return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
-				})
+				row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool { return lens.Bookkeeping(c.Family) })
 				err = yield(row)
 			}
 			if err != nil {

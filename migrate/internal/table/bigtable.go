@@ -130,8 +130,8 @@ func (b *Bigtable) notFound(ctx context.Context, table string, err error) error 
 	return status.Errorf(codes.FailedPrecondition, "table %s exists, but app profile %s does not find it: %v", table, b.profile, err)
 }
 
-// TableRows streams the rows of a table, or of spans of it. It omits the bookkeeping of the
-// DynamoDB endpoint, and rows with nothing else.
+// TableRows streams the rows of a table, or of spans of it. It omits bookkeeping, and rows
+// with nothing else.
 func (b *Bigtable) TableRows(ctx context.Context, table string, spans ...layout.Span) iter.Seq2[layout.Row, error] {
 	return func(yield func(layout.Row, error) bool) {
 		for part, err := range b.TableParts(ctx, table, spans, math.MaxInt) {
@@ -149,9 +149,7 @@ func (b *Bigtable) TableParts(ctx context.Context, table string, spans []layout.
 			spans = []layout.Span{{}}
 		}
 		for part, err := range b.Parts(ctx, btclient.Read{Table: table, Spans: slices.Clone(spans)}, most) {
-			part.Cells = slices.DeleteFunc(part.Cells, func(c layout.Cell) bool {
-				return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
-			})
+			part.Cells = slices.DeleteFunc(part.Cells, func(c layout.Cell) bool { return lens.Bookkeeping(c.Family) })
 			if live := b.Live[table]; live != nil {
 				part.Row = live(part.Row)
 			}
