@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
@@ -22,6 +23,8 @@ func (c *compiler) families() {
 		c.fail("target.table", maperr.CodeSyntax, "no table", "the id of the Bigtable table")
 	case SchemaTable:
 		c.fail("target.table", maperr.CodeSyntax, SchemaTable+" is reserved: it records how to read the tables", "another table")
+	case migrationstate.Table:
+		c.fail("target.table", maperr.CodeSyntax, t.Table+" is reserved: it records migrations from live tables", "another table")
 	}
 	for _, f := range t.Families {
 		path := strictyaml.Join("target.families", f.Name)

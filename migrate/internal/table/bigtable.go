@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -67,7 +68,7 @@ var StateFamily = layout.Family{Name: lens.FamilyState, GC: layout.GC{Versions: 
 // whose garbage collection differs from the mapping's, since items would have another lifetime.
 func (b *Bigtable) MakeTable(ctx context.Context, id string, families []layout.Family) (created bool, err error) {
 	families = slices.Clone(families)
-	if id != layout.SchemaTable {
+	if id != layout.SchemaTable && id != migrationstate.Table {
 		families = append(families, StateFamily)
 	}
 	if splits := b.Splits[id]; len(splits) > 0 {
