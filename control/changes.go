@@ -197,7 +197,7 @@ func rowsOf(ctx context.Context, l *lab.Lab, name string, there bool) iter.Seq2[
 		project, instance, _ := strings.Cut(strings.TrimPrefix(parent, "projects/"), "/instances/")
 		client := btclient.New(l.Bigtable().Conn(), project, instance, btclient.Options{})
 		for row, err := range client.Read(lab.Probe(ctx), btclient.Read{Table: id, Spans: []btclient.Span{{}}}) {
-			row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool { return c.Family == lens.FamilyState })
+			row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool { return c.Family == lens.FamilyState || c.Family == lens.FamilyPosition })
 			if err == nil && len(row.Cells) == 0 {
 				continue
 			}

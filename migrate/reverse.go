@@ -166,13 +166,12 @@ func (u *unreadRows) refusal(table string) error {
 	return source.Damaged(source.MappingRefused, source.Position{File: table}, errors.Join(u.named...), "%s that the mapping cannot read%s", phrase.Counted(u.rows, "row"), named)
 }
 
-// leftRows counts rows that no rule takes, except for bookkeeping of the DynamoDB endpoint
-// about deleted items.
+// leftRows counts rows that no rule takes, except for bookkeeping about deleted items.
 type leftRows struct {
 	rows    int64
 	example []byte // key of the first one
 	taken   bool   // the current row has an item
-	foreign bool   // the current row has cells other than the endpoint's
+	foreign bool   // the current row has cells other than bookkeeping
 	key     []byte
 }
 
@@ -181,7 +180,7 @@ func (l *leftRows) group(row layout.Row, taken bool) {
 	l.taken = l.taken || taken
 	l.key = row.Key
 	for _, c := range row.Cells {
-		l.foreign = l.foreign || c.Family != lens.FamilyState
+		l.foreign = l.foreign || !lens.Bookkeeping(c.Family)
 	}
 }
 

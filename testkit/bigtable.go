@@ -30,7 +30,7 @@ const (
 )
 
 // WithBookkeeping also returns the DynamoDB endpoint's own cells in the rows of its
-// tables: the families _f, _t and _x.
+// tables, in the families _f, _t and _x, and those of a migration, in _m.
 func WithBookkeeping() ChangesOption { return btkit.WithBookkeeping() }
 
 // WithBigtable sets options of package btkit.

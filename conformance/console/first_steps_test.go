@@ -127,6 +127,19 @@ func TestItem_Links(t *testing.T) {
 	for _, b := range []int{1, 2} {
 		srv.call(t, "PutItem", fmt.Sprintf(`{"TableName":"pairs","Item":{"a":{"S":"some one"},"b":{"N":"%d"},"c":{"S":"v%[1]d"}}}`, b))
 	}
+	m, err := srv.ddb.Mapping(t.Context(), "pairs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := srv.client().EnsureTable(t.Context(), m.TargetTable(), []btclient.Family{{Name: "_m"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for row, err := range srv.client().Read(t.Context(), btclient.Read{Table: m.TargetTable(), Spans: []btclient.Span{{}}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.set(t, m.TargetTable(), string(row.Key), btclient.Cell{Family: "_m", Timestamp: 1000, Value: []byte("position")})
+	}
 	p := open(t, ctx, srv)
 	p.visit(`/d/pairs?key={"a":{"S":"some one"},"b":{"N":"2"}}`)
 	p.until("[...document.querySelectorAll('[data-places] a')].some((a) => a.textContent === 'Its stream records')")
@@ -148,7 +161,7 @@ func TestItem_Links(t *testing.T) {
 		t.Errorf("the row has the item %s", got)
 	}
 	p.until("!!document.querySelector('[data-cell]')")
-	if got := ask[string](p, "[document.querySelectorAll('[data-cell]').length, document.querySelector('.wide > h2 small').textContent].join()"); got != "1,1 in 1 column · 2 internal cells hidden" {
+	if got := ask[string](p, "[document.querySelectorAll('[data-cell]').length, document.querySelector('.wide > h2 small').textContent].join()"); got != "1,1 in 1 column · 3 internal cells hidden" {
 		t.Errorf("the cells in the list, and their number, are %s", got)
 	}
 	if n := ask[int](p, "document.querySelectorAll('[data-cell].mine, .item.mine').length"); n != 2 {

@@ -63,7 +63,7 @@ func (l *Lab) DumpAll(ctx context.Context) (string, error) {
 		}
 		out = fmt.Appendf(out, "table %s\n", strings.TrimPrefix(t.Name, own))
 		for _, f := range t.Families { // in order of creation
-			if f.Name != lens.FamilyState {
+			if f.Name != lens.FamilyState && f.Name != lens.FamilyPosition {
 				out = fmt.Appendf(out, "# family %s, gc %s\n", f.Name, RuleText(&f.GC))
 			}
 		}
@@ -127,7 +127,7 @@ func (l *Lab) ReadRows(ctx context.Context, table string, key []byte, visit func
 		if err != nil {
 			return err
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c cells.Cell) bool { return c.Family == lens.FamilyState })
+		row.Cells = slices.DeleteFunc(row.Cells, func(c cells.Cell) bool { return c.Family == lens.FamilyState || c.Family == lens.FamilyPosition })
 		if len(row.Cells) > 0 {
 			visit(row)
 		}

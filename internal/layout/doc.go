@@ -47,6 +47,7 @@
 //   - lens: the terms of keys, places and plans, which the facade uses too.
 //   - unmapped, secondary: rows of tables without a mapping file, and of indexes.
 //   - loadnote: the record of a load about its mapping.
+//   - migrationstate: the records of a migration from a live table.
 //   - rowtext: rows as text.
 //   - edge: values with which tests attack mappings.
 package layout

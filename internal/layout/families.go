@@ -12,6 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
+	"github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
@@ -22,13 +23,15 @@ func (c *compiler) families() {
 		c.fail("target.table", maperr.CodeSyntax, "no table", "the id of the Bigtable table")
 	case SchemaTable:
 		c.fail("target.table", maperr.CodeSyntax, SchemaTable+" is reserved: it records how to read the tables", "another table")
+	case migrationstate.Table:
+		c.fail("target.table", maperr.CodeSyntax, t.Table+" is reserved: it records migrations from live tables", "another table")
 	}
 	for _, f := range t.Families {
 		path := strictyaml.Join("target.families", f.Name)
 		switch {
 		case !familyName.MatchString(f.Name) || len(f.Name) > lens.MaxFamilyNameBytes:
 			c.fail(path, maperr.CodeFamily, fmt.Sprintf("%q is not a family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
-		case f.Name == lens.FamilyState, f.Name == lens.FamilyTombstone:
+		case lens.Bookkeeping(f.Name):
 			c.fail(path, maperr.CodeFamily, f.Name+" is reserved", "another name")
 		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil && !c.collected():
 			c.fail(path, maperr.CodeFamily, "types would be collected by age", "no maxAge")

@@ -229,10 +229,10 @@ func (l *rules) itemOf(row Row, key attr.Item) (attr.Item, error) {
 
 // column reads a column of the row.
 func (d *decoder) column(c lens.Column) error {
-	switch c.Family {
-	case lens.FamilyState:
+	switch {
+	case lens.Bookkeeping(c.Family):
 		return nil
-	case lens.FamilyTypes:
+	case c.Family == lens.FamilyTypes:
 		return d.typeColumn(c)
 	}
 	if d.r.exclusive && d.l.expires(c.Family) == (d.r.ttl != nil) {

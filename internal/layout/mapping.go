@@ -84,7 +84,7 @@ func (m *Mapping) AcceptsLoss(rule, what string) bool {
 }
 
 // Families returns the families that the Bigtable table needs, in declared order, with
-// `_t` if declared and without `_f`. The slice is shared.
+// `_t` if declared and without bookkeeping. The slice is shared.
 func (m *Mapping) Families() []Family { return m.layout.columnFamilies() }
 
 // ImportTimeMicros returns the constant timestamp of imported cells. It returns false if
@@ -130,7 +130,7 @@ func (m *Mapping) checkTime(micros int64) error {
 func (m *Mapping) Locate(key attr.Item) (lens.Location, error) { return m.layout.locate(key) }
 
 // Items returns the items of a row, or of the part of it that was read, sorted by partition
-// and sort key. It skips cells of FamilyState and cells that no rule claims. Errors are
+// and sort key. It skips bookkeeping and cells that no rule claims. Errors are
 // *Error: E-CORRUPT.
 func (m *Mapping) Items(row Row) ([]attr.Item, error) { return m.layout.items(row) }
 

@@ -17,7 +17,7 @@ const changesDeadline = time.Minute
 type ChangesOption func(*ChangeReader)
 
 // WithBookkeeping also returns the DynamoDB endpoint's own cells in the rows of its
-// tables: the families _f, _t and _x.
+// tables, in the families _f, _t and _x, and those of a migration, in _m.
 func WithBookkeeping() ChangesOption { return func(r *ChangeReader) { r.bookkeeping = true } }
 
 // ChangeReader reads the change stream of a table, each record once. It holds no

@@ -43,8 +43,8 @@ export function collected(rule, version, at, now) {
   return all();
 }
 
-/** internal describes a family that the DynamoDB endpoint uses beside those of a mapping; "" for others. */
-export const internal = (family) => family === '_t' ? 'Types of values, where the cells alone do not determine them' : bookkeeping({ family }) ? 'Only the DynamoDB endpoint uses its cells, and Rows hides them' : '';
+/** internal describes a family beside those of a mapping; "" for others. */
+export const internal = (family) => family === '_t' ? 'Types of values, where the cells alone do not determine them' : family === '_m' ? 'Only a migration uses its cells, and Rows hides them' : bookkeeping({ family }) ? 'Only the DynamoDB endpoint uses its cells, and Rows hides them' : '';
 
-/** bookkeeping reports whether a cell is one of the DynamoDB endpoint itself. */
-export const bookkeeping = (c) => c.family === '_x' || c.family === '_f' || c.family === '_tabletop' || c.family.startsWith('_tabletop.');
+/** bookkeeping reports whether a cell belongs to no item: only the DynamoDB endpoint or a migration uses it. */
+export const bookkeeping = (c) => c.family === '_x' || c.family === '_f' || c.family === '_m' || c.family === '_tabletop' || c.family.startsWith('_tabletop.');

@@ -57,10 +57,10 @@ const (
 	MergeToCell
 )
 
-// Bookkeeping reports whether the entry belongs to the DynamoDB endpoint's own cells in the
-// rows of its tables: the families _f, _t and _x.
+// Bookkeeping reports whether the entry is beside the items in their rows: in the families _f
+// and _x of the DynamoDB endpoint, _m of a migration, or _t of types.
 func (e Entry) Bookkeeping() bool {
-	return e.Family == lens.FamilyState || e.Family == lens.FamilyTypes || e.Family == lens.FamilyTombstone
+	return lens.Bookkeeping(e.Family) || e.Family == lens.FamilyTypes
 }
 
 // size returns the size for which the record counts.

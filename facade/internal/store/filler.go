@@ -229,11 +229,8 @@ func (e fillEntry) isIn(x *indexLayout, row []layout.Cell) bool {
 	known := e.order == adoptedOrder || x.x.OneCell() // the cells determine the order
 	var content []layout.Cell
 	for _, c := range row {
-		switch c.Family {
-		case lens.FamilyState:
-			known = known || c.Timestamp == e.order
-		case lens.FamilyTombstone:
-		default:
+		known = known || c.Family == lens.FamilyState && c.Timestamp == e.order
+		if !bookkeeping(c) {
 			content = append(content, c)
 		}
 	}
@@ -294,9 +291,7 @@ func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout)
 				order = max(order, cell.Timestamp)
 			}
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
-			return c.Family == lens.FamilyTombstone || c.Family == lens.FamilyState
-		})
+		row.Cells = slices.DeleteFunc(row.Cells, bookkeeping)
 		if len(row.Cells) == 0 {
 			continue
 		}

@@ -150,6 +150,9 @@ func (x *indexLayout) families() []layout.Family {
 		layout.Family{Name: lens.FamilyTombstone, GC: layout.GC{MaxAge: tombstoneAge}})
 }
 
+// bookkeeping reports whether a cell belongs to no item and no index entry.
+func bookkeeping(c layout.Cell) bool { return lens.Bookkeeping(c.Family) }
+
 // newestOf returns a family that keeps only the newest cell of each column.
 func newestOf(family string) layout.Family {
 	return layout.Family{Name: family, GC: layout.GC{Versions: 1}}

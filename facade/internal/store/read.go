@@ -342,9 +342,7 @@ func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout
 			yield(nil, err)
 			return
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
-			return c.Family == lens.FamilyTombstone || c.Family == lens.FamilyState
-		})
+		row.Cells = slices.DeleteFunc(row.Cells, bookkeeping)
 		if len(row.Cells) == 0 {
 			continue
 		}

@@ -451,7 +451,7 @@ func (g *plannedWrite) commit(ctx context.Context, muts []*btpb.Mutation) (bool,
 		// An item that was created and deleted meanwhile has left its records.
 		there = append(there, p.recordsAfter(st.recorded))
 	}
-	if own, ok := extentFilters(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return c.Family != lens.FamilyState }) {
+	if own, ok := extentFilters(p.own); ok && !slices.ContainsFunc(st.row.Cells, func(c layout.Cell) bool { return !bookkeeping(c) }) {
 		there = append(there, own...)
 	}
 	return w.writeIf(ctx, false, btclient.AnyOf(there...), muts)

@@ -10,10 +10,21 @@ const (
 	// FamilyTombstone holds, in tables of indexes, the mark of a deleted entry until
 	// garbage collection removes it. A row with no other cells is not an entry.
 	FamilyTombstone = "_x"
-	// FamilyPosition holds the position of the last change of each item that a follower has
-	// written, and the positions of deleted items and index entries. It is never part of an item.
+	// FamilyPosition holds, for each item and index entry that a migration wrote from a live
+	// source, the position of its last change, also after its deletion. The facade neither
+	// reads nor changes it.
 	FamilyPosition = "_m"
 )
+
+// Bookkeeping reports whether the cells of a family belong to no item and no index entry. A
+// row without other cells is neither.
+func Bookkeeping(family string) bool {
+	switch family {
+	case FamilyState, FamilyTombstone, FamilyPosition:
+		return true
+	}
+	return false
+}
 
 // FamilyItem is the family of the default layout, and of index rows.
 const FamilyItem = "a"

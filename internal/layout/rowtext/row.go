@@ -21,7 +21,7 @@ import (
 //	key [hex]
 //	  family:qualifier @micros = value
 //
-// Families are sorted by name, with FamilyTypes last and without FamilyState; qualifiers
+// Families are sorted by name, with FamilyTypes last, without FamilyState and FamilyPosition; qualifiers
 // ascend, newest cells first. A value that is one line of JSON (an object or array) is written
 // unchanged, other printable text is quoted, and the rest is hex.
 func FormatRow(dst []byte, row cells.Row) []byte {
@@ -32,7 +32,7 @@ func FormatRow(dst []byte, row cells.Row) []byte {
 func FormatRowFunc(dst []byte, row cells.Row, text func(c cells.Cell) string) []byte {
 	dst = append(dst, plainText(row.Key)...)
 	dst = fmt.Appendf(dst, " [%x]\n", row.Key)
-	shown := slices.DeleteFunc(slices.Clone(row.Cells), func(c cells.Cell) bool { return c.Family == lens.FamilyState })
+	shown := slices.DeleteFunc(slices.Clone(row.Cells), func(c cells.Cell) bool { return c.Family == lens.FamilyState || c.Family == lens.FamilyPosition })
 	slices.SortStableFunc(shown, func(a, b cells.Cell) int {
 		rank := func(c cells.Cell) int {
 			if c.Family == lens.FamilyTypes {

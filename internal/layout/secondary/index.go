@@ -72,7 +72,7 @@ func (x *Index) Def() Def { return x.def }
 // TargetTable returns the id of the Bigtable table that holds the index rows.
 func (x *Index) TargetTable() string { return x.table }
 
-// Families returns the families that the table needs, without FamilyState.
+// Families returns the families that the table needs, without bookkeeping.
 func (x *Index) Families() []cells.Family {
 	if x.mapped != nil {
 		return x.mapped.families

@@ -279,7 +279,7 @@ func (w *Writer) each(ctx context.Context, table string, keys []string, yield fu
 					if c.Family == lens.FamilyPosition {
 						stamps.Cells = append(stamps.Cells, c)
 					}
-					return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone || c.Family == lens.FamilyPosition
+					return lens.Bookkeeping(c.Family)
 				})
 				err = yield(row, stamps)
 			}

@@ -93,13 +93,13 @@ func exceptions(l table.RowLayout) bool { return l.Index != nil || l.J.Report.Ex
 
 // familiesText returns the number of compared families, and the names of others.
 func familiesText(families map[string]*btapb.GcRule, declared []layout.Family) string {
-	known := []string{lens.FamilyState, lens.FamilyTombstone} // the bookkeeping of the DynamoDB endpoint
+	var known []string
 	for _, f := range declared {
 		known = append(known, f.Name)
 	}
 	var others []string
 	for name := range families {
-		if !slices.Contains(known, name) {
+		if !slices.Contains(known, name) && !lens.Bookkeeping(name) {
 			others = append(others, name)
 		}
 	}

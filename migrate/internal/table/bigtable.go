@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -67,7 +68,7 @@ var StateFamily = layout.Family{Name: lens.FamilyState, GC: layout.GC{Versions: 
 // whose garbage collection differs from the mapping's, since items would have another lifetime.
 func (b *Bigtable) MakeTable(ctx context.Context, id string, families []layout.Family) (created bool, err error) {
 	families = slices.Clone(families)
-	if id != layout.SchemaTable {
+	if id != layout.SchemaTable && id != migrationstate.Table {
 		families = append(families, StateFamily)
 	}
 	if splits := b.Splits[id]; len(splits) > 0 {
@@ -130,8 +131,8 @@ func (b *Bigtable) notFound(ctx context.Context, table string, err error) error 
 	return status.Errorf(codes.FailedPrecondition, "table %s exists, but app profile %s does not find it: %v", table, b.profile, err)
 }
 
-// TableRows streams the rows of a table, or of spans of it. It omits the bookkeeping of the
-// DynamoDB endpoint, and rows with nothing else.
+// TableRows streams the rows of a table, or of spans of it. It omits bookkeeping, and rows
+// with nothing else.
 func (b *Bigtable) TableRows(ctx context.Context, table string, spans ...layout.Span) iter.Seq2[layout.Row, error] {
 	return func(yield func(layout.Row, error) bool) {
 		for part, err := range b.TableParts(ctx, table, spans, math.MaxInt) {
@@ -149,9 +150,7 @@ func (b *Bigtable) TableParts(ctx context.Context, table string, spans []layout.
 			spans = []layout.Span{{}}
 		}
 		for part, err := range b.Parts(ctx, btclient.Read{Table: table, Spans: slices.Clone(spans)}, most) {
-			part.Cells = slices.DeleteFunc(part.Cells, func(c layout.Cell) bool {
-				return c.Family == lens.FamilyState || c.Family == lens.FamilyTombstone
-			})
+			part.Cells = slices.DeleteFunc(part.Cells, func(c layout.Cell) bool { return lens.Bookkeeping(c.Family) })
 			if live := b.Live[table]; live != nil {
 				part.Row = live(part.Row)
 			}

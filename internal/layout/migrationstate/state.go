@@ -1,0 +1,156 @@
+package migrationstate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Phase is the phase of the migration of a table.
+type Phase string
+
+// The phases, in their order. A table without a state has the phase "".
+const (
+	Loaded     Phase = "LOADED"      // a load ended, and nothing follows the source
+	CatchingUp Phase = "CATCHING_UP" // a follower writes, and may be behind the load
+	Following  Phase = "FOLLOWING"   // each item has a past state of the source
+	Drained    Phase = "DRAINED"     // the source is frozen, and all its changes are applied
+	Ended      Phase = "ENDED"       // the target has the writes
+)
+
+// next has the phases after each phase.
+var next = map[Phase][]Phase{
+	"":         {Loaded, CatchingUp},
+	Loaded:     {CatchingUp, Ended},
+	CatchingUp: {Following, Ended},
+	Following:  {CatchingUp, Drained, Ended}, // it catches up again after a hole in the stream
+	Drained:    {Following, Ended},
+	Ended:      {Loaded, CatchingUp},
+}
+
+// Followed reports whether other writes than the follower's must not reach the table.
+func (p Phase) Followed() bool { return p == CatchingUp || p == Following || p == Drained }
+
+// EndFirst is the end of each text that refuses a write to a followed table.
+const EndFirst = "end the migration first: tabletop migrate status"
+
+// State is the state of the migration of a Bigtable table. The zero value is that of a table
+// without a migration.
+type State struct {
+	Phase Phase     `json:"phase"`
+	By    string    `json:"by"` // who set the phase: user, host and process
+	At    time.Time `json:"at"` // when
+
+	// Epoch begins the positions of the changes that are applied now. It grows with each
+	// stream, and never decreases.
+	Epoch  uint16    `json:"epoch"`
+	Owner  string    `json:"owner,omitempty"`  // of the lease: the process that follows
+	Lease  time.Time `json:"lease,omitzero"`   // its end
+	Stream string    `json:"stream,omitempty"` // the ARN of the source's stream
+	// TableID is the id of the source's table: a table that was deleted and created again has
+	// another one.
+	TableID    string    `json:"tableId,omitempty"`
+	Mapping    string    `json:"mapping,omitempty"` // the hash of the mapping's lock
+	ExportTime time.Time `json:"exportTime,omitzero"`
+	// Dirty is the generation of changed keys that is being written.
+	Dirty uint64 `json:"dirty,omitempty"`
+}
+
+// String describes the phase, who set it and when.
+func (s State) String() string {
+	if s.Phase == "" {
+		return "no migration"
+	}
+	return fmt.Sprintf("phase %s since %s, set by %s", s.Phase, s.At.UTC().Format(time.RFC3339), s.By)
+}
+
+// PhaseError is the error of a command that found another phase than it needs.
+type PhaseError struct {
+	Table string
+	State State
+	Want  []Phase
+	What  string // the refused action
+}
+
+func (e *PhaseError) Error() string {
+	var names []string
+	for _, p := range e.Want {
+		if p == "" {
+			names = append(names, "no migration")
+		} else {
+			names = append(names, string(p))
+		}
+	}
+	return fmt.Sprintf("Bigtable table %s: %s: cannot %s; expected %s", e.Table, e.State, e.What, strings.Join(names, " or "))
+}
+
+// Need returns a [*PhaseError] unless the state has one of the phases.
+func (s State) Need(table, what string, phases ...Phase) error {
+	if slices.Contains(phases, s.Phase) {
+		return nil
+	}
+	return &PhaseError{Table: table, State: s, Want: phases, What: what}
+}
+
+// To returns the state in the next phase, without a lease if nothing follows there, and the
+// event for the history. In the same phase it returns the state unchanged, and no event.
+// Errors: [*PhaseError].
+func (s State) To(table string, to Phase, by string, at time.Time) (State, *Event, error) {
+	if s.Phase == to {
+		return s, nil, nil
+	}
+	if !slices.Contains(next[s.Phase], to) {
+		var from []Phase
+		for _, p := range []Phase{"", Loaded, CatchingUp, Following, Drained, Ended} {
+			if slices.Contains(next[p], to) {
+				from = append(from, p)
+			}
+		}
+		return s, nil, &PhaseError{Table: table, State: s, Want: from, What: "become " + string(to)}
+	}
+	event := &Event{From: s.Phase, To: to, Epoch: s.Epoch, By: by, At: at}
+	s.Phase, s.By, s.At = to, by, at
+	if !to.Followed() {
+		s.Owner, s.Lease = "", time.Time{}
+	}
+	return s, event, nil
+}
+
+// NextEpoch returns the state with the next epoch: its positions are above all earlier ones.
+func (s State) NextEpoch(table string) (State, error) {
+	if s.Epoch == math.MaxUint16 {
+		return s, fmt.Errorf("Bigtable table %s: epoch %d was the last: migrate into another table", table, s.Epoch)
+	}
+	s.Epoch++
+	return s, nil
+}
+
+// HeldError is the error of a process that another one keeps from following a table.
+type HeldError struct {
+	Table, Owner string
+	Until        time.Time
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("Bigtable table %s: %s follows its source, with a lease until %s: end that process, or wait", e.Table, e.Owner, e.Until.UTC().Format(time.RFC3339))
+}
+
+// Leased returns the state with the owner's lease until a time. The owner is unique among
+// processes. Errors: [*HeldError] if another owner's lease has not ended.
+func (s State) Leased(table, owner string, now, until time.Time) (State, error) {
+	if s.Owner != "" && s.Owner != owner && now.Before(s.Lease) {
+		return s, &HeldError{Table: table, Owner: s.Owner, Until: s.Lease}
+	}
+	s.Owner, s.Lease = owner, until
+	return s, nil
+}
+
+// Released returns the state without the owner's lease; another owner's lease stays.
+func (s State) Released(owner string) State {
+	if s.Owner == owner {
+		s.Owner, s.Lease = "", time.Time{}
+	}
+	return s
+}

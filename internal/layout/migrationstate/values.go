@@ -1,0 +1,89 @@
+package migrationstate
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// format is the version of the values. A later program may add members; a value whose present
+// members have another meaning has another format.
+const format = 1
+
+// Checkpoint is the place in a shard up to which every change is applied, without a gap.
+type Checkpoint struct {
+	Stream   string    `json:"stream"`   // the ARN
+	Sequence string    `json:"sequence"` // decimal; "" before the first record
+	Time     time.Time `json:"time"`     // of the record with that number
+	Epoch    uint16    `json:"epoch"`    // of its positions
+	Done     bool      `json:"done,omitempty"`
+	Parent   string    `json:"parent,omitempty"` // the parent shard
+	Mapping  string    `json:"mapping"`          // the hash of the mapping's lock
+	Version  string    `json:"version"`          // of the program that wrote it
+	At       time.Time `json:"at"`               // of the write
+}
+
+// Letter is a change that cannot be applied: the target keeps the older state of the item.
+type Letter struct {
+	Key      string    `json:"key"`               // of the item, in DynamoDB's JSON
+	Code     string    `json:"code"`              // of the reason, such as E-DOMAIN
+	Reason   string    `json:"reason"`            // with the value and the expectation
+	Mapping  string    `json:"mapping,omitempty"` // the line of the mapping file
+	Position []byte    `json:"position"`          // of the change
+	Record   string    `json:"record,omitempty"`  // the change, in JSON
+	At       time.Time `json:"at"`                // of the first attempt
+}
+
+// Dirty is the key of an item that changed since the generation before was verified.
+type Dirty struct {
+	Key string    `json:"key"` // in DynamoDB's JSON
+	At  time.Time `json:"at"`  // of the change
+}
+
+// Event is a change of a phase.
+type Event struct {
+	From  Phase     `json:"from,omitempty"` // "": the first phase
+	To    Phase     `json:"to"`
+	Epoch uint16    `json:"epoch"`
+	By    string    `json:"by"`
+	At    time.Time `json:"at"`
+}
+
+// Value is a value of a row.
+type Value interface {
+	State | Checkpoint | Letter | Dirty | Event
+}
+
+// versioned adds the format to a value.
+type versioned[V Value] struct {
+	Format int `json:"format"`
+	Value  V   `json:"value"`
+}
+
+// Encode returns the value of a cell. It fails only for a time outside of the years 0 to 9999,
+// which a source can have.
+func Encode[V Value](v V) ([]byte, error) {
+	text, err := json.Marshal(versioned[V]{format, v})
+	if err != nil {
+		return nil, fmt.Errorf("a value of %s cannot be written: %w", Table, err)
+	}
+	return text, nil
+}
+
+// Decode returns the value of a cell in the row with the given key.
+func Decode[V Value](row, cell []byte) (v V, err error) {
+	var of struct {
+		Format int             `json:"format"`
+		Value  json.RawMessage `json:"value"`
+	}
+	if err := json.Unmarshal(cell, &of); err != nil {
+		return v, fmt.Errorf("row %q of %s cannot be read: %w", row, Table, err)
+	}
+	if of.Format != format {
+		return v, fmt.Errorf("row %q of %s has format %d, and this version reads format %d: use the version that wrote it", row, Table, of.Format, format)
+	}
+	if err := json.Unmarshal(of.Value, &v); err != nil {
+		return v, fmt.Errorf("row %q of %s cannot be read: %w", row, Table, err)
+	}
+	return v, nil
+}

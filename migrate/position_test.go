@@ -1,0 +1,139 @@
+package migrate
+
+import (
+	"testing"
+	"testing/fstest"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// addPositions adds position cells to all rows of a table, as a migration from a live source
+// leaves them, and such cells alone in other rows.
+func addPositions(t *testing.T, conn grpc.ClientConnInterface, id string) (rows int) {
+	t.Helper()
+	b := table.NewBigtable(conn, table.Options{})
+	if _, err := b.EnsureTable(t.Context(), id, []layout.Family{{Name: lens.FamilyPosition, GC: layout.GC{Versions: 1}}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{"alone": true}
+	for row, err := range b.Rows(t.Context(), btclient.Read{Table: id, Spans: []layout.Span{{}}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[string(row.Key)], keys[string(row.Key)+"0"] = true, true
+	}
+	for key := range keys {
+		change(t, conn, id, key, setCell(lens.FamilyPosition, "", time.Now().UnixMilli()*1000, "position"), setCell(lens.FamilyPosition, "0123456789abcdef", 1000, "position"))
+	}
+	return len(keys)
+}
+
+// positionRows counts the rows of a table with position cells.
+func positionRows(t *testing.T, conn grpc.ClientConnInterface, id string) (rows int) {
+	t.Helper()
+	for _, err := range table.NewBigtable(conn, table.Options{}).Rows(t.Context(), btclient.Read{Table: id, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(lens.FamilyPosition)}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows++
+	}
+	return rows
+}
+
+// Position cells belong to no item and no index entry: a verification finds no difference, and
+// an export of the rows and a comparison with others are as without them.
+func TestPositions(t *testing.T) {
+	t.Parallel()
+	src, err := source.OpenFS(fstest.MapFS{"model": {Data: []byte(indexedModel)}}, "model", source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, conn := newBigtableServer(t), newBigtableServer(t)
+	var m *mapping.Mapping
+	for _, server := range []grpc.ClientConnInterface{plain, conn} {
+		p, err := Prepare(t.Context(), src, LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Load(t.Context(), server); err != nil {
+			t.Fatal(err)
+		}
+		m = (*mapping.Mapping)(p.run.Jobs[0].Mapping)
+	}
+	for _, id := range []string{m.TargetTable(), "Orders__ByState"} {
+		if rows := addPositions(t, conn, id); rows < 5 {
+			t.Fatalf("table %s has %d rows with positions", id, rows)
+		}
+	}
+	r, err := Verify(t.Context(), conn, OfSource(src), VerifyOptions{Stored: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	if want, err := Verify(t.Context(), plain, OfSource(src), VerifyOptions{Stored: true}); err != nil || r.Text() != want.Text() {
+		t.Errorf("the report is, error %v\n%s\nwant\n%s", err, r.Text(), want.Text())
+	}
+	at := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	exported := map[grpc.ClientConnInterface]map[string]string{}
+	for _, server := range []grpc.ClientConnInterface{plain, conn} {
+		dir := t.TempDir()
+		back, err := Reverse(t.Context(), server, m, dir, ReverseOptions{ExportTime: at})
+		if err != nil || len(back.Warnings) > 0 || back.Rows != 3 {
+			t.Errorf("reverse: %v, warnings %q, error %v", back, back.Warnings, err)
+		}
+		exported[server] = filesIn(t, dir)
+	}
+	if diff := gocmp.Diff(exported[plain], exported[conn]); diff != "" {
+		t.Errorf("exports (-without +with positions):\n%s", diff)
+	}
+	side := func(conn grpc.ClientConnInterface, table string, m *mapping.Mapping) Side {
+		return Side{Name: table, Conn: conn, Project: "tabletop", Instance: "tabletop", Table: table, Mapping: m}
+	}
+	for name, sides := range map[string][2]Side{
+		"items":         {side(plain, "", m), side(conn, "", m)},
+		"rows":          {side(plain, m.TargetTable(), nil), side(conn, m.TargetTable(), nil)},
+		"index rows":    {side(conn, "Orders__ByState", nil), side(plain, "Orders__ByState", nil)},
+		"source, items": {{Name: "source", Source: src}, side(conn, "", m)},
+	} {
+		d, err := Diff(t.Context(), sides[0], sides[1], DiffOptions{})
+		if err != nil || d.Differences != 0 {
+			t.Errorf("%s: error %v\n%s", name, err, d.Text())
+		}
+	}
+}
+
+// A load of incremental exports neither deletes position cells nor takes them for items.
+func TestPositions_CatchUp(t *testing.T) {
+	t.Parallel()
+	before, after := plainStates()
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
+	for key := range before {
+		delete(after, key)
+		break
+	}
+	conn := newBigtableServer(t)
+	if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	rows := addPositions(t, conn, "t")
+	if _, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Verify(t.Context(), conn, OfSource(exports(t, true, before, after)), VerifyOptions{Common: o, Stored: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	if got := positionRows(t, conn, "t"); got != rows {
+		t.Errorf("%d rows have positions, want %d", got, rows)
+	}
+}
