@@ -15,11 +15,13 @@
 // unless the mapping accepts it.
 //
 // The package starts no server: it takes a connection to any Bigtable. It refuses network sources and
-// binary Ion, with a hint.
+// binary Ion, with a hint. The package stream reads the changes of a live table through the clients of
+// its caller, apart from source, which reads files.
 //
 // A load and a verification meet these packages, in this order:
 //
 //   - source: exports and files of items, read in bounded memory.
+//   - stream: the change records of a live table, from DynamoDB Streams.
 //   - infer: a mapping where none is given.
 //   - lint: the rules of the design guides.
 //   - internal/table: the tables as data: source, mapping, and what they must hold.

@@ -75,6 +75,14 @@ var layers = []layerRule{
 		why:     "fixtures are files and their checks, which migrate runs",
 	},
 	{
+		folders: []string{"migrate/stream"},
+		denied: slices.Concat(storage, network, []string{
+			module + "/facade$", module + "/control", module + "/testkit", module + "/cmd",
+			"github.com/aws/aws-sdk-go-v2/config", "github.com/aws/aws-sdk-go-v2/credentials",
+		}),
+		why: "it reads a stream through the clients of its caller, and knows neither credentials nor the target",
+	},
+	{
 		folders: []string{"migrate/source", "migrate/infer", "migrate/report", "migrate/lint"},
 		denied:  slices.Concat(storage, network, []string{module + "/facade$", module + "/control", module + "/testkit", module + "/cmd"}),
 		why:     "what reads and judges files runs without a server",
@@ -120,7 +128,7 @@ var layers = []layerRule{
 }
 
 // onlyTestkit lists imports that only testkit, and the packages that tests share, have outside
-// of tests.
+// of tests. migrate/stream also has the clients of AWS.
 var onlyTestkit = []string{
 	"testing", "github.com/stretchr/testify", "github.com/aws",
 	"cloud.google.com/go/bigtable$", "cloud.google.com/go/bigtable/bttest",
@@ -141,7 +149,8 @@ func refused(folder, imported string, test bool) (layer, why string) {
 			return "", "use " + current
 		}
 	}
-	if !test && !within(folder, "testkit") && !within(folder, "migrate/internal/exporttest") && !within(folder, "internal/test") && slices.ContainsFunc(onlyTestkit, func(p string) bool { return matches(imported, p) }) {
+	ofStream := within(folder, "migrate/stream") && matches(imported, "github.com/aws")
+	if !test && !ofStream && !within(folder, "testkit") && !within(folder, "migrate/internal/exporttest") && !within(folder, "internal/test") && slices.ContainsFunc(onlyTestkit, func(p string) bool { return matches(imported, p) }) {
 		return "", "only testkit does"
 	}
 	i := slices.IndexFunc(layers, func(l layerRule) bool {
@@ -224,6 +233,11 @@ func TestLayers(t *testing.T) {
 		{"fixtures", "~/facade/mapping", false, false},
 		{"migrate/report", "~/internal/btclient", false, true},
 		{"migrate/infer", "~/migrate/source", false, false},
+		{"migrate/source", "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams", false, true},
+		{"migrate/stream", "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams", false, false},
+		{"migrate/stream", "github.com/aws/aws-sdk-go-v2/config", false, true},
+		{"migrate/stream", "~/internal/btclient", false, true},
+		{"migrate/stream", "~/testkit", false, true},
 		{"migrate/internal/endpoints", "~/engine", false, true},
 		{"migrate/internal/endpoints", "~/migrate/internal/table", false, false},
 		{"migrate/internal/compare", "~/migrate/internal/load", false, true},
