@@ -126,6 +126,24 @@ func (c *Client) SetGC(ctx context.Context, table string, f Family) error {
 	return nil
 }
 
+// DropFamily deletes a family of a table with all its cells. A missing family, or table, is none.
+func (c *Client) DropFamily(ctx context.Context, table, family string) error {
+	there, err := c.Families(ctx, table)
+	if _, ok := there[family]; !ok && (err == nil || status.Code(err) == codes.NotFound) {
+		return nil
+	}
+	if err == nil {
+		path := c.TablePath(table)
+		_, err = administer(ctx, c, c.once(table, "ModifyColumnFamilies"), "name", path, btapb.BigtableTableAdminClient.ModifyColumnFamilies, &btapb.ModifyColumnFamiliesRequest{
+			Name: path, Modifications: []*btapb.ModifyColumnFamiliesRequest_Modification{{Id: family, Mod: &btapb.ModifyColumnFamiliesRequest_Modification_Drop{Drop: true}}},
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("deleting family %s of table %s: %w", family, table, err)
+	}
+	return nil
+}
+
 // DropTable deletes a table, if it exists.
 func (c *Client) DropTable(ctx context.Context, table string) error {
 	path := c.TablePath(table)

@@ -28,7 +28,7 @@ func TestRows(t *testing.T) {
 		want        string
 	}{
 		{ms.StateRow("t"), ms.TablePrefix("t"), "t#state"},
-		{ms.CheckpointRow("t", "shardId-1"), ms.CheckpointRow("t", ""), "t#c#shardId-1"},
+		{ms.CheckpointRow("t", "stream"), ms.CheckpointRow("t", ""), "t#c#stream"},
 		{ms.LetterRow("t", id), ms.LetterPrefix("t"), "t#d#f1020000000000000000000000000000"},
 		{ms.DirtyRow("t", 7, id), ms.DirtyPrefix("t", 7), "t#k#0000000000000007#f#f1020000000000000000000000000000"},
 		{ms.DirtyRow("t", 7, id), ms.DirtyPrefix("t", 7, 15), "t#k#0000000000000007#f#f1020000000000000000000000000000"},
@@ -63,11 +63,14 @@ func TestValues(t *testing.T) {
 		Phase: ms.Following, By: "ana@host 17", At: at, Epoch: 3, Owner: "host 17", Lease: at, Stream: "arn", TableID: "id", Mapping: "hash", ExportTime: at, Dirty: 2,
 	})
 	roundTrip(t, ms.State{})
-	roundTrip(t, ms.Checkpoint{Stream: "arn", Sequence: strings.Repeat("9", 40), Time: at, Epoch: 1, Done: true, Parent: "p", Mapping: "hash", Version: "v", At: at})
+	roundTrip(t, ms.Checkpoint{
+		Stream: "arn", TableID: "id", From: at, Watermark: at, Epoch: 1, Mapping: "hash", Version: "v", At: at,
+		Shards: []ms.Shard{{ID: "s", Parent: "p", Sequence: strings.Repeat("9", 40), Before: "7", Epoch: 1, Done: true, Watermark: at}}, Progress: ms.Progress{Started: at, Rate: 1.5},
+	})
 	roundTrip(t, ms.Letter{Key: raw, Code: "E-DOMAIN", Reason: "r", Mapping: "m.yaml:3", Position: []byte{0, 1}, Record: raw, At: at})
 	roundTrip(t, ms.Dirty{Key: raw, At: at})
 	roundTrip(t, ms.Event{From: ms.Loaded, To: ms.CatchingUp, Epoch: 1, By: "ana", At: at})
-	if cell, err := ms.Encode(ms.Checkpoint{Time: at.AddDate(9000, 0, 0)}); err == nil {
+	if cell, err := ms.Encode(ms.Checkpoint{From: at.AddDate(9000, 0, 0)}); err == nil {
 		t.Errorf("a time that JSON cannot hold is written as %s", cell)
 	}
 	for cell, want := range map[string]string{

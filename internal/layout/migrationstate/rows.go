@@ -57,9 +57,9 @@ func TableOf(row []byte) (table string, ok bool) {
 	return string(name), ok && !bytes.Contains(name, []byte(separator))
 }
 
-// CheckpointRow returns the key of the row with the [Checkpoint] of a shard. An empty shard
-// gives the prefix of the rows of all shards.
-func CheckpointRow(table, shard string) []byte { return key(table, FamilyCheckpoint, shard) }
+// CheckpointRow returns the key of the row with the [Checkpoint] of a kind of source, such as
+// "stream".
+func CheckpointRow(table, source string) []byte { return key(table, FamilyCheckpoint, source) }
 
 // LetterPrefix returns the prefix of the rows of a table's dead letters.
 func LetterPrefix(table string) []byte { return key(table, FamilyLetter, "") }

@@ -10,17 +10,46 @@ import (
 // members have another meaning has another format.
 const format = 1
 
-// Checkpoint is the place in a shard up to which every change is applied, without a gap.
+// Checkpoint is the progress of a follower: every change up to it is applied, without a gap.
 type Checkpoint struct {
-	Stream   string    `json:"stream"`   // the ARN
-	Sequence string    `json:"sequence"` // decimal; "" before the first record
-	Time     time.Time `json:"time"`     // of the record with that number
-	Epoch    uint16    `json:"epoch"`    // of its positions
-	Done     bool      `json:"done,omitempty"`
-	Parent   string    `json:"parent,omitempty"` // the parent shard
-	Mapping  string    `json:"mapping"`          // the hash of the mapping's lock
-	Version  string    `json:"version"`          // of the program that wrote it
-	At       time.Time `json:"at"`               // of the write
+	Stream    string    `json:"stream"`  // the ARN
+	TableID   string    `json:"tableId"` // of the source
+	From      time.Time `json:"from,omitzero"`
+	Watermark time.Time `json:"watermark,omitzero"` // all writes answered before it are applied
+	Epoch     uint16    `json:"epoch"`              // of the first positions
+	Shards    []Shard   `json:"shards,omitempty"`
+	Mapping   string    `json:"mapping"` // the hash of the mapping
+	Version   string    `json:"version"` // of the program that wrote it
+	At        time.Time `json:"at"`      // of the write
+	Progress  Progress  `json:"progress"`
+}
+
+// Shard is the progress in a shard.
+type Shard struct {
+	ID        string    `json:"id"`
+	Parent    string    `json:"parent,omitempty"`
+	Sequence  string    `json:"sequence,omitempty"` // of the last applied record, decimal
+	Before    string    `json:"before,omitempty"`   // the last one of the parent's lineage
+	Epoch     uint16    `json:"epoch"`              // of its positions
+	Done      bool      `json:"done,omitempty"`
+	Watermark time.Time `json:"watermark,omitzero"`
+}
+
+// Progress is what the follower did since it started.
+type Progress struct {
+	Started   time.Time `json:"started"`
+	SourceNow time.Time `json:"sourceNow"` // the clock of the source at Checkpoint.At
+	Rule      string    `json:"rule,omitempty"`
+	Changes   int64     `json:"changes"`  // records
+	Applied   int64     `json:"applied"`  // items
+	Already   int64     `json:"already"`  // items whose position was as high
+	Refused   int64     `json:"refused"`  // dead letters
+	Unread    int64     `json:"unread"`   // rows written without a read
+	Read      int64     `json:"read"`     // rows that were read first
+	Raced     int64     `json:"raced"`    // rows that changed in between
+	Rate      float64   `json:"rate"`     // records a second, of late
+	Throttles int       `json:"throttles"`
+	Mode      string    `json:"mode"` // guarded or ordered
 }
 
 // Letter is a change that cannot be applied: the target keeps the older state of the item.

@@ -1,0 +1,165 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/follow"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+	"github.com/tabletop-emu/tabletop/migrate/stream"
+)
+
+// FollowOptions configure [Follow]. Source, Owner, Now and Sleep are required. The mappings are
+// those by which the tables were loaded: Mappings is ignored.
+type FollowOptions struct {
+	Common
+
+	// Tables are the DynamoDB tables to follow. Default: all that were loaded.
+	Tables []string
+
+	// Source calls the DynamoDB that has the tables.
+	Source stream.Clients
+
+	// Owner names this process in the lease of a table, such as "ana@host 4711". No other running
+	// process may have it.
+	Owner string
+
+	// Version is the version of the program, for the record.
+	Version string
+
+	// Mode is "auto", "guarded" or "ordered": one request for each change, which tests the row and
+	// writes it; or requests for many changes, which is faster and allows no other writer. Default:
+	// "auto", which is ordered while the follower is more than a minute behind.
+	Mode string
+
+	// Since is the time of the stored items. Default: the end of the exports that were loaded.
+	Since time.Time
+
+	// UntilTip ends the run when all writes that the source answered before its start are applied.
+	// Until ends it when all writes before that time are. Default: at the end of the context, or of
+	// a disabled stream.
+	UntilTip bool
+	Until    time.Time
+
+	// DeadLetter receives the changes that cannot be applied, one JSON object per line. The target
+	// keeps the older state of their items. Default: the first such change ends the run.
+	DeadLetter io.Writer
+
+	// Report is called about once a second for each table, by several goroutines.
+	Report func(FollowStatus)
+
+	idleMax time.Duration // of tests
+}
+
+// Follow applies the changes of live DynamoDB tables to the Bigtable tables into which they were
+// loaded. It reads them from DynamoDB Streams, from the end of the loaded exports or from its
+// checkpoint on. Changes are applied at least once, and each row is left in the state of the last
+// change of its items, however often the run stops and starts.
+//
+// The state of each table is in the table _migration_state of the target: see [Status]. While a
+// table is followed, DynamoDB endpoints refuse writes to it. [EndFollow] ends that.
+//
+// Errors of the source are of type [*stream.Error]. A table that cannot be followed is a
+// [source.Error], and so is another process that follows it.
+func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions) error {
+	mappings, err := followed(ctx, conn, o.Common, o.Tables)
+	if err != nil {
+		return err
+	}
+	mode := follow.Mode(o.Mode)
+	if !slices.Contains([]follow.Mode{"", follow.Auto, follow.Guarded, follow.Ordered}, mode) {
+		return source.Damaged(source.Unsupported, source.Position{}, nil, "mode %q: expected %s, %s or %s", o.Mode, follow.Auto, follow.Guarded, follow.Ordered)
+	}
+	x := o.options()
+	letters := o.DeadLetter
+	if letters != nil && len(mappings) > 1 {
+		letters = &lockedWriter{w: letters}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range mappings {
+		group.Go(func() error {
+			err := follow.Run(ctx, follow.Options{
+				B: table.NewBigtable(conn, x), Mapping: (*layout.Mapping)(m), Clients: o.Source, Owner: o.Owner, Version: o.Version, Mode: mode, Since: o.Since,
+				IdleMax: o.idleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Pace: x.Pace,
+				Report: func(target string, c ms.Checkpoint) {
+					if o.Report != nil {
+						s := FollowStatus{Table: m.SourceTable(), Target: target}
+						s.setCheckpoint(c)
+						o.Report(s)
+					}
+				},
+			})
+			if held, ok := err.(*ms.HeldError); ok { //nolint:errorlint // it is not wrapped
+				return source.Damaged(source.TargetWritten, source.Position{}, nil, "%v", held)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// lockedWriter is a writer for several goroutines.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// followed returns the stored mappings of DynamoDB tables; of all without names.
+func followed(ctx context.Context, conn grpc.ClientConnInterface, c Common, tables []string) ([]*mapping.Mapping, error) {
+	stored, err := StoredMappings(ctx, conn, c)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, m := range stored {
+		names = append(names, m.SourceTable())
+	}
+	if len(stored) == 0 {
+		return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "nothing was loaded into instance %s: load an export first (tabletop migrate load)", c.options().Normalized().Instance)
+	}
+	for _, name := range tables {
+		if !slices.Contains(names, name) {
+			return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "table %s was not loaded; loaded are %s: load an export of it first (tabletop migrate load)", name, strings.Join(names, ", "))
+		}
+	}
+	if len(tables) == 0 {
+		return stored, nil
+	}
+	return slices.DeleteFunc(stored, func(m *mapping.Mapping) bool { return !slices.Contains(tables, m.SourceTable()) }), nil
+}
+
+// EndFollow ends the migration of a DynamoDB table: from then on DynamoDB endpoints accept writes to
+// the Bigtable table. It is refused while a process follows the table. The positions of changes, in
+// family _m, and the records about the migration are deleted; the history stays.
+func EndFollow(ctx context.Context, conn grpc.ClientConnInterface, tableName, by string, o Common) error {
+	mappings, err := followed(ctx, conn, o, []string{tableName})
+	if err != nil {
+		return err
+	}
+	err = follow.End(ctx, table.NewBigtable(conn, o.options()), (*layout.Mapping)(mappings[0]), by, o.Now)
+	if held, ok := err.(*ms.HeldError); ok { //nolint:errorlint // it is not wrapped
+		return source.Damaged(source.TargetWritten, source.Position{}, nil, "%v", held)
+	}
+	if err != nil {
+		return fmt.Errorf("ending the migration of table %s: %w", tableName, err)
+	}
+	return nil
+}

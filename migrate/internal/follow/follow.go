@@ -1,0 +1,503 @@
+package follow
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
+	"github.com/tabletop-emu/tabletop/migrate/internal/pace"
+	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+	"github.com/tabletop-emu/tabletop/migrate/stream"
+)
+
+// Mode selects how changes are written; see package apply.
+type Mode string
+
+// The modes.
+const (
+	Auto    Mode = "auto"    // Ordered while more than a minute behind, else Guarded
+	Guarded Mode = "guarded" // one request tests and writes a row
+	Ordered Mode = "ordered" // one request writes many rows
+)
+
+// Options are the options of Run. B, Mapping, Clients, Owner, Now and Sleep are required.
+type Options struct {
+	B       *table.Bigtable
+	Mapping *layout.Mapping // of the stored rows
+	Clients stream.Clients
+	// Owner names this process in the lease: user, host and process.
+	Owner, Version string
+
+	Mode Mode
+	// Since is the time of the stored items. Default: the end of the loaded exports.
+	Since   time.Time
+	Overlap time.Duration
+	IdleMax time.Duration
+	GiveUp  time.Duration
+	Pace    *pace.Pace
+	// Until ends the run: when all writes before its start are applied (Tip), or all writes before
+	// a time. Default: at the end of the context, or of a disabled stream.
+	Tip   bool
+	Until time.Time
+	// DeadLetter receives the changes that cannot be applied, one JSON object per line. Default: the
+	// first one ends the run.
+	DeadLetter io.Writer
+
+	Now    func() time.Time
+	Sleep  func(context.Context, time.Duration) error
+	Jitter func() float64
+	// Report is called about once a second.
+	Report func(table string, c ms.Checkpoint)
+}
+
+// The times of a run.
+const (
+	leaseTime    = 15 * time.Second
+	renewEvery   = 5 * time.Second
+	leaseReserve = 2 * time.Second // before its end, nothing is written
+	saveEvery    = time.Second
+	orderedLag   = time.Minute
+)
+
+// PositionFamily holds the positions of changes in each table.
+var PositionFamily = layout.Family{Name: lens.FamilyPosition, GC: layout.GC{Versions: 1}}
+
+// follower follows one table.
+type follower struct {
+	Options
+	store   statetable.Store
+	stream  *stream.Stream
+	mapping string // its hash
+
+	mu        sync.Mutex
+	lease     time.Time // its end
+	following bool
+	dirty     uint64 // the generation of changed keys; 0: none is recorded
+	letters   map[attr.ItemID]bool
+	progress  ms.Progress
+	saved     stream.Checkpoint
+	changes   int64 // at the last save
+	savedAt   time.Time
+}
+
+// Run follows one table. It returns nil at the end that the options select. Errors of the source are
+// of type *[stream.Error]; [source.Error] is a table that cannot be followed; [*ms.HeldError] another
+// process that follows it.
+func Run(ctx context.Context, o Options) error {
+	f := &follower{Options: o, store: statetable.Store{B: o.B, Table: o.Mapping.TargetTable(), Now: o.Now}, letters: map[attr.ItemID]bool{}}
+	f.progress.Started = o.Now()
+	var err error
+	if f.mapping, err = Hash(o.Mapping); err != nil {
+		return err
+	}
+	since, err := f.check(ctx)
+	if err != nil {
+		return err
+	}
+	if err := f.begin(ctx); err != nil {
+		return err
+	}
+	err = f.run(ctx, since)
+	// The context may have ended: the last checkpoint and the lease are written nevertheless.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
+	defer cancel()
+	return errors.Join(err, f.end(last))
+}
+
+// Hash identifies a mapping in states and checkpoints.
+func Hash(m *layout.Mapping) (string, error) {
+	lock, err := m.Lock()
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(lock)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), err
+}
+
+// refused is the error of a table that cannot be followed.
+func (f *follower) refused(d source.Damage, format string, args ...any) error {
+	return source.Damaged(d, source.Position{}, nil, "Bigtable table %s: %s", f.store.Table, fmt.Sprintf(format, args...))
+}
+
+// check checks the mapping and the load, and returns the time of the stored items.
+func (f *follower) check(ctx context.Context) (since time.Time, err error) {
+	if err := apply.Followable(f.Mapping); err != nil {
+		return since, f.refused(source.MappingRefused, "%v", err)
+	}
+	notes, err := f.B.SchemaOf(ctx, f.store.Table)
+	if err != nil {
+		return since, err
+	}
+	if loadnote.At(notes, f.store.Table).IsZero() {
+		return since, f.refused(source.Unsupported, "nothing was loaded: load an export of table %s first (tabletop migrate load)", f.Mapping.SourceTable())
+	}
+	if begun := loadnote.Unfinished(notes, f.store.Table); !begun.IsZero() {
+		return since, f.refused(source.Unsupported, "a load is unfinished: finish it first (tabletop migrate load)")
+	}
+	if changes := loadnote.Changes(notes, f.Mapping); len(changes) > 0 {
+		return since, f.refused(source.MappingRefused, "it was loaded by another mapping, and rows of both would mix: %s", changes[0])
+	}
+	if since = f.Since; since.IsZero() && loadnote.Contents(notes, f.store.Table) == "" {
+		since = loadnote.Until(notes, f.store.Table)
+	}
+	if since.IsZero() {
+		return since, f.refused(source.Unsupported, "the loaded source has no time: say when it was read (--since)")
+	}
+	return since, nil
+}
+
+// begin takes the lease, makes the tables, and lets endpoints refuse writes.
+func (f *follower) begin(ctx context.Context) error {
+	if err := f.store.Make(ctx); err != nil {
+		return err
+	}
+	now, started := f.Now(), false
+	s, err := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
+		started = !s.Phase.Followed()
+		if s.Mapping != "" && s.Phase.Followed() && s.Mapping != f.mapping {
+			return s, nil, f.refused(source.MappingRefused, "it is followed by another mapping, and rows of both would mix: follow by that mapping")
+		}
+		s, err := s.Leased(f.store.Table, f.Owner, now, now.Add(leaseTime))
+		if err != nil {
+			return s, nil, err
+		}
+		next := ms.CatchingUp
+		if s.Phase == ms.Following || s.Phase == ms.Drained {
+			next = ms.Following
+		}
+		s, event, err := s.To(f.store.Table, next, f.Owner, now)
+		s.Mapping = f.mapping
+		return s, event, err
+	})
+	if err != nil {
+		return err
+	}
+	f.lease, f.dirty, f.following = s.Lease, s.Dirty, s.Phase == ms.Following
+	if err := f.store.SetFollowed(ctx); err != nil {
+		return err
+	}
+	if started { // endpoints may not know yet; the second call finds what they wrote
+		if err := errors.Join(f.Sleep(ctx, 2*loadnote.MaxAge), f.store.SetFollowed(ctx)); err != nil {
+			return err
+		}
+	}
+	families := append(slices.Clone(f.Mapping.Families()), PositionFamily)
+	if _, err := f.B.MakeTable(ctx, f.store.Table, families); err != nil {
+		return err
+	}
+	for _, x := range f.Mapping.Indexes() {
+		if _, err := f.B.MakeTable(ctx, x.TargetTable(), append(slices.Clone(x.Families()), PositionFamily)); err != nil {
+			return err
+		}
+	}
+	for letter, err := range f.store.Letters(ctx) {
+		if err != nil {
+			return err
+		}
+		key, err := attr.UnmarshalItem([]byte(letter.Key))
+		if err != nil {
+			return fmt.Errorf("the key of a dead letter: %w", err)
+		}
+		f.letters[f.Mapping.Key().ID(key)] = true
+	}
+	return nil
+}
+
+// errDone ends a run whose end is reached.
+var errDone = errors.New("done")
+
+// run reads the stream until the end.
+func (f *follower) run(ctx context.Context, since time.Time) error {
+	o := stream.Options{
+		Table: f.Mapping.SourceTable(), Since: since, Overlap: f.Overlap, Epoch: 1, IdleMax: f.IdleMax, GiveUp: f.GiveUp,
+		Now: f.Now, Sleep: f.Sleep, Jitter: f.Jitter,
+	}
+	stored, ok, err := f.store.Checkpoint(ctx, statetable.StreamSource)
+	if err != nil {
+		return err
+	}
+	if ok {
+		o.Checkpoint = fromStored(stored)
+	}
+	if f.stream, err = stream.Open(ctx, f.Clients, o); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := f.stream.Run(ctx, f.apply); err != nil {
+			return err
+		}
+		return errDone // the stream is disabled, and was applied to its end
+	})
+	group.Go(func() error { return f.tick(ctx, since) })
+	if err = group.Wait(); errors.Is(err, errDone) {
+		return nil
+	}
+	return err
+}
+
+// tick saves checkpoints, renews the lease, and ends the run.
+func (f *follower) tick(ctx context.Context, since time.Time) error {
+	var tip stream.Tip
+	if f.Tip {
+		tip = f.stream.Tip()
+	}
+	for {
+		if err := f.Sleep(ctx, saveEvery); err != nil {
+			return err
+		}
+		if err := f.renew(ctx, since); err != nil {
+			return err
+		}
+		// The state is read before the checkpoint, so that the last one covers the end.
+		ended := f.Tip && f.stream.Passed(tip) || !f.Until.IsZero() && !f.stream.Status().Watermark.Before(f.Until)
+		if err := f.save(ctx); err != nil {
+			return err
+		}
+		if ended {
+			return errDone
+		}
+	}
+}
+
+// renew renews the lease, and changes the phase when the source was caught up with.
+func (f *follower) renew(ctx context.Context, since time.Time) error {
+	now := f.Now()
+	f.mu.Lock()
+	caughtUp := !f.following && f.stream.Status().Watermark.After(since)
+	early := f.lease.Sub(now) > leaseTime-renewEvery
+	f.mu.Unlock()
+	if early && !caughtUp {
+		return nil
+	}
+	s, err := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
+		if s.Owner != f.Owner {
+			return s, nil, f.refused(source.TargetWritten, "%s follows it now", s.Owner)
+		}
+		if err := s.Need(f.store.Table, "follow", ms.CatchingUp, ms.Following); err != nil {
+			return s, nil, err
+		}
+		s, err := s.Leased(f.store.Table, f.Owner, now, now.Add(leaseTime))
+		if err != nil || !caughtUp {
+			return s, nil, err
+		}
+		return s.To(f.store.Table, ms.Following, f.Owner, now)
+	})
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.lease, f.dirty, f.following = s.Lease, s.Dirty, s.Phase == ms.Following
+	f.mu.Unlock()
+	return nil
+}
+
+// save writes the checkpoint.
+func (f *follower) save(ctx context.Context) error {
+	now := f.Now()
+	f.mu.Lock()
+	if spent := now.Sub(f.savedAt); spent > 0 && !f.savedAt.IsZero() {
+		f.progress.Rate = float64(f.progress.Changes-f.changes) / spent.Seconds()
+	}
+	f.changes, f.savedAt = f.progress.Changes, now
+	c := toStored(f.stream.Checkpoint())
+	c.Mapping, c.Version, c.At, c.Progress = f.mapping, f.Version, now, f.progress
+	f.mu.Unlock()
+	status := f.stream.Status()
+	c.Progress.SourceNow, c.Progress.Rule = status.Now, status.Rule
+	for _, sh := range status.Shards {
+		c.Progress.Throttles += sh.Throttles
+	}
+	if err := f.store.SaveCheckpoint(ctx, statetable.StreamSource, c); err != nil {
+		return err
+	}
+	if f.Report != nil {
+		f.Report(f.store.Table, c)
+	}
+	return nil
+}
+
+// end saves the last checkpoint and releases the lease.
+func (f *follower) end(ctx context.Context) error {
+	var err error
+	if f.stream != nil {
+		err = f.save(ctx)
+	}
+	_, failed := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) { return s.Released(f.Owner), nil, nil })
+	return errors.Join(err, failed)
+}
+
+// apply applies records of one shard.
+func (f *follower) apply(ctx context.Context, records []stream.Record) error {
+	f.mu.Lock()
+	left := f.lease.Sub(f.Now()) - leaseReserve
+	dirty, lag := f.dirty, f.Now().Sub(f.stream.Status().Watermark)
+	f.mu.Unlock()
+	if left <= 0 {
+		return f.refused(source.TargetWritten, "the lease has ended: was this process paused?")
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	w := apply.Writer{
+		B: f.B, Mapping: f.Mapping, Pace: f.Pace, Now: f.Now, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || !f.stream.OldImages,
+	}
+	refused := map[attr.ItemID]bool{}
+	var refusing sync.Mutex
+	w.Refuse = func(c apply.Change, err error) error {
+		refusing.Lock()
+		defer refusing.Unlock()
+		refused[f.Mapping.Key().ID(c.Key)] = true
+		return f.refuse(ctx, c, err)
+	}
+	changes, applied := make([]apply.Change, len(records)), map[attr.ItemID]ms.Dirty{}
+	f.mu.Lock()
+	for i, r := range records {
+		id := f.Mapping.Key().ID(r.Keys)
+		c := apply.Change{Key: r.Keys, Now: r.New, Complete: f.stream.OldImages && !f.letters[id], Position: position(r.Position), Time: r.Time.UnixMicro(), Cells: f.cellMicros(r)}
+		if r.Old != nil {
+			c.Was = []attr.Item{r.Old}
+		}
+		changes[i] = c
+		if dirty > 0 {
+			applied[id] = ms.Dirty{Key: string(attr.AppendItemJSON(nil, r.Keys)), At: r.Time}
+		}
+	}
+	f.mu.Unlock()
+	if dirty > 0 { // before the changes, so that no checkpoint passes a key that is not recorded
+		if err := f.store.AddDirty(ctx, dirty, applied); err != nil {
+			return err
+		}
+	}
+	done, err := w.Apply(ctx, changes)
+	f.mu.Lock()
+	f.progress.Changes += int64(len(records))
+	f.progress.Applied += done.Applied
+	f.progress.Already += done.Already
+	f.progress.Refused += done.Refused
+	f.progress.Unread += done.Exact
+	f.progress.Read += done.Read
+	f.progress.Raced += done.Raced
+	if f.progress.Mode = string(Ordered); w.Guarded {
+		f.progress.Mode = string(Guarded)
+	}
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return f.forgive(ctx, changes, refused)
+}
+
+func position(p stream.Position) apply.Position {
+	var to apply.Position
+	to.Epoch = uint16(p[0])<<8 | uint16(p[1])
+	copy(to.Order[:], p[2:])
+	return to
+}
+
+// cellMicros is the time of cells without a time of their own: that of the change in whole
+// milliseconds, unless the mapping sets one.
+func (f *follower) cellMicros(r stream.Record) int64 {
+	if micros, ok := f.Mapping.ImportTimeMicros(); ok {
+		return micros
+	}
+	return table.Micros(r.Time)
+}
+
+// letter is a line of the dead letters.
+type letter struct {
+	Table string          `json:"table"`
+	Key   json.RawMessage `json:"key"`
+	Item  json.RawMessage `json:"item,omitempty"` // absent if the change deletes it
+	Error string          `json:"error"`
+}
+
+// refuse keeps a change that cannot be applied as a dead letter, or ends the run.
+func (f *follower) refuse(ctx context.Context, c apply.Change, err error) error {
+	if f.DeadLetter == nil {
+		return fmt.Errorf("table %s: a change cannot be applied; the changes before it are (--dead-letter keeps such changes): %w", f.Mapping.SourceTable(), err)
+	}
+	id, key := f.Mapping.Key().ID(c.Key), attr.AppendItemJSON(nil, c.Key)
+	l := ms.Letter{Key: string(key), Reason: err.Error(), At: f.Now(), Position: append([]byte{byte(c.Position.Epoch >> 8), byte(c.Position.Epoch)}, c.Position.Order[:]...)}
+	if why, ok := errors.AsType[*maperr.Error](err); ok {
+		l.Code = string(why.Code)
+		l.Mapping = f.Mapping.RulePosition(why.Rule)
+	}
+	line := letter{Table: f.Mapping.SourceTable(), Key: key, Error: err.Error()}
+	if c.Now != nil {
+		line.Item = attr.AppendItemJSON(nil, c.Now)
+		l.Record = string(line.Item)
+	}
+	if err := f.store.SaveLetter(ctx, id, l); err != nil {
+		return err
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.letters[id] = true
+	_, err = f.DeadLetter.Write(append(text, '\n'))
+	return err
+}
+
+// forgive deletes the dead letters of items whose last change was applied.
+func (f *follower) forgive(ctx context.Context, changes []apply.Change, refused map[attr.ItemID]bool) error {
+	var ids []attr.ItemID
+	f.mu.Lock()
+	for _, c := range changes {
+		if id := f.Mapping.Key().ID(c.Key); f.letters[id] && !refused[id] && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	f.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := f.store.DropLetters(ctx, ids); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		delete(f.letters, id)
+	}
+	return nil
+}
+
+// fromStored converts a stored checkpoint.
+func fromStored(c ms.Checkpoint) *stream.Checkpoint {
+	to := &stream.Checkpoint{StreamARN: c.Stream, TableID: c.TableID, From: c.From, Epoch: c.Epoch, Watermark: c.Watermark}
+	for _, sh := range c.Shards {
+		to.Shards = append(to.Shards, stream.ShardCheckpoint{ID: sh.ID, Parent: sh.Parent, Sequence: sh.Sequence, Before: sh.Before, Epoch: sh.Epoch, Done: sh.Done, Watermark: sh.Watermark})
+	}
+	return to
+}
+
+// toStored converts a checkpoint to its stored form.
+func toStored(c stream.Checkpoint) ms.Checkpoint {
+	to := ms.Checkpoint{Stream: c.StreamARN, TableID: c.TableID, From: c.From, Epoch: c.Epoch, Watermark: c.Watermark}
+	for _, sh := range c.Shards {
+		to.Shards = append(to.Shards, ms.Shard{ID: sh.ID, Parent: sh.Parent, Sequence: sh.Sequence, Before: sh.Before, Epoch: sh.Epoch, Done: sh.Done, Watermark: sh.Watermark})
+	}
+	return to
+}

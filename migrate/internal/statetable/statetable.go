@@ -1,0 +1,288 @@
+// Package statetable reads and writes the table _migration_state of a target: the phase and the lease of
+// each followed table, checkpoints, dead letters, changed keys and the history of phases.
+package statetable
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/cells"
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// Store holds the state of one Bigtable table.
+type Store struct {
+	B     *table.Bigtable
+	Table string
+	Now   func() time.Time
+}
+
+// StreamSource names the checkpoint of DynamoDB Streams.
+const StreamSource = "stream"
+
+// Make creates the table of the states, if it is missing.
+func (s Store) Make(ctx context.Context) error {
+	_, err := s.B.MakeTable(ctx, ms.Table, ms.Families())
+	return err
+}
+
+// Tables lists the tables that have a state, in the order of their names.
+func Tables(ctx context.Context, b *table.Bigtable) ([]string, error) {
+	var names []string
+	for row, err := range b.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{{}}, Filter: btclient.OfFamily(ms.FamilyState)}) {
+		if status.Code(err) == codes.NotFound {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if name, ok := ms.TableOf(row.Key); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// cell reads the value of a row; nil without one.
+func (s Store) cell(ctx context.Context, family string, row []byte) ([]byte, error) {
+	found, err := s.B.ReadRow(ctx, ms.Table, row, btclient.Chain(btclient.OfFamily(family), btclient.Newest(1)))
+	if status.Code(err) == codes.NotFound {
+		return nil, nil
+	}
+	if err != nil || len(found.Cells) == 0 {
+		return nil, err
+	}
+	return found.Cells[0].Value, nil
+}
+
+// read reads a value; ok is false without one.
+func read[V ms.Value](ctx context.Context, s Store, family string, row []byte) (v V, ok bool, err error) {
+	value, err := s.cell(ctx, family, row)
+	if err != nil || value == nil {
+		return v, false, err
+	}
+	v, err = ms.Decode[V](row, value)
+	return v, err == nil, err
+}
+
+// write writes a value.
+func write[V ms.Value](ctx context.Context, s Store, family string, row []byte, v V) error {
+	value, err := ms.Encode(v)
+	if err != nil {
+		return err
+	}
+	return s.B.MutateRow(ctx, ms.Table, row, s.set(family, value))
+}
+
+// set returns the mutations that replace the value of a row. The former cell is deleted, since its
+// time may be later by another clock.
+func (s Store) set(family string, value []byte) []*btpb.Mutation {
+	return []*btpb.Mutation{
+		btclient.DeleteColumn(family, []byte(ms.Column), 0, 0),
+		btclient.SetCell(family, []byte(ms.Column), table.Micros(s.Now()), value),
+	}
+}
+
+// State reads the state; the zero State without one.
+func (s Store) State(ctx context.Context) (ms.State, error) {
+	v, _, err := read[ms.State](ctx, s, ms.FamilyState, ms.StateRow(s.Table))
+	return v, err
+}
+
+// maxTries bounds the attempts of [Store.Change] while other processes change the state.
+const maxTries = 10
+
+// Change changes the state in one conditional write, and records an event in the history. next may be
+// called several times.
+func (s Store) Change(ctx context.Context, next func(ms.State) (ms.State, *ms.Event, error)) (ms.State, error) {
+	row := ms.StateRow(s.Table)
+	for range maxTries {
+		was, err := s.cell(ctx, ms.FamilyState, row)
+		if err != nil {
+			return ms.State{}, err
+		}
+		var now ms.State
+		if was != nil {
+			if now, err = ms.Decode[ms.State](row, was); err != nil {
+				return ms.State{}, err
+			}
+		}
+		then, event, err := next(now)
+		if err != nil || then == now {
+			return now, err
+		}
+		value, err := ms.Encode(then)
+		if err != nil {
+			return now, err
+		}
+		guard := btclient.Guard{Family: ms.FamilyState, Qualifier: []byte(ms.Column), Was: was}
+		done, err := s.B.ChangeGuarded(ctx, ms.Table, row, guard, value, s.set(ms.FamilyState, value))
+		if err != nil {
+			return now, err
+		}
+		if !done {
+			continue
+		}
+		if event != nil {
+			err = write(ctx, s, ms.FamilyHistory, ms.HistoryRow(s.Table, event.At), *event)
+		}
+		return then, err
+	}
+	return ms.State{}, fmt.Errorf("the state of table %s changed %d times in a row: is another command running?", s.Table, maxTries)
+}
+
+// Checkpoint reads a checkpoint; ok is false without one.
+func (s Store) Checkpoint(ctx context.Context, source string) (c ms.Checkpoint, ok bool, err error) {
+	return read[ms.Checkpoint](ctx, s, ms.FamilyCheckpoint, ms.CheckpointRow(s.Table, source))
+}
+
+// SaveCheckpoint replaces a checkpoint.
+func (s Store) SaveCheckpoint(ctx context.Context, source string, c ms.Checkpoint) error {
+	return write(ctx, s, ms.FamilyCheckpoint, ms.CheckpointRow(s.Table, source), c)
+}
+
+// each yields the values of the rows with a prefix.
+func each[V ms.Value](ctx context.Context, s Store, prefix []byte) iter.Seq2[V, error] {
+	return func(yield func(V, error) bool) {
+		for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}}) {
+			if status.Code(err) == codes.NotFound {
+				return
+			}
+			var v V
+			if err == nil {
+				v, err = ms.Decode[V](row.Key, row.Cells[0].Value)
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Letters reads the dead letters.
+func (s Store) Letters(ctx context.Context) iter.Seq2[ms.Letter, error] {
+	return each[ms.Letter](ctx, s, ms.LetterPrefix(s.Table))
+}
+
+// SaveLetter writes the dead letter of an item.
+func (s Store) SaveLetter(ctx context.Context, id attr.ItemID, l ms.Letter) error {
+	return write(ctx, s, ms.FamilyLetter, ms.LetterRow(s.Table, id), l)
+}
+
+// DropLetters deletes the dead letters of items.
+func (s Store) DropLetters(ctx context.Context, ids []attr.ItemID) error {
+	rows := make([][]byte, len(ids))
+	for i, id := range ids {
+		rows[i] = ms.LetterRow(s.Table, id)
+	}
+	return s.drop(ctx, rows)
+}
+
+// Dirty reads the keys that changed in a generation.
+func (s Store) Dirty(ctx context.Context, generation uint64) iter.Seq2[ms.Dirty, error] {
+	return each[ms.Dirty](ctx, s, ms.DirtyPrefix(s.Table, generation))
+}
+
+// AddDirty records that items changed in a generation.
+func (s Store) AddDirty(ctx context.Context, generation uint64, keys map[attr.ItemID]ms.Dirty) error {
+	var rows []*btpb.MutateRowsRequest_Entry
+	for id, key := range keys {
+		value, err := ms.Encode(key)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, &btpb.MutateRowsRequest_Entry{RowKey: ms.DirtyRow(s.Table, generation, id), Mutations: s.set(ms.FamilyDirty, value)})
+	}
+	slices.SortFunc(rows, func(a, b *btpb.MutateRowsRequest_Entry) int { return bytes.Compare(a.GetRowKey(), b.GetRowKey()) })
+	return s.mutate(ctx, ms.Table, rows)
+}
+
+// History reads the events, the newest first.
+func (s Store) History(ctx context.Context) iter.Seq2[ms.Event, error] {
+	return each[ms.Event](ctx, s, ms.HistoryPrefix(s.Table))
+}
+
+// Clear deletes the checkpoints, dead letters and changed keys of the table. The state and the history
+// stay.
+func (s Store) Clear(ctx context.Context) error {
+	var rows [][]byte
+	for _, prefix := range [][]byte{ms.CheckpointRow(s.Table, ""), ms.LetterPrefix(s.Table), ms.TablePrefix(s.Table + "#" + ms.FamilyDirty)} {
+		for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.KeysOnly()}) {
+			if status.Code(err) == codes.NotFound {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if rows = append(rows, row.Key); len(rows) == maxRows {
+				if err := s.drop(ctx, rows); err != nil {
+					return err
+				}
+				rows = nil
+			}
+		}
+	}
+	return s.drop(ctx, rows)
+}
+
+// maxRows is the number of rows of one request.
+const maxRows = 1000
+
+// drop deletes rows.
+func (s Store) drop(ctx context.Context, keys [][]byte) error {
+	var rows []*btpb.MutateRowsRequest_Entry
+	for _, key := range keys {
+		rows = append(rows, &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}})
+	}
+	return s.mutate(ctx, ms.Table, rows)
+}
+
+func (s Store) mutate(ctx context.Context, table string, rows []*btpb.MutateRowsRequest_Entry) error {
+	for some := range slices.Chunk(rows, maxRows) {
+		refused, err := s.B.MutateRows(ctx, table, some)
+		if err == nil && len(refused) > 0 {
+			err = fmt.Errorf("row %q of table %s: %w", some[refused[0].Entry].GetRowKey(), table, refused[0].Err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SetFollowed makes DynamoDB endpoints refuse writes to the table from now on. It fails if an endpoint
+// has written to it since it was loaded.
+func (s Store) SetFollowed(ctx context.Context) error {
+	row := layout.SchemaRowPrefix(s.Table)
+	written := btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.WrittenColumn))
+	now := s.Now()
+	matched, err := s.B.CheckAndMutate(ctx, layout.SchemaTable, row, written, nil, []*btpb.Mutation{
+		btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0),
+		btclient.SetCell(layout.SchemaFamily, []byte(loadnote.FollowedColumn), table.Micros(now), loadnote.MomentValue(now)),
+	})
+	if err == nil && matched {
+		err = source.Damaged(source.TargetWritten, source.Position{}, nil, "Bigtable table %s: a DynamoDB endpoint has written since the load, and changes of the source would overwrite that: load into another table, and follow that one", s.Table)
+	}
+	return err
+}
+
+// EndFollowed lets DynamoDB endpoints write to the table again.
+func (s Store) EndFollowed(ctx context.Context) error {
+	return s.B.MutateRow(ctx, layout.SchemaTable, layout.SchemaRowPrefix(s.Table), []*btpb.Mutation{
+		btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0),
+	})
+}
