@@ -60,7 +60,8 @@ type FollowOptions struct {
 	// Report is called about once a second for each table, by several goroutines.
 	Report func(FollowStatus)
 
-	idleMax time.Duration // of tests
+	// IdleMax is the longest wait before a shard without new records is asked again. Default: 1 s.
+	IdleMax time.Duration
 }
 
 // Follow applies the changes of live DynamoDB tables to the Bigtable tables into which they were
@@ -92,7 +93,7 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 		group.Go(func() error {
 			err := follow.Run(ctx, follow.Options{
 				B: table.NewBigtable(conn, x), Mapping: (*layout.Mapping)(m), Clients: o.Source, Owner: o.Owner, Version: o.Version, Mode: mode, Since: o.Since,
-				IdleMax: o.idleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Pace: x.Pace,
+				IdleMax: o.IdleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Pace: x.Pace,
 				Report: func(target string, c ms.Checkpoint) {
 					if o.Report != nil {
 						s := FollowStatus{Table: m.SourceTable(), Target: target}
