@@ -64,7 +64,7 @@ func At(rows []layout.Row, table string) time.Time {
 			continue
 		}
 		for _, c := range row.Cells {
-			if string(c.Qualifier) != LoadColumn {
+			if OfLoad(string(c.Qualifier)) {
 				return time.UnixMicro(c.Timestamp).UTC()
 			}
 		}
@@ -84,7 +84,14 @@ const (
 	// LoadColumn has the id of the load that is running, or was interrupted. It can exist
 	// before any other column.
 	LoadColumn = "load"
+	// FollowedColumn has the time since which a migration follows a live table, for [Followed]:
+	// the migration sets it before its first write to the table, and deletes it at its end. It
+	// can exist before any other column. Package migrationstate has the state itself.
+	FollowedColumn = "followed"
 )
+
+// OfLoad reports whether a column of the first row is there because a load wrote the table.
+func OfLoad(column string) bool { return column != LoadColumn && column != FollowedColumn }
 
 // PartsPrefix begins the columns of the first row in which the parts of a running load
 // share their progress.
@@ -143,6 +150,12 @@ func Unfinished(rows []layout.Row, table string) time.Time {
 func Written(rows []layout.Row, table string) bool {
 	_, written := momentOf(rows, table, WrittenColumn)
 	return written
+}
+
+// Followed returns the time since which a migration follows a live table into this one, and
+// whether one does. An endpoint and a load then must not write items.
+func Followed(rows []layout.Row, table string) (since time.Time, ok bool) {
+	return momentOf(rows, table, FollowedColumn)
 }
 
 // SetContents records in the rows of a table the contents of the loaded source.
