@@ -17,7 +17,10 @@ import (
 // foreignError returns DynamoDB's error for an error of the store or its Bigtable.
 func foreignError(err error) *awserr.Error {
 	var busy *tabledef.TableInUseError
+	var followed *store.FollowedError
 	switch {
+	case errors.As(err, &followed):
+		return awserr.Validation("%v", followed) // SDKs do not retry it
 	case errors.Is(err, store.ErrOutsideMapping):
 		return awserr.Validation(awserr.MsgInvalidParameterPrefix+"%v", err)
 	case errors.Is(err, store.ErrSchemaConflict):

@@ -72,6 +72,9 @@ func (s *Server) batchWriteItem(ctx context.Context, in *batchWriteItemInput) (*
 		if err := s.checkBatchWrites(ctx, bt, seen); err != nil {
 			return nil, err
 		}
+		if err := s.store.Writable(ctx, bt.table); err != nil {
+			return nil, err
+		}
 	}
 	out := &batchWriteItemOutput{UnprocessedItems: map[string][]writeRequest{}}
 	var refusal error

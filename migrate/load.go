@@ -23,6 +23,8 @@ import (
 // writes, before its first write, since deletions leave no trace. Deleting the table
 // deletes the note; restart an endpoint that serves the table meanwhile.
 //
+// Load rejects tables into which a migration follows a live table (TargetFollowed).
+//
 // Load also rejects tables that a load of later exports wrote, or began to write
 // (TargetNewer). The same goes for tables whose cells are newer than those of the source
 // and would hide them: a source without a time has older cells than an export. If the

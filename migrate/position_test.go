@@ -12,6 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	"github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -32,7 +34,7 @@ func addPositions(t *testing.T, conn grpc.ClientConnInterface, id string) (rows 
 		keys[string(row.Key)], keys[string(row.Key)+"0"] = true, true
 	}
 	for key := range keys {
-		change(t, conn, id, key, setCell(lens.FamilyPosition, "", time.Now().UnixMilli()*1000, "position"), setCell(lens.FamilyPosition, "0123456789abcdef", 1000, "position"))
+		change(t, conn, id, key, setCell(lens.FamilyPosition, "", 1_795_000_000_000_000, "position"), setCell(lens.FamilyPosition, "0123456789abcdef", 1000, "position"))
 	}
 	return len(keys)
 }
@@ -136,4 +138,72 @@ func TestPositions_CatchUp(t *testing.T) {
 	if got := positionRows(t, conn, "t"); got != rows {
 		t.Errorf("%d rows have positions, want %d", got, rows)
 	}
+}
+
+// followTable notes that a migration follows a live table into a Bigtable table.
+func followTable(t *testing.T, conn grpc.ClientConnInterface, id string) {
+	t.Helper()
+	b := table.NewBigtable(conn, table.Options{})
+	for name, families := range map[string][]layout.Family{layout.SchemaTable: table.SchemaFamilies, migrationstate.Table: migrationstate.Families()} {
+		if _, err := b.MakeTable(t.Context(), name, families); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
+	cell, err := migrationstate.Encode(migrationstate.State{Phase: migrationstate.Following, By: "ana@host", At: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(t, conn, migrationstate.Table, string(migrationstate.StateRow(id)), setCell(migrationstate.FamilyState, migrationstate.Column, 1000, string(cell)))
+	change(t, conn, layout.SchemaTable, string(layout.SchemaRowPrefix(id)), setCell(layout.SchemaFamily, loadnote.FollowedColumn, 1000, string(loadnote.MomentValue(at))))
+}
+
+// endFollowing removes the note of followTable.
+func endFollowing(t *testing.T, conn grpc.ClientConnInterface, id string) {
+	t.Helper()
+	change(t, conn, layout.SchemaTable, string(layout.SchemaRowPrefix(id)), btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0))
+}
+
+// A load into a table that a migration follows into is refused with the phase, and nothing is
+// written; the notes of the table are as before for verifications and reverse loads.
+func TestFollowed(t *testing.T) {
+	t.Parallel()
+	before, _ := plainStates()
+	o := Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}
+	conn := newBigtableServer(t)
+	if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o}); err != nil {
+		t.Fatal(err)
+	}
+	followTable(t, conn, "t")
+	there := allTables(t, conn)
+	_, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o})
+	WantDamage(t, err, source.TargetFollowed, "Bigtable table t follows a live table (phase FOLLOWING since 2026-11-28T09:00:00Z, set by ana@host), and the load would undo some of the later changes: end the migration first: tabletop migrate status")
+	if got := allTables(t, conn); got != there {
+		t.Errorf("the tables hold\n%s\nwant\n%s", got, there)
+	}
+	r, err := Verify(t.Context(), conn, OfSource(exports(t, true, before)), VerifyOptions{Common: o, Stored: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, r)
+	stored, err := StoredMappings(t.Context(), conn, Common{})
+	if err != nil || len(stored) != 1 {
+		t.Errorf("the stored mappings are %v, error %v", stored, err)
+	}
+	change(t, conn, migrationstate.Table, string(migrationstate.StateRow("t")), deleteRow())
+	_, err = Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o})
+	WantDamage(t, err, source.TargetFollowed, "(since 2026-11-28T09:00:00Z)")
+	endFollowing(t, conn, "t")
+	if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o}); err != nil {
+		t.Errorf("after the migration: %v", err)
+	}
+
+	// A migration can begin before any load: then the table has neither a mapping nor a time.
+	early := newBigtableServer(t)
+	followTable(t, early, "t")
+	if stored, err := StoredMappings(t.Context(), early, Common{}); err != nil || len(stored) != 0 {
+		t.Errorf("without a load the stored mappings are %v, error %v", stored, err)
+	}
+	_, err = Reverse(t.Context(), early, o.Mappings[0], t.TempDir(), ReverseOptions{Common: o})
+	WantDamage(t, err, source.LoadTimeUnknown, "the time of the export is unknown")
 }

@@ -137,7 +137,9 @@ type sequence struct {
 	items  state           // in the table, unless cut
 	writes map[string]bool // the keys of items that the endpoint wrote
 	wrote  bool            // the endpoint wrote or deleted items
-	steps  []string
+	// followed: a migration follows a live table into this one.
+	followed bool
+	steps    []string
 }
 
 func (s *sequence) itemsOf(d drawn) state {
@@ -173,6 +175,8 @@ func (s *sequence) open(d drawn) *source.Source {
 // the table holds; known is false where it has no such row.
 func (s *sequence) guide(d drawn) (loads, mix, keep, known bool) {
 	switch {
+	case s.followed:
+		return false, false, false, true
 	case s.holds.kind == noSource, !s.cut && len(s.items) == 0:
 		loads = true
 	case s.cut && d == s.holds && !s.mixed:
@@ -247,7 +251,7 @@ func (s *sequence) load(d drawn, mix, keep, parts bool, cut int) {
 	}
 	damage := source.DamageOf(err)
 	s.steps = append(s.steps, fmt.Sprintf("  answers %v", err))
-	if damage == source.TargetNewer || damage == source.TargetWritten {
+	if damage == source.TargetNewer || damage == source.TargetWritten || damage == source.TargetFollowed {
 		if after := allTables(s.t, s.conn); after != before {
 			s.fatalf("a load that is refused (%v) changed\n%s\nto\n%s", err, before, after)
 		}
@@ -289,6 +293,38 @@ func (s *sequence) loadParts(conn grpc.ClientConnInterface, d drawn, o LoadOptio
 	o.Part = source.Part{}
 	_, err := FinishLoad(s.t.Context(), conn, s.open(d), o)
 	return err
+}
+
+// follow lets a migration follow a live table into this one, or ends it.
+func (s *sequence) follow() {
+	s.t.Helper()
+	if s.followed = !s.followed; s.followed {
+		s.steps = append(s.steps, "follow")
+		followTable(s.t, s.conn, "t")
+		for _, id := range []string{"t", "t__byG"} {
+			addPositions(s.t, s.conn, id)
+		}
+	} else {
+		s.steps = append(s.steps, "end the migration")
+		endFollowing(s.t, s.conn, "t")
+	}
+	s.check()
+}
+
+// refuseWrite writes to a table that a migration follows into.
+func (s *sequence) refuseWrite() {
+	s.t.Helper()
+	s.steps = append(s.steps, "write beside the migration")
+	before := tableText(s.t, s.conn, "t")
+	s.endpoint(func(f *facade.Server) {
+		if _, err := f.Call(s.t.Context(), "PutItem", []byte(`{"TableName":"Tee","Item":`+itemJSON("a", drawAttributes(s.rand))+`}`)); err == nil {
+			s.fatalf("an endpoint writes to a table that a migration follows into")
+		}
+	})
+	if after := tableText(s.t, s.conn, "t"); after != before {
+		s.fatalf("a refused write changed\n%s\nto\n%s", before, after)
+	}
+	s.check()
 }
 
 // write puts or deletes an item by a DynamoDB endpoint.
@@ -412,8 +448,17 @@ func runSequence(t *testing.T, seed uint64, o LoadOptions) {
 		if step > 0 && s.holds.kind == noSource {
 			break
 		}
+		// A migration begins only if no endpoint has written.
+		if s.holds.kind != noSource && !s.cut && (s.followed || !s.wrote) && r.IntN(5) == 0 {
+			s.follow()
+			continue
+		}
 		if s.holds.kind != noSource && !s.cut && r.IntN(3) == 0 {
-			s.write()
+			if s.followed {
+				s.refuseWrite()
+			} else {
+				s.write()
+			}
 			continue
 		}
 		d, cut := s.draw(), 0

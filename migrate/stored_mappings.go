@@ -40,7 +40,7 @@ func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Common
 		if err != nil {
 			return nil, source.Damaged(source.MappingRefused, source.Position{File: layout.SchemaTable}, err, "the recorded mapping of table %s cannot be read", table)
 		}
-		if !slices.ContainsFunc(row.Cells, func(c layout.Cell) bool { return string(c.Qualifier) != loadnote.LoadColumn }) {
+		if !slices.ContainsFunc(row.Cells, func(c layout.Cell) bool { return loadnote.OfLoad(string(c.Qualifier)) }) {
 			continue // a load has begun, and recorded no mapping yet
 		}
 		if m == nil || m.TargetTable() != table {

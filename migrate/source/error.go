@@ -48,6 +48,7 @@ const (
 	TargetExists      Damage = "target-exists"      // the output already exists
 	TargetWritten     Damage = "target-written"     // a DynamoDB endpoint wrote rows that incremental exports would overwrite
 	TargetNewer       Damage = "target-newer"       // a load wrote rows that the source would undo in part, or cells newer than those of the source
+	TargetFollowed    Damage = "target-followed"    // a migration follows a live table into the target
 	WriteRefused      Damage = "write-refused"      // Bigtable rejected a row
 	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint belongs to another load
 )

@@ -104,7 +104,9 @@ type catalog struct {
 	// loaded are the load times that the migration noted, by DynamoDB table, in microseconds;
 	// looked is the time when they were read. Neither changes after openCatalog.
 	loaded map[string]int64
-	looked time.Time
+	// followed are the tables that a migration followed into at the start.
+	followed map[string]bool
+	looked   time.Time
 
 	// ddl serializes the changes of definitions in this process. Take it before a table's
 	// schema latch and before mu.
@@ -124,7 +126,7 @@ type catalog struct {
 func newCatalog(in *instance, mappings map[string]*layout.Mapping) *catalog {
 	return &catalog{
 		instance: in, mappings: mappings,
-		tables: map[string]*cachedTable{}, changes: map[string]uint64{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}, loaded: map[string]int64{},
+		tables: map[string]*cachedTable{}, changes: map[string]uint64{}, latches: map[string]*sync.RWMutex{}, filling: map[string]bool{}, loaded: map[string]int64{}, followed: map[string]bool{},
 	}
 }
 

@@ -38,6 +38,7 @@ func (ts *tables) checkLoaded(ctx context.Context, m *layout.Mapping) error {
 	if at := loadnote.At(rows, m.TargetTable()); !at.IsZero() {
 		ts.cat.loaded[m.SourceTable()] = at.UnixMicro()
 	}
+	_, ts.cat.followed[m.SourceTable()] = loadnote.Followed(rows, m.TargetTable())
 	return ts.checkLaidOut(ctx, m, rows)
 }
 

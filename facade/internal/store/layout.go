@@ -78,7 +78,9 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 	}
 	if m != nil {
 		l.written = &writtenNote{}
-		if _, loaded := cat.loaded[def.Name]; !loaded {
+		_, l.written.loaded = cat.loaded[def.Name]
+		l.written.followed.Store(cat.followed[def.Name])
+		if !l.written.loaded && !cat.followed[def.Name] {
 			l.written.looked.Store(cat.looked.UnixNano())
 		}
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	"github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 )
 
 // writtenNote is this process's knowledge of the note [loadnote.Written]. A DynamoDB endpoint
@@ -26,10 +28,28 @@ import (
 // own note and its first write, so that writes without a note precede it. Only a process that
 // ends between such a late write and its note leaves no note; it has not acknowledged the
 // write.
+//
+// The same row has the note [loadnote.Followed] while a migration follows a live table: then the
+// store refuses writes of items. The migration sets it only if no endpoint has noted a write, and
+// an endpoint notes a write only without it. Therefore a table that the store has written to
+// needs no further look.
 type writtenNote struct {
-	noted  atomic.Bool
-	looked atomic.Int64 // when it last saw no load, in Unix nanoseconds
-	mu     sync.Mutex   // held during the call, so that every first write waits for it
+	noted    atomic.Bool
+	looked   atomic.Int64 // when it last saw neither a load nor a migration, in Unix nanoseconds
+	followed atomic.Bool  // as last seen
+	mu       sync.Mutex   // held during the call, so that every first write waits for it
+	loaded   bool         // as last seen; guarded by mu
+}
+
+// FollowedError is the error of a write to a table that follows a live table in a migration.
+type FollowedError struct {
+	Table string // of DynamoDB
+	Since time.Time
+}
+
+func (e *FollowedError) Error() string {
+	return fmt.Sprintf("table %s follows another table since %s, whose changes would overwrite this write: %s",
+		e.Table, e.Since.UTC().Format(time.RFC3339), migrationstate.EndFirst)
 }
 
 // fresh reports whether the store has looked within loadnote.MaxAge and found no load.
@@ -37,8 +57,14 @@ func (n *writtenNote) fresh(now time.Time) bool {
 	return now.UnixNano()-n.looked.Load() < int64(loadnote.MaxAge)
 }
 
+// isFollowed reports whether err is a *FollowedError.
+func isFollowed(err error) bool {
+	var followed *FollowedError
+	return errors.As(err, &followed)
+}
+
 // noteWrite writes the note of a table, unless it exists, or no load wrote the table. It is
-// called before a write and after it.
+// called before a write and after it. Errors: *FollowedError.
 func (in *instance) noteWrite(ctx context.Context, l *tableLayout) error {
 	n := l.written
 	if n == nil || n.noted.Load() {
@@ -53,22 +79,71 @@ func (in *instance) noteWrite(ctx context.Context, l *tableLayout) error {
 	if n.noted.Load() || n.fresh(now) {
 		return nil
 	}
-	set := btclient.SetCell(layout.SchemaFamily, []byte(loadnote.WrittenColumn), in.nowMicros(), loadnote.MomentValue(now))
-	loaded, err := in.bt.CheckAndMutate(ctx, layout.SchemaTable, layout.SchemaRowPrefix(l.table), loadedRow(), []*btpb.Mutation{set}, nil)
-	switch {
-	case err != nil && status.Code(err) != codes.NotFound:
-		return fmt.Errorf("noting that table %s was written to after its load: %w", l.table, err)
-	case loaded:
-		n.noted.Store(true)
-	default:
-		n.looked.Store(now.UnixNano())
+	for range maxWriteAttempts {
+		if !n.loaded {
+			if err := in.look(ctx, l); err != nil {
+				return err
+			}
+			if !n.loaded {
+				n.looked.Store(now.UnixNano())
+				return nil
+			}
+		}
+		set := btclient.SetCell(layout.SchemaFamily, []byte(loadnote.WrittenColumn), in.nowMicros(), loadnote.MomentValue(now))
+		noted, err := in.bt.CheckAndMutate(ctx, layout.SchemaTable, layout.SchemaRowPrefix(l.table), btclient.Unless(followedRow(), loadedRow()), []*btpb.Mutation{set}, nil)
+		if err != nil && status.Code(err) != codes.NotFound {
+			return fmt.Errorf("noting that table %s was written to after its load: %w", l.table, err)
+		}
+		if noted {
+			n.noted.Store(true)
+			return nil
+		}
+		n.loaded = false // the note was deleted, or a migration began
+	}
+	return fmt.Errorf("%w: the note of table %s", ErrContended, l.table)
+}
+
+// look finds out whether a load wrote the table, and whether a migration follows into it. The
+// caller holds mu. Errors: *FollowedError.
+func (in *instance) look(ctx context.Context, l *tableLayout) error {
+	n := l.written
+	row, err := in.bt.ReadRow(ctx, layout.SchemaTable, layout.SchemaRowPrefix(l.table),
+		btclient.AnyOf(btclient.Chain(loadedRow(), btclient.KeysOnly()), btclient.Chain(followedRow(), btclient.Newest(1))))
+	if err != nil && status.Code(err) != codes.NotFound {
+		return fmt.Errorf("looking up the load of table %s: %w", l.table, err)
+	}
+	rows := []layout.Row{{Key: layout.SchemaRowPrefix(l.table), Cells: row.Cells}}
+	since, followed := loadnote.Followed(rows, l.table)
+	n.followed.Store(followed)
+	if n.loaded = len(row.Cells) > 0 && !followed; followed {
+		return &FollowedError{Table: l.name, Since: since}
 	}
 	return nil
+}
+
+// writable returns a *FollowedError for a table that was seen to follow a live table, and still
+// does. For any other table it costs no call: noteWrite refuses the first write.
+func (in *instance) writable(ctx context.Context, l *tableLayout) error {
+	n := l.written
+	if n == nil || !n.followed.Load() {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.followed.Load() {
+		return nil
+	}
+	return in.look(ctx, l)
 }
 
 // loadedRow passes something of the row that notes the load of a table.
 func loadedRow() *btpb.RowFilter {
 	return btclient.OfColumn(layout.SchemaFamily, []byte(layout.SchemaMapping))
+}
+
+// followedRow passes the note that a migration follows into a table.
+func followedRow() *btpb.RowFilter {
+	return btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn))
 }
 
 // forgetWritten removes the note of a deleted Bigtable table after the table was created

@@ -34,7 +34,8 @@ const maxOverdue = 5 * 365 * 24 * time.Hour
 // deleted items, even with an error.
 //
 // It reads only the due times, never a table. It checks an item again before deleting it. An
-// item that a transaction holds stays until the next call.
+// item that a transaction holds stays until the next call. In a table that follows another one
+// all items stay: the migration applies the deletions of the source.
 func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 	if err := rp.tx.recoverTransactions(ctx, false); err != nil {
 		return 0, fmt.Errorf("ending transactions: %w", err)
@@ -69,7 +70,7 @@ func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
 	return deleted, err
 }
 
-// eachExpiring calls fn for each table with a time to live.
+// eachExpiring calls fn for each table with a time to live whose items may be deleted.
 func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error) error {
 	names, _, err := rp.cat.ListTables(ctx, "", maxCatalogTables)
 	if err != nil {
@@ -85,6 +86,11 @@ func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error)
 		}
 		if c.layout.due == nil || c.def.Status == tabledef.StatusDeleting {
 			continue
+		}
+		if err := rp.writable(ctx, c.layout); isFollowed(err) {
+			continue
+		} else if err != nil {
+			return fmt.Errorf("table %s: %w", name, err)
 		}
 		if err := fn(c); err != nil {
 			return fmt.Errorf("table %s: %w", name, err)
@@ -184,7 +190,7 @@ func (rp *reaper) reapTable(ctx context.Context, c *cachedTable) (deleted int, e
 		switch {
 		case err == nil:
 			gone.Add(1)
-		case errors.Is(err, errNotDue), errors.Is(err, ErrIntent), errors.Is(err, ErrContended):
+		case errors.Is(err, errNotDue), errors.Is(err, ErrIntent), errors.Is(err, ErrContended), isFollowed(err):
 			err = nil
 		}
 		return err

@@ -34,6 +34,9 @@ type ItemRead struct {
 // existed in between. A single absent item needs three passes: at its middle absence, the
 // others are unchanged. Several absent items are held while the others are read again. Unlike
 // a transaction that writes, this one yields to any writer.
+//
+// Items of a table that follows another one cannot be held, and only the migration writes them,
+// each alone: there several absent items are read as often as one.
 func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, error) {
 	for _, r := range reads {
 		c, err := ta.cat.current(ctx, r.Table)
@@ -60,10 +63,11 @@ func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, er
 		absent, present := splitAbsent(readable)
 		done := len(readable) <= 1
 		switch {
-		case len(absent) <= 1:
-			done = done || agreed > len(absent)
+		case len(absent) <= 1, slices.ContainsFunc(absent, (*ItemRead).followed):
+			done = done || agreed > min(len(absent), 1)
 		default:
-			if done, err = ta.readHolding(ctx, absent, present); err != nil {
+			done, err = ta.readHolding(ctx, absent, present)
+			if err != nil && !isFollowed(err) { // if it is, that is known from now on
 				return false, err
 			}
 		}
@@ -80,6 +84,12 @@ func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, er
 		}
 	}
 	return false, nil
+}
+
+// followed reports whether the table of the item was last seen to follow another one.
+func (r *ItemRead) followed() bool {
+	n := r.slot.l.written
+	return n != nil && n.followed.Load()
 }
 
 // readAgain reads items, and reports whether all are unchanged.

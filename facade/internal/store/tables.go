@@ -131,7 +131,7 @@ func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version
 		if _, err := ts.bt.EnsureTable(ctx, def.Indexes[i].BigtableTable, l.indexes[i].families(), nil); err != nil {
 			return nil, err
 		}
-		if !created && !restored {
+		if !created && !restored && !ts.cat.followed[def.Name] { // the migration keeps the entries
 			if err := ts.filler.backfill(ctx, l, l.indexes[i]); err != nil {
 				return nil, err
 			}

@@ -77,7 +77,7 @@ func (ch *Change) blame(err error) error {
 //
 // With a token, Transact recognizes the repetition of a request that succeeded: replayed is
 // true, ImageBytes of the changes is set, and nothing else happens. Errors: ErrTokenMismatch,
-// ErrTokenRunning, ErrTableNotFound, ErrContended.
+// ErrTokenRunning, ErrTableNotFound, ErrContended, *FollowedError.
 func (ta *transactor) Transact(ctx context.Context, req RequestToken, changes []*Change) (committed, replayed bool, err error) {
 	known, replayed, err := ta.findAndEvaluate(ctx, req, changes)
 	switch {
@@ -183,6 +183,9 @@ func (ta *transactor) evaluate(ctx context.Context, changes []*Change) error {
 	for i, ch := range changes {
 		c, err := ta.cat.current(ctx, ch.Table)
 		if err != nil {
+			return err
+		}
+		if err := ta.writable(ctx, c.layout); err != nil { // a check marks its row, too
 			return err
 		}
 		if slots[i], err = c.layout.slot(ch.Key); err != nil && !errors.Is(err, ErrOutsideMapping) {

@@ -45,7 +45,7 @@ const maxWriteAttempts = 64
 // none), which it must not modify. It returns the new item (nil: none), which must have the
 // same key. Its error aborts the write and is returned unchanged, together with the old item.
 // fn may be called several times. WriteItem returns when the item and its index entries are
-// written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, fn's.
+// written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, *FollowedError, fn's.
 //
 // If a transaction that has ended or timed out holds the item, WriteItem settles it first.
 func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
@@ -73,6 +73,9 @@ func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr
 	}
 	if c.def.Status == tabledef.StatusDeleting {
 		return nil, nil, fmt.Errorf("%w: %s is being deleted", ErrTableNotFound, t.Name)
+	}
+	if err := wr.writable(ctx, c.layout); err != nil {
+		return nil, nil, err
 	}
 	defer c.layout.sizes.Wrote()
 	w := itemWrite{wr: wr, fn: fn, expired: hint.Expired}
@@ -145,6 +148,16 @@ type itemWrite struct {
 	fn      func(attr.Item) (attr.Item, error)
 	tx      string // the writing transaction, if any
 	expired bool   // the time to live of the item has ended
+}
+
+// Writable checks, before any item is written, that the table does not follow another one. A
+// write checks that itself. Errors: *FollowedError.
+func (wr *writer) Writable(ctx context.Context, t *tabledef.Table) error {
+	c, err := wr.cat.current(ctx, t)
+	if err != nil {
+		return err
+	}
+	return wr.writable(ctx, c.layout)
 }
 
 // CheckPlace checks that the table's layout can hold an item, regardless of other items. It

@@ -30,9 +30,12 @@ func compareSchema(ctx context.Context, r *table.Run, j *table.Job, required boo
 	if len(got) == 0 && !required {
 		return nil
 	}
-	got = table.CutNote(got, loadnote.WrittenColumn) // a DynamoDB endpoint's note differs
 	got = table.CutColumns(got, func(column string) bool {
-		return column == loadnote.ContentsColumn || column == loadnote.LoadColumn || strings.HasPrefix(column, loadnote.PartsPrefix)
+		switch column {
+		case loadnote.WrittenColumn, loadnote.FollowedColumn, loadnote.ContentsColumn, loadnote.LoadColumn: // of endpoints, migrations and loads
+			return true
+		}
+		return strings.HasPrefix(column, loadnote.PartsPrefix)
 	})
 	if j.Source.ExportTime.IsZero() {
 		got = table.CutNote(got, loadnote.UntilColumn) // from earlier exports

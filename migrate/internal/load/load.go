@@ -67,7 +67,7 @@ func (l *Loader) Check(ctx context.Context) error {
 
 // check rejects a table that the load would spoil, by its current notes.
 func (j *job) check(ctx context.Context) (warnings []string, err error) {
-	for _, check := range []func(context.Context) (string, error){j.endpointWrites, j.remaps, j.otherTime} {
+	for _, check := range []func(context.Context) (string, error){j.followed, j.endpointWrites, j.remaps, j.otherTime} {
 		warning, err := check(ctx)
 		if err != nil {
 			return nil, err

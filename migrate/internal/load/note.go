@@ -211,7 +211,9 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 	}
 	written, _ := writtenAt(got, j.Report.Target)
 	stale := written > 0 && written <= j.earlier
-	got = table.CutNote(table.CutNote(got, loadnote.WrittenColumn), loadnote.LoadColumn)
+	got = table.CutColumns(got, func(column string) bool {
+		return column == loadnote.WrittenColumn || column == loadnote.LoadColumn || column == loadnote.FollowedColumn
+	})
 	if j.notes != "" { // notes of other loads in parts become invalid by this load
 		got = table.CutColumns(got, func(column string) bool { return strings.HasPrefix(column, j.notes) })
 	}

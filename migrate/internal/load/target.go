@@ -13,10 +13,33 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	"github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
+
+// followed rejects a table into which a migration follows a live table: the load could undo
+// later changes, or bring deleted items back.
+func (j *job) followed(ctx context.Context) (warning string, err error) {
+	noted, err := j.schemaNotes(ctx)
+	if err != nil {
+		return "", err
+	}
+	since, followed := loadnote.Followed(noted, j.Report.Target)
+	if !followed {
+		return "", nil
+	}
+	what := "since " + since.UTC().Format(time.RFC3339)
+	switch s, _, err := j.b.StateOf(ctx, j.Report.Target); {
+	case err != nil:
+		return "", err
+	case s.Phase != "":
+		what = s.String()
+	}
+	return "", source.Damaged(source.TargetFollowed, source.Position{}, nil, "Bigtable table %s follows a live table (%s), and the load would undo some of the later changes: %s",
+		j.Report.Target, what, migrationstate.EndFirst)
+}
 
 // endpointWrites returns an error for tables that a DynamoDB endpoint wrote. With incremental
 // exports, the [source.Error] gives the number of changes that can be counted. Other sources
