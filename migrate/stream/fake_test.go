@@ -77,6 +77,7 @@ type fake struct {
 	rand      *rand.Rand
 	fail      func(call, shard string) error // nil: no faults
 	skew      time.Duration                  // of its clock
+	ahead     time.Duration                  // of its numbers, before its clock
 	calls     map[string]int
 	emptied   map[string]bool // the last answer of the shard was empty in spite of records
 }
@@ -140,6 +141,18 @@ func (f *fake) disable() {
 			sh.listed = now
 		}
 	}
+}
+
+// count returns the number of calls whose names begin with a text.
+func (f *fake) count(prefix string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for call, times := range f.calls {
+		if strings.HasPrefix(call, prefix) {
+			n += times
+		}
+	}
+	return n
 }
 
 // begin counts a call and returns its fault. The caller holds f.mu.
@@ -311,7 +324,7 @@ func (f *fake) GetRecords(_ context.Context, in *dynamodbstreams.GetRecordsInput
 		out.NextShardIterator = iteratorAt(id, at)
 	}
 	if f.header {
-		out.ResultMetadata = f.metadata(fmt.Sprintf("1%020d%05d", below.UnixNano(), 0))
+		out.ResultMetadata = f.metadata(fmt.Sprintf("1%020d%05d", below.Add(f.ahead).UnixNano(), 0))
 	} else {
 		out.ResultMetadata = f.metadata("")
 	}

@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/tabletop-emu/tabletop/internal/test/long"
-	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
 // event is a step of the source.
@@ -91,12 +88,8 @@ type trial struct {
 // not applied.
 func TestStream_Property(t *testing.T) {
 	t.Parallel()
-	checks := 60
-	if long.Enabled() {
-		checks = property.All
-	}
 	gaps, runs := 0, 0
-	rapid.Check(t, property.First(checks, func(rt *rapid.T) {
+	rapid.Check(t, func(rt *rapid.T) {
 		p := drawPlan(rt)
 		var wrong error
 		synctest.Test(t, func(t *testing.T) {
@@ -114,7 +107,7 @@ func TestStream_Property(t *testing.T) {
 		if wrong != nil {
 			rt.Fatal(wrong)
 		}
-	}))
+	})
 	if gaps > runs/2 {
 		t.Errorf("%d of %d runs end with a gap", gaps, runs)
 	}
