@@ -21,7 +21,7 @@ const (
 	Unanswered  Kind = "unanswered"   // the source does not answer
 )
 
-// Error is an error of the source. Its text says what to do.
+// Error is an error of the source. Its text includes the next step of the user.
 type Error struct {
 	Kind   Kind
 	Table  string

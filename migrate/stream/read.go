@@ -95,7 +95,7 @@ func (s *Stream) read(ctx context.Context, sh *shard, send func(answer) error) e
 		err := error(nil)
 		if iterator == nil {
 			empty = emptyAnswer{}
-			iterator, err = s.iterator(ctx, sh, &c, first)
+			iterator, err = s.iterator(ctx, sh, &c)
 		}
 		if err == nil {
 			got, err = s.getRecords(ctx, sh, iterator)
@@ -110,6 +110,9 @@ func (s *Stream) read(ctx context.Context, sh *shard, send func(answer) error) e
 			}
 			continue
 		case code == codeNotFound && first:
+			if err := s.checkAge(sh.id, s.watermarkOf(sh), s.clock.at(s.opts.Now())); err != nil {
+				return err
+			}
 			return send(answer{end: true, trimmed: true})
 		case code == codeTrimmed || code == codeNotFound:
 			return s.gap(sh.id, s.watermarkOf(sh), err, "the source no longer has the records after the last one that was read")
@@ -138,13 +141,13 @@ func (s *Stream) read(ctx context.Context, sh *shard, send func(answer) error) e
 }
 
 // iterator returns an iterator of the records after the cursor.
-func (s *Stream) iterator(ctx context.Context, sh *shard, c *cursor, first bool) (iterator *string, err error) {
+func (s *Stream) iterator(ctx context.Context, sh *shard, c *cursor) (iterator *string, err error) {
 	in := dynamodbstreams.GetShardIteratorInput{StreamArn: aws.String(s.arn), ShardId: aws.String(sh.id), ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
 	switch {
 	case c.sequence != "":
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(c.sequence)
-	case !first: // the oldest record may not be the first one
-		if err := s.checkAge(sh.id, s.watermarkOf(sh), s.clock.at(s.opts.Now()), "the source retains records for %s", s.opts.Retention); err != nil {
+	default: // the oldest record may not be the first one
+		if err := s.checkAge(sh.id, s.watermarkOf(sh), s.clock.at(s.opts.Now())); err != nil {
 			return nil, err
 		}
 	}

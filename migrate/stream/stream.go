@@ -14,12 +14,12 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// TableClient is the part of [dynamodb.Client] that Open calls.
+// TableClient is the part of a client of DynamoDB that Open calls.
 type TableClient interface {
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 }
 
-// StreamClient is the part of [dynamodbstreams.Client] that a Stream calls.
+// StreamClient is the part of a client of DynamoDB Streams that a Stream calls.
 type StreamClient interface {
 	DescribeStream(context.Context, *dynamodbstreams.DescribeStreamInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error)
 	GetShardIterator(context.Context, *dynamodbstreams.GetShardIteratorInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetShardIteratorOutput, error)
@@ -253,7 +253,7 @@ func (s *Stream) checkStream(ctx context.Context) error {
 	}
 	now := s.clock.at(s.opts.Now())
 	if c := s.opts.Checkpoint; c != nil {
-		return s.checkAge("", c.Watermark, now, "the checkpoint is of %s, and the source retains records for %s", c.Watermark.Format(time.RFC3339), s.opts.Retention)
+		return s.checkAge("", c.Watermark, now)
 	}
 	if s.opts.Since.IsZero() {
 		return nil
@@ -262,15 +262,15 @@ func (s *Stream) checkStream(ctx context.Context) error {
 		return s.gap("", s.opts.Since, nil, "its stream was enabled at %s, expected at least %s before %s",
 			created.UTC().Format(time.RFC3339), minAhead, s.opts.Since.UTC().Format(time.RFC3339))
 	}
-	return s.checkAge("", s.opts.Since, now, "the source retains records for %s", s.opts.Retention)
+	return s.checkAge("", s.opts.Since, now)
 }
 
 // checkAge returns an error if records since a time may have been trimmed.
-func (s *Stream) checkAge(shard string, since, now time.Time, format string, args ...any) error {
+func (s *Stream) checkAge(shard string, since, now time.Time) error {
 	if since.IsZero() || now.Sub(since) <= s.opts.Retention-s.opts.Retention/24 {
 		return nil
 	}
-	return s.gap(shard, since, nil, format, args...)
+	return s.gap(shard, since, nil, "the source retains records for %s, and that much time has nearly passed", s.opts.Retention)
 }
 
 // Run reads all shards and calls apply with their records until ctx ends, apply fails, or an
