@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -64,6 +65,21 @@ type FollowOptions struct {
 	IdleMax time.Duration
 }
 
+// RefusedChange is the error of [Follow] for a change that cannot be applied, without a DeadLetter.
+type RefusedChange struct {
+	Table string // the DynamoDB table
+	Key   string // of the item, in DynamoDB's JSON
+	Err   error
+}
+
+// Error names the item and the cause.
+func (e *RefusedChange) Error() string {
+	return fmt.Sprintf("table %s: the change of item %s cannot be applied; the changes before it are, and a file of dead letters keeps such changes: %v", e.Table, e.Key, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *RefusedChange) Unwrap() error { return e.Err }
+
 // Follow applies the changes of live DynamoDB tables to the Bigtable tables into which they were
 // loaded. It reads them from DynamoDB Streams, from the end of the loaded exports or from its
 // checkpoint on. Changes are applied at least once, and each row is left in the state of the last
@@ -102,13 +118,24 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 					}
 				},
 			})
-			if held, ok := err.(*ms.HeldError); ok { //nolint:errorlint // it is not wrapped
-				return source.Damaged(source.TargetWritten, source.Position{}, nil, "%v", held)
-			}
-			return err
+			return followError(err)
 		})
 	}
 	return group.Wait()
+}
+
+// followError converts an error of an inner package.
+func followError(err error) error {
+	if held, ok := errors.AsType[*ms.HeldError](err); ok {
+		return source.Damaged(source.TargetWritten, source.Position{}, nil, "%v", held)
+	}
+	if phase, ok := errors.AsType[*ms.PhaseError](err); ok {
+		return source.Damaged(source.Unsupported, source.Position{}, nil, "%v", phase)
+	}
+	if refused, ok := errors.AsType[*follow.RefusedChange](err); ok {
+		return &RefusedChange{refused.Table, refused.Key, refused.Err}
+	}
+	return err
 }
 
 // lockedWriter is a writer for several goroutines.
@@ -156,11 +183,8 @@ func EndFollow(ctx context.Context, conn grpc.ClientConnInterface, tableName, by
 		return err
 	}
 	err = follow.End(ctx, table.NewBigtable(conn, o.options()), (*layout.Mapping)(mappings[0]), by, o.Now)
-	if held, ok := err.(*ms.HeldError); ok { //nolint:errorlint // it is not wrapped
-		return source.Damaged(source.TargetWritten, source.Position{}, nil, "%v", held)
+	if err = followError(err); err != nil && source.DamageOf(err) == "" {
+		err = fmt.Errorf("ending the migration of table %s: %w", tableName, err)
 	}
-	if err != nil {
-		return fmt.Errorf("ending the migration of table %s: %w", tableName, err)
-	}
-	return nil
+	return err
 }

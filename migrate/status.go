@@ -56,6 +56,11 @@ type ShardLag struct {
 	Lag time.Duration `json:"lag"` // negative if unknown
 }
 
+// Phases returns the phases of a migration, in their order.
+func Phases() []string {
+	return []string{string(ms.Loaded), string(ms.CatchingUp), string(ms.Following), string(ms.Drained), string(ms.Ended)}
+}
+
 // OpenLetter is a change that could not be applied.
 type OpenLetter struct {
 	Key     string    `json:"key"` // DynamoDB's JSON

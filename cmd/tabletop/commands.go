@@ -96,6 +96,21 @@ var commands = []struct {
 			Reverse reverseCommand `cmd:"" help:"Write Bigtable rows as a DynamoDB export, ready for import."`
 		}{}
 	}},
+	{"migrate follow", func() any {
+		return &struct {
+			Follow followCommand `cmd:"" help:"Apply the changes of live DynamoDB tables to the loaded Bigtable tables."`
+		}{}
+	}},
+	{"migrate status", func() any {
+		return &struct {
+			Status statusCommand `cmd:"" help:"Show the migrations from live tables: phase, lag, and the next command."`
+		}{}
+	}},
+	{"migrate finish", func() any {
+		return &struct {
+			Finish finishCommand `cmd:"" help:"End the migration of a live table, so that its Bigtable table accepts writes."`
+		}{}
+	}},
 	{"help", func() any {
 		return &struct {
 			Help helpCommand `cmd:"" group:"About the program:" help:"Describe a command and its flags."`

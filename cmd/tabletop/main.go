@@ -11,6 +11,9 @@
 //	tabletop migrate lint     check a mapping and its data against the design guides
 //	tabletop migrate diff     compare two exports or tables
 //	tabletop migrate reverse  write rows as an export
+//	tabletop migrate follow   apply the changes of live tables
+//	tabletop migrate status   show the migrations from live tables
+//	tabletop migrate finish   end the migration of a live table
 //	tabletop help             describe a command and its flags
 //	tabletop version          print the version
 //	tabletop completion       print a script that completes command lines

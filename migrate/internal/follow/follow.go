@@ -422,6 +422,21 @@ func (f *follower) cellMicros(r stream.Record) int64 {
 	return table.Micros(r.Time)
 }
 
+// RefusedChange is the error of a run that a change has ended.
+type RefusedChange struct {
+	Table string // the DynamoDB table
+	Key   string // of the item, in DynamoDB's JSON
+	Err   error
+}
+
+// Error names the item and the cause.
+func (e *RefusedChange) Error() string {
+	return fmt.Sprintf("table %s: the change of item %s cannot be applied; the changes before it are, and --dead-letter keeps such changes: %v", e.Table, e.Key, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *RefusedChange) Unwrap() error { return e.Err }
+
 // letter is a line of the dead letters.
 type letter struct {
 	Table string          `json:"table"`
@@ -433,7 +448,7 @@ type letter struct {
 // refuse keeps a change that cannot be applied as a dead letter, or ends the run.
 func (f *follower) refuse(ctx context.Context, c apply.Change, err error) error {
 	if f.DeadLetter == nil {
-		return fmt.Errorf("table %s: a change cannot be applied; the changes before it are (--dead-letter keeps such changes): %w", f.Mapping.SourceTable(), err)
+		return &RefusedChange{Table: f.Mapping.SourceTable(), Key: string(attr.AppendItemJSON(nil, c.Key)), Err: err}
 	}
 	id, key := f.Mapping.Key().ID(c.Key), attr.AppendItemJSON(nil, c.Key)
 	l := ms.Letter{Key: string(key), Reason: err.Error(), At: f.Now(), Position: append([]byte{byte(c.Position.Epoch >> 8), byte(c.Position.Epoch)}, c.Position.Order[:]...)}

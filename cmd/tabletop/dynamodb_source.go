@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"github.com/tabletop-emu/tabletop/migrate/stream"
+)
+
+// liveSourceFlags name the DynamoDB of the live tables.
+type liveSourceFlags struct {
+	DynamoDBEndpoint string `name:"dynamodb-endpoint" help:"The DynamoDB with the live tables, and with their streams. Default: that of AWS, or AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_DYNAMODB_STREAMS." placeholder:"URL" group:"DynamoDB:"`
+	Region           string `help:"Region of the live tables. Default: that of the AWS configuration; us-east-1 with --dynamodb-endpoint." placeholder:"NAME" group:"DynamoDB:"`
+}
+
+// checkDynamoDB rejects an invalid address.
+func (f *liveSourceFlags) checkDynamoDB() error {
+	if f.DynamoDBEndpoint == "" {
+		return nil
+	}
+	if u, err := url.Parse(f.DynamoDBEndpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("--dynamodb-endpoint: %q must be a URL such as http://127.0.0.1:8000", f.DynamoDBEndpoint)
+	}
+	return nil
+}
+
+// localRegion is the region of an endpoint that the AWS configuration does not know.
+const localRegion = "us-east-1"
+
+// connectDynamoDB returns clients with the credentials and the region of the AWS configuration. An
+// endpoint on this machine needs neither.
+func (f *liveSourceFlags) connectDynamoDB(ctx context.Context) (*dynamodb.Client, stream.Clients, error) {
+	options := []func(*config.LoadOptions) error{config.WithRegion(f.Region)}
+	if f.DynamoDBEndpoint != "" { // the metadata server of a machine in AWS would only cost time
+		options = append(options, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
+	}
+	c, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, stream.Clients{}, badInput("the AWS configuration: %w", err)
+	}
+	if f.DynamoDBEndpoint != "" {
+		c.BaseEndpoint = aws.String(f.DynamoDBEndpoint)
+		if c.Region == "" {
+			c.Region = localRegion
+		}
+		if _, err := c.Credentials.Retrieve(ctx); err != nil {
+			c.Credentials = credentials.NewStaticCredentialsProvider("local", "local", "")
+		}
+	}
+	if c.Region == "" {
+		return nil, stream.Clients{}, badInput("name the region of the live tables: --region NAME, or AWS_REGION in the environment")
+	}
+	tables := dynamodb.NewFromConfig(c)
+	return tables, stream.Clients{Table: tables, Stream: dynamodbstreams.NewFromConfig(c)}, nil
+}

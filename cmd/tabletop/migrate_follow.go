@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"sync"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/stream"
+)
+
+// liveTargetFlags name the Bigtable of a migration from a live table.
+type liveTargetFlags struct {
+	Target string `help:"The Bigtable with the loaded tables. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
+	connectFlags
+}
+
+// checkLiveTarget uses the target of the environment, and rejects an invalid one.
+func (f *liveTargetFlags) checkLiveTarget() error {
+	if f.Target == "" {
+		if f.Target = environmentTarget(); f.Target == "" {
+			return errors.New("name the Bigtable: --target HOST:PORT, or BIGTABLE_EMULATOR_HOST in the environment")
+		}
+	}
+	return checkTarget("--target", f.Target)
+}
+
+// common returns the options of calls to the target.
+func (f *liveTargetFlags) common(t *target) migrate.Common {
+	o := common(nil)
+	o.Project, o.Instance, o.Deadline, o.AppProfile = t.project, t.instance, f.deadline(f.Target), f.AppProfile
+	return o
+}
+
+type followCommand struct {
+	Tables     []string `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all that were loaded." placeholder:"TABLE"`
+	Until      string   `default:"never" help:"When to end: tip is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
+	Since      string   `help:"Time of the loaded items, if the loaded source had none." placeholder:"RFC3339" group:"Follow:"`
+	Apply      string   `enum:"auto,guarded,ordered" default:"auto" help:"How changes are written: guarded tests each row, ordered writes many rows at once, auto is ordered while more than a minute behind. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
+	DeadLetter string   `help:"If changes cannot be applied, append them to this file (key, reason, item), and apply the rest. Default: the first such change ends the command." placeholder:"FILE" group:"Follow:"`
+
+	MaxRowsPerSecond int `help:"Write at most this many rows per second. Default: no limit." placeholder:"N" group:"Follow:"`
+	liveSourceFlags
+	liveTargetFlags
+
+	untilTime, sinceTime time.Time
+}
+
+// The values of --until beside a time.
+const (
+	untilTip   = "tip"
+	untilNever = "never"
+)
+
+// Validate checks the flags.
+func (c *followCommand) Validate() error {
+	var wrong []error
+	for _, f := range []struct {
+		flag, text string
+		into       *time.Time
+	}{{"--until", c.Until, &c.untilTime}, {"--since", c.Since, &c.sinceTime}} {
+		if f.text == "" || f.flag == "--until" && (f.text == untilTip || f.text == untilNever) {
+			continue
+		}
+		at, err := time.Parse(time.RFC3339Nano, f.text)
+		if *f.into = at; err != nil {
+			also := ""
+			if f.flag == "--until" {
+				also = "tip, never or "
+			}
+			wrong = append(wrong, fmt.Errorf("%s: %q must be %sa time such as 2024-05-14T11:14:20Z", f.flag, f.text, also))
+		}
+	}
+	if c.MaxRowsPerSecond < 0 {
+		wrong = append(wrong, fmt.Errorf("--max-rows-per-second: %d must not be negative", c.MaxRowsPerSecond))
+	}
+	return errors.Join(append(wrong, c.checkDynamoDB(), c.checkLiveTarget())...)
+}
+
+// Help is the long help of the command.
+func (*followCommand) Help() string {
+	return `Reads the changes of live DynamoDB tables from their streams, and applies them to the Bigtable tables into which an export was loaded. The streams must have been enabled a minute before the export, with the view NEW_AND_OLD_IMAGES. Credentials are those of the AWS configuration.
+
+The progress is in the table _migration_state of the target, so the command continues where it was after any end. One process at a time follows a table. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
+
+Exits 0 at the end that --until names, and when it is interrupted; 1 when a change cannot be applied; 2 when a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 when a server or this machine fails.`
+}
+
+func (*followCommand) examples() []example {
+	return []example{
+		{"Follow all loaded tables of AWS", "tabletop migrate follow --target projects/P/instances/I"},
+		{"Two servers on this machine, until all writes so far are applied", "tabletop migrate follow Orders --dynamodb-endpoint http://127.0.0.1:8000 --target 127.0.0.1:8087 --until tip"},
+	}
+}
+
+// Run follows the tables.
+func (c *followCommand) Run(ctx context.Context, p *program) error {
+	_, clients, err := c.connectDynamoDB(ctx)
+	if err != nil {
+		return err
+	}
+	return c.withTarget(ctx, "--target", c.Target, func(t *target) (err error) {
+		if err := c.look(ctx, c.Target, t, false); err != nil {
+			return err
+		}
+		o := migrate.FollowOptions{
+			Common: c.common(t), Tables: c.Tables, Source: clients, Owner: owner(), Version: version(), Mode: c.Apply,
+			Since: c.sinceTime, UntilTip: c.Until == untilTip, Until: c.untilTime, Report: (&followLog{p: p}).report,
+		}
+		o.MaxRowsPerSecond = c.MaxRowsPerSecond
+		var refused *counted
+		if c.DeadLetter != "" {
+			file, openErr := os.OpenFile(c.DeadLetter, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+			if openErr != nil {
+				return badInput("--dead-letter: %w", openErr)
+			}
+			defer func() { err = errors.Join(err, file.Close()) }()
+			refused = &counted{w: file}
+			o.DeadLetter = refused
+		}
+		err = migrate.Follow(ctx, t.conn, o)
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			err = nil
+			_, _ = fmt.Fprintln(p.stderr, "tabletop: interrupted; the same command continues")
+		}
+		if refused != nil && refused.n > 0 {
+			_, _ = fmt.Fprintf(p.stderr, "tabletop: %d changes could not be applied: see %s\n", refused.n, c.DeadLetter)
+		}
+		return followError(err)
+	})
+}
+
+// counted counts the lines that are written.
+type counted struct {
+	w io.Writer
+	n int
+}
+
+func (c *counted) Write(text []byte) (int, error) {
+	c.n++
+	return c.w.Write(text)
+}
+
+// followError adds the exit code to an error of Follow.
+func followError(err error) error {
+	if refused, ok := errors.AsType[*migrate.RefusedChange](err); ok {
+		return &exitError{exitDifferences, refused}
+	}
+	if of, ok := errors.AsType[*stream.Error](err); ok {
+		if of.Kind == stream.Unanswered || of.Kind == stream.Refused || of.Kind == stream.BadRecord {
+			return &exitError{exitEnvironment, of}
+		}
+		return &exitError{exitBadInput, of}
+	}
+	return asInputError(err)
+}
+
+// owner names this process in a lease.
+func owner() string {
+	name, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if h, err := os.Hostname(); err == nil {
+		host = h
+	}
+	return fmt.Sprintf("%s@%s %d", name, host, os.Getpid())
+}
+
+// followLog shows the progress: on a terminal in one line, else in a line every progressEvery.
+type followLog struct {
+	p *program
+
+	mu   sync.Mutex
+	last map[string]time.Time // when a line of the table was written
+}
+
+func (l *followLog) report(s migrate.FollowStatus) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := fmt.Sprintf("following %s: %d changes, %.0f a second, lag %s", s.Table, s.Changes, s.Rate, lagText(s.Lag))
+	if l.p.progress {
+		_, _ = fmt.Fprintf(l.p.stderr, "\r\x1b[K%s", text)
+		return
+	}
+	if l.last == nil {
+		l.last = map[string]time.Time{}
+	}
+	if now := time.Now(); now.Sub(l.last[s.Table]) >= progressEvery {
+		l.last[s.Table] = now
+		_, _ = fmt.Fprintf(l.p.stderr, "tabletop: %s\n", text)
+	}
+}
+
+// lagText writes a lag; unknown if it is negative.
+func lagText(lag time.Duration) string {
+	if lag < 0 {
+		return "unknown"
+	}
+	return lag.Round(100 * time.Millisecond).String()
+}
+
+type finishCommand struct {
+	Table string `arg:"" help:"The DynamoDB table." placeholder:"TABLE"`
+	liveTargetFlags
+}
+
+// Validate checks the flags.
+func (c *finishCommand) Validate() error { return c.checkLiveTarget() }
+
+// Help is the long help of the command.
+func (*finishCommand) Help() string {
+	return `Ends the migration of a live table: from then on DynamoDB endpoints accept writes to the Bigtable table. Deletes the positions of changes (family _m) and the checkpoints; the history of the migration stays. Refused while a process follows the table. Freeze the source and apply its last changes first: migrate follow TABLE --until tip.
+
+Exits 0 when the migration has ended, 2 when a process follows the table or it was never followed, 3 when a server fails.`
+}
+
+func (*finishCommand) examples() []example {
+	return []example{{"After the last changes are applied", "tabletop migrate finish Orders --target 127.0.0.1:8087"}}
+}
+
+// Run ends the migration.
+func (c *finishCommand) Run(ctx context.Context, p *program) error {
+	return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
+		if err := migrate.EndFollow(ctx, t.conn, c.Table, owner(), c.common(t)); err != nil {
+			return asInputError(err)
+		}
+		_, _ = fmt.Fprintf(p.stdout, "the migration of table %s has ended: its Bigtable table accepts writes\n", c.Table)
+		return nil
+	})
+}
