@@ -18,7 +18,7 @@ import (
 type statusCommand struct {
 	Tables  []string      `arg:"" optional:"" help:"The DynamoDB tables. Default: all that are, or were, followed." placeholder:"TABLE"`
 	Watch   bool          `help:"Show the status again each second, until interrupted." group:"Status:"`
-	Wait    string        `help:"Wait until all conditions hold for each table: phase=PHASE, lag<DURATION, letters=0. Separate them with commas." placeholder:"CONDITIONS" group:"Status:"`
+	Wait    string        `help:"Wait until all conditions hold for each table: phase=PHASE, lag=DURATION (at most), letters=N. Separate them with commas." placeholder:"CONDITIONS" group:"Status:"`
 	Timeout time.Duration `default:"5m" help:"How long --wait waits; then the exit code is 1. Default: ${default}." placeholder:"DURATION" group:"Status:"`
 	Letters bool          `help:"List the changes that could not be applied." group:"Status:"`
 	JSON    bool          `name:"json" help:"Print JSON." group:"Status:"`
@@ -45,12 +45,12 @@ func parseConditions(text string) (all []condition, err error) {
 				return nil, fmt.Errorf("--wait: %q is not a phase; expected %s", phase, strings.Join(migrate.Phases(), ", "))
 			}
 			c.met = func(s migrate.FollowStatus) bool { return s.Phase == phase }
-		case strings.HasPrefix(part, "lag<"):
-			most, err := time.ParseDuration(strings.TrimPrefix(part, "lag<"))
+		case strings.HasPrefix(part, "lag="):
+			most, err := time.ParseDuration(strings.TrimPrefix(part, "lag="))
 			if err != nil {
 				return nil, fmt.Errorf("--wait: %q: %w", part, err)
 			}
-			c.met = func(s migrate.FollowStatus) bool { return s.Running != "" && s.Lag >= 0 && s.Lag < most }
+			c.met = func(s migrate.FollowStatus) bool { return s.Running != "" && s.Lag >= 0 && s.Lag <= most }
 		case strings.HasPrefix(part, "letters="):
 			n, err := strconv.Atoi(strings.TrimPrefix(part, "letters="))
 			if err != nil {
@@ -58,7 +58,7 @@ func parseConditions(text string) (all []condition, err error) {
 			}
 			c.met = func(s migrate.FollowStatus) bool { return len(s.Letters) == n }
 		default:
-			return nil, fmt.Errorf("--wait: %q must be phase=PHASE, lag<DURATION or letters=N", part)
+			return nil, fmt.Errorf("--wait: %q must be phase=PHASE, lag=DURATION or letters=N", part)
 		}
 		all = append(all, c)
 	}
@@ -87,7 +87,7 @@ Exits 0; with --wait 1 when the time is over; 2 when a table has no migration; 3
 func (*statusCommand) examples() []example {
 	return []example{
 		{"All migrations of a server", "tabletop migrate status --target 127.0.0.1:8087"},
-		{"In a script, before the switch", "tabletop migrate status Orders --wait 'phase=FOLLOWING,lag<2s,letters=0' --target 127.0.0.1:8087"},
+		{"In a script, before the switch", "tabletop migrate status Orders --wait phase=FOLLOWING,lag=2s,letters=0 --target 127.0.0.1:8087"},
 	}
 }
 
