@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
@@ -197,7 +197,7 @@ func rowsOf(ctx context.Context, l *lab.Lab, name string, there bool) iter.Seq2[
 		project, instance, _ := strings.Cut(strings.TrimPrefix(parent, "projects/"), "/instances/")
 		client := btclient.New(l.Bigtable().Conn(), project, instance, btclient.Options{})
 		for row, err := range client.Read(lab.Probe(ctx), btclient.Read{Table: id, Spans: []btclient.Span{{}}}) {
-			row.Cells = slices.DeleteFunc(row.Cells, func(c mapping.Cell) bool { return c.Family == lens.FamilyState || c.Family == lens.FamilyPosition })
+			row.Cells = slices.DeleteFunc(row.Cells, rowtext.Hidden)
 			if err == nil && len(row.Cells) == 0 {
 				continue
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
+	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
@@ -151,6 +152,7 @@ func TestFollowed(t *testing.T) {
 				}
 				if c.early {
 					follow(t, bt, "products")
+					placeItem(t, bt, m)
 				}
 			})
 			must(t, s, "CreateTable", strings.ReplaceAll(createOrders, `"orders"`, `"own"`))
@@ -158,22 +160,16 @@ func TestFollowed(t *testing.T) {
 				now.Advance(2 * loadnote.MaxAge)
 				follow(t, bt, "products")
 			}
-			placed, err := m.Place(attr.Item{"PK": attr.String("hats"), "SK": attr.String("1"), "Description": attr.String("felt")}, 1000)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := bt.MutateRow(t.Context(), "products", placed.Row, btclient.AppendSets(nil, placed.Cells)); err != nil {
-				t.Fatal(err)
-			}
+			placeItem(t, bt, m)
 			there := allRows(t, bt, "products") + allRows(t, bt, m.Indexes()[0].TargetTable())
-			const want = "table Products follows another table since 2026-11-20T12:00:00Z, whose changes would overwrite this write: end the migration first: tabletop migrate status"
+			const want = "table Products has followed another table since 2026-11-20T12:00:00Z, and the changes there would overwrite this write: end the migration first: tabletop migrate status"
 			for range 2 {
 				for _, w := range itemWrites {
 					answer, err := s.Call(t.Context(), w[0], []byte(w[1]))
 					e, ok := awserr.As(err)
 					refused := ok && e.Code == awserr.CodeValidation && e.Message == want
 					if w[0] == "BatchExecuteStatement" {
-						refused = err == nil && strings.Contains(string(answer), "whose changes would overwrite this write") && strings.Contains(string(answer), `"Code":"ValidationError"`)
+						refused = err == nil && strings.Contains(string(answer), "and the changes there would overwrite this write") && strings.Contains(string(answer), `"Code":"ValidationError"`)
 					}
 					if !refused {
 						t.Errorf("%s %s: %s, error %v", w[0], w[1], answer, err)
@@ -204,6 +200,58 @@ func TestFollowed(t *testing.T) {
 			noted := strings.Contains(allRows(t, bt, layout.SchemaTable), loadnote.WrittenColumn)
 			if noted != c.loaded {
 				t.Errorf("the write after the migration is noted: %t, want %t", noted, c.loaded)
+			}
+		})
+	}
+}
+
+// placeItem writes an item of Products natively, as a migration does before the entry of its
+// index.
+func placeItem(tb testing.TB, bt *btclient.Client, m *layout.Mapping) {
+	tb.Helper()
+	placed, err := m.Place(attr.Item{"PK": attr.String("hats"), "SK": attr.String("1"), "Description": attr.String("felt"), "Price": attr.Int(1)}, 1000)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := bt.EnsureTable(tb.Context(), "products", m.Families(), nil); err != nil {
+		tb.Fatal(err)
+	}
+	if err := bt.MutateRow(tb.Context(), "products", placed.Row, btclient.AppendSets(nil, placed.Cells)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// TestFollowed_FirstWrite: the first write of an endpoint that does not know of the migration yet
+// is refused too, and leaves nothing, whatever its operation is.
+func TestFollowed_FirstWrite(t *testing.T) {
+	t.Parallel()
+	for i, w := range itemWrites {
+		if strings.Contains(w[1], "missing") {
+			continue // it writes nothing
+		}
+		t.Run(fmt.Sprint(i, w[0]), func(t *testing.T) {
+			t.Parallel()
+			now := clock.NewFrozen(testTime)
+			m := (*layout.Mapping)(mappingOf(t, catalogYAML))
+			s := newTestServer(t, func(o *Options) { o.Now, o.Mappings = now.Now, []*mapping.Mapping{(*mapping.Mapping)(m)} })
+			bt := nativeClient(s)
+			must(t, s, "CreateTable", strings.ReplaceAll(createOrders, `"orders"`, `"own"`))
+			placeItem(t, bt, m)
+			follow(t, bt, "products")
+			now.Advance(2 * loadnote.MaxAge)
+			there := allRows(t, bt, "products")
+			answer, err := s.Call(t.Context(), w[0], []byte(w[1]))
+			if text := fmt.Sprint(string(answer), err); !strings.Contains(text, "and the changes there would overwrite this write") {
+				t.Errorf("%s is not refused: %s", w[1], text)
+			}
+			if got := allRows(t, bt, "products"); got != there {
+				t.Errorf("the rows are\n%s\nwant\n%s", got, there)
+			}
+			if got := must(t, s, "Scan", `{"TableName":"own"}`); w[0] != "BatchWriteItem" && !strings.Contains(got, `"Count":0`) {
+				t.Errorf("the other table has %s", got)
+			}
+			if catalog := allRows(t, bt, store.CatalogTable); strings.Contains(catalog, "\n\"x/") {
+				t.Errorf("a transaction is left:\n%s", catalog)
 			}
 		})
 	}

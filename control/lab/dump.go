@@ -15,7 +15,6 @@ import (
 	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
@@ -63,7 +62,7 @@ func (l *Lab) DumpAll(ctx context.Context) (string, error) {
 		}
 		out = fmt.Appendf(out, "table %s\n", strings.TrimPrefix(t.Name, own))
 		for _, f := range t.Families { // in order of creation
-			if f.Name != lens.FamilyState && f.Name != lens.FamilyPosition {
+			if !rowtext.HiddenFamily(f.Name) {
 				out = fmt.Appendf(out, "# family %s, gc %s\n", f.Name, RuleText(&f.GC))
 			}
 		}
@@ -127,7 +126,7 @@ func (l *Lab) ReadRows(ctx context.Context, table string, key []byte, visit func
 		if err != nil {
 			return err
 		}
-		row.Cells = slices.DeleteFunc(row.Cells, func(c cells.Cell) bool { return c.Family == lens.FamilyState || c.Family == lens.FamilyPosition })
+		row.Cells = slices.DeleteFunc(row.Cells, rowtext.Hidden)
 		if len(row.Cells) > 0 {
 			visit(row)
 		}

@@ -48,7 +48,7 @@ type FollowedError struct {
 }
 
 func (e *FollowedError) Error() string {
-	return fmt.Sprintf("table %s follows another table since %s, whose changes would overwrite this write: %s",
+	return fmt.Sprintf("table %s has followed another table since %s, and the changes there would overwrite this write: %s",
 		e.Table, e.Since.UTC().Format(time.RFC3339), migrationstate.EndFirst)
 }
 

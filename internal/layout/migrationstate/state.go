@@ -121,7 +121,7 @@ func (s State) To(table string, to Phase, by string, at time.Time) (State, *Even
 // NextEpoch returns the state with the next epoch: its positions are above all earlier ones.
 func (s State) NextEpoch(table string) (State, error) {
 	if s.Epoch == math.MaxUint16 {
-		return s, fmt.Errorf("Bigtable table %s: epoch %d was the last: migrate into another table", table, s.Epoch)
+		return s, fmt.Errorf("epoch %d of Bigtable table %s was the last: migrate into another table", s.Epoch, table)
 	}
 	s.Epoch++
 	return s, nil

@@ -21,18 +21,27 @@ import (
 //	key [hex]
 //	  family:qualifier @micros = value
 //
-// Families are sorted by name, with FamilyTypes last, without FamilyState and FamilyPosition; qualifiers
+// Families are sorted by name, with FamilyTypes last and without those of HiddenFamily; qualifiers
 // ascend, newest cells first. A value that is one line of JSON (an object or array) is written
 // unchanged, other printable text is quoted, and the rest is hex.
 func FormatRow(dst []byte, row cells.Row) []byte {
 	return FormatRowFunc(dst, row, func(c cells.Cell) string { return ValueText(c.Value) })
 }
 
+// HiddenFamily reports whether texts of rows leave out a family: bookkeeping, except for the
+// mark of a deleted index entry, which takes the entry's place.
+func HiddenFamily(name string) bool {
+	return name != lens.FamilyTombstone && lens.Bookkeeping(name)
+}
+
+// Hidden reports whether texts of rows leave out a cell.
+func Hidden(c cells.Cell) bool { return HiddenFamily(c.Family) }
+
 // FormatRowFunc formats like FormatRow, but text writes the values, on one line each.
 func FormatRowFunc(dst []byte, row cells.Row, text func(c cells.Cell) string) []byte {
 	dst = append(dst, plainText(row.Key)...)
 	dst = fmt.Appendf(dst, " [%x]\n", row.Key)
-	shown := slices.DeleteFunc(slices.Clone(row.Cells), func(c cells.Cell) bool { return c.Family == lens.FamilyState || c.Family == lens.FamilyPosition })
+	shown := slices.DeleteFunc(slices.Clone(row.Cells), Hidden)
 	slices.SortStableFunc(shown, func(a, b cells.Cell) int {
 		rank := func(c cells.Cell) int {
 			if c.Family == lens.FamilyTypes {
