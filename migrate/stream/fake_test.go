@@ -64,6 +64,7 @@ type fakeShard struct {
 // fake is a source in virtual time. Its fields are set before the test, or with mu.
 type fake struct {
 	mu        sync.Mutex
+	now       func() time.Time
 	view      types.StreamViewType
 	created   time.Time
 	arn, id   string
@@ -82,9 +83,9 @@ type fake struct {
 	emptied   map[string]bool // the last answer of the shard was empty in spite of records
 }
 
-func newFake() *fake {
+func newFake(now func() time.Time) *fake {
 	return &fake{
-		view: types.StreamViewTypeNewAndOldImages, created: time.Now(), retention: 24 * time.Hour, page: 100, most: 1000,
+		view: types.StreamViewTypeNewAndOldImages, now: now, created: now(), retention: 24 * time.Hour, page: 100, most: 1000,
 		arn: "arn:aws:dynamodb:us-east-1:000000000000:table/T/stream/2026", id: "table-1", calls: map[string]int{}, emptied: map[string]bool{},
 	}
 }
@@ -93,23 +94,14 @@ func (f *fake) clients() Clients { return Clients{f, f} }
 
 // options are those of a follower in virtual time.
 func (f *fake) options() Options {
-	return Options{Table: "T", Now: time.Now, Sleep: sleep}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
+	return Options{Table: "T", Now: f.now, Sleep: sleep}
 }
 
 // shard adds an open shard.
 func (f *fake) shard(id, parent string) *fakeShard {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := time.Now()
+	now := f.now()
 	sh := &fakeShard{id: id, parent: parent, begin: now, listed: now}
 	f.shards = append(f.shards, sh)
 	return sh
@@ -119,16 +111,23 @@ func (f *fake) shard(id, parent string) *fakeShard {
 func (f *fake) put(sh *fakeShard, key string, n int, number int64) *fakeRecord {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := time.Now()
+	now := f.now()
 	r := &fakeRecord{fmt.Sprintf("1%020d%05d", number, 1), key, n, now, 0, now.Truncate(time.Second)}
 	sh.records = append(sh.records, r)
 	return r
 }
 
+// list delays the listing of a shard.
+func (f *fake) list(sh *fakeShard, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sh.listed = at
+}
+
 func (f *fake) close(sh *fakeShard) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	sh.end = time.Now()
+	sh.end = f.now()
 }
 
 // disable disables the stream, whose shards are all closed.
@@ -137,7 +136,7 @@ func (f *fake) disable() {
 	defer f.mu.Unlock()
 	f.disabled = true
 	for _, sh := range f.shards {
-		if now := time.Now(); sh.listed.After(now) {
+		if now := f.now(); sh.listed.After(now) {
 			sh.listed = now
 		}
 	}
@@ -167,7 +166,7 @@ func (f *fake) begin(call, shard string) error {
 // metadata has the headers of an answer.
 func (f *fake) metadata(below string) middleware.Metadata {
 	h := http.Header{}
-	h.Set("Date", time.Now().Add(f.skew).UTC().Format(http.TimeFormat))
+	h.Set("Date", f.now().Add(f.skew).UTC().Format(http.TimeFormat))
 	if below != "" {
 		h.Set(watermarkHeader, below)
 	}
@@ -196,12 +195,12 @@ func (f *fake) DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...f
 }
 
 // trimmed returns the time before which everything is trimmed.
-func (f *fake) trimmed() time.Time { return time.Now().Add(-f.retention) }
+func (f *fake) trimmed() time.Time { return f.now().Add(-f.retention) }
 
 // visible returns the shards that are listed. The caller holds f.mu.
 func (f *fake) visible() (shards []*fakeShard) {
 	for _, sh := range f.shards {
-		if now := time.Now(); !sh.listed.After(now) && (sh.end.IsZero() || sh.end.After(f.trimmed())) {
+		if now := f.now(); !sh.listed.After(now) && (sh.end.IsZero() || sh.end.After(f.trimmed())) {
 			shards = append(shards, sh)
 		}
 	}
@@ -275,11 +274,11 @@ func (f *fake) GetShardIterator(_ context.Context, in *dynamodbstreams.GetShardI
 			return nil, coded(codeTrimmed)
 		}
 	}
-	return &dynamodbstreams.GetShardIteratorOutput{ShardIterator: iteratorAt(sh.id, at)}, nil
+	return &dynamodbstreams.GetShardIteratorOutput{ShardIterator: f.iteratorAt(sh.id, at)}, nil
 }
 
-func iteratorAt(id string, at int) *string {
-	return aws.String(fmt.Sprintf("%s %d %d", id, at, time.Now().UnixNano()))
+func (f *fake) iteratorAt(id string, at int) *string {
+	return aws.String(fmt.Sprintf("%s %d %d", id, at, f.now().UnixNano()))
 }
 
 func (f *fake) GetRecords(_ context.Context, in *dynamodbstreams.GetRecordsInput, _ ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error) {
@@ -294,7 +293,7 @@ func (f *fake) GetRecords(_ context.Context, in *dynamodbstreams.GetRecordsInput
 	if err := f.begin("GetRecords", id); err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	now := f.now()
 	if now.Sub(time.Unix(0, issued)) >= 15*time.Minute {
 		return nil, coded(codeExpired)
 	}
@@ -321,7 +320,7 @@ func (f *fake) GetRecords(_ context.Context, in *dynamodbstreams.GetRecordsInput
 		out.Records = append(out.Records, r.record())
 	}
 	if sh.end.IsZero() || sh.end.After(now) || at < len(sh.records) {
-		out.NextShardIterator = iteratorAt(id, at)
+		out.NextShardIterator = f.iteratorAt(id, at)
 	}
 	if f.header {
 		out.ResultMetadata = f.metadata(fmt.Sprintf("1%020d%05d", below.Add(f.ahead).UnixNano(), 0))

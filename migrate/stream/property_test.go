@@ -115,7 +115,7 @@ func TestStream_Property(t *testing.T) {
 
 func newTrial(p plan) *trial {
 	x := &trial{
-		plan: p, f: newFake(), keys: map[*fakeShard][]string{}, kept: map[*fakeShard]bool{}, last: map[*fakeShard]int64{}, count: map[string]int{},
+		plan: p, f: newFake(time.Now), keys: map[*fakeShard][]string{}, kept: map[*fakeShard]bool{}, last: map[*fakeShard]int64{}, count: map[string]int{},
 		rand: rand.New(rand.NewPCG(p.seed, 1)), must: map[string][]*fakeRecord{}, applied: map[string]int{}, places: map[string]Position{},
 	}
 	x.f.page, x.f.most, x.f.header, x.f.retention, x.f.rand = p.page, p.most, p.header, p.retention, rand.New(rand.NewPCG(p.seed, 2))
@@ -135,7 +135,7 @@ func newTrial(p plan) *trial {
 		return nil
 	}
 	if p.since > 0 {
-		x.from = time.Now().Add(p.since)
+		x.from, x.f.created = time.Now().Add(p.since), time.Now().Add(-time.Hour)
 	}
 	for i := range p.roots {
 		sh := x.f.shard(fmt.Sprintf("shard-%03d", i), "")
@@ -211,9 +211,11 @@ func (x *trial) step(e event) {
 		for c := range children {
 			child := x.f.shard(fmt.Sprintf("shard-%03d", len(x.f.shards)), sh.id)
 			// The children are listed later, but both together and not before their parent.
-			if child.listed = child.listed.Add(time.Duration(e.pick%3) * time.Second); child.listed.Before(sh.listed) {
-				child.listed = sh.listed
+			listed := time.Now().Add(time.Duration(e.pick%3) * time.Second)
+			if listed.Before(sh.listed) {
+				listed = sh.listed
 			}
+			x.f.list(child, listed)
 			x.open, x.kept[child] = append(x.open, child), x.kept[sh]
 			if x.last[child] = x.last[sh]; e.pick%2 == 0 {
 				x.last[child] = 0 // its numbers begin again
@@ -260,7 +262,6 @@ func (x *trial) follow(ctx context.Context, r run, first bool, finished func() b
 	o.Retention, o.MaxBytes = x.retention, 3*answerBytes
 	if !x.from.IsZero() {
 		o.Since, o.Overlap = x.from.Add(time.Second), time.Second
-		x.f.created = o.Since.Add(-time.Hour)
 	}
 	if !first {
 		if len(x.saved) > 0 {

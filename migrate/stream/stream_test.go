@@ -48,6 +48,15 @@ func start(t *testing.T, s *Stream, apply func(context.Context, []Record) error)
 	return f
 }
 
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
 // wait returns the error of Run.
 func (f *follower) wait(t *testing.T) error {
 	t.Helper()
@@ -151,7 +160,7 @@ func TestOpen_Refusals(t *testing.T) {
 			"permissions again": {Refused, "credentials", failing("DescribeTable", coded("UnrecognizedClientException"))},
 			"no network":        {Unanswered, "check the endpoint", failing("DescribeTable", errors.New("connection refused"))},
 		} {
-			f := newFake()
+			f := newFake(time.Now)
 			f.created = time.Now()
 			o := f.options()
 			c.change(f, &o)
@@ -184,7 +193,7 @@ func TestRun_Gaps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f := newFake()
+				f := newFake(time.Now)
 				f.retention = 20 * time.Hour // less than expected
 				a := f.shard("a", "")
 				f.put(a, "k", 1, 1)
@@ -240,7 +249,7 @@ func TestRun_Gaps(t *testing.T) {
 func TestRun_Trimmed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		trimmed := map[string]*fakeShard{"b": f.shard("b", "a"), "x": f.shard("x", "")} // a was trimmed
 		for _, sh := range trimmed {
 			f.close(sh)
@@ -268,7 +277,7 @@ func TestRun_Trimmed(t *testing.T) {
 func TestRun_Prefix(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		time.Sleep(time.Hour)
 		from := time.Now()
 		a := f.shard("a", "")
@@ -309,7 +318,7 @@ func TestRun_Prefix(t *testing.T) {
 func TestRun_Epochs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		a := f.shard("a", "")
 		f.put(a, "k", 1, 100)
 		f.close(a)
@@ -345,7 +354,7 @@ func TestRun_Watermark(t *testing.T) {
 	t.Parallel()
 	for _, header := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+			f := newFake(time.Now)
 			f.header = header
 			a := f.shard("a", "")
 			s := start(t, openFake(t, f, f.options()), nil)
@@ -353,7 +362,7 @@ func TestRun_Watermark(t *testing.T) {
 			f.close(a)
 			closed := time.Now()
 			child := f.shard("b", "a")
-			child.listed = closed.Add(30 * time.Second)
+			f.list(child, closed.Add(30*time.Second))
 			f.put(child, "k", 1, closed.UnixNano())
 			time.Sleep(29 * time.Second)
 			if w := s.s.Status().Watermark; w.After(closed) || closed.Sub(w) > 3*time.Second {
@@ -414,7 +423,7 @@ func TestRun_Watermark(t *testing.T) {
 func TestRun_BusyWatermark(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		a := f.shard("a", "")
 		f.most = 3
 		s := start(t, openFake(t, f, f.options()), func(ctx context.Context, _ []Record) error { return sleep(ctx, 300*time.Millisecond) })
@@ -432,7 +441,7 @@ func TestRun_BusyWatermark(t *testing.T) {
 func TestRun_Disabled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		a, b := f.shard("a", ""), f.shard("b", "")
 		f.put(a, "k", 1, 1)
 		f.put(b, "m", 1, 1)
@@ -463,7 +472,7 @@ func TestRun_Disabled(t *testing.T) {
 func TestRun_Expired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		a := f.shard("a", "")
 		f.most = 1
 		for n := range 5 {
@@ -482,7 +491,7 @@ func TestRun_Expired(t *testing.T) {
 func TestRun_Outage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		a := f.shard("a", "")
 		o := f.options()
 		o.GiveUp = 1000 * time.Hour
@@ -505,7 +514,7 @@ func TestRun_Outage(t *testing.T) {
 func TestRun_Retries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		f.put(f.shard("a", ""), "k", 1, 1)
 		var calls []time.Duration
 		began := time.Now()
@@ -542,7 +551,7 @@ func TestRun_Retries(t *testing.T) {
 func TestRun_Errors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		f.put(f.shard("a", ""), "k", 1, 1)
 		broken := errors.New("the target is full")
 		s := start(t, openFake(t, f, f.options()), func(context.Context, []Record) error { return broken })
@@ -567,7 +576,7 @@ func TestRun_Errors(t *testing.T) {
 func TestRun_MaxBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		for i := range 10 {
 			f.put(f.shard(fmt.Sprint("s", i), ""), "k", 1, 1)
 		}
@@ -592,7 +601,7 @@ func TestRun_MaxBytes(t *testing.T) {
 func TestRun_Idle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake()
+		f := newFake(time.Now)
 		a := f.shard("a", "")
 		s := start(t, openFake(t, f, f.options()), nil)
 		time.Sleep(time.Minute)
@@ -614,7 +623,7 @@ func TestStatus_Now(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{0, time.Hour, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFake()
+			f := newFake(time.Now)
 			f.skew = skew
 			f.shard("a", "")
 			s := start(t, openFake(t, f, f.options()), nil)
