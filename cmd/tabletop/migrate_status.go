@@ -192,10 +192,13 @@ func (c *statusCommand) table(out *strings.Builder, s migrate.FollowStatus) {
 		fmt.Fprintf(out, "  %-8s %s\n", name, fmt.Sprintf(format, args...))
 	}
 	fmt.Fprintf(out, "%s -> %s: %s since %s, set by %s\n", s.Table, s.Target, s.Phase, s.At.UTC().Format(time.RFC3339), s.By)
-	if s.Running != "" {
-		line("follower", "%s, %s", s.Running, s.Mode)
-	} else {
+	switch {
+	case s.Running == "":
 		line("follower", "none")
+	case s.Mode == "":
+		line("follower", "%s", s.Running)
+	default:
+		line("follower", "%s, %s", s.Running, s.Mode)
 	}
 	if !s.Saved.IsZero() {
 		worst := ""

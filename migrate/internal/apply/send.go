@@ -75,6 +75,13 @@ func (w *Writer) sendOrdered(ctx context.Context, p *plan, stats *Stats) error {
 		}
 		w.count(item, item.newer || item.stands, stats)
 	}
+	for _, x := range p.base {
+		if x.read {
+			stats.Read++
+		} else if x.items[0].positioned() {
+			stats.Exact++
+		}
+	}
 	return nil
 }
 

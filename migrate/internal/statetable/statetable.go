@@ -264,18 +264,18 @@ func (s Store) mutate(ctx context.Context, table string, rows []*btpb.MutateRows
 	return nil
 }
 
-// SetFollowed makes DynamoDB endpoints refuse writes to the table from now on. It fails if an endpoint
-// has written to it since it was loaded.
+// SetFollowed makes DynamoDB endpoints refuse writes to the table from now on, and loads. It fails if an
+// endpoint has written to it since it was loaded, or if a load is running.
 func (s Store) SetFollowed(ctx context.Context) error {
 	row := layout.SchemaRowPrefix(s.Table)
-	written := btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.WrittenColumn))
+	written := btclient.AnyOf(btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.WrittenColumn)), btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.LoadColumn)))
 	now := s.Now()
 	matched, err := s.B.CheckAndMutate(ctx, layout.SchemaTable, row, written, nil, []*btpb.Mutation{
 		btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0),
 		btclient.SetCell(layout.SchemaFamily, []byte(loadnote.FollowedColumn), table.Micros(now), loadnote.MomentValue(now)),
 	})
 	if err == nil && matched {
-		err = source.Damaged(source.TargetWritten, source.Position{}, nil, "Bigtable table %s: a DynamoDB endpoint has written since the load, and changes of the source would overwrite that: load into another table, and follow that one", s.Table)
+		err = source.Damaged(source.TargetWritten, source.Position{}, nil, "Bigtable table %s: a DynamoDB endpoint has written since the load, or a load is running, and changes of the source would overwrite that: wait for the load, or load into another table and follow that one", s.Table)
 	}
 	return err
 }
