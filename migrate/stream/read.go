@@ -160,6 +160,9 @@ func (s *Stream) iterator(ctx context.Context, sh *shard, c *cursor) (iterator *
 		}
 		return err
 	})
+	if c.sequence != "" && isCode(err, codeInvalid) {
+		return nil, s.gap(sh.id, s.watermarkOf(sh), err, "the source does not know the sequence number %s, up to which the shard was applied", c.sequence)
+	}
 	return iterator, err
 }
 
