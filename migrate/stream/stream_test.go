@@ -260,6 +260,31 @@ func TestRun_Trimmed(t *testing.T) {
 	})
 }
 
+// A shard that appears late without a known parent begins at the watermark of the table, which
+// covers unknown shards too, and not at that of the beginning, which may be too old.
+func TestRun_LateShard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(time.Now)
+		f.shard("a", "")
+		o := f.options()
+		o.Since, o.IdleMax = time.Now().Add(2*time.Minute), 10*time.Minute
+		time.Sleep(3 * time.Minute)
+		s := start(t, openFake(t, f, o), nil)
+		time.Sleep(30 * time.Hour)
+		before := s.s.Status().Watermark
+		f.put(f.shard("b", "unknown"), "k", 1, 1)
+		for range 3 {
+			time.Sleep(5 * time.Second)
+			if w := s.s.Status().Watermark; w.Before(before) {
+				t.Errorf("the watermark is %s after %s", w, before)
+			}
+		}
+		s.expect(t, "k1/0")
+		s.end(t)
+	})
+}
+
 // Only records before the first one to keep of a lineage are dropped, whatever their times; and
 // a lineage that has kept one keeps all those of the children.
 func TestRun_Prefix(t *testing.T) {
