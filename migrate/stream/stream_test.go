@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // follower collects the records of a Stream that is running.
@@ -582,6 +584,62 @@ func TestRun_Errors(t *testing.T) {
 		}
 		s = start(t, openFake(t, f, f.options()), nil)
 		expectKind(t, s.wait(t), Refused, "shard a", "permissions")
+	})
+}
+
+// Only errors of the network, of the server and of throttling are repeated.
+func TestIsTransient(t *testing.T) {
+	t.Parallel()
+	status := func(code int) error {
+		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: code}}, Err: coded("Unknown")}
+	}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{errors.New("connection reset"), true}, {context.DeadlineExceeded, true}, {fmt.Errorf("call: %w", coded("ThrottlingException")), true},
+		{coded("InternalServerError"), true}, {coded("ProvisionedThroughputExceededException"), true}, {status(503), true}, {status(429), true},
+		{status(400), false}, {coded("AccessDeniedException"), false}, {coded(codeInvalid), false}, {coded(codeExpired), false},
+	} {
+		if got := isTransient(c.err); got != c.want {
+			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}
+
+// Input that contradicts the documentation ends Run: a record, a checkpoint, a stream that
+// vanishes. A record of the future does not move the watermark beyond the present.
+func TestRun_Contradictions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(time.Now)
+		a := f.shard("a", "")
+		f.put(a, "k", 1, 1).time = time.Now().Add(time.Hour)
+		s := start(t, openFake(t, f, f.options()), nil)
+		synctest.Wait()
+		if w := s.s.Status().Watermark; w.IsZero() || w.After(time.Now()) {
+			t.Errorf("the watermark is %s", w)
+		}
+		f.put(a, "k", 2, 1)
+		expectKind(t, s.wait(t), BadRecord, "shard a", "number is not greater")
+		s.expect(t, "k1/0")
+
+		o := f.options()
+		o.Checkpoint = &Checkpoint{StreamARN: f.arn, TableID: f.id, Shards: []ShardCheckpoint{{ID: "a", Sequence: "x"}}}
+		expectKind(t, start(t, openFake(t, f, o), nil).wait(t), BadRecord, "shard a", `"x" of the checkpoint`)
+
+		a.records = a.records[:1]
+		s = start(t, openFake(t, f, f.options()), nil)
+		time.Sleep(20 * time.Second)
+		f.mu.Lock()
+		f.fail = func(call, _ string) error {
+			if call == "DescribeStream" {
+				return coded(codeNotFound)
+			}
+			return nil
+		}
+		f.mu.Unlock()
+		expectKind(t, s.wait(t), Gap, "no longer has its stream")
 	})
 }
 
