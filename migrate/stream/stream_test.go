@@ -597,9 +597,17 @@ func TestIsTransient(t *testing.T) {
 		err  error
 		want bool
 	}{
-		{errors.New("connection reset"), true}, {context.DeadlineExceeded, true}, {fmt.Errorf("call: %w", coded("ThrottlingException")), true},
-		{coded("InternalServerError"), true}, {coded("ProvisionedThroughputExceededException"), true}, {status(503), true}, {status(429), true},
-		{status(400), false}, {coded("AccessDeniedException"), false}, {coded(codeInvalid), false}, {coded(codeExpired), false},
+		{errors.New("connection reset"), true},
+		{context.DeadlineExceeded, true},
+		{fmt.Errorf("call: %w", coded("ThrottlingException")), true},
+		{coded("InternalServerError"), true},
+		{coded("ProvisionedThroughputExceededException"), true},
+		{status(503), true},
+		{status(429), true},
+		{status(400), false},
+		{coded("AccessDeniedException"), false},
+		{coded(codeInvalid), false},
+		{coded(codeExpired), false},
 	} {
 		if got := isTransient(c.err); got != c.want {
 			t.Errorf("%v: %v", c.err, got)
