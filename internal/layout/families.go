@@ -30,7 +30,7 @@ func (c *compiler) families() {
 			c.fail(path, maperr.CodeFamily, fmt.Sprintf("%q is not a family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
 		case f.Name == lens.FamilyState, f.Name == lens.FamilyTombstone:
 			c.fail(path, maperr.CodeFamily, f.Name+" is reserved", "another name")
-		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil && !c.collected():
+		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && !c.l.collects(f.GC) && !c.collected():
 			c.fail(path, maperr.CodeFamily, "types would be collected by age", "no maxAge")
 		}
 		if _, dup := c.l.declared[f.Name]; dup {
@@ -51,8 +51,10 @@ func (c *compiler) families() {
 // collected reports whether the file declares, correctly or not, that garbage collection
 // deletes items.
 func (c *compiler) collected() bool {
-	ttl := c.spec.Source.TTL
-	return ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute
+	collects := func(ttl *mapfile.TTL) bool {
+		return ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute
+	}
+	return len(c.l.ttls) == 0 && (collects(c.spec.Source.TTL) || slices.ContainsFunc(c.spec.Rules, func(r mapfile.Rule) bool { return collects(r.TTL) }))
 }
 
 // sharedFamily assigns the shared family to the sets and maps without a family of their own.

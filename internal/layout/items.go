@@ -235,7 +235,7 @@ func (d *decoder) column(c lens.Column) error {
 	case lens.FamilyTypes:
 		return d.typeColumn(c)
 	}
-	if d.r.exclusive && d.l.expires(c.Family) == (d.r.ttl != nil) {
+	if d.r.exclusive && d.l.expiresWith(d.r, c.Family) {
 		if name, ok := d.l.familyAttr[c.Family]; ok && !d.r.spells(name, c.Family) {
 			return d.familyColumn(c, name, c.Qualifier)
 		}

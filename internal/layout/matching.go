@@ -13,6 +13,10 @@ import (
 func Matching(spec *mapfile.Spec) (*Mapping, error) {
 	less := *spec
 	less.Source.GSIs, less.Source.TTL = nil, nil
+	less.Rules = slices.Clone(less.Rules)
+	for i := range less.Rules {
+		less.Rules[i].TTL = nil
+	}
 	less.Target.Families = slices.Clone(less.Target.Families)
 	for i := range less.Target.Families {
 		less.Target.Families[i].GC = GC{}

@@ -89,8 +89,8 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()), schema: c.schemas[index], listed: spec.Schema != nil,
 		byAttr: map[string]*put{}, barred: map[string]string{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
 	}
-	if r.sidecar = c.l.sidecar; c.l.ttl != nil && c.l.ttl.rules[index] {
-		r.ttl = c.l.ttl
+	if r.sidecar = c.l.sidecar; c.ttls[index] != nil {
+		r.ttl = c.ttls[index]
 		r.sidecar = r.sidecar && r.ttl.collects(c.l.declared[lens.FamilyTypes])
 		r.ttl.bar(c, r)
 	}
@@ -131,7 +131,7 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 		r.columns = append(r.columns, r.star)
 	}
 	inverted := c.sound(func() { c.invert(r, path) })
-	if timed := r.ttl == nil || c.sound(func() { r.ttl.checkRule(c, r) }); inverted && timed {
+	if timed := c.sound(func() { c.checkTTL(r, spec, path) }); inverted && timed {
 		c.versions(r, spec, path)
 	}
 	return r
