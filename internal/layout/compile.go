@@ -173,7 +173,7 @@ func (c *compiler) ruleSchemas() {
 					c.fail(path, maperr.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", name, t, c.l.key.Attrs()[k].Type), "one type")
 				}
 				delete(schema, name)
-			case schema[name].Type == attr.Absent:
+			case r.Derive[name] == "" && schema[name].Type == attr.Absent:
 				c.fail(path, maperr.CodeSyntax, fmt.Sprintf("the rule has no type for %q, and neither does source.schema", name), "its type, in one of them")
 			}
 		}

@@ -68,6 +68,9 @@ func (m *Mapping) Fidelity() []Fidelity {
 		for _, name := range l.attributesOf(r) {
 			all = append(all, l.attrFidelity(r, cmp.Or(r.byAttr[name], r.star), name))
 		}
+		for _, f := range r.formulas {
+			all = append(all, f.fidelity(r))
+		}
 		if r.ttl != nil {
 			f := Fidelity{Rule: r.name, Attribute: r.ttl.name}
 			if !r.sidecar {

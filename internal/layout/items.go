@@ -208,6 +208,7 @@ func (d *decoder) complete(p *partial) error {
 			p.item[name] = v
 		}
 	}
+	p.derived(d.r)
 	return nil
 }
 

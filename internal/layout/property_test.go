@@ -267,6 +267,8 @@ rules: [{name: doc, row: ["{PK}"], put: [{attr: l, cell: "v:=", codec: nord, ts:
 	{name: "one rule expires", yaml: strings.Replace(sessionsMapping, "TYPES", "", 1), derived: true},
 	{name: "one rule expires with its types", yaml: strings.Replace(strings.Replace(sessionsMapping, "TYPES", "gc: {maxAge: 30d}", 1), "- {name: doc", "#", 1), derived: true},
 	{name: "rules expire their own way", yaml: expiriesMapping, derived: true},
+	{name: "derived", yaml: derivingMapping, derived: true},
+	{name: "derived without a sidecar", yaml: strings.NewReplacer(", _t: {}", "", "on: {unknown-attribute: sidecar}", "accept_loss: [{what: absent, why: test}]").Replace(derivingMapping), derived: true},
 	{name: "salted S", yaml: typed("plain('#')", keysSS, "'{SK:salt(fnv1a32,8,1)}', '{PK}', '{SK}'"), total: true},
 	{name: "salted N", yaml: typed("oc", keysSN, "'s', '{PK}', '{SK:salt(sha256,3,2)}', '{SK}'"), total: true},
 	{name: "salted newest first", yaml: typed("escaped", keysSN, "'{SK:salt(crc32,4,1)}', '{PK}', '{SK:revmax}'")},

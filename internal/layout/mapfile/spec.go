@@ -217,9 +217,12 @@ type Rule struct {
 	// the type of Source.Schema. nil: the attributes of Source.Schema.
 	Schema map[string]Schema
 	// TTL overrides Source.TTL for the rule's items; its attribute is that of the table.
-	TTL *TTL     `yaml:"ttl"`
-	Row []string `yaml:"row,required" expect:"a segment template"` // row key segments
-	Put []Put    `yaml:"put,required"`
+	TTL *TTL `yaml:"ttl"`
+	// Derive has templates of captures and attributes. An attribute that equals its template
+	// has no cell.
+	Derive map[string]string `yaml:"derive" expect:"a template or const(text)"`
+	Row    []string          `yaml:"row,required" expect:"a segment template"` // row key segments
+	Put    []Put             `yaml:"put,required"`
 	// Latest is the start of the sort key of copies of the highest version, such as `v0` with
 	// a When of "v{n:ver}_{rest}". They are checked and not stored: they are read as copies of
 	// that version.

@@ -134,7 +134,8 @@ func (s *Spec) ruleYAML(rule Rule) yaml.MapSlice {
 	if len(rule.Same) > 0 {
 		when = append(when, item("same", rule.Same))
 	}
-	return object(item("name", rule.Name), given("when", when), s.ruleSchemaYAML(&rule), given("ttl", rule.TTL.yaml()), item("row", rule.Row), item("put", elements(rule.Put, Put.yaml)), given("latest", rule.Latest), given("tag", rule.Tag))
+	return object(item("name", rule.Name), given("when", when), s.ruleSchemaYAML(&rule), given("ttl", rule.TTL.yaml()),
+		given("derive", entries(rule.Derive, func(template string) any { return template })), item("row", rule.Row), item("put", elements(rule.Put, Put.yaml)), given("latest", rule.Latest), given("tag", rule.Tag))
 }
 
 func (p Put) yaml() yaml.MapSlice {
