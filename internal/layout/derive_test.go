@@ -10,6 +10,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // derivingMapping derives attributes under rules of all kinds: with a row for each item, with
@@ -118,6 +119,40 @@ func TestMapping_DerivedFollowsCells(t *testing.T) {
 	if diff := cmp.Diff(want.String(), back.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// The schema that a template lacks can be found from items, which Matching assigns to rules.
+func TestMatching_Derived(t *testing.T) {
+	t.Parallel()
+	const text = `apiVersion: migration/v1
+source: {key: {hash: {name: id, type: S}}}
+target: {table: t, families: {a: {}, _t: {}}}
+rules:
+- {name: ticket, when: {id: "t{n}"}, row: ["{id}"], derive: {group: "STATUS#{status}"}, put: [{attr: "*", cell: "a:{attr}"}]}
+- {name: listed, row: ["{id}"], schema: [group], derive: {group: const(x)}, put: [{attr: "*", cell: "a:{attr}"}]}
+`
+	spec, err := mapfile.Parse("m.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Compile(spec); err == nil || !strings.Contains(err.Error(), "{status} is neither") {
+		t.Errorf("a template of an unknown attribute: %v", err)
+	}
+	m, err := Matching(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := m.Locate(attr.Item{"id": attr.String("t1")}); err != nil || at.Rule != "ticket" {
+		t.Errorf("rule %q, %v", at.Rule, err)
+	}
+	whole, err := m.Changed(func(s *mapfile.Spec) {
+		s.Rules[0].Schema = map[string]mapfile.Schema{"status": {Type: attr.S}, "group": {Type: attr.S}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	comesBack(t, whole, `{"id":{"S":"t1"},"status":{"S":"OPEN"},"group":{"S":"STATUS#OPEN"}}`)
+	comesBack(t, whole, `{"id":{"S":"x"},"group":{"S":"x"}}`)
 }
 
 // A mapping file with derived attributes is written and read back; another template is another
