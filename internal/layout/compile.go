@@ -29,8 +29,8 @@ type rules struct {
 	familyAttr           map[string]string
 	shared               string // family of the attributes in sharedAttrs
 	sharedAttrs          map[string]bool
-	ttls                 []*timeToLive
-	sidecar              bool // `_t` is declared and the profile uses it
+	ttls                 []*timeToLive // of all rules, without repetition
+	sidecar              bool          // `_t` is declared and the profile uses it
 	keepUnknown          bool
 	tags                 bool // a rule writes tags
 	rules                []*rule

@@ -212,18 +212,27 @@ func (c *compiler) returnsOther(r *rule, name string) bool {
 	if _, derived := r.derives[name]; derived || r.timeAttrs[name] {
 		return false
 	}
-	p := r.byAttr[name]
-	if p == nil {
-		p = r.star
-	}
+	p := cmp.Or(r.byAttr[name], r.star)
 	return p != nil && (r.accepted[mapfile.LossTypes] && !r.sidecar || r.accepted[mapfile.LossPrecision] && p.codec.Round != nil)
 }
 
-// fidelity describes the effect of the formula.
-func (f *formula) fidelity(r *rule) Fidelity {
+// derivedFidelity describes the effect of a formula. Garbage collection that removes what it
+// computes the attribute from removes the attribute.
+func (l *rules) derivedFidelity(r *rule, f *formula) Fidelity {
 	of := Fidelity{Rule: r.name, Attribute: f.name, Why: "derived from " + strconv.Quote(f.src)}
 	if !r.sidecar {
 		of.Class, of.Why = LosslessInDomain, "equal to "+strconv.Quote(f.src)
+	}
+	for _, name := range f.attrs {
+		from := Lossless
+		if i := slices.IndexFunc(r.formulas, func(o *formula) bool { return o.name == name }); i >= 0 {
+			from = l.derivedFidelity(r, r.formulas[i]).Class
+		} else if p := cmp.Or(r.byAttr[name], r.star); p != nil && l.retention(r, p, name) != "" {
+			from = l.attrFidelity(r, p, name).Class
+		}
+		if from > of.Class {
+			of.Class, of.Why = from, of.Why+", which is "+from.String()
+		}
 	}
 	return of
 }

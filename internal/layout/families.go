@@ -30,7 +30,7 @@ func (c *compiler) families() {
 			c.fail(path, maperr.CodeFamily, fmt.Sprintf("%q is not a family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
 		case f.Name == lens.FamilyState, f.Name == lens.FamilyTombstone:
 			c.fail(path, maperr.CodeFamily, f.Name+" is reserved", "another name")
-		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && !c.l.collects(f.GC) && !c.collected():
+		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && !c.l.collects(f.GC) && !c.collected() && !c.faulty(path):
 			c.fail(path, maperr.CodeFamily, "types would be collected by age", "no maxAge")
 		}
 		if _, dup := c.l.declared[f.Name]; dup {
@@ -48,7 +48,12 @@ func (c *compiler) families() {
 	c.sharedFamily()
 }
 
-// collected reports whether the file declares, correctly or not, that garbage collection
+// faulty reports whether the value at a path has a fault already.
+func (c *compiler) faulty(path string) bool {
+	return slices.ContainsFunc(c.faults, func(f *maperr.SpecError) bool { return f.Path == path })
+}
+
+// collected reports whether the file declares, but incorrectly, that garbage collection
 // deletes items.
 func (c *compiler) collected() bool {
 	collects := func(ttl *mapfile.TTL) bool {

@@ -69,7 +69,7 @@ func (m *Mapping) Fidelity() []Fidelity {
 			all = append(all, l.attrFidelity(r, cmp.Or(r.byAttr[name], r.star), name))
 		}
 		for _, f := range r.formulas {
-			all = append(all, f.fidelity(r))
+			all = append(all, l.derivedFidelity(r, f))
 		}
 		if r.ttl != nil {
 			f := Fidelity{Rule: r.name, Attribute: r.ttl.name}

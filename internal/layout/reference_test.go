@@ -420,7 +420,7 @@ rules:
 		}
 		fmt.Fprintf(b, "| %s | %s |\n", s.what, strings.Join(cells, "<br>"))
 	}
-	b.WriteString("\nReaders of the rows compute derived attributes in the same way, and look into `_t:i/<rule>/` for exceptions. Indexes contain derived keys like others.\n")
+	b.WriteString("\nReaders of the rows compute derived attributes in the same way, and look into `_t:i/<rule>/` for exceptions. A native write of `a:status` also changes the attributes that follow from it, unless they are exceptions. Indexes contain derived keys like others. A put of a key attribute or of a capture keeps it in a cell as well, for native readers, or so that the item can be in the row of another rule: `{attr: \"{n}\", cell: \"a:number\"}`.\n")
 }
 
 // typeCells writes the table of types, each as it is laid out by type, in the row of its own

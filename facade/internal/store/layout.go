@@ -121,7 +121,8 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 		if l.due, err = dueIndex(def); err != nil {
 			return nil, fmt.Errorf("due times of table %s: %w", def.Name, err)
 		}
-		if l.base.Expiry().Collected { // garbage collection would leave the entries of its items
+		// Garbage collection would leave the entries of the items that it deletes.
+		if e := l.base.Expiry(); e.Collected && e.Attribute == def.TTLAttribute {
 			l.due.excludes = l.base.CollectsItem
 		}
 		l.indexes = append(l.indexes, l.due)
