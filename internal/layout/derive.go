@@ -27,6 +27,11 @@ type formula struct {
 	attrs []string // the attributes in the template, whose slots follow those of the captures
 }
 
+// maxDerivedBytes is the size of the largest item of DynamoDB. Templates of templates could
+// otherwise multiply a text without a bound.
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+const maxDerivedBytes = 400 << 10
+
 // value returns the attribute of an item; false if the item lacks an attribute of the template,
 // or has a value that the template does not take.
 func (f *formula) value(vars []attr.Value, item attr.Item) (attr.Value, bool) {
@@ -37,7 +42,7 @@ func (f *formula) value(vars []attr.Value, item attr.Item) (attr.Value, bool) {
 		}
 	}
 	text, bad := f.text.Render(nil, vars, "")
-	if bad != nil {
+	if bad != nil || len(text) > maxDerivedBytes {
 		return attr.Value{}, false
 	}
 	v, err := codec.ParseScalar(f.kind, text)

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -118,6 +119,31 @@ func TestMapping_DerivedFollowsCells(t *testing.T) {
 	want["status"], want["GSI1PK"], want["seen"] = attr.String("SHUT"), attr.String("STATUS#SHUT"), attr.String("at SHUT")
 	if diff := cmp.Diff(want.String(), back.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Templates of templates cannot multiply the text of a row without a bound.
+func TestMapping_DerivedSize(t *testing.T) {
+	t.Parallel()
+	derive := `a00: "{v}#{v}"`
+	for i := range 40 {
+		derive += fmt.Sprintf(`, a%02[1]d: "{a%02[2]d}#{a%02[2]d}"`, i+1, i)
+	}
+	m := mustLoad(t, `apiVersion: migration/v1
+source: {key: {hash: {name: id, type: S}}, schema: {v: S}}
+target: {table: t, families: {a: {}, _t: {}}}
+rules: [{name: item, row: ["{id}"], derive: {`+derive+`}, put: [{attr: "*", cell: "a:{attr}"}]}]
+`)
+	items, err := m.Items(Row{Key: []byte("1"), Cells: []Cell{{Family: "a", Qualifier: []byte("v"), Timestamp: expTime, Value: []byte("x")}}})
+	if err != nil || len(items) != 1 {
+		t.Fatal(items, err)
+	}
+	longest := 0
+	for _, v := range items[0] {
+		longest = max(longest, len(v.Str))
+	}
+	if longest < maxDerivedBytes/2 || longest > maxDerivedBytes {
+		t.Errorf("the longest attribute has %d bytes, want up to %d", longest, maxDerivedBytes)
 	}
 }
 

@@ -50,19 +50,16 @@ func (c *compiler) timesToLive() {
 		if r.TTL != nil {
 			t = c.timeToLive(r.TTL, fmt.Sprintf("rules[%d].ttl", i), name, c.spec.RuleSchema(r))
 		}
-		deleted, broken := t != nil && c.deletes(t, i), false
-		if t != nil && !deleted {
-			broken = c.partly(t, i)
-		}
-		if !deleted {
-			t = nil
+		broken := false
+		if t != nil && len(t.outside(c, i)) > 0 {
+			broken, t = c.partly(t, i), nil
 		}
 		c.ttls = append(c.ttls, t)
 		if t != nil && !slices.Contains(c.l.ttls, t) {
 			c.l.ttls = append(c.l.ttls, t)
 		}
-		some = some || deleted && t == base
-		kept = kept || !deleted && !broken || r.TTL != nil
+		some = some || t != nil && t == base
+		kept = kept || t == nil && !broken || r.TTL != nil
 		half = half || broken
 	}
 	for _, f := range c.spec.Target.Families {
@@ -150,10 +147,8 @@ func (t *timeToLive) outside(c *compiler, rule int) (puts []int) {
 	return puts
 }
 
-// deletes reports whether t deletes all cells of a rule.
-func (c *compiler) deletes(t *timeToLive, rule int) bool { return len(t.outside(c, rule)) == 0 }
-
-// partly rejects a rule if t deletes only some of its cells, or if the ttl is the rule's own.
+// partly rejects a rule, some of whose cells t does not delete, unless t deletes none of them and
+// is the table's.
 func (c *compiler) partly(t *timeToLive, rule int) (broken bool) {
 	r, puts := &c.spec.Rules[rule], t.outside(c, rule)
 	expected := "on the families of all of its puts, or of none"
