@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -266,9 +267,7 @@ func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.T
 		}
 		table.Config = config
 		table.Key = spec.Source.Key
-		if spec.Source.TTL != nil {
-			table.TTL = spec.Source.TTL.Attribute
-		}
+		table.TTL = cmp.Or(spec.TTLAttribute(), table.TTL)
 		for _, x := range spec.Source.GSIs {
 			table.Indexes = append(table.Indexes, lint.Index{Name: x.Name, Key: x.Key, Local: x.Key.Hash.Name == t.Key.Hash.Name})
 		}

@@ -39,6 +39,9 @@ type TablePlan struct {
 	Rows   int64  `json:"rows"`   // of the table of the items
 	Cells  int64  `json:"cells"`  // of those rows
 	Joiner string `json:"joiner"` // of the row keys
+	// DerivedBytes is the size of names and values of the attributes that need no cell, since
+	// the mapping derives them.
+	DerivedBytes int64 `json:"derivedBytes,omitzero"`
 	// Bigtable are the tables that a load creates: the items' table, the indexes, and
 	// _migration_schema, which all mappings share.
 	Bigtable []BigtablePlan `json:"bigtable"`
@@ -97,7 +100,7 @@ func MakePlan(ctx context.Context, src *source.Source, o PlanOptions) (*Plan, er
 	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, NotLaidOut: r.Report.NotLaidOut, Warnings: r.Report.Warnings}
 	for _, j := range r.Jobs {
 		t := TablePlan{
-			Name: j.Report.Name, Items: j.Report.Items, Rows: j.Report.Rows, Cells: j.Report.Cells, Joiner: j.Mapping.Joiner(),
+			Name: j.Report.Name, Items: j.Report.Items, Rows: j.Report.Rows, Cells: j.Report.Cells, Joiner: j.Mapping.Joiner(), DerivedBytes: j.Report.DerivedBytes,
 			Bigtable: createdTables(j.Mapping), Views: []ViewPlan{}, Rules: j.Report.Rules,
 			Fidelity: j.Report.Fidelity, LeftOut: j.Report.LeftOut, Refused: j.Report.Refused, Notes: append([]string{}, j.Mapping.Notes()...), Choices: j.Report.Choices, Mapping: j.Report.Mapping,
 		}
@@ -181,6 +184,9 @@ func (p *Plan) Text() string {
 		if len(t.Fidelity) > 0 {
 			b.WriteString("\n  fidelity\n")
 			b.WriteString(fidelityTable(t.Fidelity))
+		}
+		if t.DerivedBytes > 0 {
+			fmt.Fprintf(&b, "    %s of derived attributes are not stored\n", phrase.Counted(t.DerivedBytes, "byte"))
 		}
 		if len(t.Notes) > 0 {
 			b.WriteString("\n  other changes\n")

@@ -14,6 +14,43 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
+// A plan shows the attributes that a mapping derives, and the bytes that they would take.
+func TestMakePlan_Derived(t *testing.T) {
+	t.Parallel()
+	m, err := mapping.Load("mapping.yaml", []byte(`apiVersion: migration/v1
+source: {table: Desk, key: {hash: {name: id, type: S}}, schema: {status: S}}
+target: {table: desk, families: {a: {}, _t: {}}}
+rules: [{name: ticket, row: ["{id}"], derive: {type: const(Ticket), group: "STATUS#{status}"}, put: [{attr: "*", cell: "a:{attr}"}]}]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := source.OpenFS(fstest.MapFS{"Desk": {Data: []byte(`{"Item":{"id":{"S":"1"},"status":{"S":"OPEN"},"type":{"S":"Ticket"},"group":{"S":"STATUS#OPEN"}}}
+{"Item":{"id":{"S":"2"},"status":{"S":"OPEN"},"type":{"S":"Ticket"},"group":{"S":"other"}}}
+`)}}, "Desk", source.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := MakePlan(t.Context(), src, PlanOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(2*len("type"+"Ticket") + len("group"+"STATUS#OPEN")); plan.Tables[0].DerivedBytes != want {
+		t.Errorf("%d bytes are derived, want %d", plan.Tables[0].DerivedBytes, want)
+	}
+	const want = `  fidelity
+    ticket id      lossless            2 items
+    ticket status  lossless            2 items
+    ticket group   lossless            derived from "STATUS#{status}"; 2 items
+    ticket type    lossless            derived from "const(Ticket)"; 2 items
+    4 attributes: 4 lossless
+    36 bytes of derived attributes are not stored
+`
+	if got := plan.Text(); !strings.Contains(got, want) {
+		t.Errorf("plan\n%s\nwant it to have\n%s", got, want)
+	}
+}
+
 // A plan shows all that a load would create, a row key of each rule and index,
 // the fidelity of the attributes, and other changes.
 func TestMakePlan(t *testing.T) {

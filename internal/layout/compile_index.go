@@ -64,7 +64,7 @@ func (c *compiler) index(m *Mapping, i int) {
 // attribute. The attribute expiry is in all schemas.
 func (r *rule) bar(c *compiler, g *mapfile.GSI, expiry, why string) bool {
 	for _, a := range g.Key.Attrs() {
-		if _, has := r.schema[a.Name]; r.listed && !has && !c.l.key.IsKey(a.Name) && a.Name != expiry {
+		if _, has := r.schema[a.Name]; r.listed && !has && r.derives[a.Name] == "" && !c.l.key.IsKey(a.Name) && a.Name != expiry {
 			r.barred[a.Name] = why
 			return true
 		}

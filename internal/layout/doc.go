@@ -28,7 +28,8 @@
 //	c/<family>:<qualifier>    type mark of one cell
 //	r/<family>:<qualifier>    name of the rule that wrote a shared column
 //	i/<rule>/<captures>       presence of an item; its value, if any, is JSON of
-//	                          attributes that have no cell
+//	                          attributes that have no cell, and of the names of those
+//	                          that the item lacks although cells imply them
 //
 // If a rule's items are versions of one another, a/<attribute> with the timestamp of a version
 // and the value A records that the version lacks the attribute. It serves readers of the
@@ -41,6 +42,7 @@
 // # Files and packages
 //
 //   - place.go: the row key and the cells of an item; items.go: the inverse.
+//   - derive.go: attributes without a cell, which templates give.
 //   - mapfile: the model of mapping files.
 //   - rowkey: encoders and templates of row keys.
 //   - codec: values of cells.

@@ -33,7 +33,7 @@ func (c *compiler) families() {
 			c.fail(path, maperr.CodeFamily, fmt.Sprintf("%q is not a family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
 		case lens.Bookkeeping(f.Name):
 			c.fail(path, maperr.CodeFamily, f.Name+" is reserved", "another name")
-		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil && !c.collected():
+		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && !c.l.collects(f.GC) && !c.collected() && !c.faulty(path):
 			c.fail(path, maperr.CodeFamily, "types would be collected by age", "no maxAge")
 		}
 		if _, dup := c.l.declared[f.Name]; dup {
@@ -51,11 +51,18 @@ func (c *compiler) families() {
 	c.sharedFamily()
 }
 
-// collected reports whether the file declares, correctly or not, that garbage collection
+// faulty reports whether the value at a path has a fault already.
+func (c *compiler) faulty(path string) bool {
+	return slices.ContainsFunc(c.faults, func(f *maperr.SpecError) bool { return f.Path == path })
+}
+
+// collected reports whether the file declares, but incorrectly, that garbage collection
 // deletes items.
 func (c *compiler) collected() bool {
-	ttl := c.spec.Source.TTL
-	return ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute
+	collects := func(ttl *mapfile.TTL) bool {
+		return ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute
+	}
+	return len(c.l.ttls) == 0 && (collects(c.spec.Source.TTL) || slices.ContainsFunc(c.spec.Rules, func(r mapfile.Rule) bool { return collects(r.TTL) }))
 }
 
 // sharedFamily assigns the shared family to the sets and maps without a family of their own.

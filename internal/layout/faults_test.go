@@ -47,7 +47,7 @@ m.yaml:3:40: target.families.a.gc.version: unknown key, nearest to versions; exp
 m.yaml:3:71: target.families.b.gc.maxAge: "soon"; expected a duration of at least 1ms, such as 720h or 30d
 m.yaml:5:26: rules[0].when.id: this is "1"; expected a template
 m.yaml:5:32: rules[0].when.x: this is "2"; expected a template
-m.yaml:5:51: rules[0].putt: unknown key, nearest to put; expected latest, name, put, row, schema, tag, when
+m.yaml:5:51: rules[0].putt: unknown key, nearest to put; expected derive, latest, name, put, row, schema, tag, ttl, when
 m.yaml:6:3: rules[1]: "name" is missing
 m.yaml:6:9: rules[1].row: this is "id"; expected a list ([…])
 m.yaml:6:19: rules[1].put[0]: "cell" is missing`},

@@ -155,6 +155,7 @@ type placer struct {
 	cells  []Cell
 	extras attr.Item       // stored in the `i/` cell; an absent value records the absence of the attribute
 	rest   attr.Item       // attributes of a wholePut
+	saved  int             // bytes of derived attributes without a cell
 	timed  []*cellTemplate // templates whose cells have an attribute as their timestamp
 }
 
@@ -189,7 +190,7 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 	if err := p.finish(); err != nil {
 		return lens.Placed{}, err
 	}
-	placed := lens.Placed{Location: at, Cells: p.cells}
+	placed := lens.Placed{Location: at, Cells: p.cells, Saved: p.saved}
 	for _, c := range p.cells {
 		if c.Family == lens.FamilyTypes {
 			placed.Exceptions++
@@ -232,6 +233,9 @@ func (p *placer) accepted(c *codec.Codec, v attr.Value, schema codec.Schema) ([]
 // finish adds the state that is missing from the cells (times that are no timestamps, tags,
 // the item's presence) and sorts the cells.
 func (p *placer) finish() *maperr.Error {
+	if err := p.derived(); err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.r.timeAttrs)) {
 		v, carried := p.item[name], false
 		written := false
@@ -312,7 +316,7 @@ func (l *rules) sortCells(cells []Cell) {
 func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
 	left := item
 	for name, v := range item {
-		if v.Type != attr.NULL || !r.accepted[mapfile.LossNull] || l.key.IsKey(name) || r.timeAttrs[name] {
+		if v.Type != attr.NULL || !r.accepted[mapfile.LossNull] || l.key.IsKey(name) || r.timeAttrs[name] || r.derives[name] != "" {
 			continue
 		}
 		if put := cmp.Or(r.byAttr[name], r.star); put == nil || !put.codec.OmitsNull {
@@ -334,6 +338,9 @@ func (p *placer) attributes() *maperr.Error {
 	slices.Sort(names)
 	p.cells = make([]Cell, 0, len(names))
 	for _, name := range names {
+		if p.r.derives[name] != "" {
+			continue
+		}
 		put := p.r.byAttr[name]
 		if put == nil {
 			if p.l.key.IsKey(name) || p.r.timeAttrs[name] || p.r.ttl != nil && name == p.r.ttl.name {

@@ -153,9 +153,9 @@ func (c *compiler) placement(r *rule, t *cellTemplate, spec *mapfile.Put) placem
 	case star && special == rowkey.SlotNone:
 		return wholePut{plainPut{t}}
 	case star && flatten:
-		return starLeavesPut{starPut{value}}
+		return starLeavesPut{starPut{value, r.derives}}
 	case star:
-		return starPut{value}
+		return starPut{value, r.derives}
 	case isKey:
 		return keyPut{plainPut{t}, slot}
 	case flatten:

@@ -13,7 +13,11 @@ import (
 
 // starPut is the put of all attributes without one of their own, each laid out as
 // by a valuePut, under its name.
-type starPut struct{ valuePut }
+type starPut struct {
+	valuePut
+
+	derives map[string]string // attributes without a cell
+}
 
 func (starPut) check(c *compiler, r *rule, put *put, _ *mapfile.Put) { c.enterStar(r, put) }
 
@@ -66,8 +70,8 @@ func (p starPut) reserved(w *placer, name, special string) *maperr.Error {
 	return nil
 }
 
-func (starPut) names(l *rules, special string) bool {
-	return special != "" && utf8.ValidString(special) && !l.key.IsKey(special)
+func (p starPut) names(l *rules, special string) bool {
+	return p.derives[special] == "" && special != "" && utf8.ValidString(special) && !l.key.IsKey(special)
 }
 
 func (p starPut) read(d *decoder, item *partial, special string, c lens.Column) error {

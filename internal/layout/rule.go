@@ -48,6 +48,10 @@ type rule struct {
 	// this rule, so "*" stands for these.
 	schema map[string]codec.Schema
 	listed bool
+	// derives has the templates of attributes without a cell, and formulas computes these
+	// attributes in this order.
+	derives  map[string]string
+	formulas []*formula
 	// timeAttrs are the attributes stored as cell timestamps.
 	timeAttrs map[string]bool
 	// exclusive reports that a row of this rule belongs to one item.
@@ -86,11 +90,11 @@ type capture struct {
 
 func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 	r := &rule{
-		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()), schema: c.schemas[index], listed: spec.Schema != nil,
+		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()), schema: c.schemas[index], listed: spec.Schema != nil, derives: spec.Derive,
 		byAttr: map[string]*put{}, barred: map[string]string{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
 	}
-	if r.sidecar = c.l.sidecar; c.l.ttl != nil && c.l.ttl.rules[index] {
-		r.ttl = c.l.ttl
+	if r.sidecar = c.l.sidecar; c.ttls[index] != nil {
+		r.ttl = c.ttls[index]
 		r.sidecar = r.sidecar && r.ttl.collects(c.l.declared[lens.FamilyTypes])
 		r.ttl.bar(c, r)
 	}
@@ -131,16 +135,18 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 		r.columns = append(r.columns, r.star)
 	}
 	inverted := c.sound(func() { c.invert(r, path) })
-	if timed := r.ttl == nil || c.sound(func() { r.ttl.checkRule(c, r) }); inverted && timed {
+	c.derive(r, spec, path)
+	if timed := c.sound(func() { c.checkTTL(r, spec, path) }); inverted && timed {
 		c.versions(r, spec, path)
 	}
 	return r
 }
 
-// has reports whether the rule places an attribute, by its name or with the listed ones of "*".
+// has reports whether the rule places an attribute, by its name or with the listed ones of "*",
+// or derives it.
 func (r *rule) has(name string) bool {
 	_, listed := r.schema[name]
-	return r.byAttr[name] != nil || r.star != nil && (listed || !r.listed)
+	return r.derives[name] != "" || r.byAttr[name] != nil || r.star != nil && (listed || !r.listed)
 }
 
 func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {

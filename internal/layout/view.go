@@ -70,6 +70,10 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key attr.KeySchema, path strin
 func (c *compiler) viewColumn(l *rules, name, path string) string {
 	expr := ""
 	for _, r := range l.rules {
+		if r.derives[name] != "" {
+			c.fail(path, maperr.CodeInverse, fmt.Sprintf("rule %s derives attribute %q, so it has no cell that a view could select", r.name, name), "a put for it, or as: table")
+			return ""
+		}
 		p := l.putOf(r, name)
 		if p == nil && l.key.IsKey(name) {
 			expr = "" // all items have it
@@ -132,7 +136,7 @@ func (c *compiler) sortsByValue(l *rules, a attr.KeyAttr) bool {
 
 // putOf returns the put of an attribute under a rule, or nil.
 func (l *rules) putOf(r *rule, name string) *put {
-	if r.timeAttrs[name] {
+	if r.timeAttrs[name] || r.derives[name] != "" {
 		return nil
 	}
 	if p := r.byAttr[name]; p != nil || l.key.IsKey(name) {
@@ -149,6 +153,9 @@ func (l *rules) names() []string {
 	all := map[string]bool{}
 	for _, r := range l.rules {
 		for name := range r.schema {
+			all[name] = true
+		}
+		for name := range r.derives {
 			all[name] = true
 		}
 	}

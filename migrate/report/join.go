@@ -89,6 +89,7 @@ func (t *TableReport) join(o TableReport) {
 		{&t.Rows, o.Rows},
 		{&t.Cells, o.Cells},
 		{&t.Exceptions, o.Exceptions},
+		{&t.DerivedBytes, o.DerivedBytes},
 		{&t.IndexRows, o.IndexRows},
 		{&t.CellsWritten, o.CellsWritten},
 		{&t.CellsUnchanged, o.CellsUnchanged},

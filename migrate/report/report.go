@@ -143,14 +143,17 @@ func OrNothing(s string) string {
 
 // TableReport is the result for one table.
 type TableReport struct {
-	Name       string `json:"name"`             // of the DynamoDB table
-	Target     string `json:"target"`           // of the Bigtable table
-	Items      int64  `json:"items"`            // laid out
-	Rows       int64  `json:"rows"`             // of the table of the items
-	Cells      int64  `json:"cells"`            // of those rows
-	Exceptions int64  `json:"exceptions"`       // sidecar cells, for values and items that the mapping's types do not describe
-	Existed    bool   `json:"existed,omitzero"` // before the load
-	IndexRows  int64  `json:"indexRows"`        // of all indexes
+	Name       string `json:"name"`       // of the DynamoDB table
+	Target     string `json:"target"`     // of the Bigtable table
+	Items      int64  `json:"items"`      // laid out
+	Rows       int64  `json:"rows"`       // of the table of the items
+	Cells      int64  `json:"cells"`      // of those rows
+	Exceptions int64  `json:"exceptions"` // sidecar cells, for values and items that the mapping's types do not describe
+	// DerivedBytes counts the bytes of names and values of attributes without a cell, since
+	// the mapping derives them.
+	DerivedBytes int64 `json:"derivedBytes,omitzero"`
+	Existed      bool  `json:"existed,omitzero"` // before the load
+	IndexRows    int64 `json:"indexRows"`        // of all indexes
 	// CellsWritten counts the cells that a load sent, CellsUnchanged the cells that the
 	// table already had. Both include the cells of indexes.
 	CellsWritten   int64 `json:"cellsWritten"`

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
 // OfMapping returns the table that a mapping describes.
@@ -18,8 +17,8 @@ func OfMapping(m *layout.Mapping) *Table {
 	}
 	define(def.Key.Hash)
 	define(def.Key.Range)
-	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
-		def.TTLAttribute = ttl.Attribute
+	if e := m.Expiry(); e.Kept {
+		def.TTLAttribute = e.Attribute
 	}
 	for _, x := range m.Indexes() {
 		d := x.Def()

@@ -76,4 +76,7 @@ type Placed struct {
 	Location
 	Cells      []cells.Cell // all inside Own
 	Exceptions int          // number of sidecar cells among them
+	// Saved is the number of bytes of names and values of attributes that need no cell, since
+	// the rule derives them.
+	Saved int
 }

@@ -82,6 +82,20 @@ type TTL struct {
 	Mode string `yaml:"mode" expect:"attribute, one-second or shift(720h)"`
 }
 
+// TTLAttribute returns the attribute by which items of the table expire: that of the table, or
+// of the first rule with a ttl; "" without one.
+func (s *Spec) TTLAttribute() string {
+	if s.Source.TTL != nil {
+		return s.Source.TTL.Attribute
+	}
+	for i := range s.Rules {
+		if t := s.Rules[i].TTL; t != nil {
+			return t.Attribute
+		}
+	}
+	return ""
+}
+
 // The modes of a TTL.
 const (
 	// TTLAttribute keeps the attribute; readers delete expired items.
@@ -202,8 +216,13 @@ type Rule struct {
 	// Schema has the attributes of the rule's items, which "*" stands for. A zero type means
 	// the type of Source.Schema. nil: the attributes of Source.Schema.
 	Schema map[string]Schema
-	Row    []string `yaml:"row,required" expect:"a segment template"` // row key segments
-	Put    []Put    `yaml:"put,required"`
+	// TTL overrides Source.TTL for the rule's items; its attribute is that of the table.
+	TTL *TTL `yaml:"ttl"`
+	// Derive has templates of captures and attributes. An attribute that equals its template
+	// has no cell.
+	Derive map[string]string `yaml:"derive" expect:"a template or const(text)"`
+	Row    []string          `yaml:"row,required" expect:"a segment template"` // row key segments
+	Put    []Put             `yaml:"put,required"`
 	// Latest is the start of the sort key of copies of the highest version, such as `v0` with
 	// a When of "v{n:ver}_{rest}". They are checked and not stored: they are read as copies of
 	// that version.

@@ -57,7 +57,7 @@ func unfitForRequests(m *layout.Mapping) string {
 	if keepsCopies(m.Spec()) {
 		return "the mapping keeps copies of items, which DynamoDB does not"
 	}
-	if ttl := m.Spec().Source.TTL; ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute {
+	if m.Expiry().Collected {
 		return "the mapping hides expired items, which DynamoDB may or may not return"
 	}
 	return ""

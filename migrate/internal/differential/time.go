@@ -59,8 +59,8 @@ func newTrialTime(m *layout.Mapping, o table.Options) trialTime {
 		t.start = o.Now().UTC().Truncate(time.Second)
 	}
 	t.collects = !slices.ContainsFunc(m.Families(), func(f layout.Family) bool { return f.GC.MaxAge > 0 })
-	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
-		t.attribute = ttl.Attribute
+	if e := m.Expiry(); e.Kept {
+		t.attribute = e.Attribute
 	}
 	return t
 }

@@ -28,6 +28,7 @@ type tally struct {
 	index      map[string]extsort.Bag
 	expired    int64 // items that the DynamoDB endpoint now deletes
 	exceptions int64
+	derived    int64 // bytes
 	sidecar    []report.SidecarCells
 	rules      []report.RuleRows
 	entries    []report.RuleRows // of the indexes
@@ -185,7 +186,7 @@ func count(ctx context.Context, j *Job, proof *layout.JoinerProof) (t *tally, er
 	j.Wanted = Contents{Cells: t.cells, Items: t.items, Index: t.index}
 	j.Report.Items, j.Report.Rows, j.Report.Cells = t.n, t.rows, t.cells.Count
 	j.Report.Exceptions, j.Report.Sidecar, j.Report.Rules = t.exceptions, t.sidecar, append(t.rules, t.entries...)
-	j.Report.Accepted = t.accepted
+	j.Report.Accepted, j.Report.DerivedBytes = t.accepted, t.derived
 	j.Report.Expired = t.expired + j.left
 	return t, nil
 }
@@ -234,6 +235,7 @@ func (t *tally) add(j *Job, p Placed) {
 			j.Ranges.Want(x.TargetTable(), p.Index[i].Row, parts.Sums{Cells: entry})
 		}
 	}
+	t.derived += int64(p.Base.Saved)
 	if p.Base.Exceptions > 0 {
 		t.exceptions += int64(p.Base.Exceptions)
 		t.addSidecar(j, p)

@@ -48,12 +48,12 @@ func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 				projectionText(x.Projection, x.Include), projectionText(spec.Source.GSIs[i].Projection, spec.Source.GSIs[i].Include)))
 		}
 	}
-	switch expiry, by := t.TTL, spec.Source.TTL; {
+	switch expiry, by := t.TTL, spec.TTLAttribute(); {
 	case expiry == "":
-	case by == nil:
+	case by == "":
 		add("time to live by "+expiry, "the description of the table has it, but its mapping does not (source.ttl): items do not expire")
-	case by.Attribute != expiry:
-		add("time to live by "+expiry, fmt.Sprintf("the description of the table has it, but in its mapping items expire by %s (source.ttl)", by.Attribute))
+	case by != expiry:
+		add("time to live by "+expiry, fmt.Sprintf("the description of the table has it, but in its mapping items expire by %s (source.ttl)", by))
 	}
 	return left
 }
