@@ -1,0 +1,135 @@
+package console
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// inEditor is an expression over the root of the first visible editor.
+func inEditor(expression string) string {
+	return fmt.Sprintf("((root) => root && (%s))([...document.querySelectorAll('.editor')].find((e) => e.checkVisibility())?.shadowRoot)", expression)
+}
+
+// focusEditor waits for the first visible editor, and moves the cursor to its end.
+func (p *tab) focusEditor() {
+	p.t.Helper()
+	p.until(inEditor("root.querySelector('.cm-content')"))
+	ask[bool](p, inEditor("(root.querySelector('.cm-content').focus(), true)"))
+	p.do(chromedp.KeyEvent(kb.End, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+}
+
+// underlined is the text of the first mistake that the editor underlines, and the number of its line.
+const underlined = `((e) => e && e.closest('.cm-line').textContent + '|' + e.textContent + '|' + ([...root.querySelectorAll('.cm-line')].indexOf(e.closest('.cm-line')) + 1))(root.querySelector('.cm-lintRange-error'))`
+
+// TestEditor_Mistake: mistakes of a mapping and of JSON are underlined at their place, and marked
+// beside their line.
+func TestEditor_Mistake(t *testing.T) {
+	ctx := browser(t)
+	p := open(t, ctx, start(t))
+	p.visit("/migration?fixture=s2-video&edit=1")
+	p.focusEditor()
+	const counter = `put: [{attr: Count, cell: "a:Likes", codec: i64be}]`
+	p.change(counter, `put: [{attr: Count, cell: "a:Likes", codec: json}]`)
+	p.until(inEditor("root.querySelector('.cm-lintRange')?.closest('.cm-line').textContent.includes('Likes')"))
+	p.change("apiVersion: migration/v1", "apiVersion: migration/v7")
+	p.until(inEditor(underlined + " === 'apiVersion: migration/v7|migration/v7|3' && root.querySelector('.cm-lint-marker-error')"))
+	p.shoot("editor-mistake")
+	p.pushButton("Undo all changes")
+	p.until(inEditor("!root.querySelector('.cm-lintRange-error, .cm-lint-marker-error')"))
+
+	p.visit("/query")
+	p.focusEditor()
+	for text, want := range map[string]string{
+		"{\n  \"TableName\": orders,\n  \"Limit\": 1\n}":        "  \"TableName\": orders,|o|2",
+		"{\n  \"TableName\": \"orders\",\n  \"Limit\": 1,\n}\n": "}|}|4",
+		"{\n  \"TableName\": \"orders\"\n":                      "  \"TableName\": \"orders\"|\"|2",
+	} {
+		p.fill("textarea", text)
+		p.until(inEditor(fmt.Sprintf("%s === %q", underlined, want)))
+	}
+	p.shoot("editor-json")
+	p.fill("textarea", "{}")
+	p.until(inEditor("!root.querySelector('.cm-lintRange-error, .cm-lint-marker-error')"))
+	p.sound("query")
+}
+
+// TestEditor_Type: the request holds the text that was typed into the editor, and Tab leaves the
+// editor.
+func TestEditor_Type(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", createThings)
+	for _, id := range []string{"a", "b"} {
+		srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"`+id+`"}}}`)
+	}
+	p := open(t, ctx, srv)
+	p.visit("/query")
+	p.fill("[aria-label=Operation]", "Scan")
+	p.focusEditor()
+	const shown = "[...root.querySelectorAll('.cm-line')].map((e) => e.textContent).join('\\n')"
+	p.until(inEditor(shown + " === document.querySelector('textarea').value && " + shown + ".includes('Limit')"))
+	const request = `{"TableName":"things","Limit":1}`
+	p.do(chromedp.KeyEvent("a", chromedp.KeyModifiers(chromedp.ModifierCtrl)), chromedp.KeyEvent("x"), chromedp.KeyEvent(kb.Backspace), chromedp.KeyEvent(request))
+	if got := ask[string](p, "document.querySelector('textarea').value"); got != request {
+		t.Errorf("the field has %q", got)
+	}
+	p.do(chromedp.KeyEvent(kb.Tab))
+	if got := ask[string](p, "document.activeElement.textContent"); got != "Run" {
+		t.Errorf("Tab leads to %q", got)
+	}
+	p.do(chromedp.KeyEvent(kb.Enter))
+	p.until("/\\b1 item\\n/.test(document.body.innerText)")
+	p.sound("query")
+	p.shoot("editor-query")
+}
+
+// TestEditor_Large: the editor shows a large request with few elements. The time of tasks is
+// logged, as in TestScroll.
+func TestEditor_Large(t *testing.T) {
+	ctx := browser(t)
+	p := open(t, ctx, start(t))
+	ask[bool](p, "(globalThis.long = [], new PerformanceObserver((some) => long.push(...some.getEntries().map((e) => Math.round(e.duration)))).observe({type: 'longtask'}), true)")
+	p.click("nav a[href='/query']")
+	p.ready("/query")
+	p.focusEditor()
+	ask[bool](p, "(globalThis.opened = long.length, true)")
+	p.fill("textarea", "[\n"+strings.Repeat("  {\"S\": \"a text of a usual length\"},\n", 10_000)+"  0\n]")
+	p.until(inEditor("root.querySelectorAll('.cm-line').length > 5"))
+	p.focusEditor()
+	p.until(inEditor("[...root.querySelectorAll('.cm-line')].at(-1).textContent === ']'"))
+	if n := ask[int](p, inEditor("root.querySelectorAll('*').length")); n > 1500 {
+		t.Errorf("the editor has %d elements", n)
+	}
+	t.Logf("tasks above 50 ms: %v, the first %d at the opening", ask[[]int](p, "long"), ask[int](p, "opened"))
+	p.sound("query")
+}
+
+// TestEditor_Missing: without the editor the text field works.
+func TestEditor_Missing(t *testing.T) {
+	ctx := browser(t)
+	p := open(t, ctx, start(t))
+	if _, err := chromedp.Call(p.ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(p.ctx, network.SetBlockedURLs, network.SetBlockedURLsParams{URLPatterns: []*network.BlockPattern{{URLPattern: "*://*:*/static/codemirror.js", Block: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	p.visit("/migration?fixture=s2-video&edit=1")
+	p.until("!!document.querySelector('[data-plain] > textarea.code')?.checkVisibility()")
+	p.change("codec: i64be}]\n- name: views\n", "codec: json}]\n- name: views\n")
+	p.until("!!document.querySelector('[data-finding]')")
+	p.pushButton("line 27")
+	if got := ask[string](p, "((e) => e.value.slice(e.selectionStart, e.selectionEnd))(document.querySelector('textarea.code'))"); !strings.HasPrefix(got, "{attr: Count") {
+		t.Errorf("line 27 is %q", got)
+	}
+	p.pushButton("Undo all changes")
+	p.until("document.querySelector('[data-previewed]')?.dataset.previewed === 'own'")
+}
