@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,86 @@ func (p *tab) focusEditor() {
 	p.until(inEditor("root.querySelector('.cm-content')"))
 	ask[bool](p, inEditor("(root.querySelector('.cm-content').focus(), true)"))
 	p.do(chromedp.KeyEvent(kb.End, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+}
+
+// TestEditor_Complete: the editor of a mapping offers the keys and values of its schema.
+func TestEditor_Complete(t *testing.T) {
+	ctx := browser(t)
+	p := open(t, ctx, start(t))
+	p.visit("/migration?fixture=s2-video&edit=1")
+	p.focusEditor()
+	p.fill("textarea.code", "apiVersion: migration/v1\nsource:\n  key: {hash: PK}\n  table: t\n  ")
+	p.focusEditor()
+	options := func() []string {
+		t.Helper()
+		p.until(inEditor("root.querySelector('.cm-completionLabel')"))
+		return ask[[]string](p, inEditor("[...root.querySelectorAll('.cm-completionLabel')].map((e) => e.textContent)"))
+	}
+	p.do(chromedp.KeyEvent(" ", chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+	if got := options(); !slices.Equal(got, []string{"schema", "ttl", "gsis"}) {
+		t.Errorf("in source the completions are %q, want the keys that it lacks", got)
+	}
+	p.until(inEditor("root.querySelector('.cm-completionInfo')?.textContent.includes('The type of each attribute')"))
+	p.shoot("editor-completion")
+	if got := ask[string](p, inEditor("root.querySelector('.cm-content').ariaLabel")); got != "The mapping, as YAML" {
+		t.Errorf("the name of the editor is %q", got)
+	}
+	p.do(chromedp.KeyEvent("tt"))
+	p.complete("ttl")
+	p.until("document.querySelector('textarea.code').value.endsWith('  ttl: ')")
+	p.fill("textarea.code", "apiVersion: migration/v1\n")
+	p.focusEditor()
+	p.do(chromedp.KeyEvent("fid"))
+	p.complete("fidelity")
+	p.until(inEditor("root.querySelectorAll('.cm-completionLabel').length === 3"))
+	if got := options(); !slices.Equal(got, []string{"typed", "idiomatic", "blob"}) {
+		t.Errorf("the values of fidelity are %q", got)
+	}
+	p.complete("idiomatic")
+	p.until("document.querySelector('textarea.code').value.endsWith('v1\\nfidelity: idiomatic')")
+	if said := p.complaints(); len(said) > 0 {
+		t.Error(said)
+	}
+}
+
+// complete waits for a completion, and takes it with the pointer: the editor ignores Enter while a
+// list is new.
+func (p *tab) complete(label string) {
+	p.t.Helper()
+	p.until(inEditor(fmt.Sprintf("[...root.querySelectorAll('[role=option]')].find((e) => e.querySelector('.cm-completionLabel').textContent === %q)?.dispatchEvent(new MouseEvent('mousedown', {bubbles: true, cancelable: true})) === false", label)))
+}
+
+// TestEditor_Schema: the completions at places of a mapping, each marked with ~, are those of its schema.
+func TestEditor_Schema(t *testing.T) {
+	ctx := browser(t)
+	p := open(t, ctx, start(t))
+	ask[bool](p, `Promise.all([import('/static/schema.js'), fetch('/static/mapping.schema.json').then((r) => r.json())]).then(([m, schema]) => {
+		globalThis.labels = (text) => { const at = text.indexOf('~'); return (m.completions(text.replace('~', ''), at, schema, true)?.options ?? []).map((o) => o.label).join(' '); };
+		return true;
+	})`)
+	const top = "apiVersion compat source target fidelity timestamps on accept_loss rules patterns lint"
+	for text, want := range map[string]string{
+		"~": top, "ap~": top, "apiVersion: ~": "migration/v1", "fidelity: ~ # why": "typed idiomatic blob",
+		"target:\n  families:\n    a: {}\n~":                    "apiVersion compat source fidelity timestamps on accept_loss rules patterns lint",
+		"source:\n  key: {hash: PK, ~}":                         "range",
+		"source:\n  key:\n    hash: {name: a, type: ~}":         "S N B",
+		"source:\n  table: x\n  ~\n  ttl: null\ntarget:":        "key schema gsis",
+		"source: {ttl: {~}}":                                    "attribute mode",
+		"target:\n  families:\n    a: {gc: {~}}":                "versions maxAge",
+		"target: {table: t, families: {a: {gc: {}}}, shar~}":    "joiner shared max_families names prefixes",
+		"rules:\n  - name: x\n    ~\n    put: [{attr: a}]":      "when schema row latest tag",
+		"rules:\n- name: x\n  ro~\n  put: [{attr: a}]":          "when schema row latest tag",
+		"rules:\n- name: x\n- ~":                                "name when schema row put latest tag",
+		"rules:\n- name: x\n  put:\n  - {attr: a,\n     ~}":     "cell codec order ts",
+		"rules:\n- name: x\n  put:\n  - attr: a\n    codec: i~": "s n b bool text b64 i64be f64be nord json ddbjson flatten omit proto(",
+		"rules:\n- name: x\n  tag: ~":                           "true false",
+		// In comments, quoted texts and blocks of text there are none.
+		"# a ~": "", "source:\n  table: \"a: ~\"": "", "a: |\n  so~\n": "", "nothing: {~}": "",
+	} {
+		if got := ask[string](p, fmt.Sprintf("labels(%q)", text)); got != want {
+			t.Errorf("%q: the completions are %q, want %q", text, got, want)
+		}
+	}
 }
 
 // underlined is the text of the first mistake that the editor underlines, and the number of its line.

@@ -172,6 +172,7 @@ func TestHandle(t *testing.T) {
 	for path, want := range map[string]string{
 		"/requests": "text/html", "/t/i/t/rows": "text/html", "/history/orders": "text/html", "/history/i/t": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
 		"/static/app.js": "text/javascript", "/static/style.css": "text/css",
+		"/static/mapping.schema.json": "application/json",
 	} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))

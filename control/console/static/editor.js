@@ -1,10 +1,11 @@
 // The editor of a field: CodeMirror over its textarea.
 import {
-  bracketMatching, closeBrackets, closeBracketsKeymap, defaultKeymap, EditorState, EditorView, ensureSyntaxTree,
+  autocompletion, bracketMatching, closeBrackets, closeBracketsKeymap, completionKeymap, defaultKeymap, EditorState, EditorView, ensureSyntaxTree,
   highlightActiveLine, highlightActiveLineGutter, HighlightStyle, highlightSpecialChars, history, historyKeymap, indentOnInput, json, keymap, lineNumbers,
   linter, lintGutter, nextDiagnostic, placeholder, search, searchKeymap, setDiagnostics, syntaxHighlighting, syntaxTree, tags, yaml,
 } from './codemirror.js';
 import { h } from './dom.js';
+import { completions } from './schema.js';
 
 const colors = HighlightStyle.define([
   { tag: [tags.propertyName, tags.definition(tags.propertyName)], color: 'var(--link)' },
@@ -29,6 +30,10 @@ const theme = EditorView.theme({
   '.cm-searchMatch': { backgroundColor: 'var(--mark)', outline: '1px solid var(--edge)' },
   '.cm-selectionMatch': { backgroundColor: 'var(--mark)' },
   '.cm-tooltip': { color: 'var(--text)', backgroundColor: 'var(--panel)', border: '1px solid var(--edge)', borderRadius: 'var(--s1)' },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul': { fontFamily: 'var(--mono)' },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]': { color: 'var(--on-link)', backgroundColor: 'var(--link)' },
+  '.cm-completionDetail': { color: 'inherit' },
+  '.cm-completionInfo': { maxWidth: '52ch', padding: 'var(--s2) var(--s3)', font: 'var(--small)/1.45 system-ui, sans-serif' },
   '.cm-diagnostic': { maxWidth: '72ch', font: 'var(--small)/1.45 system-ui, sans-serif' },
   '.cm-diagnostic-error': { borderLeftColor: 'var(--bad)' },
   '.cm-diagnostic-warning': { borderLeftColor: 'var(--warn)' },
@@ -55,9 +60,18 @@ function mistake(view) {
   }
 }
 
+let schema; // of mappings, once it is needed
+
+/** complete returns the completions of a mapping. */
+async function complete({ state, pos, explicit }) {
+  schema ??= fetch('/static/mapping.schema.json').then((r) => r.json()).catch(() => { schema = undefined; });
+  const root = await schema;
+  return root ? completions(state.doc.toString(), pos, root, explicit) : null;
+}
+
 const languages = {
   json: () => [json(), EditorView.lineWrapping, linter(mistake, { delay: 200 })],
-  yaml: () => [yaml()],
+  yaml: () => [yaml(), autocompletion({ override: [complete], icons: false, activateOnCompletion: (c) => c.type === 'property' })],
 };
 
 // Chromium itself replaces selected lines with an element that has a style, which the policy of the pages refuses.
@@ -87,7 +101,7 @@ export function mount(area, language) {
       extensions: [
         lineNumbers(), highlightSpecialChars(), history(), indentOnInput(), bracketMatching(), closeBrackets(), highlightActiveLine(), highlightActiveLineGutter(),
         typeOver, search({ top: true }), lintGutter(), syntaxHighlighting(colors), theme, languages[language](), placeholder(area.placeholder),
-        keymap.of([...closeBracketsKeymap, ...searchKeymap, ...historyKeymap, { key: 'F8', run: nextDiagnostic }, ...defaultKeymap]),
+        keymap.of([...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, { key: 'F8', run: nextDiagnostic }, ...defaultKeymap]),
         EditorView.contentAttributes.of({ 'aria-label': area.ariaLabel }),
         EditorView.updateListener.of((update) => {
           const text = update.docChanged && update.state.doc.toString();
