@@ -102,7 +102,7 @@ export function mount(area, language) {
         lineNumbers(), highlightSpecialChars(), history(), indentOnInput(), bracketMatching(), closeBrackets(), highlightActiveLine(), highlightActiveLineGutter(),
         typeOver, search({ top: true }), lintGutter(), syntaxHighlighting(colors), theme, languages[language](), placeholder(area.placeholder),
         keymap.of([...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, { key: 'F8', run: nextDiagnostic }, ...defaultKeymap]),
-        EditorView.contentAttributes.of({ 'aria-label': area.ariaLabel }),
+        EditorView.contentAttributes.of({ 'aria-label': area.ariaLabel, tabindex: '0' }),
         EditorView.updateListener.of((update) => {
           const text = update.docChanged && update.state.doc.toString();
           if (!update.docChanged || text === area.value) return;

@@ -155,7 +155,7 @@ function words(pattern) {
   return inner ? inner.split('|').map((w) => w.replace(/\\\(.*$/, '(')).filter((w) => /^[\w-]+\(?$/.test(w)) : [];
 }
 
-/** completions returns what may be written at an offset: from, and options as CodeMirror has them. */
+/** completions returns the keys and values that fit at an offset: from, and options as CodeMirror has them. */
 export function completions(text, at, root, explicit) {
   const where = place(text, at);
   if (!where) return null;
