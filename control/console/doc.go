@@ -1,5 +1,5 @@
 // Package console provides the pages of the control API: embedded static files, without a
-// build step. The pages load all data from the API, so they contain no data and need no token;
+// build step except for codemirror.js, which make editor builds from tools/editor. The pages load all data from the API, so they contain no data and need no token;
 // docs/console.md describes them.
 //
 // The files follow these rules: data becomes text nodes and never HTML, nothing is loaded from
