@@ -136,6 +136,7 @@ func TestFailDynamoDB_Codes(t *testing.T) {
 		testkit.IncompleteSignature:             {"PutItem", coded("IncompleteSignatureException"), "requires 'Signature' parameter"},
 		testkit.IndexNotFound:                   {"UpdateGlobalTableSettings", is[*types.IndexNotFoundException], "index"},
 		testkit.InternalServerError:             {"PutItem", is[*types.InternalServerError], "request processing has failed"},
+		testkit.InvalidEndpoint:                 {"PutItem", is[*types.InvalidEndpointException], "endpoint"},
 		testkit.InvalidExportTime:               {"ExportTableToPointInTime", is[*types.InvalidExportTimeException], "Export Time is invalid"},
 		testkit.InvalidRestoreTime:              {"RestoreTableToPointInTime", is[*types.InvalidRestoreTimeException], "restore time"},
 		testkit.InvalidSignature:                {"PutItem", coded("InvalidSignatureException"), "signature we calculated"},

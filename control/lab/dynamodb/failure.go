@@ -20,9 +20,11 @@ type failure struct {
 	operations []string
 }
 
-// The texts of errors that only faults return, as in the service's documentation.
+// The texts of errors that only faults return. textExpiredToken is quoted from the service, the
+// others are those of its documentation; that of textEndpoint is ours.
 const (
 	textCollection   = "Collection size exceeded."
+	textEndpoint     = "The endpoint of the request is not valid."
 	textExpiredToken = "The security token included in the request is expired"
 	textGlobalExists = "The specified global table already exists."
 	textReplica      = "The specified replica is already part of the global table."
@@ -54,6 +56,13 @@ var failures = byName([]failure{
 	{awserr.CodeIncompleteSignature, fmt.Sprintf(awserr.MsgAuthHeaderParameter, "Signature"), nil},
 	{awserr.CodeIndexNotFound, awserr.MsgStatementNoIndex, words("UpdateGlobalTableSettings")},
 	{awserr.CodeInternalServerError, awserr.MsgInternalError, nil},
+	{awserr.CodeInvalidEndpoint, textEndpoint, words("BatchGetItem BatchWriteItem CancelBulkOperation CreateBackup CreateGlobalTable CreateTable DeleteBackup " +
+		"DeleteItem DeleteResourcePolicy DeleteTable DescribeBackup DescribeBulkOperation DescribeContinuousBackups DescribeGlobalTable " +
+		"DescribeGlobalTableSettings DescribeKinesisStreamingDestination DescribeLimits DescribeTable DescribeTimeToLive " +
+		"DisableKinesisStreamingDestination EnableKinesisStreamingDestination GetItem GetResourcePolicy ListBackups ListBulkOperations " +
+		"ListGlobalTables ListTables ListTagsOfResource PutItem PutResourcePolicy Query RestoreTableFromBackup RestoreTableToPointInTime Scan " +
+		"StartBulkPutItems TagResource TransactGetItems TransactWriteItems UntagResource UpdateContinuousBackups UpdateGlobalTable " +
+		"UpdateGlobalTableSettings UpdateItem UpdateKinesisStreamingDestination UpdateTable UpdateTimeToLive")},
 	{awserr.CodeInvalidExportTime, awserr.MsgExportTime, words("ExportTableToPointInTime")},
 	{awserr.CodeInvalidRestoreTime, textRestoreTime, words("RestoreTableToPointInTime")},
 	{awserr.CodeInvalidSignature, awserr.MsgAuthMismatch, nil},
