@@ -30,8 +30,7 @@ const (
 	textReplica      = "The specified replica is already part of the global table."
 	textNoReplica    = "The specified replica is no longer part of the global table."
 	textReplicated   = "One or more items in this request are being modified by a request in another Region."
-	textRestoreTime  = "An invalid restore time was specified. RestoreDateTime must be between EarliestRestorableDateTime and LatestRestorableDateTime."
-	textThrottling   = "Rate of requests exceeds the allowed throughput."
+	textTime         = "1970-01-01T00:00:00Z" // a fault has no window of recovery
 	textUnavailable  = "The service is currently unavailable or busy."
 )
 
@@ -64,7 +63,7 @@ var failures = byName([]failure{
 		"StartBulkPutItems TagResource TransactGetItems TransactWriteItems UntagResource UpdateContinuousBackups UpdateGlobalTable " +
 		"UpdateGlobalTableSettings UpdateItem UpdateKinesisStreamingDestination UpdateTable UpdateTimeToLive")},
 	{awserr.CodeInvalidExportTime, awserr.MsgExportTime, words("ExportTableToPointInTime")},
-	{awserr.CodeInvalidRestoreTime, textRestoreTime, words("RestoreTableToPointInTime")},
+	{awserr.CodeInvalidRestoreTime, fmt.Sprintf(awserr.MsgRestoreTime, textTime, textTime, textTime), words("RestoreTableToPointInTime")},
 	{awserr.CodeInvalidSignature, awserr.MsgAuthMismatch, nil},
 	{awserr.CodeItemCollectionTooLarge, textCollection, words("BatchWriteItem DeleteItem ExecuteStatement PutItem UpdateItem TransactWriteItems ExecuteTransaction")},
 	{awserr.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyTables, 2500), words("CreateBackup CreateGlobalTable CreateTable DeleteBackup DeleteResourcePolicy DeleteTable " +
@@ -95,7 +94,7 @@ var failures = byName([]failure{
 	{awserr.CodeTableInUse, fmt.Sprintf(awserr.MsgTableInUse, "used", "%s"), words("CreateBackup RestoreTableFromBackup RestoreTableToPointInTime")},
 	{awserr.CodeTableNotFound, awserr.MsgNamedTableNotFound, words("CreateBackup CreateGlobalTable DescribeContinuousBackups ExportTableToPointInTime " +
 		"RestoreTableToPointInTime UpdateContinuousBackups UpdateGlobalTable")},
-	{awserr.CodeThrottling, textThrottling, nil},
+	{awserr.CodeThrottling, awserr.MsgThrottledOnDemand, nil},
 	{awserr.CodeTransactionCanceled, "", words("ExecuteTransaction TransactGetItems TransactWriteItems")},
 	{awserr.CodeTransactionConflict, awserr.MsgTransactionOngoing, words("DeleteItem ExecuteStatement PutItem UpdateItem ExecuteTransaction TransactGetItems TransactWriteItems")},
 	{awserr.CodeTransactionInProgress, awserr.MsgTokenRunning, words("ExecuteTransaction TransactWriteItems")},
