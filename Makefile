@@ -104,7 +104,7 @@ race: ## run the quick tier of concurrent packages under the race detector (need
 nightly: ## run long checks outside .ci/run: race of both tiers of all packages, crashes, stopped endpoints, soak, more inputs, all consumers and tools, other Bigtables, the console's bundle (about three hours)
 	$(LONG) $(MAKE) race RACED=./... RACE_TIMEOUT=60m
 	$(MAKE) meta crash CRASHES=5 kill-endpoints soak fuzz FUZZTIME=100000x
-	$(MAKE) facade-remote conformance-tools conformance-streams conformance-java-streams editor-check
+	$(MAKE) facade-remote conformance-tools conformance-suites conformance-streams conformance-java-streams editor-check
 
 .PHONY: meta
 meta: ## run 100,000 random operations on the engine and on its model
@@ -205,7 +205,7 @@ conformance-java: build ## test the official Java clients, and a reader of chang
 	java -Dslf4j.internal.verbosity=ERROR -cp "$$(cat bin/java-classpath)" conformance/java/Changes.java bin/tabletop
 
 .PHONY: conformance-tools
-conformance-tools: build ## test dynamodb-admin, the Jest preset and the pytest plugin for DynamoDB Local against a running server
+conformance-tools: build ## test a library (guregu/dynamo), dynamodump and three tools for DynamoDB Local against a running server
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/tools/requirements.txt
 	npm --prefix conformance/tools ci --ignore-scripts --no-audit --no-fund --loglevel=error

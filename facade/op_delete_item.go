@@ -20,6 +20,7 @@ type deleteItemInput struct {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteItem.html
 func (s *Server) deleteItem(ctx context.Context, in *deleteItemInput) (*writeItemOutput, error) {
 	v := s.validator("DeleteItem")
+	v.readDepth(in.Key, &in.conditionInput, nil)
 	name := v.TableName(in.TableName)
 	v.Required("Key", in.Key != nil)
 	in.constraints(v)

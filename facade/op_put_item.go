@@ -69,6 +69,7 @@ func (out *writeItemOutput) WriteJSON(w *wire.Writer) {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html
 func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutput, error) {
 	v := s.validator("PutItem")
+	v.readDepth(in.Item, &in.conditionInput, nil)
 	name := v.TableName(in.TableName)
 	v.Required("Item", in.Item != nil)
 	in.constraints(v)

@@ -34,6 +34,7 @@ func (in *updateItemInput) legacy() []request.LegacyMember {
 // applies to the data that an UpdateExpression writes plus the cost of its actions.
 func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeItemOutput, error) {
 	v := s.validator("UpdateItem")
+	v.readDepth(in.Key, &in.conditionInput, in.AttributeUpdates)
 	name := v.TableName(in.TableName)
 	v.Required("Key", in.Key != nil)
 	v.Legacy().CheckUpdates(in.AttributeUpdates)

@@ -42,9 +42,11 @@ const (
 	IndexNotFound               DynamoDBFailure = "IndexNotFound"
 	// InternalServerError: the response has the status 500.
 	InternalServerError DynamoDBFailure = "InternalServerError"
-	InvalidExportTime   DynamoDBFailure = "InvalidExportTime"
-	InvalidRestoreTime  DynamoDBFailure = "InvalidRestoreTime"
-	InvalidSignature    DynamoDBFailure = "InvalidSignature"
+	// InvalidEndpoint: the endpoint of a client with endpoint discovery has expired.
+	InvalidEndpoint    DynamoDBFailure = "InvalidEndpoint"
+	InvalidExportTime  DynamoDBFailure = "InvalidExportTime"
+	InvalidRestoreTime DynamoDBFailure = "InvalidRestoreTime"
+	InvalidSignature   DynamoDBFailure = "InvalidSignature"
 	// ItemCollectionSizeLimitExceeded: the items with the partition key, and their entries in local
 	// indexes, have reached 10 GB, a limit that is not enforced otherwise. A transaction is
 	// canceled, as for TransactionConflict.

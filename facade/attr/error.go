@@ -45,7 +45,7 @@ const (
 	// TooPrecise: a number of more than 38 significant digits. Text is the number.
 	TooPrecise
 	// TooDeep: lists and maps nested deeper than MaxDepth. Type is the type of the first
-	// value beyond.
+	// value beyond, Levels the depth.
 	TooDeep
 	// LongName: the name of an attribute or map member is longer than MaxNameBytes. Text is
 	// the name.
@@ -64,6 +64,8 @@ type Error struct {
 	// Members are the members, as given, of a set with a duplicate member;
 	// binaries in base64.
 	Members []string
+	// Levels is the depth of a value that is too deep, counted to MaxCountedDepth.
+	Levels int
 	// Path is the attribute path of the value at fault, such as `Item.a[2].b`; "" for a value
 	// outside an item.
 	Path string

@@ -18,6 +18,10 @@ import (
 // account, and table quotas", nested attribute depth.
 const MaxDepth = 32
 
+// MaxCountedDepth is the depth to which levels of a value that is too deep are counted. From
+// here on the service checks a write of one item in its older layer.
+const MaxCountedDepth = 64
+
 // MaxNameBytes is the maximum length of the name of an attribute or map member. Source:
 // developer guide, "Limits: Attributes".
 const MaxNameBytes = 65535
@@ -223,14 +227,25 @@ func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
 	return Value{}, manyTypes(d, t, tok.String(), depth)
 }
 
-// tooDeep returns the error for the next value.
+// tooDeep returns the error for the next value, the first one that is too deep.
 func tooDeep(d *jsontext.Decoder) error {
 	e := problemAt(d, TooDeep, Absent, "")
-	if d.PeekKind() == jsontext.KindBeginObject {
-		_, _ = d.ReadToken() // invalid JSON has no type
-		if tag, err := d.ReadToken(); err == nil {
-			e.Type, _ = ParseType(tag.String())
+	e.Levels = MaxDepth + 1
+	outside := d.StackDepth()
+	for tokens := 1; e.Levels < MaxCountedDepth; tokens++ {
+		tok, err := d.ReadToken()
+		if err != nil { // truncated or invalid JSON
+			break
 		}
+		if tokens == 2 { // the tag
+			e.Type, _ = ParseType(tok.String())
+		}
+		opened := d.StackDepth() - outside
+		if opened <= 0 {
+			break
+		}
+		// A value opens an object, its list or map a second one.
+		e.Levels = max(e.Levels, MaxDepth+1+(opened-1)/2)
 	}
 	return e
 }

@@ -20,6 +20,7 @@ const (
 	CodeIncompleteSignature            = "IncompleteSignatureException"
 	CodeIndexNotFound                  = "IndexNotFoundException"
 	CodeInternalServerError            = "InternalServerError"
+	CodeInvalidEndpoint                = "InvalidEndpointException"
 	CodeInvalidExportTime              = "InvalidExportTimeException"
 	CodeInvalidRestoreTime             = "InvalidRestoreTimeException"
 	CodeInvalidSignature               = "InvalidSignatureException"

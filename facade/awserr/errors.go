@@ -103,6 +103,8 @@ func httpStatus(code string) int {
 		return http.StatusInternalServerError
 	case CodeServiceUnavailable:
 		return http.StatusServiceUnavailable
+	case CodeInvalidEndpoint:
+		return http.StatusMisdirectedRequest
 	case CodeRequestTooLarge:
 		return http.StatusRequestEntityTooLarge
 	default:

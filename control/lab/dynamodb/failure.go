@@ -20,16 +20,17 @@ type failure struct {
 	operations []string
 }
 
-// The texts of errors that only faults return, as in the service's documentation.
+// The texts of errors that only faults return. textExpiredToken is quoted from the service, the
+// others are those of its documentation; that of textEndpoint is ours.
 const (
 	textCollection   = "Collection size exceeded."
+	textEndpoint     = "The endpoint of the request is not valid."
 	textExpiredToken = "The security token included in the request is expired"
 	textGlobalExists = "The specified global table already exists."
 	textReplica      = "The specified replica is already part of the global table."
 	textNoReplica    = "The specified replica is no longer part of the global table."
 	textReplicated   = "One or more items in this request are being modified by a request in another Region."
-	textRestoreTime  = "An invalid restore time was specified. RestoreDateTime must be between EarliestRestorableDateTime and LatestRestorableDateTime."
-	textThrottling   = "Rate of requests exceeds the allowed throughput."
+	textTime         = "1970-01-01T00:00:00Z" // a fault has no window of recovery
 	textUnavailable  = "The service is currently unavailable or busy."
 )
 
@@ -54,8 +55,15 @@ var failures = byName([]failure{
 	{awserr.CodeIncompleteSignature, fmt.Sprintf(awserr.MsgAuthHeaderParameter, "Signature"), nil},
 	{awserr.CodeIndexNotFound, awserr.MsgStatementNoIndex, words("UpdateGlobalTableSettings")},
 	{awserr.CodeInternalServerError, awserr.MsgInternalError, nil},
+	{awserr.CodeInvalidEndpoint, textEndpoint, words("BatchGetItem BatchWriteItem CancelBulkOperation CreateBackup CreateGlobalTable CreateTable DeleteBackup " +
+		"DeleteItem DeleteResourcePolicy DeleteTable DescribeBackup DescribeBulkOperation DescribeContinuousBackups DescribeGlobalTable " +
+		"DescribeGlobalTableSettings DescribeKinesisStreamingDestination DescribeLimits DescribeTable DescribeTimeToLive " +
+		"DisableKinesisStreamingDestination EnableKinesisStreamingDestination GetItem GetResourcePolicy ListBackups ListBulkOperations " +
+		"ListGlobalTables ListTables ListTagsOfResource PutItem PutResourcePolicy Query RestoreTableFromBackup RestoreTableToPointInTime Scan " +
+		"StartBulkPutItems TagResource TransactGetItems TransactWriteItems UntagResource UpdateContinuousBackups UpdateGlobalTable " +
+		"UpdateGlobalTableSettings UpdateItem UpdateKinesisStreamingDestination UpdateTable UpdateTimeToLive")},
 	{awserr.CodeInvalidExportTime, awserr.MsgExportTime, words("ExportTableToPointInTime")},
-	{awserr.CodeInvalidRestoreTime, textRestoreTime, words("RestoreTableToPointInTime")},
+	{awserr.CodeInvalidRestoreTime, fmt.Sprintf(awserr.MsgRestoreTime, textTime, textTime, textTime), words("RestoreTableToPointInTime")},
 	{awserr.CodeInvalidSignature, awserr.MsgAuthMismatch, nil},
 	{awserr.CodeItemCollectionTooLarge, textCollection, words("BatchWriteItem DeleteItem ExecuteStatement PutItem UpdateItem TransactWriteItems ExecuteTransaction")},
 	{awserr.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyTables, 2500), words("CreateBackup CreateGlobalTable CreateTable DeleteBackup DeleteResourcePolicy DeleteTable " +
@@ -86,7 +94,7 @@ var failures = byName([]failure{
 	{awserr.CodeTableInUse, fmt.Sprintf(awserr.MsgTableInUse, "used", "%s"), words("CreateBackup RestoreTableFromBackup RestoreTableToPointInTime")},
 	{awserr.CodeTableNotFound, awserr.MsgNamedTableNotFound, words("CreateBackup CreateGlobalTable DescribeContinuousBackups ExportTableToPointInTime " +
 		"RestoreTableToPointInTime UpdateContinuousBackups UpdateGlobalTable")},
-	{awserr.CodeThrottling, textThrottling, nil},
+	{awserr.CodeThrottling, awserr.MsgThrottledOnDemand, nil},
 	{awserr.CodeTransactionCanceled, "", words("ExecuteTransaction TransactGetItems TransactWriteItems")},
 	{awserr.CodeTransactionConflict, awserr.MsgTransactionOngoing, words("DeleteItem ExecuteStatement PutItem UpdateItem ExecuteTransaction TransactGetItems TransactWriteItems")},
 	{awserr.CodeTransactionInProgress, awserr.MsgTokenRunning, words("ExecuteTransaction TransactWriteItems")},

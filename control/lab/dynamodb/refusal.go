@@ -54,6 +54,10 @@ func (e *Endpoint) textFor(f failure, req *dynamoDBRequest) string {
 		if req.operation == "CreateTable" {
 			return fmt.Sprintf(awserr.MsgTableExists, subject)
 		}
+	case awserr.CodeThrottling:
+		if uses[req.operation] == "" {
+			return awserr.MsgThrottledRate
+		}
 	}
 	return strings.ReplaceAll(f.text, "%s", subject)
 }

@@ -47,7 +47,7 @@ func nestedGCRule(field string, r *btapb.GcRule, depth int) (engine.GCRule, erro
 	case *btapb.GcRule_MaxAge:
 		age := k.MaxAge.AsDuration()
 		if !k.MaxAge.IsValid() || age < minGCRuleAgeNanos {
-			return out, refusal.Invalid(field+".max_age", "max_age must be at least one millisecond")
+			return out, refusal.ShortAge(field + ".max_age")
 		}
 		return engine.GCRule{Kind: engine.MaxAge, Age: age}, nil
 	case *btapb.GcRule_Union_:

@@ -147,9 +147,20 @@ func ViewProtected(view, what string) error {
 }
 
 // RelaxedGC returns the status for a rule that keeps cells longer, on a replicated table.
-// The text was seen in quoted answers; the code is ours.
+// Seen: google-cloud-ruby#10829.
 func RelaxedGC(family string) error {
 	return Precondition("Cannot relax pure age-based GC for a replicated family (%s). If you must relax the age constraint, unreplicate the instance and try again.", family)
+}
+
+// ShortAge returns the status for a rule with a max_age below a millisecond. A modification has
+// its place instead of a field. Seen: getsentry/sentry, nodestore/bigtable.
+func ShortAge(field string) error {
+	const text = "max_age must be at least one millisecond"
+	var n int
+	if _, err := fmt.Sscanf(field, "modifications[%d]", &n); err == nil {
+		return Invalid("Modifications list", "Error in element #%d : %s", n, text)
+	}
+	return Invalid(field, text)
 }
 
 // NotFound returns the status for a resource that does not exist. Ours.

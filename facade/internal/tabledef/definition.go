@@ -47,7 +47,9 @@ type Table struct {
 	Provisioned
 	Class string `json:"class,omitempty"`
 	// ClassChanged is when an update last set Class; the zero time: never.
-	ClassChanged       time.Time `json:"classChanged,omitzero"`
+	ClassChanged time.Time `json:"classChanged,omitzero"`
+	// ClassChangedBefore is when the update before the last one set it.
+	ClassChangedBefore time.Time `json:"classChangedBefore,omitzero"`
 	DeletionProtection bool      `json:"deletionProtection,omitempty"`
 	StreamEnabled      bool      `json:"streamEnabled,omitempty"`
 	StreamView         string    `json:"streamView,omitempty"` // StreamViewType

@@ -356,9 +356,20 @@ func CheckUnits(t *ProvisionedThroughput) error {
 	return nil
 }
 
+// TooManyGlobal reports whether a table has more global indexes than it may have.
+func TooManyGlobal(t *tabledef.Table) bool {
+	global := 0
+	for i := range t.Indexes {
+		if t.Indexes[i].Global {
+			global++
+		}
+	}
+	return global > maxGlobalSecondaryIndexes
+}
+
 // CheckIndexLimits checks the limits over all indexes of a table.
 func CheckIndexLimits(t *tabledef.Table) error {
-	local, global, nonKey := 0, 0, 0
+	local, nonKey := 0, 0
 	seen := map[string]bool{}
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
@@ -367,9 +378,7 @@ func CheckIndexLimits(t *tabledef.Table) error {
 		}
 		seen[ix.Name] = true
 		nonKey += len(ix.NonKey)
-		if ix.Global {
-			global++
-		} else {
+		if !ix.Global {
 			local++
 		}
 	}
@@ -383,7 +392,7 @@ func CheckIndexLimits(t *tabledef.Table) error {
 	switch {
 	case local > maxLocalSecondaryIndexes:
 		return awserr.Validation(awserr.MsgTooManyLocal)
-	case global > maxGlobalSecondaryIndexes:
+	case TooManyGlobal(t):
 		return awserr.Validation(awserr.MsgTooManyGlobal)
 	case nonKey > maxNonKeyAttributesSummed:
 		return awserr.Validation(awserr.MsgTooManyNonKey, maxNonKeyAttributesSummed)

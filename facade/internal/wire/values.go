@@ -148,10 +148,22 @@ func (w *Item) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return err
 	}
 	if w.Item, w.Err = attr.UnmarshalItem(raw); w.Err != nil {
+		if e, ok := errors.AsType[*attr.Error](w.Err); ok && e.Problem == attr.TooDeep && hasUnnamed(raw) {
+			w.Err = errEmptyName // of the item itself, it precedes the depth of any value
+			return nil
+		}
 		return serializationOf(w.Err)
 	}
 	w.Err = checkNames(w.Item)
 	return nil
+}
+
+// hasUnnamed reports whether an item has an attribute without a name.
+func hasUnnamed(item jsontext.Value) bool {
+	var attributes map[string]jsontext.Value
+	_ = json.Unmarshal(item, &attributes) // a fault behind the depth is not reported
+	_, found := attributes[""]
+	return found
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
