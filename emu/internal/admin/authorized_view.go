@@ -99,7 +99,7 @@ func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subs
 // request says BASIC, but official clients send no view and read the definition
 // (google-cloud-go, TestIntegration_AuthorizedView).
 func (s tableAdminService) GetAuthorizedView(_ context.Context, req *btapb.GetAuthorizedViewRequest) (*btapb.AuthorizedView, error) {
-	as, err := responseView(req.GetView(), btapb.AuthorizedView_FULL)
+	as, err := responseView(req.GetView(), btapb.AuthorizedView_FULL, btapb.AuthorizedView_ResponseView_name)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (s tableAdminService) GetAuthorizedView(_ context.Context, req *btapb.GetAu
 // ListAuthorizedViews returns the views of a table, sorted by name, in pages, with the
 // fields of the request's view; by default only their names.
 func (s tableAdminService) ListAuthorizedViews(ctx context.Context, req *btapb.ListAuthorizedViewsRequest) (*btapb.ListAuthorizedViewsResponse, error) {
-	as, err := responseView(req.GetView(), btapb.AuthorizedView_NAME_ONLY)
+	as, err := responseView(req.GetView(), btapb.AuthorizedView_NAME_ONLY, btapb.AuthorizedView_ResponseView_name)
 	if err != nil {
 		return nil, err
 	}
@@ -251,18 +251,6 @@ func checkUnprotectedViews(tx *engine.CatalogTx, prefix, what string) error {
 		}
 	}
 	return nil
-}
-
-// responseView resolves the view of a request, which selects the fields of the
-// authorized view to return.
-func responseView(v, unspecified btapb.AuthorizedView_ResponseView) (btapb.AuthorizedView_ResponseView, error) {
-	if v == btapb.AuthorizedView_RESPONSE_VIEW_UNSPECIFIED {
-		return unspecified, nil
-	}
-	if _, ok := btapb.AuthorizedView_ResponseView_name[int32(v)]; !ok {
-		return v, refusal.Invalid("view", "%d is not a view", v)
-	}
-	return v, nil
 }
 
 // shownView clears the fields of an authorized view that the caller did not

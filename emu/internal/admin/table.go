@@ -126,7 +126,7 @@ func FindTable(r Catalog, field, name string) (*engine.Table, error) {
 
 // GetTable returns a table with the fields of the request's view; by default its schema.
 func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableRequest) (*btapb.Table, error) {
-	view, err := tableView(req.GetView(), btapb.Table_SCHEMA_VIEW)
+	view, err := responseView(req.GetView(), btapb.Table_SCHEMA_VIEW, btapb.Table_View_name)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	view, err := tableView(req.GetView(), btapb.Table_NAME_ONLY)
+	view, err := responseView(req.GetView(), btapb.Table_NAME_ONLY, btapb.Table_View_name)
 	if err != nil {
 		return nil, err
 	}
@@ -175,12 +175,13 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 	return resp, nil
 }
 
-// tableView resolves the view of a request.
-func tableView(v, unspecified btapb.Table_View) (btapb.Table_View, error) {
-	if v == btapb.Table_VIEW_UNSPECIFIED {
+// responseView resolves the view of a request, one of names, which selects the fields to
+// return.
+func responseView[V ~int32](v, unspecified V, names map[int32]string) (V, error) {
+	if v == 0 {
 		return unspecified, nil
 	}
-	if _, ok := btapb.Table_View_name[int32(v)]; !ok {
+	if _, ok := names[int32(v)]; !ok {
 		return v, refusal.Invalid("view", "%d is not a view", v)
 	}
 	return v, nil
