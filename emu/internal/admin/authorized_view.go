@@ -238,6 +238,24 @@ func FindAuthorizedView(r Catalog, field, name string) (*btapb.AuthorizedView, e
 	return find[btapb.AuthorizedView](r, KindAuthorizedView, "Authorized view", name)
 }
 
+// CompiledView returns the compiled view that a field names.
+func (s *Control) CompiledView(field, name string) (*view.View, error) {
+	routes, err := s.CurrentRoutes() // before the view is read, so that the view is not older
+	if err != nil {
+		return nil, refusal.Of(err)
+	}
+	if v, ok := routes.views.Load(name); ok {
+		return v.(*view.View), nil
+	}
+	v, err := FindAuthorizedView(s.DB, field, name)
+	if err != nil {
+		return nil, err
+	}
+	compiled := view.Compile(name, v.GetSubsetView())
+	routes.views.Store(name, compiled)
+	return compiled, nil
+}
+
 // checkUnprotectedViews returns an error if a view with deletion_protection
 // belongs to a table whose name begins with prefix.
 func checkUnprotectedViews(tx *engine.CatalogTx, prefix, what string) error {
