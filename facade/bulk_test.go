@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
@@ -206,13 +207,12 @@ func TestBulk_HeldItems(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				wall, buckets := clock.New(), openBuckets(t, t.TempDir())
-				conn := &meanwhileConn{}
+				conn := &intercept.Conn{}
 				s := newTestServer(t, func(o *Options) { conn.ClientConnInterface = o.Conn; o.Conn, o.Buckets, o.wall = conn, buckets, wall })
 				must(t, s, "CreateTable", createOrders)
 				writeObject(t, buckets, "bucket/1.json", c.records)
 				arn := ""
-				conn.mu.Lock()
-				conn.hook = func() {
+				meanwhile(conn, func() {
 					arn = between(must(t, s, "StartBulkPutItems", startBulk), `"BulkOperationArn":"`, `"`)
 					if err := wall.Wait(t.Context(), time.Minute); err != nil {
 						t.Error(err)
@@ -221,8 +221,7 @@ func TestBulk_HeldItems(t *testing.T) {
 						must(t, s, "CancelBulkOperation", `{"BulkOperationArn": "`+arn+`"}`)
 						waitForJobs(t, s)
 					}
-				}
-				conn.mu.Unlock()
+				})
 				must(t, s, "TransactWriteItems", `{"TransactItems": [{"Put": {"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "2"}}}},
 					{"Put": {"TableName": "orders", "Item": {"id": {"S": "b"}, "v": {"N": "2"}}}}]}`)
 				waitForJobs(t, s)

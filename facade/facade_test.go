@@ -13,7 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,12 +21,12 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/goleak"
-	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 )
 
@@ -132,7 +132,7 @@ func TestOperations(t *testing.T) {
 // operationFile is the state of one file of TestOperations.
 type operationFile struct {
 	now     *clock.Clock
-	conn    *meanwhileConn
+	conn    *intercept.Conn
 	server  *Server
 	classic *Server // over the same store
 	kept    map[string]string
@@ -170,32 +170,23 @@ func waitForJobs(tb testing.TB, s *Server) {
 	}
 }
 
-// meanwhileConn calls hook before a transaction is committed.
-type meanwhileConn struct {
-	grpc.ClientConnInterface
-	mu   sync.Mutex
-	hook func()
-}
-
-func (c *meanwhileConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	r, ok := req.(*btpb.CheckAndMutateRowRequest)
-	if ok && strings.HasPrefix(string(r.GetRowKey()), "x/") && len(r.GetTrueMutations()) > 0 { // a decision
-		c.mu.Lock()
-		hook := c.hook
-		c.hook = nil
-		c.mu.Unlock()
-		if hook != nil {
+// meanwhile calls hook once, before the next transaction is committed.
+func meanwhile(conn *intercept.Conn, hook func()) {
+	var met atomic.Bool
+	conn.Before(func(_ context.Context, req any) error {
+		r, ok := req.(*btpb.CheckAndMutateRowRequest)
+		if ok && strings.HasPrefix(string(r.GetRowKey()), "x/") && len(r.GetTrueMutations()) > 0 && !met.Swap(true) { // a decision
 			hook()
 		}
-	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+		return nil
+	})
 }
 
 func (f *operationFile) open(t *testing.T, change func(*Options)) {
 	t.Helper()
 	f.now = clock.NewFrozen(testTime)
 	f.server = newTestServer(t, change, func(o *Options) {
-		f.conn = &meanwhileConn{ClientConnInterface: o.Conn}
+		f.conn = &intercept.Conn{ClientConnInterface: o.Conn}
 		f.buckets = openBuckets(t, t.TempDir())
 		o.Buckets = f.buckets
 		o.Conn, o.Now = f.conn, f.now.Now
@@ -263,7 +254,7 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 		input = strings.ReplaceAll(input, "«"+name+"»", value)
 	}
 	var keep []string
-	quiet, both, meanwhile := false, false, false
+	quiet, both, during := false, false, false
 	for _, arg := range d.CmdArgs {
 		switch {
 		case arg.Key == "row" && len(arg.Vals) > 0:
@@ -283,7 +274,7 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 		case arg.Key == "keep":
 			keep = append(keep, arg.Vals...)
 		case arg.Key == "meanwhile":
-			meanwhile = true
+			during = true
 		default:
 			d.Fatalf(t, "unknown argument %s", arg.Key)
 		}
@@ -304,15 +295,13 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 			shown = "current: " + shown + "classic: " + older
 		}
 	}
-	if !meanwhile {
+	if !during {
 		show()
 		return shown
 	}
 	transaction, req, _ := strings.Cut(input, "\nmeanwhile\n")
 	input = req
-	f.conn.mu.Lock()
-	f.conn.hook = show
-	f.conn.mu.Unlock()
+	meanwhile(f.conn, show)
 	must(t, f.server, "TransactWriteItems", transaction)
 	return shown
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
@@ -28,6 +27,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
@@ -266,38 +266,17 @@ func TestStore_IndexRaces(t *testing.T) {
 	}
 }
 
-// faultyConn fails the calls that refuse selects.
-type faultyConn struct {
-	grpc.ClientConnInterface
-	mu     sync.Mutex
-	refuse func(method string, req any) bool
-}
-
-func (c *faultyConn) set(refuse func(method string, req any) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.refuse = refuse
-}
-
-func (c *faultyConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	c.mu.Lock()
-	refuse := c.refuse
-	c.mu.Unlock()
-	if refuse != nil && refuse(method, req) {
-		return status.Error(codes.Unavailable, "refused by the test")
-	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
-}
-
-// indexWrites selects the writes of index rows after the first n.
-func indexWrites(n int) func(string, any) bool {
-	return func(_ string, req any) bool {
+// failIndexWrites fails the writes of index rows after the first n.
+func failIndexWrites(n int) intercept.Func {
+	return func(_ context.Context, req any) error {
 		r, ok := req.(*btpb.CheckAndMutateRowRequest)
 		if !ok || !strings.Contains(r.GetTableName(), reservedPrefix+"i.") {
-			return false
+			return nil
 		}
-		n--
-		return n < 0
+		if n--; n < 0 {
+			return status.Error(codes.Unavailable, "refused by the test")
+		}
+		return nil
 	}
 }
 
@@ -367,7 +346,7 @@ func TestStore_Recovery(t *testing.T) {
 						}
 						t.Run(fmt.Sprintf("%s/%s/%d", name, w.name, reached), func(t *testing.T) {
 							t.Parallel()
-							c := &faultyConn{ClientConnInterface: conn}
+							c := intercept.New(conn, nil)
 							o := testOptions(c)
 							o.Instance = fmt.Sprintf("%s-%s-%d", name, w.name, reached)
 							s := openStore(t, o)
@@ -377,11 +356,11 @@ func TestStore_Recovery(t *testing.T) {
 									t.Fatal(err)
 								}
 							}
-							c.set(indexWrites(reached))
+							c.Before(failIndexWrites(reached))
 							if err := put(t.Context(), s, def, w.after); err == nil {
 								t.Fatal("the write reached its indexes")
 							}
-							c.set(nil)
+							c.Before(nil)
 							s = next(t, o, s, def, key)
 							if err := checkIndexes(t.Context(), s, def, model{keyText(key): w.after}); err != nil {
 								t.Error(err)

@@ -28,6 +28,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
@@ -868,7 +869,7 @@ func TestTransact_Transfers(t *testing.T) {
 func TestTransact_IndexFails(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	conn := &faultyConn{ClientConnInterface: backends["emu"](t)}
+	conn := intercept.New(backends["emu"](t), nil)
 	now := clock.NewFrozen(testTime)
 	o := testOptions(conn)
 	o.Now, o.IndexLag = now.Now, time.Minute
@@ -886,11 +887,11 @@ func TestTransact_IndexFails(t *testing.T) {
 		s.marks.Unmark(m, false, nil)
 	}
 	item := attr.Item{"p": attr.String("p"), "s": attr.Int(1), "g": attr.String("g"), "h": attr.Int(2)}
-	conn.set(indexWrites(0))
+	conn.Before(failIndexWrites(0))
 	if ok, _, err := s.Transact(ctx, RequestToken{}, []*Change{replaceBy(def, keyAttrs(def, item), item)}); err != nil || !ok {
 		t.Fatalf("committed: %v, %v", ok, err)
 	}
-	conn.set(nil)
+	conn.Before(nil)
 	now.Advance(2 * o.IndexLag)
 	items, err := collect(s.Scan(ctx, def, def.Index("all"), 0, 1, nil))
 	if err != nil || len(items) != 1 {
