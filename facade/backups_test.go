@@ -30,6 +30,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
@@ -97,7 +98,7 @@ func TestRestoreTableToPointInTime_EachSecond(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
 	s := newTestServer(t, func(o *Options) {
-		o.Conn, o.Now, o.StreamShards, o.StreamShardRotation = testBigtable(t, now), now.Now, []int{1, 2}, 20*time.Second
+		o.Conn, o.Now, o.StreamShards, o.StreamShardRotation = peer.Bigtable(t, now), now.Now, []int{1, 2}, 20*time.Second
 	})
 	must(t, s, "CreateTable", createOrders)
 	must(t, s, "UpdateContinuousBackups", recover35)
@@ -195,7 +196,7 @@ func isCode(err error, code string) bool {
 func TestDeleteTable_LeavesASystemBackup(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
-	s := newTestServer(t, func(o *Options) { o.Conn, o.Now = testBigtable(t, now), now.Now })
+	s := newTestServer(t, func(o *Options) { o.Conn, o.Now = peer.Bigtable(t, now), now.Now })
 	must(t, s, "CreateTable", createOrders)
 	must(t, s, "UpdateContinuousBackups", recover35)
 	rnd, model := rand.New(rand.NewPCG(1, 2)), map[string]string{}
@@ -244,7 +245,7 @@ func TestRestore_GoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
 	var o Options
-	s := newTestServer(t, func(opts *Options) { opts.Conn, opts.Now = testBigtable(t, now), now.Now; o = *opts })
+	s := newTestServer(t, func(opts *Options) { opts.Conn, opts.Now = peer.Bigtable(t, now), now.Now; o = *opts })
 	must(t, s, "CreateTable", createOrders)
 	must(t, s, "UpdateContinuousBackups", recover35)
 	rnd, model := rand.New(rand.NewPCG(1, 2)), map[string]string{}
@@ -452,7 +453,7 @@ func TestBackups_TwoServers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		now := clock.New()
-		a, b := newTwoTestServers(t, func(o *Options) { o.Conn, o.Now, o.wall = testBigtable(t, now), now.Now, clock.New() })
+		a, b := newTwoTestServers(t, func(o *Options) { o.Conn, o.Now, o.wall = peer.Bigtable(t, now), now.Now, clock.New() })
 		must(t, a, "CreateTable", createOrders)
 		must(t, a, "UpdateContinuousBackups", recover35)
 		now.Advance(2 * time.Second) // then both know
@@ -512,7 +513,7 @@ func TestRestore_IsTakenOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		now := clock.NewFrozen(testTime)
-		conn := testBigtable(t, now)
+		conn := peer.Bigtable(t, now)
 		open := make(chan struct{})
 		a := newTestServer(t, func(o *Options) { o.Conn, o.Now = intercept.New(conn, gateBackups(open)), now.Now })
 		must(t, a, "CreateTable", createOrders)

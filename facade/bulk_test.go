@@ -18,6 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 const startBulk = `{"TableName": "orders", "InputS3Configuration": {"S3Bucket": "bucket", "InputFormat": "DYNAMODB_JSON"},
@@ -288,7 +289,7 @@ func savesKey(write *btpb.CheckAndMutateRowRequest, key string) bool {
 func TestBulk_DeletedTable(t *testing.T) {
 	t.Parallel()
 	now, buckets := clock.NewFrozen(testTime), openBuckets(t, t.TempDir())
-	conn := &faultyConn{ClientConnInterface: testBigtable(t, now)}
+	conn := &faultyConn{ClientConnInterface: peer.Bigtable(t, now)}
 	s := newTestServer(t, func(o *Options) { o.Conn, o.Now, o.Buckets = conn, now.Now, buckets })
 	other := newTestServer(t, func(o *Options) { o.Conn, o.Now = conn.ClientConnInterface, now.Now })
 	must(t, s, "CreateTable", createOrders)

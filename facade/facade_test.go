@@ -28,6 +28,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 func TestMain(m *testing.M) {
@@ -38,13 +39,13 @@ func TestMain(m *testing.M) {
 // testTime is the start time of every test.
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// newTestServer returns a facade over its own Bigtable, see testBigtable. Time does not move
+// newTestServer returns a facade over its own Bigtable, see peer.Bigtable. Time does not move
 // and the random source is seeded. change may adjust the options.
 func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 	tb.Helper()
 	now := clock.NewFrozen(testTime)
 	opts := Options{
-		Conn: testBigtable(tb, now), Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Conn: peer.Bigtable(tb, now), Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 		wall:   clock.NewFrozen(testTime),
 	}

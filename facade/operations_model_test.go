@@ -70,8 +70,8 @@ func TestOperations_Model(t *testing.T) {
 			t.Parallel()
 			tables := draw(t)
 			var remote *peer.Conn
-			if *remoteBigtable != "" {
-				remote = dialRemote(t)
+			if peer.IsRemote() {
+				remote = peer.Dial(t)
 			}
 			rapid.Check(t, property.First(limit, func(r *rapid.T) {
 				m := newMachine(t, r, remote, tables(r))

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
@@ -162,7 +163,7 @@ func TestRequest_Allocations(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
-	if *remoteBigtable != "" {
+	if peer.IsRemote() {
 		t.Skip("the Bigtable is in another process")
 	}
 	s := newSharingServer(t)
@@ -210,7 +211,7 @@ func TestMemoryOfReads(t *testing.T) { //nolint:paralleltest // Alone makes it p
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
-	if *remoteBigtable != "" {
+	if peer.IsRemote() {
 		t.Skip("the Bigtable is in another process")
 	}
 	memory.Alone(t, testMemoryOfReads)

@@ -11,7 +11,8 @@
 //   - labserver: a lab with its control API; serveout: the output of tabletop serve;
 //     streamwalk: the records of a DynamoDB stream.
 //   - intercept: functions of a test between a client and its Bigtable.
-//   - peer: Google's bttest; synthetic: tables of items.
+//   - peer: the Bigtables under tests of the DynamoDB endpoint, such as Google's bttest;
+//     synthetic: tables of items.
 //   - race: whether the race detector runs; cputime: the CPU time of benchmarks;
 //     faketb: the test of an example.
 package test

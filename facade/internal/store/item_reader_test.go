@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
@@ -162,7 +163,7 @@ var wideTables = map[string]wideTable{
 func loadWide(tb testing.TB, w wideTable, n int, change ...func(*Options)) (*Store, *tabledef.Table, []attr.Item) {
 	tb.Helper()
 	m := loadMapping(tb, w.rules)
-	o := testOptions(testBigtable(tb, clock.New()), m)
+	o := testOptions(peer.Bigtable(tb, clock.New()), m)
 	for _, c := range change {
 		c(&o)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // recordsOf returns the records of a table's log below its floor: kinds and keys.
@@ -94,7 +95,7 @@ func TestLog_ArrivesTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-			conn := &twiceConn{ClientConnInterface: testBigtable(t, now)}
+			conn := &twiceConn{ClientConnInterface: peer.Bigtable(t, now)}
 			o := testOptions(conn)
 			o.Now = now.Now
 			s := openStore(t, o)
@@ -122,7 +123,7 @@ func TestLog_ArrivesTwice(t *testing.T) {
 func TestCatalog_ArrivesTwice(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-	conn := &twiceConn{ClientConnInterface: testBigtable(t, now)}
+	conn := &twiceConn{ClientConnInterface: peer.Bigtable(t, now)}
 	o := testOptions(conn)
 	o.Now = now.Now
 	s := openStore(t, o)
@@ -153,7 +154,7 @@ func severalStores(t *testing.T, skews ...time.Duration) (stores []*Store, def *
 	t.Helper()
 	now = clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	wall = clock.NewFrozen(now.Now())
-	shared := testBigtable(t, now)
+	shared := peer.Bigtable(t, now)
 	for i, skew := range skews {
 		conns = append(conns, intercept.New(shared, nil))
 		o := testOptions(conns[i])

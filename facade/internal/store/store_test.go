@@ -35,12 +35,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// backends are the Bigtables under the store: see testBigtable, and Google's test server over
+// backends are the Bigtables under the store: see peer.Bigtable, and Google's test server over
 // a network.
 var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	"emu": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
-		return testBigtable(tb, clock.New())
+		return peer.Bigtable(tb, clock.New())
 	},
 	"bttest": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
