@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -21,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 const roundTrip = time.Millisecond
@@ -197,15 +197,8 @@ func TestDepth_Background(t *testing.T) {
 func far(t *testing.T, set func(*Options), do func(t *testing.T, s *Server, now *clock.Clock)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		db, err := engine.Open(engine.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		now := clock.NewFrozen(testTime)
-		srv, err := emu.New(emu.Options{DB: db, Clock: now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		srv := peer.Start(t, engine.Options{}, emu.Options{Clock: now})
 		opts := Options{Conn: atDistance(srv.Conn(), nil), Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100}
 		set(&opts)
 		s, err := New(t.Context(), opts)
@@ -213,7 +206,7 @@ func far(t *testing.T, set func(*Options), do func(t *testing.T, s *Server, now 
 			t.Fatal(err)
 		}
 		defer func() {
-			if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
+			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
 		}()

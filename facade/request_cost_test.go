@@ -1,7 +1,6 @@
 package facade
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -22,23 +21,15 @@ import (
 // production.
 func newSharingServer(tb testing.TB) *Server {
 	tb.Helper()
-	db, err := engine.Open(engine.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		tb.Fatal(err)
-	}
 	s, err := New(tb.Context(), Options{
-		Conn: srv.Conn(), Now: clock.New().Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Conn: peer.Start(tb, engine.Options{}, emu.Options{}).Conn(), Now: clock.New().Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
+		if err := s.Close(); err != nil {
 			tb.Error(err)
 		}
 	})

@@ -30,6 +30,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
@@ -43,23 +44,7 @@ import (
 // newBigtableServer is a Bigtable in this process's memory.
 func newBigtableServer(t *testing.T) grpc.ClientConnInterface {
 	t.Helper()
-	db, err := engine.Open(engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return server.Conn()
+	return peer.Start(t, engine.Options{}, emu.Options{}).Conn()
 }
 
 func tableIDs(t *testing.T, conn grpc.ClientConnInterface) []string {

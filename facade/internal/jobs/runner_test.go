@@ -25,6 +25,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,19 +41,7 @@ type catalog struct {
 func newCatalog(t *testing.T) *catalog {
 	t.Helper()
 	c := &catalog{now: clock.NewFrozen(time.Unix(1_700_000_000, 0)), wall: clock.NewFrozen(time.Unix(0, 0))}
-	db, err := engine.Open(engine.Options{Now: c.now.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db, Clock: c.now, CloneInProcess: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(srv.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	srv := peer.Start(t, engine.Options{Now: c.now.Now}, emu.Options{Clock: c.now, CloneInProcess: true})
 	c.conn = intercept.New(srv.Conn(), func(context.Context, any) error {
 		c.calls.Add(1)
 		return nil

@@ -29,6 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
@@ -383,19 +384,7 @@ func TestStore_Recovery(t *testing.T) {
 func TestStore_Tombstones(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
-	db, err := engine.Open(engine.Options{Now: c.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(srv.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	srv := peer.Start(t, engine.Options{Now: c.Now}, emu.Options{})
 	o := testOptions(srv.Conn())
 	o.Now = c.Now
 	s := openStore(t, o)

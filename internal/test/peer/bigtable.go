@@ -27,11 +27,18 @@ func Bigtable(tb testing.TB, now *clock.Clock) grpc.ClientConnInterface {
 	if IsRemote() {
 		return Dial(tb)
 	}
-	db, err := engine.Open(engine.Options{Now: now.Now})
+	return Start(tb, engine.Options{Now: now.Now}, emu.Options{Clock: now, CloneInProcess: true}).Conn()
+}
+
+// Start starts a Bigtable over a store of its own, in this process. It ends with the test.
+func Start(tb testing.TB, store engine.Options, o emu.Options) *emu.Server {
+	tb.Helper()
+	db, err := engine.Open(store)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	srv, err := emu.New(emu.Options{DB: db, Clock: now, CloneInProcess: true})
+	o.DB = db
+	srv, err := emu.New(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -40,7 +47,7 @@ func Bigtable(tb testing.TB, now *clock.Clock) grpc.ClientConnInterface {
 			tb.Error(err)
 		}
 	})
-	return srv.Conn()
+	return srv
 }
 
 // Dial returns a connection to the Bigtable at -facade.bigtable, with instances of its own.
