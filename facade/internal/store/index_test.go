@@ -161,17 +161,13 @@ func checkIndexes(ctx context.Context, s *Store, t *tabledef.Table, m model) err
 // After any writes the indexes match the items.
 func TestStore_Indexes(t *testing.T) {
 	t.Parallel()
-	limit := 20
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
 			s := openStore(t, testOptions(conn))
 			n := 0
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(20, func(r *rapid.T) {
 				n++
 				def := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
 				keys := rapid.SliceOfN(genKey(def.Key), 1, 3).Draw(r, "keys")
@@ -502,10 +498,6 @@ func TestStore_StaleDrain(t *testing.T) {
 // meanwhile; and at the next start.
 func TestStore_IndexLag(t *testing.T) {
 	t.Parallel()
-	limit := 20
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -514,7 +506,7 @@ func TestStore_IndexLag(t *testing.T) {
 			o.Now, o.IndexLag = now.Now, time.Minute
 			s := openStore(t, o)
 			n := 0
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(20, func(r *rapid.T) {
 				n++
 				ctx := t.Context()
 				def := newTable(t, s, indexedTable("lagging"+strconv.Itoa(n)))

@@ -19,7 +19,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/test/intercept"
-	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
@@ -217,10 +216,6 @@ func firstOf(items iter.Seq2[layout.Stored, error], n int) (got []attr.Item, err
 // matches the items.
 func TestStore_WideRow(t *testing.T) {
 	t.Parallel()
-	limit := 10
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, w := range wideTables {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,7 +241,7 @@ func TestStore_WideRow(t *testing.T) {
 			} else if d := diffItems(items, got); d != "" {
 				t.Fatalf("scan (-want +got):\n%s", d)
 			}
-			rapid.Check(t, property.First(limit, func(rt *rapid.T) {
+			rapid.Check(t, property.First(10, func(rt *rapid.T) {
 				any := func(label string) attr.Item { return items[rapid.IntRange(0, len(items)-1).Draw(rt, label)] }
 				limit := rapid.IntRange(1, 300).Draw(rt, "limit")
 				after := any("after")

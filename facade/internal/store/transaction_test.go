@@ -101,10 +101,6 @@ func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 // share rows.
 func TestTransact_Model(t *testing.T) {
 	t.Parallel()
-	limit := 10
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, start := range backendsAbreast {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +113,7 @@ func TestTransact_Model(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := 0
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(10, func(r *rapid.T) {
 				n++
 				indexed := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
 				plain := newTable(t, s, tabledef.Table{Name: "plain" + strconv.Itoa(n), Key: testSchemas["NN"]})
