@@ -4,10 +4,11 @@
 //   - lint: the rules of the module, as tests.
 //   - long: the two tiers of tests; memory: measurements of memory; property: fewer cases of
 //     property tests; stress: the quick tier beside busy loops.
-//   - model, metamorphic: a naive Bigtable, and random operations on it and on the engine.
+//   - model, metamorphic: a naive Bigtable, and random operations on it and on the engine. model
+//     shares only types and errors with the engine.
 //   - bombs: small inputs that expand in the server.
 //   - failures: failing Bigtables behind the DynamoDB endpoint and the loader.
-//   - faultdisk, heldfile: disks that fail, files that wait.
+//   - faultdisk: disks that fail.
 //   - labserver: a lab with its control API; serveout: the output of tabletop serve;
 //     streamwalk: the records of a DynamoDB stream.
 //   - intercept: functions of a test between a client and its Bigtable.

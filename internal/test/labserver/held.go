@@ -1,21 +1,21 @@
-// Package heldfile provides files that tests hold back, to examine a program while it reads one.
-package heldfile
+package labserver
 
 import "io/fs"
 
-// FS has files, with one that opens only after Give.
-type FS struct {
+// HeldFiles are fixtures with one file that opens only after Give, so that a test can examine the
+// lab while it reads the file.
+type HeldFiles struct {
 	fs.FS
 
 	name  string
 	given chan struct{}
 }
 
-// New holds back the file with that name only.
-func New(files fs.FS, name string) *FS { return &FS{files, name, make(chan struct{})} }
+// Hold holds back the file with that name only.
+func Hold(files fs.FS, name string) *HeldFiles { return &HeldFiles{files, name, make(chan struct{})} }
 
 // Open implements fs.FS. For the held file it waits for Give.
-func (f *FS) Open(name string) (fs.File, error) {
+func (f *HeldFiles) Open(name string) (fs.File, error) {
 	if name == f.name {
 		<-f.given
 	}
@@ -23,4 +23,4 @@ func (f *FS) Open(name string) (fs.File, error) {
 }
 
 // Give allows the file to be opened.
-func (f *FS) Give() { close(f.given) }
+func (f *HeldFiles) Give() { close(f.given) }
