@@ -48,5 +48,5 @@
 //   - unmapped, secondary: rows of tables without a mapping file, and of indexes.
 //   - loadnote: the record of a load about its mapping.
 //   - rowtext: rows as text.
-//   - edge: values with which tests attack mappings.
+//   - edge: random values with which tests attack mappings and codecs; no mapping needs it.
 package layout
