@@ -286,7 +286,7 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 // DeleteAppProfile deletes an app profile. It always requires ignore_warnings:
 // traffic by profile is not counted, so any profile may be in use.
 func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.DeleteAppProfileRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		p, err := appProfile(tx, req.GetName())
 		if err != nil {
 			return err
@@ -298,11 +298,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 			return err
 		}
 		return tx.DeleteResource(kindAppProfile + p.GetName())
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
 // checkAppProfileID checks the id of a new app profile:

@@ -207,7 +207,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 // DeleteAuthorizedView deletes a view and its policy, unless it has
 // deletion_protection.
 func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.DeleteAuthorizedViewRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		v, err := FindAuthorizedView(tx, "name", req.GetName())
 		if err != nil {
 			return err
@@ -219,11 +219,7 @@ func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.
 			return refusal.ViewProtected(v.GetName(), "DeleteAuthorizedView")
 		}
 		return errors.Join(tx.DeleteResource(KindAuthorizedView+v.GetName()), remove(tx, KindPolicy+v.GetName()))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
 // FindAuthorizedView returns the view that a field names. The views of a

@@ -14,6 +14,7 @@ import (
 	"cloud.google.com/go/iam/apiv1/iampb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -51,6 +52,14 @@ type Catalog interface {
 	Tables(prefix string) []*engine.Table
 	Resource(name string) ([]byte, error)
 	Resources(prefix string) ([]engine.Resource, error)
+}
+
+// empty is the answer to a request that returns nothing.
+func empty(err error) (*emptypb.Empty, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
 }
 
 // loadOne reads a resource into m, and reports whether it exists.

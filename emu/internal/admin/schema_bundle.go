@@ -173,7 +173,7 @@ func (s tableAdminService) ListSchemaBundles(ctx context.Context, req *btapb.Lis
 
 // DeleteSchemaBundle deletes a bundle and its policy.
 func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.DeleteSchemaBundleRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := findSchemaBundle(tx, "name", req.GetName())
 		if err != nil {
 			return err
@@ -182,11 +182,7 @@ func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.De
 			return err
 		}
 		return errors.Join(tx.DeleteResource(kindSchemaBundle+b.GetName()), remove(tx, KindPolicy+b.GetName()))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
 // findSchemaBundle returns the bundle that a field names. The bundles of a

@@ -290,7 +290,7 @@ func checkBackupPlaces(r Catalog, name string, settings *btapb.Table) error {
 // the table or a view has deletion_protection. UndeleteTable can restore the
 // table for a while; see engine.Options.
 func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTableRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		t, err := FindTable(tx, "name", req.GetName())
 		if err != nil {
 			return err
@@ -305,11 +305,7 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 			return err
 		}
 		return tx.SoftDeleteTable(t.Name)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
 // UndeleteTable restores the last deleted table of the name with its rows,
