@@ -42,24 +42,21 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 		DeletionProtection: given.GetDeletionProtection(),
 	}
 	now := timestamppb.New(s.now())
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		t, err := FindTable(tx, "parent", req.GetParent())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if found, err := loadOne(tx, KindAuthorizedView+v.GetName(), &btapb.AuthorizedView{}); err != nil {
-			return err
+			return nil, err
 		} else if found {
-			return refusal.Exists("Authorized view", v.GetName())
+			return nil, refusal.Exists("Authorized view", v.GetName())
 		}
 		if err := s.checkSubset(t, nil, v.GetSubsetView()); err != nil {
-			return err
+			return nil, err
 		}
-		op, err = s.storeUnder(tx, KindAuthorizedView, v, &v.Etag, &btapb.CreateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
-		return err
+		return s.storeUnder(tx, KindAuthorizedView, v, &v.Etag, &btapb.CreateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
 	})
-	return op, err
 }
 
 // checkSubset checks a definition: at most 100 parameters, the limits of keys
@@ -173,18 +170,17 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		}
 	}
 	now := timestamppb.New(s.now())
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		v, err := FindAuthorizedView(tx, "authorized_view.name", given.GetName())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := checkEtag(v.GetName(), given.GetEtag(), v.GetEtag()); err != nil {
-			return err
+			return nil, err
 		}
 		was := proto.CloneOf(v.GetSubsetView())
 		if err := applyMask(v, proto.CloneOf(given), paths); err != nil {
-			return err
+			return nil, err
 		}
 		if v.GetSubsetView() == nil { // a cleared subset matches nothing; clients crash on a view without one
 			v.AuthorizedView = &btapb.AuthorizedView_SubsetView_{SubsetView: &btapb.AuthorizedView_SubsetView{}}
@@ -192,16 +188,14 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		if fieldsUnder(paths, "subset_view") {
 			t, err := tx.Table(resname.First(v.GetName(), 6))
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if err := s.checkSubset(t, was, v.GetSubsetView()); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		op, err = s.storeUnder(tx, KindAuthorizedView, v, &v.Etag, &btapb.UpdateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
-		return err
+		return s.storeUnder(tx, KindAuthorizedView, v, &v.Etag, &btapb.UpdateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
 	})
-	return op, err
 }
 
 // DeleteAuthorizedView deletes a view and its policy, unless it has

@@ -232,6 +232,19 @@ func (s *Control) change(ctx context.Context, fn func(tx *engine.CatalogTx) erro
 	return refusal.Of(s.DB.UpdateCatalog(ctx, fn))
 }
 
+// changed is change for an fn with a result, which is returned only without an error.
+func changed[T any](ctx context.Context, s *Control, fn func(tx *engine.CatalogTx) (T, error)) (T, error) {
+	var out T
+	err := s.change(ctx, func(tx *engine.CatalogTx) (err error) {
+		out, err = fn(tx)
+		return err
+	})
+	if err != nil {
+		return *new(T), err
+	}
+	return out, nil
+}
+
 // count increments a stored counter and returns it.
 func count(tx *engine.CatalogTx, key string) (int64, error) {
 	raw, err := tx.Resource(key)

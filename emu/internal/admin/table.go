@@ -208,24 +208,21 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 		return nil, err
 	}
 	began, doneAt := s.span()
-	var op *longrunningpb.Operation
-	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		if fieldsUnder(paths, "tiered_storage_config") {
 			if err := checkTier(tx, resname.First(req.GetTable().GetName(), 4), req.GetTable()); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		t, err := tx.UpdateTable(req.GetTable().GetName(), func(t *engine.Table) error {
 			return s.updateSettings(tx, t, req.GetTable(), paths, req.GetIgnoreWarnings())
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		metadata := &btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, resname.First(t.Name, 4), metadata, shownTable(t), doneAt.AsTime())
-		return err
+		return s.start(tx, resname.First(t.Name, 4), metadata, shownTable(t), doneAt.AsTime())
 	})
-	return op, err
 }
 
 // checkTier rejects a storage tier that the instance does not support.
@@ -316,28 +313,25 @@ func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.Undelet
 	}
 	parent := resname.First(req.GetName(), 4)
 	began, doneAt := s.span()
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		if err := CheckInstance(tx, parent); err != nil {
-			return err
+			return nil, err
 		}
 		if err := s.checkTableCount(tx, parent); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := tx.UndeleteTable(req.GetName()); err != nil {
-			return err
+			return nil, err
 		}
 		t, err := tx.UpdateTable(req.GetName(), func(t *engine.Table) error {
 			return Replan(t, func(p *AutomatedPlan) { p.skip(s.now()) })
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		metadata := &btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, parent, metadata, shownTable(t), doneAt.AsTime())
-		return err
+		return s.start(tx, parent, metadata, shownTable(t), doneAt.AsTime())
 	})
-	return op, err
 }
 
 // setStream makes the engine record the changes that a table's settings
