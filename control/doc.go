@@ -9,6 +9,7 @@
 //   - lab: a Bigtable with a clock, faults and snapshots. lab/fault selects the calls
 //     that faults affect, lab/dynamodb is its DynamoDB endpoint, lab/changestream reads its
 //     change streams.
-//   - requests: the last requests of both endpoints; access writes them as access patterns.
-//   - console: the pages.
+//   - requests: the last requests of both endpoints; access writes them as access patterns. Both
+//     know no HTTP.
+//   - console: the pages, as embedded files without other code.
 package control

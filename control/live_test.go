@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/control"
-	"github.com/tabletop-emu/tabletop/internal/test/heldfile"
 	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
@@ -168,7 +167,7 @@ func TestEvents_Kinds(t *testing.T) {
 // is done.
 func TestEvents_Runs(t *testing.T) {
 	t.Parallel()
-	files := heldfile.New(os.DirFS("../fixtures/subjects"), "s2-video/expect/schema.golden")
+	files := labserver.Hold(os.DirFS("../fixtures/subjects"), "s2-video/expect/schema.golden")
 	e := newEnvOf(t, labserver.Options{Control: control.Options{Fixtures: files}})
 	early := e.stream("?kinds=runs")
 	if !early.until("event: runs\ndata: {\"runs\":[]}\n\n") {

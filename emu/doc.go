@@ -43,6 +43,10 @@
 //   - limits: the documented limits, and the modes of Options.Limits.
 //   - refusal: every returned status, with the source of its text.
 //
+// Some have one importer. admin sees no rows of data, and the data API sees only its look-ups.
+// rowchunks and wire encode messages, and know no server; listfilter and bundle read languages,
+// and know nothing else of the module.
+//
 // Each RPC of the data API has its own file: ReadRows is in read_rows.go. Table and instance
 // administration is in internal/admin, by resource.
 //

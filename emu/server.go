@@ -66,7 +66,6 @@ type Server struct {
 	rows        *replica.Rows // as each cluster sees them
 	heat        *heat.Store
 
-	views    atomic.Pointer[views]         // compiled; see viewTarget
 	features atomic.Pointer[featureHeader] // of the latest header; see clientFeatures
 
 	due       *due.Queue // see NextDue

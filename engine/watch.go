@@ -40,8 +40,8 @@ func (s *watchers) Wake(key []byte) {
 		}
 		return 1
 	})
-	for i := n - 1; i >= 0 && endsBefore(key, s.reach[i]); i-- {
-		if endsBefore(key, s.list[i].end) {
+	for i := n - 1; i >= 0 && before(key, s.reach[i]); i-- {
+		if before(key, s.list[i].end) {
 			s.list[i].wake()
 		}
 	}
@@ -73,12 +73,9 @@ func (s *watchers) settle() {
 	s.reach = s.reach[:0]
 	for i, w := range s.list {
 		end := w.end
-		if i > 0 && len(end) > 0 && (len(s.reach[i-1]) == 0 || endsBefore(end, s.reach[i-1])) {
+		if i > 0 && len(end) > 0 && (len(s.reach[i-1]) == 0 || before(end, s.reach[i-1])) {
 			end = s.reach[i-1]
 		}
 		s.reach = append(s.reach, end)
 	}
 }
-
-// endsBefore reports whether a key lies before an end.
-func endsBefore(key, end []byte) bool { return len(end) == 0 || bytes.Compare(key, end) < 0 }

@@ -39,6 +39,11 @@
 //   - jobs: work that outlives its request; backups, bucketjobs (exports, imports and
 //     bulk operations) and kinesis run as jobs. importfile reads the files of a bucket.
 //
+// Some have one importer. backups, bucketjobs, insights, kinesis, policy and streams each keep or
+// show the state of one feature, and know none of the others. throttle counts tokens and calls no
+// store. partiql, importfile and segment have terms of their own: statements, formats of files,
+// and cuts.
+//
 // In package facade, the operation PutItem is in op_put_item.go, and so on; read_page.go reads
 // the pages of Query and Scan, and sets LastEvaluatedKey.
 package facade

@@ -28,7 +28,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
@@ -52,10 +51,6 @@ func init() {
 // More of it: -rapid.checks=1000 -rapid.steps=100, -rapid.seed=N.
 func TestOperations_Model(t *testing.T) {
 	t.Parallel()
-	limit := 8
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, draw := range map[string]func(*testing.T) func(*rapid.T) []modelTable{
 		"default":        defaultTables,
 		"s1-catalog":     subjectTables("s1-catalog", drawProduct),
@@ -70,10 +65,10 @@ func TestOperations_Model(t *testing.T) {
 			t.Parallel()
 			tables := draw(t)
 			var remote *peer.Conn
-			if *remoteBigtable != "" {
-				remote = dialRemote(t)
+			if peer.IsRemote() {
+				remote = peer.Dial(t)
 			}
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(8, func(r *rapid.T) {
 				m := newMachine(t, r, remote, tables(r))
 				defer m.close(r)
 				r.Repeat(m.actions())

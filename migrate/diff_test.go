@@ -63,10 +63,7 @@ compat: google-utility
 source: {table: items, key: {hash: {name: id, type: N}}, schema: {n: S}}
 target: {table: t, families: {cf1: {gc: {versions: 1}}}}
 `
-	m, err := mapping.Load("mapping.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mappingOf(t, text)
 	conn := newBigtableServer(t)
 	src := open(t, `{"id":{"N":"1"},"n":{"S":"x"}}`)
 	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}}); err != nil {

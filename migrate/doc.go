@@ -31,7 +31,8 @@
 //   - internal/compare: the comparison: it reads the rows back; differ.go finds cells that differ.
 //   - internal/golden: the golden rows of fixtures.
 //   - internal/endpoints: requests through both endpoints.
-//   - internal/differential: random items and requests of a mapping.
+//   - internal/differential: random items and requests of a mapping. It runs loads, comparisons and
+//     endpoints as another user would.
 //   - report: the result, as text, JSON and HTML.
 //   - internal/tabletsim: a model of tablets, to which a load writes in virtual time.
 //   - internal/exporttest: exports for tests, intact and damaged.

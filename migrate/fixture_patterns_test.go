@@ -92,10 +92,7 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 // Without its folder, a mapping has no access patterns to run, which is reported.
 func TestVerify_PatternsOfMappingAlone(t *testing.T) {
 	t.Parallel()
-	m, err := mapping.Load("mapping.yaml", []byte(notedMapping+"patterns: [access/]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mappingOf(t, notedMapping+"patterns: [access/]\n")
 	src, _ := noted(t, notedMapping)
 	conn := newBigtableServer(t)
 	for _, verify := range []func() (*report.Report, error){

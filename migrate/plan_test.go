@@ -68,10 +68,7 @@ rules:
 - {name: inbox, when: {sk: "in-{id}"}, row: ["{user}", "in", "{id}"], put: [{attr: "*", cell: "a:{attr}"}]}
 - {name: outbox, when: {sk: "out-{id}"}, row: ["{user}", "out", "{id}"], put: [{attr: "*", cell: "a:{attr}"}]}
 `
-	m, err := mapping.Load("mapping.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mappingOf(t, text)
 	src, err := source.OpenFS(fstest.MapFS{"Mail": {Data: []byte(`{"Item":{"user":{"S":"ann"},"sk":{"S":"in-1"},"n":{"N":"2"},"to":{"S":"bob"}}}
 {"Item":{"user":{"S":"ann"},"sk":{"S":"in-2"},"n":{"N":"2"}}}
 `)}}, "Mail", source.Options{})
@@ -143,14 +140,11 @@ warning: table Mail: index old is not laid out: its mapping says as: none
 // Items that a server would delete at once are reported in advance.
 func TestMakePlan_Expired(t *testing.T) {
 	t.Parallel()
-	m, err := mapping.Load("mapping.yaml", []byte(`apiVersion: migration/v1
+	m := mappingOf(t, `apiVersion: migration/v1
 source: {table: Mail, key: {hash: {name: user, type: S}}, schema: {at: N}, ttl: {attribute: at}}
 target: {table: mail, families: {a: {gc: {versions: 1}}}}
 rules: [{name: mail, row: ["{user}"], put: [{attr: "*", cell: "a:{attr}"}]}]
-`))
-	if err != nil {
-		t.Fatal(err)
-	}
+`)
 	now := time.Unix(1_700_000_000, 0)
 	var lines strings.Builder
 	for i, at := range []int64{now.Unix(), now.Unix() - 1, now.Unix() + 1, 1} { // the last one is too old to be an expiry

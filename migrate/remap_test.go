@@ -45,10 +45,7 @@ func TestLoad_OtherMapping(t *testing.T) {
 			conn := &failing{ClientConnInterface: newBigtableServer(t)}
 			load := func(text string, remap bool) (*report.Report, error) {
 				t.Helper()
-				m, err := mapping.Load("mapping.yaml", []byte(text))
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := mappingOf(t, text)
 				return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, Remap: remap})
 			}
 			if r, err := load(remappedMapping, false); err != nil || len(r.Warnings) > 0 {
@@ -84,10 +81,7 @@ func TestLoad_OtherMappingDeleted(t *testing.T) {
 	conn := newBigtableServer(t)
 	load := func(text string) *report.Report {
 		t.Helper()
-		m, err := mapping.Load("mapping.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := mappingOf(t, text)
 		r, err := Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"}}`), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
 		if err != nil {
 			t.Fatal(err)
@@ -111,10 +105,7 @@ func TestLoad_OtherIndex(t *testing.T) {
 	load := func(hash string, remap bool) (*report.Report, error) {
 		t.Helper()
 		index := fmt.Sprintf("gsis: [{name: G, hash: {name: %s, type: N}, projection: ALL, as: table}], schema:", hash)
-		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(remappedMapping, "schema:", index, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := mappingOf(t, strings.Replace(remappedMapping, "schema:", index, 1))
 		return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, Remap: remap})
 	}
 	if _, err := load("n", false); err != nil {
@@ -133,12 +124,9 @@ func TestLoad_OtherMappingCutOff(t *testing.T) {
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
 	load := func(text string) error {
 		t.Helper()
-		m, err := mapping.Load("mapping.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := mappingOf(t, text)
 		items := `{"id":{"S":"1"},"n":{"N":"2"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"2"}}`
-		_, err = Load(t.Context(), conn, open(t, items), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}, knobs: table.Knobs{Batch: 1}}})
+		_, err := Load(t.Context(), conn, open(t, items), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}, knobs: table.Knobs{Batch: 1}}})
 		return err
 	}
 	killed, rows := errors.New("killed"), 0

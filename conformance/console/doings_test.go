@@ -15,7 +15,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/test/heldfile"
 	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
@@ -416,7 +415,7 @@ func TestMigration(t *testing.T) {
 // any other.
 func TestMigration_Progress(t *testing.T) {
 	ctx := browser(t)
-	files := heldfile.New(os.DirFS("../../fixtures/subjects"), "s2-video/expect/schema.golden")
+	files := labserver.Hold(os.DirFS("../../fixtures/subjects"), "s2-video/expect/schema.golden")
 	srv := serverOf(startWith(t, labserver.Options{Closed: true, Control: control.Options{Fixtures: files}}))
 	mine, other := open(t, ctx, srv), open(t, ctx, srv)
 	other.visit("/migration")

@@ -251,7 +251,8 @@ func (c *conditionParser) prefix() (parsed, error) {
 // reserved words; then, leaf by leaf, placeholders, operand counts, distinctness and types.
 func (c *conditionParser) check() error {
 	for _, check := range []func() *Error{
-		c.checkFunctionNames, c.checkFunctionPlaces, c.checkReserved, func() *Error { return c.pathError },
+		func() *Error { return c.checkFunctionNames(conditionFunctions, updateFunctions, msgNotInCondition) },
+		c.checkFunctionPlaces, c.checkReserved, func() *Error { return c.pathError },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -268,22 +269,6 @@ func (c *conditionParser) check() error {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-func (c *conditionParser) checkFunctionNames() *Error {
-	for _, o := range c.operands {
-		if o.form != callOperand {
-			continue
-		}
-		if _, known := conditionFunctions[o.text]; known {
-			continue
-		}
-		if _, known := updateFunctions[o.text]; known {
-			return c.kind.invalid(msgNotInCondition, o.text)
-		}
-		return c.kind.invalid(msgUnknownFunc, o.text)
 	}
 	return nil
 }

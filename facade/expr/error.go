@@ -111,7 +111,6 @@ const (
 	msgNameValue    = "ExpressionAttributeNames contains invalid value: Attribute name must be between 1 and 65535 bytes long; key: %s" // ours
 	msgNameEmpty    = "ExpressionAttributeNames contains invalid value: Empty attribute name for key %s"
 	msgTooLarge     = "Expression attribute names and values have exceeded the maximum allowed size of %d bytes; size: %d" // ours
-	msgInvalidValue = "ExpressionAttributeValues contains invalid value: %s for key %s"                                    // 102
 	msgNamesUnused  = "Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}"                       // 103
 	msgValuesUnused = "Value provided in ExpressionAttributeValues unused in expressions: keys: {%s}"                      // 104
 

@@ -287,6 +287,24 @@ func (p *parser) checkReserved() *Error {
 	return nil
 }
 
+// checkFunctionNames returns the error of the first call that is not in known. The text differs
+// for the functions of the other expressions.
+func (p *parser) checkFunctionNames(known, other map[string]int, ofOther string) *Error {
+	for _, o := range p.operands {
+		if o.form != callOperand {
+			continue
+		}
+		if _, ok := known[o.text]; ok {
+			continue
+		}
+		if _, ok := other[o.text]; ok {
+			return p.kind.invalid(ofOther, o.text)
+		}
+		return p.kind.invalid(msgUnknownFunc, o.text)
+	}
+	return nil
+}
+
 // resolve fills in path and value of o and its arguments. It returns the error of the first
 // undefined placeholder; names and values select the kinds of placeholders to resolve.
 func (p *parser) resolve(o *operand, names, values bool) *Error {

@@ -95,10 +95,6 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	return keys
 }
 
-// InvalidValue returns the error for a malformed expression attribute value; problem
-// is DynamoDB's text for the fault.
-func InvalidValue(key, problem string) *Error { return newError(msgInvalidValue, problem, key) }
-
 // isPlaceholder reports whether key is prefix plus at least one letter, digit or underscore.
 func isPlaceholder(key string, prefix byte) bool {
 	if len(key) < 2 || len(key) > MaxPlaceholderBytes || key[0] != prefix {

@@ -174,7 +174,9 @@ func (u *updateParser) term() (o *operand, parenthesized bool, err error) {
 
 func (u *updateParser) check() error {
 	for _, check := range []func() *Error{
-		u.checkReserved, u.checkFunctionNames, u.checkFunctionPlaces, u.checkSections,
+		u.checkReserved,
+		func() *Error { return u.checkFunctionNames(updateFunctions, conditionFunctions, msgNotInUpdate) },
+		u.checkFunctionPlaces, u.checkSections,
 		func() *Error { return u.pathError },
 		func() *Error { return u.resolveAll(true, false) },
 		func() *Error { return u.resolveAll(false, true) },
@@ -183,22 +185,6 @@ func (u *updateParser) check() error {
 		if err := check(); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (u *updateParser) checkFunctionNames() *Error {
-	for _, o := range u.operands {
-		if o.form != callOperand {
-			continue
-		}
-		if _, known := updateFunctions[o.text]; known {
-			continue
-		}
-		if _, known := conditionFunctions[o.text]; known {
-			return u.kind.invalid(msgNotInUpdate, o.text)
-		}
-		return u.kind.invalid(msgUnknownFunc, o.text)
 	}
 	return nil
 }

@@ -51,5 +51,5 @@
 //   - loadnote: the record of a load about its mapping.
 //   - migrationstate: the records of a migration from a live table.
 //   - rowtext: rows as text.
-//   - edge: values with which tests attack mappings.
+//   - edge: random values with which tests attack mappings and codecs; no mapping needs it.
 package layout

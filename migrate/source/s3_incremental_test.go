@@ -18,7 +18,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
-	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
@@ -280,11 +279,7 @@ func TestReplay_Memory(t *testing.T) { //nolint:paralleltest // memory.Alone mak
 // gives the same as a full export at the end, in any number of passes.
 func TestReplay_Property(t *testing.T) {
 	t.Parallel()
-	cases := 30
-	if long.Enabled() {
-		cases = property.All
-	}
-	rapid.Check(t, property.First(cases, func(t *rapid.T) {
+	rapid.Check(t, property.First(30, func(t *rapid.T) {
 		state := map[string]int{}
 		id := rapid.StringMatching(`[a-f]`)
 		for range rapid.IntRange(1, 6).Draw(t, "items") {

@@ -206,11 +206,7 @@ func TestEnv_Changes_WhileWritersRun(t *testing.T) {
 // reads, each record is delivered exactly once, and those of a row in order.
 func TestEnv_Changes_AnyCut(t *testing.T) {
 	t.Parallel()
-	cases := 40
-	if long.Enabled() {
-		cases = property.All
-	}
-	rapid.Check(t, property.First(cases, func(rt *rapid.T) {
+	rapid.Check(t, property.First(40, func(rt *rapid.T) {
 		tb := faketb.New()
 		defer func() {
 			if tb.End(); tb.Message != "" {

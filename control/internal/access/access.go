@@ -13,6 +13,8 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/tabletop-emu/tabletop/cells"
 )
 
 // Request is an answered request to the DynamoDB endpoint.
@@ -195,13 +197,12 @@ func native(r Request, members map[string]json.RawMessage, items int) string {
 // rangeOf returns a range with an inclusive start and an exclusive end; "" if it has no
 // bounds.
 func rangeOf(r *btpb.RowRange) string {
-	after := func(key []byte) []byte { return append(bytes.Clone(key), 0) }
 	start, end := r.GetStartKeyClosed(), r.GetEndKeyOpen()
 	if open := r.GetStartKeyOpen(); open != nil {
-		start = after(open)
+		start = cells.Next(open)
 	}
 	if closed := r.GetEndKeyClosed(); closed != nil {
-		end = after(closed)
+		end = cells.Next(closed)
 	}
 	var bounds []string
 	if len(start) > 0 {

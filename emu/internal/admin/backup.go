@@ -308,7 +308,7 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 
 // DeleteBackup deletes a backup. Tables restored from it and copies of it stay.
 func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBackupRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := s.findBackup(tx, "name", req.GetName())
 		if err != nil {
 			return err
@@ -320,11 +320,7 @@ func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBa
 			}
 		}
 		return errors.Join(err, dropBackup(tx, b.GetName()))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
 // dropBackup removes a backup with its rows and policy.

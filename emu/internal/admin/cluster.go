@@ -78,34 +78,33 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		return nil, refusal.Invalid("cluster", "must be set")
 	}
 	began, doneAt := s.span()
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		if err := record(tx, req.GetParent()); err != nil {
-			return err
+			return nil, err
 		}
 		in, _, err := instance(tx, req.GetParent())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		stored, err := StoredClusters(tx, req.GetParent())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		clusters := messagesOf(stored)
 		for _, o := range clusters {
 			if resname.Last(o.GetName()) == req.GetClusterId() {
-				return refusal.Exists("Cluster", o.GetName())
+				return nil, refusal.Exists("Cluster", o.GetName())
 			}
 		}
 		if in.GetType() == btapb.Instance_DEVELOPMENT {
-			return refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
+			return nil, refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
 		}
 		if err := s.production(limits.CheckProductionCluster("cluster", req.GetClusterId(), req.GetCluster())); err != nil {
-			return err
+			return nil, err
 		}
 		c, err := instancedef.NewCluster("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}
 		for _, t := range tx.Tables(resname.TablesOf(req.GetParent())) {
@@ -117,15 +116,13 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		state := s.until(doneAt.AsTime())
 		state.Note = s.Replication.Fill(c, stored, doneAt.AsTime())
 		if err := storeRecord(tx, kindCluster+c.GetName(), c, state); err != nil {
-			return err
+			return nil, err
 		}
 		if c.GetClusterConfig() != nil {
 			c.ServeNodes = 0 // the operation does not report the nodes
 		}
-		op, err = s.start(tx, req.GetParent(), metadata, c, doneAt.AsTime())
-		return err
+		return s.start(tx, req.GetParent(), metadata, c, doneAt.AsTime())
 	})
-	return op, err
 }
 
 // GetCluster returns a cluster.
@@ -263,33 +260,30 @@ func (s *Control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt
 		return nil, err
 	}
 	parent := resname.First(from.GetName(), 4)
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		stored, err := cluster(tx, from.GetName())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		c := stored.Message
 		if err := record(tx, parent); err != nil {
-			return err
+			return nil, err
 		}
 		nodes := c.GetServeNodes()
 		if err := change(c); err != nil {
-			return err
+			return nil, err
 		}
 		if err := instancedef.SettleNodes("cluster", c); err != nil {
-			return err
+			return nil, err
 		}
 		if c.GetServeNodes() != nodes {
 			instancedef.Resize(stored, s.now(), doneAt)
 		}
 		if err := storeRecord(tx, kindCluster+c.GetName(), c, stored.State); err != nil {
-			return err
+			return nil, err
 		}
-		op, err = s.start(tx, parent, metadata, instancedef.ClusterAt(stored, doneAt), doneAt)
-		return err
+		return s.start(tx, parent, metadata, instancedef.ClusterAt(stored, doneAt), doneAt)
 	})
-	return op, err
 }
 
 // DeleteCluster removes a cluster from an instance. It returns an error if the

@@ -96,46 +96,38 @@ func loadPolicy(r Catalog, resource string) (*iampb.Policy, error) {
 }
 
 // policy answers GetIamPolicy for a resource that passes check.
-func (s *Control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, check func(Catalog, string) error) (p *iampb.Policy, err error) {
-	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+func (s *Control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, check func(Catalog, string) error) (*iampb.Policy, error) {
+	return changed(ctx, s, func(tx *engine.CatalogTx) (*iampb.Policy, error) {
 		if err := check(tx, req.GetResource()); err != nil {
-			return err
+			return nil, err
 		}
 		if err := checkPolicyVersion("options.requested_policy_version", req.GetOptions().GetRequestedPolicyVersion()); err != nil {
-			return err
+			return nil, err
 		}
-		p, err = loadPolicy(tx, req.GetResource())
-		return err
+		return loadPolicy(tx, req.GetResource())
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
 }
 
 // setPolicy stores the policy of a resource that passes check; see
 // changePolicy.
-func (s *Control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(Catalog, string) error) (p *iampb.Policy, err error) {
+func (s *Control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(Catalog, string) error) (*iampb.Policy, error) {
 	if req.GetPolicy() == nil {
 		return nil, refusal.Invalid("policy", "must be set")
 	}
-	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s, func(tx *engine.CatalogTx) (*iampb.Policy, error) {
 		if err := check(tx, req.GetResource()); err != nil {
-			return err
+			return nil, err
 		}
 		old, err := loadPolicy(tx, req.GetResource())
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if p, err = changePolicy(old, req, s.Limits); err != nil {
-			return err
+		p, err := changePolicy(old, req, s.Limits)
+		if err != nil {
+			return nil, err
 		}
-		return store(tx, KindPolicy+req.GetResource(), p)
+		return p, store(tx, KindPolicy+req.GetResource(), p)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
 }
 
 // policyUnsetEtag is the etag of a policy that was never set, as in

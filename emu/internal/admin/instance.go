@@ -188,44 +188,38 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		}
 		clusters = append(clusters, c)
 	}
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		var err error
 		if _, err = tx.Resource(kindInstance + name); err == nil {
-			return refusal.Exists("Instance", name)
+			return nil, refusal.Exists("Instance", name)
 		} else if !errors.Is(err, engine.ErrResourceNotFound) {
-			return err
+			return nil, err
 		}
 		_, err = tx.Resource(kindProject + req.GetParent())
 		if errors.Is(err, engine.ErrResourceNotFound) {
 			if len(tx.Tables(resname.TablesOf(name))) > 0 || len(tx.Backups(name+"/clusters/")) > 0 {
 				// It exists, since it holds tables or backups.
-				return refusal.Exists("Instance", name)
+				return nil, refusal.Exists("Instance", name)
 			}
 			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(kindProject+req.GetParent(), nil))
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		// The new instance does not inherit resources of the implicit one.
 		if err := errors.Join(forget(tx, name), storeRecord(tx, kindInstance+name, in, s.until(doneAt.AsTime()))); err != nil {
-			return err
+			return nil, err
 		}
 		for _, c := range clusters {
 			if err := storeRecord(tx, kindCluster+c.GetName(), c, s.until(doneAt.AsTime())); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if err := store(tx, kindAppProfile+name+"/appProfiles/"+DefaultAppProfile, implicitAppProfile(name, clusters)); err != nil {
-			return err
+			return nil, err
 		}
-		op, err = s.start(tx, name, &btapb.CreateInstanceMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}, in, doneAt.AsTime())
-		return err
+		return s.start(tx, name, &btapb.CreateInstanceMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}, in, doneAt.AsTime())
 	})
-	if err != nil {
-		return nil, err
-	}
-	return op, nil
 }
 
 // forget removes the resources of an instance except for its tables. It removes

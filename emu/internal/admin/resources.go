@@ -14,6 +14,7 @@ import (
 	"cloud.google.com/go/iam/apiv1/iampb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -51,6 +52,14 @@ type Catalog interface {
 	Tables(prefix string) []*engine.Table
 	Resource(name string) ([]byte, error)
 	Resources(prefix string) ([]engine.Resource, error)
+}
+
+// empty is the answer to a request that returns nothing.
+func empty(err error) (*emptypb.Empty, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
 }
 
 // loadOne reads a resource into m, and reports whether it exists.
@@ -221,6 +230,19 @@ func remove(tx *engine.CatalogTx, key string) error {
 // gives several reads a consistent view: an empty change is not written.
 func (s *Control) change(ctx context.Context, fn func(tx *engine.CatalogTx) error) error {
 	return refusal.Of(s.DB.UpdateCatalog(ctx, fn))
+}
+
+// changed is change for an fn with a result, which is returned only without an error.
+func changed[T any](ctx context.Context, s *Control, fn func(tx *engine.CatalogTx) (T, error)) (T, error) {
+	var out T
+	err := s.change(ctx, func(tx *engine.CatalogTx) (err error) {
+		out, err = fn(tx)
+		return err
+	})
+	if err != nil {
+		return *new(T), err
+	}
+	return out, nil
 }
 
 // count increments a stored counter and returns it.

@@ -139,17 +139,13 @@ func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnaps
 
 // DeleteSnapshot deletes a snapshot. Tables made from it stay.
 func (s tableAdminService) DeleteSnapshot(ctx context.Context, req *btapb.DeleteSnapshotRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		x, err := s.findSnapshot(tx, "name", req.GetName())
 		if err != nil {
 			return err
 		}
 		return dropSnapshot(tx, x.GetName())
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
 func dropSnapshot(tx *engine.CatalogTx, name string) error {

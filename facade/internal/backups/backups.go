@@ -289,13 +289,15 @@ type ARNInput struct{ BackupArn *string }
 // DescribeOutput is the answer of DescribeBackup and DeleteBackup.
 type DescribeOutput struct{ BackupDescription Description }
 
-func (s *Service) arn(in *ARNInput) (string, error) {
+// named returns the backup of a request, and its ARN.
+func (s *Service) named(ctx context.Context, in *ARNInput) (b backup, arn string, err error) {
 	s.V.Required("BackupArn", in.BackupArn != nil)
 	s.V.Length("BackupArn", in.BackupArn, 0, maxARNChars) // a shorter text is not the ARN of a backup
 	if err := s.V.Constrained(); err != nil {
-		return "", err
+		return b, "", err
 	}
-	return *in.BackupArn, nil
+	b, err = s.backup(ctx, *in.BackupArn)
+	return b, *in.BackupArn, err
 }
 
 // The limits of BackupArn in the API model.
@@ -307,11 +309,7 @@ const (
 // Describe describes a backup.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeBackup.html
 func (s *Service) Describe(ctx context.Context, in *ARNInput) (*DescribeOutput, error) {
-	arn, err := s.arn(in)
-	if err != nil {
-		return nil, err
-	}
-	b, err := s.backup(ctx, arn)
+	b, arn, err := s.named(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -321,11 +319,7 @@ func (s *Service) Describe(ctx context.Context, in *ARNInput) (*DescribeOutput, 
 // Delete deletes a backup.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteBackup.html
 func (s *Service) Delete(ctx context.Context, in *ARNInput) (*DescribeOutput, error) {
-	arn, err := s.arn(in)
-	if err != nil {
-		return nil, err
-	}
-	b, err := s.backup(ctx, arn)
+	b, arn, err := s.named(ctx, in)
 	if err != nil {
 		return nil, err
 	}

@@ -193,14 +193,10 @@ func (s *Service) StartBulk(ctx context.Context, v *request.Validator, in *BulkR
 	if err != nil {
 		return nil, err
 	}
-	if t.Text != "" {
-		j, found, err := s.o.Store.Jobs.Find(ctx, kindBulk, t)
-		if found {
-			return s.describeBulk(ctx, &j)
-		}
-		if err != nil {
-			return nil, bulkError(err)
-		}
+	if j, found, err := s.earlier(ctx, &bulkWords, t); err != nil {
+		return nil, err
+	} else if found {
+		return s.describeBulk(ctx, &j)
 	}
 	def, err := s.o.Store.TableNow(ctx, name)
 	if errors.Is(err, store.ErrTableNotFound) {
@@ -212,13 +208,9 @@ func (s *Service) StartBulk(ctx context.Context, v *request.Validator, in *BulkR
 	if err != nil {
 		return nil, err
 	}
-	job, err := json.Marshal(bulkJob{Table: name, TableID: def.ID, Request: *in, Token: cmp.Or(t.Text, s.newToken())})
+	j, err := s.create(ctx, &bulkWords, t, s.o.Now(), bulkJob{Table: name, TableID: def.ID, Request: *in, Token: cmp.Or(t.Text, s.newToken())})
 	if err != nil {
 		return nil, err
-	}
-	j, err := s.o.Store.Jobs.Create(ctx, jobs.Spec{Kind: kindBulk, ID: rowID(s.newID(s.o.Now())), Request: []byte(job), Token: t})
-	if err != nil {
-		return nil, bulkError(err)
 	}
 	return s.describeBulk(ctx, &j)
 }
@@ -240,17 +232,6 @@ func (s *Service) checkBulkTable(t *tabledef.Table) error {
 		}
 	}
 	return nil
-}
-
-// bulkError converts errors of package jobs to those of bulk operations.
-func bulkError(err error) error {
-	switch {
-	case errors.Is(err, jobs.ErrTokenMismatch):
-		return awserr.New(awserr.CodeIdempotentMismatch, awserr.MsgBulkTokenMismatch)
-	case errors.Is(err, jobs.ErrTooMany):
-		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyJobs, jobs.DefaultMost)
-	}
-	return err
 }
 
 // bulkStatus returns the current status of a bulk operation, and the time of its end; 0 while
@@ -331,22 +312,15 @@ type BulkARNRequest struct {
 	BulkOperationARN *string `json:"BulkOperationArn"`
 }
 
-var bulkWords = words{awserr.MsgBulkARN, awserr.CodeResourceNotFound, awserr.MsgBulkNotFound, awserr.MsgBulkRegion}
-
-// findBulk returns the bulk operation that a request names.
-func (s *Service) findBulk(ctx context.Context, v *request.Validator, in *BulkARNRequest) (jobs.Job, error) {
-	v.Required("BulkOperationArn", in.BulkOperationARN != nil)
-	v.Length("BulkOperationArn", in.BulkOperationARN, minJobARN, maxARN)
-	if err := v.Constrained(); err != nil {
-		return jobs.Job{}, err
-	}
-	return s.find(ctx, kindBulk, *in.BulkOperationARN, bulkWords)
+var bulkWords = words{
+	kindBulk, "BulkOperationArn", awserr.MsgBulkARN, awserr.CodeResourceNotFound, awserr.MsgBulkNotFound, awserr.MsgBulkRegion,
+	awserr.CodeIdempotentMismatch, awserr.MsgBulkTokenMismatch,
 }
 
 // DescribeBulk describes a bulk operation.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeBulkOperation.html
 func (s *Service) DescribeBulk(ctx context.Context, v *request.Validator, in *BulkARNRequest) (*BulkOperationOutput, error) {
-	j, err := s.findBulk(ctx, v, in)
+	j, err := s.find(ctx, v, &bulkWords, in.BulkOperationARN)
 	if err != nil {
 		return nil, err
 	}
@@ -363,7 +337,7 @@ type CancelBulkOutput struct {
 // stay.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CancelBulkOperation.html
 func (s *Service) CancelBulk(ctx context.Context, v *request.Validator, in *BulkARNRequest) (*CancelBulkOutput, error) {
-	j, err := s.findBulk(ctx, v, in)
+	j, err := s.find(ctx, v, &bulkWords, in.BulkOperationARN)
 	if err != nil {
 		return nil, err
 	}

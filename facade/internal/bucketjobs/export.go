@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -165,14 +164,10 @@ func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRe
 	if err != nil {
 		return nil, err
 	}
-	if t.Text != "" {
-		j, found, err := s.o.Store.Jobs.Find(ctx, kindExport, t)
-		if found {
-			return s.describeExport(&j)
-		}
-		if err != nil {
-			return nil, exportError(err)
-		}
+	if j, found, err := s.earlier(ctx, &exportWords, t); err != nil {
+		return nil, err
+	} else if found {
+		return s.describeExport(&j)
 	}
 	def, err := s.o.Store.TableNow(ctx, of.Table)
 	switch {
@@ -190,26 +185,11 @@ func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRe
 		return nil, err
 	}
 	job := exportJob{Table: of.Table, TableARN: s.tableARN(of.Table), TableID: def.ID, Request: asked, Token: cmp.Or(t.Text, s.newToken())}
-	request, err := json.Marshal(job)
+	j, err := s.create(ctx, &exportWords, t, now, job)
 	if err != nil {
 		return nil, err
 	}
-	j, err := s.o.Store.Jobs.Create(ctx, jobs.Spec{Kind: kindExport, ID: rowID(s.newID(now)), Request: []byte(request), Token: t})
-	if err != nil {
-		return nil, exportError(err)
-	}
 	return s.describeExport(&j)
-}
-
-// exportError converts the errors of jobs to the texts of exports.
-func exportError(err error) error {
-	switch {
-	case errors.Is(err, jobs.ErrTokenMismatch):
-		return awserr.New(awserr.CodeExportConflict, awserr.MsgExportConflict)
-	case errors.Is(err, jobs.ErrTooMany):
-		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyJobs, jobs.DefaultMost)
-	}
-	return err
 }
 
 // checkTimes checks the times of an export, and fills in missing ones.
@@ -309,7 +289,10 @@ func (s *Service) describeExport(j *jobs.Job) (*ExportOutput, error) {
 	return &ExportOutput{d}, nil
 }
 
-var exportWords = words{awserr.MsgExportARN, awserr.CodeExportNotFound, awserr.MsgExportNotFound, awserr.MsgExportRegion}
+var exportWords = words{
+	kindExport, "ExportArn", awserr.MsgExportARN, awserr.CodeExportNotFound, awserr.MsgExportNotFound, awserr.MsgExportRegion,
+	awserr.CodeExportConflict, awserr.MsgExportConflict,
+}
 
 // DescribeExportRequest is the request of DescribeExport.
 type DescribeExportRequest struct {
@@ -319,12 +302,7 @@ type DescribeExportRequest struct {
 // DescribeExport describes an export.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeExport.html
 func (s *Service) DescribeExport(ctx context.Context, v *request.Validator, in *DescribeExportRequest) (*ExportOutput, error) {
-	v.Required("ExportArn", in.ExportARN != nil)
-	v.Length("ExportArn", in.ExportARN, minJobARN, maxARN)
-	if err := v.Constrained(); err != nil {
-		return nil, err
-	}
-	j, err := s.find(ctx, kindExport, *in.ExportARN, exportWords)
+	j, err := s.find(ctx, v, &exportWords, in.ExportARN)
 	if err != nil {
 		return nil, err
 	}

@@ -129,14 +129,10 @@ func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.T
 	if err != nil {
 		return nil, err
 	}
-	if t.Text != "" {
-		j, found, err := s.o.Store.Jobs.Find(ctx, kindImport, t)
-		if found {
-			return s.describeImport(&j)
-		}
-		if err != nil {
-			return nil, importError(err)
-		}
+	if j, found, err := s.earlier(ctx, &importWords, t); err != nil {
+		return nil, err
+	} else if found {
+		return s.describeImport(&j)
 	}
 	there, err := s.o.Store.TableNow(ctx, def.Name)
 	if err == nil {
@@ -154,13 +150,9 @@ func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.T
 	if job.Token == "" {
 		job.Token = s.newToken()
 	}
-	request, err := json.Marshal(job)
+	j, err := s.create(ctx, &importWords, t, now, job)
 	if err != nil {
 		return nil, err
-	}
-	j, err := s.o.Store.Jobs.Create(ctx, jobs.Spec{Kind: kindImport, ID: rowID(s.newID(now)), Request: []byte(request), Token: t})
-	if err != nil {
-		return nil, importError(err)
 	}
 	return s.describeImport(&j)
 }
@@ -183,17 +175,6 @@ func (s *Service) importing(ctx context.Context, t *tabledef.Table) (bool, error
 		}
 	}
 	return false, nil
-}
-
-// importError converts the errors of jobs to the texts of imports.
-func importError(err error) error {
-	switch {
-	case errors.Is(err, jobs.ErrTokenMismatch):
-		return awserr.New(awserr.CodeImportConflict, awserr.MsgImportConflict)
-	case errors.Is(err, jobs.ErrTooMany):
-		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyJobs, jobs.DefaultMost)
-	}
-	return err
 }
 
 // arn returns the ARN of a job for a table.
@@ -248,7 +229,10 @@ func readJob(j *jobs.Job, request, progress any) error {
 	return nil
 }
 
-var importWords = words{awserr.MsgImportARN, awserr.CodeImportNotFound, awserr.MsgImportNotFound, awserr.MsgImportRegion}
+var importWords = words{
+	kindImport, "ImportArn", awserr.MsgImportARN, awserr.CodeImportNotFound, awserr.MsgImportNotFound, awserr.MsgImportRegion,
+	awserr.CodeImportConflict, awserr.MsgImportConflict,
+}
 
 // DescribeImportRequest is the request of DescribeImport.
 type DescribeImportRequest struct {
@@ -258,12 +242,7 @@ type DescribeImportRequest struct {
 // DescribeImport describes an import.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeImport.html
 func (s *Service) DescribeImport(ctx context.Context, v *request.Validator, in *DescribeImportRequest) (*ImportOutput, error) {
-	v.Required("ImportArn", in.ImportARN != nil)
-	v.Length("ImportArn", in.ImportARN, minJobARN, maxARN)
-	if err := v.Constrained(); err != nil {
-		return nil, err
-	}
-	j, err := s.find(ctx, kindImport, *in.ImportARN, importWords)
+	j, err := s.find(ctx, v, &importWords, in.ImportARN)
 	if err != nil {
 		return nil, err
 	}

@@ -65,9 +65,6 @@ func (r *Record) IsWhole() bool {
 	return (r.Kind == Insert || r.Old.JSON != nil) && (r.Kind == Remove || r.New.JSON != nil)
 }
 
-// MaxOriginBytes limits Record.Origin.
-const MaxOriginBytes = 255
-
 // recordVersion begins a record. A reader rejects unknown versions, since skipping one would
 // lose a change.
 const recordVersion = 1

@@ -1,7 +1,9 @@
-// Package peer wraps Google's bttest so that tests can rely on it as a Bigtable.
+// Package peer opens the Bigtables under the tests of the DynamoDB endpoint. It wraps Google's
+// bttest, so that tests can rely on it as a Bigtable.
 //
-// It serves one call at a time, since reads of bttest share the list of a row's columns with
-// writes: a read can miss a cell or return it twice. Bigtable reads a row at one moment.
+// The wrapped server serves one call at a time, since reads of bttest share the list of a row's
+// columns with writes: a read can miss a cell or return it twice. Bigtable reads a row at one
+// moment.
 //
 // It collects no garbage: bttest uses the time of day, and with a frozen clock the cells of a
 // test may have any age.
