@@ -31,13 +31,14 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Lint applies the rules to an input with its mappings; it infers a mapping for a table
-// without one. Of a fixture it checks the mapping, data, golden rows, access patterns and
-// trace. It checks the readable parts of a mapping file that does not compile. It needs no
-// Bigtable.
+// Lint applies the rules to an input with its mappings. It infers a mapping for a table
+// that has none. For a fixture, it checks the mapping, data, golden rows, access patterns
+// and trace. If a mapping file does not compile, Lint checks the parts that it can read.
+// It does not need a Bigtable.
 //
-// Lint returns a [source.Error] if the input is damaged. Findings are in Report.Lint. They
-// are differences if LintRules.FailOn says so, or if expect/lint.golden.json has others.
+// Lint returns a [source.Error] if the input is damaged. The findings are in Report.Lint.
+// They count as differences if LintRules.FailOn selects them, or if
+// expect/lint.golden.json lists other findings.
 func Lint(ctx context.Context, in Input, o LintOptions) (*report.Report, error) {
 	options := o.options()
 	f, err := in.open(&options)
@@ -375,8 +376,8 @@ func lintTrace(fsys fs.FS, p *lint.TablePass) error {
 	return nil
 }
 
-// lintTraceFile returns the time of the last request; last is the time of the previous file's
-// last request.
+// lintTraceFile checks one file of a trace. It takes the time of the last request of the
+// previous file, and returns that of this file.
 func lintTraceFile(fsys fs.FS, name string, last time.Time, p *lint.TablePass) (time.Time, error) {
 	file, err := fsys.Open(name)
 	if err != nil {

@@ -15,11 +15,13 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Attributes finds the attributes of each rule's items, with the most frequent type of each.
-// It returns the mapping with a schema for each rule that has "*" and no schema. A rule
-// without items keeps the schema of the table. Attributes reads the data once.
+// Attributes finds the attributes of each rule's items and the most frequent type of
+// each. It returns the mapping with a schema added to each rule that has "*" but no
+// schema. A rule without items keeps the schema of the table. Attributes reads the data
+// once.
 //
-// Errors: a [source.Error] if the data is damaged; ctx's; a [maperr.SpecError].
+// It returns a [source.Error] if the data is damaged, a [maperr.SpecError] if the mapping
+// with its schemas does not compile, or the error of ctx.
 func Attributes(ctx context.Context, t *source.Table, m *mapping.Mapping, o Options) (*Inferred, error) {
 	given := (*layout.Mapping)(m)
 	in := &Inferred{}

@@ -103,8 +103,8 @@ func sharedPair(t *source.Table, p *profile) error {
 	return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and %s and %s, which are named like a key, have the same values in two items: name the key (--key PK[,SK])", p.named[0], p.named[1])
 }
 
-// mixedKey returns an error with the first item whose key attribute has another type than
-// before.
+// mixedKey returns an error with the first item whose key attribute has a different type
+// from earlier items.
 func mixedKey(t *source.Table, name string) error {
 	var first *source.Entry
 	for e, err := range t.Entries() {

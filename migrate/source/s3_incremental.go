@@ -59,12 +59,13 @@ type heldChange struct {
 // growing map and list, rounded up.
 const heldChangeBytes = 432
 
-// Change is the effect on one item of the incremental exports after a full one.
+// Change is the combined effect that the incremental exports after a full one have on one
+// item.
 type Change struct {
-	Key      attr.Item   // of the item
-	Was      []attr.Item // the earlier states in the exports, oldest first
-	Now      attr.Item   // nil if the item was deleted
-	Position Position    // of the last change
+	Key      attr.Item   // key of the item
+	Was      []attr.Item // earlier states of the item in the exports, oldest first
+	Now      attr.Item   // new state; nil if the item was deleted
+	Position Position    // position of the last change
 }
 
 // replayed is a full export with its incremental exports: the table at the end of the last one.

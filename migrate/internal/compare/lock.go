@@ -9,7 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// LockText returns the lock file of a fixture; nil if it has no mapping.
+// LockText returns the content of the fixture's lock file, or nil if the fixture has no
+// mapping.
 func LockText(f *table.Fixture, j *table.Job) ([]byte, error) {
 	if f.Mapping == nil {
 		return nil, nil

@@ -150,8 +150,8 @@ func (j *job) retained(r *report.Report, k table.Retention) error {
 	return err
 }
 
-// Collect runs garbage collection and checks that it removed exactly the cells that its rules
-// select.
+// Collect runs garbage collection and checks that it removed exactly the cells that the
+// rules select.
 func (c *Comparer) Collect(ctx context.Context) error {
 	r := c.run
 	const name = "garbage collection"

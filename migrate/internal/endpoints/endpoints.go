@@ -29,7 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Pair runs access patterns through both endpoints of a table.
+// Pair runs access patterns through the DynamoDB and the Bigtable endpoint of a table.
 type Pair struct {
 	b      *table.Bigtable
 	J      *table.Job
@@ -58,7 +58,7 @@ func (d *Pair) restore(ctx context.Context) error {
 	return load.Afresh(ctx, d.b, d.J)
 }
 
-// Refusal is an error answer of the DynamoDB endpoint.
+// Refusal is an error that the DynamoDB endpoint returned.
 type Refusal struct {
 	Status int
 	Body   string
@@ -66,7 +66,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return fmt.Sprintf("HTTP %d: %s", r.Status, phrase.Clip(r.Body)) }
 
-// Code returns the name of the error: ValidationException.
+// Code returns the name of the error, such as ValidationException.
 func (r *Refusal) Code() string {
 	var body struct {
 		Type string `json:"__type"`
@@ -81,8 +81,8 @@ func (r *Refusal) Code() string {
 // which can be several times that in JSON.
 const maxAnswerBytes = 256 << 20
 
-// DynamoDB sends a request, or each of several, and returns the items of all pages. merged
-// reports whether items of several requests are put in order.
+// DynamoDB sends one or more requests and returns the items of all pages. merged reports
+// whether it sorted the items of several requests.
 func (d *Pair) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) ([]attr.Item, error) {
 	var items []attr.Item
 	for _, one := range q.Requests() {
@@ -101,8 +101,8 @@ func (d *Pair) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) (
 	return items, nil
 }
 
-// Pages sends a request and follows its pages, unless it sets a Limit. The error is a *Refusal
-// if the endpoint answers with an error.
+// Pages sends a request and fetches all its pages, unless the request sets a Limit. The
+// error is a *Refusal if the endpoint answers with an error.
 func (d *Pair) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr.Item) error) error {
 	body := maps.Clone(q.Request)
 	if body == nil {
@@ -275,8 +275,8 @@ func unservedJob(j *table.Job) string {
 	return Unserved(j.Mapping)
 }
 
-// Unserved returns why the DynamoDB endpoint cannot serve a table of that mapping; "" if it
-// can.
+// Unserved returns why the DynamoDB endpoint cannot serve a table with that mapping, or
+// "" if it can.
 func Unserved(m *layout.Mapping) string {
 	if spec := m.Spec(); spec != nil && spec.Compat != "" {
 		return "the layout " + spec.Compat + " does not give items back as they were, and the DynamoDB endpoint does not serve it"
@@ -284,7 +284,7 @@ func Unserved(m *layout.Mapping) string {
 	return ""
 }
 
-// NewServer returns the DynamoDB endpoint for the tables of all jobs.
+// NewServer returns a DynamoDB endpoint that serves the tables of all jobs.
 func NewServer(ctx context.Context, conn grpc.ClientConnInterface, o table.Options, jobs ...*table.Job) (*facade.Server, error) {
 	fo := facade.Options{
 		Conn: conn, Project: o.Project, Instance: o.Instance, Now: o.Now,

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Pack returns data as gzip.
+// Pack compresses data with gzip.
 func Pack(data []byte) []byte {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.StatelessCompression) // many exports are small: no tables
@@ -27,7 +27,7 @@ func Pack(data []byte) []byte {
 	return b.Bytes()
 }
 
-// PackZstd returns data as zstd.
+// PackZstd compresses data with zstd.
 func PackZstd(data []byte) []byte {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {
@@ -37,7 +37,7 @@ func PackZstd(data []byte) []byte {
 	return z.EncodeAll(data, nil)
 }
 
-// Flip changes one byte, counted from the end if at is negative.
+// Flip changes the byte of s at an index. A negative index counts from the end.
 func Flip(s string, at int) string {
 	b := []byte(s)
 	b[(at+len(b))%len(b)] ^= 1
@@ -49,11 +49,11 @@ func sum64(data []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Dir is the folder of the full export, below that of its bucket.
+// Dir is the folder of the full export within its bucket.
 const Dir = "bucket/pre/AWSDynamoDB/01716790307109-5f9d6aaa"
 
-// New builds an export to S3 of the given lines, one slice a data file,
-// as the service lays it out.
+// New builds a full export to S3 in the layout of the service. Each slice of lines
+// becomes one data file.
 func New(files ...[]string) fstest.MapFS {
 	fsys := fstest.MapFS{Dir + "/_started": {}}
 	var list strings.Builder
@@ -97,11 +97,11 @@ func repack(fsys fstest.MapFS, text string) {
 	edit(fsys, "manifest-files.json", was, sum64(fsys[p].Data))
 }
 
-// Lines are two items, as lines of a full export.
+// Lines are two items in the format of a full export.
 var Lines = []string{`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`, `{"Item":{"id":{"S":"b"},"n":{"N":"2"}}}`}
 
-// Damages lists every kind of damage that errors distinguish. The message must contain the
-// text, after the file's folder.
+// Damages lists every kind of damage that errors distinguish. The error message must
+// contain the given text after the file's folder.
 var Damages = []struct {
 	Name   string
 	Spoil  func(fsys fstest.MapFS)
@@ -220,16 +220,16 @@ var Damages = []struct {
 	}, "too-long", "/data/file0.json.gz:2: more than 8388608 bytes of space stand between items"},
 }
 
-// Sample returns an export of three items in three data files; one file is empty.
+// Sample returns an export of three items in three data files; one of the files is empty.
 func Sample() fstest.MapFS {
 	return New(Lines, []string{`{"Item":{"id":{"S":"c"},"n":{"N":"3"}}}`}, nil)
 }
 
-// Time is the time of the export that New builds.
+// Time is the time of the exports that New builds.
 var Time = time.Date(2024, 5, 27, 6, 11, 47, 109e6, time.UTC)
 
-// AddIncremental adds an incremental export of the given lines, its data in the
-// shared folder.
+// AddIncremental adds an incremental export of the given lines. Its data files go into
+// the folder that all incremental exports share.
 func AddIncremental(fsys fstest.MapFS, id string, from, to time.Time, lines ...string) {
 	dir := path.Join(path.Dir(Dir), id)
 	data := Pack([]byte(strings.Join(lines, "\n") + "\n"))
@@ -248,7 +248,7 @@ func AddIncremental(fsys fstest.MapFS, id string, from, to time.Time, lines ...s
 		"outputFormat":"DYNAMODB_JSON","outputView":"NEW_AND_OLD_IMAGES","exportType":"INCREMENTAL_EXPORT"}`, from.UTC().Format("2006-01-02T15:04:05.000Z07:00"), to.UTC().Format("2006-01-02T15:04:05.000Z07:00"), id, len(lines)))
 }
 
-// Change is one line of an incremental export; an image of "" is left out.
+// Change returns one line of an incremental export. It leaves out an image that is "".
 func Change(written time.Time, keys, old, new string) string {
 	line := fmt.Sprintf(`{"Metadata":{"WriteTimestampMicros":{"N":"%d"}},"Keys":%s`, written.UnixMicro(), keys)
 	if old != "" {
@@ -266,7 +266,7 @@ func Key(id string) string { return fmt.Sprintf(`{"id":{"S":%q}}`, id) }
 // Item returns the JSON of an item.
 func Item(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }
 
-// WantDamage fails tb unless err is damage of a kind of package source, with the given text.
+// WantDamage fails tb unless err is a source.Error of that kind, with the given text.
 func WantDamage[Damage ~string](tb testing.TB, err error, got, want Damage, text string) {
 	tb.Helper()
 	if err == nil || got != want || !strings.Contains(err.Error(), text) {

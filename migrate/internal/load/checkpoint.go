@@ -25,23 +25,24 @@ type checkpoint struct {
 	lost  []string // warnings about tables that lack the recorded rows
 }
 
-// CheckpointState is the content of the file.
+// CheckpointState is the content of a checkpoint file.
 type CheckpointState struct {
-	// Load is the hash of the source, mapping and target.
+	// Load is a hash of the source, the mapping and the target.
 	Load string `json:"load"`
-	// Tables are the tables in order.
+	// Tables holds the progress of each table, in order.
 	Tables []checkpointTable `json:"tables"`
 }
 
 type checkpointTable struct {
 	Items int64 `json:"items"` // written, from the first on
-	// Retry are the numbers of those items that Bigtable refused.
+	// Retry lists the numbers of those items that Bigtable refused.
 	Retry []int64 `json:"retry,omitempty"`
-	// Row is the row of the last accepted item: if it is missing, so are the others.
+	// Row is the row of the last accepted item. If it is missing, the other rows are
+	// missing too.
 	Row []byte `json:"row,omitempty"`
 }
 
-// CheckCheckpoint rejects a checkpoint of another load.
+// CheckCheckpoint returns an error if the checkpoint belongs to another load.
 func CheckCheckpoint(jobs []*table.Job) error {
 	_, err := openCheckpoint(jobs)
 	return err
@@ -155,7 +156,7 @@ func (c *checkpoint) remove() error {
 	return nil
 }
 
-// wants reports whether an item of a table is still unwritten.
+// wants reports whether an item of a table has not been written yet.
 func (t checkpointTable) wants(n int64) bool {
 	if n >= t.Items {
 		return true

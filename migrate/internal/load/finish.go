@@ -17,8 +17,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Finish ends a load in parts: it checks that all parts are complete and that no items of
-// different parts met, and records how to read the tables. The report covers all parts.
+// Finish ends a load in parts. It checks that all parts are complete and that no items of
+// different parts met, and then records how to read the tables. The report covers all
+// parts.
 func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o table.Options) (*report.Report, error) {
 	r, done, err := table.Finish(ctx, src, o)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package parts stores the results of the parts of a load or verification in their shared
 // folder.
 //
-// Each part is a process that handles some files of the source. Parts share a folder, or
-// their folders are merged afterwards. A running part has its checkpoint there; a complete
-// part leaves its [Complete]. The process that finishes reads the results of all parts,
-// and makes the checks that a single part cannot make.
+// Each part is a process that handles some of the source's files. Parts share a folder,
+// or their folders are merged afterwards. A running part has its checkpoint there; a
+// complete part leaves its [Complete]. The process that finishes reads the results of all
+// parts, and makes the checks that a single part cannot make.
 package parts
 
 import (
@@ -25,44 +25,44 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// The kinds of work in parts. The names of their files begin with it.
+// Kinds of work that can run in parts. File names begin with the kind.
 const (
 	Loading   = "load"
 	Verifying = "verify"
 )
 
-// The files of a part.
+// Names of the files of a part.
 const (
-	Checkpoint = "checkpoint" // progress of its load
-	Done       = "done"       // its [Complete], once it is complete
-	Rows       = "rows"       // of a load: the hashes of its row keys, in order
+	Checkpoint = "checkpoint" // progress of the part's load
+	Done       = "done"       // [Complete] of the part, written at its end
+	Rows       = "rows"       // hashes of the row keys that the part's load wrote, in order
 )
 
-// Folder is the folder of the parts of one load or verification.
+// Folder stores the parts of one load or verification.
 type Folder struct {
 	Dir  string
 	Verb string // Loading or Verifying
-	// Identity is the hash of the whole work, and Tables its number of source tables. A
-	// complete part with others is rejected.
+	// Identity is a hash of the whole work, and Tables is the number of its source
+	// tables. A complete part that recorded other values is rejected.
 	Identity string
 	Tables   int
-	// MaxDifferences is how many failures the report of a part lists.
+	// MaxDifferences is the number of failures that the report of a part lists.
 	MaxDifferences int
 }
 
-// File returns the name of a file of a part.
+// File returns the name of one of a part's files.
 func (f Folder) File(p source.Part, kind string) string {
 	return filepath.Join(f.Dir, fmt.Sprintf("%s-%d-of-%d.%s", f.Verb, p.Index, p.Of, kind))
 }
 
-// RowsFile returns the name of the file of the row keys that a load's part wrote to a
-// table.
+// RowsFile returns the name of the file with the row keys that a part of a load wrote to
+// a table.
 func (f Folder) RowsFile(p source.Part, table string) string {
 	return f.File(p, Rows) + "." + table
 }
 
-// CreateRows opens a temporary file for the rows of a part, since another process may run the
-// same part. PlaceRows moves the complete file into place.
+// CreateRows creates a temporary file for the rows of a part, since another process may
+// run the same part. PlaceRows moves the complete file into place.
 func (f Folder) CreateRows(p source.Part, table string) (*os.File, error) {
 	if err := os.MkdirAll(f.Dir, 0o777); err != nil {
 		return nil, fmt.Errorf("creating the folder of the parts: %w", err)
@@ -74,7 +74,7 @@ func (f Folder) CreateRows(p source.Part, table string) (*os.File, error) {
 	return rows, nil
 }
 
-// PlaceRows moves a file of CreateRows into place; it removes the file if err is not nil.
+// PlaceRows moves a file from CreateRows into place, or removes it if err is not nil.
 func (f Folder) PlaceRows(rows *os.File, p source.Part, table string, err error) error {
 	if err == nil {
 		err = rows.Sync()
@@ -90,22 +90,22 @@ func (f Folder) PlaceRows(rows *os.File, p source.Part, table string, err error)
 
 // Complete is the result of a complete part.
 type Complete struct {
-	Identity string         `json:"identity"` // of the whole work
+	Identity string         `json:"identity"` // identity of the whole work
 	Report   *report.Report `json:"report"`
-	Tables   []Table        `json:"tables"` // in the order of the source
+	Tables   []Table        `json:"tables"` // tables in the order of the source
 }
 
 // Table is the result of a part for one table of the source.
 type Table struct {
-	Joiner string `json:"joiner,omitempty"` // the joiner that the keys of the part allow
-	Row    []byte `json:"row,omitempty"`    // the last row that the part's load wrote
+	Joiner string `json:"joiner,omitempty"` // joiner that the keys of the part allow
+	Row    []byte `json:"row,omitempty"`    // last row that the part's load wrote
 	Rows   int64  `json:"rows,omitempty"`   // number of hashes that the part's load saved
-	// Ranges has, by Bigtable table, the sums that the part's items need in each range of keys,
-	// and the stored sums of the range that this part reads.
+	// Ranges holds, by Bigtable table, the sums that the part's items contribute to each
+	// range of keys, and the stored sums of the range that this part reads.
 	Ranges Ranges `json:"ranges,omitempty"`
 }
 
-// Read reads the result of a part; nil if the part is not complete.
+// Read reads the result of a part. It returns nil if the part is not complete.
 func (f Folder) Read(p source.Part) (*Complete, error) {
 	name := f.File(p, Done)
 	text, err := os.ReadFile(name)
@@ -171,8 +171,8 @@ func (f Folder) there() (map[int]map[int]bool, error) {
 // pattern matches the files of n parts.
 func (f Folder) pattern(n int) string { return fmt.Sprintf("%s-*-of-%d.*", f.Verb, n) }
 
-// Admit rejects a part if the folder has parts of another number: together they could not be
-// finished.
+// Admit returns an error if the folder holds parts of a load or verification that was
+// split into another number of parts. Such parts could not be finished together.
 func (f Folder) Admit(p source.Part) error {
 	there, err := f.there()
 	if err != nil {
@@ -187,8 +187,9 @@ func (f Folder) Admit(p source.Part) error {
 	return nil
 }
 
-// Count returns the total number of parts, by the files in the folder, and the parts that have
-// begun. It returns an error if the folder has no part, or parts of several numbers.
+// Count returns the total number of parts, according to the files in the folder, and the
+// parts that have begun. It returns an error if the folder has no parts, or parts of
+// different totals.
 func (f Folder) Count() (of int, begun map[int]bool, err error) {
 	at := source.Position{File: f.Dir}
 	there, err := f.there()
@@ -209,7 +210,8 @@ func (f Folder) Count() (of int, begun map[int]bool, err error) {
 	return of, there[of], nil
 }
 
-// ReadAll reads the results of all parts. It returns an error if one is not complete.
+// ReadAll reads the results of all parts. It returns an error if any part is not
+// complete.
 func (f Folder) ReadAll(of int, begun map[int]bool) ([]*Complete, error) {
 	var all []*Complete
 	var lacking []string
@@ -266,7 +268,7 @@ func (f Folder) Remove(of int) error {
 	return nil
 }
 
-// WriteWhole replaces a file atomically: a reader sees the old content or the new.
+// WriteWhole replaces a file atomically: a reader sees either the old or the new content.
 func WriteWhole(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tabletop-*")
 	if err != nil {

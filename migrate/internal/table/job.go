@@ -15,7 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Job is the data of one table: its source, its mapping and the results of examining them.
+// Job is the data of one table: its source, its mapping, and the results of examining
+// them.
 type Job struct {
 	Source  *source.Table
 	whole   *source.Table // the full table if Source is a part of it
@@ -25,14 +26,14 @@ type Job struct {
 	Options Options
 
 	Report   report.TableReport
-	Warnings []string       // about the inference, or a given mapping that may be for another table
-	Letters  *DeadLetters   // nil: an item that cannot be loaded is an error
+	Warnings []string       // warnings about the inference, or about a given mapping that may be for another table
+	Letters  *DeadLetters   // nil means that an item that cannot be loaded is an error
 	failures *report.Report // of items that cannot be laid out; nil: they are errors
 
 	// Results of the examination.
 
 	Wanted  Contents
-	Refused []int64 // the numbers of excluded items, ascending
+	Refused []int64 // numbers of the excluded items, ascending
 
 	now  time.Time // for the time to live; zero: not checked
 	left int64     // items that leavesOut excluded in the last pass
@@ -44,14 +45,14 @@ type Job struct {
 	Joiner string
 }
 
-// Contents are sums over the expected contents of a job's tables.
+// Contents holds sums over the expected contents of a job's tables.
 type Contents struct {
-	Cells extsort.Bag            // in the items' table
-	Items extsort.Bag            // in that table
+	Cells extsort.Bag            // cells in the table of the items
+	Items extsort.Bag            // items in that table
 	Index map[string]extsort.Bag // cells of the index tables, by table id
 }
 
-// NewJob finds or infers the mapping of a table.
+// NewJob returns the job of a table, with its given or inferred mapping.
 func NewJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*Job, error) {
 	j := &Job{Source: t, Options: o, Report: report.TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []report.RuleRows{}, Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}, Refused: []report.RefusedItems{}}}
 	if o.Now != nil {
@@ -169,12 +170,13 @@ func (j *Job) describeMapping() error {
 	return nil
 }
 
-// KeyJSON returns the canonical JSON of an item's key.
+// KeyJSON returns the key of an item as canonical JSON.
 func (j *Job) KeyJSON(item attr.Item) string {
 	return string(attr.AppendItemJSON(nil, j.Mapping.Key().KeyOf(item)))
 }
 
-// Targets returns the Bigtable tables of the job: first the items' table, then the indexes.
+// Targets returns the Bigtable tables of the job: first the table of the items, then
+// those of the indexes.
 func (j *Job) Targets() []string {
 	tables := []string{j.Mapping.TargetTable()}
 	for _, x := range j.Mapping.Indexes() {
@@ -183,7 +185,7 @@ func (j *Job) Targets() []string {
 	return tables
 }
 
-// Timed starts to measure a phase; done ends it.
+// Timed starts to measure a phase. The caller calls done at its end.
 func (j *Job) Timed(phase string) (done func(items int64)) {
 	if j.Options.Stopwatch == nil {
 		return func(int64) {}

@@ -10,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// CollectsExpired reports whether garbage collection deletes expired items, and the current
-// time is known.
+// CollectsExpired reports whether garbage collection deletes expired items and the
+// current time is known.
 func (j *Job) CollectsExpired() bool {
 	ttl := j.Mapping.TTL()
 	return ttl != nil && ttl.Mode != mapfile.TTLAttribute && !j.now.IsZero()
