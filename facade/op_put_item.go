@@ -52,7 +52,7 @@ func (in *conditionInput) constraints(v *validator) {
 	v.JoiningOperator(in.ConditionalOperator)
 }
 
-// writeItemOutput is the answer of PutItem, UpdateItem and DeleteItem.
+// writeItemOutput is the response of PutItem, UpdateItem and DeleteItem.
 type writeItemOutput struct {
 	Attributes            *wire.Item                      `json:",omitzero"`
 	ConsumedCapacity      *capacity.Consumed              `json:",omitzero"`

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of Query and Scan.
+// Error texts for Query and Scan.
 const (
 	MsgFilterOnKey         = "Filter Expression can only contain non-primary key attributes: Primary key attribute: %s"                                                     // 132
 	MsgLegacyFilterOnKey   = "QueryFilter can only contain non-primary key attributes: Primary key attribute: %s"                                                           // 132b

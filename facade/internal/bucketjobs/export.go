@@ -45,11 +45,11 @@ type ExportRequest struct {
 	ExportFormat                   *string `json:",omitzero"`
 	ExportType                     *string `json:",omitzero"`
 	IncrementalExportSpecification *Period `json:",omitzero"`
-	// FilterSpecification is described as given.
+	// FilterSpecification is returned in descriptions as given.
 	FilterSpecification jsontext.Value `json:",omitzero"`
 }
 
-// Period is the period of an incremental export.
+// Period is the period of time that an incremental export covers.
 type Period struct {
 	ExportFromTime *wire.EpochSeconds `json:",omitzero"`
 	ExportToTime   *wire.EpochSeconds `json:",omitzero"`
@@ -140,10 +140,10 @@ type ExportDescription struct {
 	FilterSpecification            jsontext.Value `json:",omitzero"`
 }
 
-// ExportOutput is the answer of ExportTableToPointInTime and DescribeExport.
+// ExportOutput is the response of ExportTableToPointInTime and DescribeExport.
 type ExportOutput struct{ ExportDescription *ExportDescription }
 
-// Export starts an export; its checks are in AWS's order.
+// Export starts an export. It makes its checks in the same order as AWS.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportTableToPointInTime.html
 func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRequest) (*ExportOutput, error) {
 	in.Constraints(v)
@@ -201,7 +201,7 @@ func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRe
 	return s.describeExport(&j)
 }
 
-// exportError converts the errors of jobs to the texts of exports.
+// exportError converts the errors of jobs to errors with the texts for exports.
 func exportError(err error) error {
 	switch {
 	case errors.Is(err, jobs.ErrTokenMismatch):
@@ -316,7 +316,7 @@ type DescribeExportRequest struct {
 	ExportARN *string `json:"ExportArn"`
 }
 
-// DescribeExport describes an export.
+// DescribeExport returns the state of an export.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeExport.html
 func (s *Service) DescribeExport(ctx context.Context, v *request.Validator, in *DescribeExportRequest) (*ExportOutput, error) {
 	v.Required("ExportArn", in.ExportARN != nil)
@@ -338,7 +338,7 @@ type ListExportsRequest struct {
 	NextToken  *string
 }
 
-// ListExportsOutput is the answer of ListExports.
+// ListExportsOutput is the response of ListExports.
 type ListExportsOutput struct {
 	ExportSummaries []ExportSummary
 	NextToken       string `json:",omitzero"`
@@ -351,7 +351,7 @@ type ExportSummary struct {
 	ExportType   string
 }
 
-// ListExports lists the exports of existing tables, the newest first.
+// ListExports lists the exports of existing tables, newest first.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListExports.html
 func (s *Service) ListExports(ctx context.Context, v *request.Validator, in *ListExportsRequest) (*ListExportsOutput, error) {
 	only, limit, err := s.listed(v, in.TableARN, "MaxResults", in.MaxResults)

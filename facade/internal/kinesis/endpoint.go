@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Endpoint is a server with the API of Kinesis Data Streams. Requests are signed with the
-// access key "tabletop" and the secret "tabletop".
+// Endpoint is a client of a server that implements the API of Kinesis Data Streams. It
+// signs requests with the access key "tabletop" and the secret "tabletop".
 type Endpoint struct {
 	url    string
 	region string
@@ -29,7 +29,7 @@ type Endpoint struct {
 // callTimeout limits the wait for an answer.
 const callTimeout = 10 * time.Second
 
-// NewEndpoint returns the server at a URL of http or https.
+// NewEndpoint returns a client of the server at an http or https URL.
 func NewEndpoint(rawURL, region string, wall *clock.Clock) (*Endpoint, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {

@@ -42,7 +42,7 @@ type node struct {
 // Kind is the kind of a statement.
 type Kind uint8
 
-// The kinds of statements.
+// Kinds of statements.
 const (
 	Select Kind = iota
 	Insert

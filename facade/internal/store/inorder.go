@@ -9,12 +9,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// PageBytes is the maximum size of an answer, and of the items held for sorting.
+// PageBytes is the maximum size of a response, and of the items held in memory for
+// sorting.
 const PageBytes = 1 << 20
 
-// InPasses sorts items by compare, which must not find two items equal. It holds one page of
-// them: each pass over items finds the next page. A page is as large as an answer, so an
-// answer takes one pass.
+// InPasses yields items in the order of compare, which must not find two items equal. It
+// holds one page of items in memory, and makes one pass over items for each page. A page
+// is as large as a response, so a response takes one pass.
 func InPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
 	var last layout.Stored
 	for {

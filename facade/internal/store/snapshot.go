@@ -13,27 +13,27 @@ import (
 // maxSnapshotAttempts limits the attempts to read items that others write.
 const maxSnapshotAttempts = 16
 
-// ItemRead is one item of a snapshot.
+// ItemRead is one item that Snapshot reads.
 type ItemRead struct {
 	Table *tabledef.Table
 	Key   attr.Item
 
 	// Results of Snapshot.
 	Item attr.Item
-	Err  error // why there is no snapshot: ErrIntent, ErrSnapshot
+	Err  error // why there is no snapshot: ErrIntent or ErrSnapshot
 
 	slot *slot
 	st   itemState
 }
 
-// Snapshot reads items as of one moment. It returns false if it found no such moment; the
-// items at fault have their Err. No item may occur twice.
+// Snapshot reads several items as of the same moment. If it does not find such a moment,
+// it returns false, and sets Err of the items at fault. No item may occur twice.
 //
-// It reads all items until two passes agree. State cells never repeat, so an item with the
-// same state cell twice did not change in between. An item that is absent twice may have
-// existed in between. A single absent item needs three passes: at its middle absence, the
-// others are unchanged. Several absent items are held while the others are read again. Unlike
-// a transaction that writes, this one yields to any writer.
+// It reads all items until two passes agree. State cells never repeat, so an item with
+// the same state cell twice did not change in between. An item that is absent twice may
+// have existed in between. A single absent item needs three passes: at its middle
+// absence, the others are unchanged. Several absent items are held while the others are
+// read again. Unlike a transaction that writes, this one yields to any writer.
 func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, error) {
 	for _, r := range reads {
 		c, err := ta.cat.current(ctx, r.Table)

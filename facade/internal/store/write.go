@@ -41,13 +41,15 @@ func newWriter(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox,
 // maxWriteAttempts limits the attempts of one write against other processes.
 const maxWriteAttempts = 64
 
-// WriteItem replaces the item of a key by the result of fn. fn gets the current item (nil:
-// none), which it must not modify. It returns the new item (nil: none), which must have the
-// same key. Its error aborts the write and is returned unchanged, together with the old item.
-// fn may be called several times. WriteItem returns when the item and its index entries are
-// written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, fn's.
+// WriteItem replaces the item with a given key by the result of fn. fn gets the current
+// item, or nil if it does not exist, and must not modify it. fn returns the new item,
+// which must have the same key, or nil to delete the item. If fn returns an error,
+// WriteItem writes nothing, and returns that error unchanged together with the old item.
+// fn may be called several times. WriteItem returns when the item and its index entries
+// are written. It may return ErrOutsideMapping, ErrContended or ErrIntent.
 //
-// If a transaction that has ended or timed out holds the item, WriteItem settles it first.
+// If a transaction that has ended or timed out holds the item, WriteItem settles that
+// transaction's change of the item first.
 func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	for range maxWriteAttempts {
 		var held *heldError
@@ -147,8 +149,8 @@ type itemWrite struct {
 	expired bool   // the time to live of the item has ended
 }
 
-// CheckPlace checks that the table's layout can hold an item, regardless of other items. It
-// writes nothing. Errors: ErrOutsideMapping.
+// CheckPlace checks that the layout of a table can hold an item, regardless of other
+// items. It does not write. It returns ErrOutsideMapping if the item does not fit.
 func (wr *writer) CheckPlace(ctx context.Context, t *tabledef.Table, item attr.Item) error {
 	c, err := wr.cat.current(ctx, t)
 	if err != nil {

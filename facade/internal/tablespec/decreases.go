@@ -14,8 +14,8 @@ const (
 	decreaseInterval = time.Hour
 )
 
-// CheckDecreases rejects an update that decreases the throughput of a table or an index too
-// often: after the first four times of a day, in UTC, at most once an hour.
+// CheckDecreases rejects an update that decreases the throughput of a table or an index
+// too often. Four decreases are allowed per day, in UTC, and after that one per hour.
 func CheckDecreases(before, after *tabledef.Table, now time.Time) error {
 	if err := checkDecrease(before.Provisioned, after.Provisioned, now); err != nil {
 		return err
