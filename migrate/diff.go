@@ -270,7 +270,7 @@ func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates
 	for _, p := range d.pairs {
 		r.Fail(report.Failure{
 			Kind: report.DuplicateItem, Table: table, ItemKey: p.key,
-			Detail: fmt.Sprintf("%s has items of this key at %s and at %s; the first is compared", t.side.Name, places[p.first], places[p.second]),
+			Detail: fmt.Sprintf("%s has items with this key at %s and at %s; the first one is compared", t.side.Name, places[p.first], places[p.second]),
 		})
 	}
 	r.Differences += d.count - int64(len(d.pairs))

@@ -51,7 +51,7 @@ func (m *UpdateMode) Set(value string) error {
 	case string(UpdateForced):
 		*m = UpdateForced
 	default:
-		return fmt.Errorf("%q is not force", value)
+		return fmt.Errorf("%q is not a mode: expected true, false or force", value)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (m *UpdateMode) Set(value string) error {
 // "--update".
 func (m UpdateMode) Check(flag, ci string) error {
 	if m == UpdateUnlessCI && ci == "true" {
-		return fmt.Errorf("%s is refused while CI=true, since a golden file that follows the code proves nothing; use %s=force to write anyway", flag, flag)
+		return fmt.Errorf("%s is not allowed while CI=true, because a golden file that is rewritten to match the code proves nothing; use %s=force to write anyway", flag, flag)
 	}
 	return nil
 }

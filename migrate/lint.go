@@ -394,17 +394,17 @@ func lintTraceFile(fsys fs.FS, name string, last time.Time, p *lint.TablePass) (
 		at := source.Position{File: name, Line: line}
 		var q tracedRequest
 		if err := json.Unmarshal(text, &q, json.RejectUnknownMembers(true)); err != nil {
-			return last, source.Damaged(source.FixtureInvalid, at, err, `this is not a request of a trace: {"at": time, "op": name, "request": {…}, "count": n, "bytes": n}`)
+			return last, source.Damaged(source.FixtureInvalid, at, err, `this is not a request of a trace; expected {"at": time, "op": name, "request": {…}, "count": n, "bytes": n}`)
 		}
 		if q.At.IsZero() || q.Op == "" || q.Count < 0 {
 			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request needs a time (at) and an operation (op), and a count that is not negative")
 		}
 		if q.At.Before(last) {
-			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request is of %s, before the one ahead of it (%s); a trace is in order of time, file by file", q.At.Format(time.RFC3339Nano), last.Format(time.RFC3339Nano))
+			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request is from %s, which is before the previous request (%s); a trace must be in order of time, across all files", q.At.Format(time.RFC3339Nano), last.Format(time.RFC3339Nano))
 		}
 		last = q.At
 		if err := p.Request(lint.Request{At: q.At, Op: q.Op, Body: q.Request, Count: q.Count, Bytes: q.Bytes}); err != nil {
-			return last, source.Damaged(source.FixtureInvalid, at, err, "the request cannot be understood")
+			return last, source.Damaged(source.FixtureInvalid, at, err, "the request cannot be parsed")
 		}
 	}
 	if err := scan.Err(); err != nil {

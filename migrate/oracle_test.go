@@ -83,7 +83,7 @@ func TestVerify_OracleOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Verify(t.Context(), conn, OfFixture(patternFixture("id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}")), VerifyOptions{})
-	if err == nil || !strings.Contains(err.Error(), "instance tabletop-oracle of the oracle has tables of others (mine)") {
+	if err == nil || !strings.Contains(err.Error(), "the oracle's instance tabletop-oracle already has tables (mine)") {
 		t.Errorf("error %v, want that the table exists", err)
 	}
 	if left, err := b.Tables(t.Context()); err != nil || !slices.Equal(left, []string{"mine"}) {

@@ -93,7 +93,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		r.Warnings = append(r.Warnings, n.String())
 	}
 	for _, change := range loadnote.Changes(noted, m) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded by another mapping: %s", m.TargetTable(), change))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded with another mapping: %s", m.TargetTable(), change))
 	}
 	unread, left := unreadRows{}, leftRows{}
 	for row, err := range compare.Groups(ctx, b, m.TargetTable(), options, compare.ByItem(m), table.Retention{}) {
@@ -127,7 +127,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		r.Warnings = append(r.Warnings, fmt.Sprintf("left out: %v", refused))
 	}
 	if left.rows > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s: %s without a rule of the mapping left out, e.g. %q", m.TargetTable(), phrase.Counted(left.rows, "row"), left.example))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s: left out %s that match no rule of the mapping, e.g. %q", m.TargetTable(), phrase.Counted(left.rows, "row"), left.example))
 	}
 	options.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: r.Items})
 	if err := w.Finish(o.ExportTime); err != nil {

@@ -182,7 +182,7 @@ func TestUpdateFlag(t *testing.T) {
 		{"-update", "", true, "expect/rows.golden: 10 lines removed, 10 added"},
 		{"-update", "true", false, "-update is refused while CI=true"},
 		{"-update=force", "true", true, "expect/rows.golden: 10 lines removed, 10 added"},
-		{"-update=never", "", false, `"never" is not force`},
+		{"-update=never", "", false, `"never" is not a mode`},
 	} {
 		dir := filepath.Join(t.TempDir(), subjects[0].Name)
 		if err := os.CopyFS(dir, subjects[0].Files); err != nil {

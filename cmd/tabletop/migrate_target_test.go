@@ -102,7 +102,7 @@ func TestMigrate_Cloud(t *testing.T) {
 	run(exitBadInput, "--check needs a --target", with([]string{"load", "--check", "--target", "embedded"}, source)...)
 	run(exitEqual, "2 items, 2 rows, 4 cells written", with([]string{"load", "--target", target}, connect, source)...)
 	run(exitEqual, "ok: tables: items has the expected garbage-collection rules", check...)
-	run(exitEqual, "4 cells there already, 0 written", with([]string{"load", "--target", target}, connect, source)...)
+	run(exitEqual, "4 cells already there, 0 written", with([]string{"load", "--target", target}, connect, source)...)
 	run(exitEqual, "2 items, 2 rows, 0 differences", with([]string{"verify", "--against", target}, connect, source)...)
 	run(exitEqual, "2 items, 2 rows, 0 differences", with([]string{"verify", "--compress", "--against", target}, connect, source)...)
 	// The same target as an address, with that project and instance.

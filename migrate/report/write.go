@@ -63,7 +63,7 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&b, "  %s kept as the DynamoDB endpoint wrote them\n", phrase.Counted(t.ItemsKept, "item"))
 		}
 		if t.CellsUnchanged > 0 {
-			fmt.Fprintf(&b, "  %s there already, %d written\n", phrase.Counted(t.CellsUnchanged, "cell"), t.CellsWritten)
+			fmt.Fprintf(&b, "  %s already there, %d written\n", phrase.Counted(t.CellsUnchanged, "cell"), t.CellsWritten)
 		}
 		if t.CellsDeleted > 0 {
 			fmt.Fprintf(&b, "  %s deleted because of the changes since the full export\n", phrase.Counted(t.CellsDeleted, "cell"))

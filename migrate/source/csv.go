@@ -208,9 +208,9 @@ func (r *csvReader) entry(columns []csvColumn, o CSVOptions, texts *columnTexts)
 	}
 	switch {
 	case len(cells) < len(columns) && !o.Ragged:
-		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, the header %d columns; --csv-ragged reads the missing cells as absent attributes", len(record), len(columns))
+		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, but the header has %d columns; --csv-ragged reads the missing cells as absent attributes", len(record), len(columns))
 	case len(cells) > len(columns):
-		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, the header %d columns; a cell with the delimiter in its text needs quotes, and --csv-ragged ignores empty cells at the end", len(record), len(columns))
+		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, but the header has %d columns; a cell with the delimiter in its text needs quotes, and --csv-ragged ignores empty cells at the end", len(record), len(columns))
 	}
 	texts.add(cells)
 	text := []byte{'{'}

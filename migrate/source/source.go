@@ -181,9 +181,9 @@ func (t *Table) checkKey(e Entry) error {
 		case !ok:
 			return Damaged(KeyMissing, e.Position, nil, "the item has no attribute %q, which is part of the key of table %s", k.Name, t.Name)
 		case k.Type != attr.Absent && v.Type != k.Type:
-			return Damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, the key of table %s declares %s", k.Name, v.Type, t.Name, k.Type)
+			return Damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, but the key of table %s declares %s", k.Name, v.Type, t.Name, k.Type)
 		case v.Type != attr.S && v.Type != attr.N && v.Type != attr.B:
-			return Damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, a key is S, N or B", k.Name, v.Type)
+			return Damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s: a key must be S, N or B", k.Name, v.Type)
 		case v.Str == "":
 			return Damaged(KeyMissing, e.Position, nil, "key attribute %q is empty", k.Name)
 		}
@@ -205,14 +205,14 @@ func (e Entry) CheckSize(key attr.KeySchema) error {
 	for i, k := range key.Attrs() {
 		limit := [2]int{maxHashBytes, maxSortBytes}[i]
 		if v := e.Item[k.Name]; v.Type != attr.N && len(v.Str) > limit {
-			return Damaged(ItemBeyondLimit, e.Position, nil, "key attribute %q has %d bytes: DynamoDB takes at most %d", k.Name, len(v.Str), limit)
+			return Damaged(ItemBeyondLimit, e.Position, nil, "key attribute %q has %d bytes: DynamoDB allows at most %d", k.Name, len(v.Str), limit)
 		}
 	}
 	if len(e.Text) > 0 && len(e.Text) <= maxItemSize { // the text is never shorter than the item; held entries have none
 		return nil
 	}
 	if size := e.Item.Size(); size > maxItemSize {
-		return Damaged(ItemBeyondLimit, e.Position, nil, "the item has %d bytes: DynamoDB takes at most %d", size, maxItemSize)
+		return Damaged(ItemBeyondLimit, e.Position, nil, "the item has %d bytes: DynamoDB allows at most %d", size, maxItemSize)
 	}
 	return nil
 }
@@ -395,7 +395,7 @@ func (s *Source) apply(o Options) error {
 			s.Tables = kept
 		case len(s.Tables) == 1 && !s.namesTables():
 			if !TableName().MatchString(o.Table) {
-				return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "%q cannot name a table: want 3 to 255 letters, digits and _.-", o.Table)
+				return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "%q is not a valid table name: want 3 to 255 letters, digits and _.-", o.Table)
 			}
 			s.Tables[0].Name = o.Table
 		default:
@@ -437,7 +437,7 @@ func (s *Source) applyKey(key string, schema bool) error {
 	for _, t := range s.Tables {
 		declared := t.Key
 		if schema && (declared.Hash.Name != hash || declared.Range.Name != rng) {
-			return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "the key given is %s, but the key %s is %s", key, t.KeyFrom, KeyText(declared))
+			return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "the given key is %s, but the key %s is %s", key, t.KeyFrom, KeyText(declared))
 		}
 		t.Key = attr.KeySchema{Hash: attr.KeyAttr{Name: hash}, Range: attr.KeyAttr{Name: rng}}
 		t.KeyFrom = "given by the caller"

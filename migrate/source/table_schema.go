@@ -75,7 +75,7 @@ func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 			break
 		}
 		if err != nil {
-			return nil, Damaged(SchemaInvalid, at, err, "the table schema is not the JSON of a DescribeTable answer or a CreateTable request")
+			return nil, Damaged(SchemaInvalid, at, err, "the table schema is not the JSON of a DescribeTable response or a CreateTable request")
 		}
 	}
 	t := &doc.schemaTable

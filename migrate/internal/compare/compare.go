@@ -189,7 +189,7 @@ func (j *job) base(ctx context.Context, b *table.Bigtable, r *report.Report, k t
 func tableChanged(j *table.Job, h held) report.Failure {
 	return report.Failure{
 		Kind: report.TableChanged, Table: j.Report.Target, Want: wantedText(j), Got: h.what(),
-		Detail: "another reading of the table found no difference: something writes to it",
+		Detail: "a second read of the table found no difference: something is writing to it",
 	}
 }
 

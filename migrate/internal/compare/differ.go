@@ -129,7 +129,7 @@ func (d *differ) warnOfAge() {
 	for _, missing := range d.aged {
 		n += missing
 	}
-	d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("table %s: families with a maxAge (%s) lack %s: garbage collection goes by the clock of the target, which may be ahead of this one",
+	d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("table %s: families with a maxAge (%s) lack %s: garbage collection uses the clock of the target, which may be ahead of this one",
 		d.table, strings.Join(families, ", "), phrase.Counted(n, "cell")))
 }
 

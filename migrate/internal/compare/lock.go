@@ -31,7 +31,7 @@ func compareLock(r *table.Run, f *table.Fixture, j *table.Job) error {
 	}
 	was, err := mapfile.ParseLock(text)
 	if err != nil {
-		return source.Damaged(source.FixtureInvalid, source.Position{File: mapfile.LockFile}, err, "the lock cannot be understood")
+		return source.Damaged(source.FixtureInvalid, source.Position{File: mapfile.LockFile}, err, "the lock file cannot be parsed")
 	}
 	now, err := j.Mapping.Lock()
 	if err != nil {

@@ -219,7 +219,7 @@ func compareIn(ctx context.Context, r *table.Run, j *table.Job, spans []layout.S
 	if err == nil && r.Report.AllDifferences() == before && j.Options.Exact() && len(j.Refused) == 0 && !j.CollectsExpired() {
 		r.Report.Fail(report.Failure{
 			Kind: report.TableChanged, Table: j.Report.Target, Want: wantedText(j),
-			Detail: "the sums of the parts differ, but another reading of the table found no difference: something writes to it",
+			Detail: "the sums of the parts differ, but a second read of the table found no difference: something is writing to it",
 		})
 	}
 	return err

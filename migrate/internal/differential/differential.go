@@ -395,18 +395,18 @@ func (d *trial) put(ctx context.Context, r *report.Report, j *table.Job, items [
 			switch {
 			case errors.As(err, &refused) && refused.Status == http.StatusBadRequest:
 				if taken && !d.mayRefuse(item, refused) {
-					f.Want, f.Got = "the item taken, as the mapping can hold it", refused.Error()
+					f.Want, f.Got = "the item accepted, since the mapping can hold it", refused.Error()
 					r.Fail(d.located(f, item))
 				}
 				continue
 			case errors.As(err, &refused):
-				f.Want, f.Got = "the item taken or refused", refused.Error()
+				f.Want, f.Got = "the item accepted or refused", refused.Error()
 				r.Fail(d.located(f, item))
 				continue
 			case err != nil:
 				return err
 			case !taken:
-				f.Want, f.Got = "a refusal, since the mapping cannot hold the item", "the item taken"
+				f.Want, f.Got = "a refusal, since the mapping cannot hold the item", "the item accepted"
 				r.Fail(f)
 				back = item
 			}

@@ -262,7 +262,7 @@ func (d *Pair) compareScan(ctx context.Context) (string, error) {
 		return nil
 	})
 	if err == nil && d.report.Differences == before {
-		fail(report.Failure{Want: phrase.Counted(d.J.Wanted.Items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB endpoint gives other items than GetItem"})
+		fail(report.Failure{Want: phrase.Counted(d.J.Wanted.Items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB endpoint returns different items from GetItem"})
 	}
 	return detail, err
 }
@@ -270,7 +270,7 @@ func (d *Pair) compareScan(ctx context.Context) (string, error) {
 // unservedJob returns why the DynamoDB endpoint cannot serve the job's table; "" if it can.
 func unservedJob(j *table.Job) string {
 	if !source.TableName().MatchString(j.Report.Name) {
-		return fmt.Sprintf("%q cannot name a DynamoDB table", j.Report.Name)
+		return fmt.Sprintf("%q is not a valid name for a DynamoDB table", j.Report.Name)
 	}
 	return Unserved(j.Mapping)
 }
@@ -279,7 +279,7 @@ func unservedJob(j *table.Job) string {
 // "" if it can.
 func Unserved(m *layout.Mapping) string {
 	if spec := m.Spec(); spec != nil && spec.Compat != "" {
-		return "the layout " + spec.Compat + " does not give items back as they were, and the DynamoDB endpoint does not serve it"
+		return "the layout " + spec.Compat + " does not return items unchanged, so the DynamoDB endpoint does not serve it"
 	}
 	return ""
 }

@@ -134,14 +134,14 @@ var Damages = []struct {
 	{"wrong count of a file", func(f fstest.MapFS) {
 		edit(f, "manifest-files.json", `"itemCount":2`, `"itemCount":5`)
 		edit(f, "manifest-summary.json", `"itemCount":3`, `"itemCount":6`)
-	}, "count-mismatch", "/data/file0.json.gz: the file holds 2 items, line 1 of manifest-files.json says 5"},
+	}, "count-mismatch", "/data/file0.json.gz: the file holds 2 items, but line 1 of manifest-files.json says 5"},
 	{"more items than counted", func(f fstest.MapFS) {
 		edit(f, "manifest-files.json", `"itemCount":2`, `"itemCount":1`)
 		edit(f, "manifest-summary.json", `"itemCount":3`, `"itemCount":2`)
-	}, "count-mismatch", "/data/file0.json.gz:2: the file holds more items than the 1 of line 1 of manifest-files.json"},
+	}, "count-mismatch", "/data/file0.json.gz:2: the file holds more items than the 1 that line 1 of manifest-files.json declares"},
 	{
 		"wrong total", func(f fstest.MapFS) { edit(f, "manifest-summary.json", `"itemCount":3`, `"itemCount":4`) },
-		"count-mismatch", "/manifest-summary.json: manifest-summary.json says 4 items in all, the files of manifest-files.json add up to 3",
+		"count-mismatch", "/manifest-summary.json: manifest-summary.json says 4 items in all, but the files of manifest-files.json add up to 3",
 	},
 	{
 		"missing summary", func(f fstest.MapFS) { delete(f, Dir+"/manifest-summary.json") },
@@ -171,7 +171,7 @@ var Damages = []struct {
 	}, "checksum-mismatch", "/manifest-summary.json: the MD5 of the manifest is"},
 	{
 		"unknown version", func(f fstest.MapFS) { edit(f, "manifest-summary.json", "2020-06-30", "2031-01-01") },
-		"manifest-invalid", `the manifest is of version "2031-01-01"`,
+		"manifest-invalid", `the manifest has version "2031-01-01"`,
 	},
 	{
 		"unknown type of export", func(f fstest.MapFS) { edit(f, "manifest-summary.json", "FULL_EXPORT", "PARTIAL_EXPORT") },
@@ -183,7 +183,7 @@ var Damages = []struct {
 	},
 	{
 		"a key that leaves the export", func(f fstest.MapFS) { edit(f, "manifest-files.json", "data/file0", "data/../../file0") },
-		"manifest-invalid", "/manifest-files.json:1: dataFileS3Key cannot be followed",
+		"manifest-invalid", "/manifest-files.json:1: dataFileS3Key does not name a file of the export",
 	},
 	{"extra data file", func(f fstest.MapFS) {
 		f[Dir+"/data/zz.json.gz"] = &fstest.MapFile{Data: Pack(nil)}
@@ -217,7 +217,7 @@ var Damages = []struct {
 	}, "value-invalid", "/data/file0.json.gz:2: not a DynamoDB value: Item.n"},
 	{"endless line", func(f fstest.MapFS) {
 		repack(f, Lines[0]+"\n"+strings.Repeat(" ", 8<<20+1))
-	}, "too-long", "/data/file0.json.gz:2: more than 8388608 bytes of space stand between items"},
+	}, "too-long", "/data/file0.json.gz:2: more than 8388608 bytes of white space between items"},
 }
 
 // Sample returns an export of three items in three data files; one of the files is empty.

@@ -240,8 +240,8 @@ func (c *catchUp) look(ctx context.Context, all []*changed, places map[string][]
 
 // Why the mapping reads no item from a row.
 var (
-	errEntryOfNone = errors.New("it is an index entry, but of no item in the table")
-	errCellsOfNone = errors.New("it has cells in columns of several rules, but no item for them")
+	errEntryOfNone = errors.New("it is an index entry, but the table has no such item")
+	errCellsOfNone = errors.New("it has cells in columns of several rules, but they do not form an item")
 )
 
 // stays reports whether an index row is still the entry of an item, by the stored item or
@@ -265,7 +265,7 @@ func (c *catchUp) stays(ctx context.Context, x *secondary.Index, row []byte, key
 // left records that a row of the item cannot be read.
 func (item *changed) left(row layout.Row, table string, err error) {
 	if item.unread == nil {
-		item.unread = source.Damaged(source.MappingRefused, item.Position, err, "row %q of table %s cannot be read by the mapping, so the change of item %s cannot be made there", row.Key, table, item.key)
+		item.unread = source.Damaged(source.MappingRefused, item.Position, err, "the mapping cannot read row %q of table %s, so the change of item %s cannot be made there", row.Key, table, item.key)
 	}
 }
 
@@ -346,7 +346,7 @@ func (l changesLeft) has(j *job, item attr.Item) bool {
 func (c *catchUp) leave(item *changed) error {
 	j := c.j
 	if len(j.changesLeft) >= maxChangesLeft {
-		return fmt.Errorf("%w; %d items before it failed in the same way, which is the maximum: is the mapping that of the table?", item.unread, maxChangesLeft)
+		return fmt.Errorf("%w; %d items before it failed in the same way, which is the maximum: does the mapping belong to this table?", item.unread, maxChangesLeft)
 	}
 	if j.changesLeft == nil {
 		j.changesLeft = changesLeft{}
@@ -493,7 +493,7 @@ func (c *catchUp) send(ctx context.Context, table string, entries []writeEntry) 
 				return err
 			}
 			if len(refused) > 0 {
-				return source.Damaged(source.WriteRefused, source.Position{}, refused[0].Err, "Bigtable refuses to delete cells of row %q of table %s; earlier deletions are done", rows[refused[0].Entry].GetRowKey(), table)
+				return source.Damaged(source.WriteRefused, source.Position{}, refused[0].Err, "Bigtable refused to delete cells of row %q of table %s; earlier deletions were made", rows[refused[0].Entry].GetRowKey(), table)
 			}
 		}
 	}

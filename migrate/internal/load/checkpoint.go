@@ -69,10 +69,10 @@ func openCheckpoint(jobs []*table.Job) (*checkpoint, error) {
 	}
 	var found CheckpointState
 	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, source.JSONCause(err), "the file is not a checkpoint of a load: name another, or remove it")
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, source.JSONCause(err), "the file is not the checkpoint of a load: name another file, or remove this one")
 	}
 	if found.Load != c.state.Load || len(found.Tables) != len(jobs) {
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, nil, "the checkpoint is of another load: the source, the mapping or the target has changed since; remove it to load from the start")
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, nil, "the checkpoint belongs to another load: the source, the mapping or the target has changed since; remove it to load from the start")
 	}
 	c.state = found
 	return c, nil
@@ -107,7 +107,7 @@ func (c *checkpoint) begin(ctx context.Context, w *writer, index int) (checkpoin
 		}
 	}
 	if !held {
-		c.lost = append(c.lost, fmt.Sprintf("table %s lacks rows that are written according to the checkpoint %s, %s: loading from the start",
+		c.lost = append(c.lost, fmt.Sprintf("table %s lacks rows that checkpoint %s records as written, %s: loading from the start",
 			w.tables[0].ID, c.path, phrase.Counted(done.Items, "item")))
 		*done = checkpointTable{}
 		if err := c.save(); err != nil { // before new rows confirm the old record

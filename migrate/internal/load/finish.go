@@ -122,16 +122,16 @@ func sharedRows(r *table.Run, j *table.Job, rows *extsort.Set, done []*parts.Com
 		p := source.Part{Index: i + 1, Of: len(done)}
 		f, err := os.Open(r.Folder.RowsFile(p, j.Report.Target))
 		if err != nil {
-			return false, fmt.Errorf("reading which rows part %v wrote: %w", p, err)
+			return false, fmt.Errorf("reading the rows that part %v wrote: %w", p, err)
 		}
 		rows.Join(f) // Join closes it
 		is, err := f.Stat()
 		if err != nil {
-			return false, fmt.Errorf("reading which rows part %v wrote: %w", p, err)
+			return false, fmt.Errorf("reading the rows that part %v wrote: %w", p, err)
 		}
 		if n := d.Tables[index].Rows; is.Size() != n*hashBytes {
 			return false, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Name()}, nil,
-				"the file has %s, and %s of part %v take %d: remove %s beside it, and load the part again",
+				"the file has %s, but the %s of part %v take %d: remove %s beside it, and load the part again",
 				phrase.Counted(is.Size(), "byte"), phrase.Counted(n, "row"), p, n*hashBytes, filepath.Base(r.Folder.File(p, parts.Done)))
 		}
 	}

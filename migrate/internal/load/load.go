@@ -176,7 +176,7 @@ func (j *job) again(ctx context.Context, r *report.Report) (string, error) {
 	} else if changed > 0 {
 		r.Fail(report.Failure{Kind: report.NotIdempotent, Table: layout.SchemaTable, Want: "nothing to write", Got: phrase.Counted(int64(changed), "row") + " written again"})
 	}
-	return fmt.Sprintf("%s there already, %d written", phrase.Counted(unchanged, "cell"), written), nil
+	return fmt.Sprintf("%s already there, %d written", phrase.Counted(unchanged, "cell"), written), nil
 }
 
 // Afresh loads the table of a job without a checkpoint or notes.

@@ -69,7 +69,7 @@ func (f Folder) CreateRows(p source.Part, table string) (*os.File, error) {
 	}
 	rows, err := os.CreateTemp(f.Dir, filepath.Base(f.RowsFile(p, table))+".*")
 	if err != nil {
-		return nil, fmt.Errorf("keeping the rows of part %v: %w", p, err)
+		return nil, fmt.Errorf("saving the rows of part %v: %w", p, err)
 	}
 	return rows, nil
 }
@@ -121,7 +121,7 @@ func (f Folder) Read(p source.Part) (*Complete, error) {
 	}
 	if done.Identity != f.Identity || len(done.Tables) != f.Tables {
 		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: name}, nil,
-			"part %v is of another %s: the source, the mapping or the target differs or has changed; name another folder, or remove the file and run the part again", p, f.Verb)
+			"part %v belongs to another %s: the source, the mapping or the target differs or has changed; name another folder, or remove the file and run the part again", p, f.Verb)
 	}
 	return &done, nil
 }
@@ -137,7 +137,7 @@ func (f Folder) End(p source.Part, done Complete) error {
 		err = WriteWhole(f.File(p, Done), append(text, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("noting that part %v is complete: %w", p, err)
+		return fmt.Errorf("recording that part %v is complete: %w", p, err)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func (f Folder) Admit(p source.Part) error {
 	for _, of := range slices.Sorted(maps.Keys(there)) {
 		if of != p.Of {
 			return source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil,
-				"the folder has parts of %d, and this one is part %v: expected parts of one %s; name another folder, or remove %s there to begin in parts of %d", of, p, f.Verb, f.pattern(of), p.Of)
+				"the folder holds a %[3]s in %[1]d parts, but this is part %[2]v: name another folder, or remove %[4]s there to start again with %[5]d parts", of, p, f.Verb, f.pattern(of), p.Of)
 		}
 	}
 	return nil
@@ -199,13 +199,13 @@ func (f Folder) Count() (of int, begun map[int]bool, err error) {
 	numbers := slices.Sorted(maps.Keys(there))
 	if len(numbers) > 1 {
 		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil,
-			"the folder has parts of %d and parts of %d: expected parts of one %s; remove %s or %s", numbers[0], numbers[1], f.Verb, f.pattern(numbers[0]), f.pattern(numbers[1]))
+			"the folder has parts of a %[3]s in %[1]d parts and of one in %[2]d parts: remove either %[4]s or %[5]s", numbers[0], numbers[1], f.Verb, f.pattern(numbers[0]), f.pattern(numbers[1]))
 	}
 	if len(numbers) == 1 {
 		of = numbers[0]
 	}
 	if of == 0 {
-		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no part of a %s: expected %s and so on, which parts leave until they are finished", f.Verb, filepath.Base(f.File(source.Part{Index: 1, Of: 2}, Done)))
+		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no parts of a %s: expected files such as %s, which parts leave there until the end of the work", f.Verb, filepath.Base(f.File(source.Part{Index: 1, Of: 2}, Done)))
 	}
 	return of, there[of], nil
 }
@@ -236,7 +236,7 @@ func (f Folder) ReadAll(of int, begun map[int]bool) ([]*Complete, error) {
 		if len(lacking) > most {
 			text += fmt.Sprintf(" and %d more", len(lacking)-most)
 		}
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil, "not all parts are complete: %s lacking of %d", text, of)
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil, "not all parts are complete: %s of %d are missing", text, of)
 	}
 	return all, nil
 }
@@ -263,7 +263,7 @@ func (f Folder) Remove(of int) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("removing what complete parts left: %w", err)
+		return fmt.Errorf("removing the files of complete parts: %w", err)
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (b *Bigtable) MakeTable(ctx context.Context, id string, families []layout.F
 		}
 		return &source.Error{
 			Damage: source.MappingRefused,
-			Detail: fmt.Sprintf("family %s of Bigtable table %s has the garbage-collection rule {%v}, the mapping's is {%v}: change one of them, or load into another table",
+			Detail: fmt.Sprintf("family %s of Bigtable table %s has the garbage-collection rule {%v}, but the mapping declares {%v}: change one of them, or load into another table",
 				family, id, have, want),
 		}
 	})

@@ -92,7 +92,7 @@ func adopt(j *Job, src *source.Source) error {
 	at := source.Position{File: src.Path}
 	if declared := t.Key; declared.Hash.Name != "" {
 		if !keyMatches(declared.Hash, m.Key().Hash) || !keyMatches(declared.Range, m.Key().Range) {
-			return source.Damaged(source.MappingRefused, at, nil, "the key of table %s is %s (%s), its mapping says %s", t.Name, source.KeyText(declared), t.KeyFrom, source.KeyText(m.Key()))
+			return source.Damaged(source.MappingRefused, at, nil, "the key of table %s is %s (%s), but its mapping declares %s", t.Name, source.KeyText(declared), t.KeyFrom, source.KeyText(m.Key()))
 		}
 	}
 	selected := t.Named && t.Name == src.Asked
@@ -140,7 +140,7 @@ func (j *Job) timestamp() {
 	if us, ok := j.Mapping.ImportTimeMicros(); ok {
 		chosen, why = time.UnixMicro(us).UTC(), "set by the mapping"
 	} else if t := j.Source.FullTime; !t.IsZero() {
-		chosen, why = t.UTC(), "the full export's exportTime: data that did not change since keeps its time"
+		chosen, why = t.UTC(), "the full export's exportTime: data that has not changed since keeps its time"
 	} else if t := j.Source.ExportTime; !t.IsZero() {
 		chosen, why = t.UTC(), "the export's exportTime"
 	}

@@ -28,7 +28,7 @@ func givenMapping(src *source.Source, o Options) error {
 	if len(o.Mappings) > 0 {
 		return nil
 	}
-	return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "parts need a given mapping, since each sees only its own items: infer it first, from the whole source")
+	return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "parts need an explicit mapping, since a part sees only some of the items: infer the mapping first, from the whole source")
 }
 
 // identify sets the identity of the folder of the parts. It covers the source, the target, the
@@ -97,7 +97,7 @@ func (r *Run) EndPart(tables []parts.Table) error {
 	if before, err := r.Folder.Read(part); err != nil {
 		return err
 	} else if before != nil {
-		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v was completed by another process meanwhile: that result counts", part))
+		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v was completed by another process in the meantime: the result of that process is used", part))
 		return nil
 	}
 	return r.Folder.End(part, parts.Complete{Report: r.Report, Tables: tables})

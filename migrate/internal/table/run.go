@@ -54,7 +54,7 @@ func (r *Run) Sum() {
 // needs for that.
 func newRun(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	if len(src.Tables) == 0 {
-		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no table")
+		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no tables")
 	}
 	r := report.New(o.MaxDifferences)
 	r.Fixture, r.Source, r.Format, r.Compared = o.Fixture, src.Path, src.Format, !o.Warn
