@@ -42,7 +42,7 @@ func (p *program) helpOfCtl(args []string) error {
 		return nil
 	case 1:
 	default:
-		return badInput("ctl help takes [VERB] (%s given)", phrase.Counted(int64(len(args)), "argument"))
+		return badInput("ctl help takes [VERB] (got %s)", phrase.Counted(int64(len(args)), "argument"))
 	}
 	v, err := ctlVerbNamed(args[0])
 	if err != nil {
