@@ -95,9 +95,9 @@ type Options struct {
 	NoAuth bool
 
 	// AccessKeys maps access keys to their secrets. If it is set, signatures are
-	// verified: they must be made with the secret of a known key, over the request as it
-	// was sent, and be at most 15 minutes off either Now or the machine's clock. Any
-	// region is accepted. Default: nil, and signatures are not verified.
+	// verified. A signature must be made with the secret of a known key, over the request
+	// as it was sent. Its time must be within 15 minutes of either Now or the machine's
+	// clock. Any region is accepted. Default: nil, and signatures are not verified.
 	AccessKeys map[string]string
 
 	// Namespaced gives each pair of access key and region separate tables, as accounts
@@ -108,10 +108,10 @@ type Options struct {
 
 	// IndexLag is the delay, on the clock Now, until a write reaches the global indexes.
 	// Reads of these indexes are then eventually consistent, as on AWS. The mapping of a
-	// table can set a different lag. The actual lag is shorter for an item that is
-	// written again or shares its row, after a read of a local index, and while thousands
-	// of rows are pending. Default: 0, so a write is in all indexes when its call
-	// returns.
+	// table can set a different lag. The lag is shorter for an item that is written again
+	// or shares its row. It is also shorter after a read of a local index, and while
+	// thousands of rows are pending. Default: 0, so a write is in all indexes when its
+	// call returns.
 	IndexLag time.Duration
 
 	// StatusDelays delays the completion of changes to tables, on the clock Now, as on
@@ -216,8 +216,9 @@ type Progress struct {
 	Err   error  // reason why the work ended early
 }
 
-// ErrOtherMapping is the error that New returns if a mapping places the items of a table
-// elsewhere than the mapping with which the table was loaded or served before.
+// ErrOtherMapping is the error that New returns if the mapping of a table does not fit
+// its rows: the mapping places items elsewhere than the one with which the table was
+// loaded or last served.
 var ErrOtherMapping = store.ErrOtherMapping
 
 // StatusDelays holds the times for which tables and their parts appear to be changing.
@@ -352,10 +353,10 @@ func (o Options) normalized() (Options, error) {
 		return o, fmt.Errorf("facade: Options.AccountID is %q, want twelve digits", o.AccountID)
 	}
 	if o.NoAuth && o.AccessKeys != nil {
-		return o, errors.New("facade: Options.NoAuth and Options.AccessKeys exclude each other")
+		return o, errors.New("facade: Options.NoAuth and Options.AccessKeys cannot be combined")
 	}
 	if o.Namespaced && len(o.Mappings) > 0 {
-		return o, errors.New("facade: Options.Namespaced and Options.Mappings exclude each other: callers cannot have separate rows of a mapping")
+		return o, errors.New("facade: Options.Namespaced and Options.Mappings cannot be combined: callers cannot have separate rows of a mapping")
 	}
 	if o.Deadline < 0 {
 		return o, fmt.Errorf("facade: Options.Deadline is %v, want 0 or more", o.Deadline)

@@ -69,7 +69,7 @@ func (m UpdateMode) Check(flag, ci string) error {
 // GoldenChange describes a golden file that UpdateGoldens wrote.
 type GoldenChange struct {
 	File           string   // path in the fixture directory
-	Created        bool     // the file did not exist
+	Created        bool     // whether the file did not exist before
 	Removed, Added []string // number of lines
 }
 

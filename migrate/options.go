@@ -191,9 +191,9 @@ type VerifyOptions struct {
 	// and the other items are verified. Items of any other kind reject the whole source.
 	DeadLetter io.Writer
 
-	// Lint configures the rules of package lint. Default: all rules apply to a fixture, and
-	// findings are not differences; a source is not linted. With Stored, rules about rows use
-	// the stored rows instead of those of the mapping.
+	// Lint configures the rules of package lint. Default: all rules apply to a fixture,
+	// but findings are not differences, and a source is not linted. If Stored is set,
+	// rules about rows check the stored rows instead of those that the mapping produces.
 	Lint *LintRules
 
 	// RunGC runs garbage collection on the Bigtable as of the clock Now. If it is set,

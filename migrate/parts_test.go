@@ -359,7 +359,7 @@ func TestParts_Refused(t *testing.T) {
 		{"no mapping", openExport(t, fsys), inferred, source.MappingRefused, "parts need an explicit mapping"},
 		{"no folder", openExport(t, fsys), nowhere, source.CheckpointInvalid, "part 1/2 has no folder for its progress"},
 		{"lint", openExport(t, fsys), judged, source.Unsupported, "lint rules apply to all items"},
-		{"another source", openExport(t, changed), first, source.CheckpointInvalid, "part 1/2 belongs to another load"},
+		{"another source", openExport(t, changed), first, source.CheckpointInvalid, "part 1/2 belongs to another load command"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Load(t.Context(), conn, c.src, c.o)
@@ -369,16 +369,16 @@ func TestParts_Refused(t *testing.T) {
 	finish := first
 	finish.Part = source.Part{}
 	_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
-	WantDamage(t, err, source.CheckpointInvalid, "not all parts are complete: 2/2 of 2 are missing")
+	WantDamage(t, err, source.CheckpointInvalid, "of 2 parts, these are not complete: 2/2")
 	_, err = Load(t.Context(), conn, openExport(t, fsys), part(2, 3))
-	WantDamage(t, err, source.CheckpointInvalid, "the folder holds a load in 2 parts, but this is part 2/3: name another folder, or remove load-*-of-2.* there")
+	WantDamage(t, err, source.CheckpointInvalid, "the folder holds parts of a load command with 2 parts, but this is part 2/3: name another folder, or remove load-*-of-2.* there")
 	// Two parts that began at once.
 	stray := filepath.Join(folder, "load-2-of-3.rows.items")
 	if err := os.WriteFile(stray, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
-	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of a load in 2 parts and of one in 3 parts: remove either load-*-of-2.* or load-*-of-3.*")
+	WantDamage(t, err, source.CheckpointInvalid, "the folder holds parts of a load command with 2 parts and of one with 3 parts: remove either load-*-of-2.* or load-*-of-3.*")
 	if err := os.Remove(stray); err != nil {
 		t.Fatal(err)
 	}

@@ -15,12 +15,12 @@ type Problem uint8
 // Problems that a value can have. Each comment names the fields of [Error] that the
 // problem sets.
 const (
-	// BadJSON: the text is not JSON, is truncated, or is not UTF-8. Err.
+	// BadJSON: the text is not JSON, is truncated, or is not UTF-8. Err is the cause.
 	BadJSON Problem = iota + 1
-	// DuplicateName: a JSON object holds a member name twice. Text is the name.
+	// DuplicateName: a JSON object has two members with the same name. Text is the name.
 	DuplicateName
-	// WrongToken: JSON of the wrong kind for the type. Text is the kind found ("string",
-	// "number", "object", …), Want the expected kind.
+	// WrongToken: the JSON is of the wrong kind for the type. Text is the kind that was
+	// found ("string", "number", "object", …), and Want is the expected kind.
 	WrongToken
 	// NoType: a value without a type tag, or with null as the content of its tag.
 	NoType
@@ -48,8 +48,8 @@ const (
 	// TooDeep: lists and maps nested deeper than MaxDepth. Type is the type of the first
 	// value that is too deep.
 	TooDeep
-	// LongName: the name of an attribute or map member is longer than MaxNameBytes. Text is
-	// the name.
+	// LongName: the name of an attribute or map member that is longer than MaxNameBytes.
+	// Text is the name.
 	LongName
 )
 
@@ -97,7 +97,7 @@ func (e *Error) problem() string {
 		return fmt.Sprintf("member name %s appears twice", clip(e.Text))
 	case WrongToken:
 		if e.Type != Absent {
-			return fmt.Sprintf("%s wants a JSON %s, found %s", e.Type, e.Want, e.Text)
+			return fmt.Sprintf("%s requires a JSON %s, found %s", e.Type, e.Want, e.Text)
 		}
 		return fmt.Sprintf("want a JSON %s, found %s", e.Want, e.Text)
 	case NoType:
@@ -121,7 +121,7 @@ func (e *Error) problem() string {
 	case Underflow:
 		return fmt.Sprintf("number is smaller than 1E-130: %s", clip(e.Text))
 	case TooPrecise:
-		return fmt.Sprintf("number of more than %d significant digits: %s", MaxDigits, clip(e.Text))
+		return fmt.Sprintf("number with more than %d significant digits: %s", MaxDigits, clip(e.Text))
 	case TooDeep:
 		return fmt.Sprintf("lists and maps nested deeper than %d levels", MaxDepth)
 	case LongName:

@@ -11,7 +11,7 @@ type ItemWriter struct {
 	begun bool
 }
 
-// Add adds an attribute.
+// Add adds an attribute to the item.
 func (w *ItemWriter) Add(name string, v Value) {
 	addName(w, name)
 	w.JSON = AppendJSON(w.JSON, v)
@@ -35,7 +35,7 @@ func addName[T text](w *ItemWriter, name T) {
 	w.JSON = append(appendText(append(w.JSON, sep), name), ':')
 }
 
-// End ends the item.
+// End completes the JSON of the item.
 func (w *ItemWriter) End() {
 	if !w.begun {
 		w.JSON = append(w.JSON, '{')

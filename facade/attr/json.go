@@ -461,8 +461,9 @@ func base64Message(text string) string {
 	return "Invalid last non-pad Base64 character dectected"
 }
 
-// AppendJSON appends the canonical JSON of v: sorted member names, no spaces,
-// sets in canonical order, minimal escapes (RFC 8785). An absent value is null.
+// AppendJSON appends the canonical JSON of v. Member names are sorted, sets are in
+// canonical order, there are no spaces, and only necessary characters are escaped (RFC
+// 8785). An absent value becomes null.
 func AppendJSON(dst []byte, v Value) []byte {
 	if v.Type == Absent {
 		return append(dst, "null"...)
@@ -502,7 +503,8 @@ func AppendJSON(dst []byte, v Value) []byte {
 	return append(dst, '}')
 }
 
-// AppendItemJSON appends the canonical JSON of an item, like AppendJSON; a nil item is null.
+// AppendItemJSON appends the canonical JSON of an item, like AppendJSON. A nil item
+// becomes null.
 func AppendItemJSON(dst []byte, item Item) []byte {
 	if item == nil {
 		return append(dst, "null"...)

@@ -26,7 +26,7 @@ type Scanner struct {
 // share this copy.
 func NewScanner(data []byte) *Scanner { return &Scanner{text: string(data)} }
 
-// End reports whether the input is exhausted.
+// End reports whether only white space is left.
 func (s *Scanner) End() bool {
 	s.space()
 	return s.at == len(s.text)
@@ -44,7 +44,7 @@ func (s *Scanner) Bool() (value, ok bool) {
 	return value, value || s.word("false")
 }
 
-// Int reads a whole number.
+// Int reads an integer.
 func (s *Scanner) Int() (int64, bool) {
 	s.space()
 	start := s.at

@@ -392,8 +392,9 @@ func complement(digits []byte) {
 	}
 }
 
-// ParseOrderedNumber is the inverse of AppendOrderedNumber: it returns the canonical text,
-// and rejects every other form. It reads all of b. The error is an *Error: NotNumber.
+// ParseOrderedNumber returns the canonical text of the number that b holds in the form of
+// AppendOrderedNumber. If b is anything else, the error is an *Error with the problem
+// NotNumber.
 func ParseOrderedNumber(b []byte) (string, error) {
 	if len(b) == 1 && b[0] == 'O' {
 		return "0", nil

@@ -2,7 +2,8 @@ package attr
 
 // Sizes holds the sizes of an item by different rules.
 type Sizes struct {
-	// Item is the result of Item.Size, for the item limit and for consumed capacity.
+	// Item is the result of Item.Size. It counts toward the item size limit and consumed
+	// capacity.
 	Item int
 
 	stored int // the names and values in a page

@@ -7,7 +7,8 @@
 // have the same canonical JSON.
 package attr
 
-// Type is one of the ten DynamoDB attribute types, named by its wire tag.
+// Type is one of the ten DynamoDB attribute types. Its constants are named like the wire
+// tags.
 type Type uint8
 
 // The ten attribute types. The zero Type marks an absent value.

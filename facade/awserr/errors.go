@@ -24,7 +24,7 @@ type Error struct {
 	// Reasons are the cancellation reasons of a TransactionCanceledException, one per
 	// action, in the order of the request. It is nil for other errors.
 	Reasons []CancellationReason
-	// Throttling lists the limits that a throttled request on items exceeded.
+	// Throttling lists the limits that a throttled request exceeded.
 	Throttling []ThrottlingReason
 	// RetryAfter is the minimum delay before a throttled request may be retried. The
 	// response omits a zero delay.

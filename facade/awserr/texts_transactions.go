@@ -23,5 +23,6 @@ const (
 	MsgTokenRunning        = "The transaction with the given request token is already in progress."                 // 238
 )
 
-// MsgTransactNoActionNewer is MsgTransactNoAction in the newer layer.
+// MsgTransactNoActionNewer is the text that replaces MsgTransactNoAction in the newer
+// layer.
 const MsgTransactNoActionNewer = "Value '' at 'transactItems' failed to satisfy constraint: TransactWriteRequest should contain Delete or Put or Update or ConditionCheck" // 480

@@ -13,7 +13,7 @@ const (
 	ProjectionExpression
 	UpdateExpression
 	SearchConditionExpression
-	// Statement is a PartiQL statement; its errors do not name the kind.
+	// Statement is a PartiQL statement. Its errors do not name the kind of expression.
 	Statement
 )
 

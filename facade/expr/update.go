@@ -347,8 +347,8 @@ func (o *operand) knownType() (attr.Type, bool) {
 // Apply returns the updated item. It does not modify item, which may be nil. To create an
 // item, pass its key, which DynamoDB's updates can read. All clauses read the original
 // item. Errors are of type *Error. Apply fails if an operand is missing or has the wrong
-// type, if a path has no parent, if a number is out of range, or if values are nested too
-// deeply.
+// type, or if a path has no parent. It also fails if a number is out of range, or if
+// values are nested too deeply.
 //
 // Indexes of list elements refer to the original list. Removals happen after all other
 // changes, and elements that are set beyond the end are appended in the order of their

@@ -18,7 +18,7 @@ type SpecError struct {
 	Expected     string // expected value; "" if What contains it
 }
 
-// Error returns `file:line:column: path: what; expected …`.
+// Error returns the text `file:line:column: path: what; expected …`.
 func (e *SpecError) Error() string {
 	var b strings.Builder
 	switch {

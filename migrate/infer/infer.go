@@ -45,14 +45,14 @@ type Options struct {
 // Choice is a decision that the inference made, with its reason.
 type Choice struct {
 	What   string `json:"what"`   // subject of the decision, such as "key"
-	Chosen string `json:"chosen"` // the decision
-	Why    string `json:"why"`    // the reason
+	Chosen string `json:"chosen"` // decision
+	Why    string `json:"why"`    // reason for the decision
 }
 
 // Inferred is a mapping that was inferred from the data.
 type Inferred struct {
-	Mapping *mapping.Mapping // ready to use, or to write as a file
-	Choices []Choice         // in the order in which they were made
+	Mapping *mapping.Mapping // mapping to use, or to write to a file
+	Choices []Choice         // choices, in the order in which they were made
 	Items   int64            // number of items in the table
 	// Warnings are open questions about the data, such as a guessed key or values that
 	// may be errors. Each is one sentence that names the table.

@@ -26,32 +26,32 @@ type Kind string
 const (
 	Unmatched        Kind = "Unmatched"        // no rule of the mapping matches the item
 	ItemRefused      Kind = "ItemRefused"      // the rule that matches the item cannot store its content
-	KeyCollision     Kind = "KeyCollision"     // an item is laid out on a cell, or an index row, of another item
+	KeyCollision     Kind = "KeyCollision"     // an item is laid out in a cell, or an index row, of another item
 	LimitExceeded    Kind = "LimitExceeded"    // an item exceeds a limit of Bigtable
 	MissingRow       Kind = "MissingRow"       // an expected row does not exist
-	ExtraRow         Kind = "ExtraRow"         // a row that no item produces
+	ExtraRow         Kind = "ExtraRow"         // no item produces the row
 	MissingCell      Kind = "MissingCell"      // an expected cell does not exist
-	ExtraCell        Kind = "ExtraCell"        // a cell that no item produces
-	ValueDiffers     Kind = "ValueDiffers"     // a cell, or an attribute read back, has another value
+	ExtraCell        Kind = "ExtraCell"        // no item produces the cell
+	ValueDiffers     Kind = "ValueDiffers"     // a cell, or an attribute that was read back, has another value
 	TypeDiffers      Kind = "TypeDiffers"      // the type of a value differs from the source
-	TimestampDiffers Kind = "TimestampDiffers" // the cell exists at another time
-	OrderDiffers     Kind = "OrderDiffers"     // the versions of a column are permuted
-	MissingTable     Kind = "MissingTable"     // the items' table does not exist
+	TimestampDiffers Kind = "TimestampDiffers" // the cell exists with another timestamp
+	OrderDiffers     Kind = "OrderDiffers"     // the versions of a column are in another order
+	MissingTable     Kind = "MissingTable"     // the table of the items does not exist
 	FamilyDiffers    Kind = "FamilyDiffers"    // a family does not exist, or its garbage collection differs from the mapping
-	TableChanged     Kind = "TableChanged"     // a table differed, but no longer when its rows were compared
+	TableChanged     Kind = "TableChanged"     // a table differed, but no longer did when its rows were compared
 	MissingItem      Kind = "MissingItem"      // the rows hold fewer items
 	ExtraItem        Kind = "ExtraItem"        // the rows hold an item that the source does not have
 	DuplicateItem    Kind = "DuplicateItem"    // two items have the same key, in a source or on one side of Diff
 	RowUnreadable    Kind = "RowUnreadable"    // the inverse mapping refuses a row
 	IndexStale       Kind = "IndexStale"       // an index table differs from its base
-	GoldenDiffers    Kind = "GoldenDiffers"    // a golden file, other than in a row, differs
+	GoldenDiffers    Kind = "GoldenDiffers"    // a golden file differs elsewhere than in a row
 	PatternDiffers   Kind = "PatternDiffers"   // an access pattern gives another answer
 	PatternFullScan  Kind = "PatternFullScan"  // a native read scans a whole table, or too many ranges
 	NotIdempotent    Kind = "NotIdempotent"    // a second load changed something
 	NotPersistent    Kind = "NotPersistent"    // a row or a table changed when the Bigtable was closed and opened again
 	LossNotAccepted  Kind = "LossNotAccepted"  // garbage collection would remove cells of an item
 	NotLoaded        Kind = "NotLoaded"        // an item became a dead letter, or its change could not be made; Damage has the reason
-	LintError        Kind = "LintError"        // a finding of at least the level migrate.LintRules.FailOn
+	LintError        Kind = "LintError"        // a lint finding has at least the level migrate.LintRules.FailOn
 )
 
 // Failure describes one difference.
@@ -68,8 +68,8 @@ type Failure struct {
 	Pattern string `json:"pattern,omitempty"`   // id of the access pattern
 	Want    string `json:"want,omitempty"`      // expected value, as text
 	Got     string `json:"got,omitempty"`       // actual value, as text
-	// Decoded is the effect of a different cell on the items of its row, decoded by the
-	// mapping: `n: want {"N":"3"}, got {"N":"4"}`.
+	// Decoded describes how a different cell changes the items of its row, as decoded by
+	// the mapping: `n: want {"N":"3"}, got {"N":"4"}`.
 	Decoded string        `json:"decoded,omitempty"`
 	Detail  string        `json:"detail,omitempty"` // further facts
 	Damage  source.Damage `json:"damage,omitempty"` // reason of a NotLoaded
@@ -191,7 +191,7 @@ type TableReport struct {
 	// Rules lists the rules of the mapping, followed by its indexes, each with its number
 	// of items.
 	Rules []RuleRows `json:"rules"`
-	// Sidecar counts the Exceptions by kind.
+	// Sidecar lists the number of Exceptions of each kind.
 	Sidecar []SidecarCells `json:"sidecar"`
 	// Accepted lists the losses that the mapping accepts and that occur in the data.
 	Accepted []AcceptedLoss `json:"accepted"`
@@ -335,7 +335,7 @@ type Check struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// CheckState is the result of a check.
+// CheckState is the outcome of a check.
 type CheckState string
 
 // States of a check.
@@ -373,7 +373,7 @@ type Report struct {
 	ComparedWith string `json:"comparedWith,omitempty"`
 	// Items is the number of items read, summed over the tables.
 	Items int64 `json:"items"`
-	// Rows is the number of base rows: those of indexes are not counted.
+	// Rows is the number of rows in the tables of items. Rows of indexes are not counted.
 	Rows int64 `json:"rows"`
 	// Differences is the number of failures, including those not listed.
 	Differences int64 `json:"differences"`

@@ -151,7 +151,7 @@ func TestOpen_Remote(t *testing.T) {
 		"s3://bucket/prefix":              "aws s3 sync s3://bucket/prefix FOLDER",
 		"gs://bucket/prefix":              "gcloud storage cp --recursive gs://bucket/prefix FOLDER",
 		"https://example.com/items.jsonl": "curl -O https://example.com/items.jsonl",
-		"file:///tmp/x":                   "name only the path",
+		"file:///tmp/x":                   "pass only the path",
 		"hdfs://x/y":                      "copy it here",
 	} {
 		_, err := Open(address, Options{})

@@ -16,13 +16,13 @@ const (
 	Unrecognized     Damage = "unrecognized"      // the input has no known format
 	Unsupported      Damage = "unsupported"       // the format is known, but cannot be read
 	PackingTruncated Damage = "packing-truncated" // the gzip or zstd stream ends early
-	PackingCorrupt   Damage = "packing-corrupt"   // the gzip or zstd stream is damaged inside
+	PackingCorrupt   Damage = "packing-corrupt"   // the gzip or zstd stream is damaged
 	ChecksumMismatch Damage = "checksum-mismatch" // the MD5 of a file differs from that in the manifest
 	DataFileMissing  Damage = "data-file-missing" // a file that the manifest lists does not exist
 	DataFileExtra    Damage = "data-file-extra"   // a file is not listed in the manifest
 	CountMismatch    Damage = "count-mismatch"    // the number of items differs from that in the manifest
 	ManifestMissing  Damage = "manifest-missing"  // a manifest file does not exist
-	ManifestInvalid  Damage = "manifest-invalid"  // a manifest file cannot be understood
+	ManifestInvalid  Damage = "manifest-invalid"  // a manifest file cannot be parsed
 	ReplayGap        Damage = "replay-gap"        // an incremental export does not begin where the previous state ends, or change records are missing
 	ReplayOrder      Damage = "replay-order"      // a change is outside the time of its export, or applies to another state
 	NotJSON          Damage = "not-json"          // a line or document is not JSON

@@ -74,7 +74,7 @@ func openFolder(t tree, dir string, o Options) (*Source, error) {
 		case err != nil:
 			return nil, err
 		case len(part.Tables) != 1 || part.namesTables():
-			return nil, Damaged(Unsupported, Position{File: t.label(name)}, nil, "the file is in format %s, which cannot be read from a folder with other files: name the file instead of the folder", part.Format)
+			return nil, Damaged(Unsupported, Position{File: t.label(name)}, nil, "the file has the format %s, which cannot be read from a folder with other files: pass the file instead of the folder", part.Format)
 		}
 		if one := part.Tables[0]; one.types != nil {
 			if table.types == nil {

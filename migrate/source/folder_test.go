@@ -98,5 +98,5 @@ func TestOpen_RefusedByMarks(t *testing.T) {
 	_, err := OpenFS(fstest.MapFS{"in": {Data: []byte(`{"id":"a"}`)}}, "in", Options{Plain: true})
 	WantDamage(t, err, KeyUnknown, "plain JSON needs a declared key")
 	_, err = OpenFS(fstest.MapFS{"in/a": {Data: []byte(`{"id":{"S":"a"}}`)}, "in/b": {Data: []byte(`{"T":[{"PutRequest":{"Item":{"id":{"S":"a"}}}}]}`)}}, "in", Options{})
-	WantDamage(t, err, Unsupported, "in format batch-write, which cannot")
+	WantDamage(t, err, Unsupported, "the format batch-write, which cannot")
 }

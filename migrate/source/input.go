@@ -108,7 +108,7 @@ func unreadable(text *bufio.Reader) string {
 		return "" // text, such as a CSV file with a column called ORCID
 	}
 	for mark, what := range map[string]string{
-		"PK\x03\x04": "the file is a zip archive: unpack it, and name the file or the folder",
+		"PK\x03\x04": "the file is a zip archive: unpack it, and pass the file or the folder",
 		"BZh":        "the file is compressed with bzip2, but only gzip and zstd can be read: unpack it with bunzip2",
 		"\xfd7zXZ":   "the file is compressed with xz, but only gzip and zstd can be read: unpack it with unxz",
 		"PAR1":       "the file is Parquet: convert it to JSON lines, which --plain reads",
@@ -125,7 +125,7 @@ func unreadable(text *bufio.Reader) string {
 		}
 	}
 	if len(start) > 262 && string(start[257:262]) == "ustar" {
-		return "the file is a tar archive: unpack it (tar xf), and name the file or the folder"
+		return "the file is a tar archive: unpack it (tar xf), and pass the file or the folder"
 	}
 	return ""
 }

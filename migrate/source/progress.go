@@ -5,7 +5,7 @@ import "sync/atomic"
 // Progress describes how far a phase of the work has come.
 type Progress struct {
 	Table string // name of the DynamoDB table
-	Phase string // "inferring", "checking", "loading", "comparing", "linting"
+	Phase string // name of the phase: "inferring", "checking", "loading", "comparing", "linting"
 	Items int64  // number of items processed in this phase
 	Total int64  // number of all items, estimated if the input does not declare it; -1 if unknown
 }

@@ -40,7 +40,7 @@ type Entry struct {
 	Item     attr.Item // item as it was read
 	Position Position  // position of the item
 
-	Text []byte // the JSON of Item, valid until the next entry
+	Text []byte // JSON of Item, valid until the next entry
 }
 
 // Index is a secondary index that a table description declares.
@@ -49,7 +49,7 @@ type Index struct {
 	Key        attr.KeySchema // key of the index
 	MoreKey    []string       // key attributes beyond one HASH and one RANGE, which mappings cannot lay out
 	Local      bool           // whether it is a local index, which has the hash key of the table
-	Projection string         // ALL, KEYS_ONLY or INCLUDE
+	Projection string         // kind of projection: ALL, KEYS_ONLY or INCLUDE
 	Include    []string       // attributes that an INCLUDE projection adds
 }
 
@@ -69,7 +69,7 @@ type Table struct {
 	// Key is the declared key schema. Its Hash.Name is "" if the input declares no key. A
 	// Type is attr.Absent if only the name of the attribute is known.
 	Key     attr.KeySchema
-	Indexes []Index // declared indexes
+	Indexes []Index // indexes that the input declares
 	// TTL is the expiry attribute, or "" if none is declared.
 	TTL string
 	// ExportTime is the time of the data, or zero if it is unknown.
@@ -267,18 +267,18 @@ func remote(name string) error {
 	if m == nil {
 		return nil
 	}
-	hint := "copy it here, and name the copy"
+	hint := "copy it here, and pass the copy"
 	switch strings.ToLower(m[1]) {
 	case "s3":
-		hint = fmt.Sprintf("copy it here (aws s3 sync %s FOLDER), and name the folder", name)
+		hint = fmt.Sprintf("copy it here (aws s3 sync %s FOLDER), and pass the folder", name)
 	case "gs":
-		hint = fmt.Sprintf("copy it here (gcloud storage cp --recursive %s FOLDER), and name the folder", name)
+		hint = fmt.Sprintf("copy it here (gcloud storage cp --recursive %s FOLDER), and pass the folder", name)
 	case "http", "https":
-		hint = fmt.Sprintf("fetch it (curl -O %s), and name the file", name)
+		hint = fmt.Sprintf("fetch it (curl -O %s), and pass the file", name)
 	case "file":
-		hint = "name only the path"
+		hint = "pass only the path"
 	case "dynamodb", "arn":
-		hint = "export the table to S3, copy the export here, and name the folder"
+		hint = "export the table to S3, copy the export here, and pass the folder"
 	}
 	return Damaged(Unsupported, Position{File: name}, nil, "sources are read from files, not from %s:// addresses: %s", m[1], hint)
 }

@@ -304,7 +304,7 @@ const (
 	maxARNChars = 1024
 )
 
-// Describe describes a backup.
+// Describe returns the state of a backup.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeBackup.html
 func (s *Service) Describe(ctx context.Context, in *ARNInput) (*DescribeOutput, error) {
 	arn, err := s.arn(in)

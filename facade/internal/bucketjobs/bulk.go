@@ -399,7 +399,7 @@ type ListBulkOutput struct {
 	NextToken                 string `json:",omitzero"`
 }
 
-// BulkSummary is a bulk operation in a list.
+// BulkSummary is an element in the list of bulk operations.
 type BulkSummary struct {
 	BulkOperationARN    string `json:"BulkOperationArn"`
 	BulkOperationStatus string

@@ -56,7 +56,7 @@ type Period struct {
 	ExportViewType *string            `json:",omitzero"`
 }
 
-// Constraints checks the members of a request against the model.
+// Constraints checks the members of the request against the API model.
 func (in *ExportRequest) Constraints(v *request.Validator) {
 	v.Required("TableArn", in.TableARN != nil)
 	v.Length("TableArn", in.TableARN, 0, maxARN)
@@ -344,7 +344,7 @@ type ListExportsOutput struct {
 	NextToken       string `json:",omitzero"`
 }
 
-// ExportSummary is an export in a list.
+// ExportSummary is an element in the list of exports.
 type ExportSummary struct {
 	ExportARN    string `json:"ExportArn"`
 	ExportStatus string

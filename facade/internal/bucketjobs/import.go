@@ -46,7 +46,8 @@ type CSVOptions struct {
 	HeaderList []string `json:",omitzero"`
 }
 
-// Constraints checks the members of a request against the model, except those of the table.
+// Constraints checks the members of the request against the API model, except those of
+// the table to create.
 func (in *ImportRequest) Constraints(v *request.Validator) {
 	v.Pattern("ClientToken", in.ClientToken, clientToken)
 	v.Required("S3BucketSource", in.S3BucketSource != nil)
@@ -283,7 +284,7 @@ type ListImportsOutput struct {
 	NextToken         string `json:",omitzero"`
 }
 
-// ImportSummary is an import in a list.
+// ImportSummary is an element in the list of imports.
 type ImportSummary struct {
 	ImportARN             string `json:"ImportArn"`
 	ImportStatus          string

@@ -264,7 +264,8 @@ func Projects(t *tabledef.Table, ix *tabledef.Index, name string) bool {
 	return false
 }
 
-// ItemCollectionMetrics describes the items of one partition key.
+// ItemCollectionMetrics estimates the size of an item collection: the items with one
+// partition key.
 type ItemCollectionMetrics struct {
 	ItemCollectionKey   wire.Item
 	SizeEstimateRangeGB [2]wire.Double

@@ -273,7 +273,7 @@ func (lg *Logs) Append(ctx context.Context, all []*Write) {
 		err := lg.appendEntries(ctx, table, entries)
 		lg.mu.Lock()
 		if err != nil {
-			lg.o.Logger.WarnContext(ctx, "records of changes are appended later", "table", all[from].mark.Table, "records", to-from, "error", err)
+			lg.o.Logger.WarnContext(ctx, "records of changes will be appended later", "table", all[from].mark.Table, "records", to-from, "error", err)
 			lg.late = append(lg.late, all[from:to]...)
 		} else {
 			for _, w := range all[from:to] {

@@ -107,7 +107,7 @@ func (lg *Logs) remove(ctx context.Context, r Registration) (removed bool, err e
 			return false, err
 		}
 	}
-	return false, fmt.Errorf("row %q of table %s changed in each of %d attempts to raise the ceiling in it", past, lg.o.Catalog, maxRemoveAttempts)
+	return false, fmt.Errorf("row %q of table %s changed during each of %d attempts to raise its ceiling", past, lg.o.Catalog, maxRemoveAttempts)
 }
 
 // Inherit removes the registrations of earlier processes of the same slot. The work in

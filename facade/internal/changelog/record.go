@@ -48,7 +48,7 @@ func ImageOf(item attr.Item) Image {
 	return Image{JSON: attr.AppendItemJSON(make([]byte, 0, item.JSONSizeHint()), item), Size: item.Size()}
 }
 
-// Record is a change of an item, without its position in the log.
+// Record is a change to an item, without its position in the log.
 type Record struct {
 	Kind Kind
 	// Expired means that the item was deleted because its time to live had ended.
@@ -107,7 +107,7 @@ func (r *Record) Append(to []byte) []byte {
 	return to
 }
 
-// Bytes estimates the size of the stored form.
+// Bytes estimates the size of the record's stored form.
 func (r *Record) Bytes() int {
 	const rest = 32
 	return rest + len(r.Origin) + len(r.Key.JSON) + len(r.Old.JSON) + len(r.New.JSON)

@@ -40,7 +40,7 @@ func (r Registration) Append(to []byte) []byte {
 func ParseRegistration(data []byte) (r Registration, err error) {
 	const numbers = 4
 	if len(data) < 1+8*numbers || data[0] != registrationVersion {
-		return r, errors.New("the registration of a writer of logs has an unknown format: another program wrote it")
+		return r, errors.New("the registration of a log writer has an unknown format: another program wrote it")
 	}
 	for i, to := range []*uint64{&r.Epoch, &r.Renewed, &r.Floor, &r.Ceiling} {
 		*to = binary.BigEndian.Uint64(data[1+8*i:])

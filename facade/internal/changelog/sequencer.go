@@ -12,7 +12,7 @@ import (
 // different processes are never compared.
 const (
 	// Beat is the interval at which a process renews its registration if there are other
-	// processes, and at which it lists the others while it reads.
+	// processes. While it reads, it also lists the others at this interval.
 	Beat = time.Second
 
 	// lease is the greatest age of a renewal that a write relies on.

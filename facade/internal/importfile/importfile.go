@@ -204,7 +204,7 @@ func (r *Reader) record() (attr.Item, error) {
 	case err != nil:
 		return nil, err
 	case len(cells) != len(r.header):
-		return nil, &ItemError{fmt.Errorf("the record has %d cells, the header %d", len(cells), len(r.header))}
+		return nil, &ItemError{fmt.Errorf("the record has %d cells, but the header has %d", len(cells), len(r.header))}
 	}
 	item := make(attr.Item, len(cells))
 	for i, c := range cells {

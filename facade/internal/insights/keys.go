@@ -163,8 +163,8 @@ func (c counter) top() []KeyCount {
 	return out
 }
 
-// Top returns the most used keys of a table or an index since the last change of its
-// insights.
+// Top returns the keys of a table or an index that were used most since its insights last
+// changed.
 func (k *Keys) Top(t *tabledef.Table, index string) Top {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	Failed  State = "failed"
 )
 
-// Job is a job as stored in its row.
+// Job is a job in the form in which its row stores it.
 type Job struct {
 	Kind string `json:"-"`
 	// ID is unique among the jobs of a kind, and determines their order.
@@ -32,7 +32,7 @@ type Job struct {
 	Progress json.RawMessage `json:"progress,omitempty"`
 	// Failure is the reason for the failure if the job is Failed.
 	Failure *Failure `json:"failure,omitempty"`
-	// Attempts counts the attempts that ended with an error.
+	// Attempts is the number of attempts that ended with an error.
 	Attempts int `json:"attempts,omitempty"`
 
 	Owner string `json:"owner,omitempty"` // process that works on the job, or ""
@@ -66,7 +66,7 @@ var (
 	// deleted.
 	ErrLost = errors.New("the job no longer belongs to this process")
 	// errContended means that the row changed during every attempt to write it.
-	errContended = errors.New("too many concurrent changes of one job")
+	errContended = errors.New("too many concurrent changes to one job")
 )
 
 // decodeJob is the inverse of json.Marshal.

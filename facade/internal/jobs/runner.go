@@ -172,7 +172,7 @@ type Spec struct {
 func (r *Runner) Create(ctx context.Context, s Spec) (Job, error) {
 	k := r.kinds[s.Kind]
 	if k == nil {
-		return Job{}, fmt.Errorf("unknown kind of jobs: %s", s.Kind)
+		return Job{}, fmt.Errorf("unknown kind of job: %s", s.Kind)
 	}
 	if s.Token.Text != "" {
 		if j, found, err := r.Find(ctx, s.Kind, s.Token); found || err != nil {

@@ -29,7 +29,7 @@ type Sink interface {
 func OpenSink(endpoint, dir, region string, wall *clock.Clock) (Sink, error) {
 	switch {
 	case endpoint != "" && dir != "":
-		return nil, errors.New("an endpoint and a folder exclude each other")
+		return nil, errors.New("an endpoint and a folder cannot be combined")
 	case endpoint != "":
 		sink, err := NewEndpoint(endpoint, region, wall)
 		if err != nil {
@@ -374,7 +374,7 @@ func (d *Delivery) putRefused(ctx context.Context, stream string, records []Reco
 		return nil
 	}
 	d.taken[records[0].at], d.unsaved = true, true
-	d.Logger.ErrorContext(ctx, "a change is skipped: its Kinesis data stream refuses it", slog.String("table", d.Target.Table),
+	d.Logger.ErrorContext(ctx, "skipping a change that its Kinesis data stream refuses", slog.String("table", d.Target.Table),
 		slog.String("sequence", records[0].at.String()), slog.Any("error", refusal))
 	return nil
 }

@@ -44,7 +44,7 @@ func (d *Dir) Put(_ context.Context, stream string, records []Record) (taken []b
 	}
 	defer func() { err = errors.Join(err, f.Close()) }() // it releases the lock
 	if err := filelock.Lock(f); err != nil {
-		return nil, fmt.Errorf("%s: locking it: %w", f.Name(), err)
+		return nil, fmt.Errorf("locking %s: %w", f.Name(), err)
 	}
 	if err := cutLine(f); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)

@@ -77,7 +77,7 @@ type apiError struct {
 
 // Error returns the status, the code and the text.
 func (e *apiError) Error() string {
-	return fmt.Sprintf("Kinesis answers %d %s: %s", e.status, e.Type, e.Message)
+	return fmt.Sprintf("Kinesis returned %d %s: %s", e.status, e.Type, e.Message)
 }
 
 // Has implements Sink.
@@ -121,7 +121,7 @@ func (e *Endpoint) Put(ctx context.Context, stream string, records []Record) ([]
 		return nil, err
 	}
 	if len(out.Records) != len(records) {
-		return nil, fmt.Errorf("the answer has %d of %d records", len(out.Records), len(records))
+		return nil, fmt.Errorf("the response has %d of %d records", len(out.Records), len(records))
 	}
 	taken := make([]bool, len(records))
 	for i := range taken {

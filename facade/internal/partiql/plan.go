@@ -13,7 +13,7 @@ type Key struct {
 	Sort expr.KeyAttribute // has no name if there is no sort key
 }
 
-// Plan describes the reads of a SELECT.
+// Plan describes the reads that answer a SELECT.
 type Plan struct {
 	Partitions []attr.KeyRange // partitions to read, in order; a scan if empty
 	Backward   bool            // whether to read in descending order of the sort key

@@ -52,7 +52,7 @@ const (
 	expression
 )
 
-// Statement is a parsed statement.
+// Statement is a parsed PartiQL statement.
 type Statement struct {
 	Kind         Kind
 	Table, Index string

@@ -16,7 +16,7 @@ const (
 	maxValueChars = 256
 )
 
-// Tag is one tag of a table.
+// Tag is a tag of a table.
 type Tag struct {
 	Key   *string
 	Value *string

@@ -71,7 +71,7 @@ var (
 	versionQualifier    = []byte("version")
 )
 
-// CatalogFamilies are the families of the catalog.
+// CatalogFamilies returns the column families of the catalog.
 func CatalogFamilies() []layout.Family {
 	return []layout.Family{
 		{Name: catalogFamily, GC: layout.GC{Versions: 1}},
@@ -158,7 +158,7 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 
 // errOvertaken: this process changed a definition while it was being read. The cache must not
 // take the old one, which writes after the change would use.
-var errOvertaken = errors.New("the definition was changed while it was read")
+var errOvertaken = errors.New("the definition changed while it was being read")
 
 // read is one attempt of refresh. Errors: errOvertaken.
 func (cat *catalog) read(ctx context.Context, name string) (*cachedTable, error) {

@@ -69,19 +69,19 @@ func (l *leastItems) add(item layout.Decoded) {
 	}
 }
 
-// Len is part of heap.Interface.
+// Len implements heap.Interface.
 func (l *leastItems) Len() int { return len(l.items) }
 
-// Less puts the greatest item first, as the next to drop.
+// Less implements heap.Interface. The greatest item comes first, as the next one to drop.
 func (l *leastItems) Less(i, j int) bool { return l.compare(l.items[i], l.items[j]) > 0 }
 
-// Swap is part of heap.Interface.
+// Swap implements heap.Interface.
 func (l *leastItems) Swap(i, j int) { l.items[i], l.items[j] = l.items[j], l.items[i] }
 
-// Push is part of heap.Interface.
+// Push implements heap.Interface.
 func (l *leastItems) Push(x any) { l.items = append(l.items, x.(layout.Decoded)) }
 
-// Pop is part of heap.Interface.
+// Pop implements heap.Interface.
 func (l *leastItems) Pop() any {
 	last := len(l.items) - 1
 	item := l.items[last]

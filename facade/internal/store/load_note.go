@@ -57,7 +57,7 @@ func (in *instance) noteWrite(ctx context.Context, l *tableLayout) error {
 	loaded, err := in.bt.CheckAndMutate(ctx, layout.SchemaTable, layout.SchemaRowPrefix(l.table), loadedRow(), []*btpb.Mutation{set}, nil)
 	switch {
 	case err != nil && status.Code(err) != codes.NotFound:
-		return fmt.Errorf("noting that table %s was written to after its load: %w", l.table, err)
+		return fmt.Errorf("recording that table %s was written to after its load: %w", l.table, err)
 	case loaded:
 		n.noted.Store(true)
 	default:

@@ -18,7 +18,7 @@ type ItemRead struct {
 	Table *tabledef.Table
 	Key   attr.Item
 
-	// Results of Snapshot.
+	// Snapshot sets the following fields.
 	Item attr.Item
 	Err  error // why there is no snapshot: ErrIntent or ErrSnapshot
 

@@ -39,7 +39,7 @@ var (
 	ErrOutsideMapping = errors.New("outside the table's mapping")
 	// ErrOtherMapping means that the rows of a table were laid out by a mapping that
 	// places the items elsewhere than the given mapping.
-	ErrOtherMapping = errors.New("the rows were laid out by another mapping")
+	ErrOtherMapping = errors.New("the rows were laid out with another mapping")
 	// ErrContended means that the item changed during every attempt to write it.
 	ErrContended = errors.New("too many concurrent writes of one item")
 	// ErrOtherSegment means that the start key of a scan belongs to another segment.
@@ -104,7 +104,7 @@ type Options struct {
 	StreamRetention time.Duration // retention of new streams; 0 means tabledef.StreamRetention
 	CountedItems    int64         // maximum number of items that a description counts; 0 means countedItems
 	// BatchBytes limits the size of the items, index entries or log records in one batch
-	// of work on a whole table. 0 means defaultBatchBytes, or the default of package
+	// of work on a whole table. Zero means defaultBatchBytes, or the default of package
 	// history.
 	BatchBytes int
 

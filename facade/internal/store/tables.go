@@ -64,7 +64,7 @@ func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*table
 	def.BigtableTable = newTableID("ddb.", def.Name, def.ID)
 	if m := ts.cat.mappings[def.Name]; m != nil {
 		if m.Key() != def.Key {
-			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", ErrSchemaConflict, def.Name, def.Key, m.Key())
+			return nil, fmt.Errorf("%w: table %s has %v, but its mapping has %v", ErrSchemaConflict, def.Name, def.Key, m.Key())
 		}
 		def.BigtableTable, def.Mapped = m.TargetTable(), true
 		if def.Note, err = noteOf(m); err != nil {

@@ -36,7 +36,7 @@ type Change struct {
 	Check bool
 	Fn    func(old attr.Item) (attr.Item, error)
 
-	// Results of Transact.
+	// Transact sets the following fields.
 	Old, Updated attr.Item
 	Err          error // why this item made the transaction fail
 	ImageBytes   int   // set by a replay: size of the larger image in the first run

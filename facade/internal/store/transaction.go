@@ -54,7 +54,7 @@ const transactionTimeout = 10 * time.Second
 
 // errRecordGone: a transaction took so long that others finished it and removed its record.
 // It may have been committed.
-var errRecordGone = errors.New("the record of the transaction is gone")
+var errRecordGone = errors.New("the record of the transaction no longer exists")
 
 // ErrSnapshot means that an item changed during every attempt to read it together with
 // others.

@@ -27,8 +27,8 @@ type Replacement struct {
 	done bool // the item is written
 }
 
-// IsRefusal reports whether an error rejects one item permanently, because the item does
-// not fit the layout of its table or because the Bigtable does not accept its cells.
+// IsRefusal reports whether an error rejects one item permanently: either the item does
+// not fit the layout of its table, or the Bigtable does not accept its cells.
 func IsRefusal(err error) bool {
 	if errors.Is(err, ErrOutsideMapping) {
 		return true

@@ -37,7 +37,7 @@ type Description struct {
 	TableName               string
 }
 
-// Description describes the stream of a table, without shards.
+// Description returns the description of a table's stream, without shards.
 func (v View) Description(t *tabledef.Table, arn string) Description {
 	return Description{
 		CreationRequestDateTime: wire.EpochSeconds(changelog.Position{Sequence: v.Stream.Shards.Since}.Time().UnixMilli()),

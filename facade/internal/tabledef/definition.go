@@ -36,7 +36,7 @@ type Table struct {
 	// Note identifies that mapping, in the form that noteOf returns. The store sets it.
 	Note       map[string][]byte `json:"note,omitempty"`
 	Key        attr.KeySchema    `json:"key"`
-	Attributes []attr.KeyAttr    `json:"attributes"` // AttributeDefinitions, in the given order
+	Attributes []attr.KeyAttr    `json:"attributes"` // value of AttributeDefinitions, in the given order
 	Status     string            `json:"status"`     // set by the store
 	Created    time.Time         `json:"created"`    // set by CreateTable
 	// Transition temporarily overrides Status.
@@ -51,7 +51,7 @@ type Table struct {
 	ClassChanged       time.Time `json:"classChanged,omitzero"`
 	DeletionProtection bool      `json:"deletionProtection,omitempty"`
 	StreamEnabled      bool      `json:"streamEnabled,omitempty"`
-	StreamView         string    `json:"streamView,omitempty"` // StreamViewType
+	StreamView         string    `json:"streamView,omitempty"` // value of StreamViewType
 	// StreamLabel is the label of the newest stream, or "" without a stream.
 	StreamLabel string `json:"streamLabel,omitempty"`
 	// Log is the change log of the table, or nil if the table never had one. The store

@@ -42,7 +42,7 @@ type Recovery struct {
 	Days  int       `json:"days"` // length in days of the period that ends now
 }
 
-// MaxRecoveryDays is the maximum recovery period.
+// MaxRecoveryDays is the maximum length of a recovery period, in days.
 const MaxRecoveryDays = 35
 
 // On reports whether the table can be restored.

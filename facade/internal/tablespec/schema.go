@@ -18,7 +18,7 @@ const (
 	maxNonKeyAttributesSummed = 100 // over the indexes of a table
 )
 
-// AttributeDefinition is a key attribute with its type.
+// AttributeDefinition is the name and type of a key attribute.
 type AttributeDefinition struct {
 	AttributeName *string
 	AttributeType *string
@@ -27,7 +27,7 @@ type AttributeDefinition struct {
 // Name returns the name in a definition that was checked.
 func (d AttributeDefinition) Name() string { return *d.AttributeName }
 
-// KeySchemaElement is an attribute of a key, with its role.
+// KeySchemaElement is the name of a key attribute and its role in the key.
 type KeySchemaElement struct {
 	AttributeName *string
 	KeyType       *string

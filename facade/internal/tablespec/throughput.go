@@ -7,14 +7,14 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// The initial throughput of a table or an index on demand. Source: developer guide,
-// "On-demand capacity mode".
+// Initial throughput of an on-demand table or index. Source: developer guide, "On-demand
+// capacity mode".
 const (
 	OnDemandReadUnits  = 12_000
 	OnDemandWriteUnits = 4_000
 )
 
-// WarmDescription describes warm throughput.
+// WarmDescription describes the warm throughput of a table or an index.
 type WarmDescription struct {
 	ReadUnitsPerSecond  int64
 	Status              string

@@ -14,7 +14,7 @@ import (
 // ExpectedPart is the content that one item puts in one row.
 type ExpectedPart struct {
 	rule string
-	Item []byte // canonical JSON
+	Item []byte // item as canonical JSON
 	Key  string // key of the item, canonical JSON
 	N    int64  // number of the item
 	Row  []byte

@@ -38,7 +38,7 @@ type Pair struct {
 	oracle *oracle // or nil
 }
 
-// Open opens both endpoints on the table of a job.
+// Open opens the DynamoDB and the Bigtable endpoint on the table of a job.
 func Open(b *table.Bigtable, server *facade.Server, j *table.Job, r *report.Report) *Pair {
 	return &Pair{b: b, J: j, client: &http.Client{Transport: server.RoundTripper()}, report: r}
 }
@@ -134,8 +134,8 @@ func (d *Pair) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr
 	}
 }
 
-// Call sends a request to the DynamoDB endpoint. The error is a *Refusal if it answers with an
-// error.
+// Call sends a request to the DynamoDB endpoint. The error is a *Refusal if the endpoint
+// responds with an error.
 func (d *Pair) Call(ctx context.Context, op string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://dynamodb.local/", bytes.NewReader(body))
 	if err != nil {

@@ -260,10 +260,10 @@ func Change(written time.Time, keys, old, new string) string {
 	return line + "}"
 }
 
-// Key returns the JSON of a key.
+// Key returns a key as JSON.
 func Key(id string) string { return fmt.Sprintf(`{"id":{"S":%q}}`, id) }
 
-// Item returns the JSON of an item.
+// Item returns an item as JSON.
 func Item(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }
 
 // WantDamage fails tb unless err is a source.Error of that kind, with the given text.

@@ -88,7 +88,7 @@ func (f Folder) PlaceRows(rows *os.File, p source.Part, table string, err error)
 	return err
 }
 
-// Complete is the result of a complete part.
+// Complete is the result of a part that is complete.
 type Complete struct {
 	Identity string         `json:"identity"` // identity of the whole work
 	Report   *report.Report `json:"report"`
@@ -100,8 +100,8 @@ type Table struct {
 	Joiner string `json:"joiner,omitempty"` // joiner that the keys of the part allow
 	Row    []byte `json:"row,omitempty"`    // last row that the part's load wrote
 	Rows   int64  `json:"rows,omitempty"`   // number of hashes that the part's load saved
-	// Ranges holds, by Bigtable table, the sums that the part's items contribute to each
-	// range of keys, and the stored sums of the range that this part reads.
+	// Ranges holds the sums of each range of keys, by Bigtable table: those that the
+	// part's items contribute, and the stored sums of the range that this part reads.
 	Ranges Ranges `json:"ranges,omitempty"`
 }
 
@@ -121,7 +121,7 @@ func (f Folder) Read(p source.Part) (*Complete, error) {
 	}
 	if done.Identity != f.Identity || len(done.Tables) != f.Tables {
 		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: name}, nil,
-			"part %v belongs to another %s: the source, the mapping or the target differs or has changed; name another folder, or remove the file and run the part again", p, f.Verb)
+			"part %v belongs to another %s command: the source, the mapping or the target differs or has changed; name another folder, or remove the file and run the part again", p, f.Verb)
 	}
 	return &done, nil
 }
@@ -181,7 +181,7 @@ func (f Folder) Admit(p source.Part) error {
 	for _, of := range slices.Sorted(maps.Keys(there)) {
 		if of != p.Of {
 			return source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil,
-				"the folder holds a %[3]s in %[1]d parts, but this is part %[2]v: name another folder, or remove %[4]s there to start again with %[5]d parts", of, p, f.Verb, f.pattern(of), p.Of)
+				"the folder holds parts of a %[3]s command with %[1]d parts, but this is part %[2]v: name another folder, or remove %[4]s there to start again with %[5]d parts", of, p, f.Verb, f.pattern(of), p.Of)
 		}
 	}
 	return nil
@@ -199,13 +199,13 @@ func (f Folder) Count() (of int, begun map[int]bool, err error) {
 	numbers := slices.Sorted(maps.Keys(there))
 	if len(numbers) > 1 {
 		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil,
-			"the folder has parts of a %[3]s in %[1]d parts and of one in %[2]d parts: remove either %[4]s or %[5]s", numbers[0], numbers[1], f.Verb, f.pattern(numbers[0]), f.pattern(numbers[1]))
+			"the folder holds parts of a %[3]s command with %[1]d parts and of one with %[2]d parts: remove either %[4]s or %[5]s", numbers[0], numbers[1], f.Verb, f.pattern(numbers[0]), f.pattern(numbers[1]))
 	}
 	if len(numbers) == 1 {
 		of = numbers[0]
 	}
 	if of == 0 {
-		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no parts of a %s: expected files such as %s, which parts leave there until the end of the work", f.Verb, filepath.Base(f.File(source.Part{Index: 1, Of: 2}, Done)))
+		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder holds no parts of a %s command: expected files such as %s, which parts leave there until the end of the work", f.Verb, filepath.Base(f.File(source.Part{Index: 1, Of: 2}, Done)))
 	}
 	return of, there[of], nil
 }
@@ -236,12 +236,12 @@ func (f Folder) ReadAll(of int, begun map[int]bool) ([]*Complete, error) {
 		if len(lacking) > most {
 			text += fmt.Sprintf(" and %d more", len(lacking)-most)
 		}
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil, "not all parts are complete: %s of %d are missing", text, of)
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil, "of %[2]d parts, these are not complete: %[1]s", text, of)
 	}
 	return all, nil
 }
 
-// Reports returns the reports of parts.
+// Reports returns the reports of all given parts.
 func Reports(all []*Complete) (reports []*report.Report) {
 	for _, p := range all {
 		reports = append(reports, p.Report)

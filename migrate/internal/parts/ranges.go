@@ -36,7 +36,7 @@ type Range struct {
 // parts.
 type Ranges map[string][]Range
 
-// Sums are sums over cells and items. Equal cells and items have equal sums.
+// Sums holds checksums over cells and items. Equal cells and items have equal sums.
 type Sums struct {
 	Cells extsort.Bag `json:"cells"`
 	Items extsort.Bag `json:"items"`

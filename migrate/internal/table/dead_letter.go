@@ -27,7 +27,7 @@ func NewDeadLetters(w io.Writer, r *report.Report) *DeadLetters { return &DeadLe
 type DeadLetter struct {
 	File   string        `json:"file"` // position in the source
 	Line   int           `json:"line"`
-	Table  string        `json:"table"` // the DynamoDB table
+	Table  string        `json:"table"` // name of the DynamoDB table
 	Damage source.Damage `json:"damage"`
 	Error  string        `json:"error"`
 	// Item is the item. If the entry is not an item, Text holds its text instead.

@@ -50,7 +50,7 @@ func (f *Fixture) Compiles() error {
 	return OfFixtures(f.Refused)
 }
 
-// OptionalFile reads a file of a fixture. It returns nil if the file does not exist.
+// OptionalFile reads a file of the fixture, or returns nil if the file does not exist.
 func (f *Fixture) OptionalFile(name string) ([]byte, error) {
 	if f.Files == nil {
 		return nil, nil

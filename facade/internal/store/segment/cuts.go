@@ -43,7 +43,7 @@ var (
 
 // ErrContended means that other processes changed the cuts during every attempt to store
 // new ones.
-var ErrContended = errors.New("too many concurrent scans chose segments of one table")
+var ErrContended = errors.New("too many concurrent scans choose segments of one table")
 
 // CutterOptions configures a Cutter.
 type CutterOptions struct {
