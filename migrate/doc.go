@@ -23,18 +23,18 @@
 //
 //   - source: reads exports and files of items in bounded memory.
 //   - infer: finds a mapping if none is given.
-//   - lint: the rules of the design guides.
-//   - internal/table: the tables as data: source, mapping, and what they must hold.
-//   - internal/parts: the folder of loads and verifications in parts.
-//   - internal/load: the load: write.go writes the rows, checkpoint.go saves its
+//   - lint: checks the rules of the design guides.
+//   - internal/table: describes the tables: source, mapping, and expected contents.
+//   - internal/parts: stores the results of loads and verifications in parts.
+//   - internal/load: loads: write.go writes the rows, and checkpoint.go saves the
 //     progress.
 //   - internal/pace: limits the rows read and written per second.
-//   - internal/compare: the comparison: it reads the rows back; differ.go finds cells
+//   - internal/compare: reads the rows back and compares them; differ.go finds the cells
 //     that differ.
 //   - internal/golden: reads and writes the golden rows of fixtures.
-//   - internal/endpoints: requests through both endpoints.
-//   - internal/differential: random items and requests of a mapping.
-//   - report: the result, as text, JSON and HTML.
-//   - internal/tabletsim: a model of tablets, to which a load writes in virtual time.
-//   - internal/exporttest: exports for tests, intact and damaged.
+//   - internal/endpoints: sends requests through both endpoints.
+//   - internal/differential: tests a mapping with random items and requests.
+//   - report: holds the result, and writes it as text, JSON and HTML.
+//   - internal/tabletsim: models tablets, to which a load writes in virtual time.
+//   - internal/exporttest: builds exports for tests, intact and damaged.
 package migrate

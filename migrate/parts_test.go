@@ -119,7 +119,7 @@ func TestParts(t *testing.T) {
 				t.Fatalf("error %v, want the parts to be killed", err)
 			}
 			_, err := FinishLoad(t.Context(), many, openExport(t, fsys), o)
-			WantDamage(t, err, source.CheckpointInvalid, "not all parts are complete")
+			WantDamage(t, err, source.CheckpointInvalid, "these are not complete")
 			if err := load(many); err != nil {
 				t.Fatal(err)
 			}
