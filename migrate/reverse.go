@@ -82,7 +82,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	defer func() { _ = root.Close() }() // it is no longer used for writing
 	w, err := s3export.Create(root, export)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, source.Damaged(source.TargetExists, source.Position{File: whole}, nil, "an export of this table and time already exists: give another folder or another time")
+		return nil, source.Damaged(source.TargetExists, source.Position{File: whole}, nil, "an export of this table and time already exists: choose another folder or another time")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("creating the folder of an export in %s: %w", dir, err)

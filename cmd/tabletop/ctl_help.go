@@ -71,7 +71,7 @@ var route = regexp.MustCompile(`(GET|POST|DELETE) ` + control.Prefix + `([^\s,;:
 func (v *ctlVerb) inShell(e *control.Error) *control.Error {
 	out := *e
 	if e.Code == "token" {
-		out.Remedy = "give the token that the server printed, or that its --token-file holds, with --console-token; or give its --port-file"
+		out.Remedy = "pass the token that the server printed, or that its --token-file holds, with --console-token, or pass its --port-file"
 		return &out
 	}
 	out.Remedy = strings.ReplaceAll(out.Remedy, "GET / lists the paths", `"tabletop ctl help" lists the verbs`)

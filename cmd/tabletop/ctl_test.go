@@ -150,7 +150,7 @@ func TestCtl_Words(t *testing.T) {
 		{[]string{"requests", "kind=x"}, `requests takes [NAME=VALUE...] (1 argument given); NAME=VALUE sets endpoint, operation,`},
 		{[]string{"fault", `{"endpoint":"bigtable","method":"ReadRow","effect":"fail","code":"UNAVAILABLE"}`}, `nearest to ReadRows: see "tabletop ctl help fault"`},
 		{[]string{"fault", `{"endpoint":"dynamodb","method":"*","effect":"fail","code":"ResourceNotFund"}`}, `nearest to ResourceNotFound: see "tabletop ctl help fault"`},
-		{[]string{"info", "--console-token", "wrong"}, "give the token that the server printed, or that its --token-file holds, with --console-token"},
+		{[]string{"info", "--console-token", "wrong"}, "pass the token that the server printed, or that its --token-file holds, with --console-token"},
 		{[]string{"info", "--nothing", "x"}, "unknown flag --nothing"},
 		{[]string{"advance", "--", "-1h"}, `advance is "-1h"`},
 		{[]string{"info", "--all"}, "info does not take --all"},

@@ -56,7 +56,7 @@ func Attributes(ctx context.Context, t *source.Table, m *mapping.Mapping, o Opti
 		}
 	}
 	if unmatched > 0 {
-		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: no rule takes %s, the first at %s", t.Name, phrase.Counted(unmatched, "item"), phrase.Clip(example)))
+		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: no rule matches %s, the first at %s", t.Name, phrase.Counted(unmatched, "item"), phrase.Clip(example)))
 	}
 	changed, err := given.Changed(func(spec *mapfile.Spec) {
 		spec.Rules = slices.Clone(spec.Rules)
@@ -78,7 +78,7 @@ func (in *Inferred) ruleSchema(spec *mapfile.Spec, r *mapfile.Rule, p *profile) 
 	case !star || r.Schema != nil:
 		return
 	case p == nil:
-		in.chose("attributes", "rule "+r.Name+": from source.schema", "rule %s takes no item of the table, so its attributes are unknown", r.Name)
+		in.chose("attributes", "rule "+r.Name+": from source.schema", "rule %s matches no item of the table, so its attributes are unknown", r.Name)
 		return
 	case p.dropped:
 		in.chose("attributes", "rule "+r.Name+": from source.schema", "its items have more than %d", maxSchemaNames)

@@ -204,9 +204,9 @@ func (r *replayed) recorded(s *heldChange, full extsort.Hash) error {
 	}
 	switch first, last := time.UnixMicro(s.micros), time.UnixMicro(s.until); {
 	case last.Add(recordClock).Before(r.full.to) && after != full:
-		return Damaged(ReplayGap, s.last, nil, "the change record of item %s is older than the full export, which has another state of the item: later records are missing", s.keys)
+		return Damaged(ReplayGap, s.last, nil, "the change record of item %s is older than the full export, which has a different state of the item: later records are missing", s.keys)
 	case first.Add(-recordClock).After(r.full.to) && (s.event == eventInsert) != (full == none), first.Add(-recordClock).After(r.full.to) && !s.created && s.old != full:
-		return Damaged(ReplayGap, s.first, nil, "the %s of item %s does not fit the full export, which has another state of the item: earlier change records are missing", s.event, s.keys)
+		return Damaged(ReplayGap, s.first, nil, "the %s of item %s does not fit the full export, which has a different state of the item: earlier change records are missing", s.event, s.keys)
 	}
 	return nil
 }

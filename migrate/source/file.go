@@ -111,7 +111,7 @@ func recognize(in *input) (fileLayout, shape, error) {
 // unknownInput returns an error that lists the known forms.
 func unknownInput(at Position, cause error) error {
 	return Damaged(Unrecognized, at, cause,
-		"not a known input: neither an export to S3, JSON lines, Ion text or a JSON array of items, the answer to a Scan or Query, a BatchWriteItem request, a NoSQL Workbench model nor a .csv file, plain, gzip or zstd")
+		"not a known input: neither an export to S3, JSON lines, Ion text or a JSON array of items, the response of a Scan or Query, a BatchWriteItem request, a NoSQL Workbench model nor a .csv file, plain, gzip or zstd")
 }
 
 // startsJSON reports whether err, at the first token of a file, is an error of reading, or of

@@ -73,7 +73,7 @@ func TestOpen_RefusedByMarks(t *testing.T) {
 		string(exporttest.Pack([]byte("\xe0\x01\x00\xea\xee"))):                               "binary Ion",
 		string(exporttest.Pack([]byte(tar))):                                                  "tar archive",
 		string(exporttest.PackZstd([]byte(tar))):                                              "tar archive",
-		"id\x03a\x02n\x031\n":                                                                 "Hive's format with control characters: give it the name *.csv",
+		"id\x03a\x02n\x031\n":                                                                 "Hive's format with control characters: rename it to *.csv",
 		"a\x011\x01x\n":                                                                       "Hive's format",
 		`{"Responses":{"Tab":[{"id":{"S":"a"}}]},"UnprocessedKeys":{}}`:                       "a BatchGetItem response",
 		`{"Responses":{}}`:                                                                    "a BatchGetItem response",

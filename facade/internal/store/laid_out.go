@@ -81,7 +81,7 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 	}
 	name, table := m.SourceTable(), m.TargetTable()
 	unread := func(err error) error {
-		ts.o.Logger.Warn("the noted layout of a table cannot be read; it is not compared with the mapping", "table", name, "bigtableTable", table, "error", err)
+		ts.o.Logger.Warn("the recorded layout of a table cannot be read, so it is not compared with the mapping", "table", name, "bigtableTable", table, "error", err)
 		return nil
 	}
 	was, err := layout.FromSchemaRows(table, note)

@@ -84,8 +84,8 @@ type Target struct {
 	Changed     bool // whether the table or index existed before
 }
 
-// SetThroughput changes those throughput settings of a table or an index that the request
-// gives.
+// SetThroughput changes the throughput settings of a table or an index that the request
+// contains.
 func SetThroughput(s *tabledef.Throughput, given tabledef.Throughput, of Target) error {
 	if o := given.OnDemand; o != nil {
 		if err := of.checkBounds(o); err != nil {

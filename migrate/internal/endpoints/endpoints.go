@@ -122,7 +122,7 @@ func (d *Pair) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr
 		}
 		page, last, err := answerItems(answer)
 		if err != nil {
-			return fmt.Errorf("answer of %s: %w", q.Op, err)
+			return fmt.Errorf("response of %s: %w", q.Op, err)
 		}
 		if err := yield(page); err != nil {
 			return err
@@ -150,7 +150,7 @@ func (d *Pair) Call(ctx context.Context, op string, body []byte) ([]byte, error)
 	defer func() { _ = resp.Body.Close() }() // in memory
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
-		return nil, fmt.Errorf("answer of %s: %w", op, err)
+		return nil, fmt.Errorf("response of %s: %w", op, err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, &Refusal{resp.StatusCode, string(answer)}

@@ -51,7 +51,7 @@ func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Sour
 		for i, j := range r.Jobs {
 			joined.Tables[i].Rows = j.Report.Rows
 			if more := j.Report.DeadLetters - joined.Tables[i].DeadLetters; more > 0 {
-				return nil, source.Damaged(source.CellCollision, source.Position{File: src.Path}, nil, "the parts of table %s are written, but do not fit together: %s met by items of other parts", j.Source.Name, phrase.Counted(more, "item"))
+				return nil, source.Damaged(source.CellCollision, source.Position{File: src.Path}, nil, "the parts of table %s are written, but do not fit together: cells of %s are also written by items of other parts", j.Source.Name, phrase.Counted(more, "item"))
 			}
 		}
 		joined.Rows = 0
