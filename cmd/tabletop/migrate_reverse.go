@@ -83,7 +83,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 			return asInputError(err)
 		}
 		if len(mappings) == 0 {
-			return badInput("table %s holds no mappings that loads recorded: pass --mapping FILE", layout.SchemaTable)
+			return badInput("table %s does not contain the mapping of any load: pass --mapping FILE", layout.SchemaTable)
 		}
 	}
 	if c.Table != "" {

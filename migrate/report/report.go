@@ -301,8 +301,8 @@ type RuleRows struct {
 	RowHex string `json:"rowHex,omitempty"`
 }
 
-// Count counts an item that the rule takes. It gets the item's key as canonical JSON, and
-// its row key.
+// Count counts an item that the rule takes. The first time, it keeps the row and the item's
+// key, which key returns as canonical JSON.
 func (r *RuleRows) Count(key func() string, row []byte) {
 	if r.Items++; r.Items == 1 {
 		r.Item, r.Row, r.RowHex = key(), phrase.Column(string(row)), hex.EncodeToString(row)

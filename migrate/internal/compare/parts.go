@@ -20,7 +20,7 @@ import (
 // partRowsCheck is the check of the rows that a part read.
 const partRowsCheck = "rows of the part"
 
-// ReadPart reads the range of each table that this part verifies, and sums it up.
+// ReadPart reads the range of each table that this part verifies, and records its checksums.
 func (c *Comparer) ReadPart(ctx context.Context) error {
 	r := c.run
 	index := r.Options.Share.Index - 1
