@@ -30,7 +30,7 @@ const rootPath = "Item"
 //
 // Parsing is strict. Member names are case-sensitive and unique, and a value has exactly
 // one type tag. Binaries are standard padded base64, NULL is true, and text is UTF-8.
-// Sets have at least one member, and no duplicates.
+// Sets are not empty, and their members are unique.
 func UnmarshalItem(data []byte) (Item, error) {
 	if m, ok := scan(data, (*Scanner).Item); ok {
 		return m, nil

@@ -73,9 +73,9 @@ func (s *Source) whole() error {
 		switch {
 		case t.changes != nil:
 			return Damaged(Unsupported, Position{File: s.Path}, nil,
-				"table %s has incremental exports or change records, which change items of any file: load the full export in parts, and then both without parts", t.Name)
+				"table %s has incremental exports or change records, whose changes concern items of any part: load the full export alone in parts, and then everything without parts", t.Name)
 		case t.export == nil:
-			return Damaged(Unsupported, Position{File: s.Path}, nil, "only the data files of an export to S3 can be divided into parts, this is %s", s.Format)
+			return Damaged(Unsupported, Position{File: s.Path}, nil, "only the data files of an export to S3 can be divided into parts, but this is %s", s.Format)
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ type Options struct {
 	Table       string // name of the catalog table
 	Family      string // family of jobs; it keeps only the newest cell
 	TokenFamily string // family of tokens; its cells are deleted after a day or more
-	// Owner returns a text that is unique to this process.
+	// Owner returns a string that is unique to this process.
 	Owner    func() string
 	Now      func() time.Time
 	Wall     *clock.Clock  // clock of leases

@@ -93,7 +93,7 @@ type Source interface {
 	Count(ctx context.Context, counts *Counts, most int64) (all bool, err error)
 	// StoredBytes returns the size of the table in its Bigtable.
 	StoredBytes(ctx context.Context) (int64, error)
-	// Keep stores a text that later processes can read.
+	// Keep stores text that later processes can read.
 	Keep(ctx context.Context, text []byte) error
 }
 

@@ -35,7 +35,7 @@ type CheckpointState struct {
 
 type checkpointTable struct {
 	Items int64 `json:"items"` // written, from the first on
-	// Retry lists the numbers of those items that Bigtable refused.
+	// Retry lists the numbers of the items that Bigtable refused.
 	Retry []int64 `json:"retry,omitempty"`
 	// Row is the row of the last accepted item. If it is missing, the other rows are
 	// missing too.
