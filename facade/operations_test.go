@@ -432,8 +432,8 @@ func TestOptions(t *testing.T) {
 		{"account", Options{Conn: conn, AccountID: "12"}, `Options.AccountID is "12"`},
 		{"messages", Options{Conn: conn, Messages: "none"}, `Options.Messages: "none" is unknown, want current, classic, af-south-1, `},
 		{"lag", Options{Conn: conn, IndexLag: -1}, "Options.IndexLag is -1ns"},
-		{"keys without signatures", Options{Conn: conn, NoAuth: true, AccessKeys: map[string]string{}}, "exclude each other"},
-		{"namespaces of mappings", Options{Conn: conn, Namespaced: true, Mappings: []*mapping.Mapping{nil}}, "exclude each other"},
+		{"keys without signatures", Options{Conn: conn, NoAuth: true, AccessKeys: map[string]string{}}, "cannot be combined"},
+		{"namespaces of mappings", Options{Conn: conn, Namespaced: true, Mappings: []*mapping.Mapping{nil}}, "cannot be combined"},
 		{"mapping", Options{Conn: conn, Mappings: []*mapping.Mapping{nil}}, "Options.Mappings[0] is nil"},
 	} {
 		if _, err := New(t.Context(), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {

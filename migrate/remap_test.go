@@ -26,7 +26,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: at, cel
 // same layout only causes a warning.
 func TestLoad_OtherMapping(t *testing.T) {
 	t.Parallel()
-	const by = "Bigtable table t was loaded by another mapping: "
+	const by = "Bigtable table t was loaded with another mapping: "
 	const rules = by + "rules or schema of the mapping are others"
 	for name, c := range map[string]struct {
 		from, to      string // in the mapping
@@ -37,8 +37,8 @@ func TestLoad_OtherMapping(t *testing.T) {
 		"a column":  {"a:n", "a:count", rules, `; 1 cell of items of this source would stay beside the new cells, e.g. column a:n of row "1", of item {"id":{"S":"1"}}`},
 		"a row":     {`"{id}"`, `"x", "{id}"`, rules, `; 2 cells of items of this source would stay beside the new cells, e.g. column a:at of row "1"`},
 		"a time":    {`a:n"`, `a:n", ts: {attr: at, as: epoch(s)}`, rules, "; 2 cells of items of this source would stay"},
-		"a type":    {"at: N", "at: N, more: S", rules + "; it left no cells of this source's items that this one does not write", ""},
-		"a family":  {"{a: {gc: {versions: 9}}}", "{a: {gc: {versions: 9}}, b: {}}", by + "family b was not there, and is declared; it left no cells", ""},
+		"a type":    {"at: N", "at: N, more: S", rules + "; this mapping writes every cell that the other one wrote for this source's items", ""},
+		"a family":  {"{a: {gc: {versions: 9}}}", "{a: {gc: {versions: 9}}, b: {}}", by + "family b was not there, and is declared; this mapping writes every cell", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

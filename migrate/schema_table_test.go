@@ -160,7 +160,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := checkNamed(t, r, "schema table"); c.State != report.CheckFailed || !strings.HasSuffix(c.Detail, "loaded by another mapping: the joiner was oc, and is escaped('#')") {
+		if c := checkNamed(t, r, "schema table"); c.State != report.CheckFailed || !strings.HasSuffix(c.Detail, "loaded with another mapping: the joiner was oc, and is escaped('#')") {
 			t.Errorf("check %+v", c)
 		}
 	})

@@ -450,7 +450,7 @@ func TestLoad_Collisions(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{})
-		WantDamage(t, err, source.KeyUnknown, `in:2: the input declares no key, and none can be inferred ("id" has the same value at in:1 and in:2): name it (--key PK[,SK])`)
+		WantDamage(t, err, source.KeyUnknown, `in:2: the input declares no key, and none can be inferred ("id" has the same value at in:1 and in:2): name the key (--key PK[,SK])`)
 	})
 	t.Run("an item that no rule takes", func(t *testing.T) {
 		t.Parallel()
@@ -491,13 +491,13 @@ rules:
 			t.Fatal(err)
 		}
 		_, err = Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
-		WantDamage(t, err, source.CellCollision, "in:2: the mapping puts the item on a cell of the item at in:1")
+		WantDamage(t, err, source.CellCollision, "in:2: the mapping puts the item in a cell of the item at in:1")
 		var dead strings.Builder
 		r, err := Verify(t.Context(), newBigtableServer(t), OfSource(src), VerifyOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, DeadLetter: &dead})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Items != 1 || r.Differences != 1 || !strings.Contains(dead.String(), "in:2: the mapping puts the item on a cell of the item at in:1") {
+		if r.Items != 1 || r.Differences != 1 || !strings.Contains(dead.String(), "in:2: the mapping puts the item in a cell of the item at in:1") {
 			t.Errorf("%s\ndead letters: %s", r.Text(), dead.String())
 		}
 	})

@@ -180,9 +180,9 @@ func TestUpdateFlag(t *testing.T) {
 	}{
 		{"-update=false", "", false, "--- FAIL: TestUpdateFlag/golden_rows/products"},
 		{"-update", "", true, "expect/rows.golden: 10 lines removed, 10 added"},
-		{"-update", "true", false, "-update is refused while CI=true"},
+		{"-update", "true", false, "-update is not allowed while CI=true"},
 		{"-update=force", "true", true, "expect/rows.golden: 10 lines removed, 10 added"},
-		{"-update=never", "", false, `"never" is not force`},
+		{"-update=never", "", false, `"never" is not a mode`},
 	} {
 		dir := filepath.Join(t.TempDir(), subjects[0].Name)
 		if err := os.CopyFS(dir, subjects[0].Files); err != nil {

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of throughput settings.
+// Error texts for throughput settings.
 const (
 	MsgThroughputOnDemand      = MsgInvalidParameterPrefix + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified when BillingMode is PAY_PER_REQUEST"                                                                                                                                                                                                                                                                // 23
 	MsgThroughputMissing       = MsgInvalidParameterPrefix + "ReadCapacityUnits and WriteCapacityUnits must both be specified when BillingMode is PROVISIONED"                                                                                                                                                                                                                                                                      // 24
@@ -20,7 +20,7 @@ const (
 	MsgWarmLess                = MsgInvalidParameterPrefix + "Requested %s for WarmThroughput for %s is lower than current WarmThroughput, decreasing WarmThroughput is not supported"                                                                                                                                                                                                                                              // 457, 458
 )
 
-// The texts of quotas on throughput settings.
+// Error texts for quotas on throughput settings.
 const (
 	MsgDecreases    = "Subscriber limit exceeded: Provisioned throughput decreases are limited within a given UTC day. After the first 4 decreases, each subsequent decrease in the same UTC day can be performed at most once every 3600 seconds. Number of decreases today: %d. Last decrease at %s. Next decrease can be made at %s" // 356
 	MsgAboveTable   = "The requested %s, %d, is above the per table maximum for the account in %s. Per table maximum: %d. Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."                                                                                                            // 467
@@ -29,7 +29,7 @@ const (
 	MsgAboveAccount = "This request would have caused the %s limit to be exceeded for the account in %s. Current %s reserved by the account: %d. Limit: %d. Requested: %d. Refer to the Amazon DynamoDB Developer Guide for current limits and how to request higher limits."                                                           // 470
 )
 
-// The texts of throttling. Sources: developer guide, "Error messages and codes", and
+// Error texts for throttling. Sources: developer guide, "Error messages and codes", and
 // recordings of the service.
 const (
 	MsgThrottledTable = "The level of configured provisioned throughput for the table was exceeded. " +

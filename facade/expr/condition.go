@@ -73,8 +73,9 @@ const (
 	bindNot
 )
 
-// ParseCondition parses a condition expression. kind is ConditionExpression, FilterExpression
-// or KeyConditionExpression, and appears in messages. Errors are of type *Error.
+// ParseCondition parses a condition expression. kind is ConditionExpression,
+// FilterExpression or KeyConditionExpression, and appears in error messages. Errors are
+// of type *Error.
 func ParseCondition(kind Kind, src string, p *Placeholders) (*Condition, error) {
 	ps, err := newParser(kind, src, conditionKeywords, p)
 	if err != nil {
@@ -381,7 +382,7 @@ func (c *conditionParser) checkBounds(lower, upper *operand) *Error {
 	return nil
 }
 
-// ValueText formats a value as in DynamoDB's messages.
+// ValueText formats a value in the form that DynamoDB's messages use.
 func ValueText(v attr.Value) string {
 	json := v.String()
 	text := strings.TrimSuffix(json[strings.IndexByte(json, ':')+1:], "}")
@@ -438,11 +439,12 @@ func (c *conditionParser) checkCallTypes(call *operand) *Error {
 	return nil
 }
 
-// Paths returns every document path in the condition, in textual order, with repetitions.
+// Paths returns all document paths in the condition, in textual order. A path that occurs
+// several times is repeated.
 func (c *Condition) Paths() []Path { return c.paths }
 
 // Existence reports whether the whole condition is attribute_exists(name) or
-// attribute_not_exists(name) of a top-level attribute; exists distinguishes the two.
+// attribute_not_exists(name) for a top-level attribute. exists tells the two apart.
 func (c *Condition) Existence() (name string, exists, ok bool) {
 	n := c.root
 	for n.op == opNot {

@@ -6,10 +6,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Limits of an expression. Source: developer guide, "Service, account, and
-// table quotas", expression parameters.
+// Limits of expressions. Source: developer guide, "Service, account, and table quotas",
+// expression parameters.
 const (
-	// MaxExpressionBytes is the maximum length of an expression, as written.
+	// MaxExpressionBytes is the maximum length of an expression in its original text.
 	MaxExpressionBytes = 4096
 	// MaxOperators is the maximum number of operators and functions in an expression.
 	MaxOperators = 300

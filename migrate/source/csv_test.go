@@ -76,8 +76,8 @@ func TestOpen_DamagedCSV(t *testing.T) {
 		{"unknown type", "id,x:n\n", SchemaInvalid, `in.csv:1: column 2 is called "x:n": "n" is not a type`},
 		{"no name", "id,\n", SchemaInvalid, "in.csv:1: column 2 has no name"},
 		{"two of a name", "id,id:N\n", SchemaInvalid, `in.csv:1: two columns are called "id"`},
-		{"short record", "id,x\na\n", NotCSV, "in.csv:2: the record has 1 cells, the header 2 columns; --csv-ragged"},
-		{"long record", "id,x\na,b,c\n", NotCSV, "in.csv:2: the record has 3 cells, the header 2 columns; a cell with the delimiter in its text needs quotes"},
+		{"short record", "id,x\na\n", NotCSV, "in.csv:2: the record has 1 cells, but the header has 2 columns; --csv-ragged"},
+		{"long record", "id,x\na,b,c\n", NotCSV, "in.csv:2: the record has 3 cells, but the header has 2 columns; a cell with the delimiter in its text needs quotes"},
 		{"a record as header with equal cells", "a1,7,7\n", SchemaInvalid, `in.csv:1: two columns are called "7"; "7" looks like a value: if the file has no header, --csv-header`},
 		{"a record as header with an empty cell", "3,\n", SchemaInvalid, `in.csv:1: column 2 has no name; "3" looks like a value`},
 		{"a record as header with a time", "2026-01-02T10:00:00,x\n", SchemaInvalid, `"00" is not a type, want one of S N B BOOL NULL SS NS BS L M; a name with a colon needs its type; "2026-01-02T10:00:00" looks like a value`},
@@ -151,7 +151,7 @@ func TestOpen_Remote(t *testing.T) {
 		"s3://bucket/prefix":              "aws s3 sync s3://bucket/prefix FOLDER",
 		"gs://bucket/prefix":              "gcloud storage cp --recursive gs://bucket/prefix FOLDER",
 		"https://example.com/items.jsonl": "curl -O https://example.com/items.jsonl",
-		"file:///tmp/x":                   "name only the path",
+		"file:///tmp/x":                   "pass only the path",
 		"hdfs://x/y":                      "copy it here",
 	} {
 		_, err := Open(address, Options{})

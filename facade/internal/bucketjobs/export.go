@@ -44,18 +44,18 @@ type ExportRequest struct {
 	ExportFormat                   *string `json:",omitzero"`
 	ExportType                     *string `json:",omitzero"`
 	IncrementalExportSpecification *Period `json:",omitzero"`
-	// FilterSpecification is described as given.
+	// FilterSpecification is returned in descriptions as given.
 	FilterSpecification jsontext.Value `json:",omitzero"`
 }
 
-// Period is the period of an incremental export.
+// Period is the period of time that an incremental export covers.
 type Period struct {
 	ExportFromTime *wire.EpochSeconds `json:",omitzero"`
 	ExportToTime   *wire.EpochSeconds `json:",omitzero"`
 	ExportViewType *string            `json:",omitzero"`
 }
 
-// Constraints checks the members of a request against the model.
+// Constraints checks the members of the request against the API model.
 func (in *ExportRequest) Constraints(v *request.Validator) {
 	v.Required("TableArn", in.TableARN != nil)
 	v.Length("TableArn", in.TableARN, 0, maxARN)
@@ -139,10 +139,10 @@ type ExportDescription struct {
 	FilterSpecification            jsontext.Value `json:",omitzero"`
 }
 
-// ExportOutput is the answer of ExportTableToPointInTime and DescribeExport.
+// ExportOutput is the response of ExportTableToPointInTime and DescribeExport.
 type ExportOutput struct{ ExportDescription *ExportDescription }
 
-// Export starts an export; its checks are in AWS's order.
+// Export starts an export. It makes its checks in the same order as AWS.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportTableToPointInTime.html
 func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRequest) (*ExportOutput, error) {
 	in.Constraints(v)
@@ -299,7 +299,7 @@ type DescribeExportRequest struct {
 	ExportARN *string `json:"ExportArn"`
 }
 
-// DescribeExport describes an export.
+// DescribeExport returns the state of an export.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeExport.html
 func (s *Service) DescribeExport(ctx context.Context, v *request.Validator, in *DescribeExportRequest) (*ExportOutput, error) {
 	j, err := s.find(ctx, v, &exportWords, in.ExportARN)
@@ -316,20 +316,20 @@ type ListExportsRequest struct {
 	NextToken  *string
 }
 
-// ListExportsOutput is the answer of ListExports.
+// ListExportsOutput is the response of ListExports.
 type ListExportsOutput struct {
 	ExportSummaries []ExportSummary
 	NextToken       string `json:",omitzero"`
 }
 
-// ExportSummary is an export in a list.
+// ExportSummary is an element in the list of exports.
 type ExportSummary struct {
 	ExportARN    string `json:"ExportArn"`
 	ExportStatus string
 	ExportType   string
 }
 
-// ListExports lists the exports of existing tables, the newest first.
+// ListExports lists the exports of existing tables, newest first.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListExports.html
 func (s *Service) ListExports(ctx context.Context, v *request.Validator, in *ListExportsRequest) (*ListExportsOutput, error) {
 	only, limit, err := s.listed(v, in.TableARN, "MaxResults", in.MaxResults)

@@ -37,32 +37,34 @@ const (
 // keepJobs is how long an ended job is listed (belief: as on the service).
 const keepJobs = 90 * 24 * time.Hour
 
-// Options configure a Service. All except Delay and BatchBytes are required.
+// Options configures a Service. All except Delay and BatchBytes are required.
 type Options struct {
 	Store   *store.Store
-	Buckets *os.Root // its folders stand for buckets
+	Buckets *os.Root // folder whose subfolders stand for buckets
 	Region  string
 	Account string
 	Now     func() time.Time
 	Random  func(n int) []byte
 	Wording func(operation string) request.Request
 	Delay   time.Duration // minimum time for which jobs are IN_PROGRESS
-	// BatchBytes limits the items that an import holds in one batch. Default: 4 MiB.
+	// BatchBytes limits the size of the items that an import writes in one batch.
+	// Default: 4 MiB.
 	BatchBytes int
 }
 
-// Service runs and describes exports and imports. It is safe for concurrent use.
+// Service runs and describes exports, imports and bulk operations. It is safe for
+// concurrent use.
 type Service struct{ o Options }
 
-// New returns a Service.
+// New returns a Service with the given options.
 func New(o Options) *Service { return &Service{o} }
 
-// Kinds returns the kinds of the service's jobs.
+// Kinds returns the kinds of jobs that the service runs.
 func (s *Service) Kinds() []jobs.Kind {
 	return []jobs.Kind{{Name: kindExport, Run: s.runExport, Keep: keepJobs}, {Name: kindImport, Run: s.runImport, Keep: keepJobs}, {Name: kindBulk, Run: s.runBulk, Keep: keepJobs}}
 }
 
-// Wait waits until this process has no work on exports, imports and bulk operations.
+// Wait waits until this process has no unfinished exports, imports or bulk operations.
 func (s *Service) Wait(ctx context.Context) error {
 	for _, kind := range []string{kindExport, kindImport, kindBulk} {
 		if err := s.o.Store.Jobs.Wait(ctx, kind); err != nil {

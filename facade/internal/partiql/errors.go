@@ -2,22 +2,22 @@ package partiql
 
 import "fmt"
 
-// Error rejects a statement as DynamoDB does, with a ValidationException. Message is
-// DynamoDB's whole text.
+// Error is the ValidationException with which DynamoDB rejects a statement. Message is
+// the complete text.
 type Error struct {
 	Message      string
 	Problem      Problem
-	Table, Index string // the source of a SELECT with CallInColumns, if it was parsed
+	Table, Index string // source of a SELECT with the problem CallInColumns, if it was parsed
 }
 
-// Problem is the kind of an error that some operations answer differently.
+// Problem is the kind of an error to which operations respond differently.
 type Problem uint8
 
-// The problems.
+// Problems of statements.
 const (
 	_             Problem = iota // any other
-	NoKey                        // the WHERE does not name one item
-	WrongKey                     // a value has another type than its key attribute
+	NoKey                        // the WHERE does not select a single item
+	WrongKey                     // the type of a value differs from that of its key attribute
 	CallInColumns                // a SELECT calls a function, such as COUNT(*)
 )
 
@@ -35,8 +35,8 @@ func refuseKey(problem Problem, format string, args ...any) error {
 // malformed returns the error of a statement that cannot be parsed.
 func malformed(detail string) error { return refuse(msgMalformed, detail) }
 
-// NestedParameter returns the error of a parameter that is nested one level too deep; deeper
-// ones have the usual text for values.
+// NestedParameter returns the error for a parameter that is nested one level too deeply.
+// Deeper ones have the usual text for values.
 func NestedParameter() error { return refuse(msgNestedValue) }
 
 // DynamoDB's texts for statements, as captured from the service; "believed" marks texts that

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// OfMapping returns the table that a mapping describes.
+// OfMapping returns the definition of the table that a mapping describes.
 func OfMapping(m *layout.Mapping) *Table {
 	def := &Table{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
 	define := func(k attr.KeyAttr) {

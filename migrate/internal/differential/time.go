@@ -125,7 +125,7 @@ func (d *trial) awaitDueTimes(ctx context.Context, pair *endpoints.Pair) error {
 			TimeToLiveDescription struct{ TimeToLiveStatus string }
 		}
 		if err := json.Unmarshal(answer, &found); err != nil {
-			return fmt.Errorf("the answer of DescribeTimeToLive is not JSON: %w", err)
+			return fmt.Errorf("the response of DescribeTimeToLive is not JSON: %w", err)
 		}
 		if found.TimeToLiveDescription.TimeToLiveStatus == "ENABLED" {
 			return nil

@@ -139,7 +139,7 @@ func (j *job) begin(ctx context.Context) error {
 
 // overtaken returns the error of a load that another one has overtaken.
 func (j *job) overtaken() error {
-	return source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s: another load has begun since this one checked it: wait for its end, then load again", j.Report.Target)
+	return source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s: another load has begun since this one checked the table: wait until that load ends, then load again", j.Report.Target)
 }
 
 // ifLatest changes the first row, and writes the id of a load there, unless the row names

@@ -45,15 +45,16 @@ type ruleAttribute struct{ rule, attribute string }
 const maxCountedAttributes = 20_000
 
 // examine reads all of the table's source, lays it out, and checks that no two items
-// meet. It finds the expected contents of the tables, and describes the mapping in the
-// report of the job.
+// meet. It computes the expected contents of the tables, and describes the mapping in the
+// job's report.
 //
-// It is a separate pass before the writing one, so that a damaged source, or meeting items,
-// are found before anything is written. It makes every check in that one pass, and reads
-// the source again only to name items that meet, or that garbage collection would remove.
+// It is a separate pass before the writing one, so that a damaged source, or meeting
+// items, are found before anything is written. It makes every check in that one pass, and
+// reads the source again only to name items that meet, or that garbage collection would
+// remove.
 //
-// If the mapping leaves the joiner open, all keys decide on it: that changes no row (see
-// layout.JoinerProof).
+// If the mapping leaves the joiner open, examine chooses it based on all keys. The choice
+// does not change any row (see layout.JoinerProof).
 func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 	var proof *layout.JoinerProof
 	var t *tally

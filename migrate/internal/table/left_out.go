@@ -11,9 +11,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// LeftOut returns the parts of a DynamoDB table that its mapping does not lay out: parts that
-// the mapping file leaves out, and parts that only the table's description has. t is nil
-// without a description.
+// LeftOut returns the parts of a DynamoDB table that its mapping does not lay out. These
+// are parts that the mapping file leaves out, and parts that only the table's description
+// has. t is nil if there is no description.
 func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 	left := []report.NotLaidOut{}
 	spec := m.Spec()
@@ -77,7 +77,7 @@ func projectionText(projection string, include []string) string {
 	return projection
 }
 
-// LeaveOut reports the parts that the mappings of all tables leave out.
+// LeaveOut reports the parts of all tables that the mappings leave out.
 func (r *Run) LeaveOut() {
 	for _, j := range r.Jobs {
 		r.Report.LeaveOut(j.Source.Name, LeftOut(j.Mapping, j.Source)...)

@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// CollectsExpired reports whether garbage collection deletes expired items, and the current
-// time is known.
+// CollectsExpired reports whether garbage collection deletes expired items and the
+// current time is known.
 func (j *Job) CollectsExpired() bool {
 	return j.Mapping.Expiry().Collected && !j.now.IsZero()
 }
