@@ -159,6 +159,30 @@ func TestLoad_TwoAtOnce(t *testing.T) {
 	}
 }
 
+// A load that may mix with another one at the same time leaves its own note: the next load is
+// judged by it.
+func TestLoad_MixAtOnce(t *testing.T) {
+	t.Parallel()
+	before, after := plainStates()
+	server := newBigtableServer(t)
+	o := LoadOptions{Common: Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}}
+	conn := beforeCheck{server, sync.OnceFunc(func() {
+		if _, err := Load(t.Context(), server, undated(t, before), o); err != nil {
+			t.Error(err)
+		}
+	})}
+	mix := o
+	mix.Mix = true
+	if _, err := Load(t.Context(), conn, exports(t, true, after), mix); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(t.Context(), server, exports(t, true, after), o); err != nil {
+		t.Error(err)
+	}
+	_, err := Load(t.Context(), server, undated(t, before), o)
+	WantDamage(t, err, source.TargetNewer, "Bigtable table t")
+}
+
 // beforeCheck calls a function before each conditional write.
 type beforeCheck struct {
 	grpc.ClientConnInterface

@@ -240,8 +240,15 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 			}
 		}
 		if i == 0 {
+			begun, earlier := j.begun, j.earlier
 			if err := j.begin(ctx); err != nil {
 				return 0, err
+			}
+			// A load that may mix with this one may have ended since got was read. A note that an
+			// endpoint made since then is about the new table.
+			if j.begun && !begun {
+				j.earlier = earlier
+				return j.writeSchema(ctx, unfinished)
 			}
 			if err := j.writeFirst(ctx, btclient.AppendSets(gone, row.Cells)); err != nil {
 				return 0, err
