@@ -26,9 +26,9 @@ const (
 	maxSilence = 20 * time.Second
 )
 
-// GenerateInitialChangeStreamPartitions streams the current partitions of a table's change
-// stream, in key order. They begin as the table's initial splits, and are split and merged
-// later.
+// GenerateInitialChangeStreamPartitions streams the current partitions of a table's change stream,
+// in key order. A new stream is partitioned at the table's initial splits; later the partitions are
+// split and merged.
 func (c *call) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialChangeStreamPartitionsRequest, stream btpb.Bigtable_GenerateInitialChangeStreamPartitionsServer) error {
 	table, err := c.streamTarget(req.GetTableName(), req.GetAppProfileId())
 	if err != nil {
@@ -70,9 +70,9 @@ func (c *call) streamTarget(name, profile string) (*engine.Table, error) {
 	return table, c.route(instance, r, p, nil)
 }
 
-// ReadChangeStream streams the changes of rows in a partition, from a time or the position of
-// tokens, until end_time or without end. If the table does not have the partition, or no longer
-// has it, the stream closes with tokens for the current partitions.
+// ReadChangeStream streams the changes of rows in a partition. It starts at a time or at the
+// position of tokens, and ends at end_time if it is set. If the partition is not a current
+// partition of the table, the stream closes with tokens for the current partitions.
 //
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.Bigtable.ReadChangeStream
 func (c *call) ReadChangeStream(req *btpb.ReadChangeStreamRequest, stream btpb.Bigtable_ReadChangeStreamServer) error {

@@ -24,7 +24,8 @@ import (
 // automatedPolicy is the automated backup policy of a table.
 type automatedPolicy = btapb.Table_AutomatedBackupPolicy
 
-// AutomatedPlan is a policy and its plan.
+// AutomatedPlan is an automated backup policy, and the time from which its next backups are
+// scheduled.
 type AutomatedPlan struct {
 	Policy *automatedPolicy // nil if the table has none
 	From   time.Time        // zero: due at once, for policies that were stored without a plan
@@ -106,9 +107,9 @@ func places(p *automatedPolicy, c *btapb.Cluster) bool {
 
 func onSSD(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.StorageType_SSD }
 
-// AutomatedBackup returns the backup of a table that is due in a cluster at a
-// time. The backup is hot only on SSD storage, even if the policy asks for hot
-// backups: the cluster may be newer than the policy.
+// AutomatedBackup returns the definition of the backup of a table that is due in a cluster at a
+// given time. Even if the policy asks for hot backups, the backup is hot only if the cluster has
+// SSD storage, because the cluster may be newer than the policy.
 func AutomatedBackup(p *automatedPolicy, table string, c *btapb.Cluster, at time.Time) *btapb.Backup {
 	b := &btapb.Backup{
 		Name: c.GetName() + "/backups/" + automatedID(resname.Last(table), at), SourceTable: table, BackupType: btapb.Backup_STANDARD,

@@ -62,8 +62,7 @@ func (s *Control) backupsUnder(r Catalog, prefix string) ([]*btapb.Backup, error
 	}), refusal.Of(err)
 }
 
-// CreateBackup makes a backup of a table as it is at some moment during the
-// call.
+// CreateBackup backs up a table in its state at some moment during the call.
 func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBackupRequest) (*longrunningpb.Operation, error) {
 	given := req.GetBackup()
 	if given == nil {
@@ -104,8 +103,8 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 	})
 }
 
-// CopyBackup copies a backup, also to another cluster, instance or project. The
-// copy is independent of its source, and cannot be copied again.
+// CopyBackup copies a backup within a cluster or to another cluster, instance or project. The copy
+// is independent of its source, and cannot be copied again.
 func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackupRequest) (*longrunningpb.Operation, error) {
 	b := &btapb.Backup{
 		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: micros(timestamppb.New(s.now())),
@@ -306,7 +305,7 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 	return out, nil
 }
 
-// DeleteBackup deletes a backup. Tables restored from it and copies of it stay.
+// DeleteBackup deletes a backup. It keeps copies of the backup, and tables restored from it.
 func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBackupRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := s.findBackup(tx, "name", req.GetName())

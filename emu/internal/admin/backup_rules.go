@@ -55,7 +55,7 @@ func backupGoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
 	}
 }
 
-// BackupAt returns the state of a stored backup at a time.
+// BackupAt returns the state of a stored backup at a given time.
 func BackupAt(stored *btapb.Backup, now time.Time) *btapb.Backup {
 	b := proto.CloneOf(stored)
 	b.State = btapb.Backup_READY

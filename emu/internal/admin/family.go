@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// ModifyColumnFamilies creates, updates and drops families in the given order,
-// all or none.
+// ModifyColumnFamilies creates, updates and drops families in the given order. Either all
+// modifications take effect or none.
 func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.ModifyColumnFamiliesRequest) (*btapb.Table, error) {
 	if len(req.GetModifications()) == 0 {
 		return nil, refusal.Invalid("modifications", "must specify at least one modification")

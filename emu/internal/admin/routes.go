@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// Routes holds the routes to recorded instances at a version of the resources.
-// It is shared and immutable.
+// Routes holds the routes to all created instances, computed from one version of the stored
+// resources. It is shared and immutable.
 type Routes struct {
 	version   uint64
 	Instances map[string]Route // by name
@@ -22,8 +22,8 @@ type Route struct {
 	Clusters []*instancedef.StoredCluster // sorted by name
 }
 
-// CurrentRoutes returns the current routes. Every request of the data API uses
-// them, so they are recomputed only after resources have changed.
+// CurrentRoutes returns the current routes. Every data request uses them, so they are recomputed
+// only after resources have changed.
 func (s *Control) CurrentRoutes() (*Routes, error) {
 	version := s.DB.ResourceVersion()
 	if r := s.routes.Load(); r != nil && r.version == version {

@@ -22,8 +22,8 @@ import (
 // authorized view. Package bundle checks its content, which is returned
 // unchanged.
 
-// CreateSchemaBundle adds a bundle to a table: a descriptor set without missing
-// dependencies, or self-contained Avro schemas.
+// CreateSchemaBundle adds a schema bundle to a table. The bundle is a descriptor set without
+// missing dependencies, or a list of self-contained Avro schemas.
 func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.CreateSchemaBundleRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -171,7 +171,7 @@ func (s tableAdminService) ListSchemaBundles(ctx context.Context, req *btapb.Lis
 	return resp, nil
 }
 
-// DeleteSchemaBundle deletes a bundle and its policy.
+// DeleteSchemaBundle deletes a bundle and its IAM policy.
 func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.DeleteSchemaBundleRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := findSchemaBundle(tx, "name", req.GetName())

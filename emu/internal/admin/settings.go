@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// The ranges of settings apply without limits too, since values outside them
-// have no meaning.
+// These ranges of settings apply even if limits are off, because values outside them are
+// meaningless.
 const (
 	// MinChangeStreamRetention is the minimum retention of a change stream.
 	MinChangeStreamRetention = 24 * time.Hour // ChangeStreamConfig
@@ -315,7 +315,7 @@ func encryptionOf(c *btapb.Cluster) *btapb.EncryptionInfo {
 	}
 }
 
-// LookUpFamily returns a family of t, nil if it does not exist.
+// LookUpFamily returns the family of t with a name, or nil if it does not exist.
 func LookUpFamily(t *engine.Table, name string) *engine.Family {
 	for i := range t.Families {
 		if t.Families[i].Name == name {
@@ -325,7 +325,7 @@ func LookUpFamily(t *engine.Table, name string) *engine.Family {
 	return nil
 }
 
-// FindFamily is LookUpFamily for a family that must exist. Errors: statuses.
+// FindFamily is like LookUpFamily, but returns an error status if the family does not exist.
 func FindFamily(t *engine.Table, name string) (*engine.Family, error) {
 	f := LookUpFamily(t, name)
 	if f == nil {

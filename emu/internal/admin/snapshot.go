@@ -137,7 +137,7 @@ func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnaps
 	return resp, nil
 }
 
-// DeleteSnapshot deletes a snapshot. Tables made from it stay.
+// DeleteSnapshot deletes a snapshot. It keeps tables that were made from the snapshot.
 func (s tableAdminService) DeleteSnapshot(ctx context.Context, req *btapb.DeleteSnapshotRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		x, err := s.findSnapshot(tx, "name", req.GetName())
@@ -168,8 +168,8 @@ func dropSnapshots(tx *engine.CatalogTx, prefix string, drop func(*storedSnapsho
 	return err
 }
 
-// CreateTableFromSnapshot makes a table from a snapshot of its instance, with
-// its schema, rules of garbage collection and cells.
+// CreateTableFromSnapshot makes a table from a snapshot in the same instance, with the schema,
+// garbage-collection rules and cells of the snapshot.
 func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *btapb.CreateTableFromSnapshotRequest) (*longrunningpb.Operation, error) {
 	n := tableCopy{parent: req.GetParent(), id: req.GetTableId(), from: req.GetSourceSnapshot()}
 	n.check = func(r Catalog) error {

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Avro checks an Avro schema in JSON. Types must be valid, and named types must
-// be defined once in this document, before their use. Names, symbols and sizes
-// must be valid. Defaults, aliases and logical types are ignored.
+// Avro checks an Avro schema in JSON. Types, names, symbols and sizes must be valid. Each named
+// type must be defined exactly once, before its use. Defaults, aliases and logical types are
+// ignored.
 //
 // https://avro.apache.org/docs/1.8.1/spec.html
 func Avro(schema string) error {

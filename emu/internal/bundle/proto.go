@@ -34,9 +34,8 @@ type Schema struct {
 	enums    map[protoreflect.FullName]protoreflect.EnumDescriptor
 }
 
-// Proto links a serialized FileDescriptorSet. The set must have a file, and all
-// imported files except for well-known types. Errors describe the fault of the
-// set.
+// Proto links a serialized FileDescriptorSet. The set must contain at least one file, and all
+// imported files except those of well-known types. Its errors complete a sentence about the set.
 func Proto(raw []byte) (*Schema, error) {
 	set := &descriptorpb.FileDescriptorSet{}
 	if err := proto.Unmarshal(raw, set); err != nil {
@@ -108,10 +107,9 @@ func (s *Schema) add(in interface {
 	}
 }
 
-// Compatible returns an error if s cannot read values of the schema was, with
-// the first reason in the order of names. It finds messages and enums by full
-// name, in any file. Members may be added and renamed, and removed if their
-// number is reserved.
+// Compatible returns an error if s cannot read values of the schema was. The error names the first
+// reason in order of names. Messages and enums are compared by full name, in any file. Fields may
+// be added and renamed, and removed if their number is reserved.
 func (s *Schema) Compatible(was *Schema) error {
 	for _, name := range sorted(was.messages) {
 		m, ok := s.messages[name]

@@ -21,8 +21,8 @@ const (
 	maxAutoscalingRatio      = 10 // https://cloud.google.com/bigtable/docs/autoscaling: maximum to minimum nodes
 )
 
-// NewCluster completes and checks the definition of a cluster of in, whose
-// other clusters are others. Errors: those of package refusal, about field.
+// NewCluster completes and checks the definition of a new cluster of the instance in, whose
+// existing clusters are others. Its errors are statuses of package refusal about field.
 func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Instance, others []*btapb.Cluster) (*btapb.Cluster, error) {
 	if !resname.IsLowerID(id) {
 		return nil, refusal.Invalid(field, "%q is not a cluster id; expected [a-z][-a-z0-9]*", id)
@@ -108,9 +108,9 @@ func autoscaling(a *btapb.Cluster_ClusterAutoscalingConfig) *btapb.Cluster_Clust
 	}}
 }
 
-// SettleNodes checks the nodes of a cluster, or its autoscaling, and fills in
-// defaults. Without either, "Cloud Bigtable automatically allocates nodes"
-// (Cluster.serve_nodes): here, the minimum.
+// SettleNodes checks the node count or the autoscaling of a cluster, and fills in defaults. If
+// neither is set, "Cloud Bigtable automatically allocates nodes" (Cluster.serve_nodes); Tabletop
+// sets the minimum.
 func SettleNodes(field string, c *btapb.Cluster) error {
 	step := int32(1)
 	if c.GetNodeScalingFactor() == btapb.Cluster_NODE_SCALING_FACTOR_2X {

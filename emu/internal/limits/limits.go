@@ -4,15 +4,15 @@ package limits
 // Mode selects which limits are enforced.
 type Mode uint8
 
-// The modes; emu.Limits describes them.
+// These are the modes; emu.Limits describes them.
 const (
 	Strict Mode = iota
 	Off
 	Production
 )
 
-// The limits of Bigtable, enforced unless the Mode is Off. Sources: the
-// comments of google/bigtable/v2/{bigtable,data}.proto and
+// These are Bigtable's limits, which are enforced unless the Mode is Off. Sources: the comments of
+// google/bigtable/v2/{bigtable,data}.proto and
 // google/bigtable/admin/v2/{table,bigtable_table_admin}.proto, and the page
 // https://cloud.google.com/bigtable/quotas#limits.
 const (
@@ -38,7 +38,7 @@ const (
 	MaxStandardBackups = 150 // quotas page: of a table in a cluster
 	MaxHotBackups      = 10
 
-	MinInstanceIDBytes   = 6 // the sources of the limits below; only in the Mode Production
+	MinInstanceIDBytes   = 6 // this and the next five limits apply only in the Mode Production
 	MinClusterIDBytes    = 6
 	MaxClusterIDBytes    = 30
 	MinDisplayNameRunes  = 4

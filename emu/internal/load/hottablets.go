@@ -41,8 +41,8 @@ type cursor struct {
 	Skip     int32
 }
 
-// ListHotTablets answers a request for the tables of a cluster. exists takes
-// the resource name of a table. Errors: statuses.
+// ListHotTablets serves a ListHotTablets request for a cluster. exists reports whether the table
+// with a resource name exists. Its errors are statuses.
 func ListHotTablets(store *heat.Store, req *btapb.ListHotTabletsRequest, now time.Time, exists func(table string) bool) (*btapb.ListHotTabletsResponse, error) {
 	at, err := start(req, now)
 	if err != nil {
