@@ -188,7 +188,7 @@ func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 			return refusal.Invalid("start_time", "%v is before the change stream was enabled, at %v", from.StartTime.AsTime(), time.UnixMicro(began).UTC())
 		}
 		if c.end != 0 && c.end < micros {
-			return refusal.Invalid("end_time", "it is before start_time")
+			return refusal.Invalid("end_time", "is before start_time")
 		}
 		c.position.Number, err = c.s.db.JournalAt(c.table.Name, engine.JournalStream, micros)
 		if err != nil {
@@ -226,9 +226,9 @@ func (c *changeStream) token(field string, t *btpb.StreamContinuationToken) (cha
 	}
 	switch {
 	case token.Table != c.table.ID:
-		return token, refusal.Invalid(field+".token", "it is of another table")
+		return token, refusal.Invalid(field+".token", "the token belongs to another table")
 	case token.Since != c.table.Journal[engine.JournalStream].Since:
-		return token, refusal.Invalid(field+".token", "it is of a change stream that was disabled")
+		return token, refusal.Invalid(field+".token", "the token belongs to a change stream that was disabled")
 	case !token.Partition.Covers(part):
 		return token, refusal.Invalid(field+".partition", "the token was issued for [%q, %q)", token.Partition.Start, token.Partition.End)
 	}

@@ -15,7 +15,7 @@ import (
 func (s *Server) SplitPartition(ctx context.Context, table string, key []byte) error {
 	return s.control.ChangePartitions(ctx, table, key, func(splits [][]byte, at int, found bool) ([][]byte, error) {
 		if found {
-			return nil, refusal.Precondition("The partitions of table %s are split at %q already.", table, key)
+			return nil, refusal.Precondition("Table %s already has a partition that begins at %q.", table, key)
 		}
 		return slices.Insert(splits, at, bytes.Clone(key)), nil
 	})

@@ -240,7 +240,7 @@ const maxRuleDepth = 100
 // checkRule rejects meaningless rules.
 func checkRule(r GCRule, depth int) error {
 	if depth > maxRuleDepth {
-		return fmt.Errorf("%w: garbage-collection rule nested more than %d deep", ErrInvalid, maxRuleDepth)
+		return fmt.Errorf("%w: garbage-collection rule nested more than %d levels deep", ErrInvalid, maxRuleDepth)
 	}
 	switch r.Kind {
 	case NoGC:

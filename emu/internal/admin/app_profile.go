@@ -129,7 +129,7 @@ func checkAppProfile(r Catalog, p *btapb.AppProfile, ignoreWarnings bool) error 
 	case *btapb.AppProfile_StandardIsolation_:
 		priority := iso.StandardIsolation.GetPriority()
 		if _, ok := btapb.AppProfile_Priority_name[int32(priority)]; !ok {
-			return refusal.Invalid("app_profile.standard_isolation.priority", "%d is not a priority", priority)
+			return refusal.Invalid("app_profile.standard_isolation.priority", "%d is not a valid priority", priority)
 		}
 	case *btapb.AppProfile_DataBoostIsolationReadOnly_:
 		if iso.DataBoostIsolationReadOnly.GetComputeBillingOwner() != btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS {

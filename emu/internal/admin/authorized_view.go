@@ -34,7 +34,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	}
 	given := req.GetAuthorizedView()
 	if given.GetSubsetView() == nil {
-		return nil, refusal.Invalid("authorized_view.subset_view", "must be set; one that is empty holds nothing")
+		return nil, refusal.Invalid("authorized_view.subset_view", "must be set; an empty message selects no cells")
 	}
 	v := &btapb.AuthorizedView{
 		Name:               req.GetParent() + "/authorizedViews/" + req.GetAuthorizedViewId(),
@@ -78,7 +78,7 @@ func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subs
 	for _, name := range slices.Sorted(maps.Keys(d.GetFamilySubsets())) {
 		at := field + ".family_subsets[" + name + "]"
 		if _, err := FindFamily(t, name); err != nil && was.GetFamilySubsets()[name] == nil {
-			return refusal.Invalid(at, "table %s has no family of the name", t.Name)
+			return refusal.Invalid(at, "table %s does not have this family", t.Name)
 		}
 		subset := d.GetFamilySubsets()[name]
 		for i, q := range subset.GetQualifiers() {
@@ -258,7 +258,7 @@ func responseView(v, unspecified btapb.AuthorizedView_ResponseView) (btapb.Autho
 		return unspecified, nil
 	}
 	if _, ok := btapb.AuthorizedView_ResponseView_name[int32(v)]; !ok {
-		return v, refusal.Invalid("view", "%d is not a view", v)
+		return v, refusal.Invalid("view", "%d is not a known view", v)
 	}
 	return v, nil
 }

@@ -90,11 +90,11 @@ func automatedPlaces(p *automatedPolicy, clusters []*instancedef.StoredCluster, 
 func checkAutomatedPlaces(p *automatedPolicy, in *btapb.Instance, clusters []*btapb.Cluster) error {
 	const field = "table.automated_backup_policy"
 	if len(p.GetLocations()) > 0 && in.GetEdition() != btapb.Instance_ENTERPRISE_PLUS {
-		return refusal.Invalid(field+".locations", "can only be set in an instance of the edition ENTERPRISE_PLUS")
+		return refusal.Invalid(field+".locations", "can only be set in an instance of edition ENTERPRISE_PLUS")
 	}
 	for _, c := range clusters {
 		if p.GetKeepHotDuration() != nil && places(p, c) && !onSSD(c) {
-			return refusal.Invalid(field+".keep_hot_duration", "hot backups need SSD storage; cluster %s has none", c.GetName())
+			return refusal.Invalid(field+".keep_hot_duration", "hot backups need SSD storage; cluster %s has HDD storage", c.GetName())
 		}
 	}
 	return nil

@@ -282,11 +282,11 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 					return refusal.Invalid("backup.expire_time", "%v", err)
 				}
 				if !b.GetExpireTime().AsTime().After(s.now()) {
-					return refusal.Invalid("backup.expire_time", "%v has passed", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
+					return refusal.Invalid("backup.expire_time", "%v is in the past", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
 				}
 			case "hot_to_standard_time":
 				if BackupAt(b, s.now()).GetBackupType() != btapb.Backup_HOT {
-					return refusal.Invalid("backup.hot_to_standard_time", "is for hot backups alone")
+					return refusal.Invalid("backup.hot_to_standard_time", "applies only to hot backups")
 				}
 				b.HotToStandardTime = micros(req.GetBackup().GetHotToStandardTime())
 				if err := checkHotTime(b); err != nil {
@@ -357,7 +357,7 @@ func (s *Control) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string
 		return err
 	}
 	if len(held) > 0 {
-		return refusal.Precondition("%s %s holds %d backups, %s among them, and cannot be deleted.", what, name, len(held), held[0].GetName())
+		return refusal.Precondition("%s %s cannot be deleted: it holds %d backups, including %s.", what, name, len(held), held[0].GetName())
 	}
 	return errors.Join(s.sweepBackups(tx), dropSnapshots(tx, prefix, func(*storedSnapshot) bool { return true }))
 }

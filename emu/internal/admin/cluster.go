@@ -98,7 +98,7 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 			}
 		}
 		if in.GetType() == btapb.Instance_DEVELOPMENT {
-			return refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
+			return refusal.Precondition("Instance %s is of type DEVELOPMENT and can have only one cluster.", in.GetName())
 		}
 		if err := s.production(limits.CheckProductionCluster("cluster", req.GetClusterId(), req.GetCluster())); err != nil {
 			return err
@@ -247,7 +247,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		if c.GetClusterConfig().GetClusterAutoscalingConfig() == nil {
 			c.Config = nil
 			if scaled && (!slices.Contains(paths, "serve_nodes") || c.GetServeNodes() == 0) {
-				return refusal.Invalid("update_mask", "must name serve_nodes too when it ends autoscaling, and the cluster must have it")
+				return refusal.Invalid("update_mask", "must include serve_nodes to end autoscaling, and cluster.serve_nodes must be set")
 			}
 			return nil
 		}
@@ -308,7 +308,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 			return err
 		}
 		if len(clusters) < 2 {
-			return refusal.Precondition("Cluster %s is the last of its instance and cannot be deleted.", c.GetName())
+			return refusal.Precondition("Cluster %s is the last cluster of its instance and cannot be deleted.", c.GetName())
 		}
 		profiles, err := appProfilesOf(tx, parent)
 		if err != nil {

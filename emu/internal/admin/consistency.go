@@ -58,11 +58,11 @@ func (s *Control) consistencyToken(t *engine.Table, text string) (replica.Token,
 	token, err := replica.DecodeToken(text)
 	switch {
 	case err != nil:
-		return token, refusal.Invalid(field, "%q is not a token of this server", text)
+		return token, refusal.Invalid(field, "%q is not a token that this server issued", text)
 	case token.Table != t.ID:
 		return token, refusal.Invalid(field, "the token does not belong to table %s", t.Name)
 	case s.now().Sub(token.Made()) > consistencyTokenLifetime:
-		return token, refusal.Invalid(field, "the token was made at %s and has expired; tokens live for %v", token.Made().UTC().Format(time.RFC3339), consistencyTokenLifetime)
+		return token, refusal.Invalid(field, "the token was made at %s and has expired; tokens are valid for %v", token.Made().UTC().Format(time.RFC3339), consistencyTokenLifetime)
 	}
 	return token, nil
 }

@@ -51,7 +51,7 @@ func (s *Control) production(err error) error {
 	}
 	if err != nil && s.Limits == limits.Strict {
 		s.productionWarned.Do(func() {
-			s.Logger.Warn("production would reject this request; ProductionLimits (--limits production) does too", "error", err)
+			s.Logger.Warn("production would reject this request; with ProductionLimits (--limits production), this server does too", "error", err)
 		})
 	}
 	return nil

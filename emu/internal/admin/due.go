@@ -135,7 +135,7 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 		}
 		err := w.Make(ctx, b)
 		if code := status.Code(err); code == codes.ResourceExhausted {
-			s.Logger.Warn("an automated backup is left out", "backup", b.GetName(), "table", t.Name, "error", err)
+			s.Logger.Warn("an automated backup was skipped", "backup", b.GetName(), "table", t.Name, "error", err)
 		} else if err != nil && code != codes.AlreadyExists && code != codes.NotFound { // its table was deleted meanwhile
 			return err
 		}

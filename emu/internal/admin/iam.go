@@ -148,7 +148,7 @@ func unsetPolicy() *iampb.Policy { return &iampb.Policy{Etag: slices.Clone(polic
 // checkPolicyVersion rejects unknown policy versions.
 func checkPolicyVersion(field string, v int32) error {
 	if v != 0 && v != 1 && v != 3 {
-		return refusal.Invalid(field, "%d is not a version; expected 0, 1 or 3", v)
+		return refusal.Invalid(field, "%d is not a policy version; expected 0, 1 or 3", v)
 	}
 	return nil
 }

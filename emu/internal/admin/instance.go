@@ -175,7 +175,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		return nil, refusal.Invalid("clusters", "must specify at least one cluster")
 	}
 	if in.GetType() == btapb.Instance_DEVELOPMENT && len(ids) > 1 {
-		return nil, refusal.Invalid("clusters", "an instance of type DEVELOPMENT has one cluster")
+		return nil, refusal.Invalid("clusters", "an instance of type DEVELOPMENT must have exactly one cluster")
 	}
 	var clusters []*btapb.Cluster
 	for _, id := range ids {

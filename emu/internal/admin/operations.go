@@ -157,7 +157,7 @@ func (s *Control) operationNow(name string) (op *longrunningpb.Operation, doneAt
 func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb.WaitOperationRequest) (*longrunningpb.Operation, error) {
 	d := req.GetTimeout()
 	if d != nil && (!d.IsValid() || d.AsDuration() < 0) {
-		return nil, refusal.Invalid("timeout", "%v is not a duration to wait", d)
+		return nil, refusal.Invalid("timeout", "%v is not a valid timeout", d)
 	}
 	late := s.now().Add(d.AsDuration())
 	for {
@@ -339,7 +339,7 @@ func page[T any](all []T, size int32, token string, key func(T) string) ([]T, st
 	if token != "" {
 		last, err := base64.RawURLEncoding.DecodeString(token)
 		if err != nil {
-			return nil, "", refusal.Invalid("page_token", "%q is not a token of this server", token)
+			return nil, "", refusal.Invalid("page_token", "%q is not a token that this server issued", token)
 		}
 		for len(all) > 0 && key(all[0]) <= string(last) {
 			all = all[1:]

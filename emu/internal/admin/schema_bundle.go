@@ -111,7 +111,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 		}
 		for _, p := range req.GetUpdateMask().GetPaths() {
 			if !slices.Contains(allowed, p) {
-				return nil, refusal.Invalid("update_mask", "%q cannot be updated with what schema_bundle holds; expected %s", p, allowed[0])
+				return nil, refusal.Invalid("update_mask", "%q does not match the schemas in schema_bundle; expected %s", p, allowed[0])
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 			return err
 		}
 		if (b.GetProtoSchema() != nil) != (is != nil) {
-			return refusal.Invalid("schema_bundle.type", "a bundle stays of protos or of Avro, as it was created")
+			return refusal.Invalid("schema_bundle.type", "a bundle cannot change between protobuf and Avro schemas")
 		}
 		if is != nil && !req.GetIgnoreWarnings() {
 			was, err := bundle.Proto(b.GetProtoSchema().GetProtoDescriptors())
@@ -135,7 +135,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 				return err
 			}
 			if err := is.Compatible(was); err != nil {
-				return refusal.Precondition("The schemas are not compatible with those of %s: %v; set ignore_warnings to replace them all the same.", b.GetName(), err)
+				return refusal.Precondition("The schemas are not compatible with those of %s: %v; set ignore_warnings to replace them anyway.", b.GetName(), err)
 			}
 		}
 		b.Type = proto.CloneOf(given).GetType()

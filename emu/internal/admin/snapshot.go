@@ -61,7 +61,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 	life := snapshotLife
 	if ttl := req.GetTtl(); ttl != nil {
 		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > maxSnapshotLife {
-			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, maxSnapshotLife)
+			return nil, refusal.Invalid("ttl", "%v is out of range; must be greater than 0 and at most %v", life, maxSnapshotLife)
 		}
 	}
 	now := s.now()
@@ -74,7 +74,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 			return err
 		}
 		if resname.First(req.GetName(), 4) != resname.First(parent, 4) {
-			return refusal.Invalid("cluster", "%s is not a cluster of the instance of %s", parent, req.GetName())
+			return refusal.Invalid("cluster", "cluster %s is not in the instance of table %s", parent, req.GetName())
 		}
 		_, err := FindTable(r, "name", req.GetName())
 		return err

@@ -33,7 +33,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	case btapb.Table_MICROS:
 		def.Granularity = engine.Micros
 	default:
-		return nil, refusal.Invalid("table.granularity", "%d is not a granularity", g)
+		return nil, refusal.Invalid("table.granularity", "%d is not a known granularity", g)
 	}
 	families := req.GetTable().GetColumnFamilies()
 	if err := s.Limits.Check(len(families), limits.MaxFamilies, "table.column_families", "families"); err != nil {
@@ -181,7 +181,7 @@ func tableView(v, unspecified btapb.Table_View) (btapb.Table_View, error) {
 		return unspecified, nil
 	}
 	if _, ok := btapb.Table_View_name[int32(v)]; !ok {
-		return v, refusal.Invalid("view", "%d is not a view", v)
+		return v, refusal.Invalid("view", "%d is not a known view", v)
 	}
 	return v, nil
 }
@@ -192,7 +192,7 @@ func tableView(v, unspecified btapb.Table_View) (btapb.Table_View, error) {
 func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTableRequest) (*longrunningpb.Operation, error) {
 	for _, path := range req.GetUpdateMask().GetPaths() {
 		if path == "column_families" || strings.HasPrefix(path, "column_families.") {
-			return nil, refusal.NotBuilt("Path column_families of UpdateTable, which ModifyColumnFamilies changes,")
+			return nil, refusal.NotBuilt("Updating column_families in UpdateTable instead of ModifyColumnFamilies")
 		}
 	}
 	paths, err := maskPaths(req.GetUpdateMask(), "change_stream_config", "deletion_protection", "automated_backup_policy", "tiered_storage_config", "row_key_schema")

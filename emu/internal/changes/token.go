@@ -120,16 +120,16 @@ func Join(partition Partition, tokens []Token) (Position, error) {
 	for i, t := range sorted {
 		switch {
 		case i == 0 && !bytes.Equal(t.Partition.Start, partition.Start):
-			return p, fmt.Errorf("begin at %q, and the partition at %q", t.Partition.Start, partition.Start)
+			return p, fmt.Errorf("begin at %q, but the partition begins at %q", t.Partition.Start, partition.Start)
 		case i > 0 && (len(sorted[i-1].Partition.End) == 0 || !bytes.Equal(sorted[i-1].Partition.End, t.Partition.Start)):
-			return p, fmt.Errorf("leave a gap, or overlap, at %q", t.Partition.Start)
+			return p, fmt.Errorf("leave a gap or overlap at %q", t.Partition.Start)
 		}
 		if i == 0 || t.Position.Number < p.Number {
 			p.Number = t.Position.Number
 		}
 	}
 	if last := sorted[len(sorted)-1].Partition.End; !bytes.Equal(last, partition.End) {
-		return p, fmt.Errorf("end at %q, and the partition at %q", last, partition.End)
+		return p, fmt.Errorf("end at %q, but the partition ends at %q", last, partition.End)
 	}
 	for _, t := range sorted {
 		if t.Position.Number > p.Number {

@@ -41,7 +41,7 @@ var (
 	ErrTooManyCopies = fmt.Errorf("the filter's interleaves make more than %d copies of one cell", hardMaxCopies)
 	// ErrTooManySteps is returned if regular expressions are too large for a
 	// large row.
-	ErrTooManySteps = fmt.Errorf("the filter's regular expressions take more than %d steps on one row, an instruction for a byte each", int64(hardMaxSteps))
+	ErrTooManySteps = fmt.Errorf("the filter's regular expressions need more than %d steps for one row; each step runs one instruction on one byte", int64(hardMaxSteps))
 )
 
 // Cell is one version of a column, as a filter sees it.
@@ -328,7 +328,7 @@ func (d *decoder) decode(f *btpb.RowFilter, at place) (node, error) {
 		return nil, fmt.Errorf("the filter has more than %d members", hardMaxFilters)
 	}
 	if at.depth > d.maxDepth {
-		return nil, fmt.Errorf("the filter is nested more than %d deep", d.maxDepth)
+		return nil, fmt.Errorf("the filter is nested more than %d levels deep", d.maxDepth)
 	}
 	switch m := f.GetFilter().(type) {
 	case nil:

@@ -23,10 +23,10 @@ const (
 // Check checks the new state of an instance. Its errors are statuses of package refusal.
 func Check(in *btapb.Instance, m limits.Mode) error {
 	if typ := in.GetType(); typ != btapb.Instance_PRODUCTION && typ != btapb.Instance_DEVELOPMENT {
-		return refusal.Invalid("instance.type", "%d is not a type", typ)
+		return refusal.Invalid("instance.type", "%d is not a known type", typ)
 	}
 	if _, ok := btapb.Instance_Edition_name[int32(in.GetEdition())]; !ok {
-		return refusal.Invalid("instance.edition", "%d is not an edition", in.GetEdition())
+		return refusal.Invalid("instance.edition", "%d is not a known edition", in.GetEdition())
 	}
 	if in.GetDisplayName() == "" {
 		return refusal.Invalid("instance.display_name", "must be set")

@@ -180,7 +180,7 @@ func (p *parser) and(depth int) (*node, error) {
 
 func (p *parser) not(depth int) (*node, error) {
 	if depth > maxDepth {
-		return nil, p.fail("nested more than %d deep", maxDepth)
+		return nil, p.fail("nested more than %d levels deep", maxDepth)
 	}
 	if p.take("NOT") {
 		n, err := p.not(depth + 1)
@@ -244,7 +244,7 @@ func (p *parser) value() (text string, quoted bool, err error) {
 				b.WriteByte(c)
 			}
 		}
-		return "", true, p.fail("a quoted value without its end")
+		return "", true, p.fail("a quoted value has no closing quote")
 	}
 	n := 0
 	for n < len(p.rest) && !isSpace(p.rest[n]) && !strings.ContainsRune("()\"'", rune(p.rest[n])) {
@@ -268,7 +268,7 @@ func valueOf(k Kind, text string) (Value, error) {
 	case Time:
 		t, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
-			return Value{}, fmt.Errorf("%q is not a time of RFC 3339, such as 2014-10-02T15:01:23.045Z", text)
+			return Value{}, fmt.Errorf("%q is not an RFC 3339 time such as 2014-10-02T15:01:23.045Z", text)
 		}
 		return Value{Time: t}, nil
 	case Text:
@@ -306,7 +306,7 @@ func ParseOrder(orderBy string, fields Fields) (Order, error) {
 		words := strings.Fields(part)
 		ok := len(words) == 1 || len(words) == 2 && (words[1] == "desc" || words[1] == "asc")
 		if !ok {
-			return nil, fmt.Errorf("%q is not a field, or a field and desc", strings.TrimSpace(part))
+			return nil, fmt.Errorf("%q is not a field, optionally followed by desc", strings.TrimSpace(part))
 		}
 		kind, ok := fields[words[0]]
 		if !ok {

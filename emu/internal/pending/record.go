@@ -33,7 +33,7 @@ const (
 	noteField    = 3 // bytes
 )
 
-var errRecord = errors.New("the record is damaged")
+var errRecord = errors.New("the stored record is damaged")
 
 // Encode returns the stored form of a record. It is deterministic.
 func Encode(m proto.Message, s State) ([]byte, error) {

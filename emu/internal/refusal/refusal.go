@@ -110,7 +110,7 @@ func NoReverseScans() error {
 // retention of idempotency tokens, so that it may have been applied already. Ours.
 func IdempotencyExpired(age, window time.Duration) error {
 	return New(codes.FailedPrecondition,
-		"The first attempt of the mutation was sent %v ago; idempotency protects for %v.", age, window)
+		"The first attempt of the mutation was sent %v ago; idempotency tokens protect for only %v.", age, window)
 }
 
 // SessionPermission returns the status for a virtual RPC in a session that lacks the required
@@ -133,7 +133,7 @@ func FamilyOutsideView(view, family string) error {
 
 // NotBuilt returns the status for a feature that Tabletop lacks. Ours.
 func NotBuilt(what string) error {
-	return New(codes.Unimplemented, "%s is not built in Tabletop", what)
+	return New(codes.Unimplemented, "%s is not implemented in Tabletop", what)
 }
 
 // Protected returns the status for a change that deletion_protection forbids. Ours.
@@ -182,7 +182,7 @@ func NoTransactions(profile string) error {
 
 // DataBoost returns the status for a request that Data Boost does not support. Ours.
 func DataBoost(profile, what string) error {
-	return Precondition("App profile %s is read-only: it uses Data Boost, which serves no %s.", profile, what)
+	return Precondition("App profile %s is read-only: it uses Data Boost, which does not serve %s.", profile, what)
 }
 
 // Aborted returns the status for an update of a resource that has changed since the client read it.
@@ -194,13 +194,13 @@ func Aborted(format string, args ...any) error {
 // Stopping returns the status that ends change streams when the server stops.
 // Clients continue from their last token. Ours.
 func Stopping() error {
-	return New(codes.Unavailable, "The server stops.")
+	return New(codes.Unavailable, "The server is stopping.")
 }
 
 // TooManyBundles returns the status for the creation of a schema bundle beyond the limit per table.
 // Ours.
 func TooManyBundles(table string, n int) error {
-	return New(codes.ResourceExhausted, "Table %s has %d schema bundles, the most a table can have.", table, n)
+	return New(codes.ResourceExhausted, "Table %s has %d schema bundles, the maximum for a table.", table, n)
 }
 
 // Canceled returns the result of a canceled operation. The code is documented for
@@ -211,13 +211,13 @@ func Canceled(name string) *statuspb.Status {
 
 // TooManyTables returns the status for the creation of a table beyond the limit per instance. Ours.
 func TooManyTables(instance string, n int) error {
-	return New(codes.ResourceExhausted, "Instance %s has %d tables, the most an instance can have.", instance, n)
+	return New(codes.ResourceExhausted, "Instance %s has %d tables, the maximum for an instance.", instance, n)
 }
 
 // TooManyBackups returns the status for the creation of a backup beyond the limit per table and
 // cluster. Ours.
 func TooManyBackups(table, cluster string, n int) error {
-	return New(codes.ResourceExhausted, "Table %s has %d backups of the type in cluster %s, the most it can have.", table, n, cluster)
+	return New(codes.ResourceExhausted, "Table %s has %d backups of this type in cluster %s, the maximum.", table, n, cluster)
 }
 
 // UntrackedKey returns the status of the encryption key of a backup. Seen: java-bigtable,
@@ -256,7 +256,7 @@ func Of(err error) error {
 		return err
 	}
 	if errors.Is(err, engine.ErrBackupBytes) {
-		return New(codes.ResourceExhausted, "%v; delete backups, or allow them more: --backup-bytes of serve, BackupBytes of engine.Options.", err)
+		return New(codes.ResourceExhausted, "%v; delete backups, or raise the limit: --backup-bytes of serve, BackupBytes of engine.Options.", err)
 	}
 	code := codes.Internal
 	switch {
@@ -286,10 +286,10 @@ func Of(err error) error {
 
 // NoToken returns the status for an RPC without a token on a server that requires one. Ours.
 func NoToken() error {
-	return New(codes.Unauthenticated, "The request carries no token; this server wants the header authorization: Bearer TOKEN.")
+	return New(codes.Unauthenticated, "The request has no token; this server requires the header authorization: Bearer TOKEN.")
 }
 
 // WrongToken returns the status for an RPC with a wrong token. Ours.
 func WrongToken() error {
-	return New(codes.Unauthenticated, "The header authorization is not Bearer and the token of this server.")
+	return New(codes.Unauthenticated, "The authorization header does not contain the token of this server.")
 }

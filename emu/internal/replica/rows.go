@@ -168,7 +168,7 @@ func (r *Rows) grow(bytes int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if bytes > 0 && r.bytes+bytes > r.o.MaxBytes {
-		return refusal.New(codes.ResourceExhausted, "Changes that wait for replication take %d bytes, of at most %d. "+
+		return refusal.New(codes.ResourceExhausted, "Changes that wait for replication take up %d bytes; the limit is %d. "+
 			"Let them arrive: advance the clock, end pauses, recover failed clusters, or choose a shorter lag.", r.bytes+bytes, r.o.MaxBytes)
 	}
 	r.bytes += bytes
