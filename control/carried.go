@@ -42,7 +42,7 @@ func (s *Server) carried(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if len(key) == 0 {
-		return nil, badRequest("key or key64 names the row")
+		return nil, badRequest("set key or key64 to the key of the row")
 	}
 	out := struct {
 		Row      row           `json:"row"`

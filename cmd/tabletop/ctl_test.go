@@ -140,7 +140,7 @@ func TestCtl_Words(t *testing.T) {
 		{[]string{"put", "orders", "@" + item + "x"}, "no such file"},
 		{[]string{"put", "orders", "-"}, "the standard input is not JSON: byte 0: unexpected end of JSON input"},
 		{[]string{"query", "GetItem", "{"}, "REQUEST is not JSON"},
-		{[]string{"advance", "-1h"}, `advance is "-1h", want a duration such as 90s, 25h or 3d: time moves forward only: see "tabletop ctl help advance"`},
+		{[]string{"advance", "-1h"}, `advance is "-1h", want a duration such as 90s, 25h or 3d: time moves only forward: see "tabletop ctl help advance"`},
 		{[]string{"unfault", "orders"}, `unfault takes [ENDPOINT/ID], such as dynamodb/1: "tabletop ctl faults" lists them`},
 		{[]string{"unfault", "dynamodb/7"}, `there is no fault "dynamodb/7": "tabletop ctl faults" lists them`},
 		{[]string{"rows", "orders"}, `the rows of DynamoDB's table orders are in Bigtable's table tabletop/ddb.orders-`},
