@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Status says whether the server implements a feature.
+// Status is the support status of a feature: Served or Refused.
 type Status string
 
 // These are the states of an RPC, filter, mutation or garbage-collection rule.
