@@ -12,8 +12,8 @@ import (
 
 const day = 24 * time.Hour
 
-// Parse is time.ParseDuration for texts that may begin with a number of days, of 24
-// hours each, as in -1.5d and 30d12h.
+// Parse is like time.ParseDuration, but the text may begin with a number of days, of 24 hours each,
+// as in -1.5d or 30d12h.
 func Parse(text string) (time.Duration, error) {
 	number, rest, ok := strings.Cut(text, "d")
 	if !ok {

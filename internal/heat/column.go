@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Bucket has the counts of a range of keys, from First to Last, both included. Both are
-// counted keys; in a bucket of a single key they are equal. Buckets are in the order of their
-// first keys. They may overlap if columns with different groups were joined.
+// Bucket holds the counts of a range of keys, from First to Last inclusive. Both are keys with
+// counts; in a bucket of a single key, they are equal. Buckets are in the order of their first
+// keys. They may overlap if columns with different buckets were merged.
 type Bucket struct {
 	First, Last []byte
 	Counts

@@ -13,13 +13,13 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// ErrSyntax is the error of a line that is not Ion, or not an item. It is wrapped with the
-// position in bytes.
+// ErrSyntax is wrapped by the error for a line that is not Ion, or not an item. The error also has
+// the position in bytes.
 var ErrSyntax = errors.New("not the Ion text of an item")
 
-// AppendJSON converts a line in Ion, a structure whose members are items, to the equal line in
-// DynamoDB JSON. The result is valid JSON but not always a valid item: numbers are unchanged,
-// and sets may be empty. Floats become numbers (an assumption about the service).
+// AppendJSON converts an Ion line, a structure whose members are items, to the equivalent line in
+// DynamoDB JSON. The result is valid JSON but may not be a valid item: numbers are unchanged, and
+// sets may be empty. Floats become numbers (an assumption about the service).
 func AppendJSON(dst, line []byte) ([]byte, error) {
 	return appendLine(dst, line, func(r *reader) error { return r.structure(func() error { return r.value(1) }) })
 }

@@ -38,9 +38,9 @@ func (c *compiler) closeLast() {
 	}
 }
 
-// Stray reports whether the row of an item of a rule is also the row of an item under another
-// rule with more segments: a delimiter in the last segment of the one is the end of a segment
-// for the other. key is the key of that item as far as the row determines it.
+// Stray reports whether the row of an item of a rule is also the row of an item of another rule
+// with more segments. This happens if the last segment of one contains a delimiter, which ends a
+// segment for the other. key is the key of the other item, as far as the row determines it.
 func (m *Mapping) Stray(rule string, row []byte) (other string, key attr.Item, ok bool) {
 	l, r := m.ruleNamed(rule)
 	if r == nil {

@@ -197,9 +197,9 @@ func (c *compiler) attributes(is func(codec.Schema) bool) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Compile checks that every rule of spec can be inverted and builds the mapping. Errors are
-// *maperr.SpecError, or maperr.SpecErrors for several faults; they have the positions of a spec from Parse.
-// The Spec must not be changed afterwards.
+// Compile checks that every rule of spec can be inverted, and builds the mapping. Errors are
+// *maperr.SpecError, or maperr.SpecErrors for several faults. If spec comes from Parse, they have
+// positions. The Spec must not be changed afterwards.
 func Compile(spec *mapfile.Spec) (*Mapping, error) { return compile(spec, "") }
 
 func compile(spec *mapfile.Spec, proven string) (*Mapping, error) {

@@ -1,23 +1,23 @@
-// Package layout converts between DynamoDB items and Bigtable rows: a pair of inverse
-// functions, compiled from a declarative YAML mapping.
+// Package layout converts between DynamoDB items and Bigtable rows by a pair of inverse functions,
+// compiled from a declarative YAML mapping.
 //
-// It is the only place with both vocabularies. The facade, the loader and the verifier all use
-// it: one mapping, one code path.
+// It is the only package that uses both vocabularies. The facade, the loader and the verifier share
+// it, so a mapping has the same effect in all of them.
 //
 // Its guarantees:
 //   - Items restores every item that Place accepts, with the types of its values.
 //   - The same item always gives the same cells.
-//   - Items share no cells, except under rules that share a column by a tag, or whose key
-//     only a cell determines.
-//   - A plan misses no matching item.
-//   - An item that would break this is rejected with an Error that names the rule, the item
-//     and the expected value. A mapping file whose rules cannot be inverted is rejected with
-//     a maperr.SpecError that names the line.
+//   - No two items share cells, except under rules that share a column by a tag, or whose key only
+//     a cell determines.
+//   - A plan covers every matching item.
+//   - An item that would violate these guarantees is rejected with an Error that names the rule,
+//     the item and the expected value. A mapping file whose rules cannot be inverted is rejected
+//     with a maperr.SpecError that names the line.
 //   - The only losses are those that the file accepts (accept_loss) or requests (garbage
 //     collection of a family); Fidelity lists them.
 //
-// It does not read or write a Bigtable, and does not know transactions, revisions or time to
-// live.
+// It does not read or write a Bigtable, and does not deal with transactions, revisions or the
+// deletion of expired items.
 //
 // # Sidecar
 //
@@ -30,9 +30,9 @@
 //	i/<rule>/<captures>       presence of an item; its value, if any, is JSON of
 //	                          attributes that have no cell
 //
-// If a rule's items are versions of one another, a/<attribute> with the timestamp of a version
-// and the value A records that the version lacks the attribute. It serves readers of the
-// newest cell of each column.
+// If a rule's items are versions of one another, a cell a/<attribute> with the timestamp of a
+// version and the value A records that the version lacks the attribute. Readers of the newest cell
+// of each column need it.
 //
 // A type mark is a tag byte (S N B O Z s n b M L: string, number, binary, boolean, null, the
 // three sets, map, list). A j follows if the cell holds canonical DynamoDB JSON, and an e for
@@ -40,13 +40,13 @@
 //
 // # Files and packages
 //
-//   - place.go: the row key and the cells of an item; items.go: the inverse.
-//   - mapfile: the model of mapping files.
-//   - rowkey: encoders and templates of row keys.
-//   - codec: values of cells.
-//   - lens: the terms of keys, places and plans, which the facade uses too.
-//   - unmapped, secondary: rows of tables without a mapping file, and of indexes.
-//   - loadnote: the record of a load about its mapping.
-//   - rowtext: rows as text.
-//   - edge: values with which tests attack mappings.
+//   - place.go: computes the row key and the cells of an item; items.go: does the inverse.
+//   - mapfile: reads and writes mapping files.
+//   - rowkey: encodes values in row keys, by encoders and templates.
+//   - codec: converts values of attributes to values of cells.
+//   - lens: defines the terms of keys, places and plans, which the facade uses too.
+//   - unmapped, secondary: lay out tables without a mapping file, and indexes.
+//   - loadnote: compares a mapping with the record of a load.
+//   - rowtext: writes rows as text.
+//   - edge: generates values that test the limits of mappings.
 package layout

@@ -92,9 +92,9 @@ func (l *rules) locate(key attr.Item) (lens.Location, error) {
 	return lens.Location{Rule: r.name, Row: row, Own: own, Shared: r.shared, Derived: r.isCopy(vars)}, nil
 }
 
-// Collision reports that the place of key in a row holds another item: two items of rules that
-// share a column cannot both exist. row is the row of key, or the part of it in the key's
-// extents. Errors are *Error: E-COLLISION, or those of Items.
+// Collision returns an error if the place of key in a row holds another item, because two items of
+// rules that share a column cannot both exist. row is the row of key, or the part of it in the
+// key's extents. Errors are *Error: E-COLLISION, or those of Items.
 func (m *Mapping) Collision(row Row, key attr.Item) error {
 	at, err := m.Locate(key)
 	if err != nil {

@@ -121,8 +121,8 @@ func (c *compiler) familyOf(name string) string {
 	return FamilyOfAttribute(name)
 }
 
-// FamilyOfAttribute returns the name, after its prefix, of the family of an attribute that
-// target.names does not mention. Bytes outside of [-_a-zA-Z0-9] become .hh.
+// FamilyOfAttribute returns the name, without its prefix, of the family of an attribute that
+// target.names does not mention. Bytes outside [-_a-zA-Z0-9] become .hh.
 func FamilyOfAttribute(name string) string {
 	var b strings.Builder
 	for _, ch := range []byte(name) {

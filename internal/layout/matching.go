@@ -6,10 +6,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// Matching compiles the parts of spec that decide which items its rules take. It ignores
-// faults of indexes, of time to live and of garbage collection, which the schema of a rule
-// may fix; other faults are errors, as of Compile. The mapping is for Locate, and for
-// Changed, which compiles all of spec.
+// Matching compiles the parts of spec that decide which rule an item belongs to. It ignores faults
+// of indexes, time to live and garbage collection, which the schema of a rule may fix. Other faults
+// are errors, as in Compile. The result can be used only for Locate, and for Changed, which
+// compiles all of spec.
 func Matching(spec *mapfile.Spec) (*Mapping, error) {
 	less := *spec
 	less.Source.GSIs, less.Source.TTL = nil, nil

@@ -86,8 +86,8 @@ func (l *rules) expires(family string) bool {
 	return l.ttl != nil && l.ttl.collects(l.declared[family])
 }
 
-// Expires reports whether garbage collection deletes the items of a family by the
-// expiry of their time to live.
+// Expires reports whether garbage collection deletes items in a family when their time to live
+// expires.
 func (m *Mapping) Expires(family string) bool {
 	l, ok := m.layout.(*rules)
 	return ok && l.expires(family)
@@ -178,8 +178,8 @@ func (d *decoder) expiry(p *partial, micros int64) {
 	}
 }
 
-// TTL returns the time to live that the mapping file declares, with a non-empty mode; nil
-// without one.
+// TTL returns the time to live that the mapping file declares, with a non-empty mode, or nil if it
+// declares none.
 func (m *Mapping) TTL() *mapfile.TTL {
 	if m.spec == nil || m.spec.Source.TTL == nil {
 		return nil
@@ -187,9 +187,9 @@ func (m *Mapping) TTL() *mapfile.TTL {
 	return &mapfile.TTL{Attribute: m.spec.Source.TTL.Attribute, Mode: cmp.Or(m.spec.Source.TTL.Mode, mapfile.TTLAttribute)}
 }
 
-// Live returns the row without the cells of expired items that garbage collection has not
-// yet removed. If the mapping does not let garbage collection delete items, it returns the
-// row itself.
+// Live returns the row without the cells of expired items that garbage collection has not yet
+// removed. If garbage collection does not delete items under the mapping, it returns the row
+// unchanged.
 func (m *Mapping) Live(row Row, nowMicros int64) Row {
 	l, ok := m.layout.(*rules)
 	if !ok || l.ttl == nil {

@@ -83,9 +83,10 @@ func (d *decoder) copies() {
 	}
 }
 
-// VersionProof checks, over a stream of items, that every copy of a highest version equals
-// that version, and that every item with versions has a copy. Copies are not stored, so others
-// could not be read back. It holds about a hundred bytes for each item with versions.
+// VersionProof checks, over a stream of items, that every copy of a highest version equals that
+// version, and that every item with versions has a copy. Copies are not stored, so copies that
+// differ could not be read back. It uses about a hundred bytes of memory for each item with
+// versions.
 type VersionProof struct {
 	l     *rules
 	items map[[16]byte]*versions
@@ -101,7 +102,7 @@ type versions struct {
 	copies  bool
 }
 
-// ProveVersions begins a proof; nil if no rule has copies (Rule.Latest).
+// ProveVersions begins a proof. It returns nil if no rule has copies (Rule.Latest).
 func (m *Mapping) ProveVersions() *VersionProof {
 	l, ok := m.layout.(*rules)
 	if !ok || !slices.ContainsFunc(l.rules, func(r *rule) bool { return r.latest }) {
@@ -110,7 +111,7 @@ func (m *Mapping) ProveVersions() *VersionProof {
 	return &VersionProof{l: l, items: map[[16]byte]*versions{}}
 }
 
-// Add adds an item. Errors are *Error: no rule matches.
+// Add adds an item. It returns an *Error if no rule matches.
 func (p *VersionProof) Add(item attr.Item) error {
 	r, vars, bad := p.l.bind(item)
 	if bad != nil {
@@ -235,7 +236,7 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 }
 
-// Absences returns the attributes whose absence from a version a rule records.
+// Absences returns the attributes for which a rule records that a version lacks them.
 func (m *Mapping) Absences(rule string) []string {
 	_, r := m.ruleNamed(rule)
 	if r == nil || !r.sidecar {

@@ -24,7 +24,7 @@ import (
 // Level is the severity of a finding.
 type Level string
 
-// The levels.
+// These are the levels.
 const (
 	OK      Level = "ok"
 	Unknown Level = "not known" // the check could not run
@@ -44,23 +44,24 @@ type Table struct {
 	Families []btclient.Family
 }
 
-// Options name the target and the checks.
+// Options selects the target and the checks.
 type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string
-	AppProfile        string                  // "": the instance's own
+	AppProfile        string                  // "" for the instance's default profile
 	Transactions      bool                    // single-row transactions are needed
-	ReadOnly          bool                    // rows are only read: permission to list tables is not required
-	Tables            []Table                 // the tables to check, if they exist
-	More              iter.Seq2[Table, error] // likewise, for tables that only the Bigtable knows; nil: none
-	Now               func() time.Time        // nil: the clock is not compared
-	Deadline          time.Duration           // of each call; 0: none
+	ReadOnly          bool                    // rows are only read, so permission to list tables is not required
+	Tables            []Table                 // the tables to check if they exist
+	More              iter.Seq2[Table, error] // further tables to check if they exist, which are found only in the Bigtable; may be nil
+	Now               func() time.Time        // returns the current time; nil if the clock is not checked
+	Deadline          time.Duration           // deadline of each call; 0 for none
 }
 
-// MaxSkew is the largest difference of the clocks, which set the times of cells and leases.
+// MaxSkew is the largest accepted difference between the clocks, which set the times of cells and
+// leases.
 const MaxSkew = time.Minute
 
-// DefaultProfile is the app profile of calls without one.
+// DefaultProfile is the app profile of calls that do not name one.
 const DefaultProfile = "default"
 
 // permissions are the permissions that an endpoint and a load need.
@@ -79,8 +80,8 @@ type checker struct {
 	findings  []Finding
 }
 
-// Start checks instance and app profile, which an endpoint and a load need for any tables. An
-// error has a remedy, or is that of a call.
+// Start checks the instance and the app profile, which an endpoint and a load always need. Its
+// error contains a remedy, or is the error of a call.
 func Start(ctx context.Context, o Options) error {
 	c := newChecker(ctx, o)
 	if err := c.instance(); err != nil {
@@ -95,7 +96,7 @@ func Start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Run makes all checks. It returns an error if the target cannot be checked at all.
+// Run runs all checks. It returns an error if the target cannot be checked at all.
 func Run(ctx context.Context, o Options) ([]Finding, error) {
 	c := newChecker(ctx, o)
 	if err := c.instance(); err != nil {

@@ -28,7 +28,7 @@ const marks = "\n,:-?[]{}&*!" + quotes
 
 const quotes = "'\""
 
-// Parse reads a file of one document. IsZero reports true for the Value of an empty one. An
+// Parse parses a file that contains one document. For an empty file, it returns the zero Value. Its
 // error is an [Error].
 func Parse(file string, text []byte) (root Value, err error) {
 	root.file = file
@@ -200,7 +200,7 @@ type path struct {
 	index int // of an element of a list; -1 for a key
 }
 
-// String returns the path for messages, "rules[0].row".
+// String returns the path as messages show it, such as "rules[0].row".
 func (p *path) String() string {
 	switch {
 	case p == nil:

@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// Parse reads a mapping file strictly: unknown keys are errors. Errors are *maperr.SpecError, or
+// Parse strictly parses a mapping file; unknown keys are errors. Errors are *maperr.SpecError, or
 // maperr.SpecErrors for several faults.
 func Parse(file string, src []byte) (*Spec, error) {
 	root, err := strictyaml.Parse(file, src)

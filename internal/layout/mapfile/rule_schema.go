@@ -39,9 +39,9 @@ func readRuleSchema(v strictyaml.Value, r *Rule) error {
 	return v.Other(expected)
 }
 
-// RuleSchema returns the types of attributes under a rule. Without a schema of its own, a rule
-// has the types of Source.Schema. Otherwise it has the attributes of its schema, by default
-// with the types of Source.Schema, and the attributes of its puts.
+// RuleSchema returns the types of attributes under a rule. A rule without a schema has the types of
+// Source.Schema. A rule with a schema has the attributes of that schema, by default with the types
+// of Source.Schema, and the attributes of its puts.
 func (s *Spec) RuleSchema(r *Rule) map[string]Schema {
 	if r.Schema == nil {
 		return s.Source.Schema
@@ -64,9 +64,8 @@ func (s *Spec) RuleSchema(r *Rule) map[string]Schema {
 	return own
 }
 
-// Types returns the types of attributes outside of rules, such as in the entries of
-// indexes: those of Source.Schema, and those of rules whose own schemas do not contradict
-// each other.
+// Types returns the types of attributes outside rules, for example in the entries of indexes. These
+// are the types of Source.Schema, and those on which the schemas of all rules agree.
 func (s *Spec) Types() map[string]Schema {
 	types, contested := maps.Clone(s.Source.Schema), map[string]bool{}
 	if types == nil {

@@ -16,11 +16,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
-// EncoderKind is an encoder before its arguments, by its name in mapping files.
+// EncoderKind describes encoders of the same name in mapping files, which differ in their
+// arguments.
 type EncoderKind struct {
 	Name string
-	Args string // arguments in a mapping file: "(w)"; "" for none
-	Doc  string // its output, in words
+	Args string // arguments in a mapping file, such as "(w)"; "" if it has none
+	Doc  string // describes its output
 
 	is Encoder // the part that does not depend on the arguments
 	// with completes it by its arguments, and by the type of the encoded value; nil if it is
@@ -154,8 +155,8 @@ var encoderNames = func() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }()
 
-// ParseEncoder finds an encoder by its text. operand is the type of the value to encode,
-// or Absent if the encoder defines it (a capture).
+// ParseEncoder returns the encoder for a text. operand is the type of the value to encode, or
+// Absent if the encoder defines it, as for a capture.
 func ParseEncoder(text string, operand attr.Type) (*Encoder, error) {
 	name, arg := text, ""
 	if i := strings.IndexByte(text, '('); i >= 0 && strings.HasSuffix(text, ")") {

@@ -16,19 +16,19 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// FormatRow appends the canonical text of a row, as in goldens and dumps:
+// FormatRow appends the canonical text of a row, as in golden files and dumps:
 //
 //	key [hex]
 //	  family:qualifier @micros = value
 //
-// Families are sorted by name, with FamilyTypes last and without FamilyState; qualifiers
-// ascend, newest cells first. A value that is one line of JSON (an object or array) is written
-// unchanged, other printable text is quoted, and the rest is hex.
+// Families are sorted by name, with FamilyTypes last and without FamilyState. Qualifiers ascend,
+// and the newest cells come first. A value that is a JSON object or array on one line is written
+// unchanged, other printable text is quoted, and all other values are in hex.
 func FormatRow(dst []byte, row cells.Row) []byte {
 	return FormatRowFunc(dst, row, func(c cells.Cell) string { return ValueText(c.Value) })
 }
 
-// FormatRowFunc formats like FormatRow, but text writes the values, on one line each.
+// FormatRowFunc is like FormatRow, but calls text to format each value on one line.
 func FormatRowFunc(dst []byte, row cells.Row, text func(c cells.Cell) string) []byte {
 	dst = append(dst, plainText(row.Key)...)
 	dst = fmt.Appendf(dst, " [%x]\n", row.Key)
@@ -52,10 +52,10 @@ func appendCell(dst []byte, c cells.Cell, value string) []byte {
 	return fmt.Appendf(dst, "%s:%s @%d = %s", c.Family, plainText(c.Qualifier), c.Timestamp, value)
 }
 
-// CellText returns a cell in the form of a line of FormatRow, without the indentation.
+// CellText returns the line that FormatRow writes for a cell, without the indentation.
 func CellText(c cells.Cell) string { return string(appendCell(nil, c, ValueText(c.Value))) }
 
-// ColumnText returns a column in the form of a line of FormatRow: family:qualifier.
+// ColumnText returns the name of a column as FormatRow writes it: family:qualifier.
 func ColumnText(family string, qualifier []byte) string { return family + ":" + plainText(qualifier) }
 
 // plainText returns bytes unquoted, with unprintable ones escaped as in Go.

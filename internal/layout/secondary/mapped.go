@@ -37,8 +37,8 @@ type indexShard struct {
 	digest   func(text string) []byte // nil: the attribute is the number of the shard
 }
 
-// Compile builds an index that a mapping file lays out as a table with the given key. It
-// calls fail for every fault, with its path.
+// Compile builds the layout of an index that a mapping file stores as a table with the given key.
+// It calls fail for every fault, with the path of the fault.
 func Compile(spec *mapfile.Spec, g *mapfile.GSI, key attr.KeySchema, path string, fail func(path string, code maperr.Code, what, expected string)) *Index {
 	def := Def{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
@@ -115,9 +115,9 @@ func (m *mappedLayout) inRow(name string) bool {
 	return slices.ContainsFunc(m.keys, func(a attr.KeyAttr) bool { return a.Name == name })
 }
 
-// Distinct reports whether the row key alone distinguishes the entries: it has all key
-// attributes of the table. If the mapping file leaves some out (GSI.Row), its author
-// asserts that two items never share a row.
+// Distinct reports whether the row key alone distinguishes the entries, because it contains all key
+// attributes of the table. If the mapping file omits some of them (GSI.Row), its author asserts
+// that two items never share a row.
 func (x *Index) Distinct() bool {
 	return x.mapped == nil || !slices.ContainsFunc(x.base.Attrs(), func(a attr.KeyAttr) bool { return !x.mapped.inRow(a.Name) })
 }

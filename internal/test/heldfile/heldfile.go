@@ -1,9 +1,10 @@
-// Package heldfile provides files that tests hold back, to examine a program while it reads one.
+// Package heldfile provides files whose opening a test can delay, to examine a program while it
+// reads them.
 package heldfile
 
 import "io/fs"
 
-// FS has files, with one that opens only after Give.
+// FS is a file system in which one file can be opened only after Give.
 type FS struct {
 	fs.FS
 
@@ -11,10 +12,10 @@ type FS struct {
 	given chan struct{}
 }
 
-// New holds back the file with that name only.
+// New returns an FS over files that holds back the file with the given name.
 func New(files fs.FS, name string) *FS { return &FS{files, name, make(chan struct{})} }
 
-// Open implements fs.FS. For the held file it waits for Give.
+// Open implements fs.FS. For the held file, it waits until Give is called.
 func (f *FS) Open(name string) (fs.File, error) {
 	if name == f.name {
 		<-f.given

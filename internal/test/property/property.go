@@ -7,12 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// All is the limit without a limit: all cases run.
+// All is the value of the limit that lets all cases run.
 const All = 0
 
 // First returns a property that checks prop in the first n cases and holds in all others. After a
-// failure it is prop, so that the failure can be reproduced and shrunk. With the limit All, and
-// with the flag -rapid.checks, it is prop.
+// failure it always checks prop, so that the failure can be reproduced and shrunk. With the limit
+// All, or with the flag -rapid.checks, it returns prop.
 func First(n int, prop func(*rapid.T)) func(*rapid.T) {
 	flag.Visit(func(f *flag.Flag) {
 		if f.Name == "rapid.checks" {
