@@ -184,7 +184,7 @@ func TestNotedMapping_ServeOverAnotherMapping(t *testing.T) {
 		"a projection":     {"projection: ALL}", "projection: KEYS_ONLY}", `in index G, it has a cell in column`},
 	} {
 		if name == "a codec" {
-			c.refused = "its cell in column a:g holds something else than the mapping reads there"
+			c.refused = "its cell in column a:g does not hold the value that the mapping expects there"
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

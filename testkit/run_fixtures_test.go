@@ -24,7 +24,7 @@ func TestRunFixtures(t *testing.T) {
 	testkit.RunFixtures(t, dir)
 }
 
-// TestRunFixtures_Checks runs a fixture in a process of its own, in memory and in a folder:
+// TestRunFixtures_Checks runs a fixture in a separate process, in memory and in a folder:
 // all checks run, including the restart.
 func TestRunFixtures_Checks(t *testing.T) {
 	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
@@ -88,7 +88,7 @@ func absolute(t *testing.T, name string) string {
 	return whole
 }
 
-// TestRunFixtures_Fails runs a fixture with a wrong golden row in a process of its own: only
+// TestRunFixtures_Fails runs a fixture with a wrong golden row in a separate process: only
 // the subtest of that check fails, with the difference.
 func TestRunFixtures_Fails(t *testing.T) {
 	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {

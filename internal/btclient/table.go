@@ -121,7 +121,7 @@ func (c *Client) SetGC(ctx context.Context, table string, f Family) error {
 		IgnoreWarnings: true, // in a replicated table a longer age causes one
 	})
 	if err != nil {
-		return fmt.Errorf("setting the garbage collection of family %s of table %s: %w", f.Name, table, err)
+		return fmt.Errorf("setting the garbage-collection rule of family %s of table %s: %w", f.Name, table, err)
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*bt
 			return answers, nil // the end of the stream no longer matters
 		case errors.Is(err, io.EOF):
 			// A proxy ended the stream: the outcome of the other entries is unknown.
-			return answers, status.Errorf(codes.Unavailable, "the answer ended early: %d of %d rows were answered", len(entries)-left, len(entries))
+			return answers, status.Errorf(codes.Unavailable, "the response ended early, with results for %d of %d rows", len(entries)-left, len(entries))
 		case err != nil:
 			return answers, w.why(err)
 		}
@@ -161,7 +161,7 @@ func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*bt
 		c.throttle.slowDown(resp.GetRateLimitInfo())
 		for _, e := range resp.GetEntries() {
 			if i := e.GetIndex(); i < 0 || i >= int64(len(entries)) || answers[i].given {
-				return answers, fmt.Errorf("the answer names row %d of %d, which does not exist or was answered before", i, len(entries))
+				return answers, fmt.Errorf("the response names row %d of %d, which does not exist or already has a result", i, len(entries))
 			}
 			a := answer{given: true}
 			if e.GetStatus().GetCode() != int32(codes.OK) {

@@ -58,7 +58,7 @@ func (r *Reader) Record() (cells []Cell, line int, err error) {
 		end := errors.Is(err, io.EOF)
 		switch {
 		case end && state == quoted:
-			return fail("a quoted cell is not closed: the text ends early")
+			return fail("a quoted cell has no closing quote")
 		case end && len(cells) == 0 && state == begin:
 			return nil, line, io.EOF
 		case err != nil && !end:
@@ -90,7 +90,7 @@ func (r *Reader) Record() (cells []Cell, line int, err error) {
 		case c == r.Delimiter && state != quoted:
 			cells, cell, state = append(cells, cell), Cell{}, begin
 		case state == closed:
-			return fail("text follows a closing quote; a quote inside a quoted cell is written twice")
+			return fail("text follows a closing quote; a quote inside a quoted cell must be doubled")
 		case state == begin && c == '"':
 			cell.Quoted, state = true, quoted
 		case state == plain && c == '"':

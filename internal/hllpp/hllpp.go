@@ -457,9 +457,9 @@ func Unmarshal(b []byte) (*Sketch, error) {
 	}
 	switch {
 	case kind != aggregatorType:
-		return nil, fmt.Errorf("%w: aggregator of type %d, want %d", ErrInvalid, kind, aggregatorType)
+		return nil, fmt.Errorf("%w: the aggregator has type %d, want %d", ErrInvalid, kind, aggregatorType)
 	case version != encodingVersion:
-		return nil, fmt.Errorf("%w: encoding version %d, want %d", ErrInvalid, version, encodingVersion)
+		return nil, fmt.Errorf("%w: the encoding version is %d, want %d", ErrInvalid, version, encodingVersion)
 	case s.valueType != Int64 && s.valueType != Bytes:
 		return nil, fmt.Errorf("%w: values of %v, want %d (int64) or %d (bytes)", ErrInvalid, s.valueType, Int64, Bytes)
 	case s.values < 0:
@@ -473,7 +473,7 @@ func fields(b []byte, fn func(field int, v uint64, data []byte)) error {
 	for len(b) > 0 {
 		field, wireType, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return fmt.Errorf("%w: not a protocol buffer", ErrInvalid)
+			return fmt.Errorf("%w: it is not a protocol buffer", ErrInvalid)
 		}
 		b = b[n:]
 		var v uint64
@@ -526,7 +526,7 @@ func (s *Sketch) unmarshalState(b []byte) error {
 	s.p, s.sp = int(p), int(sp)
 	switch {
 	case len(data) > 0 && len(sparse) > 0:
-		return fmt.Errorf("%w: both sparse and dense", ErrInvalid)
+		return fmt.Errorf("%w: the sketch is both sparse and dense", ErrInvalid)
 	case len(sparse) > 0:
 		return s.unmarshalSparse(sparse, size)
 	case size != 0:
@@ -575,7 +575,7 @@ func (s *Sketch) unmarshalSparse(b []byte, size uint64) error {
 	}
 	s.sparse = s.unique(values)
 	if len(s.sparse) != len(values) {
-		return fmt.Errorf("%w: sparse data holds an index twice", ErrInvalid)
+		return fmt.Errorf("%w: sparse data contains an index twice", ErrInvalid)
 	}
 	if sparseBytes(s.sparse) > 1<<s.p/4*3 {
 		s.densify()

@@ -146,7 +146,7 @@ func encode(coding string, level int, body []byte) ([]byte, error) {
 	case "deflate":
 		enc, err = zlib.NewWriterLevel(&buf, level)
 	default:
-		return nil, fmt.Errorf("httpbody: no content coding %q, want gzip or deflate", coding)
+		return nil, fmt.Errorf("httpbody: unknown content coding %q, want gzip or deflate", coding)
 	}
 	if err != nil {
 		return nil, err

@@ -160,7 +160,7 @@ func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 		return nil, unknownMethod(svc, method, name)
 	}
 	if sd.ClientStreams || (desc != nil && desc.ClientStreams) {
-		return nil, status.Errorf(codes.Unimplemented, "inproc: %s streams from the client, which this channel does not carry", method)
+		return nil, status.Errorf(codes.Unimplemented, "inproc: %s streams from the client, which this channel does not support", method)
 	}
 	c.mu.Lock()
 	closed := c.closed
@@ -258,7 +258,7 @@ func share(dst, src proto.Message) error {
 	}
 	d, s := dst.ProtoReflect(), src.ProtoReflect()
 	if d.Descriptor() != s.Descriptor() {
-		return status.Errorf(codes.Internal, "inproc: a %s was sent where a %s is expected", s.Descriptor().FullName(), d.Descriptor().FullName())
+		return status.Errorf(codes.Internal, "inproc: got a message of type %s, want %s", s.Descriptor().FullName(), d.Descriptor().FullName())
 	}
 	proto.Reset(dst)
 	s.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {

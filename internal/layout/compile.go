@@ -97,7 +97,7 @@ func (c *compiler) rules(proven string) {
 	for i := range spec.Rules {
 		r, path := &spec.Rules[i], fmt.Sprintf("rules[%d]", i)
 		if names[r.Name] {
-			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("a second rule %q", r.Name), "a name of its own")
+			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("two rules are named %q", r.Name), "a unique name")
 		}
 		names[r.Name] = true
 		c.l.tags = c.l.tags || r.Tag
@@ -115,7 +115,7 @@ func (c *compiler) rules(proven string) {
 	}
 	for i, l := range spec.AcceptLoss {
 		if l.Rule != "" && !names[l.Rule] {
-			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), maperr.CodeSyntax, fmt.Sprintf("no rule %q", l.Rule), "a rule's name")
+			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), maperr.CodeSyntax, fmt.Sprintf("unknown rule %q", l.Rule), "a rule's name")
 		}
 	}
 }
@@ -172,7 +172,7 @@ func (c *compiler) ruleSchemas() {
 				}
 				delete(schema, name)
 			case schema[name].Type == attr.Absent:
-				c.fail(path, maperr.CodeSyntax, fmt.Sprintf("the rule has no type for %q, and neither does source.schema", name), "its type, in one of them")
+				c.fail(path, maperr.CodeSyntax, fmt.Sprintf("the rule has no type for %q, and neither does source.schema", name), "its type in one of the two")
 			}
 		}
 		if c.l.ttl != nil && c.l.ttl.rules[i] {

@@ -31,7 +31,7 @@ func (c *compiler) families() {
 		case f.Name == lens.FamilyState, f.Name == lens.FamilyTombstone:
 			c.fail(path, maperr.CodeFamily, f.Name+" is reserved", "another name")
 		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil && !c.collected():
-			c.fail(path, maperr.CodeFamily, "types would be collected by age", "no maxAge")
+			c.fail(path, maperr.CodeFamily, "garbage collection would remove types by age", "no maxAge")
 		}
 		if _, dup := c.l.declared[f.Name]; dup {
 			c.fail(path, maperr.CodeFamily, "the family is declared twice", "")
@@ -43,7 +43,7 @@ func (c *compiler) families() {
 	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, isSet)
 	c.attrFamilies(cmp.Or(t.MapPrefix, "m."), c.l.mapFamily, isMap)
 	if n, most := len(c.l.familyAttr), cmp.Or(t.MaxFamilies, mapfile.DefaultMaxFamilies); n > most {
-		c.fail("target.families", maperr.CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared one (target.shared)", most))
+		c.fail("target.families", maperr.CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared family (target.shared)", most))
 	}
 	c.sharedFamily()
 }
@@ -88,7 +88,7 @@ func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(cod
 			return
 		}
 		if other, taken := c.l.familyAttr[f]; taken && other != name {
-			c.fail("target.names", maperr.CodeCollision, fmt.Sprintf("family %s stands for attributes %q and %q", f, other, name), "one attribute per family")
+			c.fail("target.names", maperr.CodeCollision, fmt.Sprintf("family %s would hold attributes %q and %q", f, other, name), "one attribute per family")
 		}
 		to[name], c.l.familyAttr[f] = f, name
 	}

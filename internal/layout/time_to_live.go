@@ -69,7 +69,7 @@ func (c *compiler) timeToLive() *timeToLive {
 		return nil
 	}
 	if c.l.key.IsKey(ttl.Attribute) {
-		c.fail(path+".attribute", maperr.CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for it")
+		c.fail(path+".attribute", maperr.CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for a key attribute")
 	}
 	t := &timeToLive{name: ttl.Attribute, shift: shift.Microseconds(), age: age.Microseconds(), rules: map[int]bool{}}
 	t.choose(c, ttl.Mode)
@@ -115,7 +115,7 @@ func (t *timeToLive) choose(c *compiler, mode string) {
 			if len(out) == len(puts) {
 				break
 			}
-			c.fail(fmt.Sprintf("rules[%d].put[%d].cell", i, j), maperr.CodeFamily, fmt.Sprintf("ttl %s deletes cells of rule %s, and not this one", mode, c.spec.Rules[i].Name), fmt.Sprintf("gc: {maxAge: %s} on the families of all of its puts, or of none", t.maxAge()))
+			c.fail(fmt.Sprintf("rules[%d].put[%d].cell", i, j), maperr.CodeFamily, fmt.Sprintf("ttl %s deletes other cells of rule %s, but not this one", mode, c.spec.Rules[i].Name), fmt.Sprintf("gc: {maxAge: %s} on the families of all of its puts, or of none", t.maxAge()))
 			half = true
 		}
 	}
@@ -147,7 +147,7 @@ func (t *timeToLive) checkRule(c *compiler, r *rule) {
 		}
 	}
 	if r.byAttr[t.name] != nil {
-		c.fail(r.byAttr[t.name].path+".attr", maperr.CodeInverse, fmt.Sprintf("%q is the timestamp of the cells (source.ttl)", t.name), "no put for it")
+		c.fail(r.byAttr[t.name].path+".attr", maperr.CodeInverse, fmt.Sprintf("%q already is the timestamp of the cells (source.ttl)", t.name), "no put for this attribute")
 	}
 }
 

@@ -195,12 +195,12 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 	own := c.l.declared[lens.FamilyTypes]
 	if r.sidecar && own.MaxAge > 0 && len(r.versioned) > 0 {
-		c.fail(strictyaml.Join("target.families", lens.FamilyTypes), maperr.CodeFamily, fmt.Sprintf("records of absent attributes in versions of rule %s would be collected by age", r.name), "no maxAge: rules whose items expire then have no exceptions")
+		c.fail(strictyaml.Join("target.families", lens.FamilyTypes), maperr.CodeFamily, fmt.Sprintf("garbage collection by age would remove records of absent attributes in versions of rule %s", r.name), "no maxAge: rules whose items expire then have no exceptions")
 	}
 	if r.sidecar && own.Versions > 0 && len(r.versioned) > 0 {
 		for _, p := range r.puts {
 			if v := c.l.declared[p.family].Versions; p.timeSlot == r.version && (v == 0 || v > own.Versions) {
-				c.fail(strictyaml.Join("target.families", lens.FamilyTypes), maperr.CodeFamily, fmt.Sprintf("records of absent attributes would be collected before the versions in family %s", p.family),
+				c.fail(strictyaml.Join("target.families", lens.FamilyTypes), maperr.CodeFamily, fmt.Sprintf("garbage collection would remove records of absent attributes before the versions in family %s", p.family),
 					"as many versions as the other family has")
 			}
 		}
@@ -216,7 +216,7 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 	for _, p := range r.puts {
 		if p.timeSlot != r.version {
-			c.fail(p.path, maperr.CodeInverse, "a cell without a version beside latest", `ts: "{`+r.captures[r.version-rowkey.FirstCapture].name+`}" on all puts`)
+			c.fail(p.path, maperr.CodeInverse, "a rule with latest has a cell without a version", `ts: "{`+r.captures[r.version-rowkey.FirstCapture].name+`}" on all puts`)
 		}
 	}
 	begins := false
@@ -227,7 +227,7 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 		}
 	}
 	if !begins {
-		c.fail(path, maperr.CodeSyntax, fmt.Sprintf("%q is not how the key of version 0 begins", spec.Latest), "the template's text before the version, and 0")
+		c.fail(path, maperr.CodeSyntax, fmt.Sprintf("the key of version 0 does not begin with %q", spec.Latest), "the template's text before the version, and 0")
 	}
 	for i, g := range c.spec.Source.GSIs {
 		if g.As == mapfile.IndexAsTable && !r.bar(c, &g, "", "where the entry of the copy would not follow the versions (latest)") {
@@ -254,7 +254,7 @@ func (p *placer) absences() *maperr.Error {
 		qual := "a/" + name
 		switch {
 		case !p.r.sidecar:
-			return p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would be an older version's", "the attribute, a family _t, or accept_loss: [{what: absent}]")
+			return p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would belong to an older version", "the attribute, a family _t, or accept_loss: [{what: absent}]")
 		case len(qual) > lens.MaxQualifierBytes:
 			return p.l.fault(maperr.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/")))
 		}

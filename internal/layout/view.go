@@ -41,7 +41,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key attr.KeySchema, path strin
 	for _, a := range key.Attrs() {
 		expr := c.viewColumn(l, a.Name, path)
 		if expr != "" && !c.sortsByValue(l, a) {
-			c.fail(path, maperr.CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
+			c.fail(path, maperr.CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, no codec for other types, or as: table")
 		}
 		add(a.Name, expr)
 		present, order = append(present, expr+" IS NOT NULL"), append(order, quoteName(a.Name))

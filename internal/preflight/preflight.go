@@ -147,7 +147,7 @@ func (c *checker) instance() error {
 	case code == codes.Unimplemented:
 		return &explained{noBigtable, err}
 	case ctx.Err() != nil && c.ctx.Err() == nil:
-		return fmt.Errorf("the Bigtable gave no answer to ListTables of %s for %v (%w)", c.name, c.Deadline, err)
+		return fmt.Errorf("the Bigtable did not respond to ListTables of %s within %v (%w)", c.name, c.Deadline, err)
 	default:
 		if said := Explain(err); said != err { //nolint:errorlint // the same value is an unchanged error
 			return said
@@ -170,12 +170,12 @@ func (c *checker) clock(header metadata.MD) {
 	}
 	theirs, err := http.ParseTime(date[0])
 	if err != nil {
-		c.found("clock", Unknown, "the server reports %q, which is not a time", date[0])
+		c.found("clock", Unknown, "the server reports the time %q, which is invalid", date[0])
 		return
 	}
 	skew := c.Now().Sub(theirs)
 	if skew.Abs() > MaxSkew {
-		c.found("clock", Wrong, "this machine's is %v off the server's, want at most %v: times of cells and leases would be wrong; set this machine's clock", skew.Round(time.Second), MaxSkew)
+		c.found("clock", Wrong, "this machine's clock differs from the server's by %v, want at most %v: times of cells and leases would be wrong; set this machine's clock", skew.Round(time.Second), MaxSkew)
 		return
 	}
 	c.found("clock", OK, "within %v of the server's", MaxSkew)
@@ -235,7 +235,7 @@ func (c *checker) permissions() {
 		c.found("permissions", Unknown, "the server reports none, as emulators do not")
 		return
 	case err != nil:
-		c.found("permissions", Unknown, "they cannot be read: %v", err)
+		c.found("permissions", Unknown, "the permissions cannot be read: %v", err)
 		return
 	}
 	missing := slices.DeleteFunc(slices.Clone(permissions), func(p string) bool { return slices.Contains(resp.GetPermissions(), p) })
@@ -257,7 +257,7 @@ func (c *checker) tables() {
 	}
 	for t, err := range c.More {
 		if err != nil {
-			c.found("tables", Unknown, "the existing ones cannot be read: %v", err)
+			c.found("tables", Unknown, "the existing tables cannot be read: %v", err)
 			return
 		}
 		c.table(client, t)

@@ -160,7 +160,7 @@ func (m *Merger[C]) add(c *btpb.ReadRowsResponse_CellChunk) (done bool, err erro
 	m.cell.TimestampMicros, m.cell.Labels, m.cell.Value = c.GetTimestampMicros(), c.GetLabels(), c.GetValue()
 	switch size := int(c.GetValueSize()); {
 	case size < 0:
-		return false, fmt.Errorf("row %q: a value of %d bytes is announced", m.row.Key, size)
+		return false, fmt.Errorf("row %q: a value has the announced size %d", m.row.Key, size)
 	case size == 0:
 		return m.finish(c), nil
 	case c.GetCommitRow():
@@ -208,7 +208,7 @@ func (m *Merger[C]) piece(c *btpb.ReadRowsResponse_CellChunk) (done bool, err er
 	case size != 0 && c.GetCommitRow():
 		return false, fmt.Errorf("row %q is committed inside a value", m.row.Key)
 	case size != 0 && size != m.size:
-		return false, fmt.Errorf("row %q: a value of %d bytes is announced with %d", m.row.Key, m.size, size)
+		return false, fmt.Errorf("row %q: a value of %d bytes is announced again with %d bytes", m.row.Key, m.size, size)
 	}
 	m.cell.Value = append(m.cell.Value, c.GetValue()...)
 	if n := len(m.cell.Value); n > m.size || size == 0 && n != m.size {

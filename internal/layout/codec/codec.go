@@ -230,7 +230,7 @@ func strayPlain(v attr.Value, _ Schema) ([]byte, bool) { return Plain(v), true }
 func messageCodec(d protoreflect.MessageDescriptor) *Codec {
 	return &Codec{
 		Name: "proto", SelfTyped: true, NoKeys: true, Message: d,
-		Domain: says("a value that message " + string(d.FullName()) + " gives back (codec proto)"),
+		Domain: says("a value that message " + string(d.FullName()) + " restores (codec proto)"),
 		Encode: func(v attr.Value, s Schema) ([]byte, bool) { return encodeMessage(d, v, s) },
 		Decode: func(b []byte, s Schema) (attr.Value, error) { return decodeMessage(d, b, s) },
 	}

@@ -128,7 +128,7 @@ func Plain(v attr.Value) []byte {
 func parsePlain(t attr.Type, b []byte) (attr.Value, error) {
 	switch {
 	case t == attr.Absent:
-		return attr.Value{}, errors.New("neither the schema nor the sidecar says its type")
+		return attr.Value{}, errors.New("neither the schema nor the sidecar has its type")
 	case t.IsScalar():
 		return ParseScalar(t, b)
 	}

@@ -236,7 +236,7 @@ func (v Moves) Of(item attr.Item) string {
 // moved compares two layouts of one item.
 func moved(before, after lens.Placed) string {
 	if !bytes.Equal(before.Row, after.Row) {
-		return fmt.Sprintf("it is in row %s, the mapping looks for it in row %s", phrase.Clip(phrase.Column(string(before.Row))), phrase.Clip(phrase.Column(string(after.Row))))
+		return fmt.Sprintf("it is in row %s, but the mapping expects it in row %s", phrase.Clip(phrase.Column(string(before.Row))), phrase.Clip(phrase.Column(string(after.Row))))
 	}
 	old, now := sorted(before.Cells), sorted(after.Cells)
 	i := 0
@@ -252,7 +252,7 @@ func moved(before, after lens.Placed) string {
 	case i == len(old), order(old[i], now[i]) > 0:
 		return fmt.Sprintf("it has no cell in column %s, which the mapping reads", column(now[i]))
 	}
-	return fmt.Sprintf("its cell in column %s holds something else than the mapping reads there", column(old[i]))
+	return fmt.Sprintf("its cell in column %s does not hold the value that the mapping expects there", column(old[i]))
 }
 
 func sorted(cells []layout.Cell) []layout.Cell {

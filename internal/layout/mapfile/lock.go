@@ -106,7 +106,7 @@ func (l Lock) Changes(now Lock) []string {
 	}
 	differ("the shared family", strings.Join(l.Shared, " "), strings.Join(now.Shared, " "))
 	if len(changes) == 0 && l.Hash != now.Hash {
-		changes = append(changes, "rules or schema of the mapping are others")
+		changes = append(changes, "the rules or the schema of the mapping differ")
 	}
 	return changes
 }

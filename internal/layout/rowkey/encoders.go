@@ -278,7 +278,7 @@ func timeEncoder(e *Encoder, _ string, operand attr.Type) error {
 // stripEncoder makes e omit a prefix of the value: strip(prefix).
 func stripEncoder(e *Encoder, prefix string, _ attr.Type) error {
 	if prefix == "" {
-		return errors.New("encoder strip: no prefix; expected strip(prefix)")
+		return errors.New("encoder strip needs a prefix; expected strip(prefix)")
 	}
 	e.In, e.Order, e.Prefix, e.Expected = attr.S, SameOrder, prefix, fmt.Sprintf("text that begins with %q", prefix)
 	e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
@@ -292,7 +292,7 @@ func stripEncoder(e *Encoder, prefix string, _ attr.Type) error {
 // constEncoder makes e write the only text that it accepts: const(text).
 func constEncoder(e *Encoder, text string, _ attr.Type) error {
 	if text == "" {
-		return errors.New("encoder const: no text; expected const(text)")
+		return errors.New("encoder const needs a text; expected const(text)")
 	}
 	e.In, e.Order, e.Width, e.Expected = attr.S, SameOrder, len(text), fmt.Sprintf("the text %q", text)
 	e.encode = func(dst []byte, v attr.Value) ([]byte, bool) { return append(dst, text...), v.Str == text }

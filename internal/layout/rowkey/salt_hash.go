@@ -76,7 +76,7 @@ func saltEncoder(e *Encoder, arg string, operand attr.Type) error {
 	n, errN := strconv.Atoi(strings.TrimSpace(args[1]))
 	w, errW := strconv.Atoi(strings.TrimSpace(args[2]))
 	if errN != nil || errW != nil || n < 1 || n > MaxShards || w < 1 || w > 18 || int64(n) > Pow10(w) {
-		return fmt.Errorf("encoder salt: %s shards of %s digits; expected 1 to %d, in as many digits as they need", args[1], args[2], MaxShards)
+		return fmt.Errorf("encoder salt: %s shards of %s digits; expected 1 to %d shards, and enough digits for all of them", args[1], args[2], MaxShards)
 	}
 	e.derivedFrom(operand)
 	e.Shards, e.Width = n, w

@@ -67,7 +67,7 @@ func ParseTemplate(src string, resolve func(name, enc string) (slot int, e *Enco
 			return nil, fmt.Errorf("template %q: %w", src, err)
 		}
 		if n := len(t.Parts); n > 0 && t.Parts[n-1].Lit == nil && t.Parts[n-1].Enc.Width == 0 {
-			return nil, fmt.Errorf("template %q: nothing separates {%s} from the text before it; expected a literal between", src, name)
+			return nil, fmt.Errorf("template %q: nothing separates {%s} from the text before it; expected a literal between them", src, name)
 		}
 		t.Parts = append(t.Parts, Part{Slot: slot, Enc: e})
 		rest = rest[end+1:]

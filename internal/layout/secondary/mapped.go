@@ -59,7 +59,7 @@ func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, c
 	find := func(path, name string) attr.KeyAttr {
 		i := slices.IndexFunc(all, func(a attr.KeyAttr) bool { return a.Name == name })
 		if i < 0 {
-			fail(path, maperr.CodeInverse, fmt.Sprintf("%q is a key attribute neither of the index nor of the table", name), "one of them")
+			fail(path, maperr.CodeInverse, fmt.Sprintf("%q is neither a key attribute of the index nor of the table", name), "one of them")
 			return attr.KeyAttr{}
 		}
 		return all[i]
@@ -175,7 +175,7 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *maperr.Error) {
 		}
 		seg := rowkey.KeyBytes(keys[a.Name])
 		if m.joiner.Kind == rowkey.JoinPlain && i > 0 && bytes.IndexByte(seg, m.joiner.Delim) >= 0 {
-			return nil, fault(maperr.CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it only in the first attribute of the row, or joiner escaped or oc")
+			return nil, fault(maperr.CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "the delimiter only in the first attribute of the row, or joiner escaped or oc")
 		}
 		row = m.joiner.AppendSegment(row, seg, i == len(m.keys)-1)
 	}

@@ -103,7 +103,7 @@ func (s *Script) Run() (crashes int, err error) {
 		}
 		states = append(states, s.Text())
 		if !step.Unseen && states[i] == states[i+1] {
-			return 0, fmt.Errorf("%s changes nothing", step.Name)
+			return 0, fmt.Errorf("%s does not change anything", step.Name)
 		}
 	}
 	s.Disk.crash()

@@ -24,6 +24,6 @@ func Test(tb interface {
 ) {
 	tb.Helper()
 	if !Enabled() {
-		tb.Skip("a test of the long tier: make test-long, or " + Variable + "=1")
+		tb.Skip("the test is in the long tier: run make test-long, or set " + Variable + "=1")
 	}
 }

@@ -43,11 +43,11 @@ func Alone(t *testing.T, body func(t *testing.T)) {
 	text := strings.TrimSpace(string(out))
 	switch {
 	case err != nil:
-		t.Errorf("in a process of its own: %v\n%s", err, text)
+		t.Errorf("in a separate process: %v\n%s", err, text)
 	case strings.Contains(text, "\n--- SKIP: "+t.Name()+" "):
-		t.Skipf("in a process of its own:\n%s", text)
+		t.Skipf("in a separate process:\n%s", text)
 	case !strings.Contains(text, "--- PASS: "+t.Name()+" "):
-		t.Errorf("the process of its own did not run the test:\n%s", text)
+		t.Errorf("the separate process did not run the test:\n%s", text)
 	case testing.Verbose():
 		t.Log(text)
 	}

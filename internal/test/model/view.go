@@ -22,7 +22,7 @@ type Columns struct{ Qualifiers, Prefixes []string }
 var (
 	ErrViewExists   = errors.New("view exists")
 	ErrViewNotFound = errors.New("view not found")
-	ErrOutside      = errors.New("outside of the view")
+	ErrOutside      = errors.New("outside the view")
 )
 
 func (v View) holdsRow(row string) bool {

@@ -11,6 +11,6 @@ func OneAfterTheOther(tb interface {
 ) {
 	tb.Helper()
 	if Enabled {
-		tb.Skip("its calls come one after the other, and take many times as long with the race detector")
+		tb.Skip("its calls are sequential, and take many times as long with the race detector")
 	}
 }

@@ -30,9 +30,9 @@ import (
 )
 
 func main() {
-	runs := flag.Int("runs", 20, "how many times the tests run")
-	loops := flag.Int("loops", 2, "how many busy loops run beside them")
-	cpu := flag.String("cpu", "1,2", "values of GOMAXPROCS; each run has all tests once for each")
+	runs := flag.Int("runs", 20, "number of runs")
+	loops := flag.Int("loops", 2, "number of busy loops next to the tests")
+	cpu := flag.String("cpu", "1,2", "values of GOMAXPROCS; each run runs all tests once for each value")
 	flag.Parse()
 	packages := flag.Args()
 	if len(packages) == 0 {
