@@ -259,7 +259,7 @@ func (s *Server) query(r *http.Request) (any, error) {
 		Operation string          `json:"operation"`
 		Request   json.RawMessage `json:"request"`
 		Faults    *bool           `json:"faults"` // false: faults of DynamoDB do not affect it
-		Own       bool            `json:"own"`    // of the caller's own inspection: no fault affects it, and no count has it
+		Own       bool            `json:"own"`    // the request inspects data: faults do not affect it, and it is not counted
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err

@@ -309,8 +309,8 @@ func (c *call) RecvMsg(m any) error {
 	return err
 }
 
-// SendMsg implements grpc.ServerStream. It counts the message before sending, as the receiver
-// may own it afterwards.
+// SendMsg implements grpc.ServerStream. It counts the message before sending it, because the
+// receiver may own it afterwards.
 func (c *call) SendMsg(m any) error {
 	c.sendHeaders(nil)
 	rows, bytes := 0, 0

@@ -33,7 +33,7 @@ func (o *Options) backupBounds() backupBounds {
 type Backup struct {
 	Name  string // full resource name; the engine only compares it
 	Table *Table // the original definition, except for its ID
-	Bytes int64  // stored keys and values of its cells
+	Bytes int64  // size of the stored keys and values of its cells
 }
 
 // backup is a backup of the catalog.

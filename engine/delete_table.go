@@ -185,7 +185,7 @@ func (x deletedTable) expires(keep time.Duration) time.Time { return x.at.Add(ke
 
 // DeletedTable describes a deleted table that can be undeleted.
 type DeletedTable struct {
-	Table   *Table // its last state
+	Table   *Table // the last definition of the table
 	Deleted time.Time
 	Expires time.Time // the end of the time in which it can be undeleted
 }

@@ -177,7 +177,7 @@ func TestNotedMapping_ServeOverAnotherMapping(t *testing.T) {
 		"a lag":            {"projection: ALL}", "projection: ALL, lag: 1s}", ""},
 		"a type more":      {"{g: S,", "{h: S, g: S,", ""},
 		"a column":         {"a:{attr}", "a:x{attr}", `it has a cell in column a:g, which the mapping does not read there`},
-		"a row":            {`["{id}"]`, `["x", "{id}"]`, `it is in row i0000, the mapping looks for it in row "x\x00\x01i0000"`},
+		"a row":            {`["{id}"]`, `["x", "{id}"]`, `it is in row i0000, but the mapping expects it in row "x\x00\x01i0000"`},
 		"a codec":          {`cell: "a:{attr}"}]`, `cell: "a:{attr}", codec: ddbjson}]`, ""}, // see below
 		"a column renamed": {`put: [`, `put: [{attr: g, cell: "a:G"}, `, `of item {"id":{"S":"i0000"}}`},
 		"an index row":     {"projection: ALL}", "projection: ALL, joiner: escaped('#')}", `in index G, it is in row`},

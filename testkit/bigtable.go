@@ -26,7 +26,7 @@ type (
 const (
 	GCManual     = btkit.GCManual     // collects only when RunGC is called; the default
 	GCBackground = btkit.GCBackground // collects once a minute, including the minutes that Advance skips
-	GCEager      = btkit.GCEager      // hides the cells that the rules would remove from all readers
+	GCEager      = btkit.GCEager      // hides from all readers the cells that the rules would remove
 )
 
 // WithBookkeeping also includes the DynamoDB endpoint's bookkeeping cells in the rows of its

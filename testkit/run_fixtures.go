@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// RunFixtures verifies a fixture directory in an environment of its own: it loads the data through
-// the mapping and checks rows, items, access patterns, garbage collection, persistence across a
+// RunFixtures verifies a fixture directory in a separate environment: it loads the data through the
+// mapping and checks rows, items, access patterns, garbage collection, persistence across a
 // restart, and lint, as `tabletop migrate verify` does. Each check and each access pattern is a
 // subtest. It fails with the differences found, and is skipped if the check could not run:
 //

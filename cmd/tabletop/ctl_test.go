@@ -143,7 +143,7 @@ func TestCtl_Words(t *testing.T) {
 		{[]string{"advance", "-1h"}, `advance is "-1h", want a duration such as 90s, 25h or 3d: time moves only forward: see "tabletop ctl help advance"`},
 		{[]string{"unfault", "orders"}, `unfault takes [ENDPOINT/ID], such as dynamodb/1: "tabletop ctl faults" lists them`},
 		{[]string{"unfault", "dynamodb/7"}, `there is no fault "dynamodb/7": "tabletop ctl faults" lists them`},
-		{[]string{"rows", "orders"}, `the rows of DynamoDB's table orders are in Bigtable's table tabletop/ddb.orders-`},
+		{[]string{"rows", "orders"}, `the rows of DynamoDB table orders are in Bigtable table tabletop/ddb.orders-`},
 		{[]string{"dump", "none"}, `"tabletop ctl tables" lists the tables of both endpoints`},
 		{[]string{"rows", "t", "filter={}", "filter={}"}, `filter is given 2 times`},
 		{[]string{"requests", "endpoint=ddb"}, `endpoint is "ddb", want bigtable or dynamodb: see "tabletop ctl help requests"`},

@@ -163,10 +163,10 @@ func (l *Lab) Context() context.Context { return l.ctx }
 // Options returns the options that were passed to New.
 func (l *Lab) Options() Options { return l.opts }
 
-// DB returns the store.
+// DB returns the store that Open opened.
 func (l *Lab) DB() *engine.DB { return l.db }
 
-// Bigtable returns the Bigtable server.
+// Bigtable returns the Bigtable server that Open started.
 func (l *Lab) Bigtable() *emu.Server { return l.emu }
 
 // Clock returns the clock.

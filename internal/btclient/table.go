@@ -150,7 +150,7 @@ func (c *Client) DropRows(ctx context.Context, table string, prefix []byte) erro
 	return nil
 }
 
-// EmptyTable deletes all rows of a table, and keeps its families. See [Client.DropRows].
+// EmptyTable deletes all rows of a table but keeps its families. See [Client.DropRows].
 func (c *Client) EmptyTable(ctx context.Context, table string) error {
 	err := c.drop(ctx, table, &btapb.DropRowRangeRequest{Target: &btapb.DropRowRangeRequest_DeleteAllDataFromTable{DeleteAllDataFromTable: true}})
 	if err != nil {

@@ -81,9 +81,9 @@ type (
 		A    Operand
 		List []Operand
 	}
-	// Exists is the condition attribute_exists.
+	// Exists is the condition attribute_exists(Path).
 	Exists struct{ Path Path }
-	// NotExists is the condition attribute_not_exists.
+	// NotExists is the condition attribute_not_exists(Path).
 	NotExists struct{ Path Path }
 	// IsType is the condition attribute_type.
 	IsType struct {

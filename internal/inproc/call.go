@@ -105,7 +105,7 @@ var _ grpc.ServerTransportStream = (*call)(nil)
 // Method returns the full name of the method.
 func (cl *call) Method() string { return cl.method }
 
-// SetHeader adds to the header. It fails once the header was sent.
+// SetHeader adds metadata to the header. It fails if the header has already been sent.
 func (cl *call) SetHeader(md metadata.MD) error {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -116,7 +116,7 @@ func (cl *call) SetHeader(md metadata.MD) error {
 	return nil
 }
 
-// SendHeader adds to the header and closes it.
+// SendHeader adds metadata to the header and sends the header.
 func (cl *call) SendHeader(md metadata.MD) error {
 	if err := cl.SetHeader(md); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (cl *call) SendHeader(md metadata.MD) error {
 	return nil
 }
 
-// SetTrailer adds to the trailer.
+// SetTrailer adds metadata to the trailer.
 func (cl *call) SetTrailer(md metadata.MD) error {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

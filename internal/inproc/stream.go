@@ -266,13 +266,13 @@ type serverStream struct {
 	stopped bool // the client has left: yield must not be called again
 }
 
-// SetHeader adds to the header.
+// SetHeader adds metadata to the header.
 func (ss *serverStream) SetHeader(md metadata.MD) error { return ss.s.cl.SetHeader(md) }
 
-// SendHeader adds to the header and closes it.
+// SendHeader adds metadata to the header and sends the header.
 func (ss *serverStream) SendHeader(md metadata.MD) error { return ss.s.cl.SendHeader(md) }
 
-// SetTrailer adds to the trailer; it cannot fail.
+// SetTrailer adds metadata to the trailer. It cannot fail.
 func (ss *serverStream) SetTrailer(md metadata.MD) {
 	_ = ss.s.cl.SetTrailer(md) // only a network could refuse it
 }

@@ -60,7 +60,7 @@ func (m *Mapping) SplitRowKey(rule string, key []byte) ([][]byte, bool) {
 	return l.split(r, key)
 }
 
-// KeyPart is the text of one part of a segment template in a row key.
+// KeyPart is the text in a row key that belongs to one part of a segment template.
 type KeyPart struct {
 	Segment int    // index of its segment
 	Name    string // name of the key attribute or the capture; "" for a literal

@@ -21,8 +21,8 @@ func (e *explained) Error() string { return fmt.Sprintf("%s (%v)", e.meaning, e.
 
 func (e *explained) Unwrap() error { return e.cause }
 
-// Explain adds an explanation and a remedy to the error of a call to a server that cannot be used
-// as a Bigtable. It returns any other error unchanged.
+// Explain adds an explanation and a remedy to the error of a call if the server cannot be used as a
+// Bigtable. It returns any other error unchanged.
 func Explain(err error) error {
 	if _, done := errors.AsType[*explained](err); err == nil || done {
 		return err

@@ -428,7 +428,7 @@ func (l *Log) Clear() {
 	l.ring.clear()
 }
 
-// Changed returns a channel that is closed when a record with an ID above after exists.
+// Changed returns a channel that is closed once a record with an ID above after exists.
 func (l *Log) Changed(after uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -209,7 +209,7 @@ func (e *Endpoint) NextDue(ctx context.Context, after, until time.Time) (time.Ti
 	return e.server.NextDue(ctx, after, until)
 }
 
-// RunDue deletes expired items.
+// RunDue implements lab.Endpoint: it deletes expired items.
 func (e *Endpoint) RunDue(ctx context.Context) error {
 	_, err := e.ReapExpired(ctx)
 	return err

@@ -28,7 +28,7 @@ type automatedPolicy = btapb.Table_AutomatedBackupPolicy
 // scheduled.
 type AutomatedPlan struct {
 	Policy *automatedPolicy // nil if the table has none
-	From   time.Time        // zero: due at once, for policies that were stored without a plan
+	From   time.Time        // zero if due at once, as for policies that were stored without a plan
 }
 
 // inForce reports whether the policy requires backups.

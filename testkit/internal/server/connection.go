@@ -70,8 +70,8 @@ func (s *Server) ClientConn(tb testing.TB, header ...string) *grpc.ClientConn {
 	return conn
 }
 
-// over sends the calls of a connection over another, while it is open. It has no network
-// connection of its own.
+// over is a connection that sends its calls over a shared connection while it is open. It has no
+// separate network connection.
 type over struct {
 	shared *grpc.ClientConn
 	header []string
