@@ -320,7 +320,7 @@ type counts struct {
 
 type bucket struct {
 	First Bytes     `json:"first"`           // its first counted key
-	Last  Bytes     `json:"last"`            // and its last; equal if a row has a bucket of its own
+	Last  Bytes     `json:"last"`            // and its last; equal if a row has a separate bucket
 	Parts []keyPart `json:"parts,omitempty"` // of First
 	counts
 }

@@ -282,7 +282,7 @@ func judge(ctx context.Context, folder fs.FS, src *source.Source, m *mapping.Map
 	return nil
 }
 
-// defaultTime returns the timestamp of cells without one of their own.
+// defaultTime returns the timestamp of cells that do not have a specific one.
 func defaultTime(folder fs.FS, m *mapping.Mapping, t *source.Table) (micros int64, err error) {
 	if micros, ok := (*layout.Mapping)(m).ImportTimeMicros(); ok {
 		return micros, nil

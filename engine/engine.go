@@ -213,7 +213,7 @@ type latch struct {
 	// collector stays garbage while the count is the same. Guarded by mu.
 	deletes uint64
 	covered uint64   // value of deletes when dead cells were last covered; guarded by mu
-	_       [40]byte // separates neighbors into cache lines of their own
+	_       [40]byte // puts neighbors into separate cache lines
 }
 
 // DB is an open store. It is safe for concurrent use.

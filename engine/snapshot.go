@@ -177,7 +177,7 @@ func copyFile(fromFS vfs.FS, from string, toFS vfs.FS, to string) error {
 	return errors.Join(w.Sync(), w.Close())
 }
 
-// replaceAll replaces the contents of the store by those of the files.
+// replaceAll replaces the contents of the store with those of the files.
 func (d *DB) replaceAll(ctx context.Context, paths []string) error {
 	d.copyMu.Lock() // otherwise copies would use ids that may be assigned again
 	defer d.copyMu.Unlock()

@@ -68,7 +68,7 @@ func UpdateFlag(set *flag.FlagSet) Option {
 	return func(c *config) { c.update = mode }
 }
 
-// updateFixture writes golden files, if opts ask for it, in an environment of its own: the
+// updateFixture writes golden files, if opts ask for it, in a separate environment: the
 // verification afterwards loads into an empty one.
 func updateFixture(t *testing.T, dir string, opts []Option) {
 	t.Helper()

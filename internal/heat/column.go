@@ -69,7 +69,7 @@ func appendKey(dst, previous, key []byte) []byte {
 	return append(dst, key[shared:]...)
 }
 
-// unpack appends the buckets of a column. Their keys have memory of their own.
+// unpack appends the buckets of a column. Their keys have separate memory.
 func (c *column) unpack(dst []Bucket) []Bucket {
 	return c.unpackIn(dst, make([]byte, 0, c.keyBytes))
 }

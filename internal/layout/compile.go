@@ -49,7 +49,7 @@ type compiler struct {
 	// schemas has each rule's types of attributes; the last one is that of the table.
 	schemas []map[string]codec.Schema
 	faults  []*maperr.SpecError
-	// sounds are the rules without a fault of their own; these are all rules if whole is set.
+	// sounds are the rules that have no faults; these are all rules if whole is set.
 	sounds []*rule
 	whole  bool
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// index compiles an index of a mapping file into m: a table of its own, or a view.
+// index compiles an index of a mapping file into m, as a separate table or a view.
 func (c *compiler) index(m *Mapping, i int) {
 	spec := c.spec
 	g := spec.Source.GSIs[i]

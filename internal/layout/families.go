@@ -55,7 +55,7 @@ func (c *compiler) collected() bool {
 	return ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute
 }
 
-// sharedFamily assigns the shared family to the sets and maps without a family of their own.
+// sharedFamily assigns the shared family to the sets and maps that do not have a separate family.
 func (c *compiler) sharedFamily() {
 	f := c.spec.Target.Shared
 	if f == "" {

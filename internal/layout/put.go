@@ -176,7 +176,7 @@ func (c *compiler) enter(r *rule, p *put) {
 	r.byAttr[p.attr] = p
 }
 
-// enterStar registers the put of all attributes without one of their own.
+// enterStar registers the put of all attributes that do not have a specific put.
 func (c *compiler) enterStar(r *rule, p *put) {
 	if r.star != nil {
 		c.fail(p.path+".attr", maperr.CodeSyntax, `the rule has two puts for "*"`, "one per rule")

@@ -11,8 +11,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// starPut is the put of all attributes without one of their own, each laid out as
-// by a valuePut, under its name.
+// starPut is the put of all attributes that do not have a specific put, each laid out as by a
+// valuePut, under its name.
 type starPut struct{ valuePut }
 
 func (starPut) check(c *compiler, r *rule, put *put, _ *mapfile.Put) { c.enterStar(r, put) }

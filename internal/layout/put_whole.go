@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// wholePut is one cell with all attributes without a put of their own, as JSON or as a
+// wholePut is one cell with all attributes that do not have a specific put, as JSON or as a
 // protobuf.
 type wholePut struct{ plainPut }
 

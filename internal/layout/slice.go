@@ -119,7 +119,7 @@ func (s *Slice) add(family string, begin []byte) bool {
 	return true
 }
 
-// byQualifier is compile of a rule whose items have columns of their own.
+// byQualifier is like compile for a rule whose items have separate columns.
 func (s *Slice) byQualifier() bool {
 	for i, p := range s.r.puts {
 		begin, core, fixedTail, ok := s.split(p)

@@ -459,7 +459,7 @@ func answered(r *http.Request, status int, body []byte) *http.Response {
 	}
 }
 
-// past is an endpoint over a snapshot, with a lab of its own.
+// past is an endpoint over a snapshot, with a separate lab.
 type past struct {
 	lab    *lab.Lab
 	server *facade.Server

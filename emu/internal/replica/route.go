@@ -40,7 +40,8 @@ func Draw(seed uint64) func(n int) int {
 // Cluster returns the cluster that serves a request through a profile. clusters are the stored
 // clusters of the instance, sorted by name. row is the key of a single-row request, else nil. It
 // returns UNAVAILABLE if the profile's single cluster, or every cluster, is not up. A cluster is up
-// if it has not failed and is not CREATING. https://cloud.google.com/bigtable/docs/routing
+// if it has not failed and is not CREATING.
+// https://cloud.google.com/bigtable/docs/routing
 func (r Routing) Cluster(p *btapb.AppProfile, clusters []*instancedef.StoredCluster, row []byte) (*instancedef.StoredCluster, error) {
 	if single := p.GetSingleClusterRouting(); single != nil {
 		c := find(clusters, single.GetClusterId())

@@ -357,8 +357,8 @@ func (x *table) enqueue(rec *record) (pending bool) {
 	return true
 }
 
-// add adds a record to its row and returns the new row. image must be set if
-// the row has none.
+// add adds a record to its row and returns the new row. image must be set if the row does not have
+// one.
 func (x *table) add(key []byte, rec *record, image *row) *row {
 	r, ok := x.rows.Get(&row{key: key})
 	if !ok {

@@ -159,7 +159,8 @@ type Target struct {
 }
 
 // DefaultMaxFamilies is the default of Target.MaxFamilies. It is below the recommended maximum of a
-// hundred families per table. https://cloud.google.com/bigtable/docs/schema-design
+// hundred families per table.
+// https://cloud.google.com/bigtable/docs/schema-design
 const DefaultMaxFamilies = 90
 
 // NoPrefix is the value of Target.SetPrefix or MapPrefix for bare attribute names.
