@@ -315,7 +315,7 @@ func encryptionOf(c *btapb.Cluster) *btapb.EncryptionInfo {
 	}
 }
 
-// LookUpFamily returns the family of t with a name, or nil if it does not exist.
+// LookUpFamily returns the family of t with the given name, or nil if it does not exist.
 func LookUpFamily(t *engine.Table, name string) *engine.Family {
 	for i := range t.Families {
 		if t.Families[i].Name == name {

@@ -310,8 +310,8 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 	return &emptypb.Empty{}, nil
 }
 
-// UndeleteTable restores the most recently deleted table with a name, together with its rows,
-// settings, views and policies. It returns an error if the name is in use.
+// UndeleteTable restores the most recently deleted table with the given name, together with its
+// rows, settings, views and policies. It returns an error if the name is in use.
 func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.UndeleteTableRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckTable("name", req.GetName()); err != nil {
 		return nil, err

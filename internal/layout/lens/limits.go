@@ -2,7 +2,7 @@ package lens
 
 // These families are reserved. A mapping cannot declare them for its own cells.
 const (
-	// FamilyTypes holds the type sidecar: `a/…`, `c/…`, `r/…`, `i/…` cells.
+	// FamilyTypes holds the sidecar cells: `a/…`, `c/…`, `r/…` and `i/…`.
 	FamilyTypes = "_t"
 	// FamilyState holds the facade's bookkeeping. It is never part of an item: Place does not write
 	// it, and Items does not read it.

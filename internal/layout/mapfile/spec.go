@@ -169,7 +169,7 @@ const NoPrefix = "-"
 // AcceptedLoss is a loss that the author of a mapping accepts.
 type AcceptedLoss struct {
 	Rule string `yaml:"rule" expect:"a rule's name"` // name of the rule; "" for all rules
-	What string `yaml:"what,required"`               // LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision, LossNull
+	What string `yaml:"what,required"`               // one of LossTypes, LossEmpty, LossRetention, LossAbsent, LossPrecision and LossNull
 	Why  string `yaml:"why,required" expect:"a reason"`
 }
 
