@@ -69,7 +69,7 @@ func (s *Server) carried(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// noTime is the time of placed cells without one of their own; no stored cell has it.
+// noTime is the time of placed cells that have no specific time. No stored cell has it.
 const noTime = math.MaxInt64 / 1000 * 1000
 
 // carry finds the cells of each attribute: the cells that disappear or change when the item is

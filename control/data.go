@@ -34,7 +34,8 @@ const (
 	maxPageBytes = 4 << 20
 )
 
-// Bytes are bytes in JSON: as base64, and as text if they are UTF-8. Requests may have either.
+// Bytes represents bytes in JSON: as base64, and also as text if they are UTF-8. Requests may
+// contain either form.
 type Bytes struct {
 	Base64 string  `json:"base64"`
 	Text   *string `json:"text,omitempty"`
@@ -346,7 +347,7 @@ func (s *Server) rows(r *http.Request) (any, error) {
 	var cursor []byte
 	if err == nil {
 		if cursor, err = base64.RawURLEncoding.DecodeString(q.Get("cursor")); err != nil {
-			err = badRequest("cursor was not returned by an earlier answer")
+			err = badRequest("cursor was not returned by an earlier response")
 		}
 	}
 	if err != nil {
@@ -450,7 +451,7 @@ func (s *Server) namedRow(r *http.Request) (*btclient.Row, error) {
 		return nil, err
 	}
 	if len(key) == 0 {
-		return nil, badRequest("key or key64 names the row")
+		return nil, badRequest("set key or key64 to the key of the row")
 	}
 	for found, err := range client.Read(own(r), btclient.Read{Table: id, Keys: [][]byte{key}}) {
 		if err != nil {
@@ -531,7 +532,7 @@ func (s *Server) items(r *http.Request) (any, error) {
 	if q.Has("cursor") {
 		key, err := base64.RawURLEncoding.DecodeString(q.Get("cursor"))
 		if err != nil || !json.Valid(key) {
-			return nil, badRequest("cursor was not returned by an earlier answer")
+			return nil, badRequest("cursor was not returned by an earlier response")
 		}
 		scan["ExclusiveStartKey"] = json.RawMessage(key)
 	}

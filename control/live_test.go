@@ -83,7 +83,7 @@ func TestEvents_Maximum(t *testing.T) {
 		}
 		return got
 	}
-	if got := refused(); got.Error.Code != "limit" || !strings.Contains(got.Error.Text, "8 streams") || got.Error.Remedy == "" {
+	if got := refused(); got.Error.Code != "limit" || !strings.Contains(got.Error.Text, "8 event streams") || got.Error.Remedy == "" {
 		t.Errorf("got %+v", got)
 	}
 	open[3].end()

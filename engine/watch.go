@@ -31,8 +31,8 @@ type watchers struct {
 	reach [][]byte
 }
 
-// Wake wakes the watchers whose range holds the key. If ranges do not overlap it checks only
-// one of them.
+// Wake wakes the watchers whose range contains the key. If the ranges do not overlap, it checks
+// only one of them.
 func (s *watchers) Wake(key []byte) {
 	n, _ := slices.BinarySearchFunc(s.list, key, func(w *watcher, key []byte) int {
 		if bytes.Compare(w.start, key) <= 0 {
@@ -61,7 +61,7 @@ func (s *watchers) Add(w *watcher) {
 	s.settle()
 }
 
-// Remove removes a watcher; last reports that none remain.
+// Remove removes a watcher. last reports whether it was the last one.
 func (s *watchers) Remove(w *watcher) (last bool) {
 	s.list = slices.DeleteFunc(s.list, func(x *watcher) bool { return x == w })
 	s.settle()

@@ -89,7 +89,7 @@ func TestParts(t *testing.T) {
 		line          func(int) string
 		items, rows   int64
 	}{
-		{"rows of their own", partsPlain, entityLine, 240, 240},
+		{"separate rows", partsPlain, entityLine, 240, 240},
 		{"an index whose rows do not say whose they are", caughtUpItems, entityLine, 240, 240},
 		{"a delimiter in one key", partsPlain, func(i int) string { return strings.Replace(entityLine(i), `"p007"`, `"p#007"`, 1) }, 240, 240},
 		{"rows of many items", caughtUpRows, commentLine, 240, 20},

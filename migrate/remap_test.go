@@ -27,7 +27,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: at, cel
 func TestLoad_OtherMapping(t *testing.T) {
 	t.Parallel()
 	const by = "Bigtable table t was loaded with another mapping: "
-	const rules = by + "rules or schema of the mapping are others"
+	const rules = by + "the rules or the schema of the mapping differ"
 	for name, c := range map[string]struct {
 		from, to      string // in the mapping
 		warning, left string // left: "" if the load is not refused

@@ -722,12 +722,12 @@ func TestVerify_InvalidFixture(t *testing.T) {
 		files fstest.MapFS
 		text  string
 	}{
-		{"no data", fstest.MapFS{"fixture.yaml": {}}, "the fixture has no data: put it into source/"},
-		{"no fixture", fstest.MapFS{"README": {}}, "the folder is not a fixture, which holds its data in source/, mapping.yaml and mostly fixture.yaml, access/ and expect/; no folder below it is one"},
+		{"no data", fstest.MapFS{"fixture.yaml": {}}, "the fixture has no data: add source/"},
+		{"no fixture", fstest.MapFS{"README": {}}, "the folder is not a fixture: a fixture has its data in source/, mapping.yaml, and usually fixture.yaml, access/ and expect/; no folder below it is one"},
 		{"a folder of fixtures", fstest.MapFS{
 			"b/source/items.jsonl": item, "b/mapping.yaml": {}, "a/fixture.yaml": {}, "deep/er/mapping.yaml": {}, "none/README": {}, "a/b/c/d/e/mapping.yaml": {},
 		}, "; fixtures below it are a, b, deep/er"},
-		{"unknown member", fstest.MapFS{"fixture.yaml": {Data: []byte("titel: x\n")}, "source/items.jsonl": item}, "fixture.yaml:1:1: the file cannot be understood: titel: unknown key, nearest to title; expected checks, clock, csv, description"},
+		{"unknown member", fstest.MapFS{"fixture.yaml": {Data: []byte("titel: x\n")}, "source/items.jsonl": item}, "fixture.yaml:1:1: the file cannot be parsed: titel: unknown key, nearest to title; expected checks, clock, csv, description"},
 		{"mapping", fstest.MapFS{"mapping.yaml": {Data: []byte("apiVersion: x\n")}, "source/items.jsonl": item}, "mapping.yaml: the mapping cannot be used"},
 		{"golden", fstest.MapFS{"expect/rows.golden": {Data: []byte("a [61]\n  a:b = 1\n")}, "source/items.jsonl": item}, "expect/rows.golden:2: this is neither"},
 		{"pattern without id", fstest.MapFS{"access/a.yaml": {Data: []byte("title: x\n")}, "source/items.jsonl": item}, "access/a.yaml: the access pattern cannot be run: it has no id"},

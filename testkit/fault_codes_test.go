@@ -288,21 +288,21 @@ func TestFailDynamoDB_Reasons(t *testing.T) {
 func TestFailDynamoDB_Misuse(t *testing.T) {
 	t.Parallel()
 	for want, misuse := range map[string]func(*testkit.Env){
-		`no error "ThrotlingException", nearest to ThrottlingException`: func(e *testkit.Env) { e.FailDynamoDB("*", "ThrotlingException") },
-		`no error "Slow", want one of AccessDenied, `:                   func(e *testkit.Env) { e.FailDynamoDB("*", "Slow") },
-		"GetItem never meets a ResourceInUseException; these operations do: CreateTable": func(e *testkit.Env) {
+		`unknown DynamoDB error "ThrotlingException", nearest to ThrottlingException`: func(e *testkit.Env) { e.FailDynamoDB("*", "ThrotlingException") },
+		`unknown DynamoDB error "Slow", want one of AccessDenied, `:                   func(e *testkit.Env) { e.FailDynamoDB("*", "Slow") },
+		"GetItem never returns ResourceInUseException; these operations do: CreateTable": func(e *testkit.Env) {
 			e.FailDynamoDB("GetItem", testkit.ResourceInUse)
 		},
-		"a ThrottlingException has no cancellation reasons": func(e *testkit.Env) {
+		"ThrottlingException does not have cancellation reasons": func(e *testkit.Env) {
 			e.FailDynamoDB("*", testkit.Throttling, testkit.WithReasons("TransactionConflict"))
 		},
-		`no cancellation reason is named "TransactionConflicts", nearest to TransactionConflict`: func(e *testkit.Env) {
+		`unknown cancellation reason "TransactionConflicts", nearest to TransactionConflict`: func(e *testkit.Env) {
 			e.FailDynamoDB("*", testkit.TransactionCanceled, testkit.WithReasons("TransactionConflicts"))
 		},
-		"want a cancellation reason other than None": func(e *testkit.Env) {
+		"the cancellation reasons are all None": func(e *testkit.Env) {
 			e.FailDynamoDB("*", testkit.TransactionCanceled, testkit.WithReasons("None"))
 		},
-		"a code, a message and reasons belong to failures": func(e *testkit.Env) { e.Unprocessed("BatchGetItem", testkit.WithMessage("ours")) },
+		"a code, a message and reasons apply only to failures": func(e *testkit.Env) { e.Unprocessed("BatchGetItem", testkit.WithMessage("ours")) },
 	} {
 		got := faketb.Failure(t, func(tb testing.TB) {
 			tb.Helper()

@@ -12,7 +12,7 @@ import (
 //go:embed static
 var embedded embed.FS
 
-// Files returns the files of the pages, by their names below /static/.
+// Files returns the files of the pages, with their names below /static/.
 func Files() fs.FS {
 	sub, err := fs.Sub(embedded, "static")
 	if err != nil {

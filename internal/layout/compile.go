@@ -99,7 +99,7 @@ func (c *compiler) rules(proven string) {
 	for i := range spec.Rules {
 		r, path := &spec.Rules[i], fmt.Sprintf("rules[%d]", i)
 		if names[r.Name] {
-			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("a second rule %q", r.Name), "a name of its own")
+			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("two rules are named %q", r.Name), "a unique name")
 		}
 		names[r.Name] = true
 		c.l.tags = c.l.tags || r.Tag
@@ -117,7 +117,7 @@ func (c *compiler) rules(proven string) {
 	}
 	for i, l := range spec.AcceptLoss {
 		if l.Rule != "" && !names[l.Rule] {
-			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), maperr.CodeSyntax, fmt.Sprintf("no rule %q", l.Rule), "a rule's name")
+			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), maperr.CodeSyntax, fmt.Sprintf("unknown rule %q", l.Rule), "a rule's name")
 		}
 	}
 }
@@ -174,7 +174,7 @@ func (c *compiler) ruleSchemas() {
 				}
 				delete(schema, name)
 			case r.Derive[name] == "" && schema[name].Type == attr.Absent:
-				c.fail(path, maperr.CodeSyntax, fmt.Sprintf("the rule has no type for %q, and neither does source.schema", name), "its type, in one of them")
+				c.fail(path, maperr.CodeSyntax, fmt.Sprintf("the rule has no type for %q, and neither does source.schema", name), "its type in one of the two")
 			}
 		}
 		if t := c.ttls[i]; t != nil {
@@ -199,9 +199,9 @@ func (c *compiler) attributes(is func(codec.Schema) bool) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Compile checks that every rule of spec can be inverted and builds the mapping. Errors are
-// *maperr.SpecError, or maperr.SpecErrors for several faults; they have the positions of a spec from Parse.
-// The Spec must not be changed afterwards.
+// Compile checks that every rule of spec can be inverted, and builds the mapping. Errors are
+// *maperr.SpecError, or maperr.SpecErrors for several faults. If spec comes from Parse, they have
+// positions. The Spec must not be changed afterwards.
 func Compile(spec *mapfile.Spec) (*Mapping, error) { return compile(spec, "") }
 
 func compile(spec *mapfile.Spec, proven string) (*Mapping, error) {

@@ -15,14 +15,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Class is the degree to which the mapping preserves an attribute.
+// Class is the degree to which a mapping preserves an attribute.
 type Class uint8
 
-// The classes, best first.
+// These are the classes, best first.
 const (
 	Lossless         Class = iota
-	LosslessInDomain       // items outside of the domain are rejected
-	Lossy                  // there is a loss, which accept_loss or a GC rule permits
+	LosslessInDomain       // items outside the domain are rejected
+	Lossy                  // data is lost, which accept_loss or a GC rule permits
 )
 
 // String returns "lossless", "lossless in domain" or "lossy".
@@ -30,7 +30,7 @@ func (c Class) String() string {
 	return [...]string{"lossless", "lossless in domain", "lossy"}[c]
 }
 
-// MarshalText returns the text of String.
+// MarshalText returns the result of String.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // Fidelity is the class of one attribute under one rule.
@@ -50,8 +50,8 @@ func (f Fidelity) String() string {
 	return line
 }
 
-// Fidelity classifies the effect of the mapping on the key attributes and on each attribute of
-// the schema, rule by rule. The default layout is lossless and yields nil.
+// Fidelity classifies how the mapping preserves the key attributes and each attribute of the
+// schema, rule by rule. For the default layout, which is lossless, it returns nil.
 func (m *Mapping) Fidelity() []Fidelity {
 	if l, ok := m.layout.(*googleUtility); ok {
 		return l.fidelity()

@@ -12,14 +12,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Generate draws n items with distinct keys, at the boundaries of the mapping's domain. Keys
-// have the delimiters of joiners, the literals of its templates, zero bytes and the ends of
-// the alphabet. Other values are instants of the same millisecond, numbers of 38 digits, empty
-// texts, documents and set members, large members, messages of protobufs, and types other than
-// the schema's. Half of the items have typical keys, and more than half typical attributes;
-// the mapping rejects some of the others. The same source of randomness gives the same items.
+// Generate draws n items with distinct keys at the boundaries of the mapping's domain. Keys contain
+// delimiters of joiners, literals of its templates, zero bytes and the ends of the alphabet. Other
+// values are instants in the same millisecond, numbers of 38 digits, empty texts, empty documents,
+// large members, protobuf messages, and types other than the schema's. Half of the items have
+// typical keys, and more than half have typical attributes; the mapping rejects some of the others.
+// The same source of randomness gives the same items.
 //
-// If the rules accept few keys, there are fewer than n items.
+// If the rules accept few keys, it returns fewer than n items.
 func (m *Mapping) Generate(r *rand.Rand, n int) []attr.Item {
 	g := &edge.Values{Rand: r, Marks: m.marks()}
 	seen := map[string]bool{}

@@ -105,7 +105,7 @@ func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *map
 		if t.Ambiguous() {
 			again := make([]attr.Value, len(vars))
 			if !t.Match(seg, again, nil) || !agree(again, vars) {
-				return nil, l.fault(maperr.CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q is taken apart otherwise", seg, t.Src), "values without the literals of the template")
+				return nil, l.fault(maperr.CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q would be split differently", seg, t.Src), "values without the literals of the template")
 			}
 		}
 		if l.joiner.Kind == rowkey.JoinPlain && !last {
@@ -202,7 +202,7 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 // unknown keeps an attribute without a put, if the mapping allows that.
 func (p *placer) unknown(name string) *maperr.Error {
 	if !p.l.keepUnknown || !p.r.sidecar {
-		return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for it or for "*"`)
+		return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for the attribute or for "*"`)
 	}
 	p.keep(name, p.item[name])
 	return nil
@@ -252,14 +252,14 @@ func (p *placer) finish() *maperr.Error {
 			continue
 		}
 		if !p.r.sidecar {
-			return p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the attribute is a cell's timestamp, and this value is not one (or the cell is missing)", "a canonical time, or a family _t for exceptions")
+			return p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the attribute is the timestamp of a cell, but its value is not a valid timestamp, or the cell is missing", "a canonical time, or a family _t for exceptions")
 		}
 		p.keep(name, v)
 	}
 	for _, put := range p.r.puts {
 		if put.timeKey {
 			if _, ok := put.format.Parse(p.item[put.timeAttr].Str); !ok {
-				return p.l.fault(maperr.CodeDomain, p.r, p.item, put.timeAttr, "the attribute becomes a timestamp, and is not a time in the format", "a canonical time")
+				return p.l.fault(maperr.CodeDomain, p.r, p.item, put.timeAttr, "the attribute becomes a timestamp, but is not a time in the format", "a canonical time")
 			}
 		}
 		if put.timeSlot == rowkey.SlotNone {
@@ -293,7 +293,7 @@ func (p *placer) finish() *maperr.Error {
 	for i := 1; i < len(p.cells); i++ {
 		a, b := p.cells[i-1], p.cells[i]
 		if a.Family == b.Family && bytes.Equal(a.Qualifier, b.Qualifier) && a.Timestamp == b.Timestamp {
-			return p.l.fault(maperr.CodeCollision, p.r, p.item, "", fmt.Sprintf("two attributes on the cell %s:%s", a.Family, a.Qualifier), "")
+			return p.l.fault(maperr.CodeCollision, p.r, p.item, "", fmt.Sprintf("two attributes share the cell %s:%s", a.Family, a.Qualifier), "")
 		}
 	}
 	return nil

@@ -47,7 +47,7 @@ func (p *placer) listed(name string) *maperr.Error {
 	if _, ok := p.r.schema[name]; ok || !p.r.listed || p.l.keepUnknown {
 		return nil
 	}
-	return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the attribute is not in the rule's schema", "it there, with its type, or on: {unknown-attribute: sidecar} and a family _t")
+	return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the attribute is not in the rule's schema", "the attribute there, with its type, or on: {unknown-attribute: sidecar} and a family _t")
 }
 
 // reserved rejects an attribute whose place belongs to another put.
@@ -64,7 +64,7 @@ func (p starPut) reserved(w *placer, name, special string) *maperr.Error {
 			continue
 		}
 		if other, bad := o.qual.Render(nil, w.vars, ""); bad == nil && bytes.Equal(other, qual) {
-			return w.l.fault(maperr.CodeCollision, w.r, w.item, name, fmt.Sprintf("the cell %s:%s is that of another put", o.family, qual), "another column for it")
+			return w.l.fault(maperr.CodeCollision, w.r, w.item, name, fmt.Sprintf("the cell %s:%s belongs to another put", o.family, qual), "another column for it")
 		}
 	}
 	return nil

@@ -159,7 +159,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 			c.fail(at, maperr.CodeInverse, fmt.Sprintf("%q is not a key attribute", name), "conditions on the table's key only")
 			continue
 		case attrs[slot].Type == attr.B:
-			c.fail(at, maperr.CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
+			c.fail(at, maperr.CodeInverse, "a template cannot match a binary", "a key attribute of type S or N")
 			continue
 		}
 		t, err := rowkey.ParseTemplate(spec.When[name], func(name, enc string) (int, *rowkey.Encoder, error) {
@@ -181,7 +181,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 				i = len(r.captures)
 				r.captures = append(r.captures, capture{name: name, enc: e})
 			} else if r.captures[i].enc.Name != e.Name {
-				return 0, nil, fmt.Errorf("capture %s is %s and %s", name, r.captures[i].enc.Name, e.Name)
+				return 0, nil, fmt.Errorf("capture %s has two encodings, %s and %s", name, r.captures[i].enc.Name, e.Name)
 			}
 			return rowkey.FirstCapture + i, e, nil
 		})
@@ -272,7 +272,7 @@ func (c *compiler) row(r *rule, spec *mapfile.Rule, path string) {
 			}
 			if p.Enc.Shards > 0 {
 				if salted {
-					c.fail(at, maperr.CodeSyntax, "a second salt", "one a row")
+					c.fail(at, maperr.CodeSyntax, "the row key has two salts", "one per row")
 				}
 				salted = true
 			}
@@ -281,12 +281,12 @@ func (c *compiler) row(r *rule, spec *mapfile.Rule, path string) {
 			}
 			width += p.Enc.Width
 			if p.Enc.Name == "nord" && j.Kind == rowkey.JoinPlain && j.Delim >= '0' && !last {
-				c.fail(at, maperr.CodeDelim, fmt.Sprintf("encoder nord before delimiter %q loses its order", j.Delim), "a delimiter below '0'")
+				c.fail(at, maperr.CodeDelim, fmt.Sprintf("encoder nord before delimiter %q does not preserve the order", j.Delim), "a delimiter below '0'")
 			}
 		}
 		if j.Kind == rowkey.JoinFixed && !last {
 			if width <= 0 {
-				c.fail(at, maperr.CodeDelim, fmt.Sprintf("segment %q varies in width", src), "encoders of fixed width, with joiner fixed, in all segments but the last")
+				c.fail(at, maperr.CodeDelim, fmt.Sprintf("segment %q varies in width", src), "with joiner fixed, encoders of fixed width in all segments except the last")
 			}
 			r.widths = append(r.widths, width)
 		}

@@ -102,7 +102,7 @@ func (c *compiler) timeToLive(ttl *mapfile.TTL, path, name string, schema map[st
 		return nil
 	}
 	if c.l.key.IsKey(ttl.Attribute) {
-		c.fail(path+".attribute", maperr.CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for it")
+		c.fail(path+".attribute", maperr.CodeInverse, fmt.Sprintf("%q is a key attribute", ttl.Attribute), "mode attribute for a key attribute")
 	}
 	return &timeToLive{name: ttl.Attribute, mode: ttl.Mode, path: path, shift: shift.Microseconds(), age: age.Microseconds()}
 }
@@ -128,8 +128,8 @@ func (l *rules) expiresWith(r *rule, family string) bool {
 	return !l.expires(family)
 }
 
-// Expires reports whether garbage collection deletes the items of a family by the
-// expiry of their time to live.
+// Expires reports whether garbage collection deletes items in a family when their time to live
+// expires.
 func (m *Mapping) Expires(family string) bool {
 	l, ok := m.layout.(*rules)
 	return ok && l.expires(family)
@@ -200,7 +200,7 @@ func (c *compiler) checkTTL(r *rule, spec *mapfile.Rule, path string) {
 		}
 	}
 	if r.byAttr[t.name] != nil {
-		c.fail(r.byAttr[t.name].path+".attr", maperr.CodeInverse, fmt.Sprintf("%q is the timestamp of the cells (%s)", t.name, t.where()), "no put for it")
+		c.fail(r.byAttr[t.name].path+".attr", maperr.CodeInverse, fmt.Sprintf("%q already is the timestamp of the cells (%s)", t.name, t.where()), "no put for this attribute")
 	}
 }
 
@@ -279,9 +279,9 @@ func (m *Mapping) CollectsItem(key attr.Item) bool {
 	return err == nil && r.ttl != nil
 }
 
-// Live returns the row without the cells of expired items that garbage collection has not
-// yet removed. If the mapping does not let garbage collection delete items, it returns the
-// row itself.
+// Live returns the row without the cells of expired items that garbage collection has not yet
+// removed. If garbage collection does not delete items under the mapping, it returns the row
+// unchanged.
 func (m *Mapping) Live(row Row, nowMicros int64) Row {
 	l, ok := m.layout.(*rules)
 	if !ok || len(l.ttls) == 0 {

@@ -148,7 +148,7 @@ func TestMapping_TimeToLiveRefused(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
 		"half a rule": {
 			`cell: "ses:{attr}"}]}`, `cell: "ses:{attr}"}, {attr: Name, cell: "a:name"}]}`,
-			`m.yaml:11:152: rules[0].put[1].cell: E-FAMILY: ttl shift(30d) deletes cells of rule session, and not this one; expected gc: {maxAge: 720h0m0s} on the families of all of its puts, or of none`,
+			`m.yaml:11:152: rules[0].put[1].cell: E-FAMILY: ttl shift(30d) deletes other cells of rule session, but not this one; expected gc: {maxAge: 720h0m0s} on the families of all of its puts, or of none`,
 		},
 		"an index": {
 			"schema: [Name, Tags, Expires], ", "",
@@ -156,7 +156,7 @@ func TestMapping_TimeToLiveRefused(t *testing.T) {
 		},
 		"absences": {
 			"_t: {}", "_t: {gc: {maxAge: 30d}}",
-			"m.yaml:8:87: target.families._t: E-FAMILY: records of absent attributes in versions of rule doc would be collected by age; expected no maxAge: rules whose items expire then have no exceptions",
+			"m.yaml:8:87: target.families._t: E-FAMILY: garbage collection by age would remove records of absent attributes in versions of rule doc; expected no maxAge: rules whose items expire then have no exceptions",
 		},
 		"no rule": {
 			"ses: {gc: {maxAge: 30d}}", "ses: {}",

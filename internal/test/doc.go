@@ -1,5 +1,4 @@
-// Package test contains the helpers of tests of several packages, and the tests of the whole
-// module.
+// Package test contains test helpers that several packages use, and the tests of the whole module.
 //
 //   - lint: the rules of the module, as tests.
 //   - long: the two tiers of tests; memory: measurements of memory; property: fewer cases of

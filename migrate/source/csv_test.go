@@ -81,7 +81,7 @@ func TestOpen_DamagedCSV(t *testing.T) {
 		{"a record as header with equal cells", "a1,7,7\n", SchemaInvalid, `in.csv:1: two columns are called "7"; "7" looks like a value: if the file has no header, --csv-header`},
 		{"a record as header with an empty cell", "3,\n", SchemaInvalid, `in.csv:1: column 2 has no name; "3" looks like a value`},
 		{"a record as header with a time", "2026-01-02T10:00:00,x\n", SchemaInvalid, `"00" is not a type, want one of S N B BOOL NULL SS NS BS L M; a name with a colon needs its type; "2026-01-02T10:00:00" looks like a value`},
-		{"open quote", "id\n\"a\nb", NotCSV, "in.csv:3: a quoted cell is not closed"},
+		{"open quote", "id\n\"a\nb", NotCSV, "in.csv:3: a quoted cell has no closing quote"},
 		{"quote inside", "id\na\"b\n", NotCSV, "in.csv:2: an unquoted cell contains a quote"},
 		{"text behind a quote", "id\n\"a\" b\n", NotCSV, "in.csv:2: text follows a closing quote"},
 		{"no number", "id,x:N\na,1\nb,one\n", NumberInvalid, "in.csv:3: not a DynamoDB number: Item.x"},

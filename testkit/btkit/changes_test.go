@@ -119,7 +119,7 @@ func TestEnv_Changes_NoStream(t *testing.T) {
 	if err := env.BigtableAdmin(t).CreateTable(t.Context(), "t"); err != nil {
 		t.Fatal(err)
 	}
-	for table, want := range map[string]string{"t": "changes of table t: it has no change stream: create it with bigtable.TableConf.ChangeStreamRetention", "none": "not found"} {
+	for table, want := range map[string]string{"t": "changes of table t: the table has no change stream: create it with bigtable.TableConf.ChangeStreamRetention", "none": "not found"} {
 		tb := faketb.New()
 		func() {
 			defer func() {

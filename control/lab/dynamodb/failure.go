@@ -114,13 +114,13 @@ func byName(list []failure) map[string]failure {
 	return out
 }
 
-// FailureName returns the name of an error in faults: its code without "Exception".
+// FailureName returns the name that faults use for an error: its code without "Exception".
 func FailureName(code string) string { return strings.TrimSuffix(code, "Exception") }
 
 // FailureInfo describes an error that a fault can return.
 type FailureInfo struct {
 	Name       string   `json:"name"`                 // as FailureName returns it
-	Operations []string `json:"operations,omitempty"` // that can meet it; nil: all can
+	Operations []string `json:"operations,omitempty"` // operations that can return it; nil for all
 }
 
 // Failures returns the errors that a fault can return, by name.
@@ -133,7 +133,7 @@ func Failures() []FailureInfo {
 	return out
 }
 
-// Reasons returns the codes of cancellation reasons that a fault can return, sorted.
+// Reasons returns the cancellation reason codes that a fault can return, sorted.
 func Reasons() []string {
 	out := []string{awserr.ReasonNone}
 	for code := range reasonTexts {
@@ -153,17 +153,17 @@ func checkFailure(method string, given fault.Failure) error {
 		for _, info := range Failures() {
 			names, codes = append(names, info.Name), append(codes, info.Name, failures[info.Name].code)
 		}
-		return fmt.Errorf("to fail %s: DynamoDB has no error %q%s", method, given.Code, cmp.Or(fault.Near(given.Code, codes), ", want one of "+strings.Join(names, ", ")))
+		return fmt.Errorf("cannot fail %s: unknown DynamoDB error %q%s", method, given.Code, cmp.Or(fault.Near(given.Code, codes), ", want one of "+strings.Join(names, ", ")))
 	case method != "*" && !f.meets(method):
-		return fmt.Errorf("%s never meets a %s; these operations do: %s", method, f.code, strings.Join(f.operations, ", "))
+		return fmt.Errorf("%s never returns %s; these operations do: %s", method, f.code, strings.Join(f.operations, ", "))
 	case given.Reasons != nil && f.code != awserr.CodeTransactionCanceled:
-		return fmt.Errorf("a %s has no cancellation reasons; a %s has", f.code, awserr.CodeTransactionCanceled)
+		return fmt.Errorf("%s does not have cancellation reasons; only %s does", f.code, awserr.CodeTransactionCanceled)
 	case given.Reasons != nil && !slices.ContainsFunc(given.Reasons, func(code string) bool { return code != awserr.ReasonNone }):
-		return fmt.Errorf("want a cancellation reason other than %s", awserr.ReasonNone)
+		return fmt.Errorf("the cancellation reasons are all %s; at least one must differ", awserr.ReasonNone)
 	}
 	for _, code := range given.Reasons {
 		if !slices.Contains(Reasons(), code) {
-			return fmt.Errorf("no cancellation reason is named %q%s", code, fault.Near(code, Reasons()))
+			return fmt.Errorf("unknown cancellation reason %q%s", code, fault.Near(code, Reasons()))
 		}
 	}
 	return nil

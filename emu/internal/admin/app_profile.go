@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// DefaultAppProfile is the id of the app profile that every instance starts
-// with. Requests without an app profile use it.
+// DefaultAppProfile is the id of the app profile that each new instance has. Requests without an
+// app profile use it.
 const DefaultAppProfile = "default"
 
 // implicitAppProfile returns the initial default app profile of an instance
@@ -129,7 +129,7 @@ func checkAppProfile(r Catalog, p *btapb.AppProfile, ignoreWarnings bool) error 
 	case *btapb.AppProfile_StandardIsolation_:
 		priority := iso.StandardIsolation.GetPriority()
 		if _, ok := btapb.AppProfile_Priority_name[int32(priority)]; !ok {
-			return refusal.Invalid("app_profile.standard_isolation.priority", "%d is not a priority", priority)
+			return refusal.Invalid("app_profile.standard_isolation.priority", "%d is not a valid priority", priority)
 		}
 	case *btapb.AppProfile_DataBoostIsolationReadOnly_:
 		if iso.DataBoostIsolationReadOnly.GetComputeBillingOwner() != btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS {
@@ -159,8 +159,7 @@ func checkAppProfile(r Catalog, p *btapb.AppProfile, ignoreWarnings bool) error 
 	return nil
 }
 
-// CreateAppProfile creates an app profile. Profiles have no etag, as in the
-// service.
+// CreateAppProfile creates an app profile. As in the service, the profile does not get an etag.
 func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.CreateAppProfileRequest) (*btapb.AppProfile, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	}
 	given := req.GetAuthorizedView()
 	if given.GetSubsetView() == nil {
-		return nil, refusal.Invalid("authorized_view.subset_view", "must be set; one that is empty holds nothing")
+		return nil, refusal.Invalid("authorized_view.subset_view", "must be set; an empty message selects no cells")
 	}
 	v := &btapb.AuthorizedView{
 		Name:               req.GetParent() + "/authorizedViews/" + req.GetAuthorizedViewId(),
@@ -75,7 +75,7 @@ func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subs
 	for _, name := range slices.Sorted(maps.Keys(d.GetFamilySubsets())) {
 		at := field + ".family_subsets[" + name + "]"
 		if _, err := FindFamily(t, name); err != nil && was.GetFamilySubsets()[name] == nil {
-			return refusal.Invalid(at, "table %s has no family of the name", t.Name)
+			return refusal.Invalid(at, "table %s does not have this family", t.Name)
 		}
 		subset := d.GetFamilySubsets()[name]
 		for i, q := range subset.GetQualifiers() {
@@ -92,8 +92,8 @@ func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subs
 	return nil
 }
 
-// GetAuthorizedView returns a view, by default all of it. The comment of the
-// request says BASIC, but official clients send no view and read the definition
+// GetAuthorizedView returns a view, by default with all fields. The request's documentation says
+// that the default is BASIC, but official clients send no view and expect the definition
 // (google-cloud-go, TestIntegration_AuthorizedView).
 func (s tableAdminService) GetAuthorizedView(_ context.Context, req *btapb.GetAuthorizedViewRequest) (*btapb.AuthorizedView, error) {
 	as, err := responseView(req.GetView(), btapb.AuthorizedView_FULL, btapb.AuthorizedView_ResponseView_name)
@@ -136,10 +136,9 @@ func (s tableAdminService) ListAuthorizedViews(ctx context.Context, req *btapb.L
 	return resp, nil
 }
 
-// UpdateAuthorizedView changes the fields that the mask names: subset_view,
-// row_prefixes or family_subsets in it, and deletion_protection. An empty mask
-// selects the fields that are set, "*" all fields. Earlier requests that still
-// run keep the old view.
+// UpdateAuthorizedView changes the fields that the mask names: subset_view, row_prefixes or
+// family_subsets in it, and deletion_protection. An empty mask selects the fields that are set, and
+// "*" selects all fields. Requests that are already running keep the old view.
 func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.UpdateAuthorizedViewRequest) (*longrunningpb.Operation, error) {
 	given := req.GetAuthorizedView()
 	if err := resname.CheckAuthorizedView("authorized_view.name", given.GetName()); err != nil {
@@ -198,8 +197,7 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 	})
 }
 
-// DeleteAuthorizedView deletes a view and its policy, unless it has
-// deletion_protection.
+// DeleteAuthorizedView deletes a view and its IAM policy, unless the view has deletion_protection.
 func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.DeleteAuthorizedViewRequest) (*emptypb.Empty, error) {
 	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		v, err := FindAuthorizedView(tx, "name", req.GetName())
@@ -216,8 +214,8 @@ func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.
 	}))
 }
 
-// FindAuthorizedView returns the view that a field names. The views of a
-// deleted table are not found until UndeleteTable.
+// FindAuthorizedView returns the view with the name in a request field. It does not find the views
+// of a deleted table.
 func FindAuthorizedView(r Catalog, field, name string) (*btapb.AuthorizedView, error) {
 	if err := resname.CheckAuthorizedView(field, name); err != nil {
 		return nil, err

@@ -33,8 +33,8 @@ func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPo
 	return s.setPolicy(ctx, req, s.tablePolicy)
 }
 
-// TestIamPermissions grants all permissions on an existing table, authorized view,
-// schema bundle or backup, and none on a missing resource.
+// TestIamPermissions returns all requested permissions if the table, authorized view, schema bundle
+// or backup exists, and none otherwise.
 func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
 	err := s.tablePolicy(s.DB, req.GetResource())
 	if status.Code(err) == codes.InvalidArgument { // not the name of such a resource
@@ -53,8 +53,7 @@ func (s instanceAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIa
 	return s.setPolicy(ctx, req, instancePolicy)
 }
 
-// TestIamPermissions grants all permissions on an existing instance, and none on
-// a missing one.
+// TestIamPermissions returns all requested permissions if the instance exists, and none otherwise.
 func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
 	if err := resname.CheckInstance("resource", req.GetResource()); err != nil {
 		return nil, err
@@ -141,7 +140,7 @@ func unsetPolicy() *iampb.Policy { return &iampb.Policy{Etag: slices.Clone(polic
 // checkPolicyVersion rejects unknown policy versions.
 func checkPolicyVersion(field string, v int32) error {
 	if v != 0 && v != 1 && v != 3 {
-		return refusal.Invalid(field, "%d is not a version; expected 0, 1 or 3", v)
+		return refusal.Invalid(field, "%d is not a policy version; expected 0, 1 or 3", v)
 	}
 	return nil
 }

@@ -27,8 +27,8 @@ func memoryLayer(r Catalog, c *btapb.Cluster) (*storedMemoryLayer, error) {
 	return m, refusal.Of(err)
 }
 
-// GetMemoryLayer returns the memory layer of a cluster. Each cluster has a memory layer,
-// which may be disabled.
+// GetMemoryLayer returns the memory layer of a cluster. Every cluster has a memory layer, which may
+// be disabled.
 func (s instanceAdminService) GetMemoryLayer(ctx context.Context, req *btapb.GetMemoryLayerRequest) (*btapb.MemoryLayer, error) {
 	name, err := memoryLayerCluster("name", req.GetName())
 	if err != nil {

@@ -25,8 +25,8 @@ type Route struct {
 	Clusters []*instancedef.StoredCluster // sorted by name
 }
 
-// CurrentRoutes returns the current routes. Every request of the data API uses
-// them, so they are recomputed only after resources have changed.
+// CurrentRoutes returns the current routes. Every data request uses them, so they are recomputed
+// only after resources have changed.
 func (s *Control) CurrentRoutes() (*Routes, error) {
 	version := s.DB.ResourceVersion()
 	if r := s.routes.Load(); r != nil && r.version == version {

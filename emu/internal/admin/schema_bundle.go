@@ -22,8 +22,8 @@ import (
 // authorized view. Package bundle checks its content, which is returned
 // unchanged.
 
-// CreateSchemaBundle adds a bundle to a table: a descriptor set without missing
-// dependencies, or self-contained Avro schemas.
+// CreateSchemaBundle adds a schema bundle to a table. The bundle is a descriptor set without
+// missing dependencies, or a list of self-contained Avro schemas.
 func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.CreateSchemaBundleRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 		}
 		for _, p := range req.GetUpdateMask().GetPaths() {
 			if !slices.Contains(allowed, p) {
-				return nil, refusal.Invalid("update_mask", "%q cannot be updated with what schema_bundle holds; expected %s", p, allowed[0])
+				return nil, refusal.Invalid("update_mask", "%q does not match the schemas in schema_bundle; expected %s", p, allowed[0])
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 			return nil, err
 		}
 		if (b.GetProtoSchema() != nil) != (is != nil) {
-			return nil, refusal.Invalid("schema_bundle.type", "a bundle stays of protos or of Avro, as it was created")
+			return nil, refusal.Invalid("schema_bundle.type", "a bundle cannot change between protobuf and Avro schemas")
 		}
 		if is != nil && !req.GetIgnoreWarnings() {
 			was, err := bundle.Proto(b.GetProtoSchema().GetProtoDescriptors())
@@ -131,7 +131,7 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 				return nil, err
 			}
 			if err := is.Compatible(was); err != nil {
-				return nil, refusal.Precondition("The schemas are not compatible with those of %s: %v; set ignore_warnings to replace them all the same.", b.GetName(), err)
+				return nil, refusal.Precondition("The schemas are not compatible with those of %s: %v; set ignore_warnings to replace them anyway.", b.GetName(), err)
 			}
 		}
 		b.Type = proto.CloneOf(given).GetType()
@@ -165,7 +165,7 @@ func (s tableAdminService) ListSchemaBundles(ctx context.Context, req *btapb.Lis
 	return resp, nil
 }
 
-// DeleteSchemaBundle deletes a bundle and its policy.
+// DeleteSchemaBundle deletes a bundle and its IAM policy.
 func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.DeleteSchemaBundleRequest) (*emptypb.Empty, error) {
 	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := findSchemaBundle(tx, "name", req.GetName())

@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// CreateTable creates a table with its families, sorted by name: the request
+// CreateTable creates a table. It creates families in order of their names, because the request
 // holds them in an unordered map.
 func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTableRequest) (*btapb.Table, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
@@ -33,7 +33,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	case btapb.Table_MICROS:
 		def.Granularity = engine.Micros
 	default:
-		return nil, refusal.Invalid("table.granularity", "%d is not a granularity", g)
+		return nil, refusal.Invalid("table.granularity", "%d is not a known granularity", g)
 	}
 	families := req.GetTable().GetColumnFamilies()
 	if err := s.Limits.Check(len(families), limits.MaxFamilies, "table.column_families", "families"); err != nil {
@@ -112,7 +112,7 @@ func (s *Control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]b
 	return slices.CompactFunc(keys, bytes.Equal), nil
 }
 
-// FindTable returns the table that a field names.
+// FindTable returns the table with the name in a request field.
 func FindTable(r Catalog, field, name string) (*engine.Table, error) {
 	if err := resname.CheckTable(field, name); err != nil {
 		return nil, err
@@ -182,19 +182,18 @@ func responseView[V ~int32](v, unspecified V, names map[int32]string) (V, error)
 		return unspecified, nil
 	}
 	if _, ok := names[int32(v)]; !ok {
-		return v, refusal.Invalid("view", "%d is not a view", v)
+		return v, refusal.Invalid("view", "%d is not a known view", v)
 	}
 	return v, nil
 }
 
-// UpdateTable replaces the settings of a table that the mask names:
-// change_stream_config, deletion_protection, automated_backup_policy,
-// tiered_storage_config, fields of these, and row_key_schema. A row key schema
-// can be added, or removed with ignore_warnings, but not changed.
+// UpdateTable replaces the settings of a table that the mask names: change_stream_config,
+// deletion_protection, automated_backup_policy, tiered_storage_config, their fields, and
+// row_key_schema. A row key schema can be added, and removed with ignore_warnings, but not changed.
 func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTableRequest) (*longrunningpb.Operation, error) {
 	for _, path := range req.GetUpdateMask().GetPaths() {
 		if path == "column_families" || strings.HasPrefix(path, "column_families.") {
-			return nil, refusal.NotBuilt("Path column_families of UpdateTable, which ModifyColumnFamilies changes,")
+			return nil, refusal.NotBuilt("Updating column_families in UpdateTable instead of ModifyColumnFamilies")
 		}
 	}
 	paths, err := maskPaths(req.GetUpdateMask(), "change_stream_config", "deletion_protection", "automated_backup_policy", "tiered_storage_config", "row_key_schema")
@@ -305,8 +304,8 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 	}))
 }
 
-// UndeleteTable restores the last deleted table of the name with its rows,
-// settings, views and policies. It returns an error if the name is in use.
+// UndeleteTable restores the most recently deleted table with the given name, together with its
+// rows, settings, views and policies. It returns an error if the name is in use.
 func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.UndeleteTableRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckTable("name", req.GetName()); err != nil {
 		return nil, err

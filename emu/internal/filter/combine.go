@@ -23,7 +23,7 @@ func (d *decoder) chain(m *btpb.RowFilter_Chain, at place) (node, error) {
 		}
 	}
 	if labels > 1 {
-		return nil, at.errorf("%d of the filters contain an apply_label_transformer; a chain may have one", labels)
+		return nil, at.errorf("%d of the filters contain an apply_label_transformer; at most one filter of a chain may", labels)
 	}
 	return chain{filters}, nil
 }

@@ -15,7 +15,7 @@ type API interface {
 	GetRecords(context.Context, *dynamodbstreams.GetRecordsInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error)
 }
 
-// Reader reads a stream, each record once.
+// Reader reads a stream and returns each record once.
 type Reader struct {
 	api    API
 	arn    *string
@@ -23,7 +23,7 @@ type Reader struct {
 	closed map[string]bool    // the shards that were read to their end
 }
 
-// New returns a reader that begins with the first retained record.
+// New returns a reader that starts at the first retained record.
 func New(api API, arn *string) *Reader {
 	return &Reader{api, arn, map[string]*string{}, map[string]bool{}}
 }
