@@ -56,10 +56,10 @@ func (s *Stream) fail(kind Kind, shard string, err error, format string, args ..
 func (s *Stream) gap(shard string, since time.Time, err error, format string, args ...any) *Error {
 	e := s.fail(Gap, shard, err, format, args...)
 	if e.Since = since; since.IsZero() {
-		e.Detail += "; export the table again, load it, and follow it without the checkpoint"
+		e.Detail += "; end this migration (tabletop migrate finish), export the table again, load it into new tables, and follow it"
 	} else {
-		e.Detail += fmt.Sprintf("; records since %s are missing: load an incremental export that begins before that time, "+
-			"then follow from its end without the checkpoint", since.UTC().Format(time.RFC3339))
+		e.Detail += fmt.Sprintf("; records since %s are missing: end this migration (tabletop migrate finish), load the full export again "+
+			"with incremental ones from before that time on, and follow it", since.UTC().Format(time.RFC3339))
 	}
 	return e
 }

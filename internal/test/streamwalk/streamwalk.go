@@ -28,6 +28,9 @@ func New(api API, arn *string) *Reader {
 	return &Reader{api, arn, map[string]*string{}, map[string]bool{}}
 }
 
+// Shards returns the number of shards that had records.
+func (r *Reader) Shards() int { return len(r.last) }
+
 // Read passes the unread records to take, those of one item in the order of its writes. After
 // an error it can be called again, and continues.
 func (r *Reader) Read(ctx context.Context, take func(types.Record)) error {

@@ -54,7 +54,7 @@ rules:
 `
 )
 
-func mustLoad(t *testing.T, text string) *layout.Mapping {
+func mustLoad(t testing.TB, text string) *layout.Mapping {
 	t.Helper()
 	m, err := layout.Load("m.yaml", []byte(text))
 	if err != nil {
@@ -70,7 +70,7 @@ type target struct {
 	hook func() error
 }
 
-func newTarget(t *testing.T, m *layout.Mapping) *target {
+func newTarget(t testing.TB, m *layout.Mapping) *target {
 	t.Helper()
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
@@ -121,7 +121,7 @@ func (c *target) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 }
 
 // writer returns a writer that fails the test if a change is refused.
-func (c *target) writer(t *testing.T, guarded bool) *apply.Writer {
+func (c *target) writer(t testing.TB, guarded bool) *apply.Writer {
 	t.Helper()
 	return &apply.Writer{
 		B: table.NewBigtable(c, table.Options{}), Mapping: c.m, Guarded: guarded, Now: func() time.Time { return time.UnixMilli(1e12) },
