@@ -40,14 +40,14 @@ type Progress struct {
 	Started   time.Time `json:"started"`
 	SourceNow time.Time `json:"sourceNow"` // the clock of the source at Checkpoint.At
 	Rule      string    `json:"rule,omitempty"`
-	Changes   int64     `json:"changes"`  // records
-	Applied   int64     `json:"applied"`  // items
-	Already   int64     `json:"already"`  // items whose position was as high
-	Refused   int64     `json:"refused"`  // dead letters
-	Unread    int64     `json:"unread"`   // rows written without a read
-	Read      int64     `json:"read"`     // rows that were read first
-	Raced     int64     `json:"raced"`    // rows that changed in between
-	Rate      float64   `json:"rate"`     // records a second, of late
+	Changes   int64     `json:"changes"` // records
+	Applied   int64     `json:"applied"` // items
+	Already   int64     `json:"already"` // items whose position was as high
+	Refused   int64     `json:"refused"` // dead letters
+	Unread    int64     `json:"unread"`  // rows written without a read
+	Read      int64     `json:"read"`    // rows that were read first
+	Raced     int64     `json:"raced"`   // rows that changed in between
+	Rate      float64   `json:"rate"`    // records a second, of late
 	Throttles int       `json:"throttles"`
 	Mode      string    `json:"mode"` // guarded or ordered
 }
