@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/stream"
 )
@@ -129,7 +130,7 @@ func (c *followCommand) Run(ctx context.Context, p *program) error {
 			_, _ = fmt.Fprintln(p.stderr, "tabletop: interrupted; the same command continues")
 		}
 		if refused != nil && refused.n > 0 {
-			_, _ = fmt.Fprintf(p.stderr, "tabletop: %d changes could not be applied: see %s\n", refused.n, c.DeadLetter)
+			_, _ = fmt.Fprintf(p.stderr, "tabletop: %s could not be applied: see %s\n", phrase.Counted(int64(refused.n), "change"), c.DeadLetter)
 		}
 		return followError(err)
 	})
@@ -183,7 +184,7 @@ type followLog struct {
 func (l *followLog) report(s migrate.FollowStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	text := fmt.Sprintf("following %s: %d changes, %.0f a second, lag %s", s.Table, s.Changes, s.Rate, lagText(s.Lag))
+	text := fmt.Sprintf("following %s: %s, %.0f a second, lag %s", s.Table, phrase.Counted(s.Changes, "change"), s.Rate, lagText(s.Lag))
 	if l.p.progress {
 		_, _ = fmt.Fprintf(l.p.stderr, "\r\x1b[K%s", text)
 		return
