@@ -18,7 +18,10 @@
 // binary Ion, with a hint. The package stream reads the changes of a live table through the clients of
 // its caller, apart from source, which reads files.
 //
-// A load and a verification meet these packages, in this order:
+// [Follow] applies the changes of live tables to loaded ones, [Status] reads how far it is, and
+// [EndFollow] ends it.
+//
+// A load, a follower and a verification meet these packages, in this order:
 //
 //   - source: exports and files of items, read in bounded memory.
 //   - stream: the change records of a live table, from DynamoDB Streams.
@@ -27,6 +30,9 @@
 //   - internal/table: the tables as data: source, mapping, and what they must hold.
 //   - internal/parts: the folder of loads and verifications in parts.
 //   - internal/load: the load: write.go writes the rows, checkpoint.go saves its progress.
+//   - internal/apply: brings changes of items into rows and index entries.
+//   - internal/statetable: the table with the states of the migrations from live tables.
+//   - internal/follow: follows a live table with stream, apply and statetable.
 //   - internal/pace: how many rows a second are written and read.
 //   - internal/compare: the comparison: it reads the rows back; differ.go finds cells that differ.
 //   - internal/golden: the golden rows of fixtures.
