@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
 // liveTables are a server with live DynamoDB tables, and one into which they are loaded.
@@ -65,7 +67,7 @@ func (l *liveTables) address() string { return l.target.env["BIGTABLE_EMULATOR_H
 func (l *liveTables) followArgs(table string, more ...string) []string {
 	return append([]string{
 		"migrate", "follow", table, "--dynamodb-endpoint", l.source.env["AWS_ENDPOINT_URL_DYNAMODB"],
-		"--target", l.address(), "--since", time.Now().Add(90 * time.Second).Format(time.RFC3339),
+		"--target", l.address(), "--since", clock.New().Now().Add(90 * time.Second).Format(time.RFC3339),
 	}, more...)
 }
 
@@ -119,8 +121,6 @@ func TestFollow_Killed(t *testing.T) {
 	l.ctl("put", "Things", item("b", 2))
 	l.ctl("put", "Things", item("c", 1))
 	l.ctl("query", "DeleteItem", `{"TableName":"Things","Key":{"id":{"S":"a"}}}`)
-	retry := time.NewTicker(500 * time.Millisecond)
-	defer retry.Stop()
 	for {
 		out, code := tabletop(t, l.followArgs("Things", "--until", "tip")...)
 		if code == exitEqual {
@@ -129,7 +129,9 @@ func TestFollow_Killed(t *testing.T) {
 		if code != exitBadInput || !strings.Contains(out, "with a lease until") {
 			t.Fatalf("exit code %d: %s", code, out)
 		}
-		<-retry.C
+		if err := sleep(t.Context(), statusEvery); err != nil {
+			t.Fatal(err)
+		}
 	}
 	l.holds(item("b", 2), item("c", 1))
 	if out, code := tabletop(t, "migrate", "finish", "Things", "--target", l.address()); code != exitEqual {
