@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -138,6 +139,10 @@ func TestFollow_Killed(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	l.holds(item("b", 2), item("c", 1))
+	args := l.followArgs("", "--until", "tip")
+	if out, code := tabletop(t, slices.DeleteFunc(args, func(arg string) bool { return arg == "" })...); code != exitBadInput || !strings.Contains(out, "the migrations of all loaded tables have ended: name a table") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
 	if out, code := tabletop(t, "migrate", "status", "--json", "--target", l.address()); code != exitEqual || !strings.Contains(out, `"phase": "ENDED"`) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
