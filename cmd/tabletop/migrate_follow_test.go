@@ -2,7 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -103,6 +106,30 @@ func (l *liveTables) holds(items ...string) {
 	}
 }
 
+// writeTarget writes an item through a DynamoDB endpoint over the target.
+func (l *liveTables) writeTarget() {
+	l.t.Helper()
+	mapping := filepath.Join(l.dir, "mapping.yaml")
+	if out, code := tabletop(l.t, "migrate", "infer", filepath.Join(l.dir, "Things.jsonl"), "--key", "id", "--table", "Things", "-o", mapping); code != exitEqual {
+		l.t.Fatalf("exit code %d: %s", code, out)
+	}
+	over := serve(l.t, "--target", l.address(), "--dynamodb", "127.0.0.1:0", "--auth", "none", "--mapping", mapping)
+	r, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, over.env["AWS_ENDPOINT_URL_DYNAMODB"], strings.NewReader(`{"TableName":"Things","Item":`+item("d", 1)+`}`))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		l.t.Fatalf("%s: %s: %v", resp.Status, text, err)
+	}
+}
+
 // TestFollow_Killed: after SIGKILL, another process continues once the lease has ended, and no change is
 // missing. Meanwhile another process is refused, with the name of the first.
 func TestFollow_Killed(t *testing.T) {
@@ -139,6 +166,10 @@ func TestFollow_Killed(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	l.holds(item("b", 2), item("c", 1))
+	l.writeTarget()
+	if out, code := tabletop(t, l.followArgs("Things", "--until", "tip")...); code != exitBadInput || !strings.Contains(out, "a DynamoDB endpoint has written since the load") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
 	args := l.followArgs("", "--until", "tip")
 	if out, code := tabletop(t, slices.DeleteFunc(args, func(arg string) bool { return arg == "" })...); code != exitBadInput || !strings.Contains(out, "the migrations of all loaded tables have ended: name a table") {
 		t.Errorf("exit code %d: %s", code, out)
