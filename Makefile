@@ -37,6 +37,20 @@ pictures: ## make the pictures of README.md and docs/console.md with the console
 	cp $(SHOTS)/keys-hot-dark.png docs/console-keys.png
 	cp $(SHOTS)/requests-live-light.png docs/console-requests.png
 
+EDITOR_PACKAGES = npm --prefix tools/editor ci --ignore-scripts --no-audit --no-fund --loglevel=error
+
+.PHONY: editor
+editor: ## build the console's bundle of CodeMirror from tools/editor (needs Node.js)
+	$(EDITOR_PACKAGES)
+	node tools/editor/build.mjs
+
+.PHONY: editor-check
+editor-check: ## build the bundle of CodeMirror again, and compare it byte for byte (needs Node.js)
+	$(EDITOR_PACKAGES)
+	mkdir -p bin
+	node tools/editor/build.mjs bin/codemirror.js
+	cmp bin/codemirror.js control/console/static/codemirror.js
+
 .PHONY: demo
 demo: ## run the shipped fixtures end to end
 	$(GO) run ./cmd/tabletop demo
@@ -87,10 +101,10 @@ race: ## run the quick tier of concurrent packages under the race detector (need
 	CGO_ENABLED=1 $(GO) -C conformance test -vet=off -race -timeout 20m ./linear ./soak
 
 .PHONY: nightly
-nightly: ## run long checks outside .ci/run: race of both tiers of all packages, crashes, stopped endpoints, soak, more inputs, all consumers and tools, other Bigtables (about three hours)
+nightly: ## run long checks outside .ci/run: race of both tiers of all packages, crashes, stopped endpoints, soak, more inputs, all consumers and tools, other Bigtables, the console's bundle (about three hours)
 	$(LONG) $(MAKE) race RACED=./... RACE_TIMEOUT=60m
 	$(MAKE) meta crash CRASHES=5 kill-endpoints soak fuzz FUZZTIME=100000x
-	$(MAKE) facade-remote conformance-tools conformance-streams conformance-java-streams
+	$(MAKE) facade-remote conformance-tools conformance-suites conformance-streams conformance-java-streams editor-check
 
 .PHONY: meta
 meta: ## run 100,000 random operations on the engine and on its model
@@ -191,7 +205,7 @@ conformance-java: build ## test the official Java clients, and a reader of chang
 	java -Dslf4j.internal.verbosity=ERROR -cp "$$(cat bin/java-classpath)" conformance/java/Changes.java bin/tabletop
 
 .PHONY: conformance-tools
-conformance-tools: build ## test dynamodb-admin, the Jest preset and the pytest plugin for DynamoDB Local against a running server
+conformance-tools: build ## test a library (guregu/dynamo), dynamodump and three tools for DynamoDB Local against a running server
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r conformance/tools/requirements.txt
 	npm --prefix conformance/tools ci --ignore-scripts --no-audit --no-fund --loglevel=error

@@ -1,6 +1,6 @@
-// Package cells defines Bigtable's data as the layers above a connection see it: rows of
-// cells, ranges of row keys, and families. It does not read or write them (package btclient)
-// and does not know their meaning (a mapping), so these two packages are independent.
+// Package cells defines Bigtable's data types for the layers above a connection: rows, cells,
+// ranges of row keys, and families. Package btclient reads and writes them, and a mapping gives
+// them meaning; those packages depend on this one, not on each other.
 package cells
 
 import (
@@ -19,8 +19,8 @@ type Cell struct {
 	Value     []byte
 }
 
-// Row is a Bigtable row, or the part of one that was read: Cells in storage
-// order (families in any order, qualifiers ascending, newest first).
+// Row is a Bigtable row, or the part of a row that was read. Cells are in storage order: families
+// in any order, qualifiers ascending, newest cells first.
 type Row struct {
 	Key   []byte
 	Cells []Cell
@@ -32,15 +32,15 @@ type Family struct {
 	GC   GC
 }
 
-// GC is the garbage-collection rule of a family. It removes cells beyond Versions of
-// a column, and cells older than MaxAge; zero means no such limit. With both, either is
-// enough.
+// GC is the garbage-collection rule of a family. It removes cells of a column beyond the newest
+// Versions, and cells older than MaxAge. Zero means no limit. If both are set, exceeding either
+// limit is enough.
 type GC struct {
 	Versions int
 	MaxAge   time.Duration
 }
 
-// String returns the rule as a mapping file has it: "versions: 1, maxAge: 720h", or
+// String returns the rule in the syntax of mapping files, such as "versions: 1, maxAge: 720h", or
 // "none".
 func (g GC) String() string {
 	var rules []string
@@ -64,10 +64,10 @@ type Span struct {
 	Start, End []byte
 }
 
-// Of is the span of one row.
+// Of returns the span that contains only the row with the given key.
 func Of(key []byte) Span { return Span{Start: key, End: Next(key)} }
 
-// Intersect returns the keys that are in both s and o; false if the ranges are disjoint.
+// Intersect returns the keys in both s and o. It returns false if the spans are disjoint.
 func (s Span) Intersect(o Span) (Span, bool) {
 	if bytes.Compare(o.Start, s.Start) > 0 {
 		s.Start = o.Start
@@ -83,8 +83,8 @@ func (s Span) endsBefore(o Span) bool {
 	return len(s.End) > 0 && (len(o.End) == 0 || bytes.Compare(s.End, o.End) < 0)
 }
 
-// Intersect returns the keys that are in both a and b, which are sorted and
-// disjoint, as the result is.
+// Intersect returns the keys in both a and b. The spans of a and b must be sorted and disjoint; so
+// are those of the result.
 func Intersect(a, b []Span) []Span {
 	var both []Span
 	for i, j := 0, 0; i < len(a) && j < len(b); {
@@ -100,15 +100,15 @@ func Intersect(a, b []Span) []Span {
 	return both
 }
 
-// Next returns the least key greater than key.
+// Next returns the smallest key greater than key.
 func Next(key []byte) []byte {
 	next := make([]byte, len(key)+1)
 	copy(next, key)
 	return next
 }
 
-// PrefixEnd returns the least key greater than all keys that begin with prefix, or nil if
-// all bytes of prefix are 0xff.
+// PrefixEnd returns the smallest key greater than all keys that begin with prefix, or nil if all
+// bytes of prefix are 0xff.
 func PrefixEnd(prefix []byte) []byte {
 	for i := len(prefix) - 1; i >= 0; i-- {
 		if prefix[i] != 0xff {

@@ -45,9 +45,9 @@ func receive(w http.ResponseWriter, r *http.Request, members bool) error {
 		}
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return &Error{http.StatusRequestTimeout, "timeout", fmt.Sprintf("after %v only %d bytes of the body had arrived", bodyTime, len(text)), "send as many bytes as Content-Length says, at once"}
+			return &Error{http.StatusRequestTimeout, "timeout", fmt.Sprintf("after %v, only %d bytes of the body had arrived", bodyTime, len(text)), "send as many bytes as Content-Length says, at once"}
 		case err != nil:
-			return &Error{http.StatusBadRequest, "bad_request", fmt.Sprintf("the body broke off after %d bytes", len(text)), "send as many bytes as Content-Length says"}
+			return &Error{http.StatusBadRequest, "bad_request", fmt.Sprintf("the body ended early, after %d bytes", len(text)), "send as many bytes as Content-Length says"}
 		}
 		if err := to.SetReadDeadline(time.Time{}); err != nil { // otherwise it would end slow answers
 			return err
@@ -64,7 +64,7 @@ func receive(w http.ResponseWriter, r *http.Request, members bool) error {
 func known(r *http.Request, names string) error {
 	given, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return badRequest("the query of the address cannot be read: write %%, &, ; and + in values as %%25, %%26, %%3B and %%2B")
+		return badRequest("the query of the URL cannot be parsed: write %%, &, ; and + in values as %%25, %%26, %%3B and %%2B")
 	}
 	want := strings.Fields(names)
 	for name, values := range given {
@@ -90,7 +90,7 @@ func read(r *http.Request, into any) error {
 	}
 	if err == nil {
 		if _, err := d.Token(); !errors.Is(err, io.EOF) {
-			return badRequest("there is more in the body than one value")
+			return badRequest("the body contains more than one value")
 		}
 		return nil
 	}

@@ -62,7 +62,7 @@ func TestBody_Broken(t *testing.T) {
 	e := newEnv(t)
 	c := &fakeConn{}
 	got := e.serve(c, "POST", "clock", io.MultiReader(strings.NewReader(`{"fr`), broken{}), 100)
-	if c.status != http.StatusBadRequest || !strings.Contains(got.Error.Text, "broke off after 4 bytes") {
+	if c.status != http.StatusBadRequest || !strings.Contains(got.Error.Text, "ended early, after 4 bytes") {
 		t.Errorf("%d %+v", c.status, got)
 	}
 }

@@ -33,34 +33,16 @@ type carriedItem struct {
 
 // carried returns a row with its items, and the cells of each attribute.
 func (s *Server) carried(r *http.Request) (any, error) {
-	client, id, err := s.client(r)
+	found, err := s.namedRow(r)
 	if err != nil {
 		return nil, err
-	}
-	key, err := param(r.URL.Query(), "key")
-	if err != nil {
-		return nil, err
-	}
-	if len(key) == 0 {
-		return nil, badRequest("key or key64 names the row")
 	}
 	out := struct {
 		Row      row           `json:"row"`
 		Items    []carriedItem `json:"items"`
 		More     int           `json:"more,omitempty"` // number of items that are not shown
 		Problems []string      `json:"problems,omitempty"`
-	}{Items: []carriedItem{}}
-	var found *btclient.Row
-	for row, err := range client.Read(own(r), btclient.Read{Table: id, Keys: [][]byte{key}}) {
-		if err != nil {
-			return nil, err
-		}
-		found = &row
-	}
-	if found == nil {
-		return nil, notFound("row", string(key), "GET "+Prefix+"tables/{instance}/{table}/rows lists them")
-	}
-	out.Row = rowOf(*found)
+	}{Row: rowOf(*found), Items: []carriedItem{}}
 	mappings, err := s.mappingsOver(r)
 	if err != nil {
 		return nil, err
@@ -87,7 +69,7 @@ func (s *Server) carried(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// noTime is the time of placed cells without one of their own; no stored cell has it.
+// noTime is the time of placed cells that have no specific time. No stored cell has it.
 const noTime = math.MaxInt64 / 1000 * 1000
 
 // carry finds the cells of each attribute: the cells that disappear or change when the item is

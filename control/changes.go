@@ -298,7 +298,7 @@ func (c *changes) cells(row *changedRow, of, others []mapping.Cell) []cell {
 	return rowOf(btclient.Row{Cells: found}).Cells
 }
 
-// items records the changed DynamoDB items. A row outside the mapping has none.
+// items records the changed DynamoDB items. A row outside the mapping has no items.
 func (c *changes) items(t *changedTable, row *changedRow, m *mapping.Mapping, was, is btclient.Row) {
 	of := func(r btclient.Row) map[string]attr.Item {
 		out := map[string]attr.Item{}

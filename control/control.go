@@ -31,13 +31,13 @@ import (
 )
 
 const (
-	// Prefix begins the paths of the API.
+	// Prefix is the common prefix of the API's paths.
 	Prefix = "/api/v1/"
 	// cookies is the prefix of the cookie that carries the token of a page.
 	cookies = "tabletop_console_"
 )
 
-// Requests keeps the last requests of both endpoints, at most 5,000 and 16 MiB of them.
+// Requests keeps the latest requests of both endpoints: at most 5,000 requests and 16 MiB.
 type Requests struct{ log *requests.Log }
 
 // NewRequests returns an empty Requests.
@@ -49,34 +49,35 @@ func (r *Requests) Observe(c *emu.Call) { r.log.Bigtable(c) }
 // ObserveDynamoDB records a request; it is for facade.Options.Observe.
 func (r *Requests) ObserveDynamoDB(c *facade.Call) { r.log.DynamoDB(c) }
 
-// Options configure New.
+// Options configures New.
 type Options struct {
 	// Lab is the open lab to control. Required.
 	Lab *lab.Lab
 	// Endpoint is the DynamoDB endpoint of Lab, which need not be open. Required.
 	Endpoint *dynamodb.Endpoint
-	// Requests records the requests of both endpoints. Required.
+	// Requests holds the recorded requests of both endpoints. Required.
 	Requests *Requests
 	// Token must be sent with every request of the API. Required.
 	Token string
-	// AllowHosts are host names that requests may use, besides those of this machine.
+	// AllowHosts lists host names that requests may use in addition to those of this machine.
 	AllowHosts []string
 	// Version is the version of the program.
 	Version string
-	// Bigtable and DynamoDB are the addresses of the endpoints for clients; "" for a closed one.
+	// Bigtable and DynamoDB are the addresses of the endpoints for clients, or "" for an endpoint
+	// that is not open.
 	Bigtable, DynamoDB string
-	// ClockMoved is called after each change of the clock. Default: no call.
+	// ClockMoved is called after each change of the clock. Default: nothing is called.
 	ClockMoved func() error
-	// Paused is the name of the test that waits for a call of Resume. Default: none.
+	// Paused is the name of the test that is paused until Resume is called. Default: none.
 	Paused string
 	Resume func()
-	// Fixtures has the fixture folders for migrate. Default: none.
+	// Fixtures contains the fixture folders that the migrate paths of the API use. Default: none.
 	Fixtures fs.FS
 	// Demo lets clients load the shipped fixtures. Default: they cannot.
 	Demo bool
 }
 
-// Server is the API. It is safe for concurrent use.
+// Server serves the control API. It is safe for concurrent use.
 type Server struct {
 	opts      Options
 	log       *requests.Log
@@ -94,7 +95,7 @@ type Server struct {
 	demoLoaded atomic.Bool
 }
 
-// New returns the API of o.Lab.
+// New returns a server that controls o.Lab.
 func New(o Options) *Server {
 	s := &Server{opts: o, log: o.Requests.log, stopping: make(chan struct{}), rowLevels: lintLevels}
 	s.runs.news = &s.live
@@ -163,7 +164,7 @@ func answered(api *http.ServeMux, r *http.Request) []string {
 //go:embed openapi.yaml
 var openAPI []byte
 
-// Close ends the streams of events.
+// Close ends all event streams.
 func (s *Server) Close() error {
 	s.stop.Do(func() { close(s.stopping) })
 	return s.snapshots.close()
@@ -172,7 +173,7 @@ func (s *Server) Close() error {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !hosts.Allowed(r, s.opts.AllowHosts) {
-		fail(w, &Error{http.StatusForbidden, "host", fmt.Sprintf("the host %q is not one of this server", r.Host), "ask it as localhost, or start it with --allow-host"})
+		fail(w, &Error{http.StatusForbidden, "host", fmt.Sprintf("this server does not accept the host %q", r.Host), "use localhost, or start the server with --allow-host"})
 		return
 	}
 	if path := r.URL.EscapedPath(); path != cleaned(path) { // otherwise the mux would redirect it with HTML
@@ -191,12 +192,12 @@ func cleaned(name string) string {
 	return clean
 }
 
-// Error is the answer of the API to a request that failed.
+// Error is the API's response to a failed request.
 type Error struct {
 	Status int    `json:"-"`
-	Code   string `json:"code"`   // for programs
-	Text   string `json:"text"`   // the fault
-	Remedy string `json:"remedy"` // the remedy
+	Code   string `json:"code"`   // a stable code for programs
+	Text   string `json:"text"`   // describes the problem
+	Remedy string `json:"remedy"` // says how to fix it
 }
 
 // Error returns the text and the remedy.
@@ -240,7 +241,7 @@ func asError(err error) *Error {
 		by, faulted := errors.AsType[*dynamodb.FaultError](err)
 		switch {
 		case faulted:
-			out.Remedy = fmt.Sprintf("a fault gives this answer: DELETE %sfaults/dynamodb/%d ends it", Prefix, by.Fault.ID())
+			out.Remedy = fmt.Sprintf("a fault caused this response: DELETE %sfaults/dynamodb/%d removes the fault", Prefix, by.Fault.ID())
 		case e.HTTPStatus >= http.StatusInternalServerError:
 			out.Remedy = mayBeFault
 		case out.Code == awserr.CodeResourceNotFound:
@@ -296,7 +297,7 @@ func fail(w http.ResponseWriter, err error) {
 func reply(w http.ResponseWriter, code int, answer any) {
 	text, err := json.Marshal(answer)
 	if err != nil {
-		code, text = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","text":"the answer cannot be written","remedy":"report it"}}`)
+		code, text = http.StatusInternalServerError, []byte(`{"error":{"code":"internal","text":"the response cannot be written","remedy":"report it"}}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
@@ -331,7 +332,7 @@ func (s *Server) authorized(next http.Handler) http.Handler {
 		}
 		if subtle.ConstantTimeCompare([]byte(token), []byte(s.opts.Token)) != 1 {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			fail(w, &Error{http.StatusUnauthorized, "token", "the request shows no token, or another one", "send \"Authorization: Bearer TOKEN\" with the token that the server printed, that is in its port file, or that its --token-file holds"})
+			fail(w, &Error{http.StatusUnauthorized, "token", "the request has no token, or a wrong one", "send \"Authorization: Bearer TOKEN\" with the token that the server printed; it is also in the port file, or in the file of --token-file"})
 			return
 		}
 		next.ServeHTTP(w, r)

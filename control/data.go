@@ -18,6 +18,7 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/tabletop-emu/tabletop/cells"
 	"github.com/tabletop-emu/tabletop/control/lab"
 	"github.com/tabletop-emu/tabletop/control/lab/dynamodb"
 	"github.com/tabletop-emu/tabletop/engine"
@@ -33,7 +34,8 @@ const (
 	maxPageBytes = 4 << 20
 )
 
-// Bytes are bytes in JSON: as base64, and as text if they are UTF-8. Requests may have either.
+// Bytes represents bytes in JSON: as base64, and also as text if they are UTF-8. Requests may
+// contain either form.
 type Bytes struct {
 	Base64 string  `json:"base64"`
 	Text   *string `json:"text,omitempty"`
@@ -345,21 +347,13 @@ func (s *Server) rows(r *http.Request) (any, error) {
 	var cursor []byte
 	if err == nil {
 		if cursor, err = base64.RawURLEncoding.DecodeString(q.Get("cursor")); err != nil {
-			err = badRequest("cursor was not returned by an earlier answer")
+			err = badRequest("cursor was not returned by an earlier response")
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	start, end := bounds[0], bounds[1]
-	if prefix := bounds[2]; len(prefix) > 0 {
-		if bytes.Compare(prefix, start) > 0 {
-			start = prefix
-		}
-		if past := after(prefix); past != nil && (len(end) == 0 || bytes.Compare(past, end) < 0) {
-			end = past
-		}
-	}
+	span, _ := cells.Span{Start: bounds[0], End: bounds[1]}.Intersect(cells.Span{Start: bounds[2], End: cells.PrefixEnd(bounds[2])})
 	filter, err := filterOf(q)
 	if err != nil {
 		return nil, err
@@ -372,15 +366,15 @@ func (s *Server) rows(r *http.Request) (any, error) {
 	switch {
 	case len(cursor) == 0:
 	case reverse:
-		end = cursor
+		span.End = cursor
 	default:
-		start = append(cursor, 0)
+		span.Start = append(cursor, 0)
 	}
 	out := struct {
 		Rows   []row  `json:"rows"`
 		Cursor string `json:"cursor,omitempty"` // of the next page
 	}{Rows: []row{}}
-	if len(end) > 0 && bytes.Compare(start, end) >= 0 {
+	if len(span.End) > 0 && bytes.Compare(span.Start, span.End) >= 0 {
 		return out, nil
 	}
 	mappings, err := s.mappingsOver(r)
@@ -388,7 +382,7 @@ func (s *Server) rows(r *http.Request) (any, error) {
 		return nil, err
 	}
 	size := 0
-	read := btclient.Read{Table: id, Spans: []btclient.Span{{Start: start, End: end}}, Reverse: reverse, Limit: int64(most) + 1, Filter: filter}
+	read := btclient.Read{Table: id, Spans: []cells.Span{span}, Reverse: reverse, Limit: int64(most) + 1, Filter: filter}
 	for found, err := range client.Read(own(r), read) {
 		if err != nil {
 			return nil, err
@@ -438,18 +432,16 @@ func filterOf(q url.Values) (*btpb.RowFilter, error) {
 	return btclient.Chain(all...), nil
 }
 
-// after returns the first key after all keys that begin with prefix; nil if no such key
-// exists.
-func after(prefix []byte) []byte {
-	for i := len(prefix) - 1; i >= 0; i-- {
-		if prefix[i] < 0xff {
-			return append(bytes.Clone(prefix[:i]), prefix[i]+1)
-		}
+func (s *Server) row(r *http.Request) (any, error) {
+	found, err := s.namedRow(r)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return rowOf(*found), nil
 }
 
-func (s *Server) row(r *http.Request) (any, error) {
+// namedRow reads the row that a request names.
+func (s *Server) namedRow(r *http.Request) (*btclient.Row, error) {
 	client, id, err := s.client(r)
 	if err != nil {
 		return nil, err
@@ -459,13 +451,13 @@ func (s *Server) row(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if len(key) == 0 {
-		return nil, badRequest("key or key64 names the row")
+		return nil, badRequest("set key or key64 to the key of the row")
 	}
 	for found, err := range client.Read(own(r), btclient.Read{Table: id, Keys: [][]byte{key}}) {
 		if err != nil {
 			return nil, err
 		}
-		return rowOf(found), nil
+		return &found, nil
 	}
 	return nil, notFound("row", string(key), "GET "+Prefix+"tables/{instance}/{table}/rows lists them")
 }
@@ -540,7 +532,7 @@ func (s *Server) items(r *http.Request) (any, error) {
 	if q.Has("cursor") {
 		key, err := base64.RawURLEncoding.DecodeString(q.Get("cursor"))
 		if err != nil || !json.Valid(key) {
-			return nil, badRequest("cursor was not returned by an earlier answer")
+			return nil, badRequest("cursor was not returned by an earlier response")
 		}
 		scan["ExclusiveStartKey"] = json.RawMessage(key)
 	}

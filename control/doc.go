@@ -1,14 +1,15 @@
-// Package control serves the HTTP API that inspects and controls a running server. It gives
-// every language what package testkit gives Go tests. docs/control.md describes it for people,
-// openapi.yaml for programs.
+// Package control serves the HTTP API that inspects and controls a running server. It offers
+// programs in any language the functions that package testkit offers Go tests. docs/control.md
+// describes it for people, openapi.yaml for programs.
 //
-// A request needs a token. It is refused if it names another host, or comes from a web page of
-// another origin. Every error is JSON with a text and a remedy. Every body, list and stream
-// has a limit. Faults do not affect its own reads.
+// Every request needs a token. Requests that name another host, or come from a web page of another
+// origin, are refused. Errors are JSON with a text and a remedy. Bodies, lists and streams are
+// limited. Armed faults do not affect the API's own reads.
 //
-//   - lab: a Bigtable with a clock, faults and snapshots. lab/fault selects the calls
-//     that faults affect, lab/dynamodb is its DynamoDB endpoint, lab/changestream reads its
+//   - lab: runs a Bigtable with a clock, faults and snapshots. lab/fault selects the calls that
+//     faults affect, lab/dynamodb runs the lab's DynamoDB endpoint, and lab/changestream reads its
 //     change streams.
-//   - requests: the last requests of both endpoints; access writes them as access patterns.
-//   - console: the pages.
+//   - requests: the last requests of both endpoints; access writes them as access patterns. Both
+//     know no HTTP.
+//   - console: the pages, as embedded files without other code.
 package control

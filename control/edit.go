@@ -43,7 +43,7 @@ func (s *Server) previewItem(r *http.Request) (any, error) {
 		given, name = in.Delete, "delete"
 	}
 	if given == nil || in.Put != nil && in.Delete != nil {
-		return nil, badRequest(`want one of "put", an item, and "delete", a key`)
+		return nil, badRequest(`want either "put" with an item, or "delete" with a key`)
 	}
 	item, err := attr.UnmarshalItem(given)
 	if err != nil {

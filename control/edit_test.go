@@ -161,8 +161,8 @@ func TestPreviewItem_Refused(t *testing.T) {
 	e := newEnv(t)
 	e.query("CreateTable", createTable)
 	for request, want := range map[string]string{
-		`{}`: "want one of",
-		`{"put":{"k":{"S":"a"}},"delete":{"k":{"S":"a"}}}`: "want one of",
+		`{}`: "want either",
+		`{"put":{"k":{"S":"a"}},"delete":{"k":{"S":"a"}}}`: "want either",
 		`{"put":{"k":{"X":"a"}}}`:                          "want attributes in DynamoDB's JSON",
 	} {
 		var bad failed

@@ -99,17 +99,17 @@ func (s *Server) setClock(r *http.Request) (any, error) {
 			return nil, badRequest("set is %q, want a time such as 2030-01-01T00:00:00Z", *in.Set)
 		}
 		if by = to.Sub(c.Now()); by < 0 {
-			return nil, badRequest("it is already %v: time moves forward only", c.Now().Format(time.RFC3339Nano))
+			return nil, badRequest("the time is already %v: time moves only forward", c.Now().Format(time.RFC3339Nano))
 		}
 	default:
 		var err error
 		if by, err = days.Parse(in.Advance); err != nil || by < 0 {
-			return nil, badRequest("advance is %q, want a duration such as 90s, 25h or 3d: time moves forward only", in.Advance)
+			return nil, badRequest("advance is %q, want a duration such as 90s, 25h or 3d: time moves only forward", in.Advance)
 		}
 	}
 	// Sub, which computed by for a set, saturates at 292 years.
 	if last := from(maxLead); by > 0 && (by == math.MaxInt64 || c.Now().Add(by).After(last)) {
-		return nil, badRequest("the clock may be at most 290 years ahead of the machine's, at %s", last.UTC().Format(time.RFC3339))
+		return nil, badRequest("the clock may be at most 290 years ahead of the machine's clock, until %s", last.UTC().Format(time.RFC3339))
 	}
 	if by > 0 {
 		if _, err := s.opts.Lab.Advance(by); err != nil {
@@ -243,11 +243,11 @@ func (s *Server) spec(f *faultJSON) (fault.Spec, error) {
 	case out.DynamoDB:
 		out.Failure = fault.Failure{Code: f.Code, Message: f.Message, Reasons: f.Reasons} // Arm checks it
 	case f.Reasons != nil:
-		return out, badRequest("reasons belong to a TransactionCanceled of the endpoint dynamodb")
+		return out, badRequest("reasons may be set only for TransactionCanceled of the endpoint dynamodb")
 	case fails:
 		code, ok := statusCode(f.Code)
 		if !ok {
-			return out, badRequest("code is %q, want one of gRPC's, such as UNAVAILABLE", f.Code)
+			return out, badRequest("code is %q, want a gRPC code such as UNAVAILABLE", f.Code)
 		}
 		message := f.Message
 		if message == "" {

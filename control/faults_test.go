@@ -181,10 +181,10 @@ func TestFaults_Errors(t *testing.T) {
 		t.Errorf("%d %+v", code, refused)
 	}
 	for fault, want := range map[string]string{
-		fmt.Sprintf(body, "Conflict"): `no cancellation reason is named "Conflict"`,
+		fmt.Sprintf(body, "Conflict"): `unknown cancellation reason "Conflict"`,
 		`{"endpoint":"dynamodb","method":"*","effect":"fail","code":"AccessDeniedExeption"}`:                        "nearest to AccessDeniedException",
-		`{"endpoint":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE","reasons":["None"]}`:              "reasons belong to",
-		`{"endpoint":"dynamodb","method":"BatchGetItem","effect":"unprocessed","code":"ResourceNotFoundException"}`: "belong to failures",
+		`{"endpoint":"bigtable","method":"*","effect":"fail","code":"UNAVAILABLE","reasons":["None"]}`:              "reasons may be set only for",
+		`{"endpoint":"dynamodb","method":"BatchGetItem","effect":"unprocessed","code":"ResourceNotFoundException"}`: "apply only to failures",
 	} {
 		if code := e.ask("POST", "faults", fault, &refused); code != http.StatusBadRequest || !strings.Contains(refused.Error.Text, want) {
 			t.Errorf("%s: %d %+v, want %s", fault, code, refused, want)
@@ -216,13 +216,13 @@ func TestFaults_Warnings(t *testing.T) {
 	for fault, want := range map[string]string{
 		ddb: "", bt: "",
 		ddb + `,"table":"orders"`:                                       "",
-		ddb + `,"table":"nosuch"`:                                       `there is no DynamoDB table "nosuch" now`,
+		ddb + `,"table":"nosuch"`:                                       `DynamoDB table "nosuch" does not exist at present`,
 		ddb + `,"table":"orders","item":{"k":{"S":"a"}}`:                "",
-		ddb + `,"table":"orders","item":{"k":{"N":"1"}}`:                `"k" of the key of table orders has the type S, not N`,
-		ddb + `,"table":"orders","item":{"id":{"S":"a"},"k":{"S":"a"}}`: `"id" is not an attribute of the key of table orders (k): only puts of whole items have it`,
+		ddb + `,"table":"orders","item":{"k":{"N":"1"}}`:                `key attribute "k" of table orders has type S, not N`,
+		ddb + `,"table":"orders","item":{"id":{"S":"a"},"k":{"S":"a"}}`: `"id" is not a key attribute of table orders (k); only puts of whole items contain it`,
 		bt + `,"table":"rows"`:                                          "",
-		bt + `,"table":"nosuch"`:                                        `there is no Bigtable table "nosuch" now`,
-		bt + `,"table":"orders"`:                                        `there is no Bigtable table "orders" now: the rows of DynamoDB's table orders are in `,
+		bt + `,"table":"nosuch"`:                                        `Bigtable table "nosuch" does not exist at present`,
+		bt + `,"table":"orders"`:                                        `Bigtable table "orders" does not exist at present: the rows of DynamoDB table orders are in `,
 	} {
 		var got struct{ Warnings []string }
 		e.must("POST", "faults", "{"+fault+"}", &got)

@@ -62,7 +62,7 @@ func (s *Server) historyOfRow(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if len(key) == 0 {
-		return nil, badRequest("key or key64 names the row")
+		return nil, badRequest("set key or key64 to the key of the row")
 	}
 	return s.historyOf(r, s.tableName(r), key)
 }

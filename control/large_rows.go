@@ -25,7 +25,7 @@ type large struct {
 	More  bool  `json:"more,omitempty"` // the row is beyond the limit, and was not read further
 }
 
-// largeRows returns the oversized rows of a map. A candidate has a range of its own, in which
+// largeRows returns the oversized rows of a map. A candidate has a separate range, in which
 // requests moved at least that many bytes; no other row is read.
 func (l rowLevels) largeRows(ctx context.Context, db *engine.DB, table string, keys []bucket) ([]large, error) {
 	found := []large{}

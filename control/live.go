@@ -126,7 +126,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	kinds := strings.Split(cmp.Or(r.URL.Query().Get("kinds"), requestEvents), ",")
 	for _, kind := range kinds {
 		if !slices.Contains(eventKinds, kind) {
-			fail(w, badRequest("kinds has %q, want %s, with commas between them", kind, strings.Join(eventKinds, ", ")))
+			fail(w, badRequest("kinds contains %q, want a comma-separated list of %s", kind, strings.Join(eventKinds, ", ")))
 			return
 		}
 	}
@@ -137,7 +137,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.streams.Add(1) > maxStreams {
 		s.streams.Add(-1)
-		fail(w, &Error{http.StatusTooManyRequests, "limit", fmt.Sprintf("%d streams of events are open", maxStreams), "close one"})
+		fail(w, &Error{http.StatusTooManyRequests, "limit", fmt.Sprintf("%d event streams are open, the maximum", maxStreams), "close one"})
 		return
 	}
 	defer s.streams.Add(-1)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/control"
-	"github.com/tabletop-emu/tabletop/internal/test/heldfile"
 	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
@@ -84,7 +83,7 @@ func TestEvents_Maximum(t *testing.T) {
 		}
 		return got
 	}
-	if got := refused(); got.Error.Code != "limit" || !strings.Contains(got.Error.Text, "8 streams") || got.Error.Remedy == "" {
+	if got := refused(); got.Error.Code != "limit" || !strings.Contains(got.Error.Text, "8 event streams") || got.Error.Remedy == "" {
 		t.Errorf("got %+v", got)
 	}
 	open[3].end()
@@ -168,7 +167,7 @@ func TestEvents_Kinds(t *testing.T) {
 // is done.
 func TestEvents_Runs(t *testing.T) {
 	t.Parallel()
-	files := heldfile.New(os.DirFS("../fixtures/subjects"), "s2-video/expect/schema.golden")
+	files := labserver.Hold(os.DirFS("../fixtures/subjects"), "s2-video/expect/schema.golden")
 	e := newEnvOf(t, labserver.Options{Control: control.Options{Fixtures: files}})
 	early := e.stream("?kinds=runs")
 	if !early.until("event: runs\ndata: {\"runs\":[]}\n\n") {

@@ -49,7 +49,7 @@ func (s *Server) fixtures(*http.Request) (any, error) {
 	return map[string]any{"fixtures": names}, nil
 }
 
-// migrate runs a command of migrate on a fixture. Verify runs in a store of its own.
+// migrate runs a command of migrate on a fixture. Verify runs in a separate store.
 func (s *Server) migrate(r *http.Request) (any, error) {
 	var in struct {
 		Fixture string  `json:"fixture"`

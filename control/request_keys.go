@@ -44,7 +44,7 @@ func (s *Server) itemKeys(ctx context.Context) *itemKeys {
 func (k *itemKeys) mapping(table string) *mapping.Mapping {
 	m, ok := k.mappings[table]
 	if !ok {
-		m, _ = k.server.opts.Endpoint.Mapping(k.ctx, table) // a deleted table has none
+		m, _ = k.server.opts.Endpoint.Mapping(k.ctx, table) // a deleted table has no mapping
 		k.mappings[table] = m
 	}
 	return m

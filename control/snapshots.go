@@ -79,10 +79,10 @@ func (s *snapshots) remove(name string) error {
 // take makes a snapshot, and replaces one with the same name.
 func (s *snapshots) take(r *http.Request, l *lab.Lab, name string) (snapshot, error) {
 	if name == "" || len(name) > maxNameBytes {
-		return snapshot{}, badRequest("the name of a snapshot has 1 to %d bytes", maxNameBytes)
+		return snapshot{}, badRequest("the name of a snapshot must have 1 to %d bytes", maxNameBytes)
 	}
 	if name == "." || name == ".." {
-		return snapshot{}, badRequest("the name of a snapshot is a part of addresses, and cannot be %q", name)
+		return snapshot{}, badRequest("the name of a snapshot is part of URLs, so it cannot be %q", name)
 	}
 	kept, err := l.Snapshot(r.Context())
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *snapshots) take(r *http.Request, l *lab.Lab, name string) (snapshot, er
 	}
 	if !replaced && count >= maxSnapshots || total > maxSnapshotBytes {
 		return snapshot{}, errors.Join(&Error{
-			http.StatusConflict, "limit", fmt.Sprintf("there is room for %d snapshots and %d MiB", maxSnapshots, maxSnapshotBytes>>20),
+			http.StatusConflict, "limit", fmt.Sprintf("the limit is %d snapshots and %d MiB", maxSnapshots, maxSnapshotBytes>>20),
 			"DELETE " + Prefix + "snapshots/{name} removes one that is not needed any more",
 		}, kept.Close())
 	}

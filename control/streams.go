@@ -262,7 +262,7 @@ func (s streams) changes(r *http.Request) (any, error) {
 	if p.cursor != "" {
 		micros, err := strconv.ParseInt(p.cursor, 10, 64)
 		if err != nil {
-			return nil, badRequest("cursor was not returned by an earlier answer")
+			return nil, badRequest("cursor was not returned by an earlier response")
 		}
 		p.from = time.UnixMicro(micros)
 	}

@@ -38,7 +38,7 @@ func (s tableAdmin) create(r *http.Request) (any, error) {
 	for name, text := range in.Families {
 		f := &btapb.ColumnFamily{}
 		if err := protojson.Unmarshal(text, f); err != nil {
-			return nil, badRequest(`family %q is %.200s, want {} or one such as {"gcRule":{"maxNumVersions":1}}: %v`, name, text, err)
+			return nil, badRequest(`family %q is %.200s, want {} or a family such as {"gcRule":{"maxNumVersions":1}}: %v`, name, text, err)
 		}
 		request.Table.ColumnFamilies[name] = f
 	}
@@ -64,7 +64,7 @@ func (s tableAdmin) families(r *http.Request) (any, error) {
 	for i, text := range in.Modifications {
 		m := &btapb.ModifyColumnFamiliesRequest_Modification{}
 		if err := protojson.Unmarshal(text, m); err != nil {
-			return nil, badRequest(`modification %d is %.200s, want one such as {"id":"f","create":{"gcRule":{"maxNumVersions":1}}}: %v`, i, text, err)
+			return nil, badRequest(`modification %d is %.200s, want a modification such as {"id":"f","create":{"gcRule":{"maxNumVersions":1}}}: %v`, i, text, err)
 		}
 		request.Modifications = append(request.Modifications, m)
 	}
@@ -98,7 +98,7 @@ func (s tableAdmin) drop(r *http.Request) (any, error) {
 		}
 		request.Target = &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: prefix}
 	default:
-		return nil, badRequest(`want one of "prefix", bytes, and "all", true`)
+		return nil, badRequest(`want either "prefix" with bytes, or "all" with true`)
 	}
 	if _, err := s.api().DropRowRange(own(r), request); err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func warnings(ctx context.Context, s *Server, f fault.Spec) ([]string, error) {
 		return nil, err
 	}
 	if !slices.Contains(names, f.Table) {
-		return []string{fmt.Sprintf("there is no DynamoDB table %q now", f.Table)}, nil
+		return []string{fmt.Sprintf("DynamoDB table %q does not exist at present", f.Table)}, nil
 	}
 	var described struct {
 		Table struct {
@@ -61,9 +61,9 @@ func warnings(ctx context.Context, s *Server, f fault.Spec) ([]string, error) {
 		}
 		switch {
 		case !slices.Contains(key, name):
-			out = append(out, fmt.Sprintf("%q is not an attribute of the key of table %s (%s): only puts of whole items have it", name, f.Table, strings.Join(key, ", ")))
+			out = append(out, fmt.Sprintf("%q is not a key attribute of table %s (%s); only puts of whole items contain it", name, f.Table, strings.Join(key, ", ")))
 		case types[name] != given:
-			out = append(out, fmt.Sprintf("%q of the key of table %s has the type %s, not %s", name, f.Table, types[name], given))
+			out = append(out, fmt.Sprintf("key attribute %q of table %s has type %s, not %s", name, f.Table, types[name], given))
 		}
 	}
 	return out, nil
@@ -77,9 +77,9 @@ func warningsOfRows(ctx context.Context, s *Server, id string) []string {
 	}) {
 		return nil
 	}
-	out := fmt.Sprintf("there is no Bigtable table %q now", id)
+	out := fmt.Sprintf("Bigtable table %q does not exist at present", id)
 	if at := s.opts.Endpoint.RowsOf(ctx, id); at != "" {
-		out += fmt.Sprintf(": the rows of DynamoDB's table %s are in %s", id, at)
+		out += fmt.Sprintf(": the rows of DynamoDB table %s are in %s", id, at)
 	}
 	return []string{out}
 }
@@ -94,7 +94,7 @@ func noTable(ctx context.Context, s *Server, name string) *Error {
 func elsewhere(ctx context.Context, s *Server, name string) string {
 	_, id := ids(name)
 	if at := s.opts.Endpoint.RowsOf(ctx, id); at != "" && s.opts.Lab.TableName(at) != name {
-		return fmt.Sprintf("the rows of DynamoDB's table %s are in Bigtable's table %s/%s; %s", id, s.opts.Lab.Options().Instance, at, tablesRemedy)
+		return fmt.Sprintf("the rows of DynamoDB table %s are in Bigtable table %s/%s; %s", id, s.opts.Lab.Options().Instance, at, tablesRemedy)
 	}
 	return tablesRemedy
 }
@@ -111,7 +111,7 @@ func (s *Server) naming(r *http.Request, err error) error {
 	if unknown != nil || slices.Contains(names, name) { // another resource of the table is missing
 		return err
 	}
-	out.Text, out.Remedy = fmt.Sprintf("%s: there is no DynamoDB table %q", out.Text, name), nearestTable(name, names)
+	out.Text, out.Remedy = fmt.Sprintf("%s: DynamoDB table %q does not exist", out.Text, name), nearestTable(name, names)
 	return out
 }
 

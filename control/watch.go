@@ -121,7 +121,7 @@ func statusParam(q url.Values) (string, error) {
 	if code, ok := statusCode(text); ok {
 		return code.String(), nil
 	}
-	return "", badRequest("status is %q, want OK, one of gRPC's such as Unavailable, or one of DynamoDB's such as ThrottlingException", text)
+	return "", badRequest("status is %q, want OK, a gRPC code such as Unavailable, or a DynamoDB code such as ThrottlingException", text)
 }
 
 func (s *Server) requests(r *http.Request) (any, error) {
@@ -187,7 +187,7 @@ func (s *Server) pattern(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if rec.Endpoint != requests.DynamoDB || rec.Status != "OK" {
-		return nil, badRequest("request %d is not a request of DynamoDB that was served: %s, %s", rec.ID, rec.Operation, rec.Status)
+		return nil, badRequest("request %d is not a successful DynamoDB request: %s, %s", rec.ID, rec.Operation, rec.Status)
 	}
 	in := access.Request{ID: fmt.Sprintf("r%d", rec.ID), Operation: rec.Operation, Request: rec.Request, Response: rec.Response}
 	for _, c := range rec.Calls {
@@ -195,7 +195,7 @@ func (s *Server) pattern(r *http.Request) (any, error) {
 	}
 	text, err := access.Pattern(in)
 	if err != nil {
-		return nil, badRequest("request %d is not an access pattern: %v", rec.ID, err)
+		return nil, badRequest("request %d cannot become an access pattern: %v", rec.ID, err)
 	}
 	return map[string]any{"file": in.ID + ".yaml", "text": text}, nil
 }
@@ -259,7 +259,7 @@ func (s *Server) query(r *http.Request) (any, error) {
 		Operation string          `json:"operation"`
 		Request   json.RawMessage `json:"request"`
 		Faults    *bool           `json:"faults"` // false: faults of DynamoDB do not affect it
-		Own       bool            `json:"own"`    // of the caller's own inspection: no fault affects it, and no count has it
+		Own       bool            `json:"own"`    // the request inspects data: faults do not affect it, and it is not counted
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
@@ -320,7 +320,7 @@ type counts struct {
 
 type bucket struct {
 	First Bytes     `json:"first"`           // its first counted key
-	Last  Bytes     `json:"last"`            // and its last; equal if a row has a bucket of its own
+	Last  Bytes     `json:"last"`            // and its last; equal if a row has a separate bucket
 	Parts []keyPart `json:"parts,omitempty"` // of First
 	counts
 }
@@ -343,7 +343,7 @@ func (s *Server) heatMap(r *http.Request) (any, error) {
 	for name, into := range map[string]*time.Duration{"step": &step, "last": &last} {
 		if q.Has(name) {
 			if *into, err = days.Parse(q.Get(name)); err != nil || *into < time.Second {
-				return nil, badRequest("%s is %q, want a duration from 1s", name, q.Get(name))
+				return nil, badRequest("%s is %q, want a duration of at least 1s", name, q.Get(name))
 			}
 		}
 	}

@@ -60,7 +60,7 @@ type edited struct {
 	mapping []byte
 }
 
-// Open opens a file, or the text of the mapping.
+// Open implements fs.FS. For the mapping file, it returns the edited text.
 func (e edited) Open(name string) (fs.File, error) {
 	f, err := e.FS.Open(name)
 	if err != nil || name != fixtures.MappingFile {
@@ -227,7 +227,7 @@ func previewOf(ctx context.Context, folder fs.FS, m, before *mapping.Mapping, fi
 	}
 	out := &preview{Problems: []problem{}, Table: m.SourceTable(), Target: m.TargetTable(), Items: []previewed{}}
 	if at < 0 {
-		out.Unjudged = fmt.Sprintf("the data have no table %s, which the mapping is of", m.SourceTable())
+		out.Unjudged = fmt.Sprintf("the data does not contain table %s, to which the mapping applies", m.SourceTable())
 		return out, nil
 	}
 	micros, err := defaultTime(folder, m, src.Tables[at])
@@ -248,7 +248,7 @@ func previewOf(ctx context.Context, folder fs.FS, m, before *mapping.Mapping, fi
 		out.Items = append(out.Items, previewItem(m, before, item, micros, lossy))
 	}
 	if !whole {
-		out.Unjudged = fmt.Sprintf("the data have more than %d items or %d MiB: Plan and Lint judge all of them", maxPreviewRead, maxPreviewBytes>>20)
+		out.Unjudged = fmt.Sprintf("the data has more than %d items or %d MiB; Plan and Lint check all of it", maxPreviewRead, maxPreviewBytes>>20)
 		return out, nil
 	}
 	return out, judge(ctx, folder, src, m, out)
@@ -282,7 +282,7 @@ func judge(ctx context.Context, folder fs.FS, src *source.Source, m *mapping.Map
 	return nil
 }
 
-// defaultTime returns the timestamp of cells without one of their own.
+// defaultTime returns the timestamp of cells that do not have a specific one.
 func defaultTime(folder fs.FS, m *mapping.Mapping, t *source.Table) (micros int64, err error) {
 	if micros, ok := (*layout.Mapping)(m).ImportTimeMicros(); ok {
 		return micros, nil

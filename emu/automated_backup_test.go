@@ -281,7 +281,7 @@ func TestAutomatedBackups_Count(t *testing.T) {
 		})
 	}
 	e.advance(day)
-	if n := len(e.backups()); n != limits.MaxHotBackups || !strings.Contains(log.String(), "left out") {
+	if n := len(e.backups()); n != limits.MaxHotBackups || !strings.Contains(log.String(), "was skipped") {
 		t.Errorf("%d backups; logged %q", n, &log)
 	}
 	e.advance(day)

@@ -22,35 +22,35 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cause"
 )
 
-// Faults make calls fail. While not armed, they do not affect calls.
+// Faults makes calls fail. It affects calls only while it is armed.
 type Faults interface {
-	// Armed reports whether a fault may affect a call. If not, the server skips the other
-	// methods. It runs for each call, so it must not allocate.
+	// Armed reports whether a fault may affect a call. If it returns false, the server does not
+	// call the other methods. It runs for every call, so it must not allocate.
 	Armed() bool
-	// Unary and Stream run around a handler, as gRPC's interceptors do. They must not retain
-	// messages.
+	// Unary and Stream wrap a handler, like gRPC interceptors. They must not retain messages.
 	Unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error)
 	Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error
 }
 
-// Call is a finished call, for Options.Observe. The server reuses it, its context and its
-// messages after Observe returns: copy retained data.
+// Call describes a finished call to Options.Observe. The server reuses the Call, its context and
+// its messages after Observe returns, so Observe must copy the data that it retains.
 type Call struct {
 	Method  string // "/google.bigtable.v2.Bigtable/ReadRows"
 	Context context.Context
-	// Request is nil for client streams, and if the call ended before it was read.
+	// Request is the request message. It is nil for client streams, and for calls that ended before
+	// the request was read.
 	Request proto.Message
 	// Response is the response of a unary call; nil for a stream or after an error.
 	Response any
-	Err      error         // the status of the answer; nil for OK
-	Start    time.Time     // by the clock of the server
+	Err      error         // the response status; nil for OK
+	Start    time.Time     // on the server's clock
 	Duration time.Duration // wall time
 	Messages int           // sent messages
 	Rows     int           // complete rows sent by ReadRows
-	Bytes    int64         // of keys, qualifiers and values in those rows
+	Bytes    int64         // size of the keys, qualifiers and values in those rows
 }
 
-// Cause returns the id of the DynamoDB request that caused the call, "" for other calls.
+// Cause returns the id of the DynamoDB request that caused the call, or "" for other calls.
 func (c *Call) Cause() string {
 	if id, ok := cause.Of(c.Context); ok {
 		return id
@@ -58,7 +58,7 @@ func (c *Call) Cause() string {
 	return c.Header(cause.Header)
 }
 
-// Header returns the first value of a request header, or "".
+// Header returns the first value of a request header, or "" if it is not set.
 func (c *Call) Header(name string) string {
 	if values := metadata.ValueFromIncomingContext(c.Context, name); len(values) > 0 {
 		return values[0]
@@ -66,7 +66,7 @@ func (c *Call) Header(name string) string {
 	return ""
 }
 
-// Internal reports whether the call used Server.Conn.
+// Internal reports whether the call was made through Server.Conn.
 func (c *Call) Internal() bool {
 	p, ok := peer.FromContext(c.Context)
 	return ok && p.Addr.Network() == "inproc"
@@ -309,8 +309,8 @@ func (c *call) RecvMsg(m any) error {
 	return err
 }
 
-// SendMsg implements grpc.ServerStream. It counts the message before sending, as the receiver
-// may own it afterwards.
+// SendMsg implements grpc.ServerStream. It counts the message before sending it, because the
+// receiver may own it afterwards.
 func (c *call) SendMsg(m any) error {
 	c.sendHeaders(nil)
 	rows, bytes := 0, 0

@@ -26,9 +26,9 @@ const (
 	maxSilence = 20 * time.Second
 )
 
-// GenerateInitialChangeStreamPartitions streams the current partitions of a table's change
-// stream, in key order. They begin as the table's initial splits, and are split and merged
-// later.
+// GenerateInitialChangeStreamPartitions streams the current partitions of a table's change stream,
+// in key order. A new stream is partitioned at the table's initial splits; later the partitions are
+// split and merged.
 func (c *call) GenerateInitialChangeStreamPartitions(req *btpb.GenerateInitialChangeStreamPartitionsRequest, stream btpb.Bigtable_GenerateInitialChangeStreamPartitionsServer) error {
 	table, err := c.streamTarget(req.GetTableName(), req.GetAppProfileId())
 	if err != nil {
@@ -70,9 +70,9 @@ func (c *call) streamTarget(name, profile string) (*engine.Table, error) {
 	return table, c.route(instance, r, p, nil)
 }
 
-// ReadChangeStream streams the changes of rows in a partition, from a time or the position of
-// tokens, until end_time or without end. If the table does not have the partition, or no longer
-// has it, the stream closes with tokens for the current partitions.
+// ReadChangeStream streams the changes of rows in a partition. It starts at a time or at the
+// position of tokens, and ends at end_time if it is set. If the partition is not a current
+// partition of the table, the stream closes with tokens for the current partitions.
 //
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.Bigtable.ReadChangeStream
 func (c *call) ReadChangeStream(req *btpb.ReadChangeStreamRequest, stream btpb.Bigtable_ReadChangeStreamServer) error {
@@ -188,7 +188,7 @@ func (c *changeStream) begin(req *btpb.ReadChangeStreamRequest) error {
 			return refusal.Invalid("start_time", "%v is before the change stream was enabled, at %v", from.StartTime.AsTime(), time.UnixMicro(began).UTC())
 		}
 		if c.end != 0 && c.end < micros {
-			return refusal.Invalid("end_time", "it is before start_time")
+			return refusal.Invalid("end_time", "is before start_time")
 		}
 		c.position.Number, err = c.s.db.JournalAt(c.table.Name, engine.JournalStream, micros)
 		if err != nil {
@@ -226,9 +226,9 @@ func (c *changeStream) token(field string, t *btpb.StreamContinuationToken) (cha
 	}
 	switch {
 	case token.Table != c.table.ID:
-		return token, refusal.Invalid(field+".token", "it is of another table")
+		return token, refusal.Invalid(field+".token", "the token belongs to another table")
 	case token.Since != c.table.Journal[engine.JournalStream].Since:
-		return token, refusal.Invalid(field+".token", "it is of a change stream that was disabled")
+		return token, refusal.Invalid(field+".token", "the token belongs to a change stream that was disabled")
 	case !token.Partition.Covers(part):
 		return token, refusal.Invalid(field+".partition", "the token was issued for [%q, %q)", token.Partition.Start, token.Partition.End)
 	}

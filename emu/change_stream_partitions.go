@@ -9,20 +9,20 @@ import (
 )
 
 // SplitPartition splits a partition of a table's change stream at key. Streams that read it are
-// closed with tokens for both parts. Errors, as statuses: NotFound; FailedPrecondition without
-// a change stream, or if a partition already begins at key; InvalidArgument for an empty key.
+// closed with tokens for both parts. It returns these statuses: NotFound for an unknown table,
+// FailedPrecondition if the table has no change stream or a partition already begins at key, and
+// InvalidArgument if key is empty.
 func (s *Server) SplitPartition(ctx context.Context, table string, key []byte) error {
 	return s.control.ChangePartitions(ctx, table, key, func(splits [][]byte, at int, found bool) ([][]byte, error) {
 		if found {
-			return nil, refusal.Precondition("The partitions of table %s are split at %q already.", table, key)
+			return nil, refusal.Precondition("Table %s already has a partition that begins at %q.", table, key)
 		}
 		return slices.Insert(splits, at, bytes.Clone(key)), nil
 	})
 }
 
-// MergePartitions merges the two partitions of a table's change stream that meet at
-// key. Errors, as statuses: the errors of SplitPartition, and FailedPrecondition if no
-// partitions meet at key.
+// MergePartitions merges the two partitions of a table's change stream that meet at key. It returns
+// the same statuses as SplitPartition, and FailedPrecondition if no partitions meet at key.
 func (s *Server) MergePartitions(ctx context.Context, table string, key []byte) error {
 	return s.control.ChangePartitions(ctx, table, key, func(splits [][]byte, at int, found bool) ([][]byte, error) {
 		if !found {

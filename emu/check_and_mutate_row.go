@@ -13,9 +13,10 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// CheckAndMutateRow applies one of two lists of mutations, depending on whether a filter yields
-// any cell of the row; without a filter, on whether the row has cells. Test and mutations are
-// atomic. Both lists are validated, whichever is applied; in a view, both must stay inside it.
+// CheckAndMutateRow applies one of two lists of mutations, depending on whether a filter yields any
+// cell of the row or, without a filter, on whether the row exists. The test and the mutations are
+// one atomic step. Both lists are always validated; in an authorized view, both may only change
+// cells of the view.
 func (c *call) CheckAndMutateRow(ctx context.Context, req *btpb.CheckAndMutateRowRequest) (*btpb.CheckAndMutateRowResponse, error) {
 	resp, err := c.checkAndMutateRow(ctx, req)
 	load.CheckAndMutateRow(c.load(ctx, req, err), req, resp, err)

@@ -12,16 +12,16 @@ const drainPatience = 500 * time.Millisecond
 // callsInFlight counts calls in flight. It is safe for concurrent use.
 type callsInFlight struct{ all, endless atomic.Int64 }
 
-// Begin counts a call until End.
+// Begin counts a call as in flight until End.
 func (c *callsInFlight) Begin() { c.all.Add(1) }
 
-// End is the reverse of Begin.
+// End marks the end of a call that Begin counted.
 func (c *callsInFlight) End() { c.all.Add(-1) }
 
-// Endless marks a call that continues until one side stops it; Ended removes the mark.
+// Endless counts a call that continues until one side stops it, until Ended.
 func (c *callsInFlight) Endless() { c.endless.Add(1) }
 
-// Ended is the reverse of Endless.
+// Ended marks the end of a call that Endless counted.
 func (c *callsInFlight) Ended() { c.endless.Add(-1) }
 
 // Stop calls graceful, which returns once all calls are answered. If only endless calls are in

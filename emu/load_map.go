@@ -6,40 +6,40 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/heat"
 )
 
-// LoadPlace is a table in a cluster with counted load.
+// LoadPlace identifies a table in a cluster for which load was counted.
 type LoadPlace struct {
-	Cluster string // an id
-	Table   string // a resource name
+	Cluster string // a cluster id
+	Table   string // a table's resource name
 }
 
-// LoadCounts are the counts of requests to some keys.
+// LoadCounts holds the counts of requests to a range of keys.
 type LoadCounts struct {
 	Reads, Writes uint64 // requests, including failed ones; a request counts at its first key
 	Rows          uint64 // rows read or written, counted at each row
-	Bytes         uint64 // of keys and contents read or written, counted at each row
+	Bytes         uint64 // size of the keys and contents read or written, counted at each row
 	Errors        uint64 // failed requests, and failed entries of bulk writes
 }
 
-// LoadMap is the load by key and time.
+// LoadMap holds the load by key and time.
 type LoadMap struct {
 	Keys    []LoadKeys   // ranges of about equal load
 	Columns []LoadColumn // columns with counts, oldest first
 }
 
-// LoadKeys are the counts of the keys from First to Last, inclusive. Both are counted keys;
-// they are equal in a range of one key.
+// LoadKeys is the range of keys from First to Last, inclusive. Both are keys with counts; they are
+// equal if the range has one key.
 type LoadKeys struct {
 	First, Last []byte
 	LoadCounts
 }
 
-// LoadColumn are the counts of a span of time that begins at Start.
+// LoadColumn holds the counts of a period of time that begins at Start.
 type LoadColumn struct {
 	Start time.Time
 	Cells []LoadCounts // parallel to LoadMap.Keys
 }
 
-// LoadPlaces returns the places with counts, sorted by table and cluster; see
+// LoadPlaces returns the places for which load was counted, sorted by table and cluster; see
 // Options.CountLoad.
 func (s *Server) LoadPlaces() []LoadPlace {
 	found := s.heat.Places()
@@ -50,9 +50,9 @@ func (s *Server) LoadPlaces() []LoadPlace {
 	return out
 }
 
-// LoadMap returns the load of places, such as a table in each of its clusters, in columns that
-// begin in [from, to) and at most n ranges of keys. Columns are at least step wide, in whole
-// seconds; older columns are wider. Counts are kept for 24 hours.
+// LoadMap returns the total load of places, such as a table in each of its clusters. It has the
+// columns that begin in [from, to), and at most n ranges of keys. A column covers at least step, in
+// whole seconds; older columns cover more. Counts are kept for 24 hours.
 func (s *Server) LoadMap(from, to time.Time, step time.Duration, n int, places ...LoadPlace) LoadMap {
 	of := make([]heat.Place, len(places))
 	for i, p := range places {

@@ -17,7 +17,7 @@ import (
 // maxEntriesPerMessage is the largest number of entries in a response message of MutateRows.
 const maxEntriesPerMessage = 10_000
 
-// MutateRow applies mutations to a row in order and atomically.
+// MutateRow atomically applies a list of mutations to a row, in order.
 func (c *call) MutateRow(ctx context.Context, req *btpb.MutateRowRequest) (*btpb.MutateRowResponse, error) {
 	err := c.mutate(ctx, req)
 	load.MutateRow(c.load(ctx, req, err), req, err)
@@ -78,8 +78,8 @@ func (s *Server) rowMutations(dst []engine.Mutation, t target, key []byte, muts 
 	return s.mutations(dst, t.Table, "mutations", muts)
 }
 
-// MutateRows applies each entry like MutateRow, entries of one row in order, and streams the
-// status of each. The call fails only for errors that concern all entries.
+// MutateRows applies each entry like MutateRow, and streams the status of each entry. It applies
+// the entries of one row in order. The call fails only for errors that concern all entries.
 func (c *call) MutateRows(req *btpb.MutateRowsRequest, stream btpb.Bigtable_MutateRowsServer) error {
 	err := c.mutateRows(req, stream)
 	load.MutateRows(c.load(stream.Context(), req, err), req, err)

@@ -16,10 +16,10 @@ import (
 // Limits selects whether the server enforces the documented limits of Bigtable.
 type Limits uint8
 
-// The settings of Options.Limits.
+// These are the settings of Options.Limits.
 const (
-	// StrictLimits rejects requests beyond the documented limits of Bigtable. It is
-	// the default, so that a test fails where production would.
+	// StrictLimits rejects requests that exceed the documented limits of Bigtable. It is the
+	// default, so that a test fails where production would.
 	StrictLimits Limits = iota
 	// NoLimits accepts keys, values, filters and requests of any size that fits into a message.
 	// Other rules still hold, such as the grammar of names and the granularity of timestamps.
@@ -31,79 +31,79 @@ const (
 	ProductionLimits
 )
 
-// Clock is a time source that can be waited on. It is safe for concurrent use.
+// Clock is a time source that callers can wait on. It is safe for concurrent use.
 type Clock interface {
-	// Now returns the time. It never decreases.
+	// Now returns the current time. It never decreases.
 	Now() time.Time
-	// At returns a channel that closes once Now is t or later, and a function that ends the
-	// wait and frees its memory. The function may be called at any time, even twice.
+	// At returns a channel that is closed once Now is t or later, and a function that ends the wait
+	// and frees its memory. The function may be called at any time, even twice.
 	At(t time.Time) (reached <-chan struct{}, stop func())
 }
 
-// Options configure New. Only DB is required.
+// Options configures New. Only DB is required.
 type Options struct {
-	// DB holds the tables and rows. The caller owns it and closes it after the
-	// server. Required.
+	// DB stores the tables and rows. The caller owns it, and must close it after the server.
+	// Required.
 	DB *engine.DB
-	// Clock is the time source of request statistics, resources, operations and consistency
-	// tokens; requests wait on it. Cell timestamps come from the DB, which should have the same
+	// Clock is the time source of request statistics, resources, operations and consistency tokens.
+	// Requests that wait use it too. Cell timestamps come from the DB, which should use the same
 	// clock. Default: the wall clock.
 	Clock Clock
-	// AdminDelay is the time, by Clock, that long operations of instance and table
-	// administration take; new resources are CREATING meanwhile. Default: 0, operations finish
-	// before their call returns.
+	// AdminDelay is how long, on Clock, long-running admin operations take. New resources are
+	// CREATING meanwhile. Default: 0, operations finish before their call returns.
 	AdminDelay time.Duration
-	// ReplicationLag is the time, by Clock, after which a write is visible in the other
-	// clusters of its instance, up to MaxReplicationLag. Server.Replication changes it.
-	// Default: 0, a write is visible everywhere at once.
+	// ReplicationLag is the delay, on Clock, after which a write is visible in the other clusters
+	// of its instance, up to MaxReplicationLag. Server.Replication can change it. Default: 0, a
+	// write is visible everywhere at once.
 	ReplicationLag time.Duration
-	// RandomRouting makes app profiles that route to any cluster choose one at random for
-	// each call, with Seed. Default: the first available one, by the profile's order and
-	// then by name.
+	// RandomRouting makes app profiles that route to any cluster choose a random cluster for each
+	// call, with numbers seeded by Seed. Default: the first available cluster, by the profile's
+	// order and then by name.
 	RandomRouting bool
-	// Logger receives panics of handlers and other faults of the server. Default: no logs.
+	// Logger logs panics in handlers and other faults of the server. Default: nothing is logged.
 	Logger *slog.Logger
 	// Limits selects whether documented limits are enforced. Default: StrictLimits.
 	Limits Limits
-	// Seed starts the random sequences of the row sample filter, of PartitionChurn and of
-	// RandomRouting: with the same seed, the same requests see the same samples.
+	// Seed seeds the random numbers of the row sample filter, PartitionChurn and RandomRouting.
+	// With the same seed, the same requests get the same samples.
 	Seed uint64
-	// Token is the secret that every RPC on a listener must carry, as the header
-	// `authorization: Bearer TOKEN`; other RPCs fail with Unauthenticated. The channel of Conn
-	// needs no token. Use tokens over TLS only. Default: no token.
+	// Token is the secret that every RPC on a listener must carry, as the header `authorization:
+	// Bearer TOKEN`; other RPCs fail with Unauthenticated. The channel of Conn needs no token. Use
+	// tokens only over TLS. Default: no token.
 	Token string
-	// StreamWorkers is the number of long-lived goroutines that answer calls on listeners;
-	// calls beyond them get new goroutines. Their grown stacks save a tenth of a small call's
-	// time. They start with the server: use few for a single test. Default: 64.
+	// StreamWorkers is the number of long-lived goroutines that handle calls on listeners; calls
+	// beyond that number get new goroutines. The grown stacks of the workers save a tenth of the
+	// time of a small call. The workers start with the server, so use few of them for a single
+	// test. Default: 64.
 	StreamWorkers uint32
-	// After returns a channel that receives a value after the duration, independent of Clock.
-	// Change streams use it to send a heartbeat after 20 seconds of silence. Default:
+	// After returns a channel that receives a value after the given duration, independently of
+	// Clock. Change streams use it to send a heartbeat after 20 seconds of silence. Default:
 	// time.After.
 	After func(time.Duration) <-chan time.Time
-	// AnyPartition lets ReadChangeStream read any range of keys in one stream, for tests that
-	// want all changes. Default: as in the service, the range must be a partition of the table;
-	// otherwise the stream returns the tokens of the partitions.
+	// AnyPartition lets ReadChangeStream read any range of keys in one stream, for tests that want
+	// all changes. Default: as in the service, the range must be a partition of the table;
+	// otherwise the stream only returns the tokens of the current partitions.
 	AnyPartition bool
-	// CountLoad counts the load on keys, for ListHotTablets, in implicit instances too. It
-	// costs about 0.1 microseconds per request and at most 32 MiB per server. Default: only
+	// CountLoad counts the load on keys, for ListHotTablets, in implicit instances too. It costs
+	// about 0.1 microseconds per request, and at most 32 MiB of memory per server. Default: only
 	// requests to created instances are counted.
 	CountLoad bool
-	// PartitionChurn is the probability, 0 to 1, that a partition of a table's change stream is
-	// split, or merged with another, after a record is sent, so that consumers see both.
-	// Default: 0, only SplitPartition and MergePartitions change partitions.
+	// PartitionChurn is the probability, 0 to 1, that a change stream partition is split or merged
+	// after a record is sent, so that tests of consumers meet both. Default: 0, only SplitPartition
+	// and MergePartitions change partitions.
 	PartitionChurn float64
-	// CloneInProcess copies every message on the channel that Conn returns, as a wire would.
-	// Tests use it to find messages that are changed after they were sent. Default: messages
+	// CloneInProcess copies every message on the channel that Conn returns, as a network connection
+	// would. Tests use it to find code that changes messages after sending them. Default: messages
 	// are shared.
 	CloneInProcess bool
-	// Faults make calls fail, on every listener and on the channel of Conn. Default: none.
+	// Faults makes calls fail, on every listener and on the channel of Conn. Default: none.
 	Faults Faults
-	// Observe receives each call when it ends; a unary call, before its response is sent. Each
-	// call waits for Observe in its own goroutine. Default: none.
+	// Observe is called at the end of each call, for unary calls before the response is sent. The
+	// call waits until Observe returns. Calls may run Observe concurrently. Default: none.
 	Observe func(*Call)
-	// UnaryInterceptor and StreamInterceptor run around every handler, on every listener and on
-	// the channel of Conn. UnaryInterceptor also runs around each request in a session, as
-	// around a ReadRows or MutateRow. Default: none.
+	// UnaryInterceptor and StreamInterceptor wrap every handler, on every listener and on the
+	// channel of Conn. UnaryInterceptor also wraps each request in a session, as if it were a
+	// ReadRows or MutateRow call. Default: none.
 	UnaryInterceptor  grpc.UnaryServerInterceptor
 	StreamInterceptor grpc.StreamServerInterceptor
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// ReadModifyWriteRow applies rules in order and atomically; a rule appends to, or increments,
-// the newest cell of a column. The new cell's timestamp is the later of the newest cell's
-// timestamp and the server's time. It returns the final cell of each changed column.
+// ReadModifyWriteRow atomically applies a list of rules, in order. Each rule appends to or
+// increments the newest cell of a column. The timestamp of the new cell is the later of the newest
+// cell's timestamp and the server's time. The response has the final cell of each changed column.
 func (c *call) ReadModifyWriteRow(ctx context.Context, req *btpb.ReadModifyWriteRowRequest) (*btpb.ReadModifyWriteRowResponse, error) {
 	resp, err := c.readModifyWriteRow(ctx, req)
 	load.ReadModifyWriteRow(c.load(ctx, req, err), req, err)

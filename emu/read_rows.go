@@ -20,8 +20,9 @@ import (
 // last_scanned_row_key.
 const scannedPerMessage = 10_000
 
-// ReadRows streams the rows of a set, through a filter, in key order or reversed. It reads the
-// rows as of the beginning of the call. rows_limit counts the rows that pass the filter.
+// ReadRows streams the rows of a set through a filter, in key order or in reverse. It reads the
+// rows in their state at the beginning of the call. rows_limit limits the number of rows that pass
+// the filter.
 //
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.Bigtable.ReadRows
 func (c *call) ReadRows(req *btpb.ReadRowsRequest, stream btpb.Bigtable_ReadRowsServer) error {

@@ -14,36 +14,35 @@ import (
 )
 
 // Replication controls the replication between the clusters of an instance, and the failure of
-// clusters. Its methods take cluster ids. Its state is in memory. It is safe for concurrent
-// use. Errors of all methods: unknown clusters; errors of the store.
+// clusters. Its methods take cluster ids, and return an error for unknown clusters or if the store
+// fails. Its state is in memory. It is safe for concurrent use.
 type Replication interface {
-	// Lag makes each cluster see later writes of the others after d, 0 to
-	// MaxReplicationLag. Earlier writes keep their time.
+	// Lag sets the delay after which each cluster sees new writes of the others, 0 to
+	// MaxReplicationLag. Earlier writes keep their lag.
 	Lag(d time.Duration) error
-	// LagBetween is Lag for the replication from one cluster to another.
+	// LagBetween is like Lag, but only for the replication from one cluster to another.
 	LagBetween(from, to string, d time.Duration) error
 	// Pause stops the delivery of writes of cluster from to cluster to, including
 	// pending ones, until Resume.
 	Pause(from, to string) error
-	// Resume ends Pause: overdue writes arrive at once.
+	// Resume ends a Pause: overdue writes arrive at once.
 	Resume(from, to string) error
 	// Fail makes a cluster unavailable until Recover: it neither receives nor delivers writes.
 	Fail(cluster string) error
-	// Recover ends Fail: overdue writes arrive at once.
+	// Recover ends a Fail: overdue writes arrive at once.
 	Recover(cluster string) error
-	// DeliverAll makes all earlier writes visible everywhere now, even if replication is
-	// paused, except in and from failed clusters.
+	// DeliverAll makes all earlier writes visible in all clusters now, even if replication is
+	// paused. It skips writes to and from failed clusters.
 	DeliverAll() error
-	// DataBoostLag sets the time after which Data Boost sees a write, 0 to
-	// MaxReplicationLag.
+	// DataBoostLag sets the delay after which Data Boost sees a write, 0 to MaxReplicationLag.
 	DataBoostLag(d time.Duration) error
 }
 
 // MaxReplicationLag is the longest lag: 7 days, the longest retention of a change stream.
 const MaxReplicationLag time.Duration = replica.MaxLag
 
-// Replication returns the controls of an instance, by its name. The initial lag is
-// Options.ReplicationLag.
+// Replication returns the replication controls of the instance with the given resource name. The
+// initial lag is Options.ReplicationLag.
 func (s *Server) Replication(instance string) Replication { return s.replication.Instance(instance) }
 
 // ResetReplication restores the initial replication state of all instances.

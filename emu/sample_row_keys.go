@@ -10,9 +10,9 @@ import (
 )
 
 // SampleRowKeys streams keys that divide the table into parts of similar size, each with the
-// approximate number of bytes before it. The last sample is the end of row_range or of the
-// table, "". A view samples each of its spans of row keys, even without columns, up to the
-// span's end.
+// approximate number of bytes before it. The last sample is the end of row_range, or "" for the end
+// of the table. For an authorized view, it samples each of the view's spans of row keys up to the
+// end of the span, even if the view has no columns.
 func (c *call) SampleRowKeys(req *btpb.SampleRowKeysRequest, stream btpb.Bigtable_SampleRowKeysServer) error {
 	t, err := c.readTarget(req.GetTableName(), req.GetAuthorizedViewName(), req.GetMaterializedViewName())
 	if err != nil {

@@ -66,7 +66,6 @@ type Server struct {
 	rows        *replica.Rows // as each cluster sees them
 	heat        *heat.Store
 
-	views    atomic.Pointer[views]         // compiled; see viewTarget
 	features atomic.Pointer[featureHeader] // of the latest header; see clientFeatures
 
 	due       *due.Queue // see NextDue
@@ -87,8 +86,8 @@ type Server struct {
 // now returns the time of the clock.
 func (s *Server) now() time.Time { return s.clock.Now() }
 
-// New returns a server over o.DB. It opens no port: call Serve with a listener, or use Conn.
-// Errors: invalid Options.
+// New returns a server over o.DB. It opens no port: call Serve with a listener, or use Conn. It
+// returns an error if the Options are invalid.
 func New(o Options) (*Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -164,8 +163,8 @@ func (s *Server) registerAdmin(to ...grpc.ServiceRegistrar) {
 	}
 }
 
-// Serve serves requests on l until GracefulStop or Close, then returns nil.
-// It closes l. Several listeners can be served at the same time.
+// Serve serves requests on l until GracefulStop or Close, and then returns nil. It closes l. It may
+// be called for several listeners at the same time.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.grpc.Serve(l)
 	if errors.Is(err, grpc.ErrServerStopped) {
@@ -174,9 +173,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Conn returns a channel to the server inside this process, without a port, a wire or copies:
-// neither side may change a message after handing it over. It works without Serve, until Close.
-// It rejects client streams.
+// Conn returns an in-process channel to the server. It uses no port and does not copy messages, so
+// neither side may change a message after sending it. It works without Serve, until Close. It
+// rejects client streams.
 func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
 
 // GracefulStop stops accepting connections, ends change streams and sessions, and waits for the
@@ -196,8 +195,8 @@ func (s *Server) Close() error {
 	return s.inproc.Close()
 }
 
-// RunGC removes expired backups and snapshots, and applies the garbage-collection rules of
-// every family once, at the time of the DB's clock.
+// RunGC removes expired backups and snapshots, and applies the garbage-collection rules of every
+// family once, at the current time of the DB's clock.
 func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 	if err := s.control.SweepBackups(ctx); err != nil {
 		return engine.GCStats{}, err
@@ -206,14 +205,14 @@ func (s *Server) RunGC(ctx context.Context) (engine.GCStats, error) {
 	return stats, errors.Join(err, s.rows.Collected(s.now()))
 }
 
-// NextDue returns the time of the next due work, which may have passed; false if nothing is
-// planned. RunDue does the work.
+// NextDue returns the time of the next scheduled work, which may be in the past. It returns false
+// if no work is scheduled. RunDue does the work.
 func (s *Server) NextDue() (time.Time, bool, error) { return s.due.Next() }
 
-// RunDue does all due work, such as automated backups and the removal of expired data, in order
-// of due times and names. Each item runs as at its due time. Only the owner of the Server calls
-// RunDue: on a timer, or after moving the clock. Failed work does not delay the rest; the next
-// call retries it. RunDue returns the errors of all failed work.
+// RunDue does all due work, such as automated backups and the removal of expired data, in order of
+// due times and names. Each item runs as of its due time. Only the owner of the Server may call
+// RunDue: on a timer, or after moving the clock. Failed work does not delay the rest; the next call
+// retries it. RunDue returns the errors of all failed work.
 func (s *Server) RunDue(ctx context.Context) error {
 	if err := s.due.Run(ctx); err != nil {
 		return fmt.Errorf("emu: %w", err)
@@ -224,14 +223,13 @@ func (s *Server) RunDue(ctx context.Context) error {
 // Resource is a created resource that is not a table.
 type Resource struct {
 	Kind    string        // "instance", "cluster", "memory layer", "app profile", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
-	Name    string        // its resource name; for a policy, the name of the governed resource
+	Name    string        // resource name; for a policy, the name of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns all created instances, clusters, memory layers, app profiles, authorized
-// views, schema bundles, backups and snapshots, and all set policies, by kind and name. It
-// omits implicit resources, operations, and the resources of deleted tables, which
-// UndeleteTable restores.
+// Resources returns all instances, clusters, memory layers, app profiles, authorized views, schema
+// bundles, backups and snapshots that were created, and all policies that were set, by kind and
+// name. It omits implicit resources, operations, and the resources of deleted tables.
 func (s *Server) Resources() ([]Resource, error) {
 	found, err := s.control.Resources()
 	out := make([]Resource, len(found))

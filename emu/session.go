@@ -40,8 +40,8 @@ func (c *call) PingAndWarm(_ context.Context, req *btpb.PingAndWarmRequest) (*bt
 	return &btpb.PingAndWarmResponse{}, nil
 }
 
-// GetClientConfiguration disables sessions and polling: in one process a session saves nothing.
-// The server still serves sessions that a client opens.
+// GetClientConfiguration returns a configuration that disables sessions and polling, because a
+// session saves nothing within one process. The server still serves sessions that a client opens.
 func (c *call) GetClientConfiguration(_ context.Context, req *btpb.GetClientConfigurationRequest) (*btpb.ClientConfiguration, error) {
 	if err := resname.CheckInstance("instance_name", req.GetInstanceName()); err != nil {
 		return nil, err
@@ -155,20 +155,20 @@ var materializedViewSessions = sessionKind{
 	},
 }
 
-// OpenTable serves a session on a table: after a handshake, it answers point reads and row
-// mutations as virtual RPCs, in order. A failed virtual RPC does not end the session; a
-// protocol error does. Source: comments of google/bigtable/v2/session.proto.
+// OpenTable serves a session on a table. After a handshake, it handles point reads and row
+// mutations as virtual RPCs, in order. A failed virtual RPC does not end the session; a protocol
+// error does. Source: comments of google/bigtable/v2/session.proto.
 func (c *call) OpenTable(stream btpb.Bigtable_OpenTableServer) error {
 	return c.openSession(&tableSessions, stream)
 }
 
-// OpenAuthorizedView serves a session on an authorized view. It looks up the view for each
-// virtual RPC, so that the next RPC sees changes of the view.
+// OpenAuthorizedView serves a session on an authorized view. It looks up the view for each virtual
+// RPC, so a change of the view affects the next virtual RPC.
 func (c *call) OpenAuthorizedView(stream btpb.Bigtable_OpenAuthorizedViewServer) error {
 	return c.openSession(&authorizedViewSessions, stream)
 }
 
-// OpenMaterializedView always returns not found: materialized views cannot be created.
+// OpenMaterializedView always returns NotFound, because materialized views cannot be created.
 func (c *call) OpenMaterializedView(stream btpb.Bigtable_OpenMaterializedViewServer) error {
 	return c.openSession(&materializedViewSessions, stream)
 }

@@ -5,25 +5,25 @@ import (
 	"sync"
 )
 
-// Status is the extent to which the server implements a feature.
+// Status is the support status of a feature: Served or Refused.
 type Status string
 
-// The states of an RPC, filter, mutation or rule.
+// These are the states of an RPC, filter, mutation or garbage-collection rule.
 const (
 	Served  Status = "served"
-	Refused Status = "refused" // answers Unimplemented by name
+	Refused Status = "refused" // returns Unimplemented with the name of the feature
 )
 
-// Feature is one row of the support table.
+// Feature is a row of the support table.
 type Feature struct {
-	// Group is the short name of the gRPC service, or RowFilter, Mutation or
-	// GcRule for a member of that oneof.
+	// Group is the short name of a gRPC service. For a member of a oneof, it is RowFilter, Mutation
+	// or GcRule.
 	Group string
 	// Name is the name of the method, or of the oneof field in the proto.
 	Name   string
 	Status Status
-	// Note names the missing parts of a served feature, or the reason for a
-	// refusal. May be "".
+	// Note names the missing parts of a served feature, or the reason why a feature is refused. It
+	// may be empty.
 	Note string
 }
 

@@ -1,8 +1,6 @@
 package emu
 
 import (
-	"sync"
-
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
@@ -46,12 +44,6 @@ func (s *Server) writeTarget(table, authorizedView string) (target, error) {
 	return s.readTarget(table, authorizedView, "")
 }
 
-// views caches compiled authorized views of one version of the resources.
-type views struct {
-	version  uint64
-	compiled sync.Map // *view.View by name
-}
-
 // viewTarget resolves an authorized view.
 func (s *Server) viewTarget(name string) (target, error) {
 	if err := resname.CheckAuthorizedView("authorized_view_name", name); err != nil {
@@ -61,22 +53,8 @@ func (s *Server) viewTarget(name string) (target, error) {
 	if err != nil {
 		return target{}, refusal.Of(err)
 	}
-	version := s.db.ResourceVersion() // before the view is read, so that the view is not older
-	known := s.views.Load()
-	if known == nil || known.version != version {
-		known = &views{version: version}
-		s.views.Store(known)
-	}
-	if v, ok := known.compiled.Load(name); ok {
-		return target{Table: t, view: v.(*view.View)}, nil
-	}
-	v, err := admin.FindAuthorizedView(s.db, "authorized_view_name", name)
-	if err != nil {
-		return target{}, err
-	}
-	compiled := view.Compile(name, v.GetSubsetView())
-	known.compiled.Store(name, compiled)
-	return target{Table: t, view: compiled}, nil
+	v, err := s.control.CompiledView("authorized_view_name", name)
+	return target{Table: t, view: v}, err
 }
 
 // rows restricts a set to the keys inside the target's view.

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
 
-	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
@@ -154,12 +153,8 @@ func asksForF(f *btpb.RowFilter) bool {
 // a table with only the content of the view.
 func TestProperty_ReadThroughView(t *testing.T) {
 	t.Parallel()
-	cases := 30
-	if long.Enabled() {
-		cases = property.All
-	}
 	e := newEnv(t)
-	rapid.Check(t, property.First(cases, func(rt *rapid.T) {
+	rapid.Check(t, property.First(30, func(rt *rapid.T) {
 		p := drawPair(rt, e)
 		for range 8 {
 			req := &btpb.ReadRowsRequest{
@@ -191,12 +186,8 @@ func TestProperty_ReadThroughView(t *testing.T) {
 // view.
 func TestProperty_WriteThroughView(t *testing.T) {
 	t.Parallel()
-	cases := 30
-	if long.Enabled() {
-		cases = property.All
-	}
 	e := newEnv(t)
-	rapid.Check(t, property.First(cases, func(rt *rapid.T) {
+	rapid.Check(t, property.First(30, func(rt *rapid.T) {
 		p := drawPair(rt, e)
 		row := someKey().Draw(rt, "row")
 		allowed := holdsRow(p.d, row)

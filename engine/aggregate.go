@@ -19,7 +19,7 @@ func checkAggregate(f *Family, m *Mutation) error {
 		return fmt.Errorf("%w: family %q takes int64 inputs, not bytes", ErrAggregate, f.Name)
 	}
 	if len(m.Value) != stateBytes {
-		return fmt.Errorf("%w: state of %d bytes for family %q, want %d", ErrInvalid, len(m.Value), f.Name, stateBytes)
+		return fmt.Errorf("%w: the state for family %[3]q has %[2]d bytes, want %[4]d", ErrInvalid, len(m.Value), f.Name, stateBytes)
 	}
 	return nil
 }
@@ -64,8 +64,8 @@ func (s *aggregateState) apply(m *Mutation) error {
 	return nil
 }
 
-// Accumulate returns the state of a cell after an AddToCell or MergeToCell in a family of that
-// kind; a nil state is an empty cell. Errors: ErrAggregate, ErrInvalid.
+// Accumulate returns the state of a cell after an AddToCell or MergeToCell in a family of the given
+// kind. A nil state means an empty cell. Errors: ErrAggregate, ErrInvalid.
 func Accumulate(kind Aggregate, state []byte, m *Mutation) ([]byte, error) {
 	s := &aggregateState{kind: kind}
 	if state != nil {
@@ -84,7 +84,7 @@ func (s *aggregateState) merge(state []byte) error {
 	if s.kind != AggregateHLL {
 		n, ok := counterValue(state)
 		if !ok {
-			return fmt.Errorf("%w: aggregate state of %d bytes, want %d", ErrInvalid, len(state), stateBytes)
+			return fmt.Errorf("%w: the aggregate state has %d bytes, want %d", ErrInvalid, len(state), stateBytes)
 		}
 		s.addNumber(n)
 		return nil

@@ -27,13 +27,13 @@ func (o *Options) backupBounds() backupBounds {
 	return backupBounds{cmp.Or(o.BackupBytes, -1)}
 }
 
-// Backup is a copy of a table at one moment, with its rows, under a name of its own. It is
-// independent of that table, is not listed among the tables, and never changes. A returned
-// value is shared: callers must not change it.
+// Backup is a named copy of a table and its rows at one moment. It is independent of the table, is
+// not listed among the tables, and never changes. Returned values are shared; callers must not
+// change them.
 type Backup struct {
 	Name  string // full resource name; the engine only compares it
 	Table *Table // the original definition, except for its ID
-	Bytes int64  // stored keys and values of its cells
+	Bytes int64  // size of the stored keys and values of its cells
 }
 
 // backup is a backup of the catalog.
@@ -72,16 +72,16 @@ type Backups struct{ d *DB }
 // Backups returns the backups of the store.
 func (d *DB) Backups() Backups { return Backups{d} }
 
-// Create makes a backup of a table as of one moment of the call, and runs fn in the catalog
-// change that adds it. It reads and writes the whole table while other calls continue. On
-// failure there is no backup, and no change of fn remains. Errors: ErrTableNotFound,
-// ErrBackupExists, ErrBackupBytes, fn's own.
+// Create makes a backup of a table at one moment during the call, and runs fn in the catalog change
+// that adds the backup. It reads and writes the whole table while other calls continue. If it
+// fails, it leaves neither a backup nor changes of fn. Errors: ErrTableNotFound, ErrBackupExists,
+// ErrBackupBytes, and the error of fn.
 func (k Backups) Create(ctx context.Context, from, name string, fn func(*CatalogTx, *Backup) error) error {
 	return k.keepCopy(ctx, name, func(c *catalog) (*table, error) { return c.table(from) }, fn)
 }
 
-// Copy makes a backup of the table and rows of another backup, as Create does. Errors:
-// ErrBackupNotFound, ErrBackupExists, ErrBackupBytes, fn's own.
+// Copy makes a copy of another backup, and runs fn like Create. Errors: ErrBackupNotFound,
+// ErrBackupExists, ErrBackupBytes, and the error of fn.
 func (k Backups) Copy(ctx context.Context, from, name string, fn func(*CatalogTx, *Backup) error) error {
 	return k.keepCopy(ctx, name, func(c *catalog) (*table, error) { return c.backupTable(from) }, fn)
 }
@@ -114,15 +114,15 @@ func (x backupBounds) room(c *catalog, n int64) error {
 		kept += b.shown.Bytes
 	}
 	if n > x.bytes-kept {
-		return fmt.Errorf("%w: the limit of all backups is %d bytes, and %d are in use", ErrBackupBytes, x.bytes, kept)
+		return fmt.Errorf("%w: backups are limited to %d bytes in total, and %d are in use", ErrBackupBytes, x.bytes, kept)
 	}
 	return nil
 }
 
-// Restore creates a table with the definition and the rows of a backup, and runs fn in the
-// catalog change that adds it: fn can change the table as UpdateTable does. It reads and
-// writes the whole backup while other calls continue. On failure there is no table, and no
-// change of fn remains. Errors: ErrBackupNotFound, ErrTableExists, fn's own.
+// Restore creates a table with the definition and the rows of a backup, and runs fn in the catalog
+// change that adds the table. fn may change the table as in UpdateTable. Restore reads and writes
+// the whole backup while other calls continue. If it fails, it leaves neither a table nor changes
+// of fn. Errors: ErrBackupNotFound, ErrTableExists, and the error of fn.
 func (k Backups) Restore(ctx context.Context, from, to string, fn func(*CatalogTx) error) error {
 	if _, err := k.d.lookup(to); err == nil {
 		return fmt.Errorf("%w: %q", ErrTableExists, to)
@@ -139,7 +139,7 @@ func (k Backups) Restore(ctx context.Context, from, to string, fn func(*CatalogT
 	})
 }
 
-// Get returns the backup of that name, or ErrBackupNotFound.
+// Get returns the backup with the given name, or ErrBackupNotFound.
 func (k Backups) Get(name string) (*Backup, error) {
 	if err := k.d.enter(); err != nil {
 		return nil, err
@@ -148,8 +148,8 @@ func (k Backups) Get(name string) (*Backup, error) {
 	return k.d.catalog.Load().backup(name)
 }
 
-// List returns the backups whose name starts with prefix, sorted by name; none
-// from a closed store.
+// List returns the backups whose names start with prefix, sorted by name. It returns nothing if the
+// store is closed.
 func (k Backups) List(prefix string) []*Backup {
 	if k.d.enter() != nil {
 		return nil
@@ -158,7 +158,7 @@ func (k Backups) List(prefix string) []*Backup {
 	return k.d.catalog.Load().backupsUnder(prefix)
 }
 
-// Backup returns the backup of that name, or ErrBackupNotFound.
+// Backup returns the backup with the given name, or ErrBackupNotFound.
 func (tx *CatalogTx) Backup(name string) (*Backup, error) {
 	if err := tx.check(); err != nil {
 		return nil, err
@@ -166,8 +166,8 @@ func (tx *CatalogTx) Backup(name string) (*Backup, error) {
 	return tx.c.backup(name)
 }
 
-// Backups returns the backups whose name starts with prefix, sorted by name; none after the
-// end of the transaction.
+// Backups returns the backups whose names start with prefix, sorted by name. It returns nothing
+// after the end of the transaction.
 func (tx *CatalogTx) Backups(prefix string) []*Backup {
 	if tx.check() != nil {
 		return nil
@@ -175,8 +175,8 @@ func (tx *CatalogTx) Backups(prefix string) []*Backup {
 	return tx.c.backupsUnder(prefix)
 }
 
-// DeleteBackup removes a backup with its rows, or returns ErrBackupNotFound. A Copy or Restore
-// that already reads it completes.
+// DeleteBackup removes a backup with its rows, or returns ErrBackupNotFound. A Copy or Restore that
+// is already reading the backup completes.
 func (tx *CatalogTx) DeleteBackup(name string) error {
 	if _, err := tx.Backup(name); err != nil {
 		return err

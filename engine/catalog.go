@@ -240,7 +240,7 @@ const maxRuleDepth = 100
 // checkRule rejects meaningless rules.
 func checkRule(r GCRule, depth int) error {
 	if depth > maxRuleDepth {
-		return fmt.Errorf("%w: garbage-collection rule nested more than %d deep", ErrInvalid, maxRuleDepth)
+		return fmt.Errorf("%w: garbage-collection rule nested more than %d levels deep", ErrInvalid, maxRuleDepth)
 	}
 	switch r.Kind {
 	case NoGC:
@@ -250,7 +250,7 @@ func checkRule(r GCRule, depth int) error {
 		}
 	case MaxAge:
 		if r.Age < 0 {
-			return fmt.Errorf("%w: garbage-collection rule with the negative age %v", ErrInvalid, r.Age)
+			return fmt.Errorf("%w: garbage-collection rule has the negative age %v", ErrInvalid, r.Age)
 		}
 	case Union, Intersection:
 		for _, s := range r.Rules {
@@ -259,7 +259,7 @@ func checkRule(r GCRule, depth int) error {
 			}
 		}
 	default:
-		return fmt.Errorf("%w: garbage-collection rule of unknown kind %d", ErrInvalid, r.Kind)
+		return fmt.Errorf("%w: garbage-collection rule has the unknown kind %d", ErrInvalid, r.Kind)
 	}
 	return nil
 }
@@ -294,7 +294,7 @@ func (d *DB) loadCatalog() (*catalog, error) {
 	}
 	var v int
 	if n, err := fmt.Sscanf(version, "%d", &v); n != 1 || err != nil {
-		return nil, fmt.Errorf("%w: the store says %q, want a number", ErrFormatVersion, version)
+		return nil, fmt.Errorf("%w: the stored version is %q, want a number", ErrFormatVersion, version)
 	}
 	if v > formatVersion {
 		return nil, fmt.Errorf("%w: the store has version %d, this program reads up to %d: open it with a newer version",
@@ -327,7 +327,7 @@ func (c *catalog) load(it *pebble.Iterator) error {
 	case catalogVersion: // read first
 	case catalogNextID:
 		if len(value) != 4 {
-			return fmt.Errorf("catalog: next table id of %d bytes, want 4", len(value))
+			return fmt.Errorf("catalog: the next table id has %d bytes, want 4", len(value))
 		}
 		c.nextID = binary.BigEndian.Uint32(value)
 	case catalogTable:
@@ -359,7 +359,7 @@ func (c *catalog) load(it *pebble.Iterator) error {
 		c.backups[b.shown.Name] = b
 	case catalogCopy:
 		if len(k) != 2+4 {
-			return fmt.Errorf("catalog: copy %x: an id of %d bytes, want 4", k[2:], len(k)-2)
+			return fmt.Errorf("catalog: copy %x: the id has %d bytes, want 4", k[2:], len(k)-2)
 		}
 		c.copying[binary.BigEndian.Uint32(k[2:])] = true
 	case catalogResource: // read on demand
@@ -380,7 +380,7 @@ func (d *DB) initialize() error {
 		return err
 	}
 	if used {
-		return fmt.Errorf("%w: a Pebble store that this program did not write", ErrFormatVersion)
+		return fmt.Errorf("%w: this program did not write the Pebble store in the folder", ErrFormatVersion)
 	}
 	b := d.pebble.NewBatch()
 	if err := b.Set(catalogKey(catalogVersion, ""), fmt.Append(nil, plainVersion), nil); err != nil {
@@ -436,7 +436,7 @@ func (t *table) record() tableRecord {
 // lookup returns the current table of that name.
 func (d *DB) lookup(name string) (*table, error) { return d.catalog.Load().table(name) }
 
-// Table returns the table of that name, or ErrTableNotFound.
+// Table returns the table with the given name, or ErrTableNotFound.
 func (d *DB) Table(name string) (*Table, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -449,8 +449,8 @@ func (d *DB) Table(name string) (*Table, error) {
 	return &t.def, nil
 }
 
-// Tables returns the tables whose name starts with prefix, sorted by name;
-// none from a closed store.
+// Tables returns the tables whose names start with prefix, sorted by name. It returns nothing if
+// the store is closed.
 func (d *DB) Tables(prefix string) []*Table {
 	if d.enter() != nil {
 		return nil
@@ -468,7 +468,7 @@ func (t *table) createFamily(f Family) (*table, error) {
 		return nil, err
 	}
 	if t.nextOrdinal > math.MaxUint16 {
-		return nil, fmt.Errorf("%w: table %q has had %d families, which is the limit", ErrInvalid, t.def.Name, t.nextOrdinal)
+		return nil, fmt.Errorf("%w: table %q has had %d families, the maximum", ErrInvalid, t.def.Name, t.nextOrdinal)
 	}
 	f = cloneFamily(f)
 	f.Ordinal = uint16(t.nextOrdinal)
@@ -488,7 +488,7 @@ func (t *table) updateFamily(f Family) (*table, error) {
 		return nil, err
 	}
 	if f.Aggregate != old.Aggregate {
-		return nil, fmt.Errorf("family %q: %w: its aggregate is chosen when it is created and never changes", f.Name, ErrInvalid)
+		return nil, fmt.Errorf("family %q: %w: the aggregate of a family cannot be changed", f.Name, ErrInvalid)
 	}
 	f = cloneFamily(f)
 	f.Ordinal = old.Ordinal

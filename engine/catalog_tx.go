@@ -14,9 +14,9 @@ import (
 )
 
 // UpdateCatalog runs fn, which may read and change any tables and resources through tx. If fn
-// returns nil, its changes become visible and durable together; otherwise none do. Updates run
-// one at a time. fn may read from the DB, which does not show the changes yet, but must not
-// call it for anything else. Errors: fn's own.
+// returns nil, its changes become visible and durable together; otherwise they are discarded.
+// Updates run one at a time. fn may read from the DB, which does not show the changes yet, but must
+// not call any other method of it. UpdateCatalog returns the error of fn.
 func (d *DB) UpdateCatalog(ctx context.Context, fn func(tx *CatalogTx) error) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -40,9 +40,9 @@ func (d *DB) UpdateCatalog(ctx context.Context, fn func(tx *CatalogTx) error) er
 	return d.replaceCatalog(b, tx.c, d.write)
 }
 
-// CatalogTx reads and changes tables and resources inside UpdateCatalog; it sees its own
-// changes. A method that returns an error has changed nothing. Only the goroutine that runs fn
-// may use it, and only until fn returns.
+// CatalogTx reads and changes tables and resources inside UpdateCatalog; it sees its own changes. A
+// method that returns an error has changed nothing. Only the goroutine that runs fn may use a
+// CatalogTx, and only until fn returns.
 type CatalogTx struct {
 	b     *pebble.Batch // changes of resources; nil after UpdateCatalog
 	c     *catalog      // the tables as changed so far
@@ -76,7 +76,7 @@ func (tx *CatalogTx) change() *catalog {
 	return tx.c
 }
 
-// Table returns the table of that name, or ErrTableNotFound.
+// Table returns the table with the given name, or ErrTableNotFound.
 func (tx *CatalogTx) Table(name string) (*Table, error) {
 	if err := tx.check(); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func (tx *CatalogTx) Table(name string) (*Table, error) {
 	return &t.def, nil
 }
 
-// Tables returns the tables whose name starts with prefix, sorted by name; none after the end
-// of the transaction.
+// Tables returns the tables whose names start with prefix, sorted by name. It returns nothing after
+// the end of the transaction.
 func (tx *CatalogTx) Tables(prefix string) []*Table {
 	if tx.check() != nil {
 		return nil
@@ -97,8 +97,8 @@ func (tx *CatalogTx) Tables(prefix string) []*Table {
 	return tx.c.under(prefix)
 }
 
-// CreateTable creates the table that t describes. It assigns ID and the families' Ordinals,
-// and keeps the order of the families. Errors: ErrTableExists, ErrFamilyExists for a repeated
+// CreateTable creates the table that t describes. It assigns ID and the families' Ordinals, and
+// keeps the order of the families. Errors: ErrTableExists, ErrFamilyExists for a repeated family
 // name, ErrInvalid.
 func (tx *CatalogTx) CreateTable(t Table) (*Table, error) {
 	if err := tx.check(); err != nil {
@@ -138,15 +138,15 @@ func (tx *CatalogTx) CreateTable(t Table) (*Table, error) {
 // takeID allocates an unused id in a private catalog.
 func (c *catalog) takeID() (uint32, error) {
 	if c.nextID == math.MaxUint32 {
-		return 0, fmt.Errorf("%w: all table ids are used up", ErrInvalid)
+		return 0, fmt.Errorf("%w: all table ids have been used", ErrInvalid)
 	}
 	c.nextID++
 	return c.nextID - 1, nil
 }
 
-// UpdateTable lets fn change a copy of the table's Meta, Splits, Granularity and Journal, and
-// its families' GC and Meta. It stores the copy if fn returns nil. Errors: ErrTableNotFound,
-// ErrInvalid for any other change, fn's own.
+// UpdateTable passes a copy of the table to fn, and stores the copy if fn returns nil. fn may
+// change the table's Meta, Splits, Granularity and Journal, and its families' GC and Meta. Errors:
+// ErrTableNotFound, ErrInvalid for any other change, and the error of fn.
 func (tx *CatalogTx) UpdateTable(name string, fn func(*Table) error) (*Table, error) {
 	return tx.changeTable(name, func(t *table) (*table, error) {
 		def := cloneTable(t.def)
@@ -180,9 +180,10 @@ func (tx *CatalogTx) UpdateTable(name string, fn func(*Table) error) (*Table, er
 	})
 }
 
-// ModifyFamilies applies the changes in order, all or none. The cells of a dropped family
-// disappear at once, even if a family of the same name is created again; the next RunGC frees
-// their space. Errors: ErrTableNotFound, ErrFamilyExists, ErrFamilyNotFound, ErrInvalid.
+// ModifyFamilies applies the changes in order. Either all of them take effect or none. The cells of
+// a dropped family disappear at once, even if a family with the same name is created again; the
+// next RunGC frees their space. Errors: ErrTableNotFound, ErrFamilyExists, ErrFamilyNotFound,
+// ErrInvalid.
 func (tx *CatalogTx) ModifyFamilies(name string, changes []FamilyChange) (*Table, error) {
 	return tx.changeTable(name, func(t *table) (*table, error) {
 		for i, c := range changes {
@@ -195,7 +196,7 @@ func (tx *CatalogTx) ModifyFamilies(name string, changes []FamilyChange) (*Table
 			case c.Create == nil && c.Update == nil:
 				t, err = t.dropFamily(c.Drop)
 			default:
-				err = fmt.Errorf("%w: more than one of create, update and drop", ErrInvalid)
+				err = fmt.Errorf("%w: more than one of create, update and drop is set", ErrInvalid)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("change %d: %w", i, err)

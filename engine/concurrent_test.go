@@ -205,7 +205,7 @@ func TestGC_Stale(t *testing.T) {
 				s.seen[i] = d.latches[i].deletes
 			}
 			s.garbage = []garbageCell{{
-				key:    appendCellKey(nil, tab.def.ID, []byte("r"), 0, []byte("q"), 1000),
+				key:    cellKey{table: tab.def.ID, row: []byte("r"), qualifier: []byte("q"), micros: 1000}.encode(),
 				rowLen: len(row), latch: d.latchOf(tab.def.ID, []byte("r")),
 			}}
 			if err := c.meanwhile(d); err != nil {

@@ -412,7 +412,7 @@ func TestOpen_FormatVersion(t *testing.T) {
 	}
 	for _, c := range []struct{ name, key, value, want string }{
 		{"newer", string(catalogKey(catalogVersion, "")), "3", "the store has version 3, this program reads up to 2"},
-		{"unreadable", string(catalogKey(catalogVersion, "")), "x", `the store says "x"`},
+		{"unreadable", string(catalogKey(catalogVersion, "")), "x", `the stored version is "x"`},
 		{"foreign", "key", "value", "did not write"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

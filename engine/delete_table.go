@@ -48,10 +48,11 @@ func (tx *CatalogTx) DeleteTable(name string) error {
 	return nil
 }
 
-// SoftDeleteTable removes the table, or returns ErrTableNotFound. UndeleteTable can bring it
-// back until Options.KeepDeleted has passed, or a limit of Options.KeepDeletedBytes or
-// KeepDeletedTables is reached. The first RunGC after that time frees its space; those limits
-// free it at once. A table created later under its name is a new, empty table.
+// SoftDeleteTable removes the table, or returns ErrTableNotFound. UndeleteTable can restore the
+// table until Options.KeepDeleted has passed, or Options.KeepDeletedBytes or
+// Options.KeepDeletedTables is exceeded. In the first case the next RunGC frees the space of the
+// table; in the second it is freed at once. A table created later under its name is a new, empty
+// table.
 func (tx *CatalogTx) SoftDeleteTable(name string) error {
 	if err := tx.check(); err != nil {
 		return err
@@ -132,9 +133,9 @@ func (d *DB) tableBytes(id uint32) int64 {
 	return int64(min(n, math.MaxInt64/2))
 }
 
-// UndeleteTable brings back the most recently deleted table of that name, with its rows.
-// Errors: ErrTableExists when there is a table with the name, ErrTableNotFound when no table
-// with the name can be undeleted.
+// UndeleteTable restores the most recently deleted table with the given name, including its rows.
+// Errors: ErrTableExists if a table with this name exists, ErrTableNotFound if no table with this
+// name can be undeleted.
 func (tx *CatalogTx) UndeleteTable(name string) (*Table, error) {
 	if err := tx.check(); err != nil {
 		return nil, err
@@ -158,8 +159,8 @@ func (tx *CatalogTx) UndeleteTable(name string) (*Table, error) {
 	return &last.def, nil
 }
 
-// PurgeTables permanently removes the soft-deleted tables whose name starts with prefix: they
-// can no longer be undeleted.
+// PurgeTables permanently removes the soft-deleted tables whose names start with prefix. They can
+// no longer be undeleted.
 func (tx *CatalogTx) PurgeTables(prefix string) error {
 	if err := tx.check(); err != nil {
 		return err
@@ -182,16 +183,16 @@ type deletedTable struct {
 // expires returns the time after which the table can no longer be undeleted.
 func (x deletedTable) expires(keep time.Duration) time.Time { return x.at.Add(keep) }
 
-// DeletedTable is a table that can be undeleted.
+// DeletedTable describes a deleted table that can be undeleted.
 type DeletedTable struct {
-	Table   *Table // its last state
+	Table   *Table // the last definition of the table
 	Deleted time.Time
 	Expires time.Time // the end of the time in which it can be undeleted
 }
 
-// DeletedTables returns the tables whose name starts with prefix and that can be undeleted,
-// sorted by name, and by name the most recent first; none from a closed store. Of several
-// tables with one name, UndeleteTable takes the first.
+// DeletedTables returns the tables that can be undeleted and whose names start with prefix. They
+// are sorted by name; tables with the same name are sorted from the most recently deleted, which
+// UndeleteTable would restore, to the oldest. It returns nothing if the store is closed.
 func (d *DB) DeletedTables(prefix string) []DeletedTable {
 	if d.enter() != nil {
 		return nil
@@ -210,8 +211,8 @@ func (d *DB) DeletedTables(prefix string) []DeletedTable {
 	return out
 }
 
-// NextPurge returns the earliest expiry of a deleted table, which may have passed; false if
-// there are no deleted tables.
+// NextPurge returns the earliest time at which a deleted table expires, which may be in the past.
+// It returns false if no deleted tables exist.
 func (d *DB) NextPurge() (next time.Time, ok bool) {
 	if d.enter() != nil {
 		return next, false
@@ -225,8 +226,7 @@ func (d *DB) NextPurge() (next time.Time, ok bool) {
 	return next, ok
 }
 
-// PurgeExpired permanently removes the tables that can no longer be undeleted, as
-// RunGC does.
+// PurgeExpired permanently removes the deleted tables that have expired, as RunGC does.
 func (tx *CatalogTx) PurgeExpired() error {
 	if err := tx.check(); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// DropRows removes the rows of span, all of them or none, even across a crash.
+// DropRows atomically removes all rows of span, even across a crash.
 func (d *DB) DropRows(ctx context.Context, table string, span Span) error {
 	if err := d.enter(); err != nil {
 		return err

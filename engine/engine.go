@@ -24,74 +24,74 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// ServerTimestamp as the timestamp of a SetCell asks the engine to assign
-// its own time, truncated to the table's granularity.
+// ServerTimestamp, used as the timestamp of a mutation, makes the engine assign the current time,
+// truncated to the table's granularity.
 const ServerTimestamp int64 = -1
 
-// NewMemFS returns a file system in memory for Options.FS, for use with a Dir: its files
-// outlive the store, which may be closed and opened again. They are on the heap and are freed
-// with it.
+// NewMemFS returns an in-memory file system for Options.FS, for use with a Dir. Its files outlive
+// the store, which can be closed and opened again. The files are on the Go heap, and are freed with
+// the file system.
 func NewMemFS() vfs.FS { return vfs.NewMem() }
 
-// Options configure Open. The zero value is a private in-memory store.
+// Options configures Open. The zero value opens a private in-memory store.
 type Options struct {
-	// Dir is the data directory; "" keeps everything in memory.
+	// Dir is the data directory. If it is empty, all data is kept in memory.
 	Dir string
-	// FS replaces the file system: tests use it, with a Dir, to inject crashes and
-	// faults. Without a Dir there is no log, and Close loses unflushed data.
-	// Default: the disk when Dir is set, off-heap memory otherwise.
+	// FS replaces the file system. Tests use it together with Dir to inject crashes and faults.
+	// Without Dir, no log is written, and Close loses unflushed data. Default: the disk if Dir is
+	// set, off-heap memory otherwise.
 	FS vfs.FS
 	// NoSync acknowledges writes before they reach the disk. Default: every write
 	// is synced when Dir is set. It has no effect in memory.
 	NoSync bool
-	// EagerGC hides cells from all reads, in scans and in transactions, as soon as the rules
-	// of their family collect them; a row without other cells does not exist. Hidden cells
-	// still take space until RunGC. They may become visible again: a version beyond the newest
-	// n does if a newer version is deleted before RunGC collects it. Default: cells are
-	// visible until RunGC collects them, as in the service.
+	// EagerGC hides cells from all reads, in scans and in transactions, as soon as the rules of
+	// their family select them. A row that has only hidden cells does not exist for readers. Hidden
+	// cells take space until RunGC removes them. They may become visible again: for example, if a
+	// newer version of a column is deleted, an older version may no longer exceed the limit.
+	// Default: as in the service, cells are visible until RunGC removes them.
 	EagerGC bool
-	// KeepDeleted is the time for which UndeleteTable can bring back a soft-deleted table.
-	// Default: 7 days, as in the service.
+	// KeepDeleted is how long UndeleteTable can restore a soft-deleted table. Default: 7 days, as
+	// in the service.
 	KeepDeleted time.Duration
-	// KeepDeletedBytes limits the total bytes of soft-deleted tables. When a table is
-	// deleted, the oldest soft-deleted tables are removed permanently until the rest fit. A
-	// table that alone exceeds the limit is also removed. Cells not yet flushed to files
-	// do not count. Default: in memory 128 MiB; unlimited with a Dir. Below 0: unlimited.
+	// KeepDeletedBytes limits the total bytes of soft-deleted tables. When a table is deleted, the
+	// oldest soft-deleted tables are removed permanently until the rest fits. A table that alone
+	// exceeds the limit is also removed. Cells that are not yet flushed to files do not count.
+	// Default: 128 MiB in memory, unlimited with a Dir. A negative value means unlimited.
 	KeepDeletedBytes int64
-	// KeepDeletedTables limits the number of soft-deleted tables; the newest are kept.
-	// Default: in memory 100; unlimited with a Dir. Below 0: unlimited.
+	// KeepDeletedTables limits the number of soft-deleted tables; the newest are kept. Default: 100
+	// in memory, unlimited with a Dir. A negative value means unlimited.
 	KeepDeletedTables int
-	// BackupBytes limits the total bytes of keys and values of all backups: a backup that
-	// would exceed it fails. Default: in memory 4 GiB; unlimited with a Dir. Below 0:
-	// unlimited.
+	// BackupBytes limits the total bytes of keys and values in all backups. A backup that would
+	// exceed the limit fails. Default: 4 GiB in memory, unlimited with a Dir. A negative value
+	// means unlimited.
 	BackupBytes int64
-	// MemTableBytes is the size of a buffer for data that has not been written to files yet;
-	// there are up to two such buffers. Default: 4 MiB in memory, 2 MiB with a Dir; tests use
-	// less to get more files.
+	// MemTableBytes is the size of each of the up to two buffers for data that has not been written
+	// to files yet. Tests use small buffers to get more files. Default: 4 MiB in memory, 2 MiB with
+	// a Dir.
 	MemTableBytes int
 	// Now is the time source. Default: the wall clock.
 	Now func() time.Time
-	// Logger receives warnings of the store. Default: nothing is logged.
+	// Logger logs warnings of the store. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
-// Granularity is the unit of a table's timestamps.
+// Granularity is the granularity of a table's timestamps.
 type Granularity uint8
 
-// Timestamps are always microseconds; those that the engine assigns in a Millis table are
-// multiples of 1000.
+// Timestamps are always in microseconds. In a Millis table, the timestamps that the engine assigns
+// are multiples of 1000.
 const (
 	Millis Granularity = iota
 	Micros
 )
 
-// Aggregate is the function by which the cells of a family accumulate. It is chosen when the
-// family is created and never changes.
+// Aggregate is the function that accumulates the cells of a family. It is set when the family is
+// created, and never changes.
 type Aggregate uint8
 
-// The kinds of aggregates. The state of a sum, minimum or maximum is an int64,
-// eight bytes big-endian; a sum wraps at overflow. The state of an AggregateHLL
-// is a HyperLogLog++ sketch of package internal/hllpp.
+// These are the kinds of aggregates. The state of a sum, minimum or maximum is an int64 in eight
+// bytes, big-endian; a sum wraps on overflow. The state of an AggregateHLL is a HyperLogLog++
+// sketch of package internal/hllpp.
 const (
 	NoAggregate Aggregate = iota // an ordinary family
 	AggregateSum
@@ -109,8 +109,8 @@ type Family struct {
 	Meta      []byte // opaque to the engine
 }
 
-// Table is the definition of a table. The engine's return values are shared and immutable:
-// neither the engine nor its callers write to them.
+// Table is the definition of a table. Tables that the engine returns are shared and immutable:
+// neither the engine nor its callers may change them.
 type Table struct {
 	Name        string   // full resource name; the engine only compares it
 	ID          uint32   // never reused
@@ -121,8 +121,7 @@ type Table struct {
 	Meta        []byte   // opaque to the engine
 }
 
-// FamilyChange is one step of ModifyFamilies: exactly one of Create, Update,
-// Drop is set.
+// FamilyChange is one step of ModifyFamilies. Exactly one of Create, Update and Drop must be set.
 type FamilyChange struct {
 	Create *Family // Ordinal is assigned
 	Update *Family // replaces GC and Meta of the family with that name; Aggregate must not change
@@ -132,21 +131,21 @@ type FamilyChange struct {
 // MutationKind is the kind of change that a Mutation makes.
 type MutationKind uint8
 
-// The kinds of mutations.
+// These are the kinds of mutations.
 const (
 	SetCell MutationKind = iota + 1
 	DeleteFromColumn
 	DeleteFromFamily
 	DeleteFromRow
-	AddToCell   // accumulates an input in a cell of an aggregate family
+	AddToCell   // adds an input to a cell of an aggregate family
 	MergeToCell // merges a state into a cell of an aggregate family
 )
 
-// Mutation is one change of a row. Byte slices are read only during the call.
+// Mutation is one change of a row. The engine reads its byte slices only during the call.
 type Mutation struct {
 	Kind MutationKind
-	// Ordinal is the ordinal of Family, if the caller knows it: the engine then finds the
-	// family without a search. It ignores a wrong ordinal.
+	// Ordinal is the ordinal of Family if the caller knows it. It lets the engine find the family
+	// without a search. A wrong ordinal is ignored.
 	Ordinal   uint16
 	Family    string
 	Qualifier []byte
@@ -154,16 +153,16 @@ type Mutation struct {
 	// SetCell, AddToCell and MergeToCell. Aggregates accumulate by column and
 	// timestamp.
 	Timestamp int64
-	// Value is the value of a SetCell; the state to merge of a MergeToCell, nil
-	// for none, which changes nothing; the input of an AddToCell to an
-	// AggregateHLL, nil to add Input.
+	// Value is the value of a SetCell, or the state that a MergeToCell merges; a nil state changes
+	// nothing. For an AddToCell to an AggregateHLL, it is the input; if it is nil, Input is added
+	// instead.
 	Value      []byte
 	Input      int64 // AddToCell: the input if Value is nil
 	Start, End int64 // DeleteFromColumn: [Start, End) in microseconds; 0 is unbounded
 }
 
-// RuleReadModifyWrite is one rule of ReadModifyWrite: Append if it is not nil,
-// otherwise Increment.
+// RuleReadModifyWrite is one rule of ReadModifyWrite. It appends Append if that is not nil, and
+// otherwise adds Increment.
 type RuleReadModifyWrite struct {
 	Family    string
 	Qualifier []byte
@@ -176,32 +175,31 @@ type RuleReadModifyWrite struct {
 // valid until the scan moves, unless the returning function says otherwise.
 type Cell struct {
 	Family    string
-	Ordinal   uint16 // the family's
+	Ordinal   uint16 // the ordinal of Family
 	Qualifier []byte
 	Timestamp int64 // microseconds
 	Value     []byte
 }
 
-// Span is a half-open range of row keys [Start, End). An empty End has no
-// bound; Start "" is the table's beginning. A single row r is [r, r+"\x00").
+// Span is a half-open range of row keys [Start, End). An empty Start or End means no bound. The
+// span of a single row r is [r, r+"\x00").
 type Span struct {
 	Start, End []byte
 }
 
-// ScanOptions select the rows that a Scan visits.
+// ScanOptions selects the rows that a Scan visits.
 type ScanOptions struct {
-	// Spans are sorted, disjoint, and not empty; nil is the whole table. The scan reads them
-	// until it is closed; they must not change before.
+	// Spans are the ranges to read, which must be sorted, disjoint and non-empty; nil means the
+	// whole table. They must not change until the scan is closed.
 	Spans []Span
-	// Reverse visits rows in descending order; cells inside a row keep their
-	// order.
+	// Reverse visits rows in descending order. The order of the cells within a row does not change.
 	Reverse bool
 }
 
 // Sample is a split point of a table and the approximate number of bytes
 // stored before it.
 type Sample struct {
-	RowKey      []byte // "" is the end of the table
+	RowKey      []byte // "" for the end of the table
 	OffsetBytes int64
 }
 
@@ -215,7 +213,7 @@ type latch struct {
 	// collector stays garbage while the count is the same. Guarded by mu.
 	deletes uint64
 	covered uint64   // value of deletes when dead cells were last covered; guarded by mu
-	_       [40]byte // separates neighbors into cache lines of their own
+	_       [40]byte // puts neighbors into separate cache lines
 }
 
 // DB is an open store. It is safe for concurrent use.
@@ -285,9 +283,9 @@ type DB struct {
 	releaseErr  error // error of the release; written inside releaseOnce
 }
 
-// Open opens the store that o describes, or creates a missing one. Errors: ErrLocked when
-// another store has the directory open, ErrFormatVersion when a newer version of the program
-// or another program wrote it.
+// Open opens the store that o describes, and creates it if it does not exist. Errors: ErrLocked if
+// another store has the directory open, ErrFormatVersion if a newer version of the program, or
+// another program, wrote it.
 func Open(o Options) (*DB, error) {
 	now := o.Now
 	if now == nil {
@@ -300,7 +298,7 @@ func Open(o Options) (*DB, error) {
 	d.journal.d = d
 	d.life, d.end = context.WithCancel(context.Background())
 	if o.KeepDeleted < 0 || o.MemTableBytes < 0 {
-		return nil, fmt.Errorf("engine: open %s: %w: negative KeepDeleted or MemTableBytes", storeName(o.Dir), ErrInvalid)
+		return nil, fmt.Errorf("engine: open %s: %w: KeepDeleted or MemTableBytes is negative", storeName(o.Dir), ErrInvalid)
 	}
 	memTable := cmp.Or(o.MemTableBytes, memTableBytes)
 	if o.MemTableBytes == 0 && o.Dir != "" {
@@ -479,8 +477,8 @@ func (d *DB) abandon(err error) error {
 	return err
 }
 
-// Compact writes memory buffers to files and rewrites the files, which frees the space of
-// deleted data. It reads everything once while other calls continue.
+// Compact writes memory buffers to files and rewrites the files, which frees the space of deleted
+// data. It reads all data once while other calls continue.
 func (d *DB) Compact(ctx context.Context) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -523,9 +521,9 @@ func (d *DB) leave() {
 }
 
 // Close ends background garbage collection, waits for running calls, stops open scans with
-// ErrClosed, and releases the store with its snapshots. It returns an error if scans are still
-// open: the last of them then releases the store. Later calls do nothing and return nil. It
-// must not be called from inside Update or UpdateCatalog.
+// ErrClosed, and releases the store with its snapshots. If scans are still open, it returns an
+// error, and closing the last scan releases the store. Later calls do nothing and return nil. Close
+// must not be called inside Update or UpdateCatalog.
 func (d *DB) Close() error {
 	d.end()
 	if d.closed.Swap(true) {

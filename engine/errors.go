@@ -6,10 +6,10 @@ import (
 	"github.com/tabletop-emu/tabletop/engine/internal/guardfs"
 )
 
-// The package's errors, to be tested with errors.Is. Returned errors wrap one
-// of them and name the table, family or row concerned.
+// These are the package's errors, for use with errors.Is. Returned errors wrap one of them, and
+// name the table, family or row.
 var (
-	// ErrClosed is returned by every use of a DB after Close.
+	// ErrClosed is returned by all methods of a DB after Close.
 	ErrClosed = errors.New("store is closed")
 	// ErrTableNotFound is returned when no table with the name exists.
 	ErrTableNotFound = errors.New("table not found")
@@ -20,18 +20,17 @@ var (
 	// ErrFamilyExists is returned when the table already has a family with the
 	// name.
 	ErrFamilyExists = errors.New("column family already exists")
-	// ErrInvalid is returned for an argument that is invalid whatever the store
-	// holds, such as a mutation of unknown kind.
+	// ErrInvalid is returned for an argument that is invalid regardless of the contents of the
+	// store, such as a mutation of unknown kind.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrNotCounter is returned when an increment meets a value that is not
-	// eight bytes long.
+	// ErrNotCounter is returned when the value to increment is not eight bytes long.
 	ErrNotCounter = errors.New("value is not an 8-byte counter")
 	// ErrValueTooLarge is returned when an append would make a value longer than
 	// its rule allows.
 	ErrValueTooLarge = errors.New("value too large")
-	// ErrAggregate is returned for a mutation that does not fit its family:
-	// SetCell or a read-modify-write on an aggregate family, AddToCell or
-	// MergeToCell on an ordinary one, an input of the wrong type.
+	// ErrAggregate is returned for a mutation that does not fit its family: SetCell or a
+	// read-modify-write on an aggregate family, AddToCell or MergeToCell on an ordinary family, or
+	// an input of the wrong type.
 	ErrAggregate = errors.New("mutation does not fit the family's type")
 	// ErrResourceNotFound is returned when no resource with the name exists.
 	ErrResourceNotFound = errors.New("resource not found")
@@ -40,29 +39,27 @@ var (
 	// ErrBackupExists is returned when a backup with the name already exists.
 	ErrBackupExists = errors.New("backup already exists")
 	// ErrBackupBytes is returned when the backups would exceed Options.BackupBytes.
-	ErrBackupBytes = errors.New("no room for the backup")
-	// ErrSnapshotClosed is returned by Restore of a Snapshot that is closed, or
-	// whose store is closed.
+	ErrBackupBytes = errors.New("the size limit of backups is exceeded")
+	// ErrSnapshotClosed is returned by Restore if the Snapshot, or the store it was taken from, is
+	// closed.
 	ErrSnapshotClosed = errors.New("snapshot is closed")
-	// ErrNoJournal is returned when a table has no journal for a reason, or another one
-	// than the request names, or when the journal ends.
-	ErrNoJournal = errors.New("no journal is kept")
+	// ErrNoJournal is returned when a table has no journal for a reason, when the requested term is
+	// not its current one, or when the journal ends.
+	ErrNoJournal = errors.New("the table has no such journal")
 	// ErrJournalPosition is returned for a position that no journal of the store
 	// has reached.
-	ErrJournalPosition = errors.New("not a position in the journal")
-	// ErrJournalTrimmed is returned when a reader asks for records that are older than
-	// the retained ones.
-	ErrJournalTrimmed = errors.New("the records are no longer kept")
-	// ErrRestored is returned by readers of journals when a snapshot was restored.
+	ErrJournalPosition = errors.New("no such position in the journal")
+	// ErrJournalTrimmed is returned when a reader requests records older than the retained ones.
+	ErrJournalTrimmed = errors.New("the records are no longer retained")
+	// ErrRestored is returned by journal readers after a snapshot was restored.
 	ErrRestored = errors.New("a snapshot was restored")
-	// ErrFormatVersion is returned by Open for a store that a newer version of
-	// the program has written.
+	// ErrFormatVersion is returned by Open for a store that a newer version of the program, or
+	// another program, has written.
 	ErrFormatVersion = errors.New("unsupported format version")
-	// ErrNoSpace is returned by all calls once a file of the store could not be
-	// written because the disk is full. What was acknowledged is still there when
-	// the store is opened again.
+	// ErrNoSpace is returned by all calls once a file of the store could not be written because the
+	// disk is full. Acknowledged data is intact when the store is opened again.
 	ErrNoSpace = guardfs.ErrNoSpace
-	// ErrLocked is returned by Open for a directory that another store has
-	// open, in this process or another.
+	// ErrLocked is returned by Open for a directory that another store has open, in this or another
+	// process.
 	ErrLocked = guardfs.ErrLocked
 )

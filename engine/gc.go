@@ -15,13 +15,13 @@ import (
 // RuleKind is the kind of a GCRule.
 type RuleKind uint8
 
-// The kinds of garbage-collection rules. NoGC keeps everything.
+// These are the kinds of garbage-collection rules. NoGC keeps all cells.
 const (
 	NoGC RuleKind = iota
 	MaxVersions
 	MaxAge
-	Union        // collects the cells that any of Rules collects
-	Intersection // collects the cells that all of Rules collect
+	Union        // collects a cell if any of Rules collects it
+	Intersection // collects a cell if all of Rules collect it
 )
 
 // GCRule selects the cells of a family that may be collected.
@@ -32,7 +32,7 @@ type GCRule struct {
 	Rules    []GCRule      // Union, Intersection
 }
 
-// GCStats are the statistics of a GC run.
+// GCStats holds the statistics of a garbage-collection run.
 type GCStats struct {
 	CellsScanned, CellsDeleted int64
 }
@@ -47,8 +47,8 @@ const (
 	gcViewBatches = 256
 )
 
-// Collects reports whether the rule collects the version-th newest cell of a
-// column, counted from 0, with that timestamp.
+// Collects reports whether the rule collects a cell, given its timestamp and the number of newer
+// cells in its column.
 func (r *GCRule) Collects(version int, micros int64, now time.Time) bool {
 	switch r.Kind {
 	case NoGC:
@@ -66,10 +66,10 @@ func (r *GCRule) Collects(version int, micros int64, now time.Time) bool {
 	return false
 }
 
-// RunGC applies every family's rule once, at the clock's time, and removes the remaining data
-// of dropped families and of tables that can no longer be undeleted. It deletes garbage in
-// small batches, concurrently with other calls. Each cell is still garbage, by the rules and
-// the current cells of its row, at the moment of its deletion.
+// RunGC applies every family's rule once, at the clock's current time. It also removes the
+// remaining data of dropped families and of tables that can no longer be undeleted. It deletes
+// garbage in small batches, concurrently with other calls. At the moment of its deletion, each cell
+// is garbage according to the current rules and the current cells of its row.
 func (d *DB) RunGC(ctx context.Context) (GCStats, error) {
 	var stats GCStats
 	if err := d.enter(); err != nil {

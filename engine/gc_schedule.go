@@ -12,32 +12,30 @@ import (
 // otherwise.
 const gcInterval = time.Minute
 
-// GCSchedule sets the times at which StartGC runs. The zero value is every minute.
+// GCSchedule sets the times at which StartGC runs. The zero value runs every minute.
 type GCSchedule struct {
-	// Interval is the time between the starts of two runs, by the timers of the
-	// process: Options.Now decides only which cells are garbage. Default:
-	// one minute.
+	// Interval is the wall time between the starts of two runs; Options.Now only decides which
+	// cells are garbage. Default: one minute.
 	Interval time.Duration
-	// Ticks replaces the timer: each received value starts a run. After Ticks is closed no run
-	// starts.
+	// Ticks replaces the timer: each received value starts a run. After Ticks is closed, no more
+	// runs start.
 	Ticks <-chan time.Time
 	// Done is called with the result of RunGC after each run that was not stopped. It must not
 	// call stop or Close.
 	Done func(GCStats, error)
 }
 
-// StartGC runs RunGC in the background, one run at a time, until stop is
-// called or the DB is closed; both interrupt a run and wait for it. A tick
-// during a run is dropped. Errors of runs go to Done and, as warnings, to the
-// Logger. stop may be called more than once. Errors: ErrInvalid for a negative
-// interval.
+// StartGC calls RunGC in the background, one run at a time, until stop is called or the DB is
+// closed; both interrupt a run and wait for it. A tick during a run is dropped. Errors of runs are
+// passed to Done, and logged as warnings. stop may be called more than once. StartGC returns
+// ErrInvalid if the interval is negative.
 func (d *DB) StartGC(o GCSchedule) (stop func(), err error) {
 	if err := d.enter(); err != nil {
 		return nil, err
 	}
 	defer d.leave()
 	if o.Interval < 0 {
-		return nil, fmt.Errorf("%w: gc every %v", ErrInvalid, o.Interval)
+		return nil, fmt.Errorf("%w: the interval between garbage collections is %v", ErrInvalid, o.Interval)
 	}
 	ticks, release := o.Ticks, func() {}
 	if ticks == nil {

@@ -20,7 +20,7 @@ import (
 // JournalReason is a purpose for which a table's changes are recorded.
 type JournalReason uint8
 
-// The reasons for a journal.
+// These are the reasons for a journal.
 const (
 	JournalStream JournalReason = iota
 	JournalReplication
@@ -28,20 +28,19 @@ const (
 	journalReasons
 )
 
-// JournalTerm is the period for which records are kept for a reason, with its beginning.
+// JournalTerm describes how long records are kept for a reason, and when recording for it began.
 type JournalTerm struct {
-	Keep time.Duration // 0: nothing is recorded for this reason
-	// Since is the number before the first record of the term. It is assigned when Keep
-	// becomes greater than 0 and never assigned again, so it distinguishes this term from
-	// earlier ones.
+	Keep time.Duration // retention; 0 means that nothing is recorded for this reason
+	// Since is the number before the first record of the term. It is assigned when Keep becomes
+	// greater than 0, and never reused, so it distinguishes this term from earlier ones.
 	Since uint64
-	// Began is the time at which the term was assigned, in microseconds: no record of the term
-	// was committed earlier. It is 0 in stores of versions that did not store it.
+	// Began is the time at which the term began, in microseconds. No record of the term was
+	// committed earlier. It is 0 in stores written by versions that did not store it.
 	Began int64
 }
 
-// Journal holds the terms of a table's journal, by JournalReason. Records outside all terms
-// are removed; without any term, all records are removed.
+// Journal holds the terms of a table's journal, by JournalReason. Records outside all terms are
+// removed, so without terms all records are removed.
 type Journal [journalReasons]JournalTerm
 
 // keep returns the retention of records; 0 means no journal.
@@ -125,8 +124,8 @@ func (j *journal) take(table uint32, row []byte, now func() time.Time) (number u
 	return j.number, j.micros
 }
 
-// JournalLast returns the number and the commit time of the last record of any
-// table; later records have greater numbers and commit times.
+// JournalLast returns the number and the commit time of the last record of any table. Later records
+// have greater numbers and commit times.
 func (d *DB) JournalLast() (number uint64, micros int64) {
 	d.journal.mu.Lock()
 	defer d.journal.mu.Unlock()
@@ -192,11 +191,11 @@ func (j *journal) checkPosition(table uint32, number uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if number > j.kept {
-		return fmt.Errorf("%w: %d is after the last, %d", ErrJournalPosition, number, j.kept)
+		return fmt.Errorf("%w: %d is after the last number, %d", ErrJournalPosition, number, j.kept)
 	}
 	for _, g := range j.gaps {
 		if number > g.From && number <= g.To {
-			return fmt.Errorf("%w: %d was taken back when a snapshot was restored", ErrJournalPosition, number)
+			return fmt.Errorf("%w: restoring a snapshot removed number %d", ErrJournalPosition, number)
 		}
 	}
 	if number < j.trimmed[table] {

@@ -14,20 +14,20 @@ type JournalPosition struct {
 	// Number is at least the number of the last record before the position; it may be the
 	// number of a record of another table.
 	Number uint64
-	// Micros is a lower bound of the commit times of all later records.
+	// Micros is a lower bound for the commit times of all later records.
 	Micros int64
 }
 
-// JournalOptions select the records that ReadJournal reads.
+// JournalOptions selects the records that ReadJournal reads.
 type JournalOptions struct {
-	// Reason selects the records: those of its term that are still retained.
+	// Reason is the reason whose term is read. Only retained records can be read.
 	Reason JournalReason
-	// Since is the Since of the term to read; 0 reads the present term.
+	// Since identifies the term to read by its JournalTerm.Since; 0 means the current term.
 	Since uint64
 	// Span selects the rows whose records are read. Records without a row are read too.
 	Span Span
-	// After is the number after which reading begins. A number before the beginning of the
-	// term means its beginning.
+	// After is the number after which reading begins. If it is before the beginning of the term,
+	// reading starts there.
 	After uint64
 }
 
@@ -39,9 +39,9 @@ const (
 	journalBatchScanned = 64 << 10
 )
 
-// JournalReader reads the records of a table's journal, in the order of their
-// numbers, and continues with new records. It holds no resources of the store between
-// two calls. Only one goroutine may use it, except for the channel of Signal.
+// JournalReader reads the records of a table's journal, in the order of their numbers, and
+// continues with new records. It holds no resources of the store between calls. It is not safe for
+// concurrent use, except for the channel of Signal.
 type JournalReader struct {
 	d        *DB
 	name     string
@@ -64,10 +64,10 @@ type storedRecord struct {
 	value  []byte
 }
 
-// ReadJournal returns a reader of a table's journal; close it. Errors, here or later from the
-// reader: ErrTableNotFound; ErrNoJournal when the table has no journal for the reason or of
-// that term; ErrJournalPosition for a number that was not assigned yet; ErrJournalTrimmed when
-// records after the position are deleted, also during reading.
+// ReadJournal returns a reader of a table's journal, which the caller must close. ReadJournal and
+// the reader return these errors: ErrTableNotFound; ErrNoJournal if the table has no journal for
+// the reason or the term; ErrJournalPosition for a number that is not assigned yet;
+// ErrJournalTrimmed if records after the position have been deleted, before or during reading.
 func (d *DB) ReadJournal(table string, o JournalOptions) (*JournalReader, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (j *journal) of(table string, reason JournalReason, since uint64) (*table, 
 	case err != nil:
 		return nil, err
 	case reason >= journalReasons:
-		return nil, fmt.Errorf("%w: unknown reason %d for a journal", ErrInvalid, reason)
+		return nil, fmt.Errorf("%w: unknown journal reason %d", ErrInvalid, reason)
 	case t.def.Journal[reason].Keep == 0:
 		return nil, fmt.Errorf("%w: table %q", ErrNoJournal, table)
 	case since != 0 && since != t.def.Journal[reason].Since:
@@ -110,8 +110,8 @@ func (j *journal) of(table string, reason JournalReason, since uint64) (*table, 
 	return t, nil
 }
 
-// Next advances to the next readable record. It returns false if no record is
-// readable yet, or on an error.
+// Next advances to the next readable record. It returns false if no further record is readable yet,
+// or after an error.
 func (r *JournalReader) Next() bool {
 	for r.err == nil {
 		if len(r.batch) > 0 {
@@ -146,20 +146,20 @@ func (r *JournalReader) advance(to JournalPosition) {
 // Record returns the current record, after Next has returned true.
 func (r *JournalReader) Record() *JournalRecord { return &r.rec }
 
-// Position returns the place after the current record, or, when Next returned false, after all
+// Position returns the position after the current record or, if Next returned false, after all
 // readable records.
 func (r *JournalReader) Position() JournalPosition { return r.at }
 
-// Signal returns a channel that receives a value when, after Next returned false, its result
-// may change: there are records in the span, the catalog has changed, the store was restored
-// or closed.
+// Signal returns a channel that receives a value when the result of Next may change after it
+// returned false: the span has new records, the catalog has changed, or the store was restored or
+// closed.
 func (r *JournalReader) Signal() <-chan struct{} { return r.watcher.Signal }
 
-// Err returns the error for which Next returned false, nil if no record is readable
-// yet. Errors: the errors of ReadJournal, ErrRestored, ErrClosed.
+// Err returns the error that made Next return false, or nil if no further record is readable yet.
+// Errors: those of ReadJournal, ErrRestored, ErrClosed.
 func (r *JournalReader) Err() error { return r.err }
 
-// Close ends the reader.
+// Close releases the reader.
 func (r *JournalReader) Close() { r.d.journal.unwatch(r.table, r.watcher) }
 
 // fill reads a batch of records from the position up to the frontier.
@@ -236,12 +236,12 @@ func (r *JournalReader) readFrom(it *pebble.Iterator, id uint32, oldest int64) e
 	return it.Error()
 }
 
-// JournalEnd is the end of a table's journal at a moment.
+// JournalEnd describes the end of a table's journal at one moment.
 type JournalEnd struct {
 	JournalPosition
-	Since uint64 // of the term
-	// Latest is the time of the moment, or the last commit time if that is later, as with a
-	// stopped clock.
+	Since uint64 // identifies the term
+	// Latest is the time of that moment, or the last commit time if that is later, which is
+	// possible with a stopped clock.
 	Latest int64
 }
 
@@ -262,10 +262,10 @@ func (d *DB) JournalEnd(table string, reason JournalReason) (JournalEnd, error) 
 	return JournalEnd{JournalPosition: end, Since: t.def.Journal[reason].Since, Latest: max(end.Micros, d.journal.micros, d.journal.promised)}, nil
 }
 
-// JournalAt returns the JournalOptions.After with which reading begins at the first record
-// committed at micros or later, or at the beginning of the term if that is later. It finds the
-// record by seeks. Errors: ErrTableNotFound, ErrNoJournal, ErrJournalTrimmed when micros is
-// before the retained records.
+// JournalAt returns the value of JournalOptions.After for reading from the first record that was
+// committed at micros or later, or from the beginning of the term if that is later. It finds the
+// record by seeks. Errors: ErrTableNotFound, ErrNoJournal, ErrJournalTrimmed if micros is before
+// the retained records.
 func (d *DB) JournalAt(table string, reason JournalReason, micros int64) (uint64, error) {
 	if err := d.enter(); err != nil {
 		return 0, err

@@ -22,17 +22,17 @@ const (
 	journalHeaderLen = 1 + 8
 )
 
-// JournalKind is the kind of change in a JournalRecord.
+// JournalKind is the kind of a JournalRecord.
 type JournalKind uint8
 
-// The kinds of records.
+// These are the kinds of records.
 const (
-	// JournalUser is a change made by a caller.
+	// JournalUser is a change that a caller made.
 	JournalUser JournalKind = iota + 1
-	// JournalGC is a collection of garbage: Mutations delete the collected cells.
+	// JournalGC is a garbage collection. Its mutations delete the collected cells.
 	JournalGC
-	// JournalFamilyDropped is the removal of a family with its cells in all rows: its only
-	// mutation is a DeleteFromFamily of that family. It has no row.
+	// JournalFamilyDropped is the removal of a family with its cells in all rows. Its only mutation
+	// is a DeleteFromFamily of that family, and it has no row.
 	JournalFamilyDropped
 )
 
@@ -42,13 +42,12 @@ type JournalRecord struct {
 	Number uint64
 	Kind   JournalKind
 	Row    []byte
-	Micros int64 // commit time: increases with the number
+	Micros int64 // commit time; increases with the number
 	// Origin is the name that WithOrigin set.
 	Origin string
-	// Mutations are the mutations of the call, in its order, with their final timestamps. A
-	// DeleteFromRow is recorded as a DeleteFromFamily for each family of the table, in order
-	// of creation; the results of a read-modify-write are SetCells. There is at least one
-	// mutation.
+	// Mutations holds the mutations of the call, in order, with their final timestamps. It has at
+	// least one mutation. A DeleteFromRow is recorded as a DeleteFromFamily for each family of the
+	// table, in order of creation. The results of a read-modify-write are recorded as SetCells.
 	Mutations []Mutation
 }
 
@@ -72,7 +71,7 @@ func journalMicros(value []byte) (int64, error) {
 }
 
 // errJournalRecord is returned for a record that this package did not write.
-var errJournalRecord = errors.New("a journal's record is damaged")
+var errJournalRecord = errors.New("the journal record is damaged")
 
 // pendingRecord is a record that is not in a batch yet.
 type pendingRecord struct {

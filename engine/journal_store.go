@@ -44,7 +44,7 @@ func journalOfRecords(records []journalTermRecord) (Journal, error) {
 	var j Journal
 	for _, r := range records {
 		if r.Reason >= journalReasons || r.Keep <= 0 {
-			return j, fmt.Errorf("the journal for reason %d has the retention %v", r.Reason, r.Keep)
+			return j, fmt.Errorf("the journal for reason %d has retention %v", r.Reason, r.Keep)
 		}
 		j[r.Reason] = JournalTerm{Keep: r.Keep, Since: r.Since, Began: r.Began}
 	}

@@ -108,21 +108,6 @@ func keyTimestamp(k []byte) int64 {
 	return int64(^binary.BigEndian.Uint64(k[len(k)-timestampLen:]) ^ 1<<63)
 }
 
-// appendCellKey appends the key of a cell.
-func appendCellKey(dst []byte, id uint32, row []byte, ordinal uint16, qualifier []byte, micros int64) []byte {
-	dst = appendOrdinal(appendRowPrefix(dst, id, row), ordinal)
-	return appendTimestamp(appendEscaped(dst, qualifier), micros)
-}
-
-// cellKey is a decoded key.
-type cellKey struct {
-	table     uint32
-	row       []byte
-	ordinal   uint16
-	qualifier []byte
-	micros    int64
-}
-
 // splitRow returns the end of the row prefix of a cell's key, and plain as escapedLen does. ok
 // reports whether k begins like the key of a cell and is long enough for one.
 func splitRow(k []byte) (end int, plain, ok bool) {
@@ -144,22 +129,6 @@ func splitCellKey(k []byte) (rowEnd, columnEnd int, ok bool) {
 	columnEnd = len(k) - timestampLen
 	n, _ := escapedLen(k[rowEnd+ordinalLen : columnEnd])
 	return rowEnd, columnEnd, n == columnEnd-rowEnd-ordinalLen
-}
-
-// decodeCellKey is the inverse of appendCellKey; the slices are copies. ok reports whether k
-// is the key of a cell.
-func decodeCellKey(k []byte) (c cellKey, ok bool) {
-	rowEnd, columnEnd, ok := splitCellKey(k)
-	if !ok {
-		return cellKey{}, false
-	}
-	return cellKey{
-		table:     binary.BigEndian.Uint32(k[1:]),
-		row:       appendUnescaped([]byte{}, k[tablePrefixLen:rowEnd]),
-		ordinal:   binary.BigEndian.Uint16(k[rowEnd:]),
-		qualifier: appendUnescaped([]byte{}, k[rowEnd+ordinalLen:columnEnd]),
-		micros:    keyTimestamp(k),
-	}, true
 }
 
 // prefixEnd converts the prefix k, in place, to the exclusive end of the range of keys with

@@ -3,10 +3,20 @@ package engine
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"testing"
 
 	"pgregory.net/rapid"
 )
+
+// cellKey is a decoded key of a cell.
+type cellKey struct {
+	table     uint32
+	row       []byte
+	ordinal   uint16
+	qualifier []byte
+	micros    int64
+}
 
 // compareCells implements the storage order that keys must reproduce.
 func compareCells(a, b cellKey) int {
@@ -20,7 +30,23 @@ func compareCells(a, b cellKey) int {
 }
 
 func (c cellKey) encode() []byte {
-	return appendCellKey(nil, c.table, c.row, c.ordinal, c.qualifier, c.micros)
+	k := appendOrdinal(appendRowPrefix(nil, c.table, c.row), c.ordinal)
+	return appendTimestamp(appendEscaped(k, c.qualifier), c.micros)
+}
+
+// decodeCellKey is the inverse of encode; ok reports whether k is the key of a cell.
+func decodeCellKey(k []byte) (c cellKey, ok bool) {
+	rowEnd, columnEnd, ok := splitCellKey(k)
+	if !ok {
+		return cellKey{}, false
+	}
+	return cellKey{
+		table:     binary.BigEndian.Uint32(k[1:]),
+		row:       appendUnescaped([]byte{}, k[tablePrefixLen:rowEnd]),
+		ordinal:   binary.BigEndian.Uint16(k[rowEnd:]),
+		qualifier: appendUnescaped([]byte{}, k[rowEnd+ordinalLen:columnEnd]),
+		micros:    keyTimestamp(k),
+	}, true
 }
 
 // keyBytes draws strings of the bytes that codecs get wrong, so that prefixes and near misses

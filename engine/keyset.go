@@ -17,7 +17,8 @@ type keySet struct {
 	Work   int                     // visited ranges, for tests
 }
 
-// Add adds r to the set and returns the parts of it that were new, in order.
+// Add adds the range r to the set, and returns the parts of r that were not in the set before, in
+// order.
 func (s *keySet) Add(r keyRange) []keyRange {
 	if s.ranges == nil {
 		s.ranges = btree.NewG(keySetDegree, func(a, b keyRange) bool { return bytes.Compare(a.Lower, b.Lower) < 0 })
@@ -68,7 +69,7 @@ func (s *keySet) Add(r keyRange) []keyRange {
 // Empty reports whether the set has no keys.
 func (s *keySet) Empty() bool { return s.ranges == nil }
 
-// Contains reports whether the key is in the set.
+// Contains reports whether the set contains a key.
 func (s *keySet) Contains(key []byte) bool {
 	in := false
 	if s.ranges != nil {

@@ -34,7 +34,7 @@ func checkMutation(t *table, m *Mutation) error {
 	switch m.Kind {
 	case SetCell:
 		if f.Aggregate != NoAggregate {
-			return fmt.Errorf("%w: a cell set in the aggregate family %q", ErrAggregate, f.Name)
+			return fmt.Errorf("%w: SetCell in the aggregate family %q", ErrAggregate, f.Name)
 		}
 	case AddToCell, MergeToCell:
 		return checkAggregate(f, m)

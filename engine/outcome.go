@@ -227,7 +227,7 @@ func (o *outcomes) accumulate(m *Mutation) error {
 	return nil
 }
 
-// storedState reads the state of an aggregate; nil if it has none.
+// storedState reads the state of an aggregate. It returns nil if the aggregate has no state.
 func (d *DB) storedState(kind Aggregate, key []byte) (*aggregateState, error) {
 	value, closer, err := d.pebble.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {

@@ -7,24 +7,24 @@ import (
 	"slices"
 )
 
-// Recorder observes recorded changes of rows, and supplies the cells that transactions see,
-// for a layer above whose readers see different states. Its methods are called with locks of
-// the store held: they may use the store only through tx.
+// Recorder observes the recorded changes of rows and supplies the cells that transactions see. The
+// layer above implements it if its readers see different states of a row. Its methods are called
+// while locks of the store are held, so they may use the store only through tx.
 type Recorder interface {
-	// Recorded is called with a change of the row of tx before the commit, which includes
-	// resources that it adds with PutResource. It must not keep the record or change it. An
-	// error cancels the commit.
+	// Recorded is called with a change of the row of tx before its commit. The commit includes the
+	// resources that Recorded adds with tx.PutResource. Recorded must not retain or change the
+	// record. An error cancels the commit.
 	Recorded(tx *RowTx, r *JournalRecord) error
-	// Undone is called when a change that was passed to Recorded is not committed.
+	// Undone is called if a change that was passed to Recorded is not committed.
 	Undone(row []byte, number uint64)
-	// Row returns the cells that tx sees of its row; nil means the stored cells.
+	// Row returns the cells that tx sees in its row; nil means the stored cells.
 	Row(tx *RowTx) RowCells
-	// Dropping is called before the commit that drops the rows of a span, and its result
-	// done after the commit.
+	// Dropping is called before the commit that drops the rows of a span. The function that it
+	// returns is called after the commit.
 	Dropping(span Span) (done func(dropped bool))
 }
 
-// RowCells iterates over the cells of a row, as a Scan does.
+// RowCells iterates over the cells of a row, like Scan.
 type RowCells interface {
 	NextCell() bool
 	Cell() *Cell
@@ -44,14 +44,13 @@ type origin struct {
 // originKey is the key of WithOrigin.
 type originKey struct{}
 
-// WithOrigin returns a context whose changes are recorded with an origin in the journal: for
-// the layer above, the id of the cluster that received them.
+// WithOrigin returns a context for changes that are recorded in the journal with an origin. The
+// layer above uses the id of the cluster that received the changes.
 func WithOrigin(ctx context.Context, name string) context.Context {
 	return WithRecorder(ctx, name, nil)
 }
 
-// WithRecorder is like WithOrigin, and also sets the recorder for changes of tables with a
-// journal.
+// WithRecorder is like WithOrigin, and also sets the recorder for changes to tables with a journal.
 func WithRecorder(ctx context.Context, name string, r Recorder) context.Context {
 	return context.WithValue(ctx, originKey{}, origin{name, r})
 }
@@ -62,7 +61,7 @@ func originOf(ctx context.Context) origin {
 	return o
 }
 
-// Recorder returns the recorder of the changes of tx, nil if unset.
+// Recorder returns the recorder of the changes of tx, or nil if it is not set.
 func (tx *RowTx) Recorder() Recorder {
 	if !tx.t.journaled {
 		return nil
@@ -90,9 +89,9 @@ func (tx *RowTx) callRecorder() error {
 	return nil
 }
 
-// Replace replaces all cells of the row by cells and deletes records of the row from the
-// journal. It records nothing, as if the deleted records had never existed. Call it instead of
-// Mutate. It omits cells of unknown families.
+// Replace replaces all cells of the row with cells, and deletes records of the row from the
+// journal. It does not record this change, so that the result is as if the deleted records had
+// never existed. It omits cells of unknown families. Callers use it instead of Mutate.
 func (tx *RowTx) Replace(cells []Cell, records ...uint64) error {
 	if tx.done || tx.w != nil {
 		return fmt.Errorf("%w: Mutate or Replace was already called in this Update", ErrInvalid)
@@ -118,8 +117,8 @@ func (tx *RowTx) Replace(cells []Cell, records ...uint64) error {
 	return err
 }
 
-// DeleteResource removes a resource that PutResource has stored with the row, if it exists.
-// Call it instead of Mutate, or after it.
+// DeleteResource removes a resource that PutResource has stored with the row, if it exists. It is
+// called instead of Mutate or after it.
 func (tx *RowTx) DeleteResource(name string) error {
 	if tx.done {
 		return fmt.Errorf("%w: row used after its Update", ErrInvalid)

@@ -8,21 +8,20 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Resource is a named value of the layer above, opaque to the engine: an instance, an
-// operation, a policy. Resources are stored next to the tables and change together with them
-// in one commit, by UpdateCatalog, or with a row, by Update.
+// Resource is a named value of the layer above, such as an instance, an operation or a policy. It
+// is opaque to the engine. Resources change in one commit with tables (UpdateCatalog) or with a row
+// (Update).
 type Resource struct {
-	Name  string // not empty
-	Value []byte // the caller's own copy
+	Name  string // must not be empty
+	Value []byte // owned by the caller
 }
 
 // ResourceVersion returns a counter that increases with each Restore, and when UpdateCatalog
-// changes resources; Update does not increase it. Resources that are read after a call stay
-// current until the counter changes.
+// changes resources. Update does not increase it. Resources that are read after the call are up to
+// date until the counter changes.
 func (d *DB) ResourceVersion() uint64 { return d.resourceVersion.Load() }
 
-// Resource returns the value of the resource of that name, or
-// ErrResourceNotFound.
+// Resource returns the value of the resource with the given name, or ErrResourceNotFound.
 func (d *DB) Resource(name string) ([]byte, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -31,8 +30,7 @@ func (d *DB) Resource(name string) ([]byte, error) {
 	return resource(d.pebble, name)
 }
 
-// Resources returns the resources whose name starts with prefix, sorted by
-// name bytewise.
+// Resources returns the resources whose names start with prefix, sorted bytewise by name.
 func (d *DB) Resources(prefix string) ([]Resource, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -41,8 +39,7 @@ func (d *DB) Resources(prefix string) ([]Resource, error) {
 	return resources(d.pebble, prefix)
 }
 
-// Resource returns the value of the resource of that name, or
-// ErrResourceNotFound.
+// Resource returns the value of the resource with the given name, or ErrResourceNotFound.
 func (tx *CatalogTx) Resource(name string) ([]byte, error) {
 	if err := tx.check(); err != nil {
 		return nil, err
@@ -50,8 +47,7 @@ func (tx *CatalogTx) Resource(name string) ([]byte, error) {
 	return resource(tx.b, name)
 }
 
-// Resources returns the resources whose name starts with prefix, sorted by
-// name bytewise.
+// Resources returns the resources whose names start with prefix, sorted bytewise by name.
 func (tx *CatalogTx) Resources(prefix string) ([]Resource, error) {
 	if err := tx.check(); err != nil {
 		return nil, err
@@ -59,19 +55,19 @@ func (tx *CatalogTx) Resources(prefix string) ([]Resource, error) {
 	return resources(tx.b, prefix)
 }
 
-// PutResource stores a resource, replacing the one with that name if there is one.
-// Errors: ErrInvalid for an empty name.
+// PutResource stores a resource. It replaces an existing resource with the same name. Errors:
+// ErrInvalid for an empty name.
 func (tx *CatalogTx) PutResource(name string, value []byte) error {
 	if err := tx.check(); err != nil {
 		return err
 	}
 	if name == "" {
-		return fmt.Errorf("%w: the name of a resource is empty", ErrInvalid)
+		return fmt.Errorf("%w: the resource name is empty", ErrInvalid)
 	}
 	return tx.b.Set(catalogKey(catalogResource, name), value, nil)
 }
 
-// DeleteResource removes the resource of that name, or returns ErrResourceNotFound.
+// DeleteResource removes the resource with the given name, or returns ErrResourceNotFound.
 func (tx *CatalogTx) DeleteResource(name string) error {
 	if _, err := tx.Resource(name); err != nil {
 		return err
@@ -79,7 +75,7 @@ func (tx *CatalogTx) DeleteResource(name string) error {
 	return tx.b.Delete(catalogKey(catalogResource, name), nil)
 }
 
-// DeleteResources removes all resources whose names are in [start, end), bytewise.
+// DeleteResources removes all resources whose names are in the bytewise range [start, end).
 func (tx *CatalogTx) DeleteResources(start, end string) error {
 	if err := tx.check(); err != nil {
 		return err

@@ -12,16 +12,16 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Mutate applies muts to the row in order, all or none. A row exists from its
-// first cell to its last; deleting what does not exist is not an error.
-// Errors, with nothing applied: ErrTableNotFound, ErrFamilyNotFound,
-// ErrAggregate, ErrInvalid for an unknown kind or for an invalid state.
+// Mutate atomically applies muts to the row, in order. A row exists as long as it has cells, and
+// deleting missing data is not an error. If Mutate returns an error, it has applied nothing.
+// Errors: ErrTableNotFound, ErrFamilyNotFound, ErrAggregate, ErrInvalid for an unknown kind or an
+// invalid state.
 func (d *DB) Mutate(ctx context.Context, table string, row []byte, muts []Mutation) error {
 	return d.Update(ctx, table, row, func(tx *RowTx) error { return tx.Mutate(muts) })
 }
 
-// RowTx is a locked row, inside Update. It must be used only in the goroutine
-// in which Update runs fn, and not after fn has returned.
+// RowTx is a locked row inside Update. Only the goroutine in which Update runs fn may use it, and
+// only until fn returns.
 type RowTx struct {
 	d     *DB
 	ctx   context.Context // context of the Update
@@ -42,9 +42,9 @@ type RowTx struct {
 	done        bool
 }
 
-// Update locks the row and runs fn, which may read it with tx.Scan and call tx.Mutate once. If
-// fn returns nil its mutations are committed. fn must not call the DB: it holds the row's
-// lock, which other rows share. Errors: ErrTableNotFound, ErrInvalid, fn's own.
+// Update locks the row and runs fn, which may read it with tx.Scan and call tx.Mutate once. If fn
+// returns nil, its mutations are committed. fn must not call the DB, because it holds the row's
+// lock, which other rows share. Errors: ErrTableNotFound, ErrInvalid, and the error of fn.
 func (d *DB) Update(ctx context.Context, table string, row []byte, fn func(tx *RowTx) error) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (d *DB) lookupAgain(t *table) (*table, error) {
 		return nil, err
 	}
 	if now.def.ID != t.def.ID {
-		return nil, fmt.Errorf("%w: %q: deleted meanwhile", ErrTableNotFound, t.def.Name)
+		return nil, fmt.Errorf("%w: %q was deleted meanwhile", ErrTableNotFound, t.def.Name)
 	}
 	return now, nil
 }
@@ -142,15 +142,15 @@ var errScanEnded = fmt.Errorf("%w: scan of a row used after its Update", ErrInva
 // the table's granularity.
 func (tx *RowTx) Now() time.Time { return tx.now }
 
-// Key returns the key of the row, the caller's.
+// Key returns the key of the row, as the caller passed it.
 func (tx *RowTx) Key() []byte { return tx.row }
 
 // Table returns the table, which cannot change while the row is locked.
 func (tx *RowTx) Table() *Table { return &tx.t.def }
 
-// Scan returns a view of the row at the time of its lock. It is already positioned on the row
-// if that exists: NextCell then moves to its first cell. Otherwise Row returns nil. Update
-// closes it. Closing it sooner lets the next reader of the row, such as Mutate, reuse its
+// Scan returns a view of the row as of the time when it was locked. If the row exists, the scan is
+// already positioned on it, and NextCell moves to its first cell; otherwise Row returns nil. Update
+// closes the scan. Closing it earlier lets the next reader of the row, such as Mutate, reuse its
 // iterator.
 func (tx *RowTx) Scan() *Scan {
 	if tx.done {
@@ -215,9 +215,9 @@ func (tx *RowTx) give(it *pebble.Iterator) error {
 	return nil
 }
 
-// Mutate collects muts, which are applied in order when fn returns nil. The caller may reuse
-// slices in muts after it returns. It may be called once. Errors: ErrFamilyNotFound,
-// ErrAggregate, ErrInvalid; then nothing is collected.
+// Mutate collects muts, which are applied in order if fn returns nil. It may be called only once.
+// After it returns, the caller may reuse the slices in muts. If Mutate returns an error, it has
+// collected nothing. Errors: ErrFamilyNotFound, ErrAggregate, ErrInvalid.
 func (tx *RowTx) Mutate(muts []Mutation) error {
 	if tx.done || tx.w != nil {
 		return fmt.Errorf("%w: Mutate or Replace was already called in this Update", ErrInvalid)
@@ -233,12 +233,13 @@ func (tx *RowTx) Mutate(muts []Mutation) error {
 	return tx.callRecorder()
 }
 
-// ReadModifyWrite applies rules to the newest cells of their columns, in order, all or none; a
-// rule sees the results of earlier ones. A missing cell counts as empty, or 0. An increment
-// takes eight bytes, big-endian, and wraps at overflow. The new cell's timestamp is the time
-// at the table's granularity, or that of the newest cell if that is later. It returns the
-// columns' new cells in storage order; they belong to the caller. Errors, with nothing
-// applied: ErrTableNotFound, ErrFamilyNotFound, ErrAggregate, ErrNotCounter, ErrValueTooLarge.
+// ReadModifyWrite atomically applies rules to the newest cells of their columns, in order. Each
+// rule sees the results of earlier rules. A missing cell counts as empty, or as 0. An increment
+// reads and writes eight bytes, big-endian, and wraps on overflow. The timestamp of a new cell is
+// the current time at the table's granularity, or that of the newest cell if it is later.
+// ReadModifyWrite returns the columns' new cells in storage order; the caller owns them. If it
+// returns an error, it has applied nothing. Errors: ErrTableNotFound, ErrFamilyNotFound,
+// ErrAggregate, ErrNotCounter, ErrValueTooLarge.
 func (d *DB) ReadModifyWrite(ctx context.Context, table string, row []byte, rules []RuleReadModifyWrite) ([]Cell, error) {
 	var cells []Cell
 	err := d.Update(ctx, table, row, func(tx *RowTx) error {

@@ -9,10 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// UpdateRows is Update for many rows: it locks them, calls fn with the index of each in rows,
-// in order, and returns the error of each. The changes of a row apply all or none,
-// independently of other rows; a row that occurs twice is changed twice. It is cheaper than n
-// calls of Update: rows are locked and committed in groups, and wait for the disk together.
+// UpdateRows is like Update for many rows. It locks the rows, calls fn with the index of each row,
+// in order, and returns one error per row. The changes of each row are atomic and independent of
+// other rows; a row that occurs twice is changed twice. UpdateRows is cheaper than n calls of
+// Update, because rows are locked and committed in groups, and wait for the disk together.
 func (d *DB) UpdateRows(ctx context.Context, table string, rows [][]byte, fn func(i int, tx *RowTx) error) []error {
 	errs := make([]error, len(rows))
 	fail := func(from int, err error) []error {

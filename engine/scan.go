@@ -11,9 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// Scan is a consistent view of the rows of one table, visited row by row and cell by cell in
-// storage order: family by creation, qualifier bytewise, timestamp descending. It is for use
-// by one goroutine, and must be closed. Its memory is bounded by the largest cell.
+// Scan iterates over a consistent view of the rows of one table. It visits them row by row, and
+// cell by cell in storage order: families by creation, qualifiers bytewise, timestamps descending.
+// It is not safe for concurrent use, and must be closed. The largest cell bounds its memory.
 //
 //	for s.NextRow() {
 //		for s.NextCell() {
@@ -79,8 +79,8 @@ const (
 	atEnd                 // past the last cell of the current row; forward, on the next row if valid
 )
 
-// Scan begins a scan of the present table. Errors: ErrTableNotFound, or the context's, which
-// also ends a running scan.
+// Scan begins a scan of the table in its current state. When ctx is done, the scan ends. Errors:
+// ErrTableNotFound, and the error of ctx.
 func (d *DB) Scan(ctx context.Context, table string, o ScanOptions) (*Scan, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -182,8 +182,8 @@ func (s *Scan) alive() bool {
 	return true
 }
 
-// NextRow skips the rest of the current row and moves to the next row that has a cell. It
-// returns false at the end or on an error.
+// NextRow skips the rest of the current row and moves to the next row that has a cell. It returns
+// false at the end of the scan or after an error.
 func (s *Scan) NextRow() bool {
 	if s.at == atNone && s.nextSpan == 1 {
 		s.work = 64 // so that the context is checked before the first read
@@ -380,8 +380,8 @@ func (s *Scan) findLive() []byte {
 	return nil
 }
 
-// Row returns the key of the current row, nil before the first and after the
-// last. It is valid until NextRow.
+// Row returns the key of the current row, or nil before the first and after the last row. It is
+// valid until the next call of NextRow.
 func (s *Scan) Row() []byte {
 	if s.at == atNone {
 		return nil
@@ -389,8 +389,8 @@ func (s *Scan) Row() []byte {
 	return s.row
 }
 
-// NextCell moves to the next cell of the current row and returns false at its
-// end or on an error.
+// NextCell moves to the next cell of the current row. It returns false at the end of the row or
+// after an error.
 func (s *Scan) NextCell() bool {
 	if !s.alive() {
 		return false
@@ -472,7 +472,7 @@ func (s *Scan) load(k []byte) bool {
 	return true
 }
 
-// Cell returns the current cell, nil before NextCell and after the row's last.
+// Cell returns the current cell, or nil before the first and after the last cell of the row.
 func (s *Scan) Cell() *Cell {
 	if s.at != atCell {
 		return nil
@@ -480,8 +480,8 @@ func (s *Scan) Cell() *Cell {
 	return &s.cell
 }
 
-// SkipColumn skips the older versions of the current column: NextCell moves to the next one.
-// Without a current cell it does nothing.
+// SkipColumn skips the older versions of the current column, so that NextCell moves to the next
+// column. Without a current cell, it does nothing.
 func (s *Scan) SkipColumn() {
 	if s.at != atCell {
 		return
@@ -491,8 +491,8 @@ func (s *Scan) SkipColumn() {
 	s.at = atSkip
 }
 
-// SkipFamily skips the rest of the current cell's family: NextCell moves to the next one.
-// Without a current cell it does nothing.
+// SkipFamily skips the rest of the current cell's family, so that NextCell moves to the next
+// family. Without a current cell, it does nothing.
 func (s *Scan) SkipFamily() {
 	if !s.has {
 		return
@@ -500,9 +500,9 @@ func (s *Scan) SkipFamily() {
 	s.seekTo(prefixEnd(appendOrdinal(append(s.seek[:0], s.prefix...), s.cell.Ordinal)))
 }
 
-// SeekColumn skips all cells of the row before the column: NextCell moves to the first cell in
-// it or after it. It never moves backward: for a column that has been reached or passed it
-// does nothing. An unknown family sorts after all others.
+// SeekColumn skips all cells of the row before the given column, so that NextCell moves to the
+// first cell in or after the column. It never moves backward: if the column has been reached or
+// passed, it does nothing. An unknown family sorts after all others.
 func (s *Scan) SeekColumn(family string, qualifier []byte) {
 	s.seek = append(s.seek[:0], s.prefix...)
 	i, ok := s.t.byName[family]
@@ -545,7 +545,7 @@ func (s *Scan) Rewind() {
 	}
 }
 
-// Err returns the error that ended the scan, nil at its regular end.
+// Err returns the error that ended the scan, or nil if it ended normally.
 func (s *Scan) Err() error { return s.err }
 
 // Close ends the scan and returns Err. It may be called more than once.

@@ -11,9 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Snapshot is the state of a store at one moment: tables, deleted tables, rows, resources. It
-// consists of sorted files in the file system of that store, which Restore links and does not
-// copy. Closing the store deletes it. It is safe for concurrent use.
+// Snapshot is the state of a store at one moment: tables, deleted tables, rows and resources. It
+// consists of sorted files in the file system of the store, which Restore links instead of copying.
+// Closing the store deletes the snapshot. It is safe for concurrent use.
 type Snapshot struct {
 	d   *DB
 	dir string
@@ -23,8 +23,8 @@ type Snapshot struct {
 	closed bool
 }
 
-// Snapshot returns the present data of the store as one consistent view, while other
-// calls continue. It reads all data once; close the snapshot to free the space.
+// Snapshot takes a consistent snapshot of the store's current data while other calls continue. It
+// reads all data once. The caller must close the snapshot to free its space.
 func (d *DB) Snapshot(ctx context.Context) (*Snapshot, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func (s *Snapshot) write(ctx context.Context) error {
 	return err
 }
 
-// Close frees the snapshot's space, except for files in use by stores restored from it. It may
-// be called more than once, and after its store was closed.
+// Close frees the space of the snapshot, except for files that stores restored from it still use.
+// It may be called more than once, and after the store was closed.
 func (s *Snapshot) Close() error {
 	if err := s.d.enter(); err != nil {
 		return nil // a closed store has deleted its snapshots
@@ -102,11 +102,11 @@ func (s *Snapshot) Bytes() (total int64, err error) {
 	return total, nil
 }
 
-// Restore replaces the contents of the store by those of s, in one step that even a crash
-// cannot split. Each call sees the state before it or after it, running scans keep their view,
-// and Restore waits for running backups and their restores. The clock does not change. s may
-// be restored any number of times, and, by copying, into other stores. Errors:
-// ErrSnapshotClosed.
+// Restore atomically replaces the contents of the store with those of s, even across a crash.
+// Concurrent calls see the state either before or after it; running scans keep their view. Restore
+// waits until running backups, and restores of backups, have finished. It does not change the
+// clock. s may be restored any number of times, also into other stores, which copies its files.
+// Errors: ErrSnapshotClosed.
 func (d *DB) Restore(ctx context.Context, s *Snapshot) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -177,7 +177,7 @@ func copyFile(fromFS vfs.FS, from string, toFS vfs.FS, to string) error {
 	return errors.Join(w.Sync(), w.Close())
 }
 
-// replaceAll replaces the contents of the store by those of the files.
+// replaceAll replaces the contents of the store with those of the files.
 func (d *DB) replaceAll(ctx context.Context, paths []string) error {
 	d.copyMu.Lock() // otherwise copies would use ids that may be assigned again
 	defer d.copyMu.Unlock()

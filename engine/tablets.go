@@ -19,11 +19,11 @@ const (
 	sampleReadBytes = 1 << 20
 )
 
-// SampleRowKeys returns the table's initial split points, the keys of at, and row keys that
-// cut a large table into pieces of about 8 MiB, in ascending order and with the approximate
-// number of bytes before each. The last sample is the end of the table. The keys need not be
-// rows. Its cost does not grow with the number of rows: it adds up the sizes of files and
-// reads a bounded part of the table.
+// SampleRowKeys returns sample keys in ascending order, each with the approximate number of bytes
+// before it. The samples are the table's initial split points, the keys in at, and keys that divide
+// a large table into pieces of about 8 MiB. The keys need not be keys of rows. The last sample is
+// the end of the table. The cost does not grow with the number of rows: it adds up the sizes of
+// files, and reads a bounded part of the table.
 func (d *DB) SampleRowKeys(ctx context.Context, table string, at ...[]byte) ([]Sample, error) {
 	if err := d.enter(); err != nil {
 		return nil, err

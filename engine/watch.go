@@ -31,8 +31,8 @@ type watchers struct {
 	reach [][]byte
 }
 
-// Wake wakes the watchers whose range holds the key. If ranges do not overlap it checks only
-// one of them.
+// Wake wakes the watchers whose range contains the key. If the ranges do not overlap, it checks
+// only one of them.
 func (s *watchers) Wake(key []byte) {
 	n, _ := slices.BinarySearchFunc(s.list, key, func(w *watcher, key []byte) int {
 		if bytes.Compare(w.start, key) <= 0 {
@@ -40,8 +40,8 @@ func (s *watchers) Wake(key []byte) {
 		}
 		return 1
 	})
-	for i := n - 1; i >= 0 && endsBefore(key, s.reach[i]); i-- {
-		if endsBefore(key, s.list[i].end) {
+	for i := n - 1; i >= 0 && before(key, s.reach[i]); i-- {
+		if before(key, s.list[i].end) {
 			s.list[i].wake()
 		}
 	}
@@ -61,7 +61,7 @@ func (s *watchers) Add(w *watcher) {
 	s.settle()
 }
 
-// Remove removes a watcher; last reports that none remain.
+// Remove removes a watcher. last reports whether it was the last one.
 func (s *watchers) Remove(w *watcher) (last bool) {
 	s.list = slices.DeleteFunc(s.list, func(x *watcher) bool { return x == w })
 	s.settle()
@@ -73,12 +73,9 @@ func (s *watchers) settle() {
 	s.reach = s.reach[:0]
 	for i, w := range s.list {
 		end := w.end
-		if i > 0 && len(end) > 0 && (len(s.reach[i-1]) == 0 || endsBefore(end, s.reach[i-1])) {
+		if i > 0 && len(end) > 0 && (len(s.reach[i-1]) == 0 || before(end, s.reach[i-1])) {
 			end = s.reach[i-1]
 		}
 		s.reach = append(s.reach, end)
 	}
 }
-
-// endsBefore reports whether a key lies before an end.
-func endsBefore(key, end []byte) bool { return len(end) == 0 || bytes.Compare(key, end) < 0 }

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,8 +27,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/backups"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
@@ -97,7 +98,7 @@ func TestRestoreTableToPointInTime_EachSecond(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
 	s := newTestServer(t, func(o *Options) {
-		o.Conn, o.Now, o.StreamShards, o.StreamShardRotation = testBigtable(t, now), now.Now, []int{1, 2}, 20*time.Second
+		o.Conn, o.Now, o.StreamShards, o.StreamShardRotation = peer.Bigtable(t, now), now.Now, []int{1, 2}, 20*time.Second
 	})
 	must(t, s, "CreateTable", createOrders)
 	must(t, s, "UpdateContinuousBackups", recover35)
@@ -195,7 +196,7 @@ func isCode(err error, code string) bool {
 func TestDeleteTable_LeavesASystemBackup(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
-	s := newTestServer(t, func(o *Options) { o.Conn, o.Now = testBigtable(t, now), now.Now })
+	s := newTestServer(t, func(o *Options) { o.Conn, o.Now = peer.Bigtable(t, now), now.Now })
 	must(t, s, "CreateTable", createOrders)
 	must(t, s, "UpdateContinuousBackups", recover35)
 	rnd, model := rand.New(rand.NewPCG(1, 2)), map[string]string{}
@@ -244,7 +245,7 @@ func TestRestore_GoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
 	var o Options
-	s := newTestServer(t, func(opts *Options) { opts.Conn, opts.Now = testBigtable(t, now), now.Now; o = *opts })
+	s := newTestServer(t, func(opts *Options) { opts.Conn, opts.Now = peer.Bigtable(t, now), now.Now; o = *opts })
 	must(t, s, "CreateTable", createOrders)
 	must(t, s, "UpdateContinuousBackups", recover35)
 	rnd, model := rand.New(rand.NewPCG(1, 2)), map[string]string{}
@@ -316,31 +317,18 @@ func TestGetRecords_ViewsOfARecoverableTable(t *testing.T) {
 	}
 }
 
-// gatedConn delays reads of the tables with backups.
-type gatedConn struct {
-	grpc.ClientConnInterface
-	open chan struct{}
-}
-
-func (c *gatedConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-	return &gatedStream{stream, c.open}, err
-}
-
-type gatedStream struct {
-	grpc.ClientStream
-	open chan struct{}
-}
-
-func (s *gatedStream) SendMsg(m any) error {
-	if r, ok := m.(*btpb.ReadRowsRequest); ok && strings.Contains(r.GetTableName(), "/_tabletop.b.") {
-		select {
-		case <-s.open:
-		case <-s.Context().Done():
-			return s.Context().Err()
+// gateBackups delays reads of the tables with backups until open is closed.
+func gateBackups(open <-chan struct{}) intercept.Func {
+	return func(ctx context.Context, req any) error {
+		if r, ok := req.(*btpb.ReadRowsRequest); ok && strings.Contains(r.GetTableName(), "/_tabletop.b.") {
+			select {
+			case <-open:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
+		return nil
 	}
-	return s.ClientStream.SendMsg(m)
 }
 
 // checkRestoring checks that table again, which is being restored from the first of two
@@ -422,8 +410,8 @@ func TestRestore_Delayed(t *testing.T) {
 // backup can be used for another restore.
 func TestRestore_UnderWay(t *testing.T) {
 	t.Parallel()
-	gate := &gatedConn{open: make(chan struct{})}
-	s := newTestServer(t, func(o *Options) { gate.ClientConnInterface = o.Conn; o.Conn = gate })
+	open := make(chan struct{})
+	s := newTestServer(t, func(o *Options) { o.Conn = intercept.New(o.Conn, gateBackups(open)) })
 	must(t, s, "CreateTable", createOrders)
 	must(t, s, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "1"}}}`)
 	var arns []string
@@ -447,7 +435,7 @@ func TestRestore_UnderWay(t *testing.T) {
 	if _, err := s.Call(t.Context(), "RestoreTableFromBackup", []byte(restore(arns[maxTestRestores], "one-more"))); err == nil || err.Error() != want {
 		t.Errorf("one more restore: %v", err)
 	}
-	close(gate.open)
+	close(open)
 	awaitJobs(t, s)
 	for _, target := range []string{"again", "again-49"} {
 		if got := orders(t, s, target); got["a"] != "1" || len(got) != 1 {
@@ -465,7 +453,7 @@ func TestBackups_TwoServers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		now := clock.New()
-		a, b := newTwoTestServers(t, func(o *Options) { o.Conn, o.Now, o.wall = testBigtable(t, now), now.Now, clock.New() })
+		a, b := newTwoTestServers(t, func(o *Options) { o.Conn, o.Now, o.wall = peer.Bigtable(t, now), now.Now, clock.New() })
 		must(t, a, "CreateTable", createOrders)
 		must(t, a, "UpdateContinuousBackups", recover35)
 		now.Advance(2 * time.Second) // then both know
@@ -496,8 +484,8 @@ func TestBackups_TwoServers(t *testing.T) {
 // For a table without copies, recovery adds no calls.
 func TestBackups_CostNothing(t *testing.T) {
 	t.Parallel()
-	var conn *countingConn
-	s := newTestServer(t, func(o *Options) { conn = &countingConn{ClientConnInterface: o.Conn}; o.Conn = conn })
+	conn := newCountingConn()
+	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn = o.Conn, conn })
 	must(t, s, "CreateTable", createOrders)
 	value := 0
 	calls := func() int64 {
@@ -520,30 +508,14 @@ func TestBackups_CostNothing(t *testing.T) {
 	}
 }
 
-// countingConn counts calls.
-type countingConn struct {
-	grpc.ClientConnInterface
-	calls atomic.Int64
-}
-
-func (c *countingConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	c.calls.Add(1)
-	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
-}
-
-func (c *countingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	c.calls.Add(1)
-	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-}
-
 // Another server finishes the restore of a server that stopped.
 func TestRestore_IsTakenOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		now := clock.NewFrozen(testTime)
-		conn := testBigtable(t, now)
-		gate := &gatedConn{ClientConnInterface: conn, open: make(chan struct{})}
-		a := newTestServer(t, func(o *Options) { o.Conn, o.Now = gate, now.Now })
+		conn := peer.Bigtable(t, now)
+		open := make(chan struct{})
+		a := newTestServer(t, func(o *Options) { o.Conn, o.Now = intercept.New(conn, gateBackups(open)), now.Now })
 		must(t, a, "CreateTable", createOrders)
 		must(t, a, "PutItem", `{"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "1"}}}`)
 		var made struct{ BackupDetails struct{ BackupArn string } }
@@ -561,7 +533,7 @@ func TestRestore_IsTakenOver(t *testing.T) {
 		if got := orders(t, b, "again"); got["a"] != "1" || len(got) != 1 {
 			t.Errorf("it has %v", got)
 		}
-		close(gate.open)
+		close(open)
 	})
 }
 

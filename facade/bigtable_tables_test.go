@@ -14,15 +14,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // BigtableTables returns the tables and their rules without a server.
 func TestBigtableTables(t *testing.T) {
 	t.Parallel()
-	if *remoteBigtable != "" {
+	if peer.IsRemote() {
 		t.Skip("the instance has the tables of other tests too")
 	}
-	conn := testBigtable(t, clock.NewFrozen(testTime))
+	conn := peer.Bigtable(t, clock.NewFrozen(testTime))
 	rules := func() map[string]map[string]*btapb.GcRule {
 		all := map[string]map[string]*btapb.GcRule{}
 		for table, err := range BigtableTables(t.Context(), Options{Conn: conn, Project: "tabletop", Instance: "tabletop"}) {

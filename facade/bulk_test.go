@@ -16,7 +16,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 const startBulk = `{"TableName": "orders", "InputS3Configuration": {"S3Bucket": "bucket", "InputFormat": "DYNAMODB_JSON"},
@@ -206,13 +208,12 @@ func TestBulk_HeldItems(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				wall, buckets := clock.New(), openBuckets(t, t.TempDir())
-				conn := &meanwhileConn{}
+				conn := &intercept.Conn{}
 				s := newTestServer(t, func(o *Options) { conn.ClientConnInterface = o.Conn; o.Conn, o.Buckets, o.wall = conn, buckets, wall })
 				must(t, s, "CreateTable", createOrders)
 				writeObject(t, buckets, "bucket/1.json", c.records)
 				arn := ""
-				conn.mu.Lock()
-				conn.hook = func() {
+				meanwhile(conn, func() {
 					arn = between(must(t, s, "StartBulkPutItems", startBulk), `"BulkOperationArn":"`, `"`)
 					if err := wall.Wait(t.Context(), time.Minute); err != nil {
 						t.Error(err)
@@ -221,8 +222,7 @@ func TestBulk_HeldItems(t *testing.T) {
 						must(t, s, "CancelBulkOperation", `{"BulkOperationArn": "`+arn+`"}`)
 						waitForJobs(t, s)
 					}
-				}
-				conn.mu.Unlock()
+				})
 				must(t, s, "TransactWriteItems", `{"TransactItems": [{"Put": {"TableName": "orders", "Item": {"id": {"S": "a"}, "v": {"N": "2"}}}},
 					{"Put": {"TableName": "orders", "Item": {"id": {"S": "b"}, "v": {"N": "2"}}}}]}`)
 				waitForJobs(t, s)
@@ -289,7 +289,7 @@ func savesKey(write *btpb.CheckAndMutateRowRequest, key string) bool {
 func TestBulk_DeletedTable(t *testing.T) {
 	t.Parallel()
 	now, buckets := clock.NewFrozen(testTime), openBuckets(t, t.TempDir())
-	conn := &faultyConn{ClientConnInterface: testBigtable(t, now)}
+	conn := &faultyConn{ClientConnInterface: peer.Bigtable(t, now)}
 	s := newTestServer(t, func(o *Options) { o.Conn, o.Now, o.Buckets = conn, now.Now, buckets })
 	other := newTestServer(t, func(o *Options) { o.Conn, o.Now = conn.ClientConnInterface, now.Now })
 	must(t, s, "CreateTable", createOrders)

@@ -7,15 +7,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// RecordOf returns the sequence number of the stream record in a cell of an item's row. Each
-// write adds such a cell; it holds the record until the record is in the log. ok is false for
-// every other cell.
+// RecordOf returns the sequence number of the stream record that a cell of an item's row
+// holds. Each write adds such a cell, which holds the record until the record is in the
+// log. ok is false for every other cell.
 func RecordOf(family string, qualifier []byte) (sequence string, ok bool) {
 	at, ok := changelog.CellPosition(qualifier, nil)
 	return at.String(), ok && family == lens.FamilyState
 }
 
-// SequenceAt returns a lower bound of the sequence numbers of records from time t on.
+// SequenceAt returns a lower bound for the sequence numbers of records written at time t
+// or later.
 func SequenceAt(t time.Time) string {
 	return changelog.Position{Sequence: changelog.SequenceAt(t)}.String()
 }

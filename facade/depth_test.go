@@ -2,7 +2,6 @@ package facade
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,22 +19,21 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
-
-// farConn is a Bigtable a millisecond away: calls start, and streams deliver their first
-// message, that much later.
-type farConn struct{ grpc.ClientConnInterface }
 
 const roundTrip = time.Millisecond
 
-func (c farConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	time.Sleep(roundTrip) // in the bubble's time
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
-}
-
-func (c farConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	time.Sleep(roundTrip)
-	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+// atDistance returns a Bigtable a millisecond away, which is reachable until end; zero means no
+// end. Calls arrive that much later.
+func atDistance(conn grpc.ClientConnInterface, end *time.Time) *intercept.Conn {
+	return intercept.New(conn, func(context.Context, any) error {
+		if time.Sleep(roundTrip); end != nil && !end.IsZero() && time.Now().After(*end) { // in the bubble's time
+			return status.Error(codes.Unavailable, "the process has ended")
+		}
+		return nil
+	})
 }
 
 // depthCase is a request and the number of round trips that it waits for in sequence, on a
@@ -199,23 +197,16 @@ func TestDepth_Background(t *testing.T) {
 func far(t *testing.T, set func(*Options), do func(t *testing.T, s *Server, now *clock.Clock)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		db, err := engine.Open(engine.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		now := clock.NewFrozen(testTime)
-		srv, err := emu.New(emu.Options{DB: db, Clock: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		opts := Options{Conn: farConn{srv.Conn()}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100}
+		srv := peer.Start(t, engine.Options{}, emu.Options{Clock: now})
+		opts := Options{Conn: atDistance(srv.Conn(), nil), Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true, Concurrency: 100}
 		set(&opts)
 		s, err := New(t.Context(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() {
-			if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
+			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -401,34 +392,6 @@ func TestDepth_Spread(t *testing.T) {
 	})
 }
 
-// endingConn is a far Bigtable that is reachable until a time: later arrivals are lost.
-type endingConn struct {
-	grpc.ClientConnInterface
-	end time.Time // zero: no end
-}
-
-// arrive waits until a call has reached the Bigtable.
-func (c *endingConn) arrive() error {
-	if time.Sleep(roundTrip); !c.end.IsZero() && time.Now().After(c.end) {
-		return status.Error(codes.Unavailable, "the process has ended")
-	}
-	return nil
-}
-
-func (c *endingConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	if err := c.arrive(); err != nil {
-		return err
-	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
-}
-
-func (c *endingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	if err := c.arrive(); err != nil {
-		return nil, err
-	}
-	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-}
-
 // TestDepth_Recovery: the time of a start that finishes another process's transaction,
 // committed or not, does not grow with the number of its items.
 func TestDepth_Recovery(t *testing.T) {
@@ -444,17 +407,18 @@ func TestDepth_Recovery(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, n := range []int{5, 10, 90} {
-				var conn *endingConn
+				var conn grpc.ClientConnInterface
+				var end time.Time
 				far(t, func(o *Options) {
-					conn = &endingConn{ClientConnInterface: o.Conn.(farConn).ClientConnInterface}
-					o.Conn = conn
+					conn = o.Conn.(*intercept.Conn).ClientConnInterface
+					o.Conn = atDistance(conn, &end)
 				}, func(t *testing.T, s *Server, now *clock.Clock) {
 					t.Helper()
 					loadCostTables(t, s, 300)
-					conn.end = time.Now().Add(time.Duration(c.cut)*roundTrip + roundTrip/2)
+					end = time.Now().Add(time.Duration(c.cut)*roundTrip + roundTrip/2)
 					_ = post(s, "TransactWriteItems", depthTransactPut(n, "")(costPlain)) // no client is left for the answer
 					now.Advance(time.Minute)
-					o := Options{Conn: farConn{conn.ClientConnInterface}, Now: now.Now, Rand: rand.NewChaCha8([32]byte{2}), NoAuth: true, Concurrency: 100}
+					o := Options{Conn: atDistance(conn, nil), Now: now.Now, Rand: rand.NewChaCha8([32]byte{2}), NoAuth: true, Concurrency: 100}
 					var next *Server
 					got := waits(func() {
 						var err error
@@ -474,7 +438,7 @@ func TestDepth_Recovery(t *testing.T) {
 					if err := next.Close(); err != nil {
 						t.Error(err)
 					}
-					conn.end = time.Time{} // s is closed, too
+					end = time.Time{} // s is closed, too
 				})
 			}
 		})

@@ -13,7 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,13 +21,14 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"github.com/go-json-experiment/json/jsontext"
 	"go.uber.org/goleak"
-	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 func TestMain(m *testing.M) {
@@ -38,13 +39,13 @@ func TestMain(m *testing.M) {
 // testTime is the start time of every test.
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// newTestServer returns a facade over its own Bigtable, see testBigtable. Time does not move
+// newTestServer returns a facade over its own Bigtable, see peer.Bigtable. Time does not move
 // and the random source is seeded. change may adjust the options.
 func newTestServer(tb testing.TB, change ...func(*Options)) *Server {
 	tb.Helper()
 	now := clock.NewFrozen(testTime)
 	opts := Options{
-		Conn: testBigtable(tb, now), Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Conn: peer.Bigtable(tb, now), Now: now.Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(tb.Output(), nil)),
 		wall:   clock.NewFrozen(testTime),
 	}
@@ -132,7 +133,7 @@ func TestOperations(t *testing.T) {
 // operationFile is the state of one file of TestOperations.
 type operationFile struct {
 	now     *clock.Clock
-	conn    *meanwhileConn
+	conn    *intercept.Conn
 	server  *Server
 	classic *Server // over the same store
 	kept    map[string]string
@@ -170,32 +171,23 @@ func waitForJobs(tb testing.TB, s *Server) {
 	}
 }
 
-// meanwhileConn calls hook before a transaction is committed.
-type meanwhileConn struct {
-	grpc.ClientConnInterface
-	mu   sync.Mutex
-	hook func()
-}
-
-func (c *meanwhileConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	r, ok := req.(*btpb.CheckAndMutateRowRequest)
-	if ok && strings.HasPrefix(string(r.GetRowKey()), "x/") && len(r.GetTrueMutations()) > 0 { // a decision
-		c.mu.Lock()
-		hook := c.hook
-		c.hook = nil
-		c.mu.Unlock()
-		if hook != nil {
+// meanwhile calls hook once, before the next transaction is committed.
+func meanwhile(conn *intercept.Conn, hook func()) {
+	var met atomic.Bool
+	conn.Before(func(_ context.Context, req any) error {
+		r, ok := req.(*btpb.CheckAndMutateRowRequest)
+		if ok && strings.HasPrefix(string(r.GetRowKey()), "x/") && len(r.GetTrueMutations()) > 0 && !met.Swap(true) { // a decision
 			hook()
 		}
-	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+		return nil
+	})
 }
 
 func (f *operationFile) open(t *testing.T, change func(*Options)) {
 	t.Helper()
 	f.now = clock.NewFrozen(testTime)
 	f.server = newTestServer(t, change, func(o *Options) {
-		f.conn = &meanwhileConn{ClientConnInterface: o.Conn}
+		f.conn = &intercept.Conn{ClientConnInterface: o.Conn}
 		f.buckets = openBuckets(t, t.TempDir())
 		o.Buckets = f.buckets
 		o.Conn, o.Now = f.conn, f.now.Now
@@ -263,7 +255,7 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 		input = strings.ReplaceAll(input, "«"+name+"»", value)
 	}
 	var keep []string
-	quiet, both, meanwhile := false, false, false
+	quiet, both, during := false, false, false
 	for _, arg := range d.CmdArgs {
 		switch {
 		case arg.Key == "row" && len(arg.Vals) > 0:
@@ -283,7 +275,7 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 		case arg.Key == "keep":
 			keep = append(keep, arg.Vals...)
 		case arg.Key == "meanwhile":
-			meanwhile = true
+			during = true
 		default:
 			d.Fatalf(t, "unknown argument %s", arg.Key)
 		}
@@ -304,15 +296,13 @@ func (f *operationFile) run(t *testing.T, d *datadriven.TestData) string {
 			shown = "current: " + shown + "classic: " + older
 		}
 	}
-	if !meanwhile {
+	if !during {
 		show()
 		return shown
 	}
 	transaction, req, _ := strings.Cut(input, "\nmeanwhile\n")
 	input = req
-	f.conn.mu.Lock()
-	f.conn.hook = show
-	f.conn.mu.Unlock()
+	meanwhile(f.conn, show)
 	must(t, f.server, "TransactWriteItems", transaction)
 	return shown
 }

@@ -14,11 +14,11 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 )
 
 const createCounted = `{"TableName": "counted", "BillingMode": "PAY_PER_REQUEST",
@@ -170,36 +170,32 @@ func TestSizes_NewIndex(t *testing.T) {
 
 // readsConn records the reads and their filters.
 type readsConn struct {
-	grpc.ClientConnInterface
+	intercept.Conn
 	mu      sync.Mutex
 	samples int
 	reads   []string // ids of tables, with * for reads of keys only
 }
 
-func (c *readsConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-	return &readStream{stream, c}, err
+func newReadsConn() *readsConn {
+	c := &readsConn{}
+	c.Before(c.note)
+	return c
 }
 
-type readStream struct {
-	grpc.ClientStream
-	conn *readsConn
-}
-
-func (s *readStream) SendMsg(m any) error {
-	s.conn.mu.Lock()
-	defer s.conn.mu.Unlock()
+func (c *readsConn) note(_ context.Context, m any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch req := m.(type) {
 	case *btpb.SampleRowKeysRequest:
-		s.conn.samples++
+		c.samples++
 	case *btpb.ReadRowsRequest:
 		name := req.GetTableName()[strings.LastIndex(req.GetTableName(), "/")+1:]
 		if strings.Contains(req.GetFilter().String(), "strip_value_transformer:true") {
 			name += "*"
 		}
-		s.conn.reads = append(s.conn.reads, name)
+		c.reads = append(c.reads, name)
 	}
-	return s.ClientStream.SendMsg(m)
+	return nil
 }
 
 // take returns the records since its last call, without the catalog.
@@ -223,7 +219,7 @@ func (c *readsConn) take() (samples, reads, keysOnly int) {
 // changed. The last count survives a restart.
 func TestSizes_LargeTables(t *testing.T) {
 	t.Parallel()
-	now, conn := clock.NewFrozen(testTime), &readsConn{}
+	now, conn := clock.NewFrozen(testTime), newReadsConn()
 	var opts Options
 	s := newTestServer(t, func(o *Options) {
 		conn.ClientConnInterface = o.Conn
@@ -312,7 +308,7 @@ func TestSizes_Unreadable(t *testing.T) {
 	for name, items := range map[string]int{"small": 2, "large": 8} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now, conn := clock.NewFrozen(testTime), &readsConn{}
+			now, conn := clock.NewFrozen(testTime), newReadsConn()
 			s := newTestServer(t, func(o *Options) {
 				conn.ClientConnInterface = o.Conn
 				o.Conn, o.Now, o.countedItems = conn, now.Now, 5
@@ -354,11 +350,11 @@ func TestSizes_Unreadable(t *testing.T) {
 // pending transaction count as in a Scan. Their size is estimated.
 func TestSizes_KeysAlone(t *testing.T) {
 	t.Parallel()
-	reads, meanwhile := &readsConn{}, &meanwhileConn{}
+	reads, conn := newReadsConn(), &intercept.Conn{}
 	s := newTestServer(t, func(o *Options) {
 		reads.ClientConnInterface = o.Conn
-		meanwhile.ClientConnInterface = reads
-		o.Conn = meanwhile
+		conn.ClientConnInterface = reads
+		o.Conn = conn
 	})
 	must(t, s, "CreateTable", createCounted)
 	const items, valueBytes = 13, 390_000
@@ -382,12 +378,10 @@ func TestSizes_KeysAlone(t *testing.T) {
 		}
 	}
 	check("one deleted", items-1)
-	meanwhile.mu.Lock()
-	meanwhile.hook = func() {
+	meanwhile(conn, func() {
 		putCounted(t, s, "05", `, "g": {"S": "x"}`, valueBytes) // makes the count outdated
 		check("a transaction puts one and deletes two", items-1)
-	}
-	meanwhile.mu.Unlock()
+	})
 	must(t, s, "TransactWriteItems", `{"TransactItems": [{"Put": {"TableName": "counted", "Item": `+counted("03", `, "g": {"S": "x"}`, valueBytes)+`}},
 		{"Delete": {"TableName": "counted", "Key": {"pk": {"S": "00"}, "sk": {"N": "1"}}}}, {"Delete": {"TableName": "counted", "Key": {"pk": {"S": "01"}, "sk": {"N": "1"}}}}]}`)
 	check("committed", items-2)

@@ -26,6 +26,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/s3export"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // cutConn is the connection of a process that is killed at a call.
@@ -152,7 +153,7 @@ func crashAt(t *testing.T, c crashed, step int, done bool) (whole bool) {
 func crashInBubbleAt(t *testing.T, c crashed, step int, done bool) (whole bool) {
 	t.Helper()
 	now := clock.NewFrozen(testTime)
-	cut := &cutConn{ClientConnInterface: testBigtable(t, now), cut: make(chan struct{}), done: done}
+	cut := &cutConn{ClientConnInterface: peer.Bigtable(t, now), cut: make(chan struct{}), done: done}
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "bucket"), 0o777); err != nil {
 		t.Fatal(err)

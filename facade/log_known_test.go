@@ -14,6 +14,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // unawares returns two servers over one Bigtable, with a table.
@@ -21,7 +22,7 @@ func unawares(t *testing.T, create string, change ...func(*Options)) (a, b *Serv
 	t.Helper()
 	now, wall = clock.NewFrozen(testTime), clock.NewFrozen(testTime)
 	a, b = newTwoTestServers(t, append(change, func(o *Options) {
-		o.Conn, o.Now, o.wall = testBigtable(t, now), now.Now, wall
+		o.Conn, o.Now, o.wall = peer.Bigtable(t, now), now.Now, wall
 	})...)
 	must(t, a, "CreateTable", create)
 	return a, b, now, wall

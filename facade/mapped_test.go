@@ -2,6 +2,7 @@ package facade
 
 import (
 	_ "embed" // of the mappings
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
 // The mappings of the store's tests.
@@ -20,6 +22,8 @@ var (
 	catalogYAML string
 	//go:embed internal/store/testdata/video.yaml
 	videoYAML string
+	//go:embed internal/store/testdata/tickets.yaml
+	ticketsYAML string
 )
 
 func mappingOf(tb testing.TB, text string) *mapping.Mapping {
@@ -118,6 +122,72 @@ func TestBatchWriteItem_RefusedItem(t *testing.T) {
 		if e, ok := awserr.As(err); !ok || e.Code != c.want {
 			t.Errorf("alone: %v, want %s", err, c.want)
 		}
+	}
+}
+
+// A write changes only the attributes that it names, as in DynamoDB: a derived attribute whose
+// template changes keeps its value. The row then has it as an exception, until it equals the
+// template again. Indexes follow the attribute, not its template.
+func TestOperations_DerivedAttributes(t *testing.T) {
+	t.Parallel()
+	const (
+		key     = `"TableName": "Tickets", "Key": {"PK": {"S": "TICKET#1"}, "SK": {"S": "TICKET#1"}}`
+		values  = `, "ExpressionAttributeNames": {"#s": "status"}, "ExpressionAttributeValues": {":s": {"S": "SHUT"}}`
+		partner = `, "ExpressionAttributeNames": {"#s": "status"}, "ExpressionAttributeValues": {":s": {"S": "SHUT"}, ":p": {"S": "STATUS#SHUT"}}`
+		rest    = `"status":{"S":"OPEN"},"votes":{"N":"1"}`
+		counted = `, "UpdateExpression": "ADD votes :one", "ExpressionAttributeValues": {":one": {"N": "1"}}`
+	)
+	for name, text := range map[string]string{"indexed": ticketsYAML, "blind": withoutIndexes(ticketsYAML)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newTestServer(t, func(o *Options) { o.Mappings = []*mapping.Mapping{mappingOf(t, text)} })
+			put := `{"TableName": "Tickets", "Item": {"PK":{"S":"TICKET#1"},"SK":{"S":"TICKET#1"},"kind":{"S":"Ticket"},"GSI1PK":{"S":"STATUS#OPEN"},"GSI1SK":{"S":"2024"},"openedAt":{"S":"2024"},"score":{"N":"1"},"label":{"S":"STATUS#OPEN/1"},` + rest + `}}`
+			for _, c := range []struct{ operation, request, partition, score, label, exceptions string }{
+				{"PutItem", put, "STATUS#OPEN", "1", "STATUS#OPEN/1", ""},
+				{"UpdateItem", `{` + key + counted + `}`, "STATUS#OPEN", "1", "STATUS#OPEN/1", `{"score":{"N":"1"}}`},
+				{"UpdateItem", `{` + key + `, "UpdateExpression": "SET score = votes"}`, "STATUS#OPEN", "2", "STATUS#OPEN/1", ""},
+				{"UpdateItem", `{` + key + `, "UpdateExpression": "SET #s = :s", "ConditionExpression": "GSI1PK <> :s"` + values + `}`, "STATUS#OPEN", "2", "STATUS#OPEN/1", `{"GSI1PK":{"S":"STATUS#OPEN"}}`},
+				{"UpdateItem", `{` + key + `, "UpdateExpression": "SET GSI1PK = :p", "ConditionExpression": "#s = :s"` + partner + `}`, "STATUS#SHUT", "2", "STATUS#OPEN/1", `{"label":{"S":"STATUS#OPEN/1"}}`},
+				{"UpdateItem", `{` + key + `, "UpdateExpression": "REMOVE label, score"}`, "STATUS#SHUT", "", "", `{}["label","score"]`},
+				{"TransactWriteItems", `{"TransactItems": [{"Update": {` + key + `, "UpdateExpression": "REMOVE #s", "ExpressionAttributeNames": {"#s": "status"}}}]}`, "STATUS#SHUT", "", "", `{"GSI1PK":{"S":"STATUS#SHUT"}}["label","score"]`},
+				{"ExecuteStatement", `{"Statement": "UPDATE Tickets SET status = 'SHUT' WHERE PK = 'TICKET#1' AND SK = 'TICKET#1'"}`, "STATUS#SHUT", "", "", `{}["label","score"]`},
+				{"BatchWriteItem", `{"RequestItems": {"Tickets": [{"PutRequest": {` + put[len(`{"TableName": "Tickets", `):] + `}]}}`, "STATUS#OPEN", "1", "STATUS#OPEN/1", ""},
+			} {
+				must(t, s, c.operation, c.request)
+				var answer struct {
+					Item map[string]struct{ S, N string }
+				}
+				if err := json.Unmarshal([]byte(must(t, s, "GetItem", `{`+key+`}`)), &answer); err != nil {
+					t.Fatal(err)
+				}
+				i := answer.Item
+				if i["GSI1PK"].S != c.partition || i["score"].N != c.score || i["label"].S != c.label || i["kind"].S != "Ticket" || i["GSI1SK"].S != "2024" {
+					t.Errorf("after %s the item is %v, want %s, %q, %q", c.request, i, c.partition, c.score, c.label)
+				}
+				exceptions := ""
+				row, err := nativeClient(s).ReadRow(t.Context(), "tickets", []byte("t#1"), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, cell := range row.Cells {
+					if cell.Family == lens.FamilyTypes {
+						exceptions += string(cell.Value)
+					}
+				}
+				if exceptions != c.exceptions {
+					t.Errorf("after %s the row has the exceptions %s, want %s", c.request, exceptions, c.exceptions)
+				}
+				if name == "blind" {
+					continue
+				}
+				for _, partition := range []string{"STATUS#OPEN", "STATUS#SHUT"} {
+					found := must(t, s, "Query", `{"TableName": "Tickets", "IndexName": "GSI1", "KeyConditionExpression": "GSI1PK = :p", "FilterExpression": "kind = :k", "ProjectionExpression": "PK, kind", "ExpressionAttributeValues": {":p": {"S": "`+partition+`"}, ":k": {"S": "Ticket"}}}`)
+					if want := partition == c.partition; strings.Contains(found, `"Items":[{"PK":{"S":"TICKET#1"},"kind":{"S":"Ticket"}}]`) != want {
+						t.Errorf("after %s, partition %s is %s", c.request, partition, found)
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -74,13 +74,14 @@ func (s *Server) stores() []*store.Store {
 	return append(all, s.namespaces.Stores()...)
 }
 
-// ReapExpired deletes the items that have expired by Options.Now, in all tables with a time
-// to live. It also ends transactions that timed out, removes the remains of DELETING tables,
-// and resumes the jobs of servers that ended. It returns the number of deleted items, even
-// with an error. The owner of the Server calls it: on a timer, or after moving the clock.
+// ReapExpired deletes the items that have expired by Options.Now in all tables with a
+// time to live. It also ends transactions that timed out, removes the remains of DELETING
+// tables, and resumes the jobs of servers that ended. It returns the number of deleted
+// items, even if it returns an error. The owner of the Server must call it, on a timer or
+// after moving the clock.
 //
-// It reads only the due times, never a table, and checks an item again before deleting it. An
-// item locked by a transaction stays until the next call.
+// ReapExpired reads only the due times, never a whole table, and checks an item again
+// before deleting it. An item that a transaction has locked stays until the next call.
 func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 	for _, st := range s.stores() {
 		n, err := st.Tidy(ctx)
@@ -95,8 +96,9 @@ func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 }
 
 // NextDue returns the first time in (after, until] at which ReapExpired has work: an item
-// expires, or a table's deletion ends. found is false if there is no such time. A caller that
-// moves Options.Now far can stop there, so that each item is deleted at its own time.
+// expires, or the deletion of a table ends. found is false if there is no such time. A
+// caller that moves Options.Now by a large step can stop at each such time, so that each
+// item is deleted at its expiry.
 func (s *Server) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
 	for _, st := range s.stores() {
 		at, ok, err := st.NextDue(ctx, after, until)
@@ -110,7 +112,7 @@ func (s *Server) NextDue(ctx context.Context, after, until time.Time) (next time
 	return next, found, nil
 }
 
-// Close stops the background work of s. It leaves Options.Conn open.
+// Close stops the background work of the server. It does not close Options.Conn.
 func (s *Server) Close() error {
 	var errs []error
 	for _, st := range s.stores() {

@@ -39,7 +39,7 @@ func catalogOf(c wire.Caller) string {
 	return catalogPrefix + hex.EncodeToString(sum[:8])
 }
 
-// OpenAll opens the namespaces whose catalogs are among tables.
+// OpenAll opens all namespaces whose catalogs are in tables.
 func (n *namespaceSet) OpenAll(ctx context.Context, tables []string) error {
 	for _, id := range tables {
 		if !strings.HasPrefix(id, catalogPrefix) {
@@ -52,8 +52,8 @@ func (n *namespaceSet) OpenAll(ctx context.Context, tables []string) error {
 	return nil
 }
 
-// Of returns the store of a caller, and creates a missing one. Errors: a
-// LimitExceededException, and the errors of Opener.
+// Of returns the store of a caller, and creates it if it does not exist. It returns a
+// LimitExceededException if there are too many stores, or an error from the opener.
 func (n *namespaceSet) Of(ctx context.Context, c wire.Caller) (*store.Store, error) {
 	return n.store(ctx, catalogOf(c))
 }
@@ -75,7 +75,7 @@ func (n *namespaceSet) store(ctx context.Context, catalog string) (*store.Store,
 	return st, nil
 }
 
-// Stores returns all stores, in the order of their catalogs.
+// Stores returns all stores, sorted by the ids of their catalogs.
 func (n *namespaceSet) Stores() []*store.Store {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -10,19 +10,20 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/cause"
 )
 
-// Call is an answered HTTP request, for Options.Observe. Observe must copy what it keeps: the
-// server reuses the Call and its bodies after Observe returns.
+// Call describes a completed HTTP request for Options.Observe. Observe must copy the data
+// that it keeps: the server reuses the Call and its bodies after Observe returns.
 type Call struct {
-	// ID is the request id in the header of the answer. The calls to the Bigtable carry it;
-	// over a connection to another process, in the metadata x-tabletop-cause.
+	// ID is the request id in the header of the response. The resulting calls to the
+	// Bigtable carry it. If the Bigtable is in another process, they carry it as the
+	// metadata x-tabletop-cause.
 	ID        string
-	Operation string // "GetItem"; "" for a request outside the protocol
+	Operation string // such as "GetItem"; "" for a request outside the protocol
 	HTTP      *http.Request
-	Request   []byte // the JSON of the body, decompressed
+	Request   []byte // JSON of the body, decompressed
 	Status    int
-	Response  []byte        // the JSON of the answer
-	Start     time.Time     // by Options.Now
-	Duration  time.Duration // wall time until the answer was written
+	Response  []byte        // JSON of the response
+	Start     time.Time     // start of the request, by Options.Now
+	Duration  time.Duration // wall time until the response was written
 }
 
 // stopwatch returns wall time, which advances even if Options.Now does not.

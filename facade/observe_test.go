@@ -12,6 +12,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
@@ -20,16 +21,9 @@ import (
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	native := map[string][]string{}
-	db, err := engine.Open(engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db, Observe: func(c *emu.Call) {
+	srv := peer.Start(t, engine.Options{}, emu.Options{Observe: func(c *emu.Call) {
 		native[c.Cause()] = append(native[c.Cause()], c.Method[strings.LastIndex(c.Method, "/")+1:])
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	type observed struct {
 		id, operation, request, response string
 		status                           int
@@ -45,7 +39,7 @@ func TestObserve(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -23,7 +23,7 @@ type batchStatement struct {
 	ConsistentRead *wire.Flag
 }
 
-// batchExecuteStatementOutput is the answer of BatchExecuteStatement: one response for each
+// batchExecuteStatementOutput is the response of BatchExecuteStatement: one response for each
 // statement, in order.
 type batchExecuteStatementOutput struct {
 	Responses        []batchStatementResponse

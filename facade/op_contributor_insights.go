@@ -23,7 +23,7 @@ type updateContributorInsightsInput struct {
 	ContributorInsightsMode   *string
 }
 
-// contributorInsights is the answer of UpdateContributorInsights, and an element of a list.
+// contributorInsights is the response of UpdateContributorInsights, and an element of a list.
 type contributorInsights struct {
 	TableName                 string
 	IndexName                 string `json:",omitzero"`
@@ -223,9 +223,9 @@ func (s *Server) tableNames(ctx context.Context, from string) iter.Seq2[string, 
 	}
 }
 
-// TopKeys are the most used keys of a table or an index, in descending order of use:
-// partition keys (PKC, PKT) and keys of items (SKC, SKT), by reads and writes (PKC, SKC)
-// and by throttled requests (PKT, SKT).
+// TopKeys lists the most used keys of a table or an index in descending order of use. It
+// has partition keys (PKC, PKT) and keys of items (SKC, SKT), by reads and writes (PKC,
+// SKC) and by throttled requests (PKT, SKT).
 type TopKeys struct {
 	PKC []KeyCount `json:"PKC,omitempty"`
 	SKC []KeyCount `json:"SKC,omitempty"`
@@ -233,15 +233,17 @@ type TopKeys struct {
 	SKT []KeyCount `json:"SKT,omitempty"`
 }
 
-// KeyCount bounds the uses of a key: at most Count, at least Count-Over.
+// KeyCount bounds the number of uses of a key: it is at most Count, and at least
+// Count-Over.
 type KeyCount struct {
-	Key   json.RawMessage `json:"key"` // the attributes of a partition key or a whole key
+	Key   json.RawMessage `json:"key"` // attributes of a partition key or a whole key
 	Count uint64          `json:"count"`
 	Over  uint64          `json:"over,omitempty"`
 }
 
-// TopKeys returns the most used keys of a table, or of its global index if index is not "".
-// It counts the uses in this process since contributor insights were turned on or changed.
+// TopKeys returns the most used keys of a table, or of its global index if index is not
+// "". It counts uses in this process since contributor insights were turned on or
+// changed.
 func (s *Server) TopKeys(ctx context.Context, table, index string) (TopKeys, error) {
 	t, err := s.store.TableNow(ctx, table)
 	if err != nil {

@@ -46,7 +46,7 @@ type streamSpecification struct {
 	StreamViewType *string `json:",omitzero"`
 }
 
-// tableOutput is the answer of CreateTable, DeleteTable and UpdateTable.
+// tableOutput is the response of CreateTable, DeleteTable and UpdateTable.
 type tableOutput struct {
 	TableDescription *tableDescription
 }

@@ -21,7 +21,7 @@ type executeTransactionInput struct {
 	ReturnConsumedCapacity *string
 }
 
-// executeTransactionOutput is the answer of ExecuteTransaction: one response for each read,
+// executeTransactionOutput is the response of ExecuteTransaction: one response for each read,
 // none for writes.
 type executeTransactionOutput struct {
 	Responses        []itemResponse

@@ -22,7 +22,7 @@ type getItemInput struct {
 	ExpressionAttributeNames map[string]string
 }
 
-// getItemOutput is the answer of GetItem. Item is absent if the item does not exist, and
+// getItemOutput is the response of GetItem. Item is absent if the item does not exist, and
 // empty if the projection selects nothing.
 type getItemOutput struct {
 	Item             *wire.Item         `json:",omitzero"`

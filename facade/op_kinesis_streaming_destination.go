@@ -55,8 +55,9 @@ func (s *Server) describeKinesisStreamingDestination(ctx context.Context, in *ta
 	return kinesis.Describe(t, s.opts.Now()), nil
 }
 
-// KinesisWaiting calls visit with the changes that are pending for Kinesis data streams, in
-// their delivered form: table by table, and in order within a stream.
+// KinesisWaiting calls visit with the changes that are pending for Kinesis data streams,
+// in their delivered form. It visits table by table, and the changes for each stream in
+// order.
 func (s *Server) KinesisWaiting(ctx context.Context, visit func(streamARN string, record []byte) error) error {
 	for name, err := range s.tableNames(ctx, "") {
 		if err != nil {

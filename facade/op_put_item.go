@@ -52,6 +52,29 @@ func (in *conditionInput) constraints(v *validator) {
 	v.JoiningOperator(in.ConditionalOperator)
 }
 
+// constraints checks the members of a write of one item against the model.
+func (in *writeInput) constraints(v *validator) error {
+	in.conditionInput.constraints(v)
+	v.ReturnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
+	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
+	return v.Constrained()
+}
+
+// check checks a PutItem or DeleteItem, whose item or key is given as member.
+func (in *writeInput) check(v *validator, member string, given *wire.Item) error {
+	v.Required(member, given != nil)
+	if err := in.constraints(v); err != nil {
+		return err
+	}
+	if err := v.conditionStyle(&in.conditionInput); err != nil {
+		return err
+	}
+	if err := v.Value(given.Err); err != nil {
+		return err
+	}
+	return v.oldOrNone(in.ReturnValues)
+}
+
 // writeItemOutput is the answer of PutItem, UpdateItem and DeleteItem.
 type writeItemOutput struct {
 	Attributes            *wire.Item                      `json:",omitzero"`
@@ -69,21 +92,9 @@ func (out *writeItemOutput) WriteJSON(w *wire.Writer) {
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_PutItem.html
 func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutput, error) {
 	v := s.validator("PutItem")
+	v.readDepth(in.Item, &in.conditionInput, nil)
 	name := v.TableName(in.TableName)
-	v.Required("Item", in.Item != nil)
-	in.constraints(v)
-	v.ReturnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
-	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
-	if err := v.Constrained(); err != nil {
-		return nil, err
-	}
-	if err := v.conditionStyle(&in.conditionInput); err != nil {
-		return nil, err
-	}
-	if err := v.Value(in.Item.Err); err != nil {
-		return nil, err
-	}
-	if err := v.oldOrNone(in.ReturnValues); err != nil {
+	if err := in.check(v, "Item", in.Item); err != nil {
 		return nil, err
 	}
 	item := in.Item.Item
@@ -105,6 +116,12 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if err := tablespec.CheckItem(t, item); err != nil {
 		return nil, err
 	}
+	return s.replaceItem(ctx, *in.TableName, &in.writeInput, t, t.Key.KeyOf(item), item, g)
+}
+
+// replaceItem writes the item of a key, nil to delete it, and returns the answer. named is the
+// name or ARN of the table in the request.
+func (s *Server) replaceItem(ctx context.Context, named string, in *writeInput, t *tabledef.Table, key, item attr.Item, g guard) (*writeItemOutput, error) {
 	if err := g.checkPaths(t); err != nil {
 		return nil, err
 	}
@@ -118,20 +135,25 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	if !is(in.ReturnValues, "ALL_OLD") && !capacity.Wanted(in.ReturnConsumedCapacity) {
 		hint = g.hint(t, item)
 	}
-	key := t.Key.KeyOf(item)
 	old, updated, err := s.writeItem(ctx, t, key, replace, hint)
 	if err != nil {
 		return nil, err
 	}
-	out := &writeItemOutput{ItemCollectionMetrics: capacity.CollectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
+	out := in.answer(t, named, key, old, updated)
 	if is(in.ReturnValues, "ALL_OLD") {
 		out.Attributes = wire.OptionalItem(old)
 	}
+	return out, nil
+}
+
+// answer returns the answer to a write, without attributes.
+func (in *writeInput) answer(t *tabledef.Table, named string, key, old, updated attr.Item) *writeItemOutput {
+	out := &writeItemOutput{ItemCollectionMetrics: capacity.CollectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
 	if capacity.Wanted(in.ReturnConsumedCapacity) {
 		tally := capacity.WriteTally(t, old, updated)
-		out.ConsumedCapacity = tally.Report(*in.TableName, t, in.ReturnConsumedCapacity)
+		out.ConsumedCapacity = tally.Report(named, t, in.ReturnConsumedCapacity)
 	}
-	return out, nil
+	return out
 }
 
 // is reports whether an optional member has the value want.

@@ -24,7 +24,7 @@ type deleteResourcePolicyInput struct {
 
 type getResourcePolicyInput struct{ ResourceArn *string }
 
-// resourcePolicyOutput is the answer of the operations on policies.
+// resourcePolicyOutput is the response of the operations on policies.
 type resourcePolicyOutput struct {
 	Policy     string `json:",omitzero"`
 	RevisionID string `json:"RevisionId,omitzero"`

@@ -36,7 +36,7 @@ type searchVectorsInput struct {
 	TopK                      *int32
 }
 
-// searchVectorsOutput is the answer of SearchVectors.
+// searchVectorsOutput is the response of SearchVectors.
 type searchVectorsOutput struct {
 	ConsumedCapacity *capacity.Bytes `json:",omitzero"`
 	SearchResults    []searchResultItem

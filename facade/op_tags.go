@@ -29,12 +29,12 @@ type listTagsInput struct {
 	NextToken   *string
 }
 
-// listTagsOutput is the answer of ListTagsOfResource: always one page.
+// listTagsOutput is the response of ListTagsOfResource: always one page.
 type listTagsOutput struct {
 	Tags []request.Tag
 }
 
-// noOutput is the answer of an operation without one: nil, and no body.
+// noOutput is the response of an operation without one: nil, and no body.
 type noOutput struct{}
 
 // taggedTable returns the table name in an ARN. It denies access to other accounts, whether

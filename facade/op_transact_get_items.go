@@ -28,7 +28,7 @@ type transactGet struct {
 	ExpressionAttributeNames map[string]string
 }
 
-// transactGetItemsOutput is the answer of TransactGetItems: one response for each element, in
+// transactGetItemsOutput is the response of TransactGetItems: one response for each element, in
 // order.
 type transactGetItemsOutput struct {
 	Responses        []itemResponse

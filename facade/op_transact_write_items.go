@@ -1,6 +1,7 @@
 package facade
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -257,8 +258,9 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 	if err := v.ExpressionStyle(a.ExpressionAttributeNames, a.ExpressionAttributeValues, expressions, nil); err != nil {
 		return 0, err
 	}
-	if err := v.Value(a.given().Err); err != nil {
-		return 0, err
+	fault := a.given().Err
+	if e, ok := errors.AsType[*attr.Error](fault); fault != nil && (a.kind == actionPut || !ok || e.Problem != attr.TooDeep) {
+		return 0, v.Value(fault)
 	}
 	sizeBytes = a.given().Item.Size()
 	if a.kind == actionPut && sizeBytes > maxItemBytes {
@@ -280,7 +282,7 @@ func (a *checkedAction) parse(v *validator) (sizeBytes int, err error) {
 		}
 	}
 	a.guard, err = v.guard(&conditionInput{ConditionExpression: a.ConditionExpression}, placeholders, a.ReturnValuesOnConditionCheckFailure)
-	return sizeBytes, err
+	return sizeBytes, cmp.Or(err, v.Value(fault)) // the depth of a key comes last
 }
 
 // checkOnce rejects an item of an earlier element of the transaction.

@@ -7,7 +7,6 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/expr"
-	"github.com/tabletop-emu/tabletop/facade/internal/capacity"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
@@ -34,13 +33,11 @@ func (in *updateItemInput) legacy() []request.LegacyMember {
 // applies to the data that an UpdateExpression writes plus the cost of its actions.
 func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeItemOutput, error) {
 	v := s.validator("UpdateItem")
+	v.readDepth(in.Key, &in.conditionInput, in.AttributeUpdates)
 	name := v.TableName(in.TableName)
 	v.Required("Key", in.Key != nil)
 	v.Legacy().CheckUpdates(in.AttributeUpdates)
-	in.constraints(v)
-	v.ReturnValues(in.ReturnValues, in.ReturnValuesOnConditionCheckFailure)
-	v.ReturnOptions(in.ReturnConsumedCapacity, in.ReturnItemCollectionMetrics)
-	if err := v.Constrained(); err != nil {
+	if err := in.constraints(v); err != nil {
 		return nil, err
 	}
 	if err := v.ExpressionStyle(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
@@ -97,13 +94,9 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	if err != nil {
 		return nil, v.expressionAtRunTime(err)
 	}
-	out := &writeItemOutput{ItemCollectionMetrics: capacity.CollectionMetrics(t, in.ReturnItemCollectionMetrics, key)}
+	out := in.answer(t, *in.TableName, key, old, updated)
 	if returned := tablespec.ReturnedAttributes(in.ReturnValues, update, old, updated); len(returned) > 0 {
 		out.Attributes = &wire.Item{Item: returned}
-	}
-	if capacity.Wanted(in.ReturnConsumedCapacity) {
-		tally := capacity.WriteTally(t, old, updated)
-		out.ConsumedCapacity = tally.Report(*in.TableName, t, in.ReturnConsumedCapacity)
 	}
 	return out, nil
 }

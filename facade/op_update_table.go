@@ -131,6 +131,11 @@ func (s *Server) updateTable(ctx context.Context, in *updateTableInput) (*tableO
 		if err := quotas.Check(&before, t); err != nil {
 			return err
 		}
+		if in.TableClass != nil {
+			if err := tablespec.CheckClass(&before, s.opts.Now()); err != nil {
+				return err
+			}
+		}
 		return tablespec.CheckDecreases(&before, t, s.opts.Now())
 	})
 	if err != nil {
@@ -198,13 +203,16 @@ func (in *updateTableInput) check(v *validator) error {
 		}
 		return awserr.Validation(awserr.MsgUpdateTableNothingOld)
 	}
+	if in.GlobalSecondaryIndexUpdates != nil && len(in.GlobalSecondaryIndexUpdates) == 0 {
+		return awserr.Validation(awserr.MsgIndexListEmpty, "GlobalSecondaryIndexUpdates")
+	}
+	if err := in.checkCombination(); err != nil {
+		return err
+	}
 	if is(in.BillingMode, tablespec.BillingProvisioned) && in.ProvisionedThroughput == nil {
 		return awserr.Validation(awserr.MsgUpdateThroughputMissing)
 	}
 	if in.ProvisionedThroughput != nil {
-		if in.StreamSpecification != nil {
-			return awserr.Validation(awserr.MsgStreamWithThroughput)
-		}
 		if is(in.BillingMode, tablespec.BillingOnDemand) {
 			return awserr.Validation(awserr.MsgThroughputOnDemand)
 		}
@@ -249,6 +257,50 @@ func (in *updateTableInput) check(v *validator) error {
 	return nil
 }
 
+// checkCombination rejects settings that the service changes only on their own, or not with
+// each other.
+func (in *updateTableInput) checkCombination() error {
+	changes := 0
+	for _, given := range []bool{
+		in.BillingMode != nil || in.ProvisionedThroughput != nil, in.OnDemandThroughput != nil, in.WarmThroughput != nil, in.StreamSpecification != nil,
+		in.SSESpecification != nil, in.TableClass != nil, in.DeletionProtectionEnabled != nil, len(in.GlobalSecondaryIndexUpdates) > 0, len(in.VectorIndexUpdates) > 0,
+	} {
+		if given {
+			changes++
+		}
+	}
+	if changes < 2 {
+		return nil
+	}
+	units := in.ProvisionedThroughput != nil || is(in.BillingMode, tablespec.BillingProvisioned)
+	var added, built bool
+	for _, u := range in.GlobalSecondaryIndexUpdates {
+		added = added || u.Create != nil
+		built = built || u.Create != nil || u.Delete != nil
+	}
+	switch {
+	case in.SSESpecification != nil:
+		return awserr.Validation(awserr.MsgUpdateAlone, "Server-Side Encryption modification")
+	case in.DeletionProtectionEnabled != nil:
+		return awserr.Validation(awserr.MsgUpdateAlone, "DeletionProtection modification")
+	case in.TableClass != nil:
+		return awserr.Validation(awserr.MsgUpdateAlone, "TableClass modification")
+	case in.OnDemandThroughput != nil && (in.WarmThroughput != nil || in.StreamSpecification != nil):
+		return awserr.Validation(awserr.MsgBoundsBesideOthers)
+	case in.WarmThroughput != nil && added:
+		return awserr.Validation(awserr.MsgWarmWithIndex)
+	case in.WarmThroughput != nil && (in.BillingMode != nil || units || in.StreamSpecification != nil):
+		return awserr.Validation(awserr.MsgUpdateAlone, "WarmThroughput")
+	case in.StreamSpecification != nil && units:
+		return awserr.Validation(awserr.MsgStreamWithThroughput)
+	case built && units:
+		return awserr.Validation(awserr.MsgIndexWithThroughput)
+	case built && in.StreamSpecification != nil:
+		return awserr.Validation(awserr.MsgIndexWithStream)
+	}
+	return nil
+}
+
 // apply changes a copy of the table's definition.
 func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	wasProvisioned := t.BillingMode != tablespec.BillingOnDemand
@@ -273,7 +325,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 		return err
 	}
 	if in.TableClass != nil {
-		t.Class, t.ClassChanged = *in.TableClass, now
+		t.Class, t.ClassChangedBefore, t.ClassChanged = *in.TableClass, t.ClassChanged, now
 	}
 	if in.DeletionProtectionEnabled != nil {
 		t.DeletionProtection = in.DeletionProtectionEnabled.IsTrue()
@@ -292,7 +344,7 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	}
 	setStream(t, in.StreamSpecification)
 	for _, u := range in.GlobalSecondaryIndexUpdates {
-		if err := in.applyIndex(t, u, now); err != nil {
+		if err := in.applyIndex(t, u, wasProvisioned, now); err != nil {
 			return err
 		}
 	}
@@ -310,11 +362,18 @@ func (in *updateTableInput) apply(t *tabledef.Table, now time.Time) error {
 	return nil
 }
 
-// applyIndex creates, changes or deletes one global index.
-func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndexUpdate, now time.Time) error {
+// applyIndex creates, changes or deletes one global index of a table that was provisioned or not.
+func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndexUpdate, wasProvisioned bool, now time.Time) error {
 	if u.Create == nil {
 		name := *u.indexName()
 		i := slices.IndexFunc(t.Indexes, func(ix tabledef.Index) bool { return ix.Global && ix.Name == name })
+		if i < 0 && t.Index(name) != nil {
+			change := "delete"
+			if u.Update != nil {
+				change = "update"
+			}
+			return awserr.Validation(awserr.MsgNotGlobalIndex, change, name)
+		}
 		if i < 0 && u.Update != nil {
 			return awserr.Validation(awserr.MsgIndexUpdateBlocked)
 		}
@@ -327,15 +386,22 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 			return nil
 		}
 		if units := u.Update.ProvisionedThroughput; units != nil {
-			if t.BillingMode == tablespec.BillingOnDemand {
-				return awserr.Validation(awserr.MsgIndexThroughputOnDemand, name)
+			switch {
+			case in.BillingMode != nil && t.BillingMode == tablespec.BillingOnDemand:
+				return awserr.Validation(awserr.MsgIndexUnitsOnDemand, name)
+			case t.BillingMode == tablespec.BillingOnDemand:
+				return awserr.Validation(awserr.MsgIndexOnlyOnDemand, name)
 			}
 			if err := tablespec.CheckUnits(units); err != nil {
 				return err
 			}
 			ix := &t.Indexes[i]
+			reads, writes := *units.ReadCapacityUnits, *units.WriteCapacityUnits
+			if wasProvisioned && in.ProvisionedThroughput == nil && ix.ReadUnits == reads && ix.WriteUnits == writes {
+				return awserr.Validation(awserr.MsgIndexUnitsUnchanged, name, name, reads, reads, name, writes, writes)
+			}
 			ix.Transition = t.Transition
-			ix.Change(*units.ReadCapacityUnits, *units.WriteCapacityUnits, now, t.Transition)
+			ix.Change(reads, writes, now, t.Transition)
 		}
 		return tablespec.SetThroughput(&t.Indexes[i].Throughput, tabledef.Throughput{OnDemand: u.Update.OnDemandThroughput, Warm: u.Update.WarmThroughput},
 			tablespec.Target{Index: name, Billing: t.BillingMode, Provisioned: t.Indexes[i].Provisioned, Changed: true})
@@ -373,6 +439,9 @@ func (in *updateTableInput) applyIndex(t *tabledef.Table, u globalSecondaryIndex
 		return err
 	}
 	t.Indexes = append(slices.Clone(t.Indexes), ix)
+	if tablespec.TooManyGlobal(t) {
+		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyGlobalAdded)
+	}
 	t.Attributes = tablespec.DefinitionsOf(defs)
 	return nil
 }

@@ -8,18 +8,20 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// OperationInfo is one row of the support table.
+// OperationInfo describes one row of the support table.
 type OperationInfo struct {
 	// Service is "DynamoDB" or "DynamoDBStreams".
 	Service string
 	// Name is the operation's name in the API model, such as "PutItem".
 	Name string
-	// Note names the missing parts and the differences from DynamoDB; "" without any.
+	// Note lists the missing parts of the operation and its differences from DynamoDB, or
+	// is empty.
 	Note string
 }
 
-// Operations returns every operation of the DynamoDB and DynamoDB Streams API models of
-// 2026-11, in alphabetic order, streams last. It is the source of the support table.
+// Operations returns all operations of the DynamoDB and DynamoDB Streams API models of
+// 2026-11 in alphabetical order, with those of DynamoDB Streams last. The support table
+// is generated from it.
 func Operations() []OperationInfo {
 	out := make([]OperationInfo, len(operations))
 	for i, op := range operations {

@@ -1,7 +1,6 @@
 package facade
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	goflag "flag"
@@ -10,7 +9,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +28,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/ddbmodel"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
@@ -54,10 +51,6 @@ func init() {
 // More of it: -rapid.checks=1000 -rapid.steps=100, -rapid.seed=N.
 func TestOperations_Model(t *testing.T) {
 	t.Parallel()
-	limit := 8
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, draw := range map[string]func(*testing.T) func(*rapid.T) []modelTable{
 		"default":        defaultTables,
 		"s1-catalog":     subjectTables("s1-catalog", drawProduct),
@@ -65,15 +58,17 @@ func TestOperations_Model(t *testing.T) {
 		"s3-adjacency":   subjectTables("s3-adjacency", drawInvoice),
 		"s5-order-entry": subjectTables("s5-order-entry", drawOrder),
 		"s8-hot-keys":    subjectTables("s8-hot-keys", drawEvent),
+		"derived":        mappedTables(ticketsYAML, drawTicket),
+		"derived, blind": mappedTables(withoutIndexes(ticketsYAML), drawTicket), // its writes need no read
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tables := draw(t)
 			var remote *peer.Conn
-			if *remoteBigtable != "" {
-				remote = dialRemote(t)
+			if peer.IsRemote() {
+				remote = peer.Dial(t)
 			}
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(8, func(r *rapid.T) {
 				m := newMachine(t, r, remote, tables(r))
 				defer m.close(r)
 				r.Repeat(m.actions())
@@ -770,61 +765,6 @@ func drawAttributes(r *rapid.T, t *ddbmodel.Table) ddbmodel.Item {
 		}
 	}
 	return item
-}
-
-// subjectTables returns the table of a shipped mapping, with items from draw. The model also
-// rejects items that the mapping cannot express.
-func subjectTables(subject string, draw func(*drawnTable)) func(*testing.T) func(*rapid.T) []modelTable {
-	return func(t *testing.T) func(*rapid.T) []modelTable {
-		t.Helper()
-		file := filepath.Join("..", "fixtures", "subjects", subject, "mapping.yaml")
-		src, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := layout.Load(file, src)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return func(*rapid.T) []modelTable {
-			table := &ddbmodel.Table{Name: m.SourceTable(), Key: modelKey(m.Key())}
-			for _, x := range m.Indexes() {
-				index := ddbmodel.Index{Name: x.Name(), Global: true, Key: modelKey(x.Def().Key), Projection: "ALL"}
-				if len(x.Def().Include) > 0 {
-					index.Projection, index.NonKey = "INCLUDE", x.Def().Include
-				}
-				table.Indexes = append(table.Indexes, index)
-			}
-			table.Refuses = func(others []ddbmodel.Item, item ddbmodel.Item) bool {
-				placed, ok := place(m, item)
-				return !ok || slices.ContainsFunc(others, func(other ddbmodel.Item) bool {
-					taken, _ := place(m, other)
-					return bytes.Equal(taken.Row, placed.Row) && overlaps(taken.Cells, placed.Own)
-				})
-			}
-			drawn := modelTable{drawnTable: drawnTable{Table: table}, mapping: m}
-			draw(&drawn.drawnTable)
-			return []modelTable{drawn}
-		}
-	}
-}
-
-// place lays out an item of the model; ok is false if the mapping cannot.
-func place(m *layout.Mapping, item ddbmodel.Item) (placed lens.Placed, ok bool) {
-	i, err := attr.UnmarshalItem([]byte(ddbmodel.Text(item)))
-	if err != nil {
-		return placed, false
-	}
-	placed, err = m.Place(i, importTimeMicros)
-	return placed, err == nil
-}
-
-// overlaps reports whether cells of an existing item are in the place of another item's
-// cells.
-func overlaps(there []layout.Cell, own []lens.Extent) bool {
-	return slices.ContainsFunc(there, func(c layout.Cell) bool {
-		return slices.ContainsFunc(own, func(e lens.Extent) bool { return e.Covers(c) })
-	})
 }
 
 // odd adds an attribute that the mapping may not express.

@@ -13,13 +13,13 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
@@ -327,26 +327,6 @@ func TestUpdateTable_Index(t *testing.T) {
 	}
 }
 
-// failingConn is a Bigtable that fails once broken is set.
-type failingConn struct {
-	grpc.ClientConnInterface
-	err error
-}
-
-func (c *failingConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	if c.err != nil {
-		return c.err
-	}
-	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
-}
-
-func (c *failingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	if c.err != nil {
-		return nil, c.err
-	}
-	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-}
-
 // Failures of the Bigtable are the server's: 503 if a retry may help, otherwise 500 without
 // its text.
 func TestServer_BrokenBigtable(t *testing.T) {
@@ -360,15 +340,14 @@ func TestServer_BrokenBigtable(t *testing.T) {
 		{status.Error(codes.DataLoss, "secret"), http.StatusInternalServerError, awserr.CodeInternalServerError},
 		{errors.New("secret"), http.StatusInternalServerError, awserr.CodeInternalServerError},
 	} {
-		var conn *failingConn
+		conn := &intercept.Conn{}
 		s := newTestServer(t, func(o *Options) {
-			conn = &failingConn{ClientConnInterface: o.Conn}
-			o.Conn = conn
+			conn.ClientConnInterface, o.Conn = o.Conn, conn
 		})
 		createPlain(t, s, "plain")
-		conn.err = c.err
+		conn.Before(func(context.Context, any) error { return c.err })
 		w := post(s, "GetItem", `{"TableName": "plain", "Key": {"id": {"S": "1"}}}`)
-		conn.err = nil
+		conn.Before(nil)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), "#"+c.code+`"`) || strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%v: answered %d %s", c.err, w.Code, w.Body)
 		}
@@ -379,10 +358,10 @@ func TestServer_BrokenBigtable(t *testing.T) {
 func TestServer_CanceledCall(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{true, false} {
-		var conn *failingConn
+		conn := &intercept.Conn{}
 		var log strings.Builder
 		s := newTestServer(t, func(o *Options) {
-			conn = &failingConn{ClientConnInterface: o.Conn}
+			conn.ClientConnInterface = o.Conn
 			o.Conn, o.Logger = conn, slog.New(slog.NewTextHandler(&log, nil))
 		})
 		createPlain(t, s, "plain")
@@ -390,9 +369,9 @@ func TestServer_CanceledCall(t *testing.T) {
 		if gone {
 			cancel()
 		}
-		conn.err = status.Error(codes.Canceled, "context canceled")
+		conn.Before(func(context.Context, any) error { return status.Error(codes.Canceled, "context canceled") })
 		_, err := s.Call(ctx, "GetItem", []byte(`{"TableName": "plain", "Key": {"id": {"S": "1"}}}`))
-		conn.err = nil
+		conn.Before(nil)
 		cancel()
 		if logged := log.Len() > 0; err == nil || logged == gone {
 			t.Errorf("client gone %v: %v, logged %q", gone, err, log.String())
@@ -443,7 +422,7 @@ func TestRoundTripper(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	conn := &failingConn{}
+	conn := &intercept.Conn{}
 	for _, c := range []struct {
 		name string
 		opts Options
@@ -453,8 +432,8 @@ func TestOptions(t *testing.T) {
 		{"account", Options{Conn: conn, AccountID: "12"}, `Options.AccountID is "12"`},
 		{"messages", Options{Conn: conn, Messages: "none"}, `Options.Messages: "none" is unknown, want current, classic, af-south-1, `},
 		{"lag", Options{Conn: conn, IndexLag: -1}, "Options.IndexLag is -1ns"},
-		{"keys without signatures", Options{Conn: conn, NoAuth: true, AccessKeys: map[string]string{}}, "exclude each other"},
-		{"namespaces of mappings", Options{Conn: conn, Namespaced: true, Mappings: []*mapping.Mapping{nil}}, "exclude each other"},
+		{"keys without signatures", Options{Conn: conn, NoAuth: true, AccessKeys: map[string]string{}}, "cannot be combined"},
+		{"namespaces of mappings", Options{Conn: conn, Namespaced: true, Mappings: []*mapping.Mapping{nil}}, "cannot be combined"},
 		{"mapping", Options{Conn: conn, Mappings: []*mapping.Mapping{nil}}, "Options.Mappings[0] is nil"},
 	} {
 		if _, err := New(t.Context(), c.opts); err == nil || !strings.Contains(err.Error(), c.want) {

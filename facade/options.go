@@ -26,16 +26,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// BigtableTable is a table of a Bigtable that a server uses, with the families that it needs.
+// BigtableTable is a table of a Bigtable that a server uses, with the column families
+// that it needs.
 type BigtableTable struct {
 	ID       string
 	Families []mapping.Family
 }
 
-// BigtableTables yields the tables that a server would use in a Bigtable: its catalog, and
-// the tables behind DynamoDB tables that were created without a mapping. A mapping names its
-// own tables. It writes nothing; an error is the last result. It uses only Conn, Project,
-// Instance, AppProfile and Deadline of opts.
+// BigtableTables yields the tables that a server would use in a Bigtable: its catalog,
+// and the tables behind DynamoDB tables that were created without a mapping. A mapping
+// names its tables itself. BigtableTables does not write. After an error, it yields the
+// error last. It uses only Conn, Project, Instance, AppProfile and Deadline of opts.
 func BigtableTables(ctx context.Context, opts Options) iter.Seq2[BigtableTable, error] {
 	return func(yield func(BigtableTable, error) bool) {
 		for t, err := range store.PlacedTables(ctx, store.Options{Conn: opts.Conn, Project: opts.Project, Instance: opts.Instance, AppProfile: opts.AppProfile, Deadline: opts.Deadline}) {
@@ -50,128 +51,132 @@ func BigtableTables(ctx context.Context, opts Options) iter.Seq2[BigtableTable, 
 	}
 }
 
-// Options configures a Server. Only Conn is required. New copies the value and never changes
-// it.
+// Options configures a Server. Only Conn is required. New copies the value and does not
+// modify it.
 type Options struct {
-	// Conn is the Bigtable behind the facade: an in-process emulator, a gRPC
-	// connection to another emulator, or Cloud Bigtable. The caller owns it
-	// and closes it after the Server.
+	// Conn is the connection to the Bigtable behind the server: an in-process emulator,
+	// another emulator over gRPC, or Cloud Bigtable. The caller owns it, and must close
+	// it after the Server.
 	Conn grpc.ClientConnInterface
 
-	// Project and Instance name the instance of the tables,
+	// Project and Instance identify the instance that holds the tables:
 	// projects/<Project>/instances/<Instance>. Default: "tabletop" for both.
 	Project, Instance string
 
-	// AppProfile is the app profile of data calls. It must route to a single cluster and
+	// AppProfile is the app profile for data calls. It must route to a single cluster and
 	// allow single-row transactions. Default: the default profile of the instance.
 	AppProfile string
 
-	// Mappings are the declared layouts, one per table. A table without a mapping gets the
-	// default lossless layout.
+	// Mappings are the mappings of tables, at most one per table. A table without a
+	// mapping gets the lossless default layout.
 	Mappings []*mapping.Mapping
 
-	// Now is the clock of creation times and revisions. Default: wall time.
+	// Now is the clock for creation times and revisions. Default: wall time.
 	Now func() time.Time
 
-	// Rand is the source of request ids, table ids and revision tokens. It is read under a
-	// lock. Default: crypto/rand.Reader.
+	// Rand is the source of request ids, table ids and revision tokens. Reads from it are
+	// serialized. Default: crypto/rand.Reader.
 	Rand io.Reader
 
-	// Logger receives internal failures: recovered panics and errors of the Bigtable.
+	// Logger receives internal failures: recovered panics, and errors of the Bigtable.
 	// Default: nothing is logged.
 	Logger *slog.Logger
 
-	// Region appears in ARNs and endpoint responses; it need not match the region of a
-	// signature. Default: DefaultRegion.
+	// Region is the region in ARNs and endpoint responses. It need not match the region
+	// of a signature. Default: DefaultRegion.
 	Region string
 
-	// AccountID is the twelve-digit account in ARNs. Default: DefaultAccountID.
+	// AccountID is the twelve-digit account number in ARNs. Default: DefaultAccountID.
 	AccountID string
 
-	// NoAuth accepts requests without a signature, for tools in a browser.
-	// By default any well-formed signature is accepted, whatever its key, and
-	// a request without a signature is refused.
+	// NoAuth accepts requests without a signature, for tools in a browser. Default: any
+	// well-formed signature is accepted, whatever its key, and requests without a
+	// signature are rejected.
 	NoAuth bool
 
-	// AccessKeys maps known access keys to their secrets. If it is set, signatures are
-	// verified: with the secret of a known key, over the request as sent, and at most
-	// 15 minutes off either Now or the machine's clock. Any region is accepted.
-	// Default: nil, signatures are not verified.
+	// AccessKeys maps access keys to their secrets. If it is set, signatures are
+	// verified. A signature must be made with the secret of a known key, over the request
+	// as it was sent. Its time must be within 15 minutes of either Now or the machine's
+	// clock. Any region is accepted. Default: nil, and signatures are not verified.
 	AccessKeys map[string]string
 
-	// Namespaced separates the tables of each access key and region, as accounts and
-	// regions do. By default all callers share them. New fails if Mappings is set too.
-	// The limit is 1,000 pairs; further callers get a LimitExceededException.
+	// Namespaced gives each pair of access key and region separate tables, as accounts
+	// and regions do on AWS. The limit is 1,000 pairs; further callers get a
+	// LimitExceededException. New returns an error if Mappings is set too. Default: all
+	// callers share the tables.
 	Namespaced bool
 
-	// IndexLag is the delay until a write reaches the global indexes, on the clock Now: reads
-	// of them are eventually consistent, as on AWS. The mapping of a table can set another
-	// lag. The lag is shorter for an item that is written again or shares its row, after a
-	// read of a local index, and while thousands of rows are pending. Default: 0, a write is
-	// in all indexes when its call returns.
+	// IndexLag is the delay, on the clock Now, until a write reaches the global indexes.
+	// Reads of these indexes are then eventually consistent, as on AWS. The mapping of a
+	// table can set a different lag. The lag is shorter for an item that is written again
+	// or shares its row. It is also shorter after a read of a local index, and while
+	// thousands of rows are pending. Default: 0, so a write is in all indexes when its
+	// call returns.
 	IndexLag time.Duration
 
-	// StatusDelays delay the completion of changes to tables on the clock Now, as on AWS.
-	// Default: none, a table is ACTIVE when its call returns.
+	// StatusDelays delays the completion of changes to tables, on the clock Now, as on
+	// AWS. Default: no delays, so a table is ACTIVE when its call returns.
 	StatusDelays StatusDelays
 
-	// Messages is the region whose wording of validation errors the server has, and
+	// Messages is the region whose wording of validation errors the server uses, and
 	// whose rule for the size of an update. Default: MessagesCurrent.
 	Messages MessageProfile
 
-	// Deadline limits each call to the Bigtable. After it, the request or the start fails
-	// with an error that names the Bigtable. Default: no deadline, since a Bigtable in the
-	// same process always answers.
+	// Deadline limits the duration of each call to the Bigtable. When it passes, the
+	// request or the start fails with an error that names the Bigtable. Default: no
+	// deadline, since a Bigtable in the same process always answers.
 	Deadline time.Duration
 
-	// Concurrency limits the concurrent calls of one operation on Conn. All operations
-	// together make at most 16 times as many, plus one each. Increase it for a Bigtable
-	// behind a network, so that an operation does not wait for a round trip per item.
-	// Default: 1, calls in sequence, which is faster within a process.
+	// Concurrency limits the number of concurrent calls that one operation makes on Conn.
+	// All operations together make at most 16 times as many, plus one each. Increase it
+	// for a Bigtable on a network, so that an operation does not wait for a round trip
+	// per item. Default: 1, so calls are sequential, which is faster within a process.
 	Concurrency int
 
-	// Progress reports work on all items of a table: at its start, now and then, and at its
-	// end. New does such work to fill the indexes of rows that a loader wrote, or to compare
-	// the rows with a changed mapping; adding an index does it too. Several goroutines call
-	// it. Default: nil, nothing is reported.
+	// Progress reports work on all items of a table: when it starts, periodically, and
+	// when it ends. New does such work to fill the indexes of rows that a loader wrote,
+	// or to compare the rows with a changed mapping. Adding an index also causes it.
+	// Several goroutines may call Progress. Default: nil, and nothing is reported.
 	Progress func(Progress)
 
-	// Observe is called after the answer to each HTTP request, in the goroutine of the
-	// request. Default: nil.
+	// Observe is called after the response to each HTTP request was written, in the
+	// goroutine of the request. Default: nil.
 	Observe func(*Call)
 
-	// StreamShards are the numbers of shards of a stream, by generation; the last number
-	// applies to all later generations. Each is a multiple of the one before, so that shards
-	// split. Default: 1.
+	// StreamShards are the numbers of shards in a stream, by generation. The last number
+	// applies to all later generations. Each number is a multiple of the one before, so
+	// that shards split. Default: 1.
 	StreamShards []int
 
-	// StreamShardRotation is the time that a shard accepts changes, on the clock Now, before
-	// its children do: whole milliseconds. Default: 4 hours.
+	// StreamShardRotation is the time for which a shard accepts changes before its
+	// children do, on the clock Now. It must be whole milliseconds. Default: 4 hours.
 	StreamShardRotation time.Duration
 
 	// KinesisEndpoint is the URL of a server with the API of Kinesis Data Streams, which
-	// receives the changes for the Kinesis destinations of tables. KinesisDir is a folder for
-	// them instead: a file for each stream, one record per line. Default: neither,
-	// undelivered changes stay in the tables' logs for 24 hours.
+	// receives the changes for the Kinesis destinations of tables. KinesisDir is a folder
+	// that receives them instead. It has one file per stream, with one record per line.
+	// Default: neither, and undelivered changes stay in the logs of the tables for 24
+	// hours.
 	KinesisEndpoint, KinesisDir string
 
-	// Throttle selects the requests that are throttled, by the capacity that
-	// ReturnConsumedCapacity reports. Default: nothing.
+	// Throttle selects the requests that are throttled, based on the capacity that
+	// ReturnConsumedCapacity reports. Default: no requests are throttled.
 	Throttle Throttle
 
-	// Buckets is a folder whose subfolders stand for S3 buckets: exports write into them,
-	// imports read them, and imports log into ".tabletop" beside them. The caller owns it and
-	// closes it after the Server. Default: nil, exports and imports are refused.
+	// Buckets is a folder whose subfolders stand for S3 buckets. Exports write to them,
+	// imports read from them, and the logs of imports go to ".tabletop" beside them. The
+	// caller owns it, and must close it after the Server. Default: nil, and exports and
+	// imports are rejected.
 	Buckets *os.Root
 
-	// StreamRetention is how long changes stay readable in a new stream, and how long the
-	// stream exists after its end, on the clock Now. Default: 24 hours.
+	// StreamRetention is the time for which changes can be read from a new stream, and
+	// for which the stream exists after its end, on the clock Now. Default: 24 hours.
 	StreamRetention time.Duration
 
-	// Slot identifies something that only one Server can hold at a time, such as an open data
-	// folder. A new Server with the same Slot immediately finishes the work of a killed one.
-	// Default: "", no slot; readers of streams wait until the registration of the killed Server
-	// is 30 seconds old by the machine's clock.
+	// Slot identifies a resource that only one Server can hold at a time, such as an open
+	// data folder. A new Server with the same Slot immediately finishes the work of a
+	// killed one. Default: "", no slot; readers of streams wait until the registration of
+	// the killed Server is 30 seconds old by the machine's clock.
 	Slot string
 
 	maxTables, maxNamespaces int   // limits, which tests lower
@@ -202,84 +207,88 @@ func (o Options) store(catalog string) store.Options {
 	}
 }
 
-// Progress is the state of work over all items of a table.
+// Progress describes how far work on all items of a table has come.
 type Progress struct {
-	Table string // DynamoDB table
-	Phase string // "filling index GSI1", "filling due times", "comparing with the mapping"
-	Items int64  // examined so far
-	Done  bool   // the work has ended
-	Err   error  // why it ended early
+	Table string // name of the DynamoDB table
+	Phase string // such as "filling index GSI1", "filling due times", "comparing with the mapping"
+	Items int64  // number of items examined so far
+	Done  bool   // whether the work has ended
+	Err   error  // reason why the work ended early
 }
 
-// ErrOtherMapping is the error of New if a mapping places the items of a table differently
-// than the mapping by which the table was loaded or served before.
+// ErrOtherMapping is the error that New returns if the mapping of a table does not fit
+// its rows: the mapping places items elsewhere than the one with which the table was
+// loaded or last served.
 var ErrOtherMapping = store.ErrOtherMapping
 
-// StatusDelays are the times during which tables and their parts appear to be changing. The
-// work itself happens at once: a write during Update takes effect.
+// StatusDelays holds the times for which tables and their parts appear to be changing.
+// The change itself happens at once: a write during Update takes effect.
 type StatusDelays struct {
-	// Create: a new table and its indexes are CREATING, and reject items.
+	// Create is the time for which a new table and its indexes are CREATING, and reject
+	// items.
 	Create time.Duration
-	// Update: a table that UpdateTable changed is UPDATING and rejects other changes. A
-	// changed resource policy is read as before during that time, and rejects changes for
-	// at least 15 seconds.
+	// Update is the time for which a table is UPDATING after UpdateTable, and rejects
+	// other changes. During that time, a changed resource policy reads as before. It
+	// rejects further changes for at least 15 seconds.
 	Update time.Duration
-	// Delete: a deleted table is DELETING and rejects items. A later change to tables, a
-	// list of tables or ReapExpired removes its remains.
+	// Delete is the time for which a deleted table is DELETING, and rejects items. A
+	// later change to tables, a list of tables or ReapExpired removes its remains.
 	Delete time.Duration
-	// IndexCreate: an index that UpdateTable added is CREATING without Backfilling. It is
-	// then CREATING and Backfilling for IndexFill, or longer if filling it takes longer.
-	// The table is UPDATING, and the index cannot be read.
+	// IndexCreate is the time for which an index that UpdateTable added is CREATING
+	// without Backfilling. After that it is CREATING and Backfilling for IndexFill, or
+	// longer if filling it takes longer. In both cases the table is UPDATING, and the
+	// index cannot be read.
 	IndexCreate, IndexFill time.Duration
-	// IndexDelete: an index that UpdateTable deleted is DELETING, and the table
-	// UPDATING.
+	// IndexDelete is the time for which an index that UpdateTable deleted is DELETING,
+	// and the table is UPDATING.
 	IndexDelete time.Duration
-	// Backup: a backup is CREATING. A new table rejects backups and point-in-time restores
-	// for the same time.
+	// Backup is the time for which a backup is CREATING. A new table rejects backups and
+	// point-in-time restores for the same time.
 	Backup time.Duration
-	// TimeToLive: a table's time to live is ENABLING, while nothing expires, or DISABLING.
+	// TimeToLive is the time for which the time to live of a table is ENABLING, while
+	// nothing expires, or DISABLING.
 	TimeToLive time.Duration
 }
 
 // Throttle selects the requests that are throttled.
 type Throttle uint8
 
-// The values of Throttle.
+// Values of Throttle.
 const (
-	// ThrottleNothing: capacity is counted only.
+	// ThrottleNothing throttles no requests. Capacity is only counted.
 	ThrottleNothing Throttle = iota
-	// ThrottleTables: tables and global indexes, by their provisioned or on-demand
-	// throughput; decreases of provisioned throughput; and the operations on tables that the
-	// service limits.
+	// ThrottleTables throttles requests to tables and global indexes by their provisioned
+	// or on-demand throughput. It also limits decreases of provisioned throughput, and
+	// those operations on tables that the service limits.
 	ThrottleTables
-	// ThrottlePartitions: like ThrottleTables, and also the items of one partition key: 3,000
-	// read and 1,000 write units a second.
+	// ThrottlePartitions is like ThrottleTables, but also limits the items with the same
+	// partition key to 3,000 read and 1,000 write units per second.
 	ThrottlePartitions
 )
 
 // MessageProfile is the name of an AWS region, such as "eu-west-2", or one of the
-// constants below. It selects the layer of the service that checks each operation.
-// Since 2026-06 the regions move their operations to a newer layer, one after the other.
+// constants below. It selects the layer of the service that checks each operation. Since
+// 2026-06 the regions have been moving their operations to a newer layer, one by one.
 //
-// The newer layer names a member as "TableName" and shows no value, and errors of writes
-// begin with "1 validation error detected: ". The older one names it as "tableName",
-// shows the value and lists up to ten failures. The error type is the same. In the newer
-// layer, an update is also too large if the data it writes, plus a cost for each of its
-// actions, is too large. Limit and the segments of reads may be numbers that do not fit
-// an Integer.
+// The newer layer names a member as "TableName" and does not show its value, and errors
+// of writes begin with "1 validation error detected: ". The older layer names the member
+// as "tableName", shows its value, and lists up to ten failures. The error type is the
+// same. In the newer layer, an update is also too large if the data that it writes, plus
+// a cost for each of its actions, is too large. Limit and the segments of reads may be
+// numbers that do not fit an Integer.
 //
 // Source of the regions: facade/internal/request/regions.tsv.
 type MessageProfile string
 
-// The message profiles that are not regions. "" is MessagesCurrent.
+// Message profiles that are not regions. "" is the same as MessagesCurrent.
 const (
-	// MessagesCurrent is the layer that most regions have, for each operation.
+	// MessagesCurrent is the layer that most regions use, for each operation.
 	MessagesCurrent MessageProfile = request.Current
-	// MessagesClassic is the older layer for all operations.
+	// MessagesClassic is the older layer, for all operations.
 	MessagesClassic MessageProfile = request.Classic
 )
 
-// Check returns an error that lists the known profiles if p is unknown.
+// Check returns an error that lists the known profiles if p is not one of them.
 func (p MessageProfile) Check() error {
 	_, err := request.LayersOf(string(p))
 	return err
@@ -289,21 +298,21 @@ func (p MessageProfile) Check() error {
 const (
 	defaultProject  = "tabletop"
 	defaultInstance = "tabletop"
-	// DefaultRegion is the region in ARNs.
+	// DefaultRegion is the default region in ARNs.
 	DefaultRegion = "us-east-1"
-	// DefaultAccountID is the account in ARNs.
+	// DefaultAccountID is the default account number in ARNs.
 	DefaultAccountID = "000000000000"
 )
 
 var accountIDPattern = regexp.MustCompile(`^[0-9]{12}$`)
 
-// OptionError is the error of New for an invalid option.
+// OptionError is the error that New returns for an invalid option.
 type OptionError struct {
-	Option string // the field of Options
-	Err    error  // its fault
+	Option string // name of the field in Options
+	Err    error  // fault of the option
 }
 
-// Error implements error.
+// Error describes the option and its fault.
 func (e *OptionError) Error() string { return "facade: Options." + e.Option + ": " + e.Err.Error() }
 
 // Unwrap returns the fault of the option.
@@ -344,10 +353,10 @@ func (o Options) normalized() (Options, error) {
 		return o, fmt.Errorf("facade: Options.AccountID is %q, want twelve digits", o.AccountID)
 	}
 	if o.NoAuth && o.AccessKeys != nil {
-		return o, errors.New("facade: Options.NoAuth and Options.AccessKeys exclude each other")
+		return o, errors.New("facade: Options.NoAuth and Options.AccessKeys cannot be combined")
 	}
 	if o.Namespaced && len(o.Mappings) > 0 {
-		return o, errors.New("facade: Options.Namespaced and Options.Mappings exclude each other: callers cannot have separate rows of a mapping")
+		return o, errors.New("facade: Options.Namespaced and Options.Mappings cannot be combined: callers cannot have separate rows of a mapping")
 	}
 	if o.Deadline < 0 {
 		return o, fmt.Errorf("facade: Options.Deadline is %v, want 0 or more", o.Deadline)

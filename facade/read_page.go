@@ -35,7 +35,7 @@ type readInput struct {
 	ExpressionAttributeValues map[string]wire.Value
 }
 
-// readOutput is the answer of Query and Scan.
+// readOutput is the response of Query and Scan.
 type readOutput struct {
 	begun            wire.Writer // with the items, unless they are only counted
 	Count            int

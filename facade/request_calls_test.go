@@ -7,29 +7,28 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 )
 
-// everyCallConn counts all calls on the Bigtable.
-type everyCallConn struct {
-	grpc.ClientConnInterface
+// countingConn counts the calls on the Bigtable.
+type countingConn struct {
+	intercept.Conn
 	calls atomic.Int64
 }
 
-func (c *everyCallConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	c.calls.Add(1)
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
-}
-
-func (c *everyCallConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	c.calls.Add(1)
-	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
+func newCountingConn() *countingConn {
+	c := &countingConn{}
+	c.Before(func(context.Context, any) error {
+		c.calls.Add(1)
+		return nil
+	})
+	return c
 }
 
 // callsOf returns the number of calls that a request makes on the Bigtable.
-func (c *everyCallConn) callsOf(tb testing.TB, s *Server, operation, body string) int64 {
+func (c *countingConn) callsOf(tb testing.TB, s *Server, operation, body string) int64 {
 	tb.Helper()
 	before := c.calls.Load()
 	must(tb, s, operation, body)
@@ -38,9 +37,9 @@ func (c *everyCallConn) callsOf(tb testing.TB, s *Server, operation, body string
 
 // countedServer returns a server over the tables of the cost tests, with a connection that
 // counts its calls.
-func countedServer(tb testing.TB, items int) (*Server, *everyCallConn) {
+func countedServer(tb testing.TB, items int) (*Server, *countingConn) {
 	tb.Helper()
-	conn := &everyCallConn{}
+	conn := newCountingConn()
 	s := newTestServer(tb, func(o *Options) {
 		conn.ClientConnInterface = o.Conn
 		o.Conn = conn
@@ -88,42 +87,32 @@ func TestRequest_CallsOfNewRows(t *testing.T) {
 	}
 }
 
-// writesConn records the conditional writes.
-type writesConn struct {
-	grpc.ClientConnInterface
-	writes []*btpb.CheckAndMutateRowRequest
-}
-
-func (c *writesConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	if write, ok := req.(*btpb.CheckAndMutateRowRequest); ok {
-		c.writes = append(c.writes, write)
-	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
-}
-
-// newWritesServer returns a server of the cost tables, and its writes from now on.
-func newWritesServer(t *testing.T, items int) (*Server, *writesConn) {
+// newWritesServer returns a server of the cost tables, and its conditional writes from now on.
+func newWritesServer(t *testing.T, items int) (s *Server, writes *[]*btpb.CheckAndMutateRowRequest) {
 	t.Helper()
-	conn := &writesConn{}
-	s := newTestServer(t, func(o *Options) {
-		conn.ClientConnInterface = o.Conn
-		o.Conn = conn
-	})
+	conn := &intercept.Conn{}
+	s = newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn = o.Conn, conn })
 	loadCostTables(t, s, items)
-	conn.writes = nil
-	return s, conn
+	writes = new([]*btpb.CheckAndMutateRowRequest)
+	conn.Before(func(_ context.Context, req any) error {
+		if write, ok := req.(*btpb.CheckAndMutateRowRequest); ok {
+			*writes = append(*writes, write)
+		}
+		return nil
+	})
+	return s, writes
 }
 
 // TestRequest_NewItem: a new item and its entry are written without reading what a deletion
 // would remove.
 func TestRequest_NewItem(t *testing.T) {
 	t.Parallel()
-	s, conn := newWritesServer(t, 0)
+	s, writes := newWritesServer(t, 0)
 	must(t, s, "BatchWriteItem", costBatch(costIndexed, 25, 0))
-	if len(conn.writes) != 2*25 {
-		t.Fatalf("%d writes of 25 items", len(conn.writes))
+	if len(*writes) != 2*25 {
+		t.Fatalf("%d writes of 25 items", len(*writes))
 	}
-	for _, write := range conn.writes {
+	for _, write := range *writes {
 		for _, m := range append(write.GetTrueMutations(), write.GetFalseMutations()...) {
 			if m.GetSetCell() == nil {
 				t.Errorf("row %q of %s: %v", write.GetRowKey(), write.GetTableName(), m)
@@ -137,7 +126,7 @@ func TestRequest_NewItem(t *testing.T) {
 // earlier deletions there, which are many for an item that is written often.
 func TestRequest_SameMillisecond(t *testing.T) {
 	t.Parallel()
-	s, conn := newWritesServer(t, 25)
+	s, writes := newWritesServer(t, 25)
 	const add = `{"TableName":"` + costPlain + `","Key":{"PK":{"S":"p00000000"},"SK":{"S":"s0000"}},"ReturnValues":"UPDATED_NEW",
 		"UpdateExpression":"ADD Cnt :one","ExpressionAttributeValues":{":one":{"N":"1"}}}`
 	var got string
@@ -147,10 +136,10 @@ func TestRequest_SameMillisecond(t *testing.T) {
 	if want := `{"Attributes":{"Cnt":{"N":"3"}}}`; got != want {
 		t.Errorf("after 3 times: %s, want %s", got, want)
 	}
-	if len(conn.writes) != 3 {
-		t.Fatalf("%d writes", len(conn.writes))
+	if len(*writes) != 3 {
+		t.Fatalf("%d writes", len(*writes))
 	}
-	for _, write := range conn.writes {
+	for _, write := range *writes {
 		for _, m := range write.GetTrueMutations() {
 			if del := m.GetDeleteFromColumn(); del != nil && del.GetTimeRange() == nil {
 				t.Errorf("%v", m)
@@ -181,7 +170,7 @@ func TestRequest_CallsWithToken(t *testing.T) {
 // three more each second: for the definition, and for the processes that write the log.
 func TestGetRecords_Calls(t *testing.T) {
 	t.Parallel()
-	conn, now := &everyCallConn{}, clock.NewFrozen(testTime)
+	conn, now := newCountingConn(), clock.NewFrozen(testTime)
 	s := newTestServer(t, func(o *Options) {
 		conn.ClientConnInterface = o.Conn
 		o.Conn, o.Now, o.wall = conn, now.Now, now

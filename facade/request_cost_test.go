@@ -1,7 +1,6 @@
 package facade
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/memory"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
@@ -21,23 +21,15 @@ import (
 // production.
 func newSharingServer(tb testing.TB) *Server {
 	tb.Helper()
-	db, err := engine.Open(engine.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		tb.Fatal(err)
-	}
 	s, err := New(tb.Context(), Options{
-		Conn: srv.Conn(), Now: clock.New().Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
+		Conn: peer.Start(tb, engine.Options{}, emu.Options{}).Conn(), Now: clock.New().Now, Rand: rand.NewChaCha8([32]byte{1}), NoAuth: true,
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		if err := errors.Join(s.Close(), srv.Close(), db.Close()); err != nil {
+		if err := s.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
@@ -162,7 +154,7 @@ func TestRequest_Allocations(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
-	if *remoteBigtable != "" {
+	if peer.IsRemote() {
 		t.Skip("the Bigtable is in another process")
 	}
 	s := newSharingServer(t)
@@ -210,7 +202,7 @@ func TestMemoryOfReads(t *testing.T) { //nolint:paralleltest // Alone makes it p
 	if race.Enabled {
 		t.Skip("the race detector allocates too")
 	}
-	if *remoteBigtable != "" {
+	if peer.IsRemote() {
 		t.Skip("the Bigtable is in another process")
 	}
 	memory.Alone(t, testMemoryOfReads)

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 )
 
 // TestSDK_Transactions drives transactions and expiry with the official
@@ -21,9 +22,9 @@ import (
 func TestSDK_Transactions(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(testTime)
-	var conn *meanwhileConn
+	var conn *intercept.Conn
 	s := newTestServer(t, func(o *Options) {
-		conn = &meanwhileConn{ClientConnInterface: o.Conn}
+		conn = &intercept.Conn{ClientConnInterface: o.Conn}
 		o.Conn, o.NoAuth, o.Now = conn, false, now.Now
 	})
 	c := sdkClient("http://dynamodb.invalid", s.RoundTripper())
@@ -80,8 +81,7 @@ func TestSDK_Transactions(t *testing.T) {
 
 	// Other operations that meet a transaction.
 	met := false
-	conn.mu.Lock()
-	conn.hook = func() {
+	meanwhile(conn, func() {
 		met = true
 		w := post(s, "PutItem", `{"TableName": "accounts", "Item": {"id": {"S": "held"}}}`, func(r *http.Request) {
 			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=key/20261121/eu-west-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0")
@@ -96,8 +96,7 @@ func TestSDK_Transactions(t *testing.T) {
 		if !errors.As(err, &canceled) || aws.ToString(canceled.CancellationReasons[0].Code) != "TransactionConflict" {
 			t.Errorf("TransactGetItems of a held item: %v", err)
 		}
-	}
-	conn.mu.Unlock()
+	})
 	if must(t, s, "TransactWriteItems", `{"TransactItems": [{"Put": {"TableName": "accounts", "Item": {"id": {"S": "held"}}}}]}`); !met {
 		t.Error("nobody met the transaction")
 	}

@@ -37,8 +37,8 @@ type Server struct {
 	keys     *insights.Keys    // of all namespaces
 }
 
-// New returns a Server over opts.Conn. It reads the facade's catalog of tables from that
-// Bigtable, and creates a missing one; ctx applies only to that work.
+// New returns a Server over opts.Conn. It reads the catalog of tables from that Bigtable,
+// and creates the catalog if it does not exist. ctx applies only to that work.
 func New(ctx context.Context, opts Options) (*Server, error) {
 	opts, err := opts.normalized()
 	if err != nil {
@@ -61,9 +61,9 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP serves a request: AWS JSON 1.0 at POST /, the health text at GET /, CORS
-// preflights at OPTIONS. It makes the checks in AWS's order: headers, method and content
-// type, size, JSON, target, signature, then the operation.
+// ServeHTTP serves a request: AWS JSON 1.0 at POST /, the health text at GET /, or a CORS
+// preflight at OPTIONS. It checks requests in AWS's order: headers, method and content
+// type, size, JSON, target, signature, and then the members of the operation.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.opts.Observe != nil {
 		s.serveObserved(w, r)
@@ -74,9 +74,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.pages.GiveBack(a.Body)
 }
 
-// RoundTripper returns a transport that passes requests to s in this process, in the caller's
-// goroutine. With it, the http.Client of an AWS SDK needs no port. It ignores the host of the
-// request's URL.
+// RoundTripper returns a transport that passes requests to s within this process, in the
+// goroutine of the caller. An AWS SDK whose http.Client uses it does not need a port. It
+// ignores the host in the URL of a request.
 func (s *Server) RoundTripper() http.RoundTripper { return wire.RoundTripper(s) }
 
 func (s *Server) serve(r *http.Request, observed *Call) wire.Response {
@@ -160,9 +160,9 @@ func (s *Server) call(r *http.Request, watermark *string, observed *Call) ([]byt
 	return target.run(r.Context(), op, req)
 }
 
-// Call runs one operation by name ("GetItem") without HTTP: request and response are the JSON
-// bodies of the AWS JSON 1.0 protocol. It requires no signature. If DynamoDB would return an
-// error, it is an *awserr.Error.
+// Call runs one operation by name, such as "GetItem", without HTTP. request and the
+// result are the JSON bodies of the AWS JSON 1.0 protocol. No signature is required. If
+// DynamoDB would respond with an error, the error is an *awserr.Error.
 func (s *Server) Call(ctx context.Context, operation string, req []byte) (response []byte, err error) {
 	return s.callAt(ctx, "dynamodb."+s.opts.Region+".amazonaws.com", operation, req)
 }
@@ -186,15 +186,16 @@ func (s *Server) callAt(ctx context.Context, host, operation string, body []byte
 	return s.pages.Detached(response), nil
 }
 
-// Mapping returns the mapping of a table: from Options, or the default layout.
+// Mapping returns the mapping of a table, which is the one in Options or the default
+// layout.
 func (s *Server) Mapping(ctx context.Context, table string) (*mapping.Mapping, error) {
 	m, err := s.store.Layout(ctx, table)
 	return (*mapping.Mapping)(m), err
 }
 
-// CallAs is Call on behalf of the sender of r, whose body was sent. The signature of r must
-// be valid for that body. With Options.Namespaced, the operation sees the tables of the
-// sender.
+// CallAs is like Call, but runs the operation on behalf of the sender of r, whose body
+// was sent. The signature of r must be valid for that body. If Options.Namespaced is set,
+// the operation uses the tables of the sender.
 func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []byte) (response []byte, err error) {
 	target, err := s.forSender(r, sent)
 	if err != nil {
@@ -238,7 +239,7 @@ func (s *Server) run(ctx context.Context, op *operation, r rawRequest) (response
 	return response, err
 }
 
-// ErrorBody returns the JSON of DynamoDB's answer with an error.
+// ErrorBody returns the JSON body with which DynamoDB responds to an error.
 func ErrorBody(e *awserr.Error) []byte { return wire.EncodeError(e) }
 
 // answerableError returns the error to answer, and logs errors that are not DynamoDB's.

@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/store"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // skewed opens servers over one Bigtable with clocks that differ from the first's, with the
@@ -24,7 +25,7 @@ import (
 func skewed(t *testing.T, now *clock.Clock, skews ...time.Duration) (servers []*Server, wall *clock.Clock, conns []*faultyConn) {
 	t.Helper()
 	wall = clock.NewFrozen(testTime)
-	shared := testBigtable(t, now)
+	shared := peer.Bigtable(t, now)
 	for _, skew := range skews {
 		conn := &faultyConn{ClientConnInterface: shared}
 		conns = append(conns, conn)

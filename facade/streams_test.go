@@ -13,10 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 )
 
 // streamRecord is a record as clients decode it.
@@ -456,7 +455,7 @@ func TestStreams_Point13_Rotation(t *testing.T) {
 // The sequential calls of writes to a table with a log.
 func TestRequest_CallsWithLog(t *testing.T) {
 	t.Parallel()
-	conn := &everyCallConn{}
+	conn := newCountingConn()
 	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn, o.Concurrency = o.Conn, conn, 100 })
 	createStreamed(t, s, "NEW_AND_OLD_IMAGES")
 	must(t, s, "PutItem", put("a", ""))
@@ -479,12 +478,12 @@ func TestRequest_CallsWithLog(t *testing.T) {
 
 // pairConn delays the first call after it is armed until the second has begun.
 type pairConn struct {
-	grpc.ClientConnInterface
+	intercept.Conn
 	calls  atomic.Int64
 	second chan struct{}
 }
 
-func (c *pairConn) begin(ctx context.Context) error {
+func (c *pairConn) begin(ctx context.Context, _ any) error {
 	switch c.calls.Add(1) {
 	case 1:
 		select {
@@ -498,20 +497,6 @@ func (c *pairConn) begin(ctx context.Context) error {
 	return nil
 }
 
-func (c *pairConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	if err := c.begin(ctx); err != nil {
-		return err
-	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
-}
-
-func (c *pairConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	if err := c.begin(ctx); err != nil {
-		return nil, err
-	}
-	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-}
-
 // The first write of a row marks it before, concurrently with the read of the item: one of
 // three round trips.
 func TestRequest_FirstWriteWithLog(t *testing.T) {
@@ -521,6 +506,7 @@ func TestRequest_FirstWriteWithLog(t *testing.T) {
 
 func firstWriteWithLog(t *testing.T) {
 	conn := &pairConn{}
+	conn.Before(conn.begin)
 	conn.calls.Store(2) // not armed
 	s := newTestServer(t, func(o *Options) { conn.ClientConnInterface, o.Conn, o.Concurrency = o.Conn, conn, 100 })
 	createStreamed(t, s, "KEYS_ONLY")

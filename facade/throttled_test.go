@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -189,6 +190,29 @@ func TestThrottle_SDK(t *testing.T) {
 	if !ok || len(throttling.ThrottlingReasons) != 1 || *throttling.ThrottlingReasons[0].Reason != "TableWriteMaxOnDemandThroughputExceeded" {
 		t.Errorf("%v", err)
 	}
+}
+
+// The SDK's own retries wait as long as a throttled answer says, which is more than they would
+// wait without it.
+func TestThrottle_SDKWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer(t, func(o *Options) { o.Now, o.Throttle = time.Now, ThrottleTables })
+		must(t, s, "CreateTable", throttledTable)
+		client := sdkClient("http://tabletop.invalid", s.RoundTripper())
+		put := func(text string) {
+			t.Helper()
+			if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("orders"), Item: map[string]types.AttributeValue{"id": str("1"), "text": str(text)}}); err != nil {
+				t.Error(err)
+			}
+		}
+		put(strings.Repeat("a", 11<<10-10)) // within the 5 available units, and 6 beyond them
+		start := time.Now()
+		put("")
+		if waited := time.Since(start); waited != 1201*time.Millisecond {
+			t.Errorf("the SDK waited %v", waited)
+		}
+	})
 }
 
 // Namespaced callers have their own throughput, and ARNs of their region.

@@ -1,8 +1,12 @@
 package facade
 
 import (
+	"errors"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/request"
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
+	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
 // validator extends the validator of a request with the checks of operations.
@@ -15,6 +19,31 @@ func (s *Server) validator(operation string) *validator {
 // tables returns the constraints of table definitions.
 func (v *validator) tables() tablespec.Constraints {
 	return tablespec.Constraints{Validator: &v.Validator}
+}
+
+// readDepth selects the older layer if a value of a write of one item has the depth at which
+// the service does so in all regions: its enums and prefixes then precede the nesting.
+func (v *validator) readDepth(item *wire.Item, in *conditionInput, updates map[string]request.AttributeValueUpdate) {
+	deep := item != nil && isDeep(item.Err)
+	for _, value := range in.ExpressionAttributeValues {
+		deep = deep || isDeep(value.Err)
+	}
+	for _, e := range in.Expected {
+		deep = deep || e.Value != nil && isDeep(e.Value.Err)
+		for _, value := range e.AttributeValueList {
+			deep = deep || isDeep(value.Err)
+		}
+	}
+	for _, u := range updates {
+		deep = deep || u.Value != nil && isDeep(u.Value.Err)
+	}
+	v.Current = v.Current && !deep
+}
+
+// isDeep reports whether err is of a value that is too deep, and deep enough for the older layer.
+func isDeep(err error) bool {
+	e, ok := errors.AsType[*attr.Error](err)
+	return ok && e.Levels >= attr.MaxCountedDepth
 }
 
 // wording returns the wording of the answers to an operation.

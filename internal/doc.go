@@ -4,8 +4,9 @@
 //
 //   - btclient: the one client of a Bigtable, with the one retry;
 //     rowmerge: joins the chunks in which rows arrive; preflight: checks that a Bigtable can
-//     be used.
-//   - inproc: a gRPC channel inside the process; pull: iterators from sequences.
+//     be used, and knows no command.
+//   - inproc: a gRPC channel inside the process, which knows no Bigtable; pull: iterators from
+//     sequences.
 //   - layout: mappings between items and rows.
 //   - heat: counts of the load on keys; cause, probe: the DynamoDB request, or the probe, that
 //     a call belongs to.
@@ -13,16 +14,18 @@
 //
 // Files and formats:
 //
-//   - s3export: DynamoDB's exports to S3; itemtext: the texts of items in a file, one after
-//     the other; iontext: items as Ion; csvtext: records of CSV; extsort: sorting on disk.
-//   - strictyaml: the one reader of YAML; httpbody: bodies of HTTP messages; filelock: locks
-//     of files.
+//   - s3export: reads and writes DynamoDB's exports to S3; itemtext: splits a file into the texts
+//     of its items; iontext: reads and writes items as Ion; csvtext: parses CSV; extsort: sorts on
+//     disk.
+//   - strictyaml: reads all YAML files; httpbody: reads bodies of HTTP messages; filelock: locks
+//     files.
 //
 // Words and time:
 //
-//   - clock: the time source; days: durations; phrase: texts that reports share; nearest: the
-//     correction of a misspelled name; hosts: host names that a server accepts.
+//   - clock: provides the time source; days: parses durations; phrase: writes texts that reports
+//     share; nearest: corrects misspelled names; hosts: checks the host names that a server
+//     accepts.
 //
-// Tests: test/lint checks the rules of the module; internal/test/doc.go names the others.
-// ddbmodel is a naive DynamoDB, also for trials of a migration.
+// Tests: test/lint checks the rules of the module; internal/test/doc.go lists the other test
+// packages. ddbmodel implements a naive DynamoDB, which trials of a migration use too.
 package internal

@@ -23,10 +23,7 @@ source:
 target: {table: videos, families: {a: {}}}
 rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}", codec: ddbjson}]}]
 `
-	m, err := mapping.Load("mapping.yaml", []byte(text), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mappingOf(t, text)
 	const item = `{"id":{"S":"a"},"n":{"N":"1"}}`
 	schema := func(table string) []byte {
 		return []byte(`{"TableName":"` + table + `","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`)

@@ -51,7 +51,7 @@ func TestLoad_AgainAfterWrites(t *testing.T) {
 	callEndpoint(t, s, "DeleteItem", `{"TableName":"Users","Key":{"id":{"S":"2"}}}`)
 	before := allTables(t, conn)
 	_, err = Load(t.Context(), conn, users(), o)
-	WantDamage(t, err, source.TargetWritten, "Bigtable table users: a DynamoDB endpoint has written since the last load")
+	WantDamage(t, err, source.TargetWritten, "Bigtable table users: a DynamoDB endpoint has written to it since the last load")
 	if after := allTables(t, conn); after != before {
 		t.Errorf("a load that is refused changed\n%s\nto\n%s", before, after)
 	}
@@ -60,7 +60,7 @@ func TestLoad_AgainAfterWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if kept := r.Tables[0].ItemsKept; kept != 1 || len(r.Warnings) == 0 || !strings.Contains(r.Warnings[0], "the items that it wrote stay unchanged") {
+	if kept := r.Tables[0].ItemsKept; kept != 1 || len(r.Warnings) == 0 || !strings.Contains(r.Warnings[0], "the items that the endpoint wrote stay unchanged") {
 		t.Errorf("%d items were kept; warnings %q", kept, r.Warnings)
 	}
 	for key, want := range map[string]string{
@@ -157,6 +157,30 @@ func TestLoad_TwoAtOnce(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A load that may mix with another one at the same time leaves its own note: the next load is
+// judged by it.
+func TestLoad_MixAtOnce(t *testing.T) {
+	t.Parallel()
+	before, after := plainStates()
+	server := newBigtableServer(t)
+	o := LoadOptions{Common: Common{Mappings: []*mapping.Mapping{mappingOf(t, plainMapping)}}}
+	conn := beforeCheck{server, sync.OnceFunc(func() {
+		if _, err := Load(t.Context(), server, undated(t, before), o); err != nil {
+			t.Error(err)
+		}
+	})}
+	mix := o
+	mix.Mix = true
+	if _, err := Load(t.Context(), conn, exports(t, true, after), mix); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(t.Context(), server, exports(t, true, after), o); err != nil {
+		t.Error(err)
+	}
+	_, err := Load(t.Context(), server, undated(t, before), o)
+	WantDamage(t, err, source.TargetNewer, "Bigtable table t")
 }
 
 // beforeCheck calls a function before each conditional write.

@@ -107,7 +107,7 @@ func TestCatchUp_UnreadableRows(t *testing.T) {
 				slices.SortFunc(r.Failures, func(a, b report.Failure) int { return strings.Compare(a.ItemKey, b.ItemKey) })
 				for i, f := range r.Failures {
 					key := fmt.Sprintf(`{"PK":{"S":"%c"},"SK":{"S":"x"}}`, bad[i][0])
-					if f.Kind != report.NotLoaded || f.Damage != source.MappingRefused || f.ItemKey != key || !strings.Contains(f.Detail, fmt.Sprintf("row %q of table t cannot be read by the mapping", bad[i])) {
+					if f.Kind != report.NotLoaded || f.Damage != source.MappingRefused || f.ItemKey != key || !strings.Contains(f.Detail, fmt.Sprintf("the mapping cannot read row %q of table t", bad[i])) {
 						t.Errorf("failure %s, want item %s left", f, key)
 					}
 				}

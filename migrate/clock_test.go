@@ -32,10 +32,7 @@ rules: [{name: comment, row: ["{PK}"], put: [{attr: Text, cell: "c:text"}]}]
 func TestVerify_ClockAhead(t *testing.T) {
 	t.Parallel()
 	files := agingFixture("name: x")
-	m, err := mapping.Load("mapping.yaml", files["mapping.yaml"].Data, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mappingOf(t, string(files["mapping.yaml"].Data))
 	src, err := source.OpenFS(files, "source/items.jsonl", source.Options{Key: "PK"})
 	if err != nil {
 		t.Fatal(err)

@@ -22,12 +22,13 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Side is a side of a [Diff]: the items of a source, or the rows of a Bigtable table.
+// Side is one side of a [Diff]: either the items of a source or the rows of a Bigtable
+// table.
 type Side struct {
 	// Name identifies the side in the report.
 	Name   string
-	Source *source.Source // nil: the side is rows
-	// Conn, Project, Instance and Table locate the rows of a side without a Source.
+	Source *source.Source // nil if the side is rows
+	// Conn, Project, Instance and Table locate the rows of a side that has no Source.
 	Conn              grpc.ClientConnInterface
 	Project, Instance string
 	Table             string
@@ -36,10 +37,10 @@ type Side struct {
 	Mapping *mapping.Mapping
 }
 
-// Diff compares two sides, of items or rows, by key and in bounded memory. A key that only the
-// first side has is missing; a key that only the second has is extra. Several items with one
-// key on a side are a difference too; Diff compares the first of them. Differences are in the
-// report. Diff returns a [source.Error] if a side is damaged.
+// Diff compares two sides by key, in bounded memory. A key found only on the first side
+// is missing; a key found only on the second is extra. Several items with the same key on
+// one side also count as a difference, and Diff then compares the first of them. All
+// differences go into the report. Diff returns a [source.Error] if a side is damaged.
 func Diff(ctx context.Context, first, second Side, options DiffOptions) (*report.Report, error) {
 	o := options.options().Normalized()
 	r := report.New(o.MaxDifferences)
@@ -86,8 +87,8 @@ func (s Side) tables() ([]sideTable, error) {
 	return all, nil
 }
 
-// tablePairs pairs the tables of two sides by name; if each side has a single table, it pairs
-// these.
+// tablePairs pairs the tables of two sides by name. If each side has a single table, it
+// pairs those two.
 func tablePairs(first, second Side) ([][2]sideTable, error) {
 	a, err := first.tables()
 	if err != nil {
@@ -114,7 +115,7 @@ func tablePairs(first, second Side) ([][2]sideTable, error) {
 	return pairs, nil
 }
 
-// leaveOut reports the parts of tables that the mappings of sides with rows do not lay out.
+// leaveOut reports the parts of tables that the mappings of row sides do not lay out.
 func leaveOut(r *report.Report, first, second sideTable) {
 	var reported *mapping.Mapping
 	for _, p := range [][2]sideTable{{first, second}, {second, first}} {
@@ -226,7 +227,7 @@ type duplicate struct {
 	first, second int64
 }
 
-// skip passes over the duplicates of sorted items, and keeps at most most pairs.
+// skip skips duplicates in sorted items, and records at most most pairs of them.
 func (d *duplicates) skip(sorted func() (compare.ExpectedPart, error), most int) func() (compare.ExpectedPart, error) {
 	last := compare.ExpectedPart{}
 	return func() (compare.ExpectedPart, error) {
@@ -243,8 +244,8 @@ func (d *duplicates) skip(sorted func() (compare.ExpectedPart, error), most int)
 	}
 }
 
-// duplicated reports the duplicates of a side with their positions, for which it reads the side
-// again.
+// duplicated reports the duplicates of a side with their positions. It reads the side
+// again to find them.
 func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates, table string, o table.Options) error {
 	if d.count == 0 {
 		return nil
@@ -269,7 +270,7 @@ func duplicated(ctx context.Context, r *report.Report, t sideTable, d duplicates
 	for _, p := range d.pairs {
 		r.Fail(report.Failure{
 			Kind: report.DuplicateItem, Table: table, ItemKey: p.key,
-			Detail: fmt.Sprintf("%s has items of this key at %s and at %s; the first is compared", t.side.Name, places[p.first], places[p.second]),
+			Detail: fmt.Sprintf("%s has items with this key at %s and at %s; the first one is compared", t.side.Name, places[p.first], places[p.second]),
 		})
 	}
 	r.Differences += d.count - int64(len(d.pairs))
@@ -293,8 +294,8 @@ func diffTexts(r *report.Report, at report.Failure, first, second []byte) error 
 	return nil
 }
 
-// sideItem is an item of a side with its place in a file or table, or a row that the mapping
-// cannot read.
+// sideItem is an item of a side with its position in a file or table, or a row that the
+// mapping cannot read.
 type sideItem struct {
 	attr.Item
 	at      source.Position

@@ -29,7 +29,7 @@ func TestDiff_Duplicates(t *testing.T) {
 		want []string // the failures
 	}{
 		"none":             {one + two, two + one, nil},
-		"first side":       {one + two + other, one + two, []string{`DuplicateItem table a__ item {"id":{"S":"1"}}: a has items of this key at a:1 and at a:3; the first is compared`}},
+		"first side":       {one + two + other, one + two, []string{`DuplicateItem table a__ item {"id":{"S":"1"}}: a has items with this key at a:1 and at a:3; the first one is compared`}},
 		"second side":      {one + two, one + other + two + two, []string{"at b:1 and at b:2", "at b:3 and at b:4"}},
 		"alike on both":    {one + one, one + one, []string{"at a:1 and at a:2", "at b:1 and at b:2"}},
 		"the first counts": {other + one, one, []string{"ValueDiffers", "at a:1 and at a:2"}},
@@ -63,10 +63,7 @@ compat: google-utility
 source: {table: items, key: {hash: {name: id, type: N}}, schema: {n: S}}
 target: {table: t, families: {cf1: {gc: {versions: 1}}}}
 `
-	m, err := mapping.Load("mapping.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mappingOf(t, text)
 	conn := newBigtableServer(t)
 	src := open(t, `{"id":{"N":"1"},"n":{"S":"x"}}`)
 	if _, err := Load(t.Context(), conn, src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}}); err != nil {
@@ -77,7 +74,7 @@ target: {table: t, families: {cf1: {gc: {versions: 1}}}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].String(), `rows has items of this key at row "1" and at row "1.0"`) {
+	if len(r.Failures) != 1 || !strings.Contains(r.Failures[0].String(), `rows has items with this key at row "1" and at row "1.0"`) {
 		t.Errorf("failures %v", r.Failures)
 	}
 }

@@ -1,44 +1,49 @@
 // Package migrate converts DynamoDB data to Bigtable rows through a mapping, and verifies
 // the result.
 //
-// [Load] writes a source through the mapping. [Verify] also reads the rows back and compares cell by
-// cell and item by item, or only reads and compares stored rows. A fixture directory also has golden
-// rows, and access patterns that run on both endpoints: as a DynamoDB request and as a native Bigtable
-// read. [Lint] applies the rules of package lint, [MakePlan] describes a load, [Diff] compares two
-// sides, [Reverse] writes rows as an export. Their result is a [report.Report]. Package infer finds a
-// mapping if none is given.
+// [Load] writes a source through the mapping. [Verify] also reads the rows back and
+// compares cell by cell and item by item, or only reads and compares stored rows. A
+// fixture directory also has golden rows and access patterns. Each pattern runs as a
+// DynamoDB request and as a native Bigtable read. [Lint] applies the rules of package
+// lint, [MakePlan] describes a load, [Diff] compares two sides, [Reverse] writes rows as
+// an export. Their result is a [report.Report]. Package infer finds a mapping if none is
+// given.
 //
-// A damaged input is refused with a [source.Error] before anything is written, and nothing is dropped
-// silently. Memory depends on the largest item, row and batch, and on a fixed allowance (sources of up
-// to 20 MiB of JSON are decoded once and held), never on the table. The same input gives the same rows,
-// byte for byte. If a family's garbage collection would remove cells of the items, that is a difference
-// unless the mapping accepts it.
+// A damaged input is rejected with a [source.Error] before anything is written, and
+// nothing is dropped silently. Memory use depends on the largest item, row and batch plus
+// a fixed allowance, never on the size of the table. (Sources of up to 20 MiB of JSON are
+// decoded once and kept in memory.) The same input gives the same rows, byte for byte.
+// Cells of the items that garbage collection would remove are a difference, unless the
+// mapping accepts their loss.
 //
-// The package starts no server: it takes a connection to any Bigtable. It refuses network sources and
-// binary Ion, with a hint. The package stream reads the changes of a live table through the clients of
-// its caller, apart from source, which reads files.
+// The package does not start a server: callers pass a connection to any Bigtable. It
+// rejects network sources and binary Ion, with a hint. Package stream reads the changes of a live table through the
+// clients of its caller; package source reads files.
 //
-// [Follow] applies the changes of live tables to loaded ones, [Status] reads how far it is, and
+// [Follow] applies the changes of live tables to loaded ones, [Status] reads its state, and
 // [EndFollow] ends it.
 //
-// A load, a follower and a verification meet these packages, in this order:
+// A load or verification passes through these packages, in this order:
 //
-//   - source: exports and files of items, read in bounded memory.
-//   - stream: the change records of a live table, from DynamoDB Streams.
-//   - infer: a mapping where none is given.
-//   - lint: the rules of the design guides.
-//   - internal/table: the tables as data: source, mapping, and what they must hold.
-//   - internal/parts: the folder of loads and verifications in parts.
-//   - internal/load: the load: write.go writes the rows, checkpoint.go saves its progress.
+//   - source: reads exports and files of items in bounded memory.
+//   - stream: reads the change records of a live table from DynamoDB Streams.
+//   - infer: finds a mapping if none is given.
+//   - lint: checks the rules of the design guides.
+//   - internal/table: describes the tables: source, mapping, and expected contents.
+//   - internal/parts: stores the results of loads and verifications in parts.
+//   - internal/load: loads: write.go writes the rows, and checkpoint.go saves the
+//     progress.
 //   - internal/apply: brings changes of items into rows and index entries.
-//   - internal/statetable: the table with the states of the migrations from live tables.
-//   - internal/follow: follows a live table with stream, apply and statetable.
-//   - internal/pace: how many rows a second are written and read.
-//   - internal/compare: the comparison: it reads the rows back; differ.go finds cells that differ.
-//   - internal/golden: the golden rows of fixtures.
-//   - internal/endpoints: requests through both endpoints.
-//   - internal/differential: random items and requests of a mapping.
-//   - report: the result, as text, JSON and HTML.
-//   - internal/tabletsim: a model of tablets, to which a load writes in virtual time.
-//   - internal/exporttest: exports for tests, intact and damaged.
+//   - internal/follow: follows a live table: lease, checkpoints, dead letters.
+//   - internal/statetable: reads and writes the table _migration_state.
+//   - internal/pace: limits the rows read and written per second.
+//   - internal/compare: reads the rows back and compares them; differ.go finds the cells
+//     that differ.
+//   - internal/golden: reads and writes the golden rows of fixtures.
+//   - internal/endpoints: sends requests through both endpoints.
+//   - internal/differential: tests a mapping with random items and requests. It runs
+//     loads, comparisons and endpoints as another user would.
+//   - report: holds the result, and writes it as text, JSON and HTML.
+//   - internal/tabletsim: models tablets, to which a load writes in virtual time.
+//   - internal/exporttest: builds exports for tests, intact and damaged.
 package migrate

@@ -92,7 +92,7 @@ func TestCatchUp_DeletedByAnEndpoint(t *testing.T) {
 		}
 		return r.Warnings, nil
 	}
-	const refused = "Bigtable table t: a DynamoDB endpoint has written since the load, and left nothing to count, as deletions do"
+	const refused = "Bigtable table t: a DynamoDB endpoint has written to it since the load, but left nothing to count, as after deletions"
 	for name, write := range map[string]struct{ operation, body string }{
 		"DeleteItem":         {"DeleteItem", deleteOfA},
 		"BatchWriteItem":     {"BatchWriteItem", `{"RequestItems":{"Tee":[{"DeleteRequest":{"Key":{"PK":{"S":"a"},"SK":{"S":"x"}}}}]}}`},
@@ -142,7 +142,7 @@ func TestCatchUp_DeletedByAnEndpoint(t *testing.T) {
 				}
 				// The full export alone brings it back, with a warning, and the note stays.
 				warnings, err := load(conn, before)
-				if err != nil || !strings.Contains(strings.Join(warnings, "\n"), "a DynamoDB endpoint has written since the last load") {
+				if err != nil || !strings.Contains(strings.Join(warnings, "\n"), "a DynamoDB endpoint has written to it since the last load") {
 					t.Errorf("a load of the full export: warnings %q, error %v", warnings, err)
 				}
 				_, err = load(conn, before, after)
@@ -265,7 +265,7 @@ func TestCatchUp_KilledCatchUp(t *testing.T) {
 		}
 		deaths++
 		if part := allTables(t, conn); at > 2 && part != there { // the first write is the id of the load
-			WantDamage(t, load(before), source.TargetNewer, "Bigtable table t is loaded in part with exports up to ")
+			WantDamage(t, load(before), source.TargetNewer, "Bigtable table t is partly loaded with exports up to ")
 			if got := allTables(t, conn); got != part {
 				t.Errorf("killed at write %d, a refused load leaves\n%s\nwant\n%s", at, got, part)
 			}

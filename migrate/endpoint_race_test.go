@@ -70,7 +70,7 @@ func TestCatchUp_LookedBeforeTheLoad(t *testing.T) {
 				t.Errorf("the load waits %v, want at least %v", waited, 2*loadnote.MaxAge)
 			}
 			_, err := Load(t.Context(), server, exports(t, true, before, after), LoadOptions{Common: o})
-			WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB endpoint has written since the load")
+			WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB endpoint has written to it since the load")
 		})
 	}
 	t.Run("no wait", func(t *testing.T) {
@@ -150,5 +150,5 @@ func TestCatchUp_OpenedWithinTheLoad(t *testing.T) {
 	}
 	callEndpoint(t, endpoint, "DeleteItem", deleteOfA)
 	_, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})
-	WantDamage(t, err, source.TargetWritten, fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written since the load", "t"))
+	WantDamage(t, err, source.TargetWritten, fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written to it since the load", "t"))
 }

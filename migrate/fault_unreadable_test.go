@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -26,12 +25,9 @@ func TestUnreadableRows_ReverseNamesUnreadableRows(t *testing.T) {
 	for _, row := range broken {
 		change(t, conn, "letters", row, setCell("a", "n", 1262304000000000, "no number"))
 	}
-	m, err := mapping.Load("mapping.yaml", files["mapping.yaml"].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mappingOf(t, string(files["mapping.yaml"].Data))
 	dir := t.TempDir()
-	_, err = Reverse(t.Context(), conn, m, dir, ReverseOptions{ExportTime: time.Unix(1715685260, 0)})
+	_, err := Reverse(t.Context(), conn, m, dir, ReverseOptions{ExportTime: time.Unix(1715685260, 0)})
 	var input *source.Error
 	if !errors.As(err, &input) {
 		t.Fatalf("error %v, want a source.Error", err)
@@ -59,10 +55,7 @@ func TestUnreadableRows_ReverseOfTheRest(t *testing.T) {
 	files := patternFixture()
 	conn := newBigtableServer(t)
 	loadFixture(t, conn, files)
-	m, err := mapping.Load("mapping.yaml", files["mapping.yaml"].Data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mappingOf(t, string(files["mapping.yaml"].Data))
 	reverse := func() *Reversed {
 		r, err := Reverse(t.Context(), conn, m, t.TempDir(), ReverseOptions{Partial: true})
 		if err != nil {

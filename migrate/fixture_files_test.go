@@ -13,14 +13,14 @@ import (
 func TestFixture_NamesNotTaken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ file, want string }{
-		{"acess/1.yaml", "acess: no part of the fixture takes this name; taken here are fixture.yaml, mapping.yaml, mapping.lock.json, lint.yaml, requests.jsonl, source/, access/, expect/, trace/, and README*"},
-		{"maping.yaml", "maping.yaml: no part of the fixture takes this name"},
-		{"expect/row.golden", "expect/row.golden: no part of the fixture takes this name; taken here are rows.golden, rows.sha256, schema.golden, fidelity.golden.json, lint.golden.json, *.items.golden, and README*"},
-		{"expect/old/rows.golden", "expect/old: no part of the fixture takes this name"},
-		{"trace/a.json", "trace/a.json: no part of the fixture takes this name; taken here are *.jsonl, and README*"},
-		{"access/p.json", "access/p.json: no part of the fixture takes this name; taken here are *.yaml, *.yml, and README*"},
-		{"access/more/p.yaml", "access/more: no part of the fixture takes this name"},
-		{"access/more.yaml/p.yaml", "access/more.yaml: no part of the fixture takes this name"},
+		{"acess/1.yaml", "acess: unknown name in a fixture; known here are fixture.yaml, mapping.yaml, mapping.lock.json, lint.yaml, requests.jsonl, source/, access/, expect/, trace/, and README*"},
+		{"maping.yaml", "maping.yaml: unknown name in a fixture"},
+		{"expect/row.golden", "expect/row.golden: unknown name in a fixture; known here are rows.golden, rows.sha256, schema.golden, fidelity.golden.json, lint.golden.json, *.items.golden, and README*"},
+		{"expect/old/rows.golden", "expect/old: unknown name in a fixture"},
+		{"trace/a.json", "trace/a.json: unknown name in a fixture; known here are *.jsonl, and README*"},
+		{"access/p.json", "access/p.json: unknown name in a fixture; known here are *.yaml, *.yml, and README*"},
+		{"access/more/p.yaml", "access/more: unknown name in a fixture"},
+		{"access/more.yaml/p.yaml", "access/more.yaml: unknown name in a fixture"},
 	} {
 		files := patternFixture()
 		files[c.file] = &fstest.MapFile{}

@@ -70,12 +70,12 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 		files    map[string]string
 		want     string
 	}{
-		{"patterns: [access/, writes/]\n", nil, `mapping.yaml:6: patterns: "writes/" does not exist, want a file or folder of access patterns in the fixture`},
+		{"patterns: [access/, writes/]\n", nil, `mapping.yaml:6: patterns: "writes/" does not exist, want a file or folder of access patterns inside the fixture`},
 		{"patterns:\n- access/\n- ../other\n", nil, `mapping.yaml:8: patterns: "../other" does not exist`},
 		{"patterns: [reads/1.yaml]\n", map[string]string{"reads/1.yaml": "{id: p}"}, "reads/1.yaml: the access pattern cannot be run"},
-		{"patterns:\n- access/\n- reads/\n", map[string]string{"reads/README.md": "none yet"}, `mapping.yaml:8: patterns: the folder "reads/" has no access pattern, want files *.yaml, *.yml`},
-		{"", map[string]string{"access/1.yaml": golden, "access/1.yml": strings.Replace(golden, "id: p", "id: q", 1)}, "access: patterns: expect/1.items.golden would hold the items of two access patterns, of access/1.yml too"},
-		{"patterns: [x, y]\n", map[string]string{"x/1.yaml": golden, "y/1.yaml": golden}, "mapping.yaml:6: patterns: expect/1.items.golden would hold the items of two access patterns, of y/1.yaml too"},
+		{"patterns:\n- access/\n- reads/\n", map[string]string{"reads/README.md": "none yet"}, `mapping.yaml:8: patterns: the folder "reads/" contains no access patterns, want files named *.yaml, *.yml`},
+		{"", map[string]string{"access/1.yaml": golden, "access/1.yml": strings.Replace(golden, "id: p", "id: q", 1)}, "access: patterns: expect/1.items.golden would also hold the items of the access pattern access/1.yml; rename one of them"},
+		{"patterns: [x, y]\n", map[string]string{"x/1.yaml": golden, "y/1.yaml": golden}, "mapping.yaml:6: patterns: expect/1.items.golden would also hold the items of the access pattern y/1.yaml; rename one of them"},
 	} {
 		_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(namedPatterns(c.patterns, c.files)), VerifyOptions{})
 		WantDamage(t, err, source.FixtureInvalid, c.want)
@@ -92,10 +92,7 @@ func TestVerify_PatternsOfMappingAtFault(t *testing.T) {
 // Without its folder, a mapping has no access patterns to run, which is reported.
 func TestVerify_PatternsOfMappingAlone(t *testing.T) {
 	t.Parallel()
-	m, err := mapping.Load("mapping.yaml", []byte(notedMapping+"patterns: [access/]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mappingOf(t, notedMapping+"patterns: [access/]\n")
 	src, _ := noted(t, notedMapping)
 	conn := newBigtableServer(t)
 	for _, verify := range []func() (*report.Report, error){

@@ -116,7 +116,7 @@ func TestGoldenSample(t *testing.T) {
 	}
 	writeTo(t, dir, fixtures.GoldenFile, "")
 	_, err = Verify(t.Context(), newBigtableServer(t), OfFixture(os.DirFS(dir)), VerifyOptions{})
-	WantDamage(t, err, source.FixtureInvalid, "expect/rows.sha256: the rows are in expect/rows.golden too: keep one of the two")
+	WantDamage(t, err, source.FixtureInvalid, "expect/rows.sha256: the rows are also in expect/rows.golden: keep only one of the two files")
 	for file, text := range map[string]string{fixtures.GoldenFile: "table a 1 rows sha256 " + strings.Repeat("0", 64), fixtures.GoldenSampleFile: "table a"} {
 		_, err := golden.Parse(file, "a", []byte(text))
 		WantDamage(t, table.OfFixtures(err), source.FixtureInvalid, file+":1: a table begins with `table NAME` in expect/rows.golden")

@@ -24,23 +24,24 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// UpdateMode selects whether golden files are written. As a flag it is -update, or
-// -update=force if CI is true. The zero value does not write.
+// UpdateMode selects whether golden files are written. It implements flag.Value for a
+// flag such as -update, which must be -update=force if the environment variable CI is
+// true. The zero value writes nothing.
 type UpdateMode string
 
-// The modes that write.
+// Modes that write golden files.
 const (
 	UpdateUnlessCI UpdateMode = "yes"
 	UpdateForced   UpdateMode = "force"
 )
 
-// IsBoolFlag lets the flag stand without a value.
+// IsBoolFlag allows the flag without a value.
 func (UpdateMode) IsBoolFlag() bool { return true }
 
-// String returns the mode.
+// String returns the mode as the value of the flag.
 func (m *UpdateMode) String() string { return string(*m) }
 
-// Set reads the value of the flag: true, false or force.
+// Set parses the value of the flag: true, false or force.
 func (m *UpdateMode) Set(value string) error {
 	switch value {
 	case "true":
@@ -50,28 +51,30 @@ func (m *UpdateMode) Set(value string) error {
 	case string(UpdateForced):
 		*m = UpdateForced
 	default:
-		return fmt.Errorf("%q is not force", value)
+		return fmt.Errorf("%q is not a mode: expected true, false or force", value)
 	}
 	return nil
 }
 
-// Check rejects an update that is not forced if ci, the variable CI of the environment, is
-// true. flag is the name of the flag for the user: "--update".
+// Check returns an error if ci, the value of the environment variable CI, is "true" and
+// the update is not forced. flag is the name of the flag in the error, such as
+// "--update".
 func (m UpdateMode) Check(flag, ci string) error {
 	if m == UpdateUnlessCI && ci == "true" {
-		return fmt.Errorf("%s is refused while CI=true, since a golden file that follows the code proves nothing; use %s=force to write anyway", flag, flag)
+		return fmt.Errorf("%s is not allowed while CI=true, because a golden file that is rewritten to match the code proves nothing; use %s=force to write anyway", flag, flag)
 	}
 	return nil
 }
 
-// GoldenChange is a golden file that was written.
+// GoldenChange describes a golden file that UpdateGoldens wrote.
 type GoldenChange struct {
-	File           string   // in the fixture directory
-	Created        bool     // the file did not exist
-	Removed, Added []string // lines
+	File           string   // path in the fixture directory
+	Created        bool     // whether the file did not exist before
+	Removed, Added []string // number of lines
 }
 
-// String returns one line: "expect/rows.golden: 2 lines removed, 3 added".
+// String describes the change on one line: "expect/rows.golden: 2 lines removed, 3
+// added".
 func (c GoldenChange) String() string {
 	if c.Created {
 		return fmt.Sprintf("%s: created, %s", c.File, phrase.Counted(int64(len(c.Added)), "line"))
@@ -79,11 +82,12 @@ func (c GoldenChange) String() string {
 	return fmt.Sprintf("%s: %s removed, %d added", c.File, phrase.Counted(int64(len(c.Removed)), "line"), len(c.Added))
 }
 
-// UpdateGoldens loads a fixture directory and writes its golden files: rows, schema, fidelity,
-// the lock of the mapping and the golden items of access patterns. More than 10,000 rows become
-// a hash and a sample, and so do rows that the fixture has in this form. Findings of lint are
-// written only if their golden file exists. A file that agrees stays unchanged, with its
-// comments. Each file is replaced atomically.
+// UpdateGoldens loads a fixture directory and writes its golden files: rows, schema,
+// fidelity, the lock of the mapping and the golden items of access patterns. It writes
+// more than 10,000 rows as a hash and a sample, as well as rows that are already golden
+// in that form. It writes lint findings only if their golden file exists. A file whose
+// content still matches stays unchanged, including its comments. Each file is replaced
+// atomically.
 func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir string, o VerifyOptions) ([]GoldenChange, error) {
 	in := OfFixture(os.DirFS(dir))
 	f, r, err := prepare(ctx, conn, in, o.options())

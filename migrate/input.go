@@ -9,18 +9,18 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Input is the input of Verify and Lint: [OfSource] or [OfFixture].
+// Input is the input of Verify and Lint. [OfSource] and [OfFixture] return inputs.
 type Input struct {
 	source *source.Source
 	files  fs.FS
 }
 
-// OfSource returns a source as an input, with the mappings of the options.
+// OfSource returns an input that reads a source, with the mappings of the options.
 func OfSource(src *source.Source) Input { return Input{source: src} }
 
-// OfFixture returns a fixture directory, the root of fsys, as an input: its data with its
-// golden files, access patterns, checks and settings. Its mapping and clock override those of
-// the options.
+// OfFixture returns an input that reads the fixture directory at the root of fsys: its
+// data, golden files, access patterns, checks and settings. The mapping and clock of the
+// fixture override those of the options.
 func OfFixture(fsys fs.FS) Input { return Input{files: fsys} }
 
 // open opens the input. The settings of a fixture override the options.
@@ -45,9 +45,9 @@ func (in Input) open(o *table.Options) (*table.Fixture, error) {
 	return f, nil
 }
 
-// OpenFixture opens a fixture directory, the root of fsys, as a source: its data and its own
-// mapping, nil if it has none. o overrides the settings of the fixture. Errors are those of
-// [Verify].
+// OpenFixture opens the fixture directory at the root of fsys. It returns the data of the
+// fixture and its mapping, which is nil if the fixture has none. o overrides the settings
+// of the fixture. OpenFixture returns the same errors as [Verify].
 func OpenFixture(fsys fs.FS, o source.Options) (*source.Source, *mapping.Mapping, error) {
 	f, err := table.OpenFixture(fsys, o)
 	if err == nil {

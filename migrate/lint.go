@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,13 +32,14 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Lint applies the rules to an input with its mappings; it infers a mapping for a table
-// without one. Of a fixture it checks the mapping, data, golden rows, access patterns and
-// trace. It checks the readable parts of a mapping file that does not compile. It needs no
-// Bigtable.
+// Lint applies the rules to an input with its mappings. It infers a mapping for a table
+// that has none. For a fixture, it checks the mapping, data, golden rows, access patterns
+// and trace. If a mapping file does not compile, Lint checks the parts that it can read.
+// It does not need a Bigtable.
 //
-// Lint returns a [source.Error] if the input is damaged. Findings are in Report.Lint. They
-// are differences if LintRules.FailOn says so, or if expect/lint.golden.json has others.
+// Lint returns a [source.Error] if the input is damaged. The findings are in Report.Lint.
+// They count as differences if LintRules.FailOn selects them, or if
+// expect/lint.golden.json lists other findings.
 func Lint(ctx context.Context, in Input, o LintOptions) (*report.Report, error) {
 	options := o.options()
 	f, err := in.open(&options)
@@ -266,9 +268,7 @@ func lintTable(t *source.Table, spec *mapfile.Spec, m *layout.Mapping, at time.T
 		}
 		table.Config = config
 		table.Key = spec.Source.Key
-		if spec.Source.TTL != nil {
-			table.TTL = spec.Source.TTL.Attribute
-		}
+		table.TTL = cmp.Or(spec.TTLAttribute(), table.TTL)
 		for _, x := range spec.Source.GSIs {
 			table.Indexes = append(table.Indexes, lint.Index{Name: x.Name, Key: x.Key, Local: x.Key.Hash.Name == t.Key.Hash.Name})
 		}
@@ -375,8 +375,8 @@ func lintTrace(fsys fs.FS, p *lint.TablePass) error {
 	return nil
 }
 
-// lintTraceFile returns the time of the last request; last is the time of the previous file's
-// last request.
+// lintTraceFile checks one file of a trace. It takes the time of the last request of the
+// previous file, and returns that of this file.
 func lintTraceFile(fsys fs.FS, name string, last time.Time, p *lint.TablePass) (time.Time, error) {
 	file, err := fsys.Open(name)
 	if err != nil {
@@ -393,17 +393,17 @@ func lintTraceFile(fsys fs.FS, name string, last time.Time, p *lint.TablePass) (
 		at := source.Position{File: name, Line: line}
 		var q tracedRequest
 		if err := json.Unmarshal(text, &q, json.RejectUnknownMembers(true)); err != nil {
-			return last, source.Damaged(source.FixtureInvalid, at, err, `this is not a request of a trace: {"at": time, "op": name, "request": {…}, "count": n, "bytes": n}`)
+			return last, source.Damaged(source.FixtureInvalid, at, err, `this is not a request of a trace; expected {"at": time, "op": name, "request": {…}, "count": n, "bytes": n}`)
 		}
 		if q.At.IsZero() || q.Op == "" || q.Count < 0 {
 			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request needs a time (at) and an operation (op), and a count that is not negative")
 		}
 		if q.At.Before(last) {
-			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request is of %s, before the one ahead of it (%s); a trace is in order of time, file by file", q.At.Format(time.RFC3339Nano), last.Format(time.RFC3339Nano))
+			return last, source.Damaged(source.FixtureInvalid, at, nil, "the request is from %s, which is before the previous request (%s); a trace must be in order of time, across all files", q.At.Format(time.RFC3339Nano), last.Format(time.RFC3339Nano))
 		}
 		last = q.At
 		if err := p.Request(lint.Request{At: q.At, Op: q.Op, Body: q.Request, Count: q.Count, Bytes: q.Bytes}); err != nil {
-			return last, source.Damaged(source.FixtureInvalid, at, err, "the request cannot be understood")
+			return last, source.Damaged(source.FixtureInvalid, at, err, "the request cannot be parsed")
 		}
 	}
 	if err := scan.Err(); err != nil {

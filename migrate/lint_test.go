@@ -324,9 +324,9 @@ func TestLint_Refused(t *testing.T) {
 		"config":     {fixtures.LintFile, "L02: loud\n", `lint.yaml:1:6: L02: "loud"; expected off, info, warn or error`},
 		"own config": {fixtures.FixtureFile, "name: x\nlint:\n  L99: off\n", `fixture.yaml:3:3: lint.L99: unknown key; expected L01 to L58, accept or service`},
 		"trace":      {fixtures.TraceDir + "/a.jsonl", "\n{\"at\":1}\n", "trace/a.jsonl:2: this is not a request of a trace"},
-		"backwards":  {fixtures.TraceDir + "/a.jsonl", "{\"at\":\"2024-05-14T11:14:20Z\",\"op\":\"Scan\"}\n{\"at\":\"2024-05-14T11:14:19Z\",\"op\":\"Scan\"}", "trace/a.jsonl:2: the request is of 2024-05-14T11:14:19Z, before the one ahead of it"},
+		"backwards":  {fixtures.TraceDir + "/a.jsonl", "{\"at\":\"2024-05-14T11:14:20Z\",\"op\":\"Scan\"}\n{\"at\":\"2024-05-14T11:14:19Z\",\"op\":\"Scan\"}", "trace/a.jsonl:2: the request is from 2024-05-14T11:14:19Z, which is before the previous request"},
 		"no time":    {fixtures.TraceDir + "/a.jsonl", `{"op":"Scan"}`, "trace/a.jsonl:1: the request needs a time (at) and an operation (op)"},
-		"body":       {fixtures.TraceDir + "/a.jsonl", `{"at":"2024-05-14T11:14:20Z","op":"Scan","request":[]}`, "trace/a.jsonl:1: the request cannot be understood"},
+		"body":       {fixtures.TraceDir + "/a.jsonl", `{"at":"2024-05-14T11:14:20Z","op":"Scan","request":[]}`, "trace/a.jsonl:1: the request cannot be parsed"},
 		"key":        {"source/items.jsonl", `{"Item":{"Name":{"S":"x"}}}`, "source/items.jsonl:1: "},
 		"mapping":    {fixtures.MappingFile, "apiVersion: migration/v1\n", "mapping.yaml: the mapping cannot be used"},
 	} {

@@ -11,25 +11,27 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Load writes the rows of a source, and of the indexes that its mappings lay out, to
-// Bigtable: [Prepare], then [Prepared.Load]. Finally it records in _migration_schema how
-// to read the tables. It reads the whole source first: after a [source.Error] or a
-// [maperr.SpecError] nothing has been written. Loading again changes nothing. Load
-// compares nothing: see [Verify].
+// Load writes the rows of a source to Bigtable, including those of the indexes that its
+// mappings lay out. It is the same as [Prepare] followed by [Prepared.Load]. At the end,
+// it records in _migration_schema how to read the tables. Load reads the whole source
+// before it writes, so after a [source.Error] or a [maperr.SpecError] nothing has been
+// written. Repeating a load changes nothing. Load does not compare anything: see
+// [Verify].
 //
-// Incremental exports behind a full one bring tables that only loads have written up to
-// date, and remove the items that they delete. Load rejects tables that a DynamoDB endpoint
-// has written since (TargetWritten). The endpoint notes in _migration_schema that it
-// writes, before its first write, since deletions leave no trace. Deleting the table
-// deletes the note; restart an endpoint that serves the table meanwhile.
+// Incremental exports that follow a full one update tables that only loads have written
+// to, and delete the items that they list as deleted. Load rejects tables to which a
+// DynamoDB endpoint has written since the last load (TargetWritten). The endpoint records
+// in _migration_schema that it writes, before its first write, since deletions leave no
+// trace. Deleting the table deletes that record; an endpoint that serves the table must
+// then be restarted.
 //
 // Load rejects tables into which a migration follows a live table (TargetFollowed).
 //
 // Load also rejects tables that a load of later exports wrote, or began to write
-// (TargetNewer). The same goes for tables whose cells are newer than those of the source
-// and would hide them: a source without a time has older cells than an export. If the
-// stored row or the former index entry of an item cannot be read, the item stays as it is,
-// which is a difference (NotLoaded).
+// (TargetNewer). It also rejects tables whose cells are newer than those of the source,
+// and would hide them: for example, a source without a time has older cells than an
+// export. If the stored row or the former index entry of an item cannot be read, the item
+// stays as it is, which is a difference (NotLoaded).
 func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	p, err := Prepare(ctx, src, o)
 	if err != nil {
@@ -38,15 +40,16 @@ func Load(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source
 	return p.Load(ctx, conn)
 }
 
-// Prepared is a source that was read and laid out, but not written.
+// Prepared is a source that was read and laid out, but has not been written.
 type Prepared struct {
 	source *source.Source
 	run    *table.Run
 	lint   *LintRules
 }
 
-// Prepare does the part of Load that needs no Bigtable. It finds faults of the source, its
-// mappings or the checkpoint before a connection, or a store, is opened.
+// Prepare does the part of Load that does not need a Bigtable. It finds faults in the
+// source, the mappings and the checkpoint before the caller opens a connection or a
+// store.
 func Prepare(ctx context.Context, src *source.Source, o LoadOptions) (*Prepared, error) {
 	if o.Part.Of > 0 && o.Lint != nil {
 		return nil, noLintOfParts(src)
@@ -61,7 +64,7 @@ func Prepare(ctx context.Context, src *source.Source, o LoadOptions) (*Prepared,
 	return &Prepared{src, r, o.Lint}, nil
 }
 
-// Load writes the prepared rows, once.
+// Load writes the prepared rows. It can be called only once.
 func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*report.Report, error) {
 	r := p.run
 	if r.Complete() {
@@ -87,13 +90,13 @@ func (p *Prepared) Load(ctx context.Context, conn grpc.ClientConnInterface) (*re
 	return r.Report, nil
 }
 
-// FinishLoad ends a load in parts, whose folder is LoadOptions.Checkpoint. It checks that
-// all parts of the source are complete, and that the table holds the last row of each. It
-// then checks that no item of one part met an item of another part; such items are a
-// [source.Error] (KeyDuplicate, CellCollision). If parts can share rows of the table or of
-// an index, it reads the whole source for this check. Last it records that the load is
-// complete, and removes the files of the parts from the folder. The report covers all
-// parts.
+// FinishLoad ends a load in parts. LoadOptions.Checkpoint names the folder of the parts.
+// FinishLoad checks that all parts of the source are complete, and that the table holds
+// the last row of each. It then checks that items of different parts do not meet in a
+// cell; such items are a [source.Error] (KeyDuplicate, CellCollision). If parts can share
+// rows of the table or of an index, it reads the whole source for this check. Finally, it
+// records that the load is complete, and removes the files of the parts from the folder.
+// The report covers all parts.
 func FinishLoad(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o LoadOptions) (*report.Report, error) {
 	x := o.options()
 	x.Share, x.Parts, x.Checkpoint = source.Part{}, o.Checkpoint, ""

@@ -141,7 +141,7 @@ func TestLoad_Resumes(t *testing.T) {
 		t.Fatalf("error %v, want the load to be killed", err)
 	}
 	_, err := Load(t.Context(), conn, manyItems(t, n+1), o)
-	WantDamage(t, err, source.CheckpointInvalid, "the checkpoint is of another load")
+	WantDamage(t, err, source.CheckpointInvalid, "the checkpoint belongs to another load")
 
 	calls := conn.calls
 	r, err := Load(t.Context(), conn, manyItems(t, n), o)
@@ -169,7 +169,7 @@ func TestLoad_Resumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Load(t.Context(), conn, manyItems(t, n), o)
-	WantDamage(t, err, source.CheckpointInvalid, "the file is not a checkpoint")
+	WantDamage(t, err, source.CheckpointInvalid, "the file is not the checkpoint of a load")
 }
 
 // Items that Bigtable refused are retried by each resumed load, even after one that was killed
@@ -232,7 +232,7 @@ func TestLoad_ResumesNowhereElse(t *testing.T) {
 	elsewhere := o
 	elsewhere.Target = "there:1"
 	_, err = Prepare(t.Context(), manyItems(t, n), elsewhere)
-	WantDamage(t, err, source.CheckpointInvalid, "the checkpoint is of another load")
+	WantDamage(t, err, source.CheckpointInvalid, "the checkpoint belongs to another load")
 
 	want := ""
 	for _, empty := range []string{"no table", "a table without rows"} {
@@ -251,7 +251,7 @@ func TestLoad_ResumesNowhereElse(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", empty, err)
 		}
-		if r.Tables[0].ItemsResumed != 0 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "table items lacks rows that are written according to the checkpoint") {
+		if r.Tables[0].ItemsResumed != 0 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "table items lacks rows that checkpoint") {
 			t.Errorf("%s: %d items passed over, warnings %q; want none, and one that says why", empty, r.Tables[0].ItemsResumed, r.Warnings)
 		}
 		rows := tableText(t, fresh, "items")
@@ -343,7 +343,7 @@ func TestLoad_Retries(t *testing.T) {
 	conn.fail = nil
 	conn.entry = func(*btpb.MutateRowsRequest_Entry) codes.Code { return codes.InvalidArgument }
 	_, err = Load(t.Context(), conn, manyItems(t, 21), LoadOptions{Common: o, Mix: true})
-	WantDamage(t, err, source.WriteRefused, `items.jsonl:11: Bigtable refuses row "00010" of table items`)
+	WantDamage(t, err, source.WriteRefused, `items.jsonl:11: Bigtable refused row "00010" of table items`)
 }
 
 func TestLoad_DeadLetters(t *testing.T) {

@@ -3,7 +3,6 @@ package migrate
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -23,6 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/golden"
@@ -340,19 +340,7 @@ func (m mutant) lacking(f report.Failure, tl table.RowLayout) string {
 // failure names the cell and the item.
 func TestVerify_NotIdempotent(t *testing.T) {
 	t.Parallel()
-	db, err := engine.Open(engine.Options{EagerGC: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(server.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	server := peer.Start(t, engine.Options{EagerGC: true}, emu.Options{})
 	r, err := Verify(t.Context(), server.Conn(), OfFixture(fstest.MapFS{
 		"fixture.yaml": {Data: []byte("name: versions\nchecks: {round_trip: false, scan: false, lint: false}\n")},
 		"mapping.yaml": {Data: []byte(`

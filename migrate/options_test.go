@@ -23,10 +23,10 @@ func TestOpen_Contradictions(t *testing.T) {
 		schema                       bool
 	}{
 		{"agree", "in", "pk,sk", "Music", "", true},
-		{"key against schema", "in", "pk", "", "in: the key given is pk, but the key declared by schema.json is pk (S), sk (N)", true},
+		{"key against schema", "in", "pk", "", "in: the given key is pk, but the key declared by schema.json is pk (S), sk (N)", true},
 		{"table against schema", "in", "", "Films", "schema.json: the schema is for table Music, but the source in has Films", true},
 		{"input against schema", "batch", "", "", "schema.json: the schema is for table Music, but the source batch has Films", true},
-		{"no name for a table", "in", "pk", "bad name!", `in: "bad name!" cannot name a table: want 3 to 255 letters, digits and _.-`, false},
+		{"no name for a table", "in", "pk", "bad name!", `in: "bad name!" is not a valid table name: want 3 to 255 letters, digits and _.-`, false},
 		{"no such table", "batch", "pk", "Music", "batch: the source has no table Music, only Films", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestPrepare_MappingOfAnother(t *testing.T) {
 		o    source.Options
 		want string
 	}{
-		{source.Options{Key: "PK"}, "in: the key of table in_ is PK (given by the caller), its mapping says PK (S), SK (S)"},
+		{source.Options{Key: "PK"}, "in: the key of table in_ is PK (given by the caller), but its mapping declares PK (S), SK (S)"},
 		{source.Options{Table: "Films"}, "in: table Films was selected, but the mapping is for table Videos"},
 	} {
 		src, err := source.OpenFS(files, "in", c.o)

@@ -47,9 +47,9 @@ func TestVerify_Oracle(t *testing.T) {
 		{"other items", "id: p\n" + queryA + "expect: {keys: [[a, '1'], [b, '1']]}", "oracle: item 2 of 2 is another"},
 		{"a scan", scan + "expect: {keys: [[a, '1'], [a, '2'], [b, '1']]}", ""},
 		{"a scan of less", scan + "expect: {keys: [[a, '1'], [b, '1']]}", "oracle: 3 items, want 2; item 2 is another"},
-		{"a refusal", "id: p\ndynamodb: {op: Query, request: {KeyConditionExpression: 'pk > :p'}}\nexpect: {count: 1}", "oracle: the request is refused"},
+		{"a refusal", "id: p\ndynamodb: {op: Query, request: {KeyConditionExpression: 'pk > :p'}}\nexpect: {count: 1}", "oracle: the request was refused"},
 		{"a write", writeA + "bigtable: {write: {key: 'a#1', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: [[a, '1']]}", "oracle after its write: item 1 of 1 is another"},
-		{"a refused write", strings.Replace(writeA, "DeleteItem", "PutItem", 1) + "bigtable: {write: {key: 'a#1', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: [[a, '2']]}", "oracle's write: the request is refused, oracle after its write: 2 items, want 1; item 1 is another"},
+		{"a refused write", strings.Replace(writeA, "DeleteItem", "PutItem", 1) + "bigtable: {write: {key: 'a#1', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: [[a, '2']]}", "oracle's write: the request was refused, oracle after its write: 2 items, want 1; item 1 is another"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +83,7 @@ func TestVerify_OracleOfAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Verify(t.Context(), conn, OfFixture(patternFixture("id: q\n"+queryA+"expect: {keys: [[a, '1'], [a, '2']]}")), VerifyOptions{})
-	if err == nil || !strings.Contains(err.Error(), "instance tabletop-oracle of the oracle has tables of others (mine)") {
+	if err == nil || !strings.Contains(err.Error(), "the oracle's instance tabletop-oracle already has tables (mine)") {
 		t.Errorf("error %v, want that the table exists", err)
 	}
 	if left, err := b.Tables(t.Context()); err != nil || !slices.Equal(left, []string{"mine"}) {

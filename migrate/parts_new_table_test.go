@@ -446,5 +446,5 @@ func TestParts_NoteOfNewTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := Load(t.Context(), conn, exports(t, true, before, after), LoadOptions{Common: o})
-	WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB endpoint has written since the load")
+	WantDamage(t, err, source.TargetWritten, "Bigtable table t: a DynamoDB endpoint has written to it since the load")
 }

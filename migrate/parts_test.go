@@ -89,7 +89,7 @@ func TestParts(t *testing.T) {
 		line          func(int) string
 		items, rows   int64
 	}{
-		{"rows of their own", partsPlain, entityLine, 240, 240},
+		{"separate rows", partsPlain, entityLine, 240, 240},
 		{"an index whose rows do not say whose they are", caughtUpItems, entityLine, 240, 240},
 		{"a delimiter in one key", partsPlain, func(i int) string { return strings.Replace(entityLine(i), `"p007"`, `"p#007"`, 1) }, 240, 240},
 		{"rows of many items", caughtUpRows, commentLine, 240, 20},
@@ -119,7 +119,7 @@ func TestParts(t *testing.T) {
 				t.Fatalf("error %v, want the parts to be killed", err)
 			}
 			_, err := FinishLoad(t.Context(), many, openExport(t, fsys), o)
-			WantDamage(t, err, source.CheckpointInvalid, "not all parts are complete")
+			WantDamage(t, err, source.CheckpointInvalid, "these are not complete")
 			if err := load(many); err != nil {
 				t.Fatal(err)
 			}
@@ -307,7 +307,7 @@ func TestParts_Twice(t *testing.T) {
 			t.Fatal(err)
 		}
 		if warned := slices.ContainsFunc(r.Warnings, func(w string) bool {
-			return strings.HasPrefix(w, "part 1/3 was completed by another process meanwhile")
+			return strings.HasPrefix(w, "part 1/3 was completed by another process in the meantime")
 		}); warned != (i == 1) {
 			t.Errorf("run %d of the part warns of %q", i+1, r.Warnings)
 		}
@@ -356,10 +356,10 @@ func TestParts_Refused(t *testing.T) {
 		{"no export", manyItems(t, 3), first, source.Unsupported, "only the data files of an export to S3"},
 		{"no files", openExport(t, fsys), part(6, 6), source.Unsupported, "the source has 5 data files, too few for 6 parts"},
 		{"no such part", openExport(t, fsys), part(3, 2), source.Unsupported, "there is no part 3/2"},
-		{"no mapping", openExport(t, fsys), inferred, source.MappingRefused, "parts need a given mapping"},
+		{"no mapping", openExport(t, fsys), inferred, source.MappingRefused, "parts need an explicit mapping"},
 		{"no folder", openExport(t, fsys), nowhere, source.CheckpointInvalid, "part 1/2 has no folder for its progress"},
 		{"lint", openExport(t, fsys), judged, source.Unsupported, "lint rules apply to all items"},
-		{"another source", openExport(t, changed), first, source.CheckpointInvalid, "part 1/2 is of another load"},
+		{"another source", openExport(t, changed), first, source.CheckpointInvalid, "part 1/2 belongs to another load command"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Load(t.Context(), conn, c.src, c.o)
@@ -369,16 +369,16 @@ func TestParts_Refused(t *testing.T) {
 	finish := first
 	finish.Part = source.Part{}
 	_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
-	WantDamage(t, err, source.CheckpointInvalid, "not all parts are complete: 2/2 lacking of 2")
+	WantDamage(t, err, source.CheckpointInvalid, "of 2 parts, these are not complete: 2/2")
 	_, err = Load(t.Context(), conn, openExport(t, fsys), part(2, 3))
-	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2, and this one is part 2/3: expected parts of one load; name another folder, or remove load-*-of-2.* there")
+	WantDamage(t, err, source.CheckpointInvalid, "the folder holds parts of a load command with 2 parts, but this is part 2/3: name another folder, or remove load-*-of-2.* there")
 	// Two parts that began at once.
 	stray := filepath.Join(folder, "load-2-of-3.rows.items")
 	if err := os.WriteFile(stray, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, err = FinishLoad(t.Context(), conn, openExport(t, fsys), finish)
-	WantDamage(t, err, source.CheckpointInvalid, "the folder has parts of 2 and parts of 3: expected parts of one load; remove load-*-of-2.* or load-*-of-3.*")
+	WantDamage(t, err, source.CheckpointInvalid, "the folder holds parts of a load command with 2 parts and of one with 3 parts: remove either load-*-of-2.* or load-*-of-3.*")
 	if err := os.Remove(stray); err != nil {
 		t.Fatal(err)
 	}
@@ -564,7 +564,7 @@ func TestParts_ShortRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := FinishLoad(t.Context(), conn, openExport(t, fsys), o)
-		WantDamage(t, err, source.CheckpointInvalid, fmt.Sprintf("the file has %d bytes, and %d rows of part 2/2 take %d: remove load-2-of-2.done beside it, and load the part again", size, len(whole)/16, len(whole)))
+		WantDamage(t, err, source.CheckpointInvalid, fmt.Sprintf("the file has %d bytes, but the %d rows of part 2/2 take %d: remove load-2-of-2.done beside it, and load the part again", size, len(whole)/16, len(whole)))
 	}
 	if err := os.Remove(filepath.Join(o.Checkpoint, "load-2-of-2.done")); err != nil {
 		t.Fatal(err)

@@ -112,18 +112,18 @@ func TestVerify_InvalidPatterns(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{
 		queryA:                                   "it has no id",
-		"id: p\n" + queryA:                       "it has one endpoint and expects nothing: give expect.items",
-		"id: p\n" + queryA + "equal: {as: rows}": `access/1.yaml:3:13: the access pattern cannot be understood: equal.as: "rows"; expected items, keys, count`,
-		"id: p\n" + queryA + "equal: {sets: ordered}":                                                           `access/1.yaml:3:15: the access pattern cannot be understood: equal.sets: "ordered"; expected unordered`,
+		"id: p\n" + queryA:                       "it uses one endpoint and has no expectation: set expect.items",
+		"id: p\n" + queryA + "equal: {as: rows}": `access/1.yaml:3:13: the access pattern cannot be parsed: equal.as: "rows"; expected items, keys, count`,
+		"id: p\n" + queryA + "equal: {sets: ordered}":                                                           `access/1.yaml:3:15: the access pattern cannot be parsed: equal.sets: "ordered"; expected unordered`,
 		"id: p\n" + queryA + "equal: {numbers: by-text}":                                                        `equal.numbers: "by-text"; expected by-value`,
 		"id: p\n" + queryA + "consistency: eventual(soon)":                                                      `consistency: "eventual(soon)"; expected strong, eventual or eventual(500ms)`,
-		"id: p\n" + queryA + "consistency: sometimes":                                                           `access/1.yaml:3:14: the access pattern cannot be understood: consistency: "sometimes"; expected strong, eventual or eventual(500ms)`,
+		"id: p\n" + queryA + "consistency: sometimes":                                                           `access/1.yaml:3:14: the access pattern cannot be parsed: consistency: "sometimes"; expected strong, eventual or eventual(500ms)`,
 		"id: p\n" + queryA + "expect: {items: silver}":                                                          `expect.items is "silver", want golden or a list of items`,
 		"id: p\nbigtable: {read: {prefix: 'hex:6'}}":                                                            `the key "hex:6" is not hex`,
 		writeA + "bigtable: {write: {key: 'hex:6', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}":    `the key "hex:6" is not hex`,
 		writeA + "bigtable: {write: {prefix: 'hex:x', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}": `the key "hex:x" is not hex`,
 		writeA + "bigtable: {write: {key: 'hex:', delete: true}, read: {prefix: 'a#'}}\nexpect: {keys: []}":     "a native write needs a key",
-		"id: p\nbigtable: {read: {prefix: 'a', start: 'b'}}":                                                    "a range has a prefix, and a start or an end too",
+		"id: p\nbigtable: {read: {prefix: 'a', start: 'b'}}":                                                    "a range cannot combine a prefix with a start or an end",
 	} {
 		_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(patternFixture(pattern)), VerifyOptions{})
 		WantDamage(t, err, source.FixtureInvalid, want)
@@ -337,7 +337,7 @@ func TestVerify_StoredTolerances(t *testing.T) {
 		})
 	}
 	for text, want := range map[string]string{
-		"timestamps: soon":      `fixture.yaml:1:26: the file cannot be understood: tolerances.timestamps: "soon"; expected exact, order-only, ignore`,
+		"timestamps: soon":      `fixture.yaml:1:26: the file cannot be parsed: tolerances.timestamps: "soon"; expected exact, order-only, ignore`,
 		"extra_columns: [meta]": `fixture.yaml: the tolerances cannot be used: extra_columns has "meta", want FAMILY:QUALIFIER or FAMILY:*`,
 	} {
 		files := patternFixture()

@@ -19,65 +19,68 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Plan is the plan of a load: the tables that it would create, and the result for each
-// attribute.
+// Plan describes a load before it happens: the tables that it would create, and the
+// effect on each attribute.
 type Plan struct {
-	Source string      `json:"source"` // the path that was opened
-	Format string      `json:"format"` // as source.Source has it
-	Tables []TablePlan `json:"tables"` // one a DynamoDB table
-	// NotLaidOut are the parts of the tables that the mappings do not lay out, each also a
-	// warning.
+	Source string      `json:"source"` // path of the source
+	Format string      `json:"format"` // format, as in source.Source
+	Tables []TablePlan `json:"tables"` // one per DynamoDB table
+	// NotLaidOut lists the parts of the tables that the mappings do not lay out. Each of
+	// them is also a warning.
 	NotLaidOut []report.NotLaidOut `json:"notLaidOut"`
-	// Warnings are other facts that a reader should know.
+	// Warnings lists other facts that the user should know.
 	Warnings []string `json:"warnings"`
 }
 
-// TablePlan is the plan of one DynamoDB table.
+// TablePlan is the plan for one DynamoDB table.
 type TablePlan struct {
 	Name   string `json:"name"`   // of the DynamoDB table
 	Items  int64  `json:"items"`  // that are laid out
 	Rows   int64  `json:"rows"`   // of the table of the items
 	Cells  int64  `json:"cells"`  // of those rows
 	Joiner string `json:"joiner"` // of the row keys
+	// DerivedBytes is the size of names and values of the attributes that need no cell, since
+	// the mapping derives them.
+	DerivedBytes int64 `json:"derivedBytes,omitzero"`
 	// Bigtable are the tables that a load creates: the items' table, the indexes, and
 	// _migration_schema, which all mappings share.
 	Bigtable []BigtablePlan `json:"bigtable"`
-	// Views are the indexes that are continuous materialized views.
+	// Views lists the indexes that are continuous materialized views.
 	Views []ViewPlan `json:"views"`
-	// Rules are the rules of the mapping, then its indexes, each with its number of items and
-	// an example row key.
+	// Rules lists the rules of the mapping, followed by its indexes. Each has its number
+	// of items and an example row key.
 	Rules []report.RuleRows `json:"rules"`
-	// Fidelity is the result for each attribute that a rule places, and for other attributes
-	// that occur. Text shows the attributes that occur, losses first.
+	// Fidelity describes the effect on each attribute that a rule places, and on other
+	// attributes that occur. Text shows only attributes that occur, with losses first.
 	Fidelity []report.Fidelity `json:"fidelity"`
-	// LeftOut is the number of items that the mapping cannot lay out; Items does not
-	// count them. Refused has the reasons. A load rejects the source for them.
+	// LeftOut is the number of items that the mapping cannot lay out. Items does not
+	// count them, and Refused lists the reasons. A load rejects a source with such items.
 	LeftOut int64                 `json:"leftOut"`
 	Refused []report.RefusedItems `json:"refused"`
-	// Notes are other changes for users of the table, one sentence each.
+	// Notes lists other changes for users of the table, as one sentence each.
 	Notes   []string       `json:"notes"`
-	Choices []infer.Choice `json:"choices"` // decisions with their reasons
-	// Mapping is the text of the mapping.
+	Choices []infer.Choice `json:"choices"` // decisions of the inference, with reasons
+	// Mapping is the mapping as text.
 	Mapping string `json:"mapping"`
 }
 
-// BigtablePlan is one Bigtable table.
+// BigtablePlan describes one Bigtable table that a load creates.
 type BigtablePlan struct {
-	ID       string       `json:"id"`              // of the table
-	Index    string       `json:"index,omitempty"` // its name, "" for the table of the items
-	Families []FamilyPlan `json:"families"`        // in the order of the mapping
+	ID       string       `json:"id"`              // id of the table
+	Index    string       `json:"index,omitempty"` // name of the index, or "" for the table of the items
+	Families []FamilyPlan `json:"families"`        // families, in the order of the mapping
 }
 
-// FamilyPlan is a column family and its garbage collection.
+// FamilyPlan describes a column family and its garbage collection.
 type FamilyPlan struct {
-	Name string `json:"name"` // of the family
-	GC   string `json:"gc"`   // "versions: 1, maxAge: 720h"; "none"
+	Name string `json:"name"` // name of the family
+	GC   string `json:"gc"`   // such as "versions: 1, maxAge: 720h", or "none"
 }
 
-// ViewPlan is a continuous materialized view.
+// ViewPlan describes a continuous materialized view.
 type ViewPlan struct {
-	Name string `json:"name"` // its id
-	SQL  string `json:"sql"`  // the query to create it with
+	Name string `json:"name"` // id of the view
+	SQL  string `json:"sql"`  // query that creates the view
 }
 
 // Refuses reports whether a load would reject the source because of its items.
@@ -85,8 +88,8 @@ func (p *Plan) Refuses() bool {
 	return slices.ContainsFunc(p.Tables, func(t TablePlan) bool { return t.LeftOut > 0 })
 }
 
-// MakePlan reads a source, lays it out, and writes nothing. The plan lists items that the
-// mapping cannot lay out; other errors are those of Prepare.
+// MakePlan reads a source and lays it out without writing anything. The plan lists items
+// that the mapping cannot lay out. MakePlan otherwise returns the same errors as Prepare.
 func MakePlan(ctx context.Context, src *source.Source, o PlanOptions) (*Plan, error) {
 	options := LoadOptions{Common: o.Common}.options()
 	options.Judges = true
@@ -97,7 +100,7 @@ func MakePlan(ctx context.Context, src *source.Source, o PlanOptions) (*Plan, er
 	plan := &Plan{Source: src.Path, Format: src.Format, Tables: []TablePlan{}, NotLaidOut: r.Report.NotLaidOut, Warnings: r.Report.Warnings}
 	for _, j := range r.Jobs {
 		t := TablePlan{
-			Name: j.Report.Name, Items: j.Report.Items, Rows: j.Report.Rows, Cells: j.Report.Cells, Joiner: j.Mapping.Joiner(),
+			Name: j.Report.Name, Items: j.Report.Items, Rows: j.Report.Rows, Cells: j.Report.Cells, Joiner: j.Mapping.Joiner(), DerivedBytes: j.Report.DerivedBytes,
 			Bigtable: createdTables(j.Mapping), Views: []ViewPlan{}, Rules: j.Report.Rules,
 			Fidelity: j.Report.Fidelity, LeftOut: j.Report.LeftOut, Refused: j.Report.Refused, Notes: append([]string{}, j.Mapping.Notes()...), Choices: j.Report.Choices, Mapping: j.Report.Mapping,
 		}
@@ -137,7 +140,7 @@ func familyPlans(families []layout.Family) []FamilyPlan {
 	return plans
 }
 
-// Text returns the plan for a terminal.
+// Text formats the plan for a terminal.
 func (p *Plan) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "source %s (%s)\n", p.Source, p.Format)
@@ -181,6 +184,9 @@ func (p *Plan) Text() string {
 		if len(t.Fidelity) > 0 {
 			b.WriteString("\n  fidelity\n")
 			b.WriteString(fidelityTable(t.Fidelity))
+		}
+		if t.DerivedBytes > 0 {
+			fmt.Fprintf(&b, "    %s of derived attributes are not stored\n", phrase.Counted(t.DerivedBytes, "byte"))
 		}
 		if len(t.Notes) > 0 {
 			b.WriteString("\n  other changes\n")

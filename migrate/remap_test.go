@@ -26,8 +26,8 @@ rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: at, cel
 // same layout only causes a warning.
 func TestLoad_OtherMapping(t *testing.T) {
 	t.Parallel()
-	const by = "Bigtable table t was loaded by another mapping: "
-	const rules = by + "rules or schema of the mapping are others"
+	const by = "Bigtable table t was loaded with another mapping: "
+	const rules = by + "the rules or the schema of the mapping differ"
 	for name, c := range map[string]struct {
 		from, to      string // in the mapping
 		warning, left string // left: "" if the load is not refused
@@ -37,18 +37,15 @@ func TestLoad_OtherMapping(t *testing.T) {
 		"a column":  {"a:n", "a:count", rules, `; 1 cell of items of this source would stay beside the new cells, e.g. column a:n of row "1", of item {"id":{"S":"1"}}`},
 		"a row":     {`"{id}"`, `"x", "{id}"`, rules, `; 2 cells of items of this source would stay beside the new cells, e.g. column a:at of row "1"`},
 		"a time":    {`a:n"`, `a:n", ts: {attr: at, as: epoch(s)}`, rules, "; 2 cells of items of this source would stay"},
-		"a type":    {"at: N", "at: N, more: S", rules + "; it left no cells of this source's items that this one does not write", ""},
-		"a family":  {"{a: {gc: {versions: 9}}}", "{a: {gc: {versions: 9}}, b: {}}", by + "family b was not there, and is declared; it left no cells", ""},
+		"a type":    {"at: N", "at: N, more: S", rules + "; this mapping writes every cell that the other one wrote for this source's items", ""},
+		"a family":  {"{a: {gc: {versions: 9}}}", "{a: {gc: {versions: 9}}, b: {}}", by + "family b was not there, and is declared; this mapping writes every cell", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := &failing{ClientConnInterface: newBigtableServer(t)}
 			load := func(text string, remap bool) (*report.Report, error) {
 				t.Helper()
-				m, err := mapping.Load("mapping.yaml", []byte(text))
-				if err != nil {
-					t.Fatal(err)
-				}
+				m := mappingOf(t, text)
 				return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, Remap: remap})
 			}
 			if r, err := load(remappedMapping, false); err != nil || len(r.Warnings) > 0 {
@@ -84,10 +81,7 @@ func TestLoad_OtherMappingDeleted(t *testing.T) {
 	conn := newBigtableServer(t)
 	load := func(text string) *report.Report {
 		t.Helper()
-		m, err := mapping.Load("mapping.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := mappingOf(t, text)
 		r, err := Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"}}`), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
 		if err != nil {
 			t.Fatal(err)
@@ -111,10 +105,7 @@ func TestLoad_OtherIndex(t *testing.T) {
 	load := func(hash string, remap bool) (*report.Report, error) {
 		t.Helper()
 		index := fmt.Sprintf("gsis: [{name: G, hash: {name: %s, type: N}, projection: ALL, as: table}], schema:", hash)
-		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(remappedMapping, "schema:", index, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := mappingOf(t, strings.Replace(remappedMapping, "schema:", index, 1))
 		return Load(t.Context(), conn, open(t, `{"id":{"S":"1"},"n":{"N":"2"},"at":{"N":"1700000000"}}`), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}, Remap: remap})
 	}
 	if _, err := load("n", false); err != nil {
@@ -133,12 +124,9 @@ func TestLoad_OtherMappingCutOff(t *testing.T) {
 	conn := &failing{ClientConnInterface: newBigtableServer(t)}
 	load := func(text string) error {
 		t.Helper()
-		m, err := mapping.Load("mapping.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := mappingOf(t, text)
 		items := `{"id":{"S":"1"},"n":{"N":"2"}}` + "\n" + `{"id":{"S":"2"},"n":{"N":"2"}}`
-		_, err = Load(t.Context(), conn, open(t, items), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}, knobs: table.Knobs{Batch: 1}}})
+		_, err := Load(t.Context(), conn, open(t, items), LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}, knobs: table.Knobs{Batch: 1}}})
 		return err
 	}
 	killed, rows := errors.New("killed"), 0

@@ -16,6 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/migrate/report"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -24,22 +25,7 @@ import (
 func newCollected(t *testing.T, now time.Time) (grpc.ClientConnInterface, VerifyOptions) {
 	t.Helper()
 	clock := func() time.Time { return now }
-	db, err := engine.Open(engine.Options{Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := peer.Start(t, engine.Options{Now: clock}, emu.Options{})
 	return server.Conn(), VerifyOptions{Common: Common{Now: clock}, RunGC: func(ctx context.Context) error {
 		_, err := server.RunGC(ctx)
 		return err

@@ -27,34 +27,35 @@ import (
 // reverseAccount is the ARN prefix in exports of Reverse if the table's own account is unknown.
 const reverseAccount = "arn:aws:dynamodb:us-east-1:000000000000:table/"
 
-// Reversed is the result of Reverse.
+// Reversed describes an export that Reverse wrote.
 type Reversed struct {
-	Dir   string // the folder of the export
-	Items int64  // that were written
-	Rows  int64  // that were read
-	Files int    // of data
-	// Unreadable counts the rows that the mapping cannot read and ReverseOptions.Partial leaves
-	// out.
+	Dir   string // folder of the export
+	Items int64  // number of items written
+	Rows  int64  // number of rows read
+	Files int    // number of data files
+	// Unreadable is the number of rows that the mapping cannot read, and that
+	// ReverseOptions.Partial left out.
 	Unreadable int64
-	// Warnings are facts that a reader should know: another mapping in _migration_schema, rows
-	// without a rule or unreadable rows, and NotLaidOut.
+	// Warnings lists facts that the user should know: another mapping in
+	// _migration_schema, rows that no rule takes, unreadable rows, and NotLaidOut.
 	Warnings []string
-	// NotLaidOut are the parts of the DynamoDB table that the mapping does not lay out: add
-	// them after an import of the export.
+	// NotLaidOut lists the parts of the DynamoDB table that the mapping does not lay out.
+	// Add them to the table after you import the export.
 	NotLaidOut []report.NotLaidOut
 }
 
-// String describes the place and contents of the export.
+// String describes the location and contents of the export.
 func (r *Reversed) String() string {
 	return fmt.Sprintf("%s: %s of %s in %s", r.Dir, phrase.Counted(r.Items, "item"), phrase.Counted(r.Rows, "row"), phrase.Counted(int64(r.Files), "file"))
 }
 
-// Reverse writes the rows of a mapping's table as an export to S3: a folder of
-// manifests and gzip data files in DynamoDB JSON below dir, in the format of DynamoDB. It
-// can be imported from S3 and opened as a [source.Source]. The mapping converts the rows to
-// items; [StoredMappings] returns the mappings of earlier loads. Unless o.Partial is set,
-// rows that the mapping cannot read are an error, which counts them and names the first
-// ten. The folder appears when it is complete.
+// Reverse writes the rows of a mapping's table as an export to S3: a folder below dir
+// with manifests and gzip data files in DynamoDB JSON. The export has the format that
+// DynamoDB writes. It can be imported from S3 and opened as a [source.Source]. The
+// mapping converts the rows to items; [StoredMappings] returns the mappings of earlier
+// loads. If the mapping cannot read some rows, Reverse returns an error that counts them
+// and names the first ten, unless o.Partial is set. The folder appears only when the
+// export is complete.
 func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Mapping, dir string, o ReverseOptions) (*Reversed, error) {
 	m := (*layout.Mapping)(by)
 	options := o.options().Normalized()
@@ -81,7 +82,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 	defer func() { _ = root.Close() }() // it is no longer used for writing
 	w, err := s3export.Create(root, export)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, source.Damaged(source.TargetExists, source.Position{File: whole}, nil, "an export of this table and time already exists: give another folder or another time")
+		return nil, source.Damaged(source.TargetExists, source.Position{File: whole}, nil, "an export of this table and time already exists: choose another folder or another time")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("creating the folder of an export in %s: %w", dir, err)
@@ -92,7 +93,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		r.Warnings = append(r.Warnings, n.String())
 	}
 	for _, change := range loadnote.Changes(noted, m) {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded by another mapping: %s", m.TargetTable(), change))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s was loaded with another mapping: %s", m.TargetTable(), change))
 	}
 	unread, left := unreadRows{}, leftRows{}
 	for row, err := range compare.Groups(ctx, b, m.TargetTable(), options, compare.ByItem(m), table.Retention{}) {
@@ -126,7 +127,7 @@ func Reverse(ctx context.Context, conn grpc.ClientConnInterface, by *mapping.Map
 		r.Warnings = append(r.Warnings, fmt.Sprintf("left out: %v", refused))
 	}
 	if left.rows > 0 {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s: %s without a rule of the mapping left out, e.g. %q", m.TargetTable(), phrase.Counted(left.rows, "row"), left.example))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("table %s: left out %s that match no rule of the mapping, e.g. %q", m.TargetTable(), phrase.Counted(left.rows, "row"), left.example))
 	}
 	options.Progress(source.Progress{Table: m.TargetTable(), Phase: "reversing", Items: r.Items, Total: r.Items})
 	if err := w.Finish(o.ExportTime); err != nil {

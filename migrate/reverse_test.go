@@ -183,7 +183,7 @@ func TestReverse_AnotherMapping(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"table t was loaded by another mapping: rules or schema of the mapping are others"}; !slices.Equal(back.Warnings, want) {
+	if want := []string{"table t was loaded with another mapping: the rules or the schema of the mapping differ"}; !slices.Equal(back.Warnings, want) {
 		t.Errorf("warnings %q, want %q", back.Warnings, want)
 	}
 }

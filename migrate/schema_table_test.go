@@ -26,10 +26,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: n, cell: "a:n"}, {attr: note, c
 // noted returns a source of one item, and the options to load it by a mapping.
 func noted(t *testing.T, text string) (*source.Source, Common) {
 	t.Helper()
-	m, err := mapping.Load("mapping.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := mappingOf(t, text)
 	src, err := source.OpenFS(fstest.MapFS{"T": {Data: []byte(`{"Item":{"id":{"S":"1"},"n":{"N":"2"}}}` + "\n")}}, "T", source.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -163,7 +160,7 @@ func TestCompare_SchemaTable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := checkNamed(t, r, "schema table"); c.State != report.CheckFailed || !strings.HasSuffix(c.Detail, "loaded by another mapping: the joiner was oc, and is escaped('#')") {
+		if c := checkNamed(t, r, "schema table"); c.State != report.CheckFailed || !strings.HasSuffix(c.Detail, "loaded with another mapping: the joiner was oc, and is escaped('#')") {
 			t.Errorf("check %+v", c)
 		}
 	})

@@ -177,14 +177,14 @@ func TestNotedMapping_ServeOverAnotherMapping(t *testing.T) {
 		"a lag":            {"projection: ALL}", "projection: ALL, lag: 1s}", ""},
 		"a type more":      {"{g: S,", "{h: S, g: S,", ""},
 		"a column":         {"a:{attr}", "a:x{attr}", `it has a cell in column a:g, which the mapping does not read there`},
-		"a row":            {`["{id}"]`, `["x", "{id}"]`, `it is in row i0000, the mapping looks for it in row "x\x00\x01i0000"`},
+		"a row":            {`["{id}"]`, `["x", "{id}"]`, `it is in row i0000, but the mapping expects it in row "x\x00\x01i0000"`},
 		"a codec":          {`cell: "a:{attr}"}]`, `cell: "a:{attr}", codec: ddbjson}]`, ""}, // see below
 		"a column renamed": {`put: [`, `put: [{attr: g, cell: "a:G"}, `, `of item {"id":{"S":"i0000"}}`},
 		"an index row":     {"projection: ALL}", "projection: ALL, joiner: escaped('#')}", `in index G, it is in row`},
 		"a projection":     {"projection: ALL}", "projection: KEYS_ONLY}", `in index G, it has a cell in column`},
 	} {
 		if name == "a codec" {
-			c.refused = "its cell in column a:g holds something else than the mapping reads there"
+			c.refused = "its cell in column a:g does not hold the value that the mapping expects there"
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

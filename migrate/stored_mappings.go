@@ -17,10 +17,10 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// StoredMappings returns the mappings by which the tables of an instance were loaded, from
-// the rows of _migration_schema, sorted by Bigtable table. It returns none if no load
-// recorded one. The options name the instance. The error is a [source.Error] if the rows
-// cannot be read; others come from Bigtable.
+// StoredMappings returns the mappings with which the tables of an instance were loaded,
+// sorted by Bigtable table. It reads them from _migration_schema. It returns none if no
+// load recorded one. The options select the instance. If the rows cannot be parsed, the
+// error is a [source.Error]; other errors come from Bigtable.
 func StoredMappings(ctx context.Context, conn grpc.ClientConnInterface, o Common) ([]*mapping.Mapping, error) {
 	var all []*mapping.Mapping
 	for row, err := range table.NewBigtable(conn, o.options()).Rows(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{}}}) {

@@ -30,10 +30,7 @@ func TestJoinedKeys_PlanTellsOfRowsOfTwoRules(t *testing.T) {
 		"escaped('#')": `table Orgs: 1 item of rule org in rows shared with rule user: item {"PK":{"S":"ORG#acme#u#bob"},"SK":{"S":"ORG"}} is in row acme#u#bob, where item {"PK":{"S":"ORG#acme"},"SK":{"S":"USER#bob"}} would be (joiner auto, or escaped-all('#'), keeps them apart)`,
 		"auto":         "",
 	} {
-		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(strayMapping, "JOINER", joiner, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := mappingOf(t, strings.Replace(strayMapping, "JOINER", joiner, 1))
 		src, err := source.OpenFS(fstest.MapFS{"Orgs": {Data: []byte(strayItems)}}, "Orgs", source.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -102,10 +99,7 @@ rules:
 		"":                       "table Docs: each version of rule doc has 2 cells for attributes that none of its 2 items has: give the rule a schema with only its own attributes (migrate infer --mapping finds it)",
 		"schema: [State, Time],": "",
 	} {
-		m, err := mapping.Load("mapping.yaml", []byte(strings.Replace(text, "SCHEMA", schema, 1)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := mappingOf(t, strings.Replace(text, "SCHEMA", schema, 1))
 		src, err := source.OpenFS(fstest.MapFS{"Docs": {Data: []byte(items)}}, "Docs", source.Options{})
 		if err != nil {
 			t.Fatal(err)

@@ -244,7 +244,7 @@ func TestSubjects_PatternFaults(t *testing.T) {
 		t.Parallel()
 		files := editSubject(t, "s6-tenants", "access/3-tenant-leaves.yaml", `prefix: "altostrat#"`, `prefix: "altostrat#", key: a`)
 		_, err := Verify(t.Context(), newBigtableServer(t), OfFixture(files), VerifyOptions{})
-		WantDamage(t, err, source.FixtureInvalid, "access/3-tenant-leaves.yaml: the access pattern cannot be run: a native write needs a key, or a prefix and delete: true")
+		WantDamage(t, err, source.FixtureInvalid, "access/3-tenant-leaves.yaml: the access pattern cannot be run: a native write needs a key, or a prefix with delete: true")
 	})
 }
 

@@ -72,6 +72,50 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 	}
 }
 
+// Of the expired items, only those of rules that garbage collection deletes are not compared.
+func TestVerify_ExpiredItemsOfARule(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	m := mappingOf(t, `apiVersion: migration/v1
+source: {table: items, key: {hash: {name: id, type: S}}, schema: {exp: N, n: N}}
+target: {table: items, joiner: oc, families: {a: {}, s: {gc: {maxAge: 1s}}, _t: {}}}
+rules:
+- {name: session, when: {id: "s{n}"}, ttl: {attribute: exp, mode: one-second}, row: [s, "{id}"], put: [{attr: "*", cell: "s:{attr}"}]}
+- {name: item, ttl: {attribute: exp}, row: [x, "{id}"], put: [{attr: "*", cell: "a:{attr}"}]}
+`)
+	past, future := now.Unix()-3600, now.Unix()+3600
+	lines := fmt.Sprintf(`{"id":{"S":"s1"},"exp":{"N":"%[1]d"},"n":{"N":"1"}}
+{"id":{"S":"s2"},"exp":{"N":"%[2]d"},"n":{"N":"1"}}
+{"id":{"S":"x1"},"exp":{"N":"%[1]d"},"n":{"N":"1"}}
+{"id":{"S":"x2"},"exp":{"N":"%[2]d"},"n":{"N":"1"}}
+`, past, future)
+	stored := newBigtableServer(t)
+	o := Common{Mappings: []*mapping.Mapping{m}, Now: func() time.Time { return now }}
+	loaded, err := Load(t.Context(), stored, open(t, lines), LoadOptions{Common: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const warning = "table items: 2 items expired by the ttl of rules, exp: garbage collection or `tabletop serve --mapping` deletes them (a mapping without ttl keeps them)"
+	if text := strings.Join(loaded.Warnings, "\n"); loaded.Items != 4 || !strings.Contains(text, warning) {
+		t.Errorf("%d items loaded, warnings %q", loaded.Items, text)
+	}
+	for _, c := range []struct {
+		row         string
+		differences int64
+	}{{"", 0}, {"s\x00\x01s1", 0}, {"x\x00\x01x1", 1}} {
+		if c.row != "" {
+			change(t, stored, "items", c.row, deleteRow())
+		}
+		r, err := Verify(t.Context(), stored, OfSource(open(t, lines)), VerifyOptions{Common: o, Stored: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Differences != c.differences || r.Items != 3 || r.Tables[0].Expired != 2 || !strings.Contains(strings.Join(r.Warnings, "\n"), "those that garbage collection deletes are not compared") {
+			t.Errorf("without row %q: %d differences, want %d, warnings %q\n%s", c.row, r.Differences, c.differences, r.Warnings, r.Text())
+		}
+	}
+}
+
 // No drawn value lets an item expire at once.
 func TestDifferential_DrawnTimes(t *testing.T) {
 	t.Parallel()

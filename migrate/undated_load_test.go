@@ -191,7 +191,7 @@ func TestCatchUp_UndatedFinishesNoCatchUp(t *testing.T) {
 		t.Errorf("noted as unfinished are exports up to %s, want %s", at, unfinished)
 	}
 	_, err := mixed(t, conn, exports(t, true, before), o)
-	WantDamage(t, err, source.TargetNewer, "is loaded in part with exports up to ")
+	WantDamage(t, err, source.TargetNewer, "is partly loaded with exports up to ")
 }
 
 // A later export whose cells get an earlier time than the stored ones would also be invisible.

@@ -18,26 +18,27 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Verify loads an input, reads all of it back, and compares it with the source cell by
+// Verify loads an input, reads everything back, and compares it with the source cell by
 // cell and item by item. It also scans all items through a DynamoDB endpoint on the
-// tables. With VerifyOptions.RunGC it then runs garbage collection, and checks that it
-// removes only cells that the mapping allows it to remove. With VerifyOptions.Restart it
-// closes and opens the Bigtable, and checks that nothing changes; conn is not used after
-// that. The tables must not hold other rows.
+// tables. If VerifyOptions.RunGC is set, Verify then runs garbage collection, and checks
+// that it removes only the cells that the mapping allows it to remove. If
+// VerifyOptions.Restart is set, Verify closes and reopens the Bigtable, and checks that
+// nothing changes; it does not use conn after that. The tables must not hold other rows.
 //
-// Of a fixture it also compares the golden files, loads a second time to check that
-// nothing changes, and runs the access patterns through both endpoints. A store with RunGC
-// must then run by [fixtures.Clock]. Patterns that write empty the tables and reload them.
-// Patterns also run in the instance called Common.Instance with the suffix "-oracle",
-// which must be empty and is empty again afterwards: use a Bigtable of your own.
+// For a fixture, Verify also compares the golden files, loads a second time to check that
+// nothing changes, and runs the access patterns through both endpoints. A store with
+// RunGC must then use [fixtures.Clock]. Patterns that write cause the tables to be
+// emptied and loaded again. Patterns also run in the instance whose name is
+// Common.Instance with the suffix "-oracle". That instance must be empty, and Verify
+// empties it at the end, so use a private Bigtable.
 //
-// With VerifyOptions.Stored it writes nothing, and so can check the work of another
-// loader. The tables must hold exactly the rows that Load would write, and the rows must
-// hold exactly the items of the source. Access patterns then run as native reads
-// alone: a DynamoDB endpoint would write its own records to the tables.
+// If VerifyOptions.Stored is set, Verify does not write, so it can check the work of
+// another loader. The tables must hold exactly the rows that Load would write, and the
+// rows must hold exactly the items of the source. Access patterns then run only as native
+// reads, because a DynamoDB endpoint would write its records to the tables.
 //
-// Verify returns a [source.Error] if the input is damaged, or is a fixture that compares
-// nothing. Differences are in the report.
+// Verify returns a [source.Error] if the input is damaged, or if it is a fixture that
+// compares nothing. The report lists the differences.
 func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o VerifyOptions) (*report.Report, error) {
 	options := o.options()
 	options.Judges = true
@@ -109,11 +110,12 @@ func verifyPart(ctx context.Context, r *table.Run) (*report.Report, error) {
 }
 
 // FinishVerify ends a verification in parts, whose folder is VerifyOptions.Parts. It
-// checks that all parts are complete, and compares the rows that they read with the rows
-// that they expected, by sums over ranges of keys. Where the sums of a range differ, it
-// reads the whole source and compares the range row by row, as [Verify] does. With
-// tolerances the sums usually differ, so most ranges are compared row by row. It also compares the families and the schema table,
-// and removes the files of the parts. The report covers all parts.
+// checks that all parts are complete. For each range of keys, it compares the sums of the
+// rows that the parts read with the sums of the rows that they expected. If the sums of a
+// range differ, it reads the whole source and compares that range row by row, as [Verify]
+// does. With tolerances the sums usually differ, so most ranges are compared row by row.
+// FinishVerify also compares the families and the schema table, and removes the files of
+// the parts. The report covers all parts.
 func FinishVerify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o VerifyOptions) (*report.Report, error) {
 	if in.source == nil {
 		return nil, errWholeFixture

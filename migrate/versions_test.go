@@ -102,8 +102,8 @@ rules: [{name: order, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}
 		}
 		if c.damage {
 			_, err := Load(t.Context(), newBigtableServer(t), src, LoadOptions{Common: Common{Mappings: []*mapping.Mapping{m}}})
-			WantDamage(t, err, source.CellCollision, "in:4: index open has the item on the row of the item at in:2")
-			const want = `KeyCollision table orders__open rule order item {"PK":{"S":"1"},"SK":{"S":"c4"}} row "1#OPEN#2#1" hex 31234f50454e23322331: want the row of {"PK":{"S":"1"},"SK":{"S":"c2"}}, got the row of {"PK":{"S":"1"},"SK":{"S":"c4"}}: index open has the item on the row of the item at in:2: {"PK":{"S":"1"},"SK":{"S":"c4"}} (in:4, m.yaml:3)`
+			WantDamage(t, err, source.CellCollision, "in:4: index open puts the item in the row of the item at in:2")
+			const want = `KeyCollision table orders__open rule order item {"PK":{"S":"1"},"SK":{"S":"c4"}} row "1#OPEN#2#1" hex 31234f50454e23322331: want the row of {"PK":{"S":"1"},"SK":{"S":"c2"}}, got the row of {"PK":{"S":"1"},"SK":{"S":"c4"}}: index open puts the item in the row of the item at in:2: {"PK":{"S":"1"},"SK":{"S":"c4"}} (in:4, m.yaml:3)`
 			if r.Differences != 1 || r.Failures[0].String() != want {
 				t.Errorf("want %s\n%s", want, r.Text())
 			}

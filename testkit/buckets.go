@@ -1,6 +1,6 @@
 package testkit
 
-// WithBuckets sets the buckets of the DynamoDB server: the folders in dir, an existing
-// folder such as that of testing.TB.TempDir. Exports write into them, and imports read them.
+// WithBuckets makes each folder in dir a bucket of the DynamoDB server. Exports write to the
+// buckets, and imports read from them. dir must exist; it can be the result of testing.TB.TempDir.
 // Default: no buckets; exports and imports are rejected.
 func WithBuckets(dir string) Option { return func(c *config) { c.buckets = dir } }

@@ -8,28 +8,28 @@
 //		...
 //	}
 //
-// A test that uses only Bigtable calls btkit.Start instead: it compiles neither the AWS SDK nor the
-// DynamoDB code. Package btkit has Bigtable, the clock, faults, snapshots and rows. [Env] embeds its
-// [btkit.Env] and adds DynamoDB, its streams, mappings and fixtures.
+// A test that uses only Bigtable should call btkit.Start instead, which compiles neither the AWS
+// SDK nor the DynamoDB code. Package btkit provides Bigtable, the clock, faults, snapshots and
+// checks of rows. [Env] embeds [btkit.Env] and adds DynamoDB, its streams, mappings and fixtures.
 //
-// Every Start is a server of its own, so tests may run in parallel. Starting opens no port and takes
-// about a millisecond. The server ends with the test and leaves no goroutine, port or file. Ports on
-// the loopback address are opened only on request ([btkit.Env.Addr], [Env.DynamoDBURL]).
+// Every Start starts a separate server, so tests may run in parallel. Starting opens no port and
+// takes about a millisecond. The server ends with the test and leaves no goroutine, port or file
+// behind. Loopback ports are opened only on request ([btkit.Env.Addr], [Env.DynamoDBURL]).
 //
-// Each environment has its own time: [btkit.Env.Advance] moves it forward, [WithFrozenClock] stops it.
-// Moving it deletes expired DynamoDB items. Garbage collection is manual: expired cells stay readable
-// until [btkit.Env.RunGC], as they may in production; [WithGC] changes that.
+// Each environment has its own clock: [btkit.Env.Advance] moves it forward, and [WithFrozenClock]
+// stops it. Moving the clock deletes expired DynamoDB items. Garbage collection is manual: as in
+// production, expired cells may stay readable, here until [btkit.Env.RunGC]; [WithGC] changes this.
 //
-// An environment simulates problems of production: RPCs that fail, take long, arrive twice or break off
-// ([btkit.Env.Fail], [btkit.Env.Latency], [btkit.Env.Duplicate], [btkit.Env.CutReadRows]), scripted or
-// at random with a seed. It saves and restores the whole store ([btkit.Env.Snapshot],
-// [btkit.Env.Restore]), prints it ([btkit.Env.Dump], [btkit.Env.DumpAll]) and checks rows
-// ([btkit.Env.CheckRow]). The streams of both endpoints return the changes ([btkit.Env.Changes],
-// [Env.StreamRecords]).
+// An environment can simulate production problems: RPCs that fail, are slow, arrive twice or break
+// off ([btkit.Env.Fail], [btkit.Env.Latency], [btkit.Env.Duplicate], [btkit.Env.CutReadRows]),
+// either scripted or at random from a seed. It can save and restore the whole store
+// ([btkit.Env.Snapshot], [btkit.Env.Restore]), print it ([btkit.Env.Dump], [btkit.Env.DumpAll]) and
+// check rows ([btkit.Env.CheckRow]). The streams of both endpoints return the changes
+// ([btkit.Env.Changes], [Env.StreamRecords]).
 //
 // The package is only for tests. It imports testing and two SDKs; the program and the other packages of
 // this module do not.
 //
-//   - btkit: the Bigtable part.
-//   - internal/server: the server of an environment; internal/iam evaluates IAM policies.
+//   - btkit: starts a private Bigtable without DynamoDB.
+//   - internal/server: runs the server of an environment; internal/iam evaluates IAM policies.
 package testkit

@@ -19,6 +19,7 @@ func (e *Env) clientConfig() aws.Config {
 		HTTPClient:   &http.Client{Transport: e.ddb},
 		Retryer: func() aws.Retryer {
 			return retry.NewStandard(func(o *retry.StandardOptions) {
+				o.MaxAttempts = 4 // the default of the clients of DynamoDB, not of NewStandard
 				o.Backoff = retry.BackoffDelayerFunc(func(int, error) (time.Duration, error) { return 0, nil })
 			})
 		},

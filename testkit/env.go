@@ -16,10 +16,10 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
-// Env is a private server with a Bigtable and a DynamoDB endpoint. [btkit.Env] has its
-// methods for Bigtable, the clock, faults, snapshots and rows. Its methods may be called
-// from several goroutines. Methods that take a testing.TB fail that test; the other methods
-// fail the test that was passed to Start.
+// Env is a private server with a Bigtable endpoint and a DynamoDB endpoint. The embedded
+// [btkit.Env] has the methods for Bigtable, the clock, faults, snapshots and rows. All methods are
+// safe for concurrent use. Methods that take a testing.TB fail that test; the other methods fail
+// the test that was passed to Start.
 type Env struct {
 	*btkit.Env
 
@@ -41,17 +41,16 @@ func (e *Env) open(tb testing.TB) {
 	}
 }
 
-// RoundTripper returns the transport of [Env.DynamoDB], for clients that a test sets up
-// itself: it passes requests to any host to the DynamoDB server in this process.
+// RoundTripper returns the HTTP transport that [Env.DynamoDB] uses, for tests that create their own
+// clients. It passes every request, whatever its host, to the DynamoDB server in this process.
 func (e *Env) RoundTripper() http.RoundTripper {
 	e.server.TB().Helper()
 	e.open(e.server.TB())
 	return e.ddb
 }
 
-// DynamoDB returns a client for the test tb. It calls the server in this
-// process and opens no port. It retries as often as by default, but without
-// delay.
+// DynamoDB returns a DynamoDB client for the test tb. The client calls the server in this process
+// without a port. It retries as often as the SDK's default, but without delay.
 func (e *Env) DynamoDB(tb testing.TB) *dynamodb.Client {
 	tb.Helper()
 	e.open(tb)
@@ -72,8 +71,7 @@ func (e *Env) BigtableTable(table string) string {
 }
 
 // DynamoDBURL returns the loopback URL of the DynamoDB server, for clients that use
-// AWS_ENDPOINT_URL_DYNAMODB, and AWS_ENDPOINT_URL_DYNAMODB_STREAMS. The first call opens the
-// port.
+// AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL_DYNAMODB_STREAMS. The first call opens the port.
 func (e *Env) DynamoDBURL() string {
 	e.server.TB().Helper()
 	e.mu.Lock()

@@ -136,8 +136,9 @@ func TestFailDynamoDB_Codes(t *testing.T) {
 		testkit.IncompleteSignature:             {"PutItem", coded("IncompleteSignatureException"), "requires 'Signature' parameter"},
 		testkit.IndexNotFound:                   {"UpdateGlobalTableSettings", is[*types.IndexNotFoundException], "index"},
 		testkit.InternalServerError:             {"PutItem", is[*types.InternalServerError], "request processing has failed"},
+		testkit.InvalidEndpoint:                 {"PutItem", is[*types.InvalidEndpointException], "endpoint"},
 		testkit.InvalidExportTime:               {"ExportTableToPointInTime", is[*types.InvalidExportTimeException], "Export Time is invalid"},
-		testkit.InvalidRestoreTime:              {"RestoreTableToPointInTime", is[*types.InvalidRestoreTimeException], "restore time"},
+		testkit.InvalidRestoreTime:              {"RestoreTableToPointInTime", is[*types.InvalidRestoreTimeException], "must be within EarliestRestorableDateTime"},
 		testkit.InvalidSignature:                {"PutItem", coded("InvalidSignatureException"), "signature we calculated"},
 		testkit.ItemCollectionSizeLimitExceeded: {"PutItem", is[*types.ItemCollectionSizeLimitExceededException], "Collection size exceeded."},
 		testkit.LimitExceeded:                   {"CreateTable", is[*types.LimitExceededException], "limit of 2500 tables"},
@@ -157,7 +158,7 @@ func TestFailDynamoDB_Codes(t *testing.T) {
 		testkit.TableAlreadyExists:              {"RestoreTableToPointInTime", is[*types.TableAlreadyExistsException], "copy"},
 		testkit.TableInUse:                      {"CreateBackup", is[*types.TableInUseException], "orders"},
 		testkit.TableNotFound:                   {"CreateBackup", is[*types.TableNotFoundException], "Table not found: orders"},
-		testkit.Throttling:                      {"PutItem", is[*types.ThrottlingException], "Rate of requests"},
+		testkit.Throttling:                      {"PutItem", is[*types.ThrottlingException], "Throughput exceeds the current capacity of your table"},
 		testkit.TransactionCanceled:             {"TransactWriteItems", is[*types.TransactionCanceledException], "[TransactionConflict]"},
 		testkit.TransactionConflict:             {"PutItem", is[*types.TransactionConflictException], "Transaction is ongoing"},
 		testkit.TransactionInProgress:           {"TransactWriteItems", is[*types.TransactionInProgressException], "in progress"},
@@ -287,21 +288,21 @@ func TestFailDynamoDB_Reasons(t *testing.T) {
 func TestFailDynamoDB_Misuse(t *testing.T) {
 	t.Parallel()
 	for want, misuse := range map[string]func(*testkit.Env){
-		`no error "ThrotlingException", nearest to ThrottlingException`: func(e *testkit.Env) { e.FailDynamoDB("*", "ThrotlingException") },
-		`no error "Slow", want one of AccessDenied, `:                   func(e *testkit.Env) { e.FailDynamoDB("*", "Slow") },
-		"GetItem never meets a ResourceInUseException; these operations do: CreateTable": func(e *testkit.Env) {
+		`unknown DynamoDB error "ThrotlingException", nearest to ThrottlingException`: func(e *testkit.Env) { e.FailDynamoDB("*", "ThrotlingException") },
+		`unknown DynamoDB error "Slow", want one of AccessDenied, `:                   func(e *testkit.Env) { e.FailDynamoDB("*", "Slow") },
+		"GetItem never returns ResourceInUseException; these operations do: CreateTable": func(e *testkit.Env) {
 			e.FailDynamoDB("GetItem", testkit.ResourceInUse)
 		},
-		"a ThrottlingException has no cancellation reasons": func(e *testkit.Env) {
+		"ThrottlingException does not have cancellation reasons": func(e *testkit.Env) {
 			e.FailDynamoDB("*", testkit.Throttling, testkit.WithReasons("TransactionConflict"))
 		},
-		`no cancellation reason is named "TransactionConflicts", nearest to TransactionConflict`: func(e *testkit.Env) {
+		`unknown cancellation reason "TransactionConflicts", nearest to TransactionConflict`: func(e *testkit.Env) {
 			e.FailDynamoDB("*", testkit.TransactionCanceled, testkit.WithReasons("TransactionConflicts"))
 		},
-		"want a cancellation reason other than None": func(e *testkit.Env) {
+		"the cancellation reasons are all None": func(e *testkit.Env) {
 			e.FailDynamoDB("*", testkit.TransactionCanceled, testkit.WithReasons("None"))
 		},
-		"a code, a message and reasons belong to failures": func(e *testkit.Env) { e.Unprocessed("BatchGetItem", testkit.WithMessage("ours")) },
+		"a code, a message and reasons apply only to failures": func(e *testkit.Env) { e.Unprocessed("BatchGetItem", testkit.WithMessage("ours")) },
 	} {
 		got := faketb.Failure(t, func(tb testing.TB) {
 			tb.Helper()

@@ -10,21 +10,21 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-// DynamoDBFailure is an error of DynamoDB: its code, with or without "Exception". An unknown code
-// ends the test, and so does an operation that never meets the error. The AWS SDKs retry throttling and the statuses 500 and 503.
-// The ThrottlingReasons of a throttled read or write of items name the table or index and its
-// exceeded capacity.
+// DynamoDBFailure is the code of a DynamoDB error, with or without the suffix "Exception". An
+// unknown code fails the test, and so does an operation that never returns the error. The AWS SDKs
+// retry throttling errors and the statuses 500 and 503. If a read or write of items is throttled,
+// ThrottlingReasons names the table or index and the exceeded capacity.
 type DynamoDBFailure string
 
-// The failures.
+// These are the DynamoDB failures that a test can simulate.
 const (
 	// AccessDenied: the caller lacks a permission.
 	AccessDenied   DynamoDBFailure = "AccessDenied"
 	BackupInUse    DynamoDBFailure = "BackupInUse"
 	BackupNotFound DynamoDBFailure = "BackupNotFound"
 	// ConditionalCheckFailed: the condition of a write is false. If the request sets
-	// ReturnValuesOnConditionCheckFailure, the error has the item. A transaction is canceled, with
-	// this reason for the items that the fault is for.
+	// ReturnValuesOnConditionCheckFailure, the error contains the item. A transaction is canceled,
+	// with this reason for the affected items.
 	ConditionalCheckFailed       DynamoDBFailure = "ConditionalCheckFailed"
 	ContinuousBackupsUnavailable DynamoDBFailure = "ContinuousBackupsUnavailable"
 	DuplicateItem                DynamoDBFailure = "DuplicateItem"
@@ -42,9 +42,11 @@ const (
 	IndexNotFound               DynamoDBFailure = "IndexNotFound"
 	// InternalServerError: the response has the status 500.
 	InternalServerError DynamoDBFailure = "InternalServerError"
-	InvalidExportTime   DynamoDBFailure = "InvalidExportTime"
-	InvalidRestoreTime  DynamoDBFailure = "InvalidRestoreTime"
-	InvalidSignature    DynamoDBFailure = "InvalidSignature"
+	// InvalidEndpoint: the endpoint of a client with endpoint discovery has expired.
+	InvalidEndpoint    DynamoDBFailure = "InvalidEndpoint"
+	InvalidExportTime  DynamoDBFailure = "InvalidExportTime"
+	InvalidRestoreTime DynamoDBFailure = "InvalidRestoreTime"
+	InvalidSignature   DynamoDBFailure = "InvalidSignature"
 	// ItemCollectionSizeLimitExceeded: the items with the partition key, and their entries in local
 	// indexes, have reached 10 GB, a limit that is not enforced otherwise. A transaction is
 	// canceled, as for TransactionConflict.
@@ -69,13 +71,13 @@ const (
 	TableAlreadyExists DynamoDBFailure = "TableAlreadyExists"
 	TableInUse         DynamoDBFailure = "TableInUse"
 	TableNotFound      DynamoDBFailure = "TableNotFound"
-	// Throttling: there are too many requests.
+	// Throttling: the rate of requests is too high.
 	Throttling DynamoDBFailure = "Throttling"
-	// TransactionCanceled: a transaction fails; [WithReasons] has the reasons. By default the items that
-	// the fault is for have the reason TransactionConflict.
+	// TransactionCanceled: a transaction fails for the reasons that [WithReasons] sets. By default
+	// the affected items have the reason TransactionConflict.
 	TransactionCanceled DynamoDBFailure = "TransactionCanceled"
 	// TransactionConflict: another transaction holds an item. A transaction is canceled, with this
-	// reason for the items that the fault is for.
+	// reason for the affected items.
 	TransactionConflict   DynamoDBFailure = "TransactionConflict"
 	TransactionInProgress DynamoDBFailure = "TransactionInProgress"
 	TrimmedDataAccess     DynamoDBFailure = "TrimmedDataAccess"
@@ -85,20 +87,20 @@ const (
 	Validation         DynamoDBFailure = "Validation"
 )
 
-// WithMessage sets the text of a failure of DynamoDB, or of the reasons of a canceled transaction.
-// Default: the text of the service.
+// WithMessage sets the message of a DynamoDB failure, or of the reasons of a canceled transaction.
+// Default: the service's message.
 func WithMessage(text string) FaultOption { return func(s *fault.Spec) { s.Failure.Message = text } }
 
-// WithReasons sets the codes of the cancellation reasons of [TransactionCanceled], such as
-// "ConditionalCheckFailed", for the actions of a transaction in their order. An action without a
-// code has the reason "None".
+// WithReasons sets the cancellation reasons of [TransactionCanceled]: one code, such as
+// "ConditionalCheckFailed", for each action of the transaction in order. Actions beyond the last
+// code have the reason "None".
 func WithReasons(codes ...string) FaultOption {
 	return func(s *fault.Spec) { s.Failure.Reasons = codes }
 }
 
-// FailDynamoDB makes calls of a DynamoDB operation, such as "PutItem", or "*" for all, fail
-// before they take effect, or with [Applied] afterwards. Options about Bigtable's rows cannot
-// be combined with it; [OnTable] names a DynamoDB table, and [OnItem] an item of one.
+// FailDynamoDB makes calls of a DynamoDB operation, such as "PutItem", or "*" for all, fail before
+// they take effect, or with [Applied] afterwards. [OnTable] selects a DynamoDB table and [OnItem]
+// an item; options that select Bigtable rows are rejected.
 //
 //	env.FailDynamoDB("UpdateItem", testkit.Throttling, testkit.OnTable("orders"), testkit.Times(2))
 func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...FaultOption) *Fault {
@@ -107,27 +109,26 @@ func (e *Env) FailDynamoDB(operation string, failure DynamoDBFailure, opts ...Fa
 }
 
 // DynamoDBLatency makes calls of a DynamoDB operation, or "*" for all, take d longer. A client of
-// [Env.DynamoDB] does not wait: the environment's clock is advanced by d, and a call whose
-// deadline is less than d away fails with context.DeadlineExceeded, unserved. Through a port
-// the answer comes d later, in real time, because HTTP does not carry a deadline. A delay
-// precedes the other faults. The SDK retries a late call: limit the fault with [Times].
+// [Env.DynamoDB] does not wait: the environment's clock is advanced by d, and a call whose deadline
+// is less than d away fails with context.DeadlineExceeded, unserved. Through a port the response is
+// delayed by d of real time, because HTTP carries no deadline. The delay precedes other faults. The
+// SDK retries a late call, so limit the fault with [Times].
 func (e *Env) DynamoDBLatency(operation string, d time.Duration, opts ...FaultOption) *Fault {
 	e.server.TB().Helper()
 	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.DelayCall, Delay: d}, opts)
 }
 
-// Unprocessed makes a BatchWriteItem or BatchGetItem return unprocessed entries. Each entry
-// counts as a call for [Times], [Skip], [WithProbability] and [Fault.Hits]. If no entry of a
-// request is processed, it fails with ProvisionedThroughputExceeded, as in the service.
+// Unprocessed makes BatchWriteItem and BatchGetItem return some entries as unprocessed. Each entry
+// counts as a call for [Times], [Skip], [WithProbability] and [Fault.Hits]. As in the service, a
+// request without processed entries fails with ProvisionedThroughputExceeded.
 func (e *Env) Unprocessed(operation string, opts ...FaultOption) *Fault {
 	e.server.TB().Helper()
 	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.LeaveEntries}, opts)
 }
 
-// StaleReads makes eventually consistent reads return the data of a snapshot. The
-// operation is GetItem, BatchGetItem, Query or Scan, or "*" for all four. Reads with
-// ConsistentRead return the current data, and so do reads of tables that the snapshot
-// does not have.
+// StaleReads makes eventually consistent reads return the data of a snapshot. The operation is
+// GetItem, BatchGetItem, Query or Scan, or "*" for all four. Reads with ConsistentRead, and reads
+// of tables that are not in the snapshot, return the current data.
 //
 // To make only reads of global indexes lag, use facade.Options.IndexLag; see
 // [WithDynamoDBOptions].
@@ -136,9 +137,8 @@ func (e *Env) StaleReads(operation string, as *Snapshot, opts ...FaultOption) *F
 	return btkit.Arm(e.server, e.ddb, fault.Spec{Method: operation, Effect: fault.ReadOld, As: btkit.Taken(e.server, as)}, opts)
 }
 
-// OnItem limits a fault to requests, or entries of a batch, that name the item: by its Key, or
-// by an Item with these attributes. A Query or Scan names none. It is an option for faults of
-// DynamoDB.
+// OnItem limits a DynamoDB fault to requests, or entries of a batch, that name the item with the
+// given key attributes. It does not match Query or Scan.
 func OnItem(key map[string]types.AttributeValue) FaultOption {
 	return func(s *fault.Spec) { s.Item = wireItem(key) }
 }

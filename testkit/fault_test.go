@@ -515,20 +515,20 @@ func TestFaults_Concurrent(t *testing.T) {
 func TestFaults_Misuse(t *testing.T) {
 	t.Parallel()
 	for name, misuse := range map[string]func(*testkit.Env){
-		`no RPC is named "MutateRaw"`:        func(e *testkit.Env) { e.Fail("MutateRaw", unavailable) },
-		`no RPC is named "sink"`:             func(e *testkit.Env) { e.Fail("sink", unavailable) },
-		"the error is nil":                   func(e *testkit.Env) { e.Fail("MutateRow", nil) },
-		"negative":                           func(e *testkit.Env) { e.Latency("MutateRow", -1) },
-		"time moves forward":                 func(e *testkit.Env) { e.Advance(-1) },
-		"want a number of rows and an error": func(e *testkit.Env) { e.CutReadRows(-1, unavailable) },
-		"applied modifies failures of calls": func(e *testkit.Env) { e.Duplicate("MutateRow", testkit.Applied()) },
-		"a probability of 10:":               func(e *testkit.Env) { e.Fail("*", unavailable, testkit.WithProbability(10)) },
-		"a probability of -0.1:":             func(e *testkit.Env) { e.Unprocessed("BatchGetItem", testkit.WithProbability(-0.1)) },
-		"a probability of NaN:":              func(e *testkit.Env) { e.Duplicate("*", testkit.WithProbability(math.NaN())) },
-		`no DynamoDB operation is named "Put"`: func(e *testkit.Env) {
+		`unknown RPC "MutateRaw"`:                   func(e *testkit.Env) { e.Fail("MutateRaw", unavailable) },
+		`unknown RPC "sink"`:                        func(e *testkit.Env) { e.Fail("sink", unavailable) },
+		"the error is nil":                          func(e *testkit.Env) { e.Fail("MutateRow", nil) },
+		"negative":                                  func(e *testkit.Env) { e.Latency("MutateRow", -1) },
+		"time moves only forward":                   func(e *testkit.Env) { e.Advance(-1) },
+		"want a number of at least 0, and an error": func(e *testkit.Env) { e.CutReadRows(-1, unavailable) },
+		"applied works only with failures of calls": func(e *testkit.Env) { e.Duplicate("MutateRow", testkit.Applied()) },
+		"the probability is 10,":                    func(e *testkit.Env) { e.Fail("*", unavailable, testkit.WithProbability(10)) },
+		"the probability is -0.1,":                  func(e *testkit.Env) { e.Unprocessed("BatchGetItem", testkit.WithProbability(-0.1)) },
+		"the probability is NaN,":                   func(e *testkit.Env) { e.Duplicate("*", testkit.WithProbability(math.NaN())) },
+		`unknown DynamoDB operation "Put"`: func(e *testkit.Env) {
 			e.FailDynamoDB("Put", testkit.TransactionConflict)
 		},
-		"GetItem never meets": func(e *testkit.Env) { e.FailDynamoDB("GetItem", testkit.TransactionConflict) },
+		"GetItem never returns": func(e *testkit.Env) { e.FailDynamoDB("GetItem", testkit.TransactionConflict) },
 	} {
 		got := faketb.Failure(t, func(tb testing.TB) {
 			tb.Helper()

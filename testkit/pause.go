@@ -22,18 +22,18 @@ const (
 	pauseVariable = "TABLETOP_PAUSE"
 )
 
-// WithConsole records the requests of both endpoints and counts the keys that they use, for
-// the console that [Env.Pause] opens. With TABLETOP_PAUSE=1 in the environment, a failed test
-// is paused at its end.
+// WithConsole records the requests of both endpoints and counts the keys that they use, for the
+// console that [Env.Pause] opens. If the environment variable TABLETOP_PAUSE is 1, a failed test
+// pauses at its end.
 func WithConsole() Option { return func(c *config) { c.observed = control.NewRequests() } }
 
-// Pause stops the test and opens the console on its present data: a page on a port of this
-// machine, with its own token. It prints the address to standard error. If standard error is a
-// file or a pipe, the address is printed to the terminal too, because go test withholds the
-// output of named packages without -v.
+// Pause stops the test and opens the console on its current data, a web page on a local port with
+// its own token. It prints the address to standard error. If standard error is a file or a pipe, it
+// also prints the address to the terminal, because go test buffers the output of named packages
+// without -v.
 //
-// Pause returns on a click on the button of the page or Ctrl-C, and shortly before the
-// deadline of go test, which it reports; go test -timeout 0 removes the deadline. The
+// Pause returns when the button on the page is clicked or Ctrl-C is pressed. It also returns
+// shortly before the deadline of go test, and says so; go test -timeout 0 removes the deadline. The
 // environment must have been started with [WithConsole].
 func (e *Env) Pause(tb testing.TB) {
 	tb.Helper()
@@ -64,7 +64,7 @@ func (e *Env) pauseFailed() {
 func (e *Env) pause(tb testing.TB, out io.Writer) {
 	tb.Helper()
 	if e.observed == nil {
-		tb.Fatal("testkit: Pause: the environment has no console, start it with testkit.WithConsole()")
+		tb.Fatal("testkit: Pause: the environment has no console; start it with testkit.WithConsole()")
 	}
 	ctx, resume := signal.NotifyContext(e.server.Context(), os.Interrupt)
 	defer resume()
@@ -72,7 +72,7 @@ func (e *Env) pause(tb testing.TB, out io.Writer) {
 	if t, ok := tb.(interface{ Deadline() (time.Time, bool) }); ok {
 		if at, ok := t.Deadline(); ok {
 			at = at.Add(-pauseMargin)
-			until = ", or automatically at " + at.Format(time.TimeOnly) + ", before the deadline of go test, which -timeout 0 removes"
+			until = " It continues automatically at " + at.Format(time.TimeOnly) + ", before the deadline of go test; -timeout 0 removes the deadline."
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithDeadline(ctx, at)
 			defer cancel()
@@ -87,12 +87,12 @@ func (e *Env) pause(tb testing.TB, out io.Writer) {
 	web := &http.Server{Handler: api, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(lis) }()
-	_, _ = fmt.Fprintf(out, "%s is paused: http://%s/#token=%s\nIt continues by the button of that page or Ctrl-C%s.\n", tb.Name(), lis.Addr(), token, until)
+	_, _ = fmt.Fprintf(out, "%s is paused: http://%s/#token=%s\nClick the button on that page or press Ctrl-C to continue.%s\n", tb.Name(), lis.Addr(), token, until)
 	var err error
 	select {
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			_, _ = fmt.Fprintf(out, "%s continues: the time of go test is nearly over.\n", tb.Name())
+			_, _ = fmt.Fprintf(out, "%s continues: the deadline of go test is near.\n", tb.Name())
 		}
 	case err = <-served:
 		served <- err

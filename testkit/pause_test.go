@@ -192,7 +192,7 @@ func TestPause_Deadline(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	testkit.Start(t, testkit.WithConsole()).PauseTo(late{t}, &out)
-	for _, want := range []string{"TestPause_Deadline is paused: ", "automatically at ", "-timeout 0", "\nTestPause_Deadline continues: the time of go test is nearly over"} {
+	for _, want := range []string{"TestPause_Deadline is paused: ", "automatically at ", "-timeout 0", "\nTestPause_Deadline continues: the deadline of go test is near"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it prints %q, without %q", out.String(), want)
 		}

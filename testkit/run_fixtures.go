@@ -17,18 +17,16 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// RunFixtures verifies a fixture directory in an environment of its own: it loads
-// the data through the mapping and checks rows, items, access patterns, garbage
-// collection, persistence across a restart, and lint, as `tabletop migrate
-// verify` does. Each check and each access pattern is a subtest, which fails with
-// the differences that it found and is skipped if the check could not run:
+// RunFixtures verifies a fixture directory in a separate environment: it loads the data through the
+// mapping and checks rows, items, access patterns, garbage collection, persistence across a
+// restart, and lint, as `tabletop migrate verify` does. Each check and each access pattern is a
+// subtest. It fails with the differences found, and is skipped if the check could not run:
 //
 //	func TestVideos(t *testing.T) { testkit.RunFixtures(t, "testdata/fixtures/videos") }
 //
-// The environment takes opts; the garbage collector and the Bigtable are its own, and
-// its clock is frozen at the clock of the fixture, if that has one. [UpdateFlag]
-// allows golden files to be written. A directory that is not a fixture fails t at
-// once, with a list of the fixtures below it.
+// The environment is started with opts. If the fixture sets a clock, the environment's clock is
+// frozen at that time. With the option of [UpdateFlag], golden files can be rewritten. If the
+// directory is not a fixture, t fails at once with a list of the fixtures below it.
 func RunFixtures(t *testing.T, dir string, opts ...Option) {
 	t.Helper()
 	at, err := fixtures.Clock(os.DirFS(dir))
@@ -58,19 +56,19 @@ func RunFixtures(t *testing.T, dir string, opts ...Option) {
 	reportFixture(t, r)
 }
 
-// UpdateFlag defines the flag -update in set, for a test binary
-// [flag.CommandLine], and returns the option by which [RunFixtures] obeys it: it
-// rewrites the golden files of the fixture, as `tabletop migrate verify --update`
-// does, logs what changed, and verifies them. If the environment has CI=true, the
-// test fails at once and nothing is written, except with -update=force: a golden
-// file that follows the code proves nothing. [Start] ignores the option.
+// UpdateFlag defines the flag -update in set, which is usually [flag.CommandLine], and returns an
+// option for [RunFixtures]. If the flag is given, RunFixtures rewrites the golden files of the
+// fixture, as `tabletop migrate verify --update` does, logs the changes, and verifies the files. If
+// the environment variable CI is true, the test fails at once and nothing is written, because a
+// golden file that follows the code proves nothing; -update=force overrides this. [Start] ignores
+// the option.
 func UpdateFlag(set *flag.FlagSet) Option {
 	mode := new(migrate.UpdateMode)
-	set.Var(mode, "update", "rewrite the golden files of fixtures; with CI=true only by -update=force")
+	set.Var(mode, "update", "rewrite the golden files of fixtures; with CI=true, use -update=force")
 	return func(c *config) { c.update = mode }
 }
 
-// updateFixture writes golden files, if opts ask for it, in an environment of its own: the
+// updateFixture writes golden files, if opts ask for it, in a separate environment: the
 // verification afterwards loads into an empty one.
 func updateFixture(t *testing.T, dir string, opts []Option) {
 	t.Helper()

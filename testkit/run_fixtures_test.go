@@ -24,7 +24,7 @@ func TestRunFixtures(t *testing.T) {
 	testkit.RunFixtures(t, dir)
 }
 
-// TestRunFixtures_Checks runs a fixture in a process of its own, in memory and in a folder:
+// TestRunFixtures_Checks runs a fixture in a separate process, in memory and in a folder:
 // all checks run, including the restart.
 func TestRunFixtures_Checks(t *testing.T) {
 	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
@@ -62,13 +62,13 @@ func TestRunFixtures_NoFixture(t *testing.T) {
 		return
 	}
 	t.Parallel()
-	const holds = "the folder is not a fixture, which holds its data in source/, mapping.yaml and mostly fixture.yaml, access/ and expect/; "
+	const holds = "the folder is not a fixture: a fixture has its data in source/, mapping.yaml, and usually fixture.yaml, access/ and expect/; "
 	parent := writeFixture(t, map[string]string{"one/source/items.jsonl": "", "two/mapping.yaml": "", "none/README": ""})
 	for dir, want := range map[string]string{
 		parent:                         "testkit: fixture " + parent + ": " + holds + "fixtures below it are one, two",
 		filepath.Join(parent, "none"):  holds + "no folder below it is one",
-		filepath.Join(parent, "three"): "testkit: fixture " + filepath.Join(parent, "three") + ": there is no such folder",
-		"testdata/not/there":           "testkit: fixture testdata/not/there (" + absolute(t, "testdata/not/there") + "): there is no such folder",
+		filepath.Join(parent, "three"): "testkit: fixture " + filepath.Join(parent, "three") + ": the folder does not exist",
+		"testdata/not/there":           "testkit: fixture testdata/not/there (" + absolute(t, "testdata/not/there") + "): the folder does not exist",
 	} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRunFixtures_NoFixture$")
 		cmd.Env = append(os.Environ(), "TESTKIT_FIXTURE="+dir)
@@ -88,7 +88,7 @@ func absolute(t *testing.T, name string) string {
 	return whole
 }
 
-// TestRunFixtures_Fails runs a fixture with a wrong golden row in a process of its own: only
+// TestRunFixtures_Fails runs a fixture with a wrong golden row in a separate process: only
 // the subtest of that check fails, with the difference.
 func TestRunFixtures_Fails(t *testing.T) {
 	if dir := os.Getenv("TESTKIT_FIXTURE"); dir != "" {
@@ -180,9 +180,9 @@ func TestUpdateFlag(t *testing.T) {
 	}{
 		{"-update=false", "", false, "--- FAIL: TestUpdateFlag/golden_rows/products"},
 		{"-update", "", true, "expect/rows.golden: 10 lines removed, 10 added"},
-		{"-update", "true", false, "-update is refused while CI=true"},
+		{"-update", "true", false, "-update is not allowed while CI=true"},
 		{"-update=force", "true", true, "expect/rows.golden: 10 lines removed, 10 added"},
-		{"-update=never", "", false, `"never" is not force`},
+		{"-update=never", "", false, `"never" is not a mode`},
 	} {
 		dir := filepath.Join(t.TempDir(), subjects[0].Name)
 		if err := os.CopyFS(dir, subjects[0].Files); err != nil {

@@ -11,17 +11,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/streamwalk"
 )
 
-// DynamoDBStreams returns a client of DynamoDB Streams for the test tb, like that of
-// [Env.DynamoDB]: it calls the server in this process and retries without delay.
+// DynamoDBStreams returns a DynamoDB Streams client for the test tb. Like the client of
+// [Env.DynamoDB], it calls the server in this process and retries without delay.
 func (e *Env) DynamoDBStreams(tb testing.TB) *dynamodbstreams.Client {
 	tb.Helper()
 	e.open(tb)
 	return dynamodbstreams.NewFromConfig(e.clientConfig())
 }
 
-// StreamRecords returns all records so far of the latest stream of a table; the records of an
-// item are in the order of its writes. Records are retained for 24 hours of the environment's
-// time.
+// StreamRecords returns all records in the latest stream of a table. The records of an item are in
+// the order of its writes. Records are retained for 24 hours of the environment's time.
 func (e *Env) StreamRecords(tb testing.TB, table string) []types.Record {
 	tb.Helper()
 	ctx, client := tb.Context(), e.DynamoDBStreams(tb)

@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
-// Option changes how Start sets up an Env.
+// Option configures the Env that Start returns.
 type Option func(*config)
 
 type config struct {
@@ -27,14 +27,14 @@ type config struct {
 	observed     *control.Requests   // nil without WithConsole
 }
 
-// WithMapping lays out the items of a DynamoDB table as m describes. It may be
-// given more than once, for different tables. The table exists from the start: CreateTable
+// WithMapping stores the items of a DynamoDB table in Bigtable as the mapping m describes. It may
+// be given more than once, for different tables. The table exists from the start, so CreateTable
 // fails with a ResourceInUseException.
 func WithMapping(m *mapping.Mapping) Option {
 	return func(c *config) { c.mappings = append(c.mappings, m) }
 }
 
-// WithMappingFile is WithMapping with the YAML file at path.
+// WithMappingFile is like WithMapping, with the mapping in the YAML file at path.
 func WithMappingFile(path string) Option {
 	return func(c *config) { c.mappingFiles = append(c.mappingFiles, path) }
 }
@@ -45,9 +45,8 @@ func WithMappingFile(path string) Option {
 //	testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{IndexLag: time.Second}))
 func WithDynamoDBOptions(o facade.Options) Option { return func(c *config) { c.dynamoDB = o } }
 
-// WithClonedMessages copies every message between the DynamoDB endpoint and the
-// Bigtable behind it, as a wire would. For tests of Tabletop itself: the
-// default shares them.
+// WithClonedMessages copies every message between the DynamoDB endpoint and the Bigtable behind it,
+// as a network connection would. It is for tests of Tabletop itself. Default: messages are shared.
 func WithClonedMessages() Option {
 	return func(c *config) { c.bigtable.Lab.Bigtable.CloneInProcess = true }
 }

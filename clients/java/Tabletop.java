@@ -23,7 +23,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * A running Tabletop in tests: started and stopped, and its control API: snapshots, clock, faults, requests.
+ * Starts and stops Tabletop in tests, and calls its control API: snapshots, clock, faults, requests.
  *
  * <pre>
  * try (Tabletop.Server tabletop = Tabletop.start()) { // on free ports, until the end of the block
@@ -35,7 +35,7 @@ import java.util.stream.Stream;
  * }
  * </pre>
  *
- * A server that runs already has the same methods: {@code Tabletop.fromPortFile(Path.of("ports.json"))}.
+ * A server that is already running has the same methods: {@code Tabletop.fromPortFile(Path.of("ports.json"))}.
  * TabletopExtension.java is an extension of JUnit 5.
  *
  * <p>It needs only Java 17. Methods accept JSON as a text, or as maps and lists, in which a {@link Duration}, an
@@ -44,7 +44,7 @@ import java.util.stream.Stream;
  */
 public class Tabletop {
 	/**
-	 * The error answer of the API. The status is 0 if no API answers, with the code "unreachable", and if a server does
+	 * An error response of the API. The status is 0 if no API responds, with the code "unreachable", and if a server does
 	 * not start, with the code "not_started".
 	 */
 	public static final class ControlException extends RuntimeException {
@@ -74,7 +74,7 @@ public class Tabletop {
 	/** The server with that URL and token, as serve prints them. */
 	public Tabletop(String url, String token) {
 		if (url == null || url.isEmpty() || token == null || token.isEmpty()) {
-			throw new IllegalArgumentException("which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN");
+			throw new IllegalArgumentException("no server is given: pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN");
 		}
 		if (!url.startsWith("http://") && !url.startsWith("https://")) {
 			throw new IllegalArgumentException(url + " is not a URL; expected one such as http://" + url);
@@ -83,31 +83,31 @@ public class Tabletop {
 		this.token = token;
 	}
 
-	/** The server of TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN. */
+	/** Returns the server that TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN name. */
 	public static Tabletop fromEnvironment() {
 		return new Tabletop(System.getenv("TABLETOP_CONSOLE_URL"), System.getenv("TABLETOP_CONSOLE_TOKEN"));
 	}
 
-	/** The server that wrote a --port-file. If the file is missing, waits for it, up to ten seconds. */
+	/** Returns the server that wrote a --port-file. If the file is missing, waits up to ten seconds for it. */
 	public static Tabletop fromPortFile(Path path) { return fromPortFile(path, null, Duration.ofSeconds(10)); }
 
-	/** The server that wrote a --port-file, with the token of its --token-file, or null. If the file is missing, waits for it. */
+	/** Returns the server that wrote a --port-file. token is that of its --token-file, or null. If the file is missing, waits for it. */
 	public static Tabletop fromPortFile(Path path, String token, Duration wait) {
 		long until = System.nanoTime() + wait.toNanos();
 		Json ports = portFile(path, missing -> {
 			if (System.nanoTime() - until >= 0) {
-				throw new ControlException(0, "unreachable", path + " did not appear within " + Json.text(wait) + ", so no server runs that writes it",
+				throw new ControlException(0, "unreachable", path + " did not appear within " + Json.text(wait) + ", so the server that writes it is not running",
 					"start tabletop serve --console --port-file " + path, missing);
 			}
 			pause();
 		});
 		if (ports.get("console").isNull()) {
-			throw new IllegalArgumentException("the server of " + path + " was started without --console");
+			throw new IllegalArgumentException("the server that wrote " + path + " was started without --console");
 		}
 		return new Tabletop(ports.get("console").text(), token != null ? token : ports.get("token").text());
 	}
 
-	/** Makes any request of the API; path is the part after /api/v1/, body is JSON, or null. */
+	/** Makes any request to the API. path is the part after /api/v1/, and body is JSON or null. */
 	public Json call(String method, String path, Object body) {
 		HttpRequest request = HttpRequest.newBuilder(URI.create(url + "/api/v1/" + path))
 			.header("Authorization", "Bearer " + token)
@@ -134,11 +134,11 @@ public class Tabletop {
 	}
 
 	private ControlException unreachable(String why, Throwable cause) {
-		return new ControlException(0, "unreachable", "no control API answers at " + url + " (" + why + ")",
+		return new ControlException(0, "unreachable", "no control API responds at " + url + " (" + why + ")",
 			"start tabletop serve --console, or read its port file again", cause);
 	}
 
-	/** The content of a port file, which appears whole. While it is missing, calls {@code wait}. */
+	/** Returns the content of a port file, which is written atomically. While it is missing, calls {@code wait}. */
 	private static Json portFile(Path path, Consumer<IOException> wait) {
 		while (true) {
 			try {
@@ -164,16 +164,16 @@ public class Tabletop {
 		return new IllegalStateException("interrupted", e);
 	}
 
-	/** The milliseconds between two looks for a port file. */
+	/** Milliseconds between two checks for a port file. */
 	private static final int PAUSE_MILLIS = 20;
 
-	/** The server and its endpoints. */
+	/** Returns information about the server and its endpoints. */
 	public Json info() { return call("GET", "info", null); }
 
-	/** The tables of both endpoints: of Bigtable with their families, of DynamoDB by name. */
+	/** Returns the tables of both endpoints: Bigtable tables with their families, and DynamoDB tables by name. */
 	public Json tables() { return call("GET", "tables", null); }
 
-	/** The id of the Bigtable table with the items of a DynamoDB table; pass it to {@link #rows}, or to a client of Bigtable. */
+	/** Returns the id of the Bigtable table that holds the items of a DynamoDB table. Pass it to {@link #rows} or to a Bigtable client. */
 	public String bigtableTable(String table) {
 		for (Json found : call("GET", "tables" + query(Map.of("dynamodb", table)), null).get("bigtable")) {
 			return found.get("table").text();
@@ -181,7 +181,7 @@ public class Tabletop {
 		throw new ControlException(409, "not_found", "the server does not know where the items of the DynamoDB table \"" + table + "\" are", "start it with the --mapping of the table", null);
 	}
 
-	/** All rows of a Bigtable table, page by page. */
+	/** Returns all rows of a Bigtable table, reading page by page. */
 	public Stream<Json> rows(String table) { return rows(place, table, Map.of()); }
 
 	/** The same in another instance, with parameters such as {@code prefix}. */
@@ -189,22 +189,22 @@ public class Tabletop {
 		return pages("rows", "tables/" + part(instance) + "/" + part(table) + "/rows", query);
 	}
 
-	/** All items of a DynamoDB table, page by page, in DynamoDB's JSON; {@link Json#bytes} reads a value of the type B. */
+	/** Returns all items of a DynamoDB table in DynamoDB JSON, reading page by page. {@link Json#bytes} reads a value of type B. */
 	public Stream<Json> items(String table) { return items(table, Map.of()); }
 
 	/** The same with parameters such as {@code index} and {@code limit}. */
 	public Stream<Json> items(String table, Map<String, ?> query) { return pages("items", "items/" + part(table), query); }
 
-	/** The streams of DynamoDB's tables, and the Bigtable tables that have a change stream. */
+	/** Returns the streams of DynamoDB tables, and the Bigtable tables that have a change stream. */
 	public Json streams() { return call("GET", "streams", null); }
 
-	/** All records so far of the table's latest stream of DynamoDB Streams, page by page. */
+	/** Returns all records so far of the table's latest DynamoDB stream, reading page by page. */
 	public Stream<Json> records(String table) { return records(table, Map.of()); }
 
 	/** The same with parameters such as {@code arn}, {@code from} and {@code limit}. */
 	public Stream<Json> records(String table, Map<String, ?> query) { return pages("records", "streams/" + part(table) + "/records", query); }
 
-	/** All records so far of the change stream of a Bigtable table, page by page. */
+	/** Returns all records so far of the change stream of a Bigtable table, reading page by page. */
 	public Stream<Json> changes(String table) { return changes(place, table, Map.of()); }
 
 	/** The same in another instance, with parameters such as {@code from} and {@code limit}. */
@@ -212,13 +212,13 @@ public class Tabletop {
 		return pages("changes", "tables/" + part(instance) + "/" + part(table) + "/changes", query);
 	}
 
-	/** Puts items, in DynamoDB's JSON: a list of them, where a value of the type B is a {@code byte[]} or base64; returns their number. */
+	/** Puts a list of items in DynamoDB JSON, where a value of type B is a {@code byte[]} or base64, and returns their number. */
 	public long putItems(String table, Object items) {
 		return call("POST", "items/" + part(table), Map.of("items", Json.of(items))).get("items").number();
 	}
 
 	/**
-	 * Writes rows of a Bigtable table: a list of rows, each with a key and cells, or delete. Keys, qualifiers and values
+	 * Writes a list of rows to a Bigtable table. Each row has a key and cells, or delete. Keys, qualifiers and values
 	 * have the form of {@link #bytes}. Returns the number of rows.
 	 */
 	public long putRows(String table, Object rows) { return putRows(place, table, rows); }
@@ -262,10 +262,10 @@ public class Tabletop {
 	/** The same in another instance. */
 	public void deleteTable(String instance, String table) { call("DELETE", "tables/" + part(instance) + "/" + part(table), null); }
 
-	/** The Bigtable tables with load counts. */
+	/** Returns the Bigtable tables with load counts. */
 	public Json heat() { return call("GET", "heat", null); }
 
-	/** The load on the keys of a Bigtable table over time. */
+	/** Returns the load on the keys of a Bigtable table over time. */
 	public Json heat(String table) { return heat(place, table, Map.of()); }
 
 	/** The same in another instance, with parameters such as {@code last} and {@code step}, each a {@link Duration} or a text. */
@@ -278,7 +278,7 @@ public class Tabletop {
 		return call("POST", "query", Map.of("operation", operation, "request", Json.of(request)));
 	}
 
-	/** The most used keys of a DynamoDB table, while contributor insights are on. */
+	/** Returns the most used keys of a DynamoDB table, while contributor insights are on. */
 	public Json insights(String table) { return call("GET", "insights/" + part(table), null); }
 
 	/** The same of an index. */
@@ -290,10 +290,10 @@ public class Tabletop {
 	/** Continues the paused Go test. */
 	public void resume() { call("POST", "resume", null); }
 
-	/** The snapshots, by their times. */
+	/** Returns the snapshots, sorted by time. */
 	public List<Json> snapshots() { return call("GET", "snapshots", null).get("snapshots").list(); }
 
-	/** Keeps the tables of both endpoints under a name; replaces a snapshot of the same name. */
+	/** Takes a snapshot of the tables of both endpoints. It replaces a snapshot with the same name. */
 	public Json snapshot(String name) { return call("POST", "snapshots", Map.of("name", name)); }
 
 	/** Restores the tables of a snapshot. The clock and the faults stay. */
@@ -302,25 +302,25 @@ public class Tabletop {
 	/** Deletes a snapshot. */
 	public void forget(String name) { call("DELETE", "snapshots/" + part(name), null); }
 
-	/** The rows and items that have changed since a snapshot. */
+	/** Returns the rows and items that have changed since a snapshot. */
 	public Json changesSince(String name) { return call("GET", "snapshots/" + part(name) + "/changes", null); }
 
-	/** The rows and items that differ between two snapshots. */
+	/** Returns the rows and items that differ between two snapshots. */
 	public Json changesSince(String name, String to) { return call("GET", "snapshots/" + part(name) + "/changes" + query(Map.of("to", to)), null); }
 
-	/** The time of the server: now, and whether it is frozen. */
+	/** Returns the server's time, and whether its clock is stopped. */
 	public Json clock() { return call("GET", "clock", null); }
 
-	/** The time of the server: a time to live begins with it. */
+	/** Returns the server's time, from which a time to live is computed. */
 	public Instant now() { return Instant.parse(clock().get("now").text()); }
 
-	/** Advances the clock, and runs the work due on the way. */
+	/** Advances the clock, and runs the work that becomes due. */
 	public Json advance(Duration duration) { return advance(Json.text(duration)); }
 
-	/** Advances the clock, by "25h" for example, and runs the work due on the way. */
+	/** Advances the clock, by "25h" for example, and runs the work that becomes due. */
 	public Json advance(String duration) { return call("POST", "clock", Map.of("advance", duration)); }
 
-	/** Advances the clock to a time, and runs the work due on the way. */
+	/** Advances the clock to a time, and runs the work that becomes due. */
 	public Json set(Instant time) { return call("POST", "clock", Map.of("set", time.toString())); }
 
 	/** Stops the clock. */
@@ -335,49 +335,49 @@ public class Tabletop {
 	/** Deletes expired items; returns their number. */
 	public long ttl() { return call("POST", "ttl", null).get("items").number(); }
 
-	/** Arms a fault; docs/control.md lists the members. The delay is a {@link Duration} or a text, the item a key in DynamoDB's JSON. */
+	/** Injects a fault. docs/control.md lists the members. The delay is a {@link Duration} or a text, the item a key in DynamoDB's JSON. */
 	public Json fault(Object fault) { return call("POST", "faults", fault); }
 
-	/** The faults, with their hits. */
+	/** Returns the injected faults, with the number of hits of each. */
 	public List<Json> faults() { return call("GET", "faults", null).get("faults").list(); }
 
 	/** Removes all faults. */
 	public void removeFaults() { call("DELETE", "faults", null); }
 
-	/** Removes a fault, as returned by {@link #fault} or {@link #faults}. */
+	/** Removes a fault that {@link #fault} or {@link #faults} returned. */
 	public void removeFault(Json fault) { call("DELETE", "faults/" + fault.get("endpoint").text() + "/" + fault.get("id").number(), null); }
 
-	/** All rows as text. */
+	/** Returns all rows as text. */
 	public String dump() { return call("GET", "dump", null).get("text").text(); }
 
-	/** The rows of a table as text. */
+	/** Returns the rows of one table as text. */
 	public String dump(String table) { return call("GET", "dump" + query(Map.of("table", table)), null).get("text").text(); }
 
-	/** The last requests of both endpoints, the newest first: 100 of them, or the limit of the query. */
+	/** Returns the last requests of both endpoints, newest first: 100 of them, or the limit of the query. */
 	public List<Json> requests() { return requests(Map.of()); }
 
 	/** The same with parameters such as {@code operation}, {@code table} and {@code failed}. */
 	public List<Json> requests(Map<String, ?> query) { return call("GET", "requests" + query(query), null).get("requests").list(); }
 
-	/** One of the requests, with its bodies and its calls. */
+	/** Returns one request with its bodies and its Bigtable calls. */
 	public Json request(long id) { return call("GET", "requests/" + id, null); }
 
 	/** Runs tabletop migrate plan on a folder of --fixtures. */
 	public Json plan(String fixture) { return call("POST", "migrate/plan", Map.of("fixture", fixture)); }
 
-	/** The same with another mapping text than the fixture's own. */
+	/** The same with the text of a mapping file that replaces the one of the fixture. */
 	public Json plan(String fixture, String mapping) { return call("POST", "migrate/plan", Map.of("fixture", fixture, "mapping", mapping)); }
 
 	/** Runs tabletop migrate verify. */
 	public Json verify(String fixture) { return call("POST", "migrate/verify", Map.of("fixture", fixture)); }
 
-	/** The same with another mapping text than the fixture's own. */
+	/** The same with the text of a mapping file that replaces the one of the fixture. */
 	public Json verify(String fixture, String mapping) { return call("POST", "migrate/verify", Map.of("fixture", fixture, "mapping", mapping)); }
 
 	/** Runs tabletop migrate lint. */
 	public Json lint(String fixture) { return call("POST", "migrate/lint", Map.of("fixture", fixture)); }
 
-	/** The same with another mapping text than the fixture's own. */
+	/** The same with the text of a mapping file that replaces the one of the fixture. */
 	public Json lint(String fixture, String mapping) { return call("POST", "migrate/lint", Map.of("fixture", fixture, "mapping", mapping)); }
 
 	private Stream<Json> pages(String member, String path, Map<String, ?> query) {
@@ -558,7 +558,7 @@ public class Tabletop {
 			((Tabletop) this).place = info.get("instance").text();
 		}
 
-		/** Stops the server as SIGTERM does, and waits for its end. A further call has no effect. */
+		/** Stops the server as SIGTERM does, and waits until it has ended. Further calls have no effect. */
 		public void stop() { running.stop(); }
 
 		/** The same as {@link #stop}. */
@@ -585,13 +585,13 @@ public class Tabletop {
 		/** The project of the DynamoDB tables. */
 		public String project() { return project; }
 
-		/** The instance of the DynamoDB tables, and of Bigtable tables, unless a method is given another. */
+		/** The instance of the DynamoDB tables, and of Bigtable tables, unless a method gets another one. */
 		public String instance() { return ((Tabletop) this).place; }
 
-		/** What the server printed on its standard error: the last 64 KiB. */
+		/** Returns the last 64 KiB that the server printed on standard error. */
 		public String log() { return running.log(); }
 
-		/** The environment variables with which official clients, ctl and {@link Tabletop#fromEnvironment} find the server. */
+		/** Returns the environment variables with which official clients, ctl and {@link Tabletop#fromEnvironment} find the server. */
 		public Map<String, String> env() {
 			var out = new LinkedHashMap<String, String>();
 			out.put("TABLETOP_CONSOLE_URL", ports.get("console").text());

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.extension.ParameterResolver;
  * &#64;RegisterExtension static final TabletopExtension TABLETOP = new TabletopExtension("--mapping", "orders.yaml");
  * </pre>
  *
- * <p>The clock keeps its lead: a test that advances it may use a server of its own, as tests do that run in
+ * <p>The clock keeps its lead: a test that advances it may use a separate server, as may tests that run in
  * parallel: {@link Tabletop#start}. It needs Tabletop.java and junit-jupiter-api.
  */
 public final class TabletopExtension implements BeforeEachCallback, ParameterResolver {

@@ -220,7 +220,7 @@ public final class TabletopTest {
 	private static void unreachable() throws Exception {
 		for (String url : List.of("http://127.0.0.1:65535", System.getenv("AWS_ENDPOINT_URL_DYNAMODB"), "http://" + System.getenv("BIGTABLE_EMULATOR_HOST"))) {
 			var e = fails(url, "unreachable", () -> new Tabletop(url, "token").info());
-			equal("it names the URL", true, e.getMessage().startsWith("no control API answers at " + url));
+			equal("it names the URL", true, e.getMessage().startsWith("no control API responds at " + url));
 			equal("it says what to do", true, e.remedy.contains("serve --console"));
 			equal("status", 0, e.status);
 		}

@@ -1,5 +1,5 @@
 /**
- * The error answer of the API, with its HTTP status. The status is 0 if no API answers, with the code
+ * An error response of the API, with its HTTP status. The status is 0 if no API responds, with the code
  * 'unreachable', and if a server does not start, with the code 'not_started'.
  */
 export class ControlError extends Error {
@@ -197,33 +197,33 @@ type Query = Record<string, string | number | boolean | Date | undefined>
 
 export class Control {
 	constructor(server?: { url?: string; token?: string })
-	/** The server that wrote a --port-file. If the file is missing, waits for it, up to so many milliseconds. */
+	/** Returns the server that wrote a --port-file. If the file is missing, waits up to the given milliseconds for it. */
 	static fromPortFile(path: string, options?: { token?: string; wait?: number }): Promise<Control>
 	readonly url: string
 	readonly token: string
-	/** The instance of Bigtable tables, unless a method is given another. */
+	/** The instance of Bigtable tables, unless a method gets another one. */
 	readonly instance: string
-	/** Makes any request of the API; path is the part after /api/v1/. */
+	/** Makes any request to the API. path is the part after /api/v1/. */
 	call(method: string, path: string, options?: { body?: unknown; query?: Query }): Promise<any>
-	/** The server and its endpoints. */
+	/** Returns information about the server and its endpoints. */
 	info(): Promise<Info>
-	/** The tables of both endpoints: of Bigtable with their families, of DynamoDB by name. */
+	/** Returns the tables of both endpoints: Bigtable tables with their families, and DynamoDB tables by name. */
 	tables(): Promise<{ bigtable: Table[]; dynamodb: string[] }>
-	/** The id of the Bigtable table with the items of a DynamoDB table; pass it to rows, or to a client of Bigtable. */
+	/** Returns the id of the Bigtable table that holds the items of a DynamoDB table. Pass it to rows or to a Bigtable client. */
 	bigtableTable(table: string): Promise<string>
-	/** All rows of a Bigtable table, page by page. */
+	/** Returns all rows of a Bigtable table, reading page by page. */
 	rows(table: string, query?: Query & { instance?: string }): AsyncGenerator<Row>
-	/** All items of a DynamoDB table, page by page, in the form of the AWS SDK. */
+	/** Returns all items of a DynamoDB table in the form of the AWS SDK, reading page by page. */
 	items(table: string, query?: Query): AsyncGenerator<Item>
-	/** The streams of DynamoDB's tables, and the Bigtable tables that have a change stream. */
+	/** Returns the streams of DynamoDB tables, and the Bigtable tables that have a change stream. */
 	streams(): Promise<{ bigtable: ChangeStream[]; dynamodb: Stream[]; more?: boolean }>
-	/** All records so far of the table's latest stream of DynamoDB Streams, page by page; keys and images are items. */
+	/** Returns all records so far of the table's latest DynamoDB stream, reading page by page. Keys and images are items. */
 	records(table: string, query?: Query): AsyncGenerator<StreamRecord>
-	/** All records so far of the change stream of a Bigtable table, page by page. */
+	/** Returns all records so far of the change stream of a Bigtable table, reading page by page. */
 	changes(table: string, query?: Query & { instance?: string }): AsyncGenerator<Change>
-	/** Puts items, in DynamoDB's JSON, where a value of the type B is a Uint8Array; returns their number. */
+	/** Puts items in DynamoDB JSON, where a value of type B is a Uint8Array, and returns their number. */
 	putItems(table: string, items: Item[]): Promise<number>
-	/** Writes rows of a Bigtable table: each with a key and cells, or delete: true. Keys, qualifiers and values are strings or Uint8Arrays. Returns the number of rows. */
+	/** Writes rows to a Bigtable table. Each row has a key and cells, or delete: true. Keys, qualifiers and values are strings or Uint8Arrays. Returns the number of rows. */
 	putRows(table: string, rows: NewRow[], options?: { instance?: string }): Promise<number>
 	/** Creates, changes and drops column families, such as [{ id: 'f', create: {} }]; returns the table. */
 	families(table: string, modifications: unknown[], options?: { instance?: string }): Promise<Table>
@@ -233,34 +233,34 @@ export class Control {
 	empty(table: string, options?: { instance?: string }): Promise<void>
 	/** Deletes a Bigtable table. */
 	deleteTable(table: string, options?: { instance?: string }): Promise<void>
-	/** The load on the keys of a Bigtable table over time; without a table, the tables with load counts. */
+	/** Returns the load on the keys of a Bigtable table over time or, without a table, the tables with load counts. */
 	heat(table?: undefined): Promise<{ places: HeatPlace[] }>
 	heat(table: string, query?: Query & { instance?: string }): Promise<Heat>
 	/** Runs a DynamoDB operation; returns its response, and its Bigtable calls. */
 	query(operation: string, request: unknown): Promise<{ response: any; calls: Request[] }>
-	/** The most used keys of a DynamoDB table, or of an index, while contributor insights are on. */
+	/** Returns the most used keys of a DynamoDB table, or of an index, while contributor insights are on. */
 	insights(table: string, options?: { index?: string }): Promise<Partial<Record<'PKC' | 'SKC' | 'PKT' | 'SKT', Used[]>>>
 	/** Removes all tables and faults. The clock and the snapshots stay. */
 	reset(): Promise<void>
 	/** Continues the paused Go test. */
 	resume(): Promise<void>
-	/** The snapshots, by their times. */
+	/** Returns the snapshots, sorted by time. */
 	snapshots(): Promise<Snapshot[]>
-	/** Keeps the tables of both endpoints under a name; replaces a snapshot of the same name. */
+	/** Takes a snapshot of the tables of both endpoints. It replaces a snapshot with the same name. */
 	snapshot(name: string): Promise<Snapshot>
 	/** Restores the tables of a snapshot. The clock and the faults stay. */
 	restore(name: string): Promise<Snapshot>
 	/** Deletes a snapshot. */
 	forget(name: string): Promise<void>
-	/** The rows and items that have changed since a snapshot: until now, or until the snapshot to. */
+	/** Returns the rows and items that changed between a snapshot and now, or between it and the snapshot to. */
 	changesSince(name: string, options?: { to?: string; limit?: number }): Promise<Changes>
-	/** The time of the server: now, and whether it is frozen. */
+	/** Returns the server's time, and whether its clock is stopped. */
 	clock(): Promise<Clock>
-	/** The time of the server: a time to live begins with it. */
+	/** Returns the server's time, from which a time to live is computed. */
 	now(): Promise<Date>
-	/** Advances the clock, by '25h' or a number of milliseconds, and runs the work due on the way. */
+	/** Advances the clock, by '25h' or a number of milliseconds, and runs the work that becomes due. */
 	advance(by: Duration): Promise<Clock>
-	/** Advances the clock to a time, a Date or RFC 3339, and runs the work due on the way. */
+	/** Advances the clock to a time, a Date or RFC 3339, and runs the work that becomes due. */
 	set(time: Date | string): Promise<Clock>
 	/** Stops the clock. */
 	freeze(): Promise<Clock>
@@ -270,19 +270,19 @@ export class Control {
 	gc(): Promise<number>
 	/** Deletes expired items; returns their number. */
 	ttl(): Promise<number>
-	/** Arms a fault; docs/control.md lists the members. delay is a text or a number of milliseconds, item a key in DynamoDB's JSON. */
+	/** Injects a fault. docs/control.md lists the members. delay is a text or a number of milliseconds, item a key in DynamoDB's JSON. */
 	fault(spec: Fault): Promise<Fault & { id: number; hits: number }>
-	/** The faults, with their hits. */
+	/** Returns the injected faults, with the number of hits of each. */
 	faults(): Promise<(Fault & { id: number; hits: number })[]>
-	/** Removes a fault, as returned by fault() or faults(), or all. */
+	/** Removes a fault that fault() or faults() returned, or all faults. */
 	removeFaults(fault?: { endpoint: string; id: number }): Promise<void>
-	/** All rows as text, or those of a table. */
+	/** Returns all rows as text, or those of one table. */
 	dump(table?: string): Promise<string>
-	/** The last requests of both endpoints, the newest first: 100 of them, or limit. */
+	/** Returns the last requests of both endpoints, newest first: 100 of them, or limit. */
 	requests(query?: Query): Promise<Request[]>
-	/** One of the requests, with its bodies and its calls. */
+	/** Returns one request with its bodies and its Bigtable calls. */
 	request(id: number): Promise<Request>
-	/** Runs tabletop migrate plan on a folder of --fixtures; mapping replaces the text of the fixture's own. */
+	/** Runs tabletop migrate plan on a folder of --fixtures; mapping is the text of a mapping file that replaces the one of the fixture. */
 	plan(fixture: string, options?: { mapping?: string }): Promise<any>
 	/** Runs tabletop migrate verify. */
 	verify(fixture: string, options?: { mapping?: string }): Promise<any>
@@ -307,11 +307,11 @@ export class Tabletop extends Control {
 	readonly dynamodb: string | null
 	/** The project of the DynamoDB tables; instance is theirs too. */
 	readonly project: string
-	/** What the server printed on its standard error: the last 64 KiB. */
+	/** Returns the last 64 KiB that the server printed on standard error. */
 	readonly log: string
-	/** Stops the server as SIGTERM does, and waits for its end. A further call has no effect. */
+	/** Stops the server as SIGTERM does, and waits until it has ended. Further calls have no effect. */
 	stop(): Promise<void>
-	/** The environment variables with which official clients, ctl and new Control() find the server. */
+	/** Returns the environment variables with which official clients, ctl and new Control() find the server. */
 	env(): Record<string, string>
 	/** The options of new DynamoDBClient and new DynamoDBStreamsClient. */
 	dynamodbOptions(): { endpoint: string; region: string; credentials: { accessKeyId: string; secretAccessKey: string } }

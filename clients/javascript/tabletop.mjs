@@ -1,4 +1,4 @@
-// A running Tabletop in tests: started and stopped, and its control API: snapshots, clock, faults, requests.
+// Starts and stops Tabletop in tests, and calls its control API: snapshots, clock, faults, requests.
 //
 //	import { Tabletop } from './tabletop.mjs'
 //	const tabletop = await Tabletop.start() // on free ports
@@ -7,7 +7,7 @@
 //	await tabletop.restore('base')          // before each test
 //	await tabletop.stop()
 //
-// A server that runs already has the same methods: await Control.fromPortFile('ports.json').
+// A server that is already running has the same methods: await Control.fromPortFile('ports.json').
 // tabletop-setup.mjs is a global set-up for Jest and Vitest.
 //
 // It needs only Node 18 or later. docs/control.md describes the API, and
@@ -20,7 +20,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { inspect } from 'node:util'
 
 /**
- * The error answer of the API, with its HTTP status. The status is 0 if no API answers, with the code
+ * An error response of the API, with its HTTP status. The status is 0 if no API responds, with the code
  * 'unreachable', and if a server does not start, with the code 'not_started'.
  */
 export class ControlError extends Error {
@@ -34,29 +34,29 @@ const unreachable = (text, remedy, cause) => new ControlError(0, { code: 'unreac
 const notStarted = (text, remedy, cause) => new ControlError(0, { code: 'not_started', text, remedy }, { cause })
 const badRequest = (text, remedy) => new ControlError(400, { code: 'bad_request', text, remedy })
 
-/** A server that runs with --console. By default the environment variables printed by serve locate it. */
+/** A server that runs with --console. By default it is found by the environment variables that serve prints. */
 export class Control {
-	/** The instance of Bigtable tables, unless a method is given another. */
+	/** The instance of Bigtable tables, unless a method gets another one. */
 	instance = 'tabletop'
 
 	constructor({ url = process.env.TABLETOP_CONSOLE_URL, token = process.env.TABLETOP_CONSOLE_TOKEN } = {}) {
-		if (!url || !token) throw new Error('which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN')
+		if (!url || !token) throw new Error('no server is given: pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN')
 		if (!/^https?:\/\//.test(url)) throw new Error(`${url} is not a URL; expected one such as http://${url}`)
 		this.url = url.replace(/\/$/, '')
 		this.token = token
 	}
 
-	/** The server that wrote a --port-file. If the file is missing, waits for it, up to so many milliseconds. */
+	/** Returns the server that wrote a --port-file. If the file is missing, waits up to the given milliseconds for it. */
 	static async fromPortFile(path, { token, wait = 10_000 } = {}) {
 		const until = performance.now() + wait
 		const ports = await portFile(path, e => {
-			if (performance.now() >= until) throw unreachable(`${path} did not appear within ${wait} ms, so no server runs that writes it`, `start tabletop serve --console --port-file ${path}`, e)
+			if (performance.now() >= until) throw unreachable(`${path} did not appear within ${wait} ms, so the server that writes it is not running`, `start tabletop serve --console --port-file ${path}`, e)
 		})
-		if (!ports.console) throw new Error(`the server of ${path} was started without --console`)
+		if (!ports.console) throw new Error(`the server that wrote ${path} was started without --console`)
 		return new Control({ url: ports.console, token: token ?? ports.token })
 	}
 
-	/** Makes any request of the API; path is the part after /api/v1/. */
+	/** Makes any request to the API. path is the part after /api/v1/. */
 	async call(method, path, { body, query = {} } = {}) {
 		const given = Object.entries(query).filter(([, value]) => value !== undefined).map(([name, value]) => [name, value?.toISOString?.() ?? value])
 		const url = `${this.url}/api/v1/${path}` + (given.length ? `?${new URLSearchParams(given)}` : '')
@@ -68,32 +68,32 @@ export class Control {
 			if (!answer.ok && !said?.error?.code) throw new Error('it says what is wrong otherwise')
 		} catch (e) {
 			const why = answer ? `something else does, with status ${answer.status}` : e.cause?.code ?? e.cause?.message ?? e.message
-			throw unreachable(`no control API answers at ${this.url} (${why})`, 'start tabletop serve --console, or read its port file again', e)
+			throw unreachable(`no control API responds at ${this.url} (${why})`, 'start tabletop serve --console, or read its port file again', e)
 		}
 		if (!answer.ok) throw new ControlError(answer.status, said.error)
 		return said
 	}
 
-	/** The server and its endpoints. */
+	/** Returns information about the server and its endpoints. */
 	info() { return this.call('GET', 'info') }
-	/** The tables of both endpoints: of Bigtable with their families, of DynamoDB by name. */
+	/** Returns the tables of both endpoints: Bigtable tables with their families, and DynamoDB tables by name. */
 	tables() { return this.call('GET', 'tables') }
-	/** The id of the Bigtable table with the items of a DynamoDB table; pass it to rows, or to a client of Bigtable. */
+	/** Returns the id of the Bigtable table that holds the items of a DynamoDB table. Pass it to rows or to a Bigtable client. */
 	async bigtableTable(table) {
 		const { bigtable: [found] } = await this.call('GET', 'tables', { query: { dynamodb: table } })
 		if (!found) throw new ControlError(409, { code: 'not_found', text: `the server does not know where the items of the DynamoDB table ${inspect(table)} are`, remedy: 'start it with the --mapping of the table' })
 		return found.table
 	}
-	/** All rows of a Bigtable table, page by page. */
+	/** Returns all rows of a Bigtable table, reading page by page. */
 	rows(table, { instance = this.instance, ...query } = {}) { return this.#pages('rows', `tables/${part(instance)}/${part(table)}/rows`, query) }
-	/** All items of a DynamoDB table, page by page, in the form of the AWS SDK. */
+	/** Returns all items of a DynamoDB table in the form of the AWS SDK, reading page by page. */
 	items(table, query = {}) { return this.#pages('items', `items/${part(table)}`, query, item) }
 
-	/** The streams of DynamoDB's tables, and the Bigtable tables that have a change stream. */
+	/** Returns the streams of DynamoDB tables, and the Bigtable tables that have a change stream. */
 	streams() { return this.call('GET', 'streams') }
-	/** All records so far of the table's latest stream of DynamoDB Streams, page by page; keys and images are items. */
+	/** Returns all records so far of the table's latest DynamoDB stream, reading page by page. Keys and images are items. */
 	records(table, query = {}) { return this.#pages('records', `streams/${part(table)}/records`, query, record) }
-	/** All records so far of the change stream of a Bigtable table, page by page. */
+	/** Returns all records so far of the change stream of a Bigtable table, reading page by page. */
 	changes(table, { instance = this.instance, ...query } = {}) { return this.#pages('changes', `tables/${part(instance)}/${part(table)}/changes`, query) }
 
 	async *#pages(member, path, query, read = each => each) {
@@ -105,9 +105,9 @@ export class Control {
 		}
 	}
 
-	/** Puts items, in DynamoDB's JSON, where a value of the type B is a Uint8Array; returns their number. */
+	/** Puts items in DynamoDB JSON, where a value of type B is a Uint8Array, and returns their number. */
 	async putItems(table, items) { return (await this.call('POST', `items/${part(table)}`, { body: { items } })).items }
-	/** Writes rows of a Bigtable table: each with a key and cells, or delete: true. Keys, qualifiers and values are strings or Uint8Arrays. Returns the number of rows. */
+	/** Writes rows to a Bigtable table. Each row has a key and cells, or delete: true. Keys, qualifiers and values are strings or Uint8Arrays. Returns the number of rows. */
 	async putRows(table, rows, { instance = this.instance } = {}) { return (await this.call('POST', `tables/${part(instance)}/${part(table)}/rows`, { body: { rows: rows.map(row) } })).rows }
 	/** Creates, changes and drops column families, such as [{ id: 'f', create: {} }]; returns the table. */
 	families(table, modifications, { instance = this.instance } = {}) { return this.call('POST', `tables/${part(instance)}/${part(table)}/families`, { body: { modifications } }) }
@@ -117,33 +117,33 @@ export class Control {
 	async empty(table, { instance = this.instance } = {}) { await this.call('POST', `tables/${part(instance)}/${part(table)}/drop`, { body: { all: true } }) }
 	/** Deletes a Bigtable table. */
 	async deleteTable(table, { instance = this.instance } = {}) { await this.call('DELETE', `tables/${part(instance)}/${part(table)}`) }
-	/** The load on the keys of a Bigtable table over time; without a table, the tables with load counts. */
+	/** Returns the load on the keys of a Bigtable table over time or, without a table, the tables with load counts. */
 	heat(table, { instance = this.instance, ...query } = {}) { return this.call('GET', table ? `heat/${part(instance)}/${part(table)}` : 'heat', { query }) }
 	/** Runs a DynamoDB operation; returns its response, and its Bigtable calls. */
 	query(operation, request) { return this.call('POST', 'query', { body: { operation, request } }) }
-	/** The most used keys of a DynamoDB table, or of an index, while contributor insights are on. */
+	/** Returns the most used keys of a DynamoDB table, or of an index, while contributor insights are on. */
 	insights(table, { index } = {}) { return this.call('GET', `insights/${part(table)}`, { query: { index } }) }
 	/** Removes all tables and faults. The clock and the snapshots stay. */
 	async reset() { await this.call('POST', 'reset') }
 	/** Continues the paused Go test. */
 	async resume() { await this.call('POST', 'resume') }
-	/** The snapshots, by their times. */
+	/** Returns the snapshots, sorted by time. */
 	async snapshots() { return (await this.call('GET', 'snapshots')).snapshots }
-	/** Keeps the tables of both endpoints under a name; replaces a snapshot of the same name. */
+	/** Takes a snapshot of the tables of both endpoints. It replaces a snapshot with the same name. */
 	snapshot(name) { return this.call('POST', 'snapshots', { body: { name } }) }
 	/** Restores the tables of a snapshot. The clock and the faults stay. */
 	restore(name) { return this.call('POST', `snapshots/${part(name)}/restore`) }
 	/** Deletes a snapshot. */
 	async forget(name) { await this.call('DELETE', `snapshots/${part(name)}`) }
-	/** The rows and items that have changed since a snapshot: until now, or until the snapshot to. */
+	/** Returns the rows and items that changed between a snapshot and now, or between it and the snapshot to. */
 	changesSince(name, { to, limit } = {}) { return this.call('GET', `snapshots/${part(name)}/changes`, { query: { to, limit } }) }
-	/** The time of the server: now, and whether it is frozen. */
+	/** Returns the server's time, and whether its clock is stopped. */
 	clock() { return this.call('GET', 'clock') }
-	/** The time of the server: a time to live begins with it. */
+	/** Returns the server's time, from which a time to live is computed. */
 	async now() { return new Date((await this.clock()).now) }
-	/** Advances the clock, by '25h' or a number of milliseconds, and runs the work due on the way. */
+	/** Advances the clock, by '25h' or a number of milliseconds, and runs the work that becomes due. */
 	async advance(by) { return this.call('POST', 'clock', { body: { advance: duration('advance', by) } }) }
-	/** Advances the clock to a time, a Date or RFC 3339, and runs the work due on the way. */
+	/** Advances the clock to a time, a Date or RFC 3339, and runs the work that becomes due. */
 	async set(time) {
 		if (Number.isNaN(time?.getTime?.())) throw badRequest(`set is ${inspect(time)}, want a time`, 'pass a Date, or a text such as 2030-01-01T00:00:00Z')
 		return this.call('POST', 'clock', { body: { set: time } })
@@ -156,21 +156,21 @@ export class Control {
 	async gc() { return (await this.call('POST', 'gc')).cells }
 	/** Deletes expired items; returns their number. */
 	async ttl() { return (await this.call('POST', 'ttl')).items }
-	/** Arms a fault; docs/control.md lists the members. delay is a text or a number of milliseconds, item a key in DynamoDB's JSON. */
+	/** Injects a fault. docs/control.md lists the members. delay is a text or a number of milliseconds, item a key in DynamoDB's JSON. */
 	async fault(spec) {
 		return this.call('POST', 'faults', { body: spec.delay === undefined ? spec : { ...spec, delay: duration('delay', spec.delay) } })
 	}
-	/** The faults, with their hits. */
+	/** Returns the injected faults, with the number of hits of each. */
 	async faults() { return (await this.call('GET', 'faults')).faults }
-	/** Removes a fault, as returned by fault() or faults(), or all. */
+	/** Removes a fault that fault() or faults() returned, or all faults. */
 	async removeFaults(fault) { await this.call('DELETE', fault ? `faults/${fault.endpoint}/${fault.id}` : 'faults') }
-	/** All rows as text, or those of a table. */
+	/** Returns all rows as text, or those of one table. */
 	async dump(table) { return (await this.call('GET', 'dump', { query: { table } })).text }
-	/** The last requests of both endpoints, the newest first: 100 of them, or limit. */
+	/** Returns the last requests of both endpoints, newest first: 100 of them, or limit. */
 	async requests(query = {}) { return (await this.call('GET', 'requests', { query })).requests }
-	/** One of the requests, with its bodies and its calls. */
+	/** Returns one request with its bodies and its Bigtable calls. */
 	request(id) { return this.call('GET', `requests/${id}`) }
-	/** Runs tabletop migrate plan on a folder of --fixtures; mapping replaces the text of the fixture's own. */
+	/** Runs tabletop migrate plan on a folder of --fixtures; mapping is the text of a mapping file that replaces the one of the fixture. */
 	plan(fixture, { mapping } = {}) { return this.call('POST', 'migrate/plan', { body: { fixture, mapping } }) }
 	/** Runs tabletop migrate verify. */
 	verify(fixture, { mapping } = {}) { return this.call('POST', 'migrate/verify', { body: { fixture, mapping } }) }
@@ -179,7 +179,7 @@ export class Control {
 }
 
 const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH'
-/** The milliseconds between two looks for a port file. */
+/** Milliseconds between two checks for a port file. */
 const pause = 20
 
 /**
@@ -231,13 +231,13 @@ export class Tabletop extends Control {
 		}
 	}
 
-	/** Stops the server as SIGTERM does, and waits for its end. A further call has no effect. */
+	/** Stops the server as SIGTERM does, and waits until it has ended. Further calls have no effect. */
 	stop() { return stopped(this.#child, this.#ended) }
 
-	/** What the server printed on its standard error: the last 64 KiB. */
+	/** Returns the last 64 KiB that the server printed on standard error. */
 	get log() { return this.#log() }
 
-	/** The environment variables with which official clients, ctl and new Control() find the server. */
+	/** Returns the environment variables with which official clients, ctl and new Control() find the server. */
 	env() {
 		return {
 			TABLETOP_CONSOLE_URL: this.url, TABLETOP_CONSOLE_TOKEN: this.token,
@@ -281,7 +281,7 @@ async function portFile(path, check) {
 }
 
 const part = encodeURIComponent
-/** A duration of the API; name is the argument with it. */
+/** Returns the API's form of a duration. name is the name of the argument. */
 const duration = (name, value) => {
 	if (typeof value === 'string') return value
 	if (Number.isFinite(value)) return `${value}ms`
@@ -290,7 +290,7 @@ const duration = (name, value) => {
 const base64 = view => Buffer.from(view.buffer, view.byteOffset, view.byteLength).toString('base64')
 /** The JSON of a value: bytes, as in an attribute of the type B, are base64. */
 function sent(name, value) { return ArrayBuffer.isView(this[name]) ? base64(this[name]) : value }
-/** The API's form of bytes; bytes already in this form stay as they are. */
+/** Returns the API's form of bytes. Bytes that already have this form are unchanged. */
 const bytes = value => typeof value === 'string' ? { text: value } : ArrayBuffer.isView(value) ? { base64: base64(value) } : value
 const unpacked = text => new Uint8Array(Buffer.from(text, 'base64'))
 const attribute = value => {
@@ -303,7 +303,7 @@ const attribute = value => {
 		default: return value
 	}
 }
-/** An item of the API, with bytes in place of base64. */
+/** Returns an item of the API with bytes in place of base64. */
 const item = received => Object.fromEntries(Object.entries(received).map(([name, value]) => [name, attribute(value)]))
 const record = received => {
 	const images = Object.entries(received.dynamodb).map(([name, value]) => [name, ['Keys', 'NewImage', 'OldImage'].includes(name) ? item(value) : value])

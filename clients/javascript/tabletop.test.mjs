@@ -211,7 +211,7 @@ test('unreachable', async () => {
 		for (const ask of [() => control.info(), () => control.reset()]) {
 			await assert.rejects(ask, e => {
 				assert.deepEqual([e.name, e.status, e.code], ['ControlError', 0, 'unreachable'])
-				assert.ok(e.text.includes(`no control API answers at ${url}`), e.text)
+				assert.ok(e.text.includes(`no control API responds at ${url}`), e.text)
 				assert.match(e.remedy, /serve --console/)
 				return true
 			})

@@ -1,4 +1,4 @@
-"""A running Tabletop in tests: started and stopped, and its control API: snapshots, clock, faults, requests.
+"""Start and stop Tabletop in tests, and call its control API: snapshots, clock, faults, requests.
 
     from tabletop import Tabletop
 
@@ -9,10 +9,10 @@
         tabletop.advance(timedelta(hours=25))
         tabletop.fault(endpoint="bigtable", method="MutateRow", effect="fail", code="UNAVAILABLE", times=2)
 
-A server that runs already has the same methods: Control.from_port_file("ports.json"). For pytest,
+A server that is already running has the same methods: Control.from_port_file("ports.json"). For pytest,
 write pytest_plugins = ["tabletop"] into conftest.py: see the fixture tabletop at the end.
 
-It needs nothing but Python's own library, 3.8 or later. docs/control.md describes the API.
+It needs only the standard library of Python 3.8 or later. docs/control.md describes the API.
 """
 
 # mypy: disable-error-code="no-any-return"
@@ -41,7 +41,7 @@ Json = Dict[str, Any]
 Item = Dict[str, Dict[str, Any]]
 """An item in DynamoDB's JSON, as boto3.client returns it: {"id": {"S": "a"}, "raw": {"B": b"a"}}."""
 Duration = Union[datetime.timedelta, str]
-"""A length of time: a timedelta, or a text such as "25h" or "3d"."""
+"""A duration: a timedelta, or a text such as "25h" or "3d"."""
 Time = Union[datetime.datetime, str]
 """A time: a datetime with its zone, or RFC 3339."""
 Bytes = Union[str, bytes, Mapping[str, str]]
@@ -49,9 +49,9 @@ Bytes = Union[str, bytes, Mapping[str, str]]
 
 
 class ControlError(Exception):
-    """The error answer of the API, with its HTTP status.
+    """An error response of the API, with its HTTP status.
 
-    The status is 0 if no API answers, with the code "unreachable", and if a server does not start,
+    The status is 0 if no API responds, with the code "unreachable", and if a server does not start,
     with the code "not_started".
     """
 
@@ -61,7 +61,7 @@ class ControlError(Exception):
 
 
 def _unreachable(url: str, why: object) -> ControlError:
-    return ControlError(0, "unreachable", f"no control API answers at {url} ({why})", "start tabletop serve --console, or read its port file again")
+    return ControlError(0, "unreachable", f"no control API responds at {url} ({why})", "start tabletop serve --console, or read its port file again")
 
 
 def _bad_request(text: str, remedy: str) -> ControlError:
@@ -69,16 +69,16 @@ def _bad_request(text: str, remedy: str) -> ControlError:
 
 
 class Control:
-    """A server that runs with --console. By default the environment variables printed by serve locate it."""
+    """A server that runs with --console. By default it is found by the environment variables that serve prints."""
 
     instance = "tabletop"
-    """The instance of Bigtable tables, unless a method is given another."""
+    """The instance of Bigtable tables, unless a method gets another one."""
 
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None, timeout: float = 60) -> None:
         url = url or os.environ.get("TABLETOP_CONSOLE_URL")
         token = token or os.environ.get("TABLETOP_CONSOLE_TOKEN")
         if not url or not token:
-            raise ValueError("which server? Give url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
+            raise ValueError("no server is given: pass url and token, or set TABLETOP_CONSOLE_URL and TABLETOP_CONSOLE_TOKEN")
         if not url.startswith(("http://", "https://")):
             raise ValueError(f"{url} is not a URL; expected one such as http://{url}")
         self.url = url.rstrip("/")
@@ -87,14 +87,14 @@ class Control:
 
     @classmethod
     def from_port_file(cls, path: str | os.PathLike[str], token: Optional[str] = None, timeout: float = 60, wait: float = 10) -> Control:
-        """The server that wrote a --port-file. If the file is missing, wait for it, up to so many seconds."""
+        """Return the server that wrote a --port-file. If the file is missing, wait up to the given seconds for it."""
         ports = _port_file(path, wait, lambda: time.sleep(_PAUSE))
         if not ports.get("console"):
-            raise ValueError(f"the server of {path} was started without --console")
+            raise ValueError(f"the server that wrote {path} was started without --console")
         return Control(ports["console"], token or ports.get("token"), timeout)
 
     def call(self, method: str, path: str, body: Any = None, **query: Any) -> Any:
-        """Make any request of the API; path is the part after /api/v1/."""
+        """Make any request to the API. path is the part after /api/v1/."""
         given = {name: _text(name, value) for name, value in query.items() if value is not None}
         url = f"{self.url}/api/v1/{path}" + ("?" + urllib.parse.urlencode(given) if given else "")
         request = urllib.request.Request(
@@ -117,25 +117,25 @@ class Control:
             raise _unreachable(self.url, repr(e)) from e
 
     def info(self) -> Json:
-        """The server and its endpoints."""
+        """Return information about the server and its endpoints."""
         return self.call("GET", "info")
 
     def tables(self) -> Json:
-        """The tables of both endpoints: of Bigtable with their families, of DynamoDB by name."""
+        """Return the tables of both endpoints: Bigtable tables with their families, and DynamoDB tables by name."""
         return self.call("GET", "tables")
 
     def bigtable_table(self, table: str) -> str:
-        """The id of the Bigtable table with the items of a DynamoDB table; pass it to rows, or to a client of Bigtable."""
+        """Return the id of the Bigtable table that holds the items of a DynamoDB table. Pass it to rows or to a Bigtable client."""
         for found in self.call("GET", "tables", dynamodb=table)["bigtable"]:
             return found["table"]
         raise ControlError(409, "not_found", f"the server does not know where the items of the DynamoDB table {json.dumps(table)} are", "start it with the --mapping of the table")
 
     def rows(self, table: str, instance: Optional[str] = None, **query: Any) -> Iterator[Json]:
-        """All rows of a Bigtable table, page by page."""
+        """Yield all rows of a Bigtable table, reading page by page."""
         return self._pages("rows", f"tables/{_part(instance or self.instance)}/{_part(table)}/rows", query)
 
     def items(self, table: str, **query: Any) -> Iterator[Item]:
-        """All items of a DynamoDB table, page by page, in the form of boto3.client."""
+        """Yield all items of a DynamoDB table in the form of boto3.client, reading page by page."""
         return map(_item, self._pages("items", f"items/{_part(table)}", query))
 
     def _pages(self, member: str, path: str, query: Dict[str, Any]) -> Iterator[Json]:
@@ -147,23 +147,23 @@ class Control:
                 return
 
     def streams(self) -> Json:
-        """The streams of DynamoDB's tables, and the Bigtable tables that have a change stream."""
+        """Return the streams of DynamoDB tables, and the Bigtable tables that have a change stream."""
         return self.call("GET", "streams")
 
     def records(self, table: str, **query: Any) -> Iterator[Json]:
-        """All records so far of the table's latest stream of DynamoDB Streams, page by page; keys and images are items."""
+        """Yield all records so far of the table's latest DynamoDB stream, reading page by page. Keys and images are items."""
         return map(_record, self._pages("records", f"streams/{_part(table)}/records", query))
 
     def changes(self, table: str, instance: Optional[str] = None, **query: Any) -> Iterator[Json]:
-        """All records so far of the change stream of a Bigtable table, page by page."""
+        """Yield all records so far of the change stream of a Bigtable table, reading page by page."""
         return self._pages("changes", f"tables/{_part(instance or self.instance)}/{_part(table)}/changes", query)
 
     def put_items(self, table: str, items: Iterable[Item]) -> int:
-        """Put items, in DynamoDB's JSON, where a value of the type B is bytes; return their number."""
+        """Put items in DynamoDB JSON, where a value of type B is bytes, and return their number."""
         return self.call("POST", f"items/{_part(table)}", {"items": list(items)})["items"]
 
     def put_rows(self, table: str, rows: Iterable[Json], instance: Optional[str] = None) -> int:
-        """Write rows of a Bigtable table: each with a key and cells, or "delete": True. Keys, qualifiers and values are str or bytes. Return the number of rows."""
+        """Write rows to a Bigtable table. Each row has a key and cells, or "delete": True. Keys, qualifiers and values are str or bytes. Return the number of rows."""
         return self.call("POST", f"tables/{_part(instance or self.instance)}/{_part(table)}/rows", {"rows": [_row(row) for row in rows]})["rows"]
 
     def families(self, table: str, modifications: Iterable[Json], instance: Optional[str] = None) -> Json:
@@ -183,7 +183,7 @@ class Control:
         self.call("DELETE", f"tables/{_part(instance or self.instance)}/{_part(table)}")
 
     def heat(self, table: Optional[str] = None, instance: Optional[str] = None, **query: Any) -> Json:
-        """The load on the keys of a Bigtable table over time; without a table, the tables with load counts."""
+        """Return the load on the keys of a Bigtable table over time or, without a table, the tables with load counts."""
         return self.call("GET", f"heat/{_part(instance or self.instance)}/{_part(table)}" if table else "heat", **query)
 
     def query(self, operation: str, request: Json) -> Json:
@@ -191,7 +191,7 @@ class Control:
         return self.call("POST", "query", {"operation": operation, "request": request})
 
     def insights(self, table: str, index: Optional[str] = None) -> Json:
-        """The most used keys of a DynamoDB table, or of an index, while contributor insights are on."""
+        """Return the most used keys of a DynamoDB table, or of an index, while contributor insights are on."""
         return self.call("GET", f"insights/{_part(table)}", index=index)
 
     def reset(self) -> None:
@@ -203,11 +203,11 @@ class Control:
         self.call("POST", "resume")
 
     def snapshots(self) -> List[Json]:
-        """The snapshots, by their times."""
+        """Return the snapshots, sorted by time."""
         return self.call("GET", "snapshots")["snapshots"]
 
     def snapshot(self, name: str) -> Json:
-        """Keep the tables of both endpoints under a name; replace a snapshot of the same name."""
+        """Take a snapshot of the tables of both endpoints. It replaces a snapshot with the same name."""
         return self.call("POST", "snapshots", {"name": name})
 
     def restore(self, name: str) -> Json:
@@ -219,24 +219,24 @@ class Control:
         self.call("DELETE", f"snapshots/{_part(name)}")
 
     def changes_since(self, name: str, to: Optional[str] = None, limit: Optional[int] = None) -> Json:
-        """The rows and items that have changed since a snapshot: until now, or until the snapshot to."""
+        """Return the rows and items that changed between a snapshot and now, or between it and the snapshot to."""
         return self.call("GET", f"snapshots/{_part(name)}/changes", to=to, limit=limit)
 
     def clock(self) -> Json:
-        """The time of the server: now, and whether it is frozen."""
+        """Return the server's time, and whether its clock is stopped."""
         return self.call("GET", "clock")
 
     def now(self) -> datetime.datetime:
-        """The time of the server, in UTC: a time to live begins with it."""
+        """Return the server's time in UTC, from which a time to live is computed."""
         seconds, _, fraction = self.clock()["now"].rstrip("Z").partition(".")
         return datetime.datetime.fromisoformat(f"{seconds}.{fraction:0<6.6}+00:00")  # Python 3.8 takes no other form
 
     def advance(self, duration: Duration) -> Json:
-        """Advance the clock, by timedelta(hours=25) or "25h" for example, and run the work due on the way."""
+        """Advance the clock, by timedelta(hours=25) or "25h" for example, and run the work that becomes due."""
         return self.call("POST", "clock", {"advance": _duration("advance", duration)})
 
     def set(self, time: Time) -> Json:
-        """Advance the clock to a time, a datetime with its zone or RFC 3339, and run the work due on the way."""
+        """Advance the clock to a time, a datetime with its zone or RFC 3339, and run the work that becomes due."""
         return self.call("POST", "clock", {"set": _text("set", time)})
 
     def freeze(self) -> Json:
@@ -256,33 +256,33 @@ class Control:
         return self.call("POST", "ttl")["items"]
 
     def fault(self, **spec: Any) -> Json:
-        """Arm a fault; docs/control.md lists the members. delay is a timedelta or a text, item a key in DynamoDB's JSON."""
+        """Inject a fault. docs/control.md lists the members. delay is a timedelta or a text, item a key in DynamoDB's JSON."""
         if "delay" in spec:
             spec["delay"] = _duration("delay", spec["delay"])
         return self.call("POST", "faults", spec)
 
     def faults(self) -> List[Json]:
-        """The faults, with their hits."""
+        """Return the injected faults, with the number of hits of each."""
         return self.call("GET", "faults")["faults"]
 
     def remove_faults(self, fault: Optional[Json] = None) -> None:
-        """Remove a fault, as returned by fault() or faults(), or all."""
+        """Remove a fault that fault() or faults() returned, or all faults."""
         self.call("DELETE", f"faults/{fault['endpoint']}/{fault['id']}" if fault else "faults")
 
     def dump(self, table: Optional[str] = None) -> str:
-        """All rows as text, or those of a table."""
+        """Return all rows as text, or those of one table."""
         return self.call("GET", "dump", table=table)["text"]
 
     def requests(self, **query: Any) -> List[Json]:
-        """The last requests of both endpoints, the newest first: 100 of them, or limit."""
+        """Return the last requests of both endpoints, newest first: 100 of them, or limit."""
         return self.call("GET", "requests", **query)["requests"]
 
     def request(self, id: int) -> Json:
-        """One of the requests, with its bodies and its calls."""
+        """Return one request with its bodies and its Bigtable calls."""
         return self.call("GET", f"requests/{id}")
 
     def plan(self, fixture: str, mapping: Optional[str] = None) -> Json:
-        """Run tabletop migrate plan on a folder of --fixtures; mapping replaces the text of the fixture's own."""
+        """Run tabletop migrate plan on a folder of --fixtures; mapping is the text of a mapping file that replaces the one of the fixture."""
         return self._migrate("plan", fixture, mapping)
 
     def verify(self, fixture: str, mapping: Optional[str] = None) -> Json:
@@ -298,7 +298,7 @@ class Control:
 
 
 _PAUSE = 0.02
-"""The seconds between two looks for a port file."""
+"""Seconds between two checks for a port file."""
 _WHERE = "give Tabletop.start(binary=...) its path, set TABLETOP_BINARY, or put tabletop on PATH"
 
 
@@ -362,7 +362,7 @@ class Tabletop(Control):
                 raise
 
     def stop(self) -> None:
-        """Stop the server as SIGTERM does, and wait for its end. A further call has no effect."""
+        """Stop the server as SIGTERM does, and wait until it has ended. Further calls have no effect."""
         self._server.stop()
 
     def __enter__(self) -> Tabletop:
@@ -373,11 +373,11 @@ class Tabletop(Control):
 
     @property
     def log(self) -> str:
-        """What the server printed on its standard error: the last 64 KiB."""
+        """Return the last 64 KiB that the server printed on standard error."""
         return self._server.log()
 
     def env(self) -> Dict[str, str]:
-        """The environment variables with which official clients, ctl and Control() find the server."""
+        """Return the environment variables with which official clients, ctl and Control() find the server."""
         out = {"TABLETOP_CONSOLE_URL": self.url, "TABLETOP_CONSOLE_TOKEN": self.token}
         if self.bigtable:
             out["BIGTABLE_EMULATOR_HOST"] = self.bigtable
@@ -388,7 +388,7 @@ class Tabletop(Control):
         return out
 
     def boto3_options(self) -> Dict[str, Any]:
-        """The options of boto3.client and boto3.resource for "dynamodb" and "dynamodbstreams"."""
+        """Return the options of boto3.client and boto3.resource for "dynamodb" and "dynamodbstreams"."""
         return {"endpoint_url": self.dynamodb, "region_name": "us-east-1", "aws_access_key_id": "tabletop", "aws_secret_access_key": "tabletop"}
 
 
@@ -409,7 +409,7 @@ class _Process:
             self.tail = (self.tail + piece)[-1 << 16:]
 
     def log(self) -> str:
-        """What the process printed, at most the last 64 KiB."""
+        """Return the last 64 KiB that the process printed."""
         return self.tail.decode(errors="replace").strip()
 
     def stop(self) -> None:
@@ -427,7 +427,7 @@ class _Process:
 
 
 def _port_file(path: str | os.PathLike[str], wait: float, pause: Callable[[], None]) -> Json:
-    """The content of a port file, which appears whole."""
+    """Return the content of a port file, which is written atomically."""
     until = time.monotonic() + wait
     while True:
         try:
@@ -436,13 +436,13 @@ def _port_file(path: str | os.PathLike[str], wait: float, pause: Callable[[], No
         except FileNotFoundError:
             if time.monotonic() >= until:
                 raise ControlError(
-                    0, "unreachable", f"{path} did not appear within {wait} s, so no server runs that writes it",
+                    0, "unreachable", f"{path} did not appear within {wait} s, so the server that writes it is not running",
                     f"start tabletop serve --console --port-file {path}") from None
         pause()
 
 
 def _duration(name: str, value: Duration) -> str:
-    """A duration of the API; name is the argument with it."""
+    """Return the API's form of a duration. name is the name of the argument."""
     if isinstance(value, datetime.timedelta):
         micros = value // datetime.timedelta(microseconds=1)
         seconds, part = divmod(abs(micros), 1_000_000)
@@ -453,7 +453,7 @@ def _duration(name: str, value: Duration) -> str:
 
 
 def _text(name: str, value: Any) -> str:
-    """A parameter of a query."""
+    """Return the text of a query parameter."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime.timedelta):
@@ -466,7 +466,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _sent(value: Any) -> str:
-    """The JSON of a value that Python's JSON does not have: bytes, as in an attribute of the type B."""
+    """Return the JSON of a value that Python's JSON does not support: bytes, as in an attribute of type B."""
     if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode()
     raise _bad_request(f"{value!r} has no form in JSON", 'DynamoDB\'s JSON has numbers as texts: {"N": "42"}')
@@ -486,7 +486,7 @@ def _attribute(value: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _item(received: Json) -> Item:
-    """An item of the API, with bytes in place of base64."""
+    """Return an item of the API with bytes in place of base64."""
     return {name: _attribute(value) for name, value in received.items()}
 
 
@@ -496,7 +496,7 @@ def _record(received: Json) -> Json:
 
 
 def _bytes(value: Bytes) -> Mapping[str, str]:
-    """The API's form of bytes; bytes already in this form stay as they are."""
+    """Return the API's form of bytes. Bytes that already have this form are unchanged."""
     if isinstance(value, str):
         return {"text": value}
     return {"base64": base64.b64encode(value).decode()} if isinstance(value, (bytes, bytearray)) else value

@@ -231,7 +231,7 @@ class TestControl(unittest.TestCase):
                 with self.subTest(url), self.assertRaises(ControlError) as caught:
                     ask(Control(url, "token"))
                 self.assertEqual((caught.exception.status, caught.exception.code), (0, "unreachable"))
-                self.assertIn(f"no control API answers at {url}", caught.exception.text)
+                self.assertIn(f"no control API responds at {url}", caught.exception.text)
                 self.assertIn("serve --console", caught.exception.remedy)
         with self.assertRaises(ControlError) as caught:
             Control.from_port_file("/none/ports.json", wait=0)

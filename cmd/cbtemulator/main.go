@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("cbtemulator", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	host := flags.String("host", "127.0.0.1", "the address to listen on; IPv6 with or without brackets")
-	port := flags.Uint("port", 9000, "the port to listen on; 0 for a free one")
+	port := flags.Uint("port", 9000, "the port to listen on; 0 selects a free one")
 	address := flags.String("address", "", "HOST:PORT, or the path of a Unix socket, to listen on; takes precedence over -host and -port")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return exitStopped

@@ -42,10 +42,10 @@ func parseListenAddress(text string) (listenAddress, error) {
 // accessFlags configure access: the reachable addresses, encryption, and credentials of
 // clients.
 type accessFlags struct {
-	Public    bool   `help:"Allow addresses that other machines can reach, not only loopback."`
+	Public    bool   `help:"Allow listen addresses that other machines can reach, not only loopback addresses."`
 	TLSCert   string `name:"tls-cert" help:"Serve both endpoints over TLS with this certificate and its chain (PEM)." placeholder:"FILE"`
-	TLSKey    string `name:"tls-key" help:"The private key of --tls-cert (PEM)." placeholder:"FILE"`
-	TokenFile string `name:"token-file" help:"Require the token in this file from every client: on the Bigtable endpoint as \"authorization: Bearer TOKEN\", the DynamoDB endpoint as the secret key of the access key \"tabletop\", whose signatures it checks." placeholder:"FILE"`
+	TLSKey    string `name:"tls-key" help:"Private key for --tls-cert (PEM)." placeholder:"FILE"`
+	TokenFile string `name:"token-file" help:"Require every client to present the token in this file. Bigtable clients send it as \"authorization: Bearer TOKEN\"; DynamoDB clients sign with it as the secret of the access key \"tabletop\"." placeholder:"FILE"`
 }
 
 // maxTokenBytes bounds a token, since it is sent in a header.
@@ -58,7 +58,7 @@ const leastTokenBytes = 16
 // --public.
 func (d *accessFlags) check(bigtable, dynamoDB listenAddress) error {
 	if (d.TLSCert == "") != (d.TLSKey == "") {
-		return errors.New("--tls-cert and --tls-key need each other")
+		return errors.New("--tls-cert and --tls-key must be given together")
 	}
 	if d.Public {
 		return nil
@@ -112,11 +112,11 @@ func readToken(flag, file string) (string, error) {
 	token := strings.TrimRight(string(src), "\r\n")
 	switch {
 	case token == "":
-		return "", badInput("%s: %s is empty; a token is expected", flag, file)
+		return "", badInput("%s: %s is empty; expected a token", flag, file)
 	case len(token) > maxTokenBytes:
-		return "", badInput("%s: %s has %d bytes; a token has at most %d", flag, file, len(token), maxTokenBytes)
+		return "", badInput("%s: %s has %d bytes; a token can have at most %d", flag, file, len(token), maxTokenBytes)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", badInput("%s: %s is not one word of printable ASCII", flag, file)
+		return "", badInput("%s: %s must hold a single word of printable ASCII", flag, file)
 	}
 	return token, nil
 }

@@ -9,7 +9,7 @@ import (
 
 // commonFlags are the flags of every command.
 type commonFlags struct {
-	Help    helpFlag         `short:"h" help:"Print this help and exit; with =all, also the rare flags." placeholder:"all" env:"-" group:"Common flags:"`
+	Help    helpFlag         `short:"h" help:"Print this help and exit; =all includes rarely used flags." placeholder:"all" env:"-" group:"Common flags:"`
 	Config  kong.ConfigFlag  `help:"Read flags from a JSON or YAML file ($$TABLETOP_CONFIG)." placeholder:"FILE" env:"-" group:"Common flags:"`
 	Version kong.VersionFlag `help:"Print the version and exit." env:"-" group:"Common flags:"`
 }
@@ -22,9 +22,9 @@ type command struct {
 
 func (*command) examples() []example {
 	return []example{
-		{"A Bigtable and a DynamoDB on this machine", "tabletop serve"},
-		{"The shipped data, in a browser", "tabletop demo --console"},
-		{"A mapping for an export, and its proof", "tabletop migrate infer export -o orders.yaml"},
+		{"Run a Bigtable and a DynamoDB on this machine", "tabletop serve"},
+		{"Browse the shipped data", "tabletop demo --console"},
+		{"Infer a mapping for an export, and verify it", "tabletop migrate infer export -o orders.yaml"},
 		{"", "tabletop migrate verify export --mapping orders.yaml"},
 	}
 }
@@ -34,7 +34,7 @@ type migrateCommand struct{ kong.Plugins }
 
 func (*migrateCommand) examples() []example {
 	return []example{
-		{"Find a mapping, see its tables, prove it, and load", "tabletop migrate infer export -o orders.yaml"},
+		{"Infer a mapping, see its tables, verify it, and load", "tabletop migrate infer export -o orders.yaml"},
 		{"", "tabletop migrate plan export --mapping orders.yaml"},
 		{"", "tabletop migrate verify export --mapping orders.yaml"},
 		{"", "tabletop migrate load export --mapping orders.yaml --target 127.0.0.1:8086"},
@@ -68,7 +68,7 @@ var commands = []struct {
 	}},
 	{"migrate plan", func() any {
 		return &struct {
-			Plan planCommand `cmd:"" help:"Show what a load would create, and the cells of each attribute."`
+			Plan planCommand `cmd:"" help:"Show what a load would create, and whether each attribute survives."`
 		}{}
 	}},
 	{"migrate load", func() any {
@@ -78,7 +78,7 @@ var commands = []struct {
 	}},
 	{"migrate verify", func() any {
 		return &struct {
-			Verify verifyCommand `cmd:"" help:"Compare a DynamoDB export with its Bigtable rows, in a private store or as another loader wrote them."`
+			Verify verifyCommand `cmd:"" help:"Compare a DynamoDB export with its Bigtable rows, in a private store or as written by another loader."`
 		}{}
 	}},
 	{"migrate lint", func() any {
@@ -123,7 +123,7 @@ var commands = []struct {
 	}},
 	{"man", func() any {
 		return &struct {
-			Man manCommand `cmd:"" hidden:"" group:"About the program:" help:"Print a page of the manual."`
+			Man manCommand `cmd:"" hidden:"" group:"About the program:" help:"Print a manual page."`
 		}{}
 	}},
 	{"version", func() any {

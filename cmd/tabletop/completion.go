@@ -23,15 +23,15 @@ type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish." placeholder:"bash|zsh|fish"`
 }
 
-// Help is the long help of the command.
+// Help returns the long help of the command.
 func (*completionCommand) Help() string {
-	return `Completes commands, verbs of ctl, flags, their values, files and folders. Start a new shell after the installation.`
+	return `Prints a script that completes commands, ctl verbs, flags and their values, files and folders. Start a new shell after you install it.`
 }
 
 func (*completionCommand) examples() []example {
 	return []example{
 		{"bash, with the package bash-completion", "tabletop completion bash > ~/.local/share/bash-completion/completions/tabletop"},
-		{"zsh; the folder must be in fpath before compinit", "tabletop completion zsh > ~/.zfunc/_tabletop"},
+		{"zsh; the folder must be in fpath before compinit runs", "tabletop completion zsh > ~/.zfunc/_tabletop"},
 		{"fish", "tabletop completion fish > ~/.config/fish/completions/tabletop.fish"},
 	}
 }

@@ -117,7 +117,7 @@ func (p *program) warnOfEnvironment(ctx context.Context) error {
 	slices.Sort(named)
 	for _, name := range named {
 		if !slices.Contains(known, name) {
-			_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: %s%s in the environment sets no flag of any command%s\n", prefix, name, nearestText(prefix, name, known))
+			_, _ = fmt.Fprintf(p.stderr, "tabletop: warning: %s%s in the environment does not set a flag of any command%s\n", prefix, name, nearestText(prefix, name, known))
 		}
 	}
 	return nil

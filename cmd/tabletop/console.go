@@ -18,7 +18,7 @@ import (
 
 // consoleFlags are the flags of the control API.
 type consoleFlags struct {
-	Console     serveConsole `help:"Address of the console for browsers and of the control API for programs and tabletop ctl. Without HOST:PORT: a free port on 127.0.0.1. Default: off." placeholder:"HOST:PORT"`
+	Console     serveConsole `help:"Serve the console for browsers, and the control API for programs and tabletop ctl, at this address. Without HOST:PORT, use a free port on 127.0.0.1. Default: off." placeholder:"HOST:PORT"`
 	ConsoleFile string       `name:"console-token-file" help:"Write the control API's token to this file, readable only by its owner. The file is removed on exit." placeholder:"FILE"`
 	Fixtures    string       `help:"Folder with the fixtures that the control API may plan, verify and lint." placeholder:"DIR" rare:""`
 }
@@ -48,7 +48,7 @@ func (c *consoleFlags) check(access accessFlags, target string) error {
 		return nil
 	}
 	if target != "" {
-		return errors.New("--console and --target exclude each other: the API controls the store of this process")
+		return errors.New("--console and --target cannot be combined: the API controls the store of this process")
 	}
 	if !isLoopback(string(c.Console)) && (!access.Public || access.TokenFile == "") {
 		return fmt.Errorf("--console %s can be reached from other machines: add --public and --token-file to allow that, or listen on 127.0.0.1", c.Console)

@@ -135,7 +135,7 @@ func TestConsole_Lead(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, code := tabletop(t, append([]string{"serve"}, args...)...)
-	if code != exitBadInput || !strings.Contains(out, `"soon" is not the lead of the clock, want a duration such as 25h0m0s`) {
+	if code != exitBadInput || !strings.Contains(out, `"soon" is not the lead of a clock; expected a duration such as 25h0m0s`) {
 		t.Errorf("it exits %d: %s", code, out)
 	}
 }
@@ -151,7 +151,7 @@ func TestServe_Refused(t *testing.T) {
 	for args, want := range map[string]string{
 		"--console 0.0.0.0:0":                                              "--console 0.0.0.0:0 can be reached from other machines",
 		"--console 0.0.0.0:0 --public":                                     "--token-file",
-		"--bigtable off --console 127.0.0.1:0 --target 127.0.0.1:1":        "--console and --target exclude each other",
+		"--bigtable off --console 127.0.0.1:0 --target 127.0.0.1:1":        "--console and --target cannot be combined",
 		"--fixtures x":                                                     "--console-token-file and --fixtures need --console",
 		"--cors localhost":                                                 "must be an origin",
 		"--like dynalite":                                                  "dynamodb-local",
@@ -253,7 +253,7 @@ func TestEndpoints_WebPages(t *testing.T) {
 // one or cannot have it.
 func TestConsole_Hint(t *testing.T) {
 	t.Parallel()
-	const hint = "# --console opens"
+	const hint = "# --console adds"
 	printed := func(args ...string) string {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())

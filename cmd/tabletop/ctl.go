@@ -38,20 +38,20 @@ type ctlVerb struct {
 var ctlVerbs = []ctlVerb{
 	{name: "info", what: "show the server and its endpoints", method: "GET", path: "info"},
 	{name: "tables", what: "list the tables of both endpoints", method: "GET", path: "tables", params: "describe dynamodb", more: "tabletop ctl tables dynamodb=orders shows the Bigtable table with the items of a DynamoDB table."},
-	{name: "rows", takes: "[INSTANCE/]TABLE [PREFIX]", what: "list rows of Bigtable, with all cells", method: "GET", path: "tables/{}/rows?prefix={}", args: [2]int{1, 2}, params: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor", list: "rows", table: true, more: `"tabletop ctl tables" shows which Bigtable tables hold the items of a DynamoDB table.`},
-	{name: "write", takes: "[INSTANCE/]TABLE ROW", what: "write a row of Bigtable from cells in JSON", method: "POST", path: "tables/{}/rows", args: [2]int{2, 2}, params: "project", json: "ROW", table: true, more: writeHelp, body: func(args []string) any {
+	{name: "rows", takes: "[INSTANCE/]TABLE [PREFIX]", what: "list Bigtable rows with all their cells", method: "GET", path: "tables/{}/rows?prefix={}", args: [2]int{1, 2}, params: "project prefix prefix64 start start64 end end64 match match64 filter reverse keys limit cursor", list: "rows", table: true, more: `"tabletop ctl tables" shows which Bigtable tables hold the items of a DynamoDB table.`},
+	{name: "write", takes: "[INSTANCE/]TABLE ROW", what: "write a Bigtable row, given as JSON", method: "POST", path: "tables/{}/rows", args: [2]int{2, 2}, params: "project", json: "ROW", table: true, more: writeHelp, body: func(args []string) any {
 		return map[string]any{"rows": []any{json.RawMessage(args[1])}}
 	}},
-	{name: "families", takes: "[INSTANCE/]TABLE LIST", what: "create, change and drop column families, from JSON", method: "POST", path: "tables/{}/families", args: [2]int{2, 2}, params: "project", json: "LIST", table: true, more: `tabletop ctl families t '[{"id":"f","create":{"gcRule":{"maxNumVersions":1}}},{"id":"g","drop":true}]'`, body: func(args []string) any {
+	{name: "families", takes: "[INSTANCE/]TABLE LIST", what: "create, change and drop column families, given as JSON", method: "POST", path: "tables/{}/families", args: [2]int{2, 2}, params: "project", json: "LIST", table: true, more: `tabletop ctl families t '[{"id":"f","create":{"gcRule":{"maxNumVersions":1}}},{"id":"g","drop":true}]'`, body: func(args []string) any {
 		return map[string]any{"modifications": json.RawMessage(args[1])}
 	}},
-	{name: "drop", takes: "[INSTANCE/]TABLE PREFIX", what: "delete the rows of Bigtable with a key prefix", method: "POST", path: "tables/{}/drop", args: [2]int{2, 2}, params: "project", table: true, body: func(args []string) any {
+	{name: "drop", takes: "[INSTANCE/]TABLE PREFIX", what: "delete the Bigtable rows with a key prefix", method: "POST", path: "tables/{}/drop", args: [2]int{2, 2}, params: "project", table: true, body: func(args []string) any {
 		return map[string]any{"prefix": map[string]string{"text": args[1]}}
 	}},
-	{name: "empty", takes: "[INSTANCE/]TABLE", what: "delete all rows of a table of Bigtable", method: "POST", path: "tables/{}/drop", args: [2]int{1, 1}, params: "project", table: true, body: func([]string) any { return map[string]bool{"all": true} }},
-	{name: "delete", takes: "[INSTANCE/]TABLE", what: "delete a table of Bigtable", method: "DELETE", path: "tables/{}", args: [2]int{1, 1}, params: "project", table: true},
-	{name: "items", takes: "TABLE [CURSOR]", what: "list items of DynamoDB", method: "GET", path: "items/{}?cursor={}", args: [2]int{1, 2}, params: "index limit cursor", list: "items"},
-	{name: "put", takes: "TABLE ITEM", what: "put an item in DynamoDB JSON", method: "POST", path: "items/{}", args: [2]int{2, 2}, json: "ITEM", body: func(args []string) any { return map[string]any{"items": []any{json.RawMessage(args[1])}} }, more: `tabletop ctl put orders '{"id":{"S":"a"},"total":{"N":"42"}}'`},
+	{name: "empty", takes: "[INSTANCE/]TABLE", what: "delete all rows of a Bigtable table", method: "POST", path: "tables/{}/drop", args: [2]int{1, 1}, params: "project", table: true, body: func([]string) any { return map[string]bool{"all": true} }},
+	{name: "delete", takes: "[INSTANCE/]TABLE", what: "delete a Bigtable table", method: "DELETE", path: "tables/{}", args: [2]int{1, 1}, params: "project", table: true},
+	{name: "items", takes: "TABLE [CURSOR]", what: "list DynamoDB items", method: "GET", path: "items/{}?cursor={}", args: [2]int{1, 2}, params: "index limit cursor", list: "items"},
+	{name: "put", takes: "TABLE ITEM", what: "put an item, given in DynamoDB JSON", method: "POST", path: "items/{}", args: [2]int{2, 2}, json: "ITEM", body: func(args []string) any { return map[string]any{"items": []any{json.RawMessage(args[1])}} }, more: `tabletop ctl put orders '{"id":{"S":"a"},"total":{"N":"42"}}'`},
 	{name: "query", takes: "OPERATION REQUEST", what: "run a DynamoDB operation, and show its Bigtable calls", method: "POST", path: "query", args: [2]int{2, 2}, json: "REQUEST", more: `tabletop ctl query GetItem '{"TableName":"orders","Key":{"id":{"S":"a"}}}'`, body: func(args []string) any {
 		return map[string]any{"operation": args[0], "request": json.RawMessage(args[1])}
 	}},
@@ -62,19 +62,19 @@ var ctlVerbs = []ctlVerb{
 	}},
 	{name: "restore", takes: "NAME", what: "restore a snapshot", method: "POST", path: "snapshots/{}/restore", args: [2]int{1, 1}},
 	{name: "forget", takes: "NAME", what: "delete a snapshot", method: "DELETE", path: "snapshots/{}", args: [2]int{1, 1}},
-	{name: "diff", takes: "NAME [NAME]", what: "compare a snapshot with the present, or with another snapshot", method: "GET", path: "snapshots/{}/changes?to={}", args: [2]int{1, 2}, params: "to limit"},
+	{name: "diff", takes: "NAME [NAME]", what: "compare a snapshot with the current state, or with another snapshot", method: "GET", path: "snapshots/{}/changes?to={}", args: [2]int{1, 2}, params: "to limit"},
 	{name: "clock", what: "show the time of the server", method: "GET", path: "clock"},
 	{name: "advance", takes: "DURATION", what: "advance the clock, and run the work that becomes due", method: "POST", path: "clock", args: [2]int{1, 1}, body: func(args []string) any { return map[string]string{"advance": args[0]} }, more: "tabletop ctl advance 1d12h"},
-	{name: "set", takes: "TIME", what: "set the clock to a time in RFC 3339", method: "POST", path: "clock", args: [2]int{1, 1}, more: "tabletop ctl set 2030-01-01T00:00:00Z", body: func(args []string) any {
+	{name: "set", takes: "TIME", what: "set the clock to an RFC 3339 time", method: "POST", path: "clock", args: [2]int{1, 1}, more: "tabletop ctl set 2030-01-01T00:00:00Z", body: func(args []string) any {
 		return map[string]string{"set": args[0]}
 	}},
 	{name: "freeze", what: "stop the clock", method: "POST", path: "clock", body: func([]string) any { return map[string]bool{"freeze": true} }},
 	{name: "run", what: "start the clock again", method: "POST", path: "clock", body: func([]string) any { return map[string]bool{"run": true} }},
 	{name: "gc", what: "collect garbage", method: "POST", path: "gc"},
 	{name: "ttl", what: "delete expired items", method: "POST", path: "ttl"},
-	{name: "faults", what: "list the injected faults, with their counts", method: "GET", path: "faults"},
-	{name: "fault", takes: "FAULT", what: "inject a fault, from JSON", method: "POST", path: "faults", args: [2]int{1, 1}, json: "FAULT", body: func(args []string) any { return json.RawMessage(args[0]) }, more: faultHelp},
-	{name: "unfault", takes: "[ENDPOINT/ID]", what: "remove a fault, or all", method: "DELETE", path: "faults/{}", args: [2]int{0, 1}, slash: true, more: "tabletop ctl unfault dynamodb/1"},
+	{name: "faults", what: "list the injected faults with their counts", method: "GET", path: "faults"},
+	{name: "fault", takes: "FAULT", what: "inject a fault, given as JSON", method: "POST", path: "faults", args: [2]int{1, 1}, json: "FAULT", body: func(args []string) any { return json.RawMessage(args[0]) }, more: faultHelp},
+	{name: "unfault", takes: "[ENDPOINT/ID]", what: "remove one fault, or all of them", method: "DELETE", path: "faults/{}", args: [2]int{0, 1}, slash: true, more: "tabletop ctl unfault dynamodb/1"},
 	{name: "dump", takes: "[TABLE]", what: "print rows as text", method: "GET", path: "dump?table={}", args: [2]int{0, 1}, params: "table", text: "text", more: `TABLE is a Bigtable table: "tabletop ctl tables" shows which ones hold the items of a DynamoDB table.`},
 	{name: "requests", takes: "[NAME=VALUE...]", what: "list the last requests of both endpoints", method: "GET", path: "requests", params: "endpoint operation table status failed internal own test limit before", list: "requests", more: "tabletop ctl requests endpoint=dynamodb failed=true"},
 	{name: "request", takes: "ID", what: "show one request with its Bigtable calls", method: "GET", path: "requests/{}", args: [2]int{1, 1}},
@@ -91,19 +91,19 @@ var ctlVerbs = []ctlVerb{
 
 func ofFixture(args []string) any { return map[string]string{"fixture": args[0]} }
 
-// Help is the long help of the command.
+// Help returns the long help of the command.
 func (*ctlCommand) Help() string {
-	return `Calls the control API of a server that runs with --console. It finds the server by --port-file, or by --console-url and --console-token ($TABLETOP_CONSOLE_URL and $TABLETOP_CONSOLE_TOKEN, which serve prints). It prints the answer and exits 0. After an error, it prints advice and exits 2, or 3 if no server answers. "tabletop ctl help VERB" describes a verb; docs/control.md describes the API.`
+	return `Calls the control API of a server that runs with --console. It finds the server by --port-file, or by --console-url and --console-token ($TABLETOP_CONSOLE_URL and $TABLETOP_CONSOLE_TOKEN, which serve prints). It prints the response and exits 0. After an error, it prints advice and exits 2, or 3 if no server responds. "tabletop ctl help VERB" describes a verb; docs/control.md describes the API.`
 }
 
 func (*ctlCommand) examples() []example {
 	return []example{
-		{"What is stored", "tabletop ctl tables"},
-		{"All rows of a table", "tabletop ctl rows orders --all"},
-		{"A snapshot before a test, and its restore after it", "tabletop ctl snapshot before"},
+		{"List what is stored", "tabletop ctl tables"},
+		{"Print all rows of a table", "tabletop ctl rows orders --all"},
+		{"Take a snapshot before a test, and restore it afterwards", "tabletop ctl snapshot before"},
 		{"", "tabletop ctl restore before"},
-		{"The clock a day later: items expire", "tabletop ctl advance 25h"},
-		{"The failed requests of a server with a port file", "tabletop ctl --port-file ports.json requests failed=true"},
+		{"Advance the clock by a day, so that items expire", "tabletop ctl advance 25h"},
+		{"List the failed requests of a server with a port file", "tabletop ctl --port-file ports.json requests failed=true"},
 	}
 }
 
@@ -114,7 +114,7 @@ func (c *ctlCommand) Run(ctx context.Context, p *program) error {
 	}
 	switch c.Verb {
 	case "":
-		return badInput("ctl: no command given; \"tabletop ctl help\" lists them")
+		return badInput("ctl: no command given; \"tabletop ctl help\" lists the commands")
 	case "help":
 		return p.helpOfCtl(c.Args)
 	}
@@ -138,7 +138,7 @@ func ctlVerbNamed(name string) (*ctlVerb, error) {
 			return &ctlVerbs[i], nil
 		}
 	}
-	return nil, badInput("ctl: %q is not a command of ctl%s; \"tabletop ctl help\" lists them", name, nearestText("", name, ctlVerbNames()))
+	return nil, badInput("ctl: %q is not a command of ctl%s; \"tabletop ctl help\" lists the commands", name, nearestText("", name, ctlVerbNames()))
 }
 
 func ctlVerbNames() []string {

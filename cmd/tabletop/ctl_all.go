@@ -55,7 +55,7 @@ func (s ctlServer) page(ctx context.Context, what asked) (page map[string]json.R
 }
 
 // unreadable is the error of an answer that is not from the API.
-func unreadable(err error) error { return fmt.Errorf("ctl: cannot read the answer: %w", err) }
+func unreadable(err error) error { return fmt.Errorf("ctl: cannot read the response: %w", err) }
 
 // listing prints an object with a list, without holding the list.
 type listing struct {
@@ -111,5 +111,5 @@ func (l *listing) cut(err error, name, value string) error {
 		return err
 	}
 	_, _ = io.WriteString(l.to, "\n")
-	return &unfinished{err, fmt.Sprintf("the output ends after %d %s: --all %s=%s continues it", l.n, l.name, name, value)}
+	return &unfinished{err, fmt.Sprintf("the output ends after %d %s: continue with --all %s=%s", l.n, l.name, name, value)}
 }

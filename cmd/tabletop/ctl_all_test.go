@@ -126,14 +126,14 @@ func TestCtlAll_Cut(t *testing.T) {
 		items  int // printed
 	}{
 		{"the first", 0, refused, exitBadInput, "tabletop: ctl items: too slow: ask again\n", 0},
-		{"refused", 2, refused, exitBadInput, "tabletop: ctl items: too slow: ask again; the output ends after 2 items: --all cursor=c2 continues it\n", 2},
-		{"gone", 1, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, exitEnvironment, "; the output ends after 2 items: --all cursor=c1 continues it\n", 2},
-		{"no page", 1, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":{}}`) }, exitEnvironment, "cannot read the answer: ", 2},
+		{"refused", 2, refused, exitBadInput, "tabletop: ctl items: too slow: ask again; the output ends after 2 items: continue with --all cursor=c2\n", 2},
+		{"gone", 1, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, exitEnvironment, "; the output ends after 2 items: continue with --all cursor=c1\n", 2},
+		{"no page", 1, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":{}}`) }, exitEnvironment, "cannot read the response: ", 2},
 		{"no JSON", 1, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `<p>`) }, exitEnvironment, "so it is not a control API", 2},
 		{"interrupted", 1, func(_ http.ResponseWriter, r *http.Request) {
 			leave()
 			<-r.Context().Done() // an answer would race with the interruption
-		}, exitEnvironment, "tabletop: interrupted; the output ends after 2 items: --all cursor=c1 continues it\n", 2},
+		}, exitEnvironment, "tabletop: interrupted; the output ends after 2 items: continue with --all cursor=c1\n", 2},
 	} {
 		var out printed
 		s := pagesOf(t, threePages, func(page int, w http.ResponseWriter, r *http.Request) bool {

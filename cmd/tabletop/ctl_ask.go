@@ -137,7 +137,7 @@ func (v *ctlVerb) fill(args []string, query url.Values) (string, error) {
 		first := ""
 		if len(args) > 0 {
 			if args[0] == "" {
-				return "", badInput("ctl %s takes %s (an empty argument given)", v.name, v.takes)
+				return "", badInput("ctl %s takes %s (got an empty argument)", v.name, v.takes)
 			}
 			first, args = url.PathEscape(args[0]), args[1:]
 			before, after, two := strings.Cut(first, "%2F")
@@ -177,7 +177,7 @@ func (c *ctlCommand) at(ctx context.Context, p *program) (base, token string, er
 			return "", "", badInput("--port-file: %s is not the port file of a server: %w", c.PortFile, err)
 		}
 		if found.Console == "" {
-			return "", "", badInput("--port-file: the server of %s has no control API; start it with --console 127.0.0.1:8088", c.PortFile)
+			return "", "", badInput("--port-file: the server that wrote %s has no control API; start it with --console 127.0.0.1:8088", c.PortFile)
 		}
 		base = found.Console
 		if found.Token != "" {
@@ -244,7 +244,7 @@ func (s ctlServer) answer(ctx context.Context, method, path string, query url.Va
 	r.Header.Set("Authorization", "Bearer "+s.token)
 	resp, err := http.DefaultClient.Do(r)
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return nil, fmt.Errorf("ctl: no server answers at %s: start tabletop serve --console; if it runs, pass its --port-file, or the address that it printed: %w", s.base, op.Err)
+		return nil, fmt.Errorf("ctl: no server responds at %s: start tabletop serve --console or, if it is running, pass its --port-file or the address that it printed: %w", s.base, op.Err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ctl: %w", err)
@@ -296,7 +296,7 @@ func (c *ctlCommand) ask(ctx context.Context, p *program, v *ctlVerb, what asked
 		return err
 	}
 	if name, value := next(page); name != "" {
-		_, _ = fmt.Fprintf(p.stderr, "tabletop: there are more: add %s=%s to continue, or --all\n", name, value)
+		_, _ = fmt.Fprintf(p.stderr, "tabletop: there are more results: add %s=%s to continue, or --all\n", name, value)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (p *program) helpOfCtl(args []string) error {
 		return nil
 	case 1:
 	default:
-		return badInput("ctl help takes [VERB] (%s given)", phrase.Counted(int64(len(args)), "argument"))
+		return badInput("ctl help takes [VERB] (got %s)", phrase.Counted(int64(len(args)), "argument"))
 	}
 	v, err := ctlVerbNamed(args[0])
 	if err != nil {
@@ -71,7 +71,7 @@ var route = regexp.MustCompile(`(GET|POST|DELETE) ` + control.Prefix + `([^\s,;:
 func (v *ctlVerb) inShell(e *control.Error) *control.Error {
 	out := *e
 	if e.Code == "token" {
-		out.Remedy = "give the token that the server printed, or that its --token-file holds, with --console-token; or give its --port-file"
+		out.Remedy = "pass the token that the server printed, or that its --token-file holds, with --console-token, or pass its --port-file"
 		return &out
 	}
 	out.Remedy = strings.ReplaceAll(out.Remedy, "GET / lists the paths", `"tabletop ctl help" lists the verbs`)

@@ -73,7 +73,7 @@ func TestCtl_Pages(t *testing.T) {
 	_ = resp.Body.Close()
 	count := func(out string) int { return len(regexp.MustCompile(`"S": "k\d{4}"`).FindAllString(out, -1)) }
 	out := ctl(t, s, exitEqual, "items", "orders")
-	m := regexp.MustCompile(`there are more: add (cursor=\S+) to continue, or --all\n$`).FindStringSubmatch(out)
+	m := regexp.MustCompile(`there are more results: add (cursor=\S+) to continue, or --all\n$`).FindStringSubmatch(out)
 	if m == nil || count(out) != 100 || strings.Index(out, `"cursor"`) < strings.Index(out, `"items"`) {
 		t.Fatalf("%d items:\n%.300s\n…%s", count(out), out, out[max(0, len(out)-300):])
 	}
@@ -96,7 +96,7 @@ func TestCtl_Pages(t *testing.T) {
 	if out := ctl(t, s, exitEqual, "requests", "operation=CreateTable", "endpoint=dynamodb"); strings.Count(out, `"id":`) != 1 {
 		t.Error(out)
 	}
-	if out := ctl(t, s, exitEqual, "requests", "endpoint=bigtable", "limit=1"); !regexp.MustCompile(`there are more: add before=\d+ to continue, or --all\n$`).MatchString(out) {
+	if out := ctl(t, s, exitEqual, "requests", "endpoint=bigtable", "limit=1"); !regexp.MustCompile(`there are more results: add before=\d+ to continue, or --all\n$`).MatchString(out) {
 		t.Error(out)
 	}
 }
@@ -133,29 +133,29 @@ func TestCtl_Words(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, `no command given; "tabletop ctl help" lists them`},
-		{[]string{"snapsot", "x"}, `"snapsot" is not a command of ctl, nearest to snapshot; "tabletop ctl help" lists them`},
+		{nil, `no command given; "tabletop ctl help" lists the commands`},
+		{[]string{"snapsot", "x"}, `"snapsot" is not a command of ctl, nearest to snapshot; "tabletop ctl help" lists the commands`},
 		{[]string{"fault", "nojson"}, "FAULT is not JSON: byte 2: invalid character 'o' in literal null (expecting 'u')\n"},
 		{[]string{"put", "orders", "{'id'"}, "ITEM is not JSON: byte 2: "},
 		{[]string{"put", "orders", "@" + item + "x"}, "no such file"},
 		{[]string{"put", "orders", "-"}, "the standard input is not JSON: byte 0: unexpected end of JSON input"},
 		{[]string{"query", "GetItem", "{"}, "REQUEST is not JSON"},
-		{[]string{"advance", "-1h"}, `advance is "-1h", want a duration such as 90s, 25h or 3d: time moves forward only: see "tabletop ctl help advance"`},
+		{[]string{"advance", "-1h"}, `advance is "-1h", want a duration such as 90s, 25h or 3d: time moves only forward: see "tabletop ctl help advance"`},
 		{[]string{"unfault", "orders"}, `unfault takes [ENDPOINT/ID], such as dynamodb/1: "tabletop ctl faults" lists them`},
 		{[]string{"unfault", "dynamodb/7"}, `there is no fault "dynamodb/7": "tabletop ctl faults" lists them`},
-		{[]string{"rows", "orders"}, `the rows of DynamoDB's table orders are in Bigtable's table tabletop/ddb.orders-`},
+		{[]string{"rows", "orders"}, `the rows of DynamoDB table orders are in Bigtable table tabletop/ddb.orders-`},
 		{[]string{"dump", "none"}, `"tabletop ctl tables" lists the tables of both endpoints`},
 		{[]string{"rows", "t", "filter={}", "filter={}"}, `filter is given 2 times`},
 		{[]string{"requests", "endpoint=ddb"}, `endpoint is "ddb", want bigtable or dynamodb: see "tabletop ctl help requests"`},
 		{[]string{"requests", "kind=x"}, `requests takes [NAME=VALUE...] (1 argument given); NAME=VALUE sets endpoint, operation,`},
 		{[]string{"fault", `{"endpoint":"bigtable","method":"ReadRow","effect":"fail","code":"UNAVAILABLE"}`}, `nearest to ReadRows: see "tabletop ctl help fault"`},
 		{[]string{"fault", `{"endpoint":"dynamodb","method":"*","effect":"fail","code":"ResourceNotFund"}`}, `nearest to ResourceNotFound: see "tabletop ctl help fault"`},
-		{[]string{"info", "--console-token", "wrong"}, "give the token that the server printed, or that its --token-file holds, with --console-token"},
+		{[]string{"info", "--console-token", "wrong"}, "pass the token that the server printed, or that its --token-file holds, with --console-token"},
 		{[]string{"info", "--nothing", "x"}, "unknown flag --nothing"},
 		{[]string{"advance", "--", "-1h"}, `advance is "-1h"`},
 		{[]string{"info", "--all"}, "info does not take --all"},
 		{[]string{"info", "--console-url", "127.0.0.1:8088"}, `"127.0.0.1:8088" is not the address of a server; expected one such as http://127.0.0.1:8088`},
-		{[]string{"restore", ""}, "restore takes NAME (an empty argument given)"},
+		{[]string{"restore", ""}, "restore takes NAME (got an empty argument)"},
 		{[]string{"resume"}, "no test is paused"},
 		{[]string{"help", "nothing"}, `"nothing" is not a command of ctl`},
 	} {
@@ -208,7 +208,7 @@ func TestCtl_PortFile(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := tabletop(t, "ctl", "--port-file", file, "info"); code != exitEnvironment || !strings.Contains(out, "no server answers at "+s.env["TABLETOP_CONSOLE_URL"]) {
+	if out, code := tabletop(t, "ctl", "--port-file", file, "info"); code != exitEnvironment || !strings.Contains(out, "no server responds at "+s.env["TABLETOP_CONSOLE_URL"]) {
 		t.Errorf("it exits %d: %s", code, out)
 	}
 }

@@ -14,22 +14,22 @@ import (
 )
 
 type demoCommand struct {
-	Console     demoConsole `help:"Instead of running the fixtures, serve all of them on both endpoints with the console's pages, and print their address; Ctrl-C ends it. --console=HOST:PORT sets the address. See docs/console.md." placeholder:"HOST:PORT" group:"What to do with the fixtures:"`
+	Console     demoConsole `help:"Instead of running the fixtures, serve all of them on both endpoints and in the console, and print its address. Ctrl-C stops the server. --console=HOST:PORT sets the address. See docs/console.md." placeholder:"HOST:PORT" group:"What to do with the fixtures:"`
 	ConsoleFile string      `name:"console-token-file" help:"With --console, write the control API's token to this file, readable only by its owner. The file is removed on exit." placeholder:"FILE" group:"What to do with the fixtures:" rare:""`
 	PortFile    string      `help:"With --console, write the addresses to this file when ready, as serve does. The file is removed on exit." placeholder:"FILE" group:"What to do with the fixtures:" rare:""`
-	Write       string      `help:"Instead of running the fixtures, write them as folders into this one, to read, change and verify. A fixture that already exists is not touched and is an error." placeholder:"DIR" group:"What to do with the fixtures:"`
+	Write       string      `help:"Instead of running the fixtures, write each of them to a subfolder of this one, to read, change and verify. If a subfolder already exists, the command fails and writes nothing." placeholder:"DIR" group:"What to do with the fixtures:"`
 }
 
-// Help is the long help of the command.
+// Help returns the long help of the command.
 func (*demoCommand) Help() string {
-	return `For each shipped fixture: reads its DynamoDB items, writes them as Bigtable rows by its mapping, compares the rows with the golden ones, reads the items back, and runs its access patterns as DynamoDB requests and as native Bigtable reads.`
+	return `For each shipped fixture, reads its DynamoDB items, writes them as Bigtable rows through its mapping, compares the rows with the golden ones, reads the items back, and runs its access patterns as DynamoDB requests and as native Bigtable reads.`
 }
 
 func (*demoCommand) examples() []example {
 	return []example{
-		{"All fixtures, end to end", "tabletop demo"},
-		{"Their data in a browser", "tabletop demo --console"},
-		{"Folders to read and change", "tabletop demo --write fixtures"},
+		{"Run all fixtures end to end", "tabletop demo"},
+		{"Browse their data", "tabletop demo --console"},
+		{"Write them as folders to read and change", "tabletop demo --write fixtures"},
 	}
 }
 

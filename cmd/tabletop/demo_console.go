@@ -54,7 +54,7 @@ func (c *demoCommand) Validate() error {
 	case c.Console == "" && (c.ConsoleFile != "" || c.PortFile != ""):
 		return errors.New("--console-token-file and --port-file need --console")
 	case c.Console != "" && c.Write != "":
-		return errors.New("--console and --write exclude each other")
+		return errors.New("--console and --write cannot be combined")
 	case c.Console != "" && !isLoopback(string(c.Console)):
 		return fmt.Errorf("--console %s can be reached from other machines: a demo listens on 127.0.0.1 only; tabletop serve has flags for more", c.Console)
 	}

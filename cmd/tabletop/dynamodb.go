@@ -15,15 +15,15 @@ import (
 
 // dynamoDBFlags configure the DynamoDB endpoint.
 type dynamoDBFlags struct {
-	Auth                auth          `help:"How signatures are checked: any (a well-formed one is required), none, or strict (made with a key of --access-keys, and verified). Default: any; with --access-keys, strict." placeholder:"any|none|strict"`
-	AccessKeys          string        `name:"access-keys" help:"The known access keys: one per line, ID SECRET." placeholder:"FILE"`
+	Auth                auth          `help:"How to check signatures: any (accept every well-formed signature), none (require no signature) or strict (verify with the keys of --access-keys). Default: any, or strict with --access-keys." placeholder:"any|none|strict"`
+	AccessKeys          string        `name:"access-keys" help:"File with the known access keys, one per line: ID SECRET." placeholder:"FILE"`
 	Throttle            throttle      `help:"Throttle tables and global indexes by their throughput, as the service does; with =partitions, also throttle requests to overused partition keys." placeholder:"tables|partitions"`
-	Messages            string        `help:"The wording of DynamoDB's validation errors: that of an AWS region, such as us-east-1; of all regions before 2026-06: classic; or of most regions, by operation: current. Default: current." placeholder:"REGION|classic|current" rare:""`
+	Messages            string        `help:"Wording of DynamoDB's validation errors: that of an AWS region such as us-east-1, classic (all regions before 2026-06) or current (most regions, by operation). Default: current." placeholder:"REGION|classic|current" rare:""`
 	IndexLag            time.Duration `name:"index-lag" help:"How long a write takes to reach the global indexes. Default: 0s." placeholder:"DURATION"`
 	TableDelay          time.Duration `name:"table-delay" help:"How long tables and indexes are CREATING, UPDATING or DELETING. Default: 0s." placeholder:"DURATION"`
 	Buckets             string        `help:"Folder whose subfolders act as S3 buckets: exports write to them, imports read from them. Default: exports and imports are rejected." placeholder:"DIR"`
-	Namespaced          bool          `help:"Keep the tables of each access key and region apart." rare:""`
-	StreamShards        []int         `name:"stream-shards" help:"Number of shards of a stream in each generation; the last number applies to all later ones: 1,2,4 splits twice. Default: 1." placeholder:"N" rare:""`
+	Namespaced          bool          `help:"Give each pair of access key and region separate tables." rare:""`
+	StreamShards        []int         `name:"stream-shards" help:"Number of shards in each generation of a stream, such as 1,2,4 to split twice. The last number applies to all later generations. Default: 1." placeholder:"N" rare:""`
 	StreamShardRotation time.Duration `name:"stream-shard-rotation" help:"How long a stream shard accepts changes before its children replace it. Default: 4h." default:"4h" placeholder:"DURATION" rare:""`
 	StreamRetention     time.Duration `name:"stream-retention" help:"How long a stream keeps a change, and how long a disabled stream can be read. Default: 24h." default:"24h" placeholder:"DURATION" rare:""`
 	KinesisEndpoint     string        `name:"kinesis-endpoint" help:"Deliver the changes of tables with a Kinesis destination to this server (Kinesis API)." placeholder:"URL" rare:""`
@@ -82,16 +82,16 @@ func (d *dynamoDBFlags) check(access accessFlags, mappings int) error {
 		}
 	case authAny, authNone:
 		if keys {
-			return fmt.Errorf("--auth %s excludes --access-keys and --token-file: it verifies no keys", d.Auth)
+			return fmt.Errorf("--auth %s cannot be combined with --access-keys or --token-file: it does not verify keys", d.Auth)
 		}
 	default:
 		return fmt.Errorf("--auth: %q must be any, none or strict", d.Auth)
 	}
 	switch {
 	case d.Namespaced && mappings > 0:
-		return errors.New("--namespaced and --mapping exclude each other: a mapping has one set of rows")
+		return errors.New("--namespaced and --mapping cannot be combined: a mapping has one set of rows")
 	case d.KinesisEndpoint != "" && d.KinesisDir != "":
-		return errors.New("--kinesis-endpoint and --kinesis-dir exclude each other: changes are delivered once")
+		return errors.New("--kinesis-endpoint and --kinesis-dir cannot be combined: changes are delivered once")
 	case d.IndexLag < 0:
 		return fmt.Errorf("--index-lag: %v must not be negative", d.IndexLag)
 	case d.StreamShardRotation == 0: // the endpoint would use the default
@@ -176,7 +176,7 @@ func readAccessKeys(file string) (map[string]string, error) {
 		}
 		fields := strings.Fields(text)
 		if len(fields) != 2 {
-			return nil, badInput("--access-keys: %s:%d: %d words; an access key and its secret are expected", file, n+1, len(fields))
+			return nil, badInput("--access-keys: %s:%d: found %d words; expected an access key and its secret", file, n+1, len(fields))
 		}
 		if _, twice := keys[fields[0]]; twice {
 			return nil, badInput("--access-keys: %s:%d: access key %s is listed twice", file, n+1, fields[0])
@@ -184,7 +184,7 @@ func readAccessKeys(file string) (map[string]string, error) {
 		keys[fields[0]] = fields[1]
 	}
 	if len(keys) == 0 {
-		return nil, badInput("--access-keys: %s holds no key; lines of ID SECRET are expected", file)
+		return nil, badInput("--access-keys: %s contains no keys; expected lines of the form ID SECRET", file)
 	}
 	return keys, nil
 }

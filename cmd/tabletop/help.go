@@ -58,7 +58,7 @@ func (*helpFlag) BeforeReset(ctx *kong.Context, p *program) error { //nolint:unp
 
 // helpCommand prints the help of a command.
 type helpCommand struct {
-	All     bool     `help:"Describe the rare flags too." group:"Flags:" env:"-"`
+	All     bool     `help:"Also describe rarely used flags." group:"Flags:" env:"-"`
 	Command []string `arg:"" optional:"" help:"The command, such as migrate verify."`
 }
 
@@ -78,8 +78,8 @@ func (c *helpCommand) Run(ctx context.Context, p *program) error {
 func (*helpCommand) examples() []example {
 	return []example{
 		{"", "tabletop help migrate verify"},
-		{"All flags of serve", "tabletop help --all serve"},
-		{"A verb of ctl", "tabletop help ctl rows"},
+		{"Describe all flags of serve", "tabletop help --all serve"},
+		{"Describe a verb of ctl", "tabletop help ctl rows"},
 	}
 }
 
@@ -279,7 +279,7 @@ func (h helpPage) footer(n *kong.Node) {
 		for _, f := range g.flags {
 			if g.title != commonGroup && len(f.Envs) > 0 {
 				h.line("")
-				h.wrapped("", fmt.Sprintf("A variable of the environment can also set each flag ($%s for --%s), and so can a file (--config).", f.Envs[0], f.Name))
+				h.wrapped("", fmt.Sprintf("Each flag can also be set by an environment variable ($%s for --%s) or in a file (--config).", f.Envs[0], f.Name))
 				return
 			}
 		}

@@ -29,7 +29,7 @@ func (s *serving) takeLead() error {
 	}
 	lead, err := time.ParseDuration(strings.TrimSpace(string(text)))
 	if err != nil {
-		return badInput("--data: %s: %q is not the lead of the clock, want a duration such as 25h0m0s", name, text)
+		return badInput("--data: %s: %q is not the lead of a clock; expected a duration such as 25h0m0s", name, text)
 	}
 	s.clock.Advance(lead)
 	return nil
@@ -58,7 +58,7 @@ func (s *serving) keepLead() error {
 		err = os.Rename(name+".new", name)
 	}
 	if err != nil {
-		return fmt.Errorf("the clock is moved, but will not be after a restart: %w", err)
+		return fmt.Errorf("the clock was moved, but a restart will undo that: %w", err)
 	}
 	return nil
 }

@@ -475,7 +475,7 @@ func TestServe_PortInUse(t *testing.T) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != exitEnvironment {
 			t.Errorf("%s: %v, want exit code %d", flag, err, exitEnvironment)
 		}
-		if !strings.Contains(string(out), lis.Addr().String()) || !strings.Contains(string(out), flag+"=127.0.0.1:0 takes a free one\n") {
+		if !strings.Contains(string(out), lis.Addr().String()) || !strings.Contains(string(out), flag+"=127.0.0.1:0 selects a free one\n") {
 			t.Errorf("%s: %s", flag, out)
 		}
 	}

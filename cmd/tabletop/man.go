@@ -19,8 +19,8 @@ type manCommand struct {
 
 func (*manCommand) examples() []example {
 	return []example{
-		{"All pages, for a package", "tabletop man --dir /usr/local/share/man/man1"},
-		{"A page of the manual, now", "tabletop man serve | man -l -"},
+		{"Write all pages for a package", "tabletop man --dir /usr/local/share/man/man1"},
+		{"Read a manual page", "tabletop man serve | man -l -"},
 	}
 }
 

@@ -15,7 +15,7 @@ const tableInName = "{table}"
 // forceFlag lets an inferred mapping overwrite an existing one, which may have been edited.
 // Other outputs can be recreated.
 type forceFlag struct {
-	Force bool `help:"Overwrite a mapping file that has other content. Default: this is an error." group:"Mapping:"`
+	Force bool `help:"Overwrite a mapping file whose content differs. Default: this is an error." group:"Mapping:"`
 }
 
 // mappingFiles are inferred mappings, by their output files.
@@ -35,7 +35,7 @@ func (f *forceFlag) check(flag string, files mappingFiles) error {
 			continue // unwritable files are reported when they are written
 		}
 		if was, err := os.ReadFile(name); err != nil || !bytes.Equal(was, files[name]) {
-			return badInput("%s %s: the file has other content, which would be lost: name another file, or use --force", flag, name)
+			return badInput("%s %s: the file has different content, which would be lost: name another file, or use --force", flag, name)
 		}
 	}
 	return nil

@@ -24,11 +24,11 @@ import (
 // inputFlags name the input.
 type inputFlags struct {
 	Path        string `arg:"" optional:"" help:"The same as --source." placeholder:"PATH"`
-	Source      string `help:"The data: an export to S3 with the incremental exports or change records after it, JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, or a folder of such pages or part files; uncompressed, gzip or zstd; or a fixture folder. Recognized by content." placeholder:"PATH" group:"Input:"`
-	Key         string `help:"Key attributes, if the input does not name them." placeholder:"PK[,SK]" group:"Input:"`
-	TableSchema string `help:"DescribeTable answer or CreateTable request, if the input has no key schema; the DescribeTimeToLive answer may follow in the same file if items expire." placeholder:"FILE" group:"Input:"`
-	Table       string `help:"The table to use if the input has several, or the name of a table without one. A load needs it for a mapping of another table." placeholder:"NAME" group:"Input:"`
-	Plain       bool   `help:"The input is plain JSON without type tags; the key must be declared." group:"Input:"`
+	Source      string `help:"Data to read: an export to S3 (with the incremental exports or change records that follow it), JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, a folder of such pages or part files, or a fixture folder. Files may be compressed with gzip or zstd. The format is recognized by its content." placeholder:"PATH" group:"Input:"`
+	Key         string `help:"Key attributes, if the input does not declare them." placeholder:"PK[,SK]" group:"Input:"`
+	TableSchema string `help:"File with a DescribeTable response or CreateTable request, if the input has no key schema. If items expire, the DescribeTimeToLive response may follow in the same file." placeholder:"FILE" group:"Input:"`
+	Table       string `help:"Table to use if the input has several, or the name of a table that has none. A load with a mapping for another table requires it." placeholder:"NAME" group:"Input:"`
+	Plain       bool   `help:"Read plain JSON without type tags; the key must be declared." group:"Input:"`
 	csvFlags
 }
 
@@ -49,12 +49,12 @@ func (f *inputFlags) validateInput(args *kong.Context) error {
 
 // mappingFlags select the mapping.
 type mappingFlags struct {
-	Mapping []string `default:"auto" help:"How items become rows: a mapping file (repeatable), or auto: the mapping of a fixture folder, or one inferred from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none" group:"Mapping:"`
+	Mapping []string `default:"auto" help:"Mapping file (repeatable), or auto: use the mapping of a fixture folder, or infer one from the data. Default: ${default}." placeholder:"FILE|auto" sep:"none" group:"Mapping:"`
 }
 
 func (f *mappingFlags) validateMapping() error {
 	if len(f.Mapping) > 1 && slices.Contains(f.Mapping, mappingAuto) {
-		return errors.New("--mapping: auto and mapping files exclude each other")
+		return errors.New("--mapping: auto and mapping files cannot be combined")
 	}
 	return nil
 }
@@ -78,10 +78,10 @@ func (f *sourceFlags) Validate(args *kong.Context) error {
 
 // csvFlags describe the form of a CSV input.
 type csvFlags struct {
-	CSVDelimiter   string   `name:"csv-delimiter" help:"The delimiter of a CSV input. Default: a comma; a tab for .tsv." placeholder:"CHARACTER" group:"CSV input:" rare:""`
-	CSVHeader      []string `name:"csv-header" help:"The columns of a CSV input without a header: NAME or NAME:TYPE, separated by commas." placeholder:"NAME:TYPE" group:"CSV input:" rare:""`
-	CSVRagged      bool     `name:"csv-ragged" help:"Accept records of a CSV input that are shorter than the header (their last attributes are absent), and ignore empty cells at the end." group:"CSV input:" rare:""`
-	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"Meaning of an empty quoted cell of a CSV input: value (empty text) or absent. Default: value." placeholder:"value|absent" group:"CSV input:" rare:""`
+	CSVDelimiter   string   `name:"csv-delimiter" help:"Delimiter of a CSV input. Default: a comma, or a tab for .tsv files." placeholder:"CHARACTER" group:"CSV input:" rare:""`
+	CSVHeader      []string `name:"csv-header" help:"Columns of a CSV input without a header: NAME or NAME:TYPE, separated by commas." placeholder:"NAME:TYPE" group:"CSV input:" rare:""`
+	CSVRagged      bool     `name:"csv-ragged" help:"Accept CSV records that are shorter than the header (their last attributes are absent), and ignore empty cells at the end." group:"CSV input:" rare:""`
+	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"Meaning of an empty quoted CSV cell: value (empty text) or absent. Default: value." placeholder:"value|absent" group:"CSV input:" rare:""`
 }
 
 // open reads the mappings and recognizes the source.

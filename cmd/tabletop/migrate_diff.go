@@ -12,14 +12,14 @@ import (
 )
 
 type diffCommand struct {
-	Sides       []string `arg:"" optional:"" help:"The two sides to compare: each is an input, as for verify, or a Bigtable table." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
-	Source      string   `help:"The first side, an input." placeholder:"PATH" group:"Input:"`
-	Key         string   `help:"Key attributes, if the inputs do not name them." placeholder:"PK[,SK]" group:"Input:"`
-	TableSchema string   `help:"DescribeTable answer or CreateTable request, if the inputs have no key schema." placeholder:"FILE" group:"Input:"`
-	Table       string   `help:"The table to compare, if the inputs have several." placeholder:"NAME" group:"Input:"`
+	Sides       []string `arg:"" optional:"" help:"The two sides to compare. Each is an input, as for verify, or a Bigtable table." placeholder:"PATH|HOST:PORT/TABLE|projects/P/instances/I/tables/T"`
+	Source      string   `help:"First side: an input." placeholder:"PATH" group:"Input:"`
+	Key         string   `help:"Key attributes, if the inputs do not declare them." placeholder:"PK[,SK]" group:"Input:"`
+	TableSchema string   `help:"File with a DescribeTable response or CreateTable request, if the inputs have no key schema." placeholder:"FILE" group:"Input:"`
+	Table       string   `help:"Table to compare, if the inputs have several." placeholder:"NAME" group:"Input:"`
 	csvFlags
-	Mapping string `help:"Mapping from the rows of a table to items. Without it, two tables are compared row by row." placeholder:"FILE" group:"Mapping:"`
-	Target  string `help:"The second side, a Bigtable; without /TABLE, the table that --mapping names." placeholder:"HOST:PORT[/TABLE]|projects/P/instances/I[/tables/T]" group:"Bigtable:"`
+	Mapping string `help:"Mapping file that converts the rows of a table to items. Without it, two tables are compared row by row." placeholder:"FILE" group:"Mapping:"`
+	Target  string `help:"Second side: a Bigtable table. Without /TABLE, it is the table that --mapping names." placeholder:"HOST:PORT[/TABLE]|projects/P/instances/I[/tables/T]" group:"Bigtable:"`
 	connectFlags
 	maxDiffsFlag
 	reportFlags
@@ -47,17 +47,17 @@ func (c *diffCommand) Validate() error {
 	return checkOutputs(reportOutputs(c.Report), inputs)
 }
 
-// Help is the long help of the command.
+// Help returns the long help of the command.
 func (*diffCommand) Help() string {
-	return `Compares two inputs item by item, two Bigtable tables row by row, or, through a mapping, an input with a table.
+	return `Compares two inputs item by item, two Bigtable tables row by row, or an input with a table through a mapping.
 
-Exits 0 when they are equal, 1 when they differ, 2 when an input is at fault, 3 when a server or this machine fails.`
+Exits 0 if they are equal, 1 if they differ, 2 if an input is at fault, 3 if a server or this machine fails.`
 }
 
 func (*diffCommand) examples() []example {
 	return []example{
 		{"Two exports", "tabletop migrate diff export-monday export-tuesday"},
-		{"An export and its table", "tabletop migrate diff export 127.0.0.1:8086/orders --mapping orders.yaml"},
+		{"Compare an export with its table", "tabletop migrate diff export 127.0.0.1:8086/orders --mapping orders.yaml"},
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *diffCommand) side(ctx context.Context, text string, m *mapping.Mapping)
 		if cloudInstance.MatchString(text) {
 			example = text + "/tables/TABLE"
 		}
-		return side, nil, badInput("%s is a Bigtable: add the table to compare, as in %s, or give --mapping", text, example)
+		return side, nil, badInput("%s is a Bigtable: add the table to compare, as in %s, or pass --mapping", text, example)
 	case !found:
 		from := inputFlags{Source: text, Key: c.Key, TableSchema: c.TableSchema, Table: c.Table, csvFlags: c.csvFlags}
 		src, _, err := from.open(mappingFlags{})

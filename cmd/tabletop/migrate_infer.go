@@ -35,17 +35,17 @@ func (c *inferCommand) Validate(args *kong.Context) error {
 	return checkOutputs([]namedFile{{flag: "--output", name: c.Output}}, append(c.inputs(), namedFile{flag: "--mapping", name: c.Mapping}))
 }
 
-// Help is the long help of the command.
+// Help returns the long help of the command.
 func (*inferCommand) Help() string {
-	return `Reads all of an input and proposes a mapping that loses nothing: one row per item, types by majority, families for sets and maps, a joiner that all keys allow. With --mapping it completes an existing mapping: each rule with "*" gets a schema with the attributes of its items. Faults of the file that this repairs do not stop it; the first is reported. Each choice is printed with its reason. The mapping is a file to start from; verify proves it. A choice that the data does not determine, such as an undeclared key, is a guess, with a warning.
+	return `Reads the whole input and proposes a lossless mapping: one row per item, the most frequent type of each attribute, families for sets and maps, and a joiner that all keys allow. It prints each choice with its reason. A choice that the data does not determine, such as an undeclared key, is a guess, and causes a warning. Edit the mapping file as needed, and check it with verify. With --mapping, infer completes an existing mapping: each rule with "*" gets a schema with the attributes of its items. It continues despite faults in the file that a schema repairs, and reports the first.
 
-Exits 0 when there is a mapping, 2 when the input is at fault, 3 when the machine is.`
+Exits 0 if it finds a mapping, 2 if the input is at fault, 3 if this machine fails.`
 }
 
 func (*inferCommand) examples() []example {
 	return []example{
-		{"A mapping for an export to S3", "tabletop migrate infer export -o orders.yaml"},
-		{"A mapping for JSON without types", "tabletop migrate infer orders.json --plain --key customer,id --table orders"},
+		{"Infer a mapping for an export to S3", "tabletop migrate infer export -o orders.yaml"},
+		{"Infer a mapping for JSON without types", "tabletop migrate infer orders.json --plain --key customer,id --table orders"},
 	}
 }
 
@@ -73,7 +73,7 @@ func (c *inferCommand) Run(ctx context.Context, p *program) error {
 		}
 	}
 	if n := len(src.Tables); n > 1 && !strings.Contains(c.Output, tableInName) {
-		return badInput("--output: %s has %d tables: give --output with %s in the name, or select one with --table", c.Source, n, tableInName)
+		return badInput("--output: %s has %d tables: put %s into the name, or select one table with --table", c.Source, n, tableInName)
 	}
 	var o infer.Options
 	all := make([]*infer.Inferred, len(src.Tables)) // before anything is written
@@ -146,7 +146,7 @@ func (c *inferCommand) openFaulty(fault error) ([]*mapping.Mapping, *source.Sour
 type planCommand struct {
 	inputFlags
 	mappingFlags
-	Report []string `help:"Also write the plan to files; text without a file goes to the terminal. May be repeated." placeholder:"text=FILE|json=FILE" group:"Report:"`
+	Report []string `help:"Also write the plan to files; text without a file prints to the terminal. May be repeated." placeholder:"text=FILE|json=FILE" group:"Report:"`
 }
 
 // Validate checks combinations of flags.
@@ -157,17 +157,17 @@ func (c *planCommand) Validate(args *kong.Context) error {
 	return checkOutputs(reportOutputs(c.Report), append(c.inputFlags.inputs(), c.mappingFlags.inputs()...))
 }
 
-// Help is the long help of the command.
+// Help returns the long help of the command.
 func (*planCommand) Help() string {
-	return `Lays out the whole input and writes nothing. It prints the Bigtable tables with their families and garbage collection, and the continuous materialized views. For each rule, it prints the number of items and an example row key. The fidelity table shows for each attribute whether it survives (lossless), survives or is refused (lossless in domain), or is lost with the mapping's consent (lossy). Other changes follow, and the items that the mapping cannot lay out, counted by reason.
+	return `Lays out the whole input without writing it. It prints the Bigtable tables with their families and garbage collection, and the continuous materialized views. For each rule, it prints the number of items and an example row key. The fidelity table shows whether each attribute survives (lossless), survives or is rejected (lossless in domain), or is lost because the mapping allows it (lossy). It also prints other changes, and counts the items that the mapping cannot lay out, by reason.
 
-Exits 0 when a load would succeed, 1 when it would refuse such items, 2 when the input or the mapping is at fault, 3 when the machine is.`
+Exits 0 if a load would succeed, 1 if it would reject such items, 2 if the input or the mapping is at fault, 3 if this machine fails.`
 }
 
 func (*planCommand) examples() []example {
 	return []example{
-		{"The tables and cells of an export", "tabletop migrate plan export --mapping orders.yaml"},
-		{"The same as JSON", "tabletop migrate plan export --mapping orders.yaml --report json=plan.json"},
+		{"Show the tables and cells of an export", "tabletop migrate plan export --mapping orders.yaml"},
+		{"Write the plan as JSON", "tabletop migrate plan export --mapping orders.yaml --report json=plan.json"},
 	}
 }
 

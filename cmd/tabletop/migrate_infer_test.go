@@ -22,7 +22,7 @@ rules:
 - {name: a, when: {SK: A}, row: [a, "{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
 - {name: b, when: {SK: B}, row: [b, "{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
 `)
-	if out, code := tabletop(t, "migrate", "infer", items, "--mapping", mapping); code != exitBadInput || !strings.Contains(out, "types would be collected by age") {
+	if out, code := tabletop(t, "migrate", "infer", items, "--mapping", mapping); code != exitBadInput || !strings.Contains(out, "garbage collection would remove types by age") {
 		t.Errorf("a mapping with a fault: exit %d\n%s", code, out)
 	}
 	text, err := os.ReadFile(mapping)
@@ -82,7 +82,7 @@ rules:
 func TestMapping_FlagsInDays(t *testing.T) {
 	t.Parallel()
 	out, code := tabletop(t, "serve", "--ttl-interval", "1x")
-	if code != exitBadInput || !strings.Contains(out, `"1x" is not a duration; expected one such as 400d, 720h or 1m30s`) {
+	if code != exitBadInput || !strings.Contains(out, `"1x" is not a duration; expected a duration such as 400d, 720h or 1m30s`) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 	out, code = tabletop(t, "serve", "--ttl-interval", "1d12h", "--gc-interval", "2d", "--bigtable", "nowhere")

@@ -24,17 +24,17 @@ func (c *lintCommand) Validate(args *kong.Context) error {
 	return checkOutputs(reportOutputs(c.Report), append(c.sourceFlags.inputs(), c.lintFlags.inputs()...))
 }
 
-// Help is the long help of the command.
+// Help returns the long help of the command.
 func (*lintCommand) Help() string {
-	return `Checks the mapping, the data, the access patterns and a trace of a fixture folder (mapping.yaml, source/, access/, trace/), or the data of an input, against the rules of docs/lint.md, which cite the published design guides. Nothing is written and no Bigtable is needed.
+	return `Checks the mapping, the data, the access patterns and a trace of a fixture folder (mapping.yaml, source/, access/, trace/), or the data of an input, against the rules of docs/lint.md, which cite the published design guides. It writes nothing, and needs no Bigtable.
 
-Exits 0 when no finding has the level of --fail-on (default: lint=error) or worse, 1 when one does, 2 when the input or the mapping is at fault.`
+Exits 0 if no finding has the level of --fail-on (default: lint=error) or a worse one, 1 if one does, 2 if the input or the mapping is at fault.`
 }
 
 func (*lintCommand) examples() []example {
 	return []example{
-		{"A fixture folder, with its access patterns", "tabletop migrate lint fixtures/orders"},
-		{"A mapping and an export; warnings count", "tabletop migrate lint export --mapping orders.yaml --fail-on lint=warn"},
+		{"Check a fixture folder with its access patterns", "tabletop migrate lint fixtures/orders"},
+		{"Check a mapping and an export, and fail on warnings", "tabletop migrate lint export --mapping orders.yaml --fail-on lint=warn"},
 	}
 }
 

@@ -21,23 +21,23 @@ import (
 type loadCommand struct {
 	sourceFlags
 	lintFlags
-	Target string `help:"The Bigtable to write to: an emulator (plain gRPC, or TLS with --ca), Cloud Bigtable, or embedded (in memory, discarded at the end). Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded" group:"Bigtable:"`
+	Target string `help:"Bigtable to write to: an emulator (plain gRPC, or TLS with --ca), Cloud Bigtable, or embedded (in memory, discarded at the end). Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I|embedded" group:"Bigtable:"`
 	Data   string `help:"Write to the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
-	Check  bool   `help:"Load nothing: check that the target can be used (instance, app profile, permissions, clock, families of the tables of --mapping and of their indexes) and print the result. Exits 0 if everything is right, else 3." group:"Bigtable:"`
+	Check  bool   `help:"Check that the target can be used (instance, app profile, permissions, clock, families of the tables of --mapping and of their indexes), print the result, and load nothing. Exits 0 if it can be used, 3 if not." group:"Bigtable:"`
 	connectFlags
 	DeadLetter string `help:"If items cannot be loaded, write them here (position in the source, reason, contents) and load the rest. Default: the first such item fails the whole load." placeholder:"FILE" group:"Load:"`
-	Checkpoint string `help:"Record the progress of the load here; a load that finds the file continues from there. A complete load removes it. With --part and --finish, the folder of all parts." placeholder:"FILE" group:"Load:"`
-	Tablets    *int   `help:"Split new tables into N tablets at row keys of the data, so that several servers take rows from the start. Default: 1." placeholder:"N" group:"Load:" rare:""`
-	Remap      bool   `help:"Load into a table that has cells of the same items from another mapping, and leave those cells: reads may find both. Default: this is an error." group:"Load:" rare:""`
-	Mix        bool   `help:"Load into a table that another source was loaded into (a later full export, or a source without a time). Attributes that only one of the sources has stay side by side. Default: this is an error." group:"Load:" rare:""`
-	KeepWrites bool   `help:"Load into a table in which the DynamoDB endpoint has written since the last load. The items that it wrote stay unchanged; the items that it deleted come back. Default: this is an error." group:"Load:" rare:""`
+	Checkpoint string `help:"File that records the progress of the load. A load that finds it resumes from there; a complete load removes it. With --part and --finish, the folder that all parts share." placeholder:"FILE" group:"Load:"`
+	Tablets    *int   `help:"Split new tables into N tablets at row keys of the data, so that several servers share the load from the start. Default: 1." placeholder:"N" group:"Load:" rare:""`
+	Remap      bool   `help:"Load into a table that has cells of the same items from another mapping, and keep those cells; reads may find both. Default: this is an error." group:"Load:" rare:""`
+	Mix        bool   `help:"Load into a table that another source was loaded into (a later full export, or a source without a time). Items keep the attributes of both sources. Default: this is an error." group:"Load:" rare:""`
+	KeepWrites bool   `help:"Load into a table to which a DynamoDB endpoint has written since the last load. The items that it wrote stay unchanged; the items that it deleted come back. Default: this is an error." group:"Load:" rare:""`
 	partFlags
 }
 
 // Validate checks combinations of flags.
 func (c *loadCommand) Validate(args *kong.Context) error {
 	if c.Target != "" && c.Data != "" {
-		return errors.New("--target and --data exclude each other")
+		return errors.New("--target and --data cannot be combined")
 	}
 	if c.Target == "" && c.Data == "" {
 		if c.Target = environmentTarget(); c.Target == "" {
@@ -67,18 +67,18 @@ func (c *loadCommand) Validate(args *kong.Context) error {
 // maxTablets bounds the tablets of a new table.
 const maxTablets = 1000
 
-// Help is the long help of the command.
+// Help returns the long help of the command.
 func (*loadCommand) Help() string {
-	return `Creates the tables and writes the rows that the mapping describes. The whole input is checked first: a damaged one leaves nothing behind, not even a folder. Loading again writes nothing: the report counts the cells that already existed. Incremental exports beside the full one bring a loaded table up to date: items they deleted are removed, with their entries in indexes. Load refuses a table that a DynamoDB endpoint has written since, or that later exports were loaded into. It also refuses a table whose cells would hide the loaded ones (a source without a time, over an export). Nothing is compared: verify --against does that.
+	return `Creates the tables and writes the rows that the mapping describes. It checks the whole input first: if the input is damaged, it creates nothing, not even a folder. A repeated load writes nothing, and reports the number of existing cells. Incremental exports next to the full one update a loaded table: items that they delete are removed, with their index entries. Load rejects a table to which a DynamoDB endpoint has written since, or into which later exports were loaded. It also rejects a table whose cells would hide the loaded ones (a source without a time, over an export). It compares nothing: verify --against does that.
 
-Exits 0 when everything is loaded, 1 when there are dead letters, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
+Exits 0 if everything is loaded, 1 if there are dead letters, 2 if the input or the mapping is at fault, 3 if a server or this machine fails.`
 }
 
 func (*loadCommand) examples() []example {
 	return []example{
-		{"Into a local server", "tabletop migrate load export --mapping orders.yaml --target 127.0.0.1:8086"},
-		{"A check of Cloud Bigtable before the load", "tabletop migrate load export --mapping orders.yaml --target projects/shop/instances/main --check"},
-		{"A load that continues after an interruption", "tabletop migrate load export --mapping orders.yaml --target projects/shop/instances/main --checkpoint load.progress"},
+		{"Load into a local server", "tabletop migrate load export --mapping orders.yaml --target 127.0.0.1:8086"},
+		{"Check Cloud Bigtable before the load", "tabletop migrate load export --mapping orders.yaml --target projects/shop/instances/main --check"},
+		{"Load so that an interrupted load can resume", "tabletop migrate load export --mapping orders.yaml --target projects/shop/instances/main --checkpoint load.progress"},
 	}
 }
 
@@ -96,13 +96,13 @@ func (c *loadCommand) interrupted(err error) error {
 		return err
 	}
 	if c.partly() {
-		return &unfinished{err, "the folder " + c.Checkpoint + " is kept: the same command continues from there"}
+		return &unfinished{err, "the folder " + c.Checkpoint + " is kept: run the same command to continue from there"}
 	}
-	advice := "the checkpoint " + c.Checkpoint + " is kept: the same command continues from there"
+	advice := "the checkpoint " + c.Checkpoint + " is kept: run the same command to continue from there"
 	if c.Checkpoint == "" {
-		advice = "the same command starts again, and writes what is missing (with --checkpoint FILE a load continues where it stopped)"
+		advice = "run the same command again to write the missing rows (with --checkpoint FILE, a load resumes where it stopped)"
 	} else if _, statErr := os.Stat(c.Checkpoint); statErr != nil { // not reached
-		advice = "the load had not reached its first checkpoint: the same command starts again"
+		advice = "the load had not reached its first checkpoint: run the same command to start again"
 	}
 	return &unfinished{err, advice}
 }
@@ -124,12 +124,12 @@ func (p *program) reportWaits(into *func(migrate.Wait), place, work string, done
 // waiting returns the message for a wait that begins, once for each call; "" for none.
 func waiting(place, work string, w migrate.Wait, now time.Time) string {
 	if _, late := errors.AsType[*btclient.DeadlineError](w.Err); late { // its deadline was a wait already
-		return fmt.Sprintf("%s gives no answer (%v): retrying; Ctrl-C ends the %s at once", place, w.Err, work)
+		return fmt.Sprintf("%s does not respond (%v): retrying; Ctrl-C stops the %s", place, w.Err, work)
 	}
 	if w.Spent >= patience || w.Spent+w.Next < patience {
 		return ""
 	}
-	return fmt.Sprintf("%s fails (%v): retrying for %v more, until %s; Ctrl-C ends the %s at once",
+	return fmt.Sprintf("%s fails (%v): retrying for %v more, until %s; Ctrl-C stops the %s",
 		place, w.Err, w.Left.Round(time.Second), now.Add(w.Left).Format(time.TimeOnly), work)
 }
 

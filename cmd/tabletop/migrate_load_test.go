@@ -47,9 +47,9 @@ func TestLoadCommand_Interrupted(t *testing.T) {
 		err     error
 		want    string
 	}{
-		{loadCommand{}, gone, "the server is gone; the same command starts again, and writes what is missing (with --checkpoint FILE"},
-		{loadCommand{Checkpoint: file + ".none"}, gone, "had not reached its first checkpoint: the same command starts again"},
-		{loadCommand{Checkpoint: file}, gone, "the checkpoint " + file + " is kept: the same command continues from there"},
+		{loadCommand{}, gone, "the server is gone; run the same command again to write the missing rows (with --checkpoint FILE"},
+		{loadCommand{Checkpoint: file + ".none"}, gone, "had not reached its first checkpoint: run the same command to start again"},
+		{loadCommand{Checkpoint: file}, gone, "the checkpoint " + file + " is kept: run the same command to continue from there"},
 		{loadCommand{Checkpoint: file}, badInput("damaged"), "damaged"},
 		{loadCommand{Target: targetEmbedded}, gone, "the server is gone"},
 	} {
@@ -75,12 +75,12 @@ func TestWaiting(t *testing.T) {
 			logged = append(logged, text)
 		}
 	}
-	const want = "target 127.0.0.1:18088 fails (connection refused): retrying for 24s more, until 14:03:25; Ctrl-C ends the load at once"
+	const want = "target 127.0.0.1:18088 fails (connection refused): retrying for 24s more, until 14:03:25; Ctrl-C stops the load"
 	if len(logged) != 1 || logged[0] != want {
 		t.Errorf("it says %q, want %q", logged, want)
 	}
 	late := fmt.Errorf("writing to table t: %w", &btclient.DeadlineError{Server: "h:1", Call: "MutateRows", After: 10 * time.Second})
-	const asked = "target 127.0.0.1:18088 gives no answer (writing to table t: no answer from h:1 to MutateRows for 10s): retrying; Ctrl-C ends the load at once"
+	const asked = "target 127.0.0.1:18088 does not respond (writing to table t: no answer from h:1 to MutateRows for 10s): retrying; Ctrl-C stops the load"
 	if text := waiting("target 127.0.0.1:18088", "load", migrate.Wait{Err: late, Next: 100 * time.Millisecond, Left: all}, now); text != asked {
 		t.Errorf("of a call that has taken its time it says %q, want %q", text, asked)
 	}

@@ -12,8 +12,8 @@ import (
 
 // partFlags select a part of the work, and limit its speed.
 type partFlags struct {
-	Part             partOfN `help:"Do the I-th of N parts of the work (split by the data files of an export). Each part runs in its own process, in any order, with the same --checkpoint folder. Needs --mapping FILE." placeholder:"I/N" group:"Parts of the work:" rare:""`
-	Finish           bool    `help:"After all parts: check that they are complete, do the rest of the work, and report for all." group:"Parts of the work:" rare:""`
+	Part             partOfN `help:"Do part I of N parts of the work (split by the data files of an export). Each part runs in a separate process, in any order, with the same --checkpoint folder. Requires --mapping FILE." placeholder:"I/N" group:"Parts of the work:" rare:""`
+	Finish           bool    `help:"After all parts, check that they are complete, do the remaining work, and report on all of them." group:"Parts of the work:" rare:""`
 	MaxRowsPerSecond *int    `name:"max-rows-per-second" help:"Look up and write, or read back, at most N rows per second; retries are not counted. Rows of existing tables count twice, since they are looked up before they are written. With parts, the limit applies to each. Default: no limit." placeholder:"N" group:"Parts of the work:" rare:""`
 }
 
@@ -38,11 +38,11 @@ func (f *partFlags) validateParts(folder string, lint bool) error {
 	case f.Part.Of == 0 && !f.Finish:
 		return nil
 	case f.Part.Of > 0 && f.Finish:
-		return errors.New("--part and --finish exclude each other: run --finish after all parts")
+		return errors.New("--part and --finish cannot be combined: run --finish after all parts")
 	case folder == "":
 		return fmt.Errorf("%s needs the folder of the parts: --checkpoint DIR", f.flag())
 	case lint:
-		return fmt.Errorf("%s and --fail-on, --rules exclude each other: lint needs all items; run tabletop migrate lint", f.flag())
+		return fmt.Errorf("%s cannot be combined with --fail-on or --rules: lint needs all items; run tabletop migrate lint", f.flag())
 	}
 	return nil
 }

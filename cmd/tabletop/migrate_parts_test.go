@@ -74,7 +74,7 @@ func TestMigrate_Parts(t *testing.T) {
 				t.Errorf("%s --finish: exit %d, want %d and %q: %s", verb[0], got, code, want, out)
 			}
 		}
-		finish(exitBadInput, "the folder has no part of a "+verb[0])
+		finish(exitBadInput, "the folder holds no parts of a "+verb[0])
 		var working sync.WaitGroup
 		part := func(i int) {
 			working.Go(func() {
@@ -97,7 +97,7 @@ func TestMigrate_Parts(t *testing.T) {
 			}
 			working.Wait()
 			kill(t, killed, ended)
-			finish(exitBadInput, fmt.Sprintf("not all parts are complete: 1/%d (begun) lacking", parts))
+			finish(exitBadInput, fmt.Sprintf("these are not complete: 1/%d (begun)", parts))
 			part(1)
 		} else {
 			for i := range parts {
@@ -138,7 +138,7 @@ func TestMigrate_PartsFlags(t *testing.T) {
 		want  string
 	}{
 		{[]string{"--part", "4/3"}, `"4/3" is not a part: expected I/N`},
-		{[]string{"--part", "1/3", "--finish"}, "--part and --finish exclude each other"},
+		{[]string{"--part", "1/3", "--finish"}, "--part and --finish cannot be combined"},
 		{[]string{"--part", "1/3"}, "--part needs the folder of the parts: --checkpoint DIR"},
 		{[]string{"--finish"}, "--finish needs the folder of the parts"},
 		{[]string{"--part", "1/3", "--checkpoint", "d", "--fail-on", "lint=warn"}, "lint needs all items"},
@@ -157,7 +157,7 @@ func TestMigrate_PartsFlags(t *testing.T) {
 	for want, flags := range map[string][]string{
 		"--part needs --against":                       {"--part", "1/3", "--checkpoint", "d"},
 		"--checkpoint needs --part or --finish":        {"--checkpoint", "d"},
-		"--part and --fail-on, --rules exclude each o": {"--part", "1/3", "--checkpoint", "d", "--rules", "r", "--against", "127.0.0.1:1"},
+		"--part cannot be combined with --fail-on or ": {"--part", "1/3", "--checkpoint", "d", "--rules", "r", "--against", "127.0.0.1:1"},
 	} {
 		out, code := tabletop(t, append([]string{"migrate", "verify", "--source", "x.json", "--mapping", "m.yaml"}, flags...)...)
 		if code != exitBadInput || !strings.Contains(out, want) {

@@ -14,7 +14,7 @@ import (
 
 // reportFlags name further outputs of the report.
 type reportFlags struct {
-	Report []string `help:"Also write the report to files; text without a file goes to the terminal. May be repeated." placeholder:"text=FILE|json=FILE|junit=FILE|html=FILE" group:"Report:"`
+	Report []string `help:"Also write the report to files; text without a file prints to the terminal. May be repeated." placeholder:"text=FILE|json=FILE|junit=FILE|html=FILE" group:"Report:"`
 }
 
 func (f *reportFlags) validateReports() error {
@@ -79,8 +79,8 @@ func writeReport(format, file string, r *report.Report) error {
 
 // lintFlags configure lint, and which findings are differences.
 type lintFlags struct {
-	Rules  string `help:"Levels, thresholds and acceptances of lint; they override the fixture and the mapping." placeholder:"FILE" group:"Report:"`
-	FailOn string `help:"Count findings of lint at this level or worse as differences." placeholder:"lint=error|lint=warn|lint=info" group:"Report:"`
+	Rules  string `help:"File with lint levels, thresholds and acceptances, which override those of the fixture and the mapping." placeholder:"FILE" group:"Report:"`
+	FailOn string `help:"Count lint findings of this level or a worse one as differences." placeholder:"lint=error|lint=warn|lint=info" group:"Report:"`
 }
 
 func (f *lintFlags) validateFailOn() error {

@@ -14,12 +14,12 @@ import (
 )
 
 type reverseCommand struct {
-	Output     string   `required:"" short:"o" help:"The folder to write AWSDynamoDB/EXPORT into." placeholder:"DIR" group:"Export:"`
+	Output     string   `required:"" short:"o" help:"Folder in which to create AWSDynamoDB/EXPORT." placeholder:"DIR" group:"Export:"`
 	Table      string   `help:"Export only this table, by its name in DynamoDB or in Bigtable." placeholder:"NAME" group:"Export:"`
-	ExportTime string   `help:"Time of the export; rows loaded from it get this timestamp. load is the recorded time of the load, which gives the same rows again. Default: now." placeholder:"RFC3339|load" group:"Export:"`
+	ExportTime string   `help:"Time of the export, which rows loaded from it get as their timestamp. load selects the recorded time of the last load, so that a load of the export gives the same rows. Default: now." placeholder:"RFC3339|load" group:"Export:"`
 	Partial    bool     `help:"Export the readable rows, and name the unreadable ones (exit code 1). Default: a table with unreadable rows is not exported." group:"Export:"`
-	Mapping    []string `help:"Mapping from rows to items. May be repeated. Default: the mappings of all tables, as loads recorded them in the table _migration_schema." placeholder:"FILE" sep:"none" group:"Mapping:"`
-	Target     string   `help:"The Bigtable to read. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
+	Mapping    []string `help:"Mapping file that converts the rows to items. May be repeated. Default: the mappings of all tables that loads recorded in the table _migration_schema." placeholder:"FILE" sep:"none" group:"Mapping:"`
+	Target     string   `help:"Bigtable to read. Default: $$BIGTABLE_EMULATOR_HOST." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
 	Data       string   `help:"Read the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
 	connectFlags
 }
@@ -35,7 +35,7 @@ func (c *reverseCommand) Validate() error {
 	}
 	switch {
 	case c.Target != "" && c.Data != "":
-		return errors.Join(wrong, errors.New("--target and --data exclude each other"))
+		return errors.Join(wrong, errors.New("--target and --data cannot be combined"))
 	case c.Data != "":
 		return wrong
 	case c.Target == "":
@@ -46,17 +46,17 @@ func (c *reverseCommand) Validate() error {
 	return errors.Join(wrong, checkTarget("--target", c.Target))
 }
 
-// Help is the long help of the command.
+// Help returns the long help of the command.
 func (*reverseCommand) Help() string {
-	return `Reads the rows of each table, converts them to items by its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. Opened as a source, it gives the same rows again. A table with rows that the mapping cannot read is not exported, except with --partial; the rows are counted, and the first ten named. Rows without a rule are left out, with a warning.
+	return `Reads the rows of each table, converts them to items with its mapping, and writes them as an export to S3: manifests with checksums, and data files that DynamoDB imports from S3. A load of the export gives the same rows again. A table with rows that the mapping cannot read is not exported, except with --partial; reverse counts these rows, and names the first ten. It leaves out rows that match no rule, with a warning.
 
-Exits 0 when everything is written, 1 when --partial left rows out, 2 when a mapping is at fault or cannot read a row, 3 when a server or this machine fails.`
+Exits 0 if everything is written, 1 if --partial left rows out, 2 if a mapping is at fault or cannot read a row, 3 if a server or this machine fails.`
 }
 
 func (*reverseCommand) examples() []example {
 	return []example{
-		{"All loaded tables of a server", "tabletop migrate reverse --target 127.0.0.1:8086 -o export"},
-		{"One table of a data folder", "tabletop migrate reverse --data store --table orders -o export"},
+		{"Export all loaded tables of a server", "tabletop migrate reverse --target 127.0.0.1:8086 -o export"},
+		{"Export one table of a data folder", "tabletop migrate reverse --data store --table orders -o export"},
 	}
 }
 
@@ -83,7 +83,7 @@ func (c *reverseCommand) reverse(ctx context.Context, p *program, t *target, map
 			return asInputError(err)
 		}
 		if len(mappings) == 0 {
-			return badInput("the table %s has no mappings recorded by loads: give --mapping FILE", layout.SchemaTable)
+			return badInput("table %s does not contain the mapping of any load: pass --mapping FILE", layout.SchemaTable)
 		}
 	}
 	if c.Table != "" {

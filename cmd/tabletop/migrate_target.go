@@ -46,14 +46,14 @@ var cloudInstance = regexp.MustCompile(`^projects/([^/]+)/instances/([^/]+)$`)
 type connectFlags struct {
 	Project   string `help:"Project of the tables at a HOST:PORT. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Bigtable:"`
 	Instance  string `help:"Instance of the tables at a HOST:PORT. Default: ${default}." default:"tabletop" placeholder:"ID" group:"Bigtable:"`
-	Endpoint  string `help:"Connect to projects/P/instances/I at this address over TLS, instead of at Google." placeholder:"HOST:PORT" group:"Bigtable:" rare:""`
+	Endpoint  string `help:"Connect to projects/P/instances/I at this address over TLS, instead of Google's address." placeholder:"HOST:PORT" group:"Bigtable:" rare:""`
 	CA        string `name:"ca" help:"Trust these certificates (PEM), and use TLS for a HOST:PORT." placeholder:"FILE" group:"Bigtable:" rare:""`
 	TokenFile string `name:"token-file" help:"Send the token in this file. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Bigtable:" rare:""`
 
 	tokenFlag string // name of the flag of TokenFile; "": token-file
 
 	AppProfile  string        `name:"app-profile" help:"App profile of the instance. Default: the instance's default profile." placeholder:"ID" group:"Bigtable:" rare:""`
-	Compress    bool          `help:"Compress calls and answers of a remote Bigtable with gzip: fewer bytes, more CPU." group:"Bigtable:" rare:""`
+	Compress    bool          `help:"Compress requests to a remote Bigtable, and its responses, with gzip. Saves bandwidth, costs CPU." group:"Bigtable:" rare:""`
 	CallTimeout time.Duration `name:"call-timeout" help:"How long a remote Bigtable may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Bigtable:" rare:""`
 }
 
@@ -188,7 +188,7 @@ func (f *connectFlags) tls() (credentials.TransportCredentials, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, badInput("--ca: %s holds no certificate in PEM", f.CA)
+			return nil, badInput("--ca: %s contains no PEM certificate", f.CA)
 		}
 	}
 	return credentials.NewTLS(config), nil

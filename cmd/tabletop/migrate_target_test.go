@@ -102,7 +102,7 @@ func TestMigrate_Cloud(t *testing.T) {
 	run(exitBadInput, "--check needs a --target", with([]string{"load", "--check", "--target", "embedded"}, source)...)
 	run(exitEqual, "2 items, 2 rows, 4 cells written", with([]string{"load", "--target", target}, connect, source)...)
 	run(exitEqual, "ok: tables: items has the expected garbage-collection rules", check...)
-	run(exitEqual, "4 cells there already, 0 written", with([]string{"load", "--target", target}, connect, source)...)
+	run(exitEqual, "4 cells already there, 0 written", with([]string{"load", "--target", target}, connect, source)...)
 	run(exitEqual, "2 items, 2 rows, 0 differences", with([]string{"verify", "--against", target}, connect, source)...)
 	run(exitEqual, "2 items, 2 rows, 0 differences", with([]string{"verify", "--compress", "--against", target}, connect, source)...)
 	// The same target as an address, with that project and instance.
@@ -164,7 +164,7 @@ func TestMigrate_DefaultCredentials(t *testing.T) {
 		want                   string
 	}{
 		{"of-a-user", "load", "--target", exitEqual, "1 item, 1 row, 1 cell written"},
-		{"of-a-user", "load", "--target", exitEqual, "1 cell there already, 0 written"},
+		{"of-a-user", "load", "--target", exitEqual, "1 cell already there, 0 written"},
 		{"of-a-user", "verify", "--against", exitEqual, "1 item, 1 row, 0 differences"},
 		{"of-another", "load", "--target", exitEnvironment, "no token for that"},
 	} {
@@ -247,7 +247,7 @@ func TestMigrate_Interrupted(t *testing.T) {
 			_ = cmd.Wait() // the exit code is checked
 			want := "tabletop: interrupted\n"
 			if args[1] == "load" {
-				want = "tabletop: interrupted; the same command starts again, and writes what is missing (with --checkpoint FILE a load continues where it stopped)\n"
+				want = "tabletop: interrupted; run the same command again to write the missing rows (with --checkpoint FILE, a load resumes where it stopped)\n"
 			}
 			if code := cmd.ProcessState.ExitCode(); code != exitEnvironment || out.String() != want {
 				t.Errorf("exit code %d, want %d and %q:\n%s", code, exitEnvironment, want, out.String())

@@ -26,13 +26,13 @@ type verifyCommand struct {
 	AllowEmpty   bool   `help:"Accept an empty source. Default: an empty source is an error, because nothing would be verified." group:"Input:" rare:""`
 	WriteMapping string `help:"Also write the inferred mapping to a file, for serve --mapping. If the input has several tables, {table} in the name is replaced by the name of each." placeholder:"FILE" group:"Mapping:"`
 	forceFlag
-	Against     string `help:"Check the rows that another loader wrote here; nothing is written. Default: load into a private store, and check that, even if $$BIGTABLE_EMULATOR_HOST is set." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
+	Against     string `help:"Check the rows that another loader wrote to this Bigtable, without writing anything. Default: load into a private store and check that, even if $$BIGTABLE_EMULATOR_HOST is set." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
 	Data        string `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
 	Timestamps  string `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore" group:"Bigtable:" rare:""`
 	LenientSets bool   `name:"lenient-sets" help:"With --against, accept an empty cell as a member of a set; the mapping itself writes one zero byte. Default: a difference." group:"Bigtable:" rare:""`
 	connectFlags
-	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the answers with DynamoDB's." placeholder:"N" group:"Generated items:"`
-	Seed         uint64     `help:"The random seed of the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S" group:"Generated items:" rare:""`
+	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the responses with DynamoDB's." placeholder:"N" group:"Generated items:"`
+	Seed         uint64     `help:"Random seed for the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S" group:"Generated items:" rare:""`
 	Regress      string     `help:"Save the items and requests that --differential fails on, shrunk, as a fixture folder that verify accepts as --source." placeholder:"DIR" group:"Generated items:" rare:""`
 	Update       updateMode `help:"Rewrite the golden files of a fixture. Rejected if $$CI is true, except with --update=force." placeholder:"force" group:"Fixture:"`
 	partFlags
@@ -56,7 +56,7 @@ func (m *updateMode) Decode(ctx *kong.DecodeContext) error {
 
 // maxDiffsFlag bounds the differences that a report lists.
 type maxDiffsFlag struct {
-	MaxDiffs int `name:"max-diffs" help:"List this many differences, at least one of each check and kind; all are counted. Default: ${default}." default:"100" placeholder:"N" group:"Report:"`
+	MaxDiffs int `name:"max-diffs" help:"List at most this many differences, but at least one of each check and kind; all are counted. Default: ${default}." default:"100" placeholder:"N" group:"Report:"`
 }
 
 func (f *maxDiffsFlag) validateMaxDiffs() error {
@@ -74,9 +74,9 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	var mine error
 	switch {
 	case c.Against != "" && c.Data != "":
-		mine = errors.New("--against and --data exclude each other")
+		mine = errors.New("--against and --data cannot be combined")
 	case c.WriteMapping != "" && !c.auto():
-		mine = errors.New("--write-mapping needs an inferred mapping, so it excludes --mapping")
+		mine = errors.New("--write-mapping needs an inferred mapping, so it cannot be combined with --mapping")
 	case c.Timestamps != "" && c.Timestamps != "exact" && c.Timestamps != "order-only" && c.Timestamps != "ignore":
 		mine = fmt.Errorf("--timestamps: %q must be exact, order-only or ignore", c.Timestamps)
 	case c.Timestamps != "" && !c.stored():
@@ -92,13 +92,13 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	case c.Differential < 0:
 		mine = fmt.Errorf("--differential is %d, want 1 or more", c.Differential)
 	case c.Differential > 0 && c.stored():
-		mine = errors.New("--differential and --against exclude each other: one writes tables, the other writes nothing")
+		mine = errors.New("--differential and --against cannot be combined: one writes tables, the other writes nothing")
 	case c.Regress != "" && c.Differential == 0:
 		mine = errors.New("--regress needs --differential N")
 	case c.Update.UpdateMode != "" && !isFixture(c.Source):
 		mine = fmt.Errorf("--update needs a fixture: %s has neither fixture.yaml, mapping.yaml nor a folder source", c.Source)
 	case c.Update.UpdateMode != "" && c.stored():
-		mine = errors.New("--update and --against exclude each other: golden files contain the rows of the mapping, not stored ones")
+		mine = errors.New("--update and --against cannot be combined: golden files contain the rows of the mapping, not stored ones")
 	default:
 		mine = c.Update.Check("--update", os.Getenv("CI"))
 	}
@@ -115,18 +115,18 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 // stored reports whether existing rows are checked.
 func (c *verifyCommand) stored() bool { return c.Against != "" || c.Data != "" }
 
-// Help is the long help of the command.
+// Help returns the long help of the command.
 func (*verifyCommand) Help() string {
-	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item; with --against or --data, compares existing rows with the expected ones. A source may be a fixture folder: its golden files and access patterns are then checked too. Finally, the private store is closed and opened again, and must hold the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot express; the report lists their kinds.
+	return `Loads the source into a private store in memory, reads every row back, and compares cell by cell and item by item. With --against or --data, it compares existing rows with the expected ones instead. If the source is a fixture folder, it also checks its golden files and access patterns. Finally, it closes the private store and opens it again, and checks that it holds the same rows. Cells that the garbage-collection rules of the mapping would remove count as differences, unless its accept_loss names them (what: retention). Exceptions are sidecar cells, which keep what the mapping's types cannot express; the report lists their kinds.
 
-Exits 0 when everything is equal, 1 when something differs, 2 when the input or the mapping is at fault, 3 when a server or this machine fails.`
+Exits 0 if everything is equal, 1 if something differs, 2 if the input or the mapping is at fault, 3 if a server or this machine fails.`
 }
 
 func (*verifyCommand) examples() []example {
 	return []example{
-		{"Whether a mapping loses anything of an export", "tabletop migrate verify export --mapping orders.yaml"},
-		{"Whether a load into Cloud Bigtable is complete", "tabletop migrate verify export --mapping orders.yaml --against projects/shop/instances/main"},
-		{"A report for a browser, and one for a build server", "tabletop migrate verify export --report html=report.html --report junit=report.xml"},
+		{"Check that a mapping loses nothing of an export", "tabletop migrate verify export --mapping orders.yaml"},
+		{"Check that a load into Cloud Bigtable is complete", "tabletop migrate verify export --mapping orders.yaml --against projects/shop/instances/main"},
+		{"Write a report for a browser, and one for a build server", "tabletop migrate verify export --report html=report.html --report junit=report.xml"},
 	}
 }
 
@@ -138,7 +138,7 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	if tables > 1 && c.WriteMapping != "" && !strings.Contains(c.WriteMapping, tableInName) {
-		return badInput("--write-mapping: %s has %d tables: put %s into the name, or select one with --table", c.Source, tables, tableInName)
+		return badInput("--write-mapping: %s has %d tables: put %s into the name, or select one table with --table", c.Source, tables, tableInName)
 	}
 	if c.Part.Of > 0 {
 		release, err := lockPart(c.Checkpoint, "verify", c.Part.Part)

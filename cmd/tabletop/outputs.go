@@ -39,7 +39,7 @@ func checkOutputs(outputs, inputs []namedFile) error {
 		}
 		for _, other := range outputs[:i] {
 			if sameFile(out.name, other.name) {
-				return badInput("%s and %s are one file: name another", other, out)
+				return badInput("%s and %s name the same file: choose another for one of them", other, out)
 			}
 		}
 	}

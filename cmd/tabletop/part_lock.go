@@ -25,7 +25,7 @@ func lockPart(folder, verb string, p source.Part) (release func(), err error) {
 	}
 	switch {
 	case errors.Is(err, errHeld):
-		return nil, badInput("part %v is running in another process, which holds %s: wait for its end, or stop it", p, name)
+		return nil, badInput("part %v is running in another process, which holds %s: wait until it ends, or stop it", p, name)
 	case err != nil:
 		return nil, badInput("--checkpoint: locking part %v: %w", p, err)
 	}

@@ -55,7 +55,7 @@ func TestDeadlines_ServerSpeaksTLS(t *testing.T) {
 	}{
 		{"certificate", exitEnvironment, []string{"--target", found.Bigtable, "--ca", other}},
 		{"--ca: ", exitBadInput, []string{"--target", found.Bigtable, "--ca", filepath.Join(dir, "missing")}},
-		{"holds no certificate", exitBadInput, []string{"--target", found.Bigtable, "--ca", token}},
+		{"contains no PEM certificate", exitBadInput, []string{"--target", found.Bigtable, "--ca", token}},
 		{"--ca needs --target", exitBadInput, []string{"--ca", cert}},
 	} {
 		out, code := tabletop(t, append([]string{"serve", "--dynamodb", "127.0.0.1:0"}, c.args...)...)

@@ -79,17 +79,17 @@ type serveCommand struct {
 	Check    bool          `help:"Check that the target can be used, print the result, and exit: 0 if it can, 3 if not. Changes nothing." group:"Another Bigtable:"`
 	Profile  string        `name:"app-profile" help:"App profile of the target's instance; it must route to a single cluster and allow single-row transactions. Default: the instance's default profile." placeholder:"ID" group:"Another Bigtable:" rare:""`
 	Token    string        `name:"target-token-file" help:"Send the token in this file to the target. Default for projects/P/instances/I: application default credentials." placeholder:"FILE" group:"Another Bigtable:" rare:""`
-	Endpoint string        `help:"Connect to projects/P/instances/I at this address over TLS, instead of at Google." placeholder:"HOST:PORT" group:"Another Bigtable:" rare:""`
+	Endpoint string        `help:"Connect to projects/P/instances/I at this address over TLS, instead of Google's address." placeholder:"HOST:PORT" group:"Another Bigtable:" rare:""`
 	CA       string        `name:"ca" help:"Trust these certificates (PEM), and use TLS for the target." placeholder:"FILE" group:"Another Bigtable:" rare:""`
 	Compress bool          `help:"Compress requests to the target, and its responses, with gzip. Saves bandwidth, costs CPU." group:"Another Bigtable:" rare:""`
 	Timeout  time.Duration `name:"call-timeout" help:"How long the target may take to answer a call. Default: ${default}." default:"10s" placeholder:"DURATION" group:"Another Bigtable:" rare:""`
 
-	Limits      limits         `help:"Documented limits: strict (enforced, except for short names), production (also rejects short ids and display names, unknown zones and long descriptions) or off. Default: strict." placeholder:"strict|production|off" group:"Bigtable:"`
+	Limits      limits         `help:"How to enforce the documented limits: strict (short names are allowed), production (also rejects short ids and display names, unknown zones and long descriptions) or off. Default: strict." placeholder:"strict|production|off" group:"Bigtable:"`
 	GC          gcMode         `name:"gc" help:"When expired cells are removed: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"background|eager|manual" group:"Bigtable:"`
 	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
 	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
-	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record was read. Default: 0." placeholder:"P" group:"Bigtable:" rare:""`
+	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record is read. Default: 0." placeholder:"P" group:"Bigtable:" rare:""`
 	KeepDeleted *int64         `name:"keep-deleted" help:"Keep at most this many MiB of deleted tables for UndeleteTable, for at most 7 days; the oldest are removed first. Default: 128 in memory, all with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
 	KeepTables  *int           `name:"keep-deleted-tables" help:"Keep at most this many deleted tables for UndeleteTable; the oldest are removed first. Default: 100 in memory, all with --data." placeholder:"N" group:"Bigtable:" rare:""`
 	BackupBytes *int64         `name:"backup-bytes" help:"Maximum total size of backups, in MiB; a larger one is rejected. Default: 4096 in memory, unlimited with --data." placeholder:"MIB" group:"Bigtable:" rare:""`
@@ -104,11 +104,11 @@ type serveCommand struct {
 
 func (*serveCommand) examples() []example {
 	return []example{
-		{"Both endpoints, with the data in memory", "tabletop serve"},
-		{"Data that survives, and a console in the browser", "tabletop serve --data store --console"},
-		{"Free ports for a test suite, which waits for the file", "tabletop serve --bigtable 127.0.0.1:0 --dynamodb 127.0.0.1:0 --port-file ports.json"},
-		{"A DynamoDB table whose rows a mapping lays out", "tabletop serve --mapping orders.yaml"},
-		{"DynamoDB over Cloud Bigtable", "tabletop serve --target projects/shop/instances/main"},
+		{"Serve both endpoints, with the data in memory", "tabletop serve"},
+		{"Keep the data on disk, and show it in the browser", "tabletop serve --data store --console"},
+		{"Use free ports for a test suite, which waits for the file", "tabletop serve --bigtable 127.0.0.1:0 --dynamodb 127.0.0.1:0 --port-file ports.json"},
+		{"Serve a DynamoDB table whose rows a mapping lays out", "tabletop serve --mapping orders.yaml"},
+		{"Serve DynamoDB over Cloud Bigtable", "tabletop serve --target projects/shop/instances/main"},
 	}
 }
 
@@ -147,13 +147,13 @@ func (c *serveCommand) Validate() error {
 		}
 		switch {
 		case c.Data != "":
-			return errors.New("--target and --data exclude each other: the target stores the data")
+			return errors.New("--target and --data cannot be combined: the target stores the data")
 		case c.Bigtable != "" && c.Bigtable != off:
-			return errors.New("--target and --bigtable exclude each other: the target is the Bigtable")
+			return errors.New("--target and --bigtable cannot be combined: the target is the Bigtable")
 		case c.DynamoDB == off:
 			return errors.New("--target needs the DynamoDB endpoint, which --dynamodb turns off")
 		case c.GC != "" || c.GCInterval != nil || c.KeepDeleted != nil || c.KeepTables != nil || c.BackupBytes != nil || c.Limits != "" || c.AdminDelay != 0 || c.Lag != 0 || c.Churn != 0:
-			return errors.New("--target excludes --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --admin-delay, --replication-lag, --partition-churn and --limits: the target decides on those")
+			return errors.New("--target cannot be combined with --gc, --gc-interval, --keep-deleted, --keep-deleted-tables, --backup-bytes, --admin-delay, --replication-lag, --partition-churn or --limits: the target determines these")
 		}
 	}
 	if c.KeepDeleted != nil && (*c.KeepDeleted < 0 || *c.KeepDeleted > math.MaxInt64>>20) {
@@ -178,7 +178,7 @@ func (c *serveCommand) Validate() error {
 	case "", gcBackground, gcEager:
 	case gcManual:
 		if c.GCInterval != nil {
-			return errors.New("--gc manual and --gc-interval exclude each other: manual never collects")
+			return errors.New("--gc manual and --gc-interval cannot be combined: manual never collects")
 		}
 	default:
 		return fmt.Errorf("--gc: %q must be background, eager or manual", c.GC)
@@ -630,7 +630,7 @@ func (s *serving) announce() {
 		}
 		_, _ = fmt.Fprintf(w, "# Console: %s\n", page)
 	} else if c.Target == "" { // not available over another Bigtable
-		_, _ = fmt.Fprintln(w, "# --console opens pages with the data, and a control API")
+		_, _ = fmt.Fprintln(w, "# --console adds pages that show the data, and a control API")
 	}
 	if c.Web.Like == likeDynamoDBLocal {
 		_, _ = fmt.Fprintln(w, "# Initializing DynamoDB Local with the following configuration:")

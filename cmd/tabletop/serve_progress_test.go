@@ -54,7 +54,7 @@ rules: [{name: item, row: ["{id}"], put: [{attr: "*", cell: "a:{attr}"}]}]
 		t.Errorf("a second start fills again:\n%s", out)
 	}
 	other := writeFile(t, dir, "other.yaml", strings.Replace(text, "a:{attr}", "a:x{attr}", 1))
-	if out = serveOnce(other); !strings.Contains(out, "--mapping: ") || !strings.Contains(out, "laid out by another mapping") {
+	if out = serveOnce(other); !strings.Contains(out, "--mapping: ") || !strings.Contains(out, "laid out with another mapping") {
 		t.Errorf("another mapping is not refused:\n%s", out)
 	}
 }

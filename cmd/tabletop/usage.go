@@ -168,5 +168,5 @@ func listenError(flag string, addr listenAddress, err error) error {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
 	host, _, _ := net.SplitHostPort(string(addr)) // already parsed
-	return fmt.Errorf("%s: %w: stop the program that uses the port, or choose another; %s=%s takes a free one", flag, err, flag, net.JoinHostPort(host, "0"))
+	return fmt.Errorf("%s: %w: stop the program that uses the port, or choose another; %s=%s selects a free one", flag, err, flag, net.JoinHostPort(host, "0"))
 }

@@ -57,7 +57,7 @@ func (w *webFlags) guard(next http.Handler) http.Handler {
 		origin := r.Header.Get("Origin")
 		switch {
 		case !hosts.Allowed(r, w.AllowHost):
-			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("The host %q is not one of this server: use localhost, or start the server with --allow-host.", r.Host))
+			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("The host name %q does not belong to this server: use localhost, or start the server with --allow-host.", r.Host))
 		case origin != "" && !w.allows(origin):
 			refuse(rw, http.StatusForbidden, awserr.CodeAccessDenied, fmt.Sprintf("Pages of the origin %q may not use this server: start it with --cors to allow them.", origin))
 		case w.Like == likeDynamoDBLocal && r.Method == http.MethodGet:

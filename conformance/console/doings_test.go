@@ -15,7 +15,6 @@ import (
 
 	"github.com/tabletop-emu/tabletop/control"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
-	"github.com/tabletop-emu/tabletop/internal/test/heldfile"
 	"github.com/tabletop-emu/tabletop/internal/test/labserver"
 )
 
@@ -114,7 +113,7 @@ func TestItem_Edit(t *testing.T) {
 	p.click("tbody tr")
 	p.click("dialog summary")
 	p.fill("dialog textarea", `{"id":{"S":"a"},"same":{"S":"s"},"total":{"N":"2"}}`)
-	diff := ask[string](p, "document.querySelector('dialog details > div').textContent")
+	diff := ask[string](p, "document.querySelector('dialog details > div:not([data-field])').textContent")
 	if !strings.Contains(diff, `- total: {"N":"1"}`) || !strings.Contains(diff, `+ total: {"N":"2"}`) || strings.Contains(diff, "same") {
 		t.Errorf("the difference is %q", diff)
 	}
@@ -362,7 +361,8 @@ func TestQuery(t *testing.T) {
 	p := open(t, ctx, srv)
 	p.visit("/query")
 	// The example request finds items, and is completely visible.
-	if hidden := ask[int](p, "(({scrollHeight, clientHeight}) => scrollHeight - clientHeight)(document.querySelector('textarea'))"); hidden > 0 {
+	p.until(inEditor("root.querySelector('.cm-line:nth-child(3)')"))
+	if hidden := ask[int](p, inEditor("(({scrollHeight, clientHeight}) => scrollHeight - clientHeight)(root.querySelector('.cm-scroller'))")); hidden > 0 {
 		t.Errorf("%d pixels of the request are hidden", hidden)
 	}
 	// Intercept files and the clipboard.
@@ -415,7 +415,7 @@ func TestMigration(t *testing.T) {
 // any other.
 func TestMigration_Progress(t *testing.T) {
 	ctx := browser(t)
-	files := heldfile.New(os.DirFS("../../fixtures/subjects"), "s2-video/expect/schema.golden")
+	files := labserver.Hold(os.DirFS("../../fixtures/subjects"), "s2-video/expect/schema.golden")
 	srv := serverOf(startWith(t, labserver.Options{Closed: true, Control: control.Options{Fixtures: files}}))
 	mine, other := open(t, ctx, srv), open(t, ctx, srv)
 	other.visit("/migration")

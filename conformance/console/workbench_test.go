@@ -62,8 +62,9 @@ func TestWorkbench(t *testing.T) {
 		t.Errorf("lint says %q", got)
 	}
 	p.shoot("workbench-changed")
+	p.until(inEditor("true"))
 	p.pushButton("line 27")
-	if got := ask[string](p, "((e) => e.value.slice(e.selectionStart, e.selectionEnd))(document.querySelector('textarea.code'))"); !strings.HasPrefix(got, "{attr: Count") {
+	if got := ask[string](p, inEditor("root.getSelection().toString()")); !strings.HasPrefix(got, "{attr: Count") {
 		t.Errorf("line 27 is %q", got)
 	}
 	saved := ask[string](p, `(async () => {

@@ -9,9 +9,12 @@
 // of a suite's package.json are installed in its folder if node_modules is
 // missing.
 //
-// Each run has a server of its own, in memory. Prints counts by group, then
-// every test whose result differs from expected.json: exits 0 when there are
-// no differences. A listed test that passes is a difference too.
+// Each suite runs once in each wording of --messages: in the first region of
+// regions.tsv of those that word all operations alike. Each run has a server of
+// its own, in memory. Prints counts by group, then every test whose result
+// differs from expected.json: exits 0 when there are no differences. A listed
+// test that passes is a difference too. The tests under "newer" there assert
+// a text of the older layer; they fail where the operation is in the newer one.
 
 import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
@@ -25,20 +28,29 @@ const here = path.dirname(fileURLToPath(import.meta.url))
 const fetched = path.join(here, '../../.suites')
 const expected = JSON.parse(readFileSync(path.join(here, 'expected.json'), 'utf8'))
 
-// The server's flags for the two wordings of validation errors.
-const older = ['--messages', 'classic']
-const current = ['--messages', 'current']
+// wordings are the different rows of regions.tsv: the first region of each, its number of
+// regions, and whether an operation is in the newer layer.
+const wordings = (() => {
+  const table = readFileSync(path.join(here, '../../facade/internal/request/regions.tsv'), 'utf8')
+  const [[, ...columns], ...rows] = table.trimEnd().split('\n').filter((line) => !line.startsWith('#')).map((line) => line.split('\t'))
+  const found = new Map()
+  for (const [region, ...layers] of rows) {
+    const key = layers.join(' ').replaceAll('?', '')
+    if (found.has(key)) found.get(key).regions++
+    else found.set(key, { region, regions: 1, newer: (operation) => layers[columns.findIndex((c) => c.split(' ').includes(operation))].startsWith('newer') })
+  }
+  return [...found.values()]
+})()
 
-// The source and the command of each suite: for each run, by its name in
-// expected.json, the server's flags and the environment; the command that writes
-// a report, its variable for the server's address, and the group of a test
-// file.
+// The source and the command of each suite: the environments of its runs, by
+// name; the command that writes a report, its variable for the server's address, and
+// the group of a test file.
 const suites = {
-  // Captured in May 2026, before the newer wording of validation errors, whose texts it asserts.
+  // Captured in May 2026, before the newer wording of validation errors: it asserts the older texts.
   nubo: {
     from: 'https://github.com/nubo-db/dynamodb-conformance',
     commit: '0ba4393668860db921afa5728feffe68b55e3e93',
-    runs: { 'older wording': { flags: older }, 'current wording': { flags: current } },
+    runs: { sdk: {} },
     command: (dir, report) => ['npx', 'vitest', 'run', '--reporter=json', `--outputFile=${report}`],
     env: (address) => ({ DYNAMODB_ENDPOINT: address }),
     group: (file) => file.split('/').slice(1, file.startsWith('tests/tier1') ? 2 : 3).join('/'),
@@ -47,12 +59,7 @@ const suites = {
   onetable: {
     from: 'https://github.com/sensedeep/dynamodb-onetable',
     commit: 'd0151dc65fb45508c5a6c232eca21dc40f1b395f',
-    runs: {
-      'sdk v3, current wording': { flags: current, env: { DDB_CLIENT_VERSION: 'v3' } },
-      'sdk v3, older wording': { flags: older, env: { DDB_CLIENT_VERSION: 'v3' } },
-      'sdk v2, current wording': { flags: current, env: { DDB_CLIENT_VERSION: 'v2' } },
-      'sdk v2, older wording': { flags: older, env: { DDB_CLIENT_VERSION: 'v2' } },
-    },
+    runs: { 'sdk v3': { DDB_CLIENT_VERSION: 'v3' }, 'sdk v2': { DDB_CLIENT_VERSION: 'v2' } },
     command: (dir, report) => [
       'npx', 'jest', '--config', path.join(here, 'onetable.jest.config.cjs'), '--rootDir', dir, '--json', `--outputFile=${report}`,
     ],
@@ -79,12 +86,25 @@ async function main() {
       continue
     }
     install(dir)
-    for (const [how, { flags, env }] of Object.entries(suites[name].runs)) {
-      console.log(`== ${name}, ${how}`)
-      surprises += compare(suites[name], expected[`${name}, ${how}`], dir, await run(positionals[0], suites[name], dir, flags, env))
+    for (const wording of wordings) {
+      for (const [how, env] of Object.entries(suites[name].runs)) {
+        console.log(`== ${name}, ${how}, --messages ${wording.region} (rows of regions.tsv with this wording: ${wording.regions})`)
+        const report = await run(positionals[0], suites[name], dir, ['--messages', wording.region], env)
+        surprises += compare(suites[name], differences(name, wording), dir, report)
+      }
     }
   }
   process.exit(surprises ? 1 : 0)
+}
+
+// differences returns the expected differences of a suite in a wording.
+function differences(name, wording) {
+  const { failures, newer, skipped } = expected[name]
+  const all = { ...failures }
+  for (const [operation, titles] of Object.entries(newer)) {
+    if (wording.newer(operation)) for (const title of titles) all[title] = 'asserts a text in the older wording'
+  }
+  return { failures: all, skipped }
 }
 
 // checkout returns the folder of a suite at its commit, which it fetches the first

@@ -4,7 +4,6 @@ package html
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,10 +13,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"google.golang.org/grpc"
-
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/migrate"
 )
 
@@ -134,29 +132,10 @@ func open(t *testing.T, path string, flags ...string) (dom, console string) {
 	return stdout.String(), strings.Join(said, "")
 }
 
-// bigtable returns a connection to a Bigtable in memory.
-func bigtable(t *testing.T) grpc.ClientConnInterface {
-	t.Helper()
-	db, err := engine.Open(engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(srv.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return srv.Conn()
-}
-
 func TestReport_InBrowser(t *testing.T) {
 	browser(t)
 	ctx := context.Background()
-	r, err := migrate.Verify(ctx, bigtable(t), migrate.OfFixture(hostileFixture()), migrate.VerifyOptions{Common: migrate.Common{MaxDifferences: 12}})
+	r, err := migrate.Verify(ctx, peer.Start(t, engine.Options{}, emu.Options{}).Conn(), migrate.OfFixture(hostileFixture()), migrate.VerifyOptions{Common: migrate.Common{MaxDifferences: 12}})
 	if err != nil {
 		t.Fatal(err)
 	}

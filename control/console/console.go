@@ -2,14 +2,17 @@ package console
 
 import (
 	"embed"
+	"io"
 	"io/fs"
 	"net/http"
+
+	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
 //go:embed static
 var embedded embed.FS
 
-// Files returns the files of the pages, by their names below /static/.
+// Files returns the files of the pages, with their names below /static/.
 func Files() fs.FS {
 	sub, err := fs.Sub(embedded, "static")
 	if err != nil {
@@ -40,9 +43,16 @@ func Missing(w http.ResponseWriter) {
 	_, _ = w.Write(page) // the client may have left
 }
 
+// schema serves the schema of mappings, for the completions of the editor.
+func schema(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, mapping.JSONSchema()) // the client may have left
+}
+
 // Handle registers the paths of the pages, except the first one, and of their files with mux.
 func Handle(mux *http.ServeMux) {
 	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(Files())))
+	mux.HandleFunc("GET /static/mapping.schema.json", schema)
 	for _, path := range pages {
 		mux.HandleFunc("GET "+path, Index)
 	}

@@ -3,11 +3,16 @@ package console_test
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,6 +51,12 @@ func gzipped(t *testing.T, text []byte) int {
 
 var imports = regexp.MustCompile(`(?:from|import) '\./([^']+)'`)
 
+// loaded are the modules that a page loads later.
+var loaded = regexp.MustCompile(`import\('\./([^']+)'\)`)
+
+// vendored is the bundle that tools/editor builds.
+const vendored = "codemirror.js"
+
 // reach adds a file and its imports.
 func reach(t *testing.T, all map[string][]byte, name string, into map[string]bool) {
 	t.Helper()
@@ -81,6 +92,43 @@ func TestSizes(t *testing.T) {
 	if firstSum > 80_000 || sum > 500_000 {
 		t.Errorf("the first page has %d bytes and all %d, want at most 80,000 and 500,000", firstSum, sum)
 	}
+	for _, m := range regexp.MustCompile(`'([a-z]+\.js)'`).FindAllSubmatch(all["app.js"], -1) {
+		page := map[string]bool{}
+		if reach(t, all, string(m[1]), page); page[vendored] {
+			t.Errorf("%s loads the editor before its first picture", m[1])
+		}
+	}
+}
+
+// TestVendored: the bundle of CodeMirror is the output of the present sources in tools/editor, and
+// it names the license. make editor-check builds it again.
+func TestVendored(t *testing.T) {
+	t.Parallel()
+	const tools = "../../tools/editor"
+	sums, err := os.ReadFile(filepath.Join(tools, "sha256.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashed := map[string]bool{}
+	for line := range strings.Lines(string(sums)) {
+		want, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		text, err := os.ReadFile(filepath.Join(tools, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) != want {
+			t.Errorf("%s is not the file of the last build: run make editor", name)
+		}
+		hashed[filepath.Base(name)] = true
+	}
+	for _, name := range []string{vendored, "build.mjs", "entry.js", "package.json", "package-lock.json"} {
+		if !hashed[name] {
+			t.Errorf("sha256.txt lacks %s", name)
+		}
+	}
+	if head, _, _ := strings.Cut(string(files(t)[vendored]), "*/"); !strings.Contains(head, "Permission is hereby granted, free of charge") || !strings.Contains(head, "@codemirror/view ") {
+		t.Errorf("it begins with %.300q, want the packages and their license", head)
+	}
 }
 
 // TestFiles: the page's files are complete, and none contains code that makes HTML, or a
@@ -93,10 +141,19 @@ func TestFiles(t *testing.T) {
 	for _, m := range regexp.MustCompile(`'([a-z]+\.js)'`).FindAllSubmatch(all["app.js"], -1) {
 		reach(t, all, string(m[1]), reached)
 	}
+	for name := range maps.Clone(reached) {
+		for _, m := range loaded.FindAllSubmatch(all[name], -1) {
+			reach(t, all, string(m[1]), reached)
+		}
+	}
 	denied := regexp.MustCompile(`innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|\beval\(|new Function|\bstyle:|https?://[^$'"\x60 ]*\.(com|org|net|io)`)
 	for name, text := range all {
 		if !reached[name] {
 			t.Errorf("%s: no page needs it", name)
+		}
+		if name == vendored { // its style rules are data, and its pictures name the namespace of SVG
+			text = bytes.ReplaceAll(text, []byte("http://www.w3.org/2000/svg"), nil)
+			text = regexp.MustCompile(`\bstyle:`).ReplaceAll(text, nil)
 		}
 		if found := denied.Find(text); found != nil {
 			t.Errorf("%s: it has %q: data is text, and nothing comes from elsewhere", name, found)
@@ -115,6 +172,7 @@ func TestHandle(t *testing.T) {
 	for path, want := range map[string]string{
 		"/requests": "text/html", "/t/i/t/rows": "text/html", "/history/orders": "text/html", "/history/i/t": "text/html", "/t/i/t": "text/html", "/d/a%2Fb": "text/html",
 		"/static/app.js": "text/javascript", "/static/style.css": "text/css",
+		"/static/mapping.schema.json": "application/json",
 	} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
@@ -168,7 +226,7 @@ func TestPalette(t *testing.T) {
 			}
 		}
 		for _, back := range []string{"bg", "panel", "sel", "mark", "badbg", "warnbg"} {
-			for _, front := range []string{"text", "soft", "link", "ok", "bad"} {
+			for _, front := range []string{"text", "soft", "link", "ok", "bad", "atom"} {
 				check(front, back, 4.5)
 			}
 		}

@@ -1,8 +1,8 @@
 // Package console provides the pages of the control API: embedded static files, without a
-// build step. The pages load all data from the API, so they contain no data and need no token;
+// build step except for codemirror.js, which make editor builds from tools/editor. The pages load all data from the API, so they contain no data and need no token;
 // docs/console.md describes them.
 //
-// The files follow these rules: data becomes text nodes and never HTML, nothing is loaded from
-// other servers, and the page has no inline script or style. This satisfies the policy that
-// package control sends.
+// The files follow these rules: data is inserted as text nodes and never as HTML, nothing is loaded
+// from other servers, and pages have no inline scripts or styles. This satisfies the content
+// security policy that package control sends.
 package console

@@ -18,13 +18,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
-// OwnTables begins the ids of the DynamoDB endpoint's own tables: its catalog, and the indexes
-// of the default layout.
+// OwnTables is the prefix of the ids of the DynamoDB endpoint's internal tables: its catalog, and
+// the indexes of the default layout.
 const OwnTables = "_tabletop."
 
-// Dump returns all rows of a Bigtable table of the lab's instance as the canonical text of
-// fixtures' golden files: rows by key, cells in storage order, one per line. It omits the
-// DynamoDB endpoint's bookkeeping, and rows with nothing else.
+// Dump returns all rows of a Bigtable table of the lab's instance in the format of the golden files
+// of fixtures: rows by key, and cells in storage order, one per line. It omits the DynamoDB
+// endpoint's bookkeeping cells, and rows that contain only such cells.
 //
 // table is the id of the Bigtable table, or the name of a DynamoDB table whose items it holds.
 func (l *Lab) Dump(ctx context.Context, table string) (string, error) {
@@ -33,15 +33,13 @@ func (l *Lab) Dump(ctx context.Context, table string) (string, error) {
 	return string(out), wrap("dump of "+table, err)
 }
 
-// DumpAll returns all tables of all instances as one text that is a valid
-// golden file: for each table a line with its name, one comment per family
-// with its rule, and its rows as in Dump. Tables are sorted by name; tables of
-// other instances than the lab's have their full name. The DynamoDB endpoint's
-// own tables are left out. Comments before the tables have the JSON of the instances,
-// clusters, app profiles, authorized views and schema bundles that were created and
-// of the policies that were set, without implicit resources. Comments at the end have
-// the lines of the endpoint: changes of DynamoDB items that wait for a Kinesis data
-// stream, in the stream's form.
+// DumpAll returns all tables of all instances as the text of a golden file. Each table has a line
+// with its name, one comment per family with its garbage-collection rule, and its rows as in Dump.
+// Tables are sorted by name; tables outside the lab's instance have their full name. The DynamoDB
+// endpoint's internal tables are omitted. Comments before the tables hold, as JSON, the created
+// instances, clusters, app profiles, authorized views and schema bundles, and the IAM policies that
+// were set; implicit resources are omitted. Comments at the end hold the endpoint's lines: changes
+// of DynamoDB items that have not yet reached their Kinesis data stream, in the stream's format.
 func (l *Lab) DumpAll(ctx context.Context) (string, error) {
 	var out []byte
 	resources, err := l.emu.Resources()
@@ -85,7 +83,7 @@ func canonicalJSON(m proto.Message) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// RuleText returns a rule in the syntax of the cbt tool.
+// RuleText returns a garbage-collection rule in the syntax of the cbt tool.
 func RuleText(r *engine.GCRule) string {
 	joiner := " or "
 	switch r.Kind {
@@ -113,8 +111,9 @@ func RuleText(r *engine.GCRule) string {
 // the reason.
 const dumpDeadline = time.Minute
 
-// ReadRows passes the rows of a table, given by its full name, to visit, or only the row of
-// key. It omits the DynamoDB endpoint's bookkeeping, and rows with nothing else.
+// ReadRows passes the rows of the table with the given full name to visit, or only the row with the
+// given key. It omits the DynamoDB endpoint's bookkeeping cells, and rows that contain only such
+// cells.
 func (l *Lab) ReadRows(ctx context.Context, table string, key []byte, visit func(cells.Row)) error {
 	parent, id, _ := strings.Cut(table, "/tables/")
 	project, instance, _ := strings.Cut(strings.TrimPrefix(parent, "projects/"), "/instances/")

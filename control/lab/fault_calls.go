@@ -15,7 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/probe"
 )
 
-// Probe returns a context whose calls meet no faults, and are not counted as load.
+// Probe returns a context for calls that faults do not affect and that do not count as load.
 func Probe(ctx context.Context) context.Context { return probe.With(ctx) }
 
 // caller returns the faults that a call may meet. Except for probes, only an endpoint uses the
@@ -188,7 +188,7 @@ func (c *faultyStream) failEntries(m *btpb.MutateRowsRequest) {
 	c.entries.answered = len(serve) == 0
 }
 
-// SetHeader sets a header, once for a request that is delivered twice.
+// SetHeader sets a header. For a request that is delivered twice, it does so only once.
 func (c *faultyStream) SetHeader(md metadata.MD) error {
 	if c.silent() {
 		return nil
@@ -196,7 +196,7 @@ func (c *faultyStream) SetHeader(md metadata.MD) error {
 	return c.ServerStream.SetHeader(md)
 }
 
-// SendHeader sends the header, once for a request that is delivered twice.
+// SendHeader sends the header. For a request that is delivered twice, it does so only once.
 func (c *faultyStream) SendHeader(md metadata.MD) error {
 	if c.silent() {
 		return nil
@@ -204,14 +204,14 @@ func (c *faultyStream) SendHeader(md metadata.MD) error {
 	return c.ServerStream.SendHeader(md)
 }
 
-// SetTrailer sets a trailer, once for a request that is delivered twice.
+// SetTrailer sets a trailer. For a request that is delivered twice, it does so only once.
 func (c *faultyStream) SetTrailer(md metadata.MD) {
 	if !c.silent() {
 		c.ServerStream.SetTrailer(md)
 	}
 }
 
-// SendMsg delivers a message if the faults allow it.
+// SendMsg sends a message unless a fault withholds it.
 func (c *faultyStream) SendMsg(m any) error {
 	switch {
 	case c.cut != nil:

@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/control/lab/fault"
 )
 
-// ExpectFaults returns a logger to log that reports errors of armed faults as information,
-// since they are intended.
+// ExpectFaults returns a logger that passes messages to log, and logs errors of armed faults at
+// level Info because they are intended.
 func (l *Lab) ExpectFaults(log *slog.Logger) *slog.Logger {
 	if l.opts.Faultless {
 		return log

@@ -18,15 +18,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Arm injects the fault of a spec into RPCs, from now on until the fault is removed. Faults
-// apply in the order in which they were armed; a call that fails by a fault does not reach the
-// later faults. Errors: a spec that cannot affect any call.
+// Arm starts the fault that a spec describes, which affects RPCs until it is removed. Faults apply
+// in the order in which they were armed. If one of them fails a call, later ones are skipped. Arm
+// returns an error if the spec cannot affect any call.
 func (l *Lab) Arm(spec fault.Spec) (*fault.Fault, error) {
 	if l.opts.Faultless {
 		return nil, ErrFaultless
 	}
 	if spec.DynamoDB {
-		return nil, errors.New("the DynamoDB endpoint arms faults of its own")
+		return nil, errors.New("a DynamoDB fault must be armed at the DynamoDB endpoint")
 	}
 	if err := checkRPC(&spec); err != nil {
 		return nil, err
@@ -34,28 +34,28 @@ func (l *Lab) Arm(spec fault.Spec) (*fault.Fault, error) {
 	return l.faults.Arm(spec)
 }
 
-// ErrFaultless is returned by Arm if Options.Faultless excludes faults.
-var ErrFaultless = errors.New("no faults can be armed here")
+// ErrFaultless is returned by Arm if Options.Faultless is set.
+var ErrFaultless = errors.New("this server does not allow faults")
 
-// Faults returns the armed faults of RPCs, in their order.
+// Faults returns the armed faults of RPCs, in the order in which they were armed.
 func (l *Lab) Faults() []*fault.Fault { return l.faults.All() }
 
 func checkRPC(s *fault.Spec) error {
 	switch {
 	case s.Effect == fault.FailCall && s.Err == nil:
-		return fmt.Errorf("to fail %s: the error is nil", s.Method)
+		return fmt.Errorf("cannot fail %s: the error is nil", s.Method)
 	case s.Effect == fault.CutRows && (s.Err == nil || s.Rows < 0):
-		return fmt.Errorf("to cut ReadRows after %d rows: want a number of rows and an error", s.Rows)
+		return fmt.Errorf("cannot cut ReadRows after %d rows: want a number of at least 0, and an error", s.Rows)
 	case s.Effect == fault.DelayCall && s.Delay < 0:
-		return fmt.Errorf("to delay %s: %v is negative", s.Method, s.Delay)
+		return fmt.Errorf("cannot delay %s by %v, which is negative", s.Method, s.Delay)
 	case s.Effect == fault.LeaveEntries || s.Effect == fault.ReadOld:
-		return fmt.Errorf("a fault of %q: its effect is one of DynamoDB", s.Method)
+		return fmt.Errorf("the effect chosen for %q applies only to DynamoDB operations", s.Method)
 	case s.Item != nil:
-		return errors.New("an item limits faults of DynamoDB only")
+		return errors.New("an item can limit only DynamoDB faults")
 	case s.Failure.Message != "" || s.Failure.Reasons != nil:
-		return errors.New("only failures of DynamoDB take a message or reasons by an option")
+		return errors.New("only DynamoDB failures can have a message or reasons")
 	case !knownMethod(s.Method):
-		return fmt.Errorf("no RPC is named %q%s", s.Method, fault.Near(s.Method, methods()))
+		return fmt.Errorf("unknown RPC %q%s", s.Method, fault.Near(s.Method, methods()))
 	case s.Applied && s.Effect != fault.FailCall:
 		return fault.ErrApplied
 	}
@@ -179,8 +179,8 @@ func (s *rpcFaults) wait(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Pass lets d pass on the clock for a call in this process, without a wait. If the deadline of
-// ctx is earlier, the time until then passes, and the error is context.DeadlineExceeded.
+// Pass advances the clock by d for an in-process call, without waiting. If the deadline of ctx is
+// earlier, it advances the clock only to the deadline and returns context.DeadlineExceeded.
 func (l *Lab) Pass(ctx context.Context, d time.Duration) error { return pass(ctx, l.Clock(), d) }
 
 func pass(ctx context.Context, on *clock.Clock, d time.Duration) error {

@@ -14,47 +14,49 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Options configure New.
+// Options configures New.
 type Options struct {
-	// Clock is the clock of all parts. Required.
+	// Clock is the clock of the store, the servers and the faults. Required.
 	Clock *clock.Clock
-	// Logger receives the logs of the servers. Required.
+	// Logger is the logger of the servers. Required.
 	Logger *slog.Logger
-	// Project and Instance are the default ones for Dump and TableName. Required.
+	// Project and Instance identify the lab's instance, for methods such as Dump and TableName.
+	// Required.
 	Project, Instance string
-	// Faultless excludes faults, so calls have no overhead for them.
+	// Faultless disables faults, so that calls have no overhead for them.
 	Faultless bool
-	// Seed begins the random sequences of faults.
+	// Seed seeds the random numbers of faults.
 	Seed uint64
-	// GCInterval is the time between two collections of garbage, including those that Advance
-	// passes. 0: garbage is collected only on request.
+	// GCInterval is the time between two garbage collections, also while Advance moves the time. If
+	// it is 0, garbage is collected only on request.
 	GCInterval time.Duration
-	// Store and Bigtable are the options of the store and the Bigtable server that the lab
-	// opens. The lab sets the clock, the logger, the faults and the server's store itself.
+	// Store and Bigtable are the options of the store and the Bigtable server that the lab opens.
+	// The lab itself sets the clock, the logger, the faults and the server's store.
 	Store    engine.Options
 	Bigtable emu.Options
 }
 
-// Endpoint is another server over the rows of a lab, such as package dynamodb's. Its methods
-// may be called from several goroutines. Contexts passed to them exclude faults.
+// Endpoint is another server over the rows of a lab, such as that of package dynamodb. Its methods
+// are safe for concurrent use. Faults do not affect calls with the contexts that are passed to
+// them.
 type Endpoint interface {
-	// NextDue returns the first time after one time, and before another, at which the
-	// endpoint has work to do; false if it has none.
+	// NextDue returns the first time after one time and before another at which the endpoint has
+	// work to do. It returns false if the endpoint has no work in this period.
 	NextDue(ctx context.Context, after, until time.Time) (at time.Time, ok bool, err error)
 	// RunDue does the work that is due now.
 	RunDue(ctx context.Context) error
-	// Restart runs change between two requests. change replaces all data that the endpoint may
-	// have read.
+	// Restart waits for running requests, and holds back new ones until change returns. change
+	// replaces all data that the endpoint may have read.
 	Restart(change func() error) error
-	// Reset removes the endpoint's faults, and layouts that clients added.
+	// Reset removes the endpoint's faults, and the layouts that clients added.
 	Reset()
-	// AppendDump appends data of the lab that is not in its rows to a dump, as comments of a
+	// AppendDump appends to a dump the endpoint's data that is not stored in rows, as comments of a
 	// golden file.
 	AppendDump(ctx context.Context, dump []byte) ([]byte, error)
-	// RowsOf returns the id of the Bigtable table that holds the items of a DynamoDB table; ""
-	// for an unknown table.
+	// RowsOf returns the id of the Bigtable table that holds the items of a DynamoDB table, or ""
+	// if the table is unknown.
 	RowsOf(ctx context.Context, table string) string
-	// Close ends the endpoint. It is called before the lab's servers end.
+	// Close stops the endpoint. The lab calls it before it stops its servers.
 	Close() error
 }
 
@@ -71,8 +73,8 @@ func (none) AppendDump(_ context.Context, dump []byte) ([]byte, error) { return 
 func (none) RowsOf(context.Context, string) string                     { return "" }
 func (none) Close() error                                              { return nil }
 
-// Lab is a store with a Bigtable server. Its methods may be called from several
-// goroutines, except Attach, Open and Close.
+// Lab is a store with a Bigtable server. Its methods are safe for concurrent use, except for
+// Attach, Open and Close.
 type Lab struct {
 	opts   Options
 	ctx    context.Context // ends with Close, for work that outlives a call
@@ -88,15 +90,15 @@ type Lab struct {
 	swept     time.Time  // time of the last garbage collection in Advance; guarded by advanceMu
 }
 
-// New returns a lab; Open opens it.
+// New returns a lab that is not yet open; see Open.
 func New(o Options) *Lab {
 	l := &Lab{opts: o, faults: &rpcFaults{fault.NewSet(o.Seed), o.Clock}, endpoint: none{}, swept: o.Clock.Now()}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
 
-// Attach makes an endpoint follow the lab: its time, its restores, its dumps and its end.
-// A lab has at most one.
+// Attach attaches an endpoint to the lab: the endpoint then follows its clock and restores, takes
+// part in dumps, and closes with it. A lab has at most one endpoint.
 func (l *Lab) Attach(e Endpoint) { l.endpoint = e }
 
 // Open opens the store, and the Bigtable server over it.
@@ -122,9 +124,9 @@ func (l *Lab) Open() error {
 	return nil
 }
 
-// CloseStore closes the store and server of Open, if they are open. ended, which may be nil,
-// waits for the servers of its listeners. An endpoint must be closed before, or restarted
-// meanwhile.
+// CloseStore closes the store and the Bigtable server if they are open. ended, which may be nil,
+// waits until the server has stopped serving its listeners. An endpoint must be closed before the
+// call, or call it from Restart.
 func (l *Lab) CloseStore(ended func()) error {
 	if l.db == nil {
 		return nil
@@ -145,39 +147,38 @@ func wrap(what string, err error) error {
 	return nil
 }
 
-// Close ends the endpoint, running work, and the store.
+// Close closes the endpoint, cancels running work, and closes the store.
 func (l *Lab) Close() error {
 	err := l.endpoint.Close()
 	l.cancel()
 	return errors.Join(err, l.CloseStore(nil))
 }
 
-// End ends running work.
+// End cancels running work.
 func (l *Lab) End() { l.cancel() }
 
-// Context returns the context of work that outlives a call. It ends with Close and End.
+// Context returns the context for work that outlives a call. Close and End cancel it.
 func (l *Lab) Context() context.Context { return l.ctx }
 
 // Options returns the options that were passed to New.
 func (l *Lab) Options() Options { return l.opts }
 
-// DB returns the store.
+// DB returns the store that Open opened.
 func (l *Lab) DB() *engine.DB { return l.db }
 
-// Bigtable returns the Bigtable server.
+// Bigtable returns the Bigtable server that Open started.
 func (l *Lab) Bigtable() *emu.Server { return l.emu }
 
 // Clock returns the clock.
 func (l *Lab) Clock() *clock.Clock { return l.opts.Clock }
 
-// Advance moves the time forward by d, 0 or more, and returns the new time. On the way it
-// stops whenever work is due, in order, and runs it as of that time: the work of the endpoint,
-// such as deleting expired DynamoDB items, the work of Bigtable's resources, and the
-// collection of garbage, if that has an interval. Consecutive collections with no other work
-// between them run as one.
+// Advance moves the time forward by d, which must not be negative, and returns the new time. It
+// runs scheduled work in order, each item at its due time: the endpoint's work, such as deleting
+// expired DynamoDB items, the work of Bigtable's resources, and garbage collection if GCInterval is
+// set. It merges consecutive garbage collections that have no other work between them.
 func (l *Lab) Advance(d time.Duration) (time.Time, error) {
 	if d < 0 {
-		return time.Time{}, fmt.Errorf("cannot advance by %v: time moves forward only", d)
+		return time.Time{}, fmt.Errorf("cannot advance by %v: time moves only forward", d)
 	}
 	l.advanceMu.Lock()
 	defer l.advanceMu.Unlock()
@@ -189,7 +190,7 @@ func (l *Lab) Advance(d time.Duration) (time.Time, error) {
 			err = l.doDue(now)
 		}
 		if err != nil {
-			return time.Time{}, fmt.Errorf("to advance: %w", err)
+			return time.Time{}, fmt.Errorf("cannot advance: %w", err)
 		}
 		if !now.Before(end) {
 			return clock.Now(), nil
@@ -234,15 +235,15 @@ func (l *Lab) doDue(now time.Time) error {
 	return err
 }
 
-// RunGC applies the garbage-collection rules of all families once and returns the number of
+// RunGC applies the garbage-collection rules of all families once, and returns the number of
 // deleted cells.
 func (l *Lab) RunGC(ctx context.Context) (cellsDeleted int64, err error) {
 	stats, err := l.emu.RunGC(ctx)
 	return stats.CellsDeleted, err
 }
 
-// Resolve returns the resource name of a table of the lab's instance, given by its id or by
-// the name of the DynamoDB table whose items it holds. An id comes first.
+// Resolve returns the resource name of a table of the lab's instance. The table is given by its id,
+// or by the name of the DynamoDB table whose items it holds; ids take precedence.
 func (l *Lab) Resolve(ctx context.Context, table string) string {
 	name := l.TableName(table)
 	if _, err := l.db.Table(name); err == nil {
@@ -254,7 +255,7 @@ func (l *Lab) Resolve(ctx context.Context, table string) string {
 	return name
 }
 
-// TableName returns the resource name of the table with an id of the lab's instance.
+// TableName returns the resource name of the table with the given id in the lab's instance.
 func (l *Lab) TableName(id string) string {
 	return "projects/" + l.opts.Project + "/instances/" + l.opts.Instance + "/tables/" + id
 }

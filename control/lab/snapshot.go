@@ -7,17 +7,18 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Snapshot saves the present data of the lab as one consistent view. The caller closes it.
+// Snapshot takes a consistent snapshot of the lab's current data. The caller must close it.
 func (l *Lab) Snapshot(ctx context.Context) (*engine.Snapshot, error) { return l.db.Snapshot(ctx) }
 
-// Restore replaces the lab's data by the data of a snapshot, which may come from another
-// open lab. Faults and the time stay as they are. Running Bigtable calls take effect before
-// or after it. It waits for running calls of the endpoint; later calls begin after it.
+// Restore replaces the lab's data with the data of a snapshot, which may come from another open
+// lab. It does not change faults or the time. A concurrent Bigtable call takes effect either before
+// or after the restore. Restore waits for running calls of the endpoint, and holds back new ones
+// until it is done.
 func (l *Lab) Restore(ctx context.Context, s *engine.Snapshot) error {
 	return l.endpoint.Restart(func() error { return l.db.Restore(ctx, s) })
 }
 
-// Reset removes all data of the lab, and the faults, lags and failures of clusters.
+// Reset removes all data and faults, and resets lags and failures of clusters.
 func (l *Lab) Reset(ctx context.Context) error {
 	l.faults.Clear()
 	l.endpoint.Reset()

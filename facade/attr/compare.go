@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Equal reports whether a and b are the same value: numbers by value, sets without order.
-// Values are canonical, so it compares field by field.
+// Equal reports whether a and b are the same value. Numbers are equal by value, and the
+// order of sets does not matter. Because values are canonical, Equal compares field by
+// field.
 func Equal(a, b Value) bool {
 	if a.Type != b.Type {
 		return false
@@ -28,13 +29,14 @@ func Equal(a, b Value) bool {
 	return true
 }
 
-// EqualItems reports whether a and b have the same attributes. A nil item equals only nil.
+// EqualItems reports whether a and b have the same attributes with equal values. A nil
+// item equals only another nil item.
 func EqualItems(a, b Item) bool {
 	return (a == nil) == (b == nil) && maps.EqualFunc(a, b, Equal)
 }
 
-// Compare orders two values of the same type S, N or B: strings by UTF-8 bytes, numbers by
-// value, binaries by unsigned bytes. For other operands ok is false.
+// Compare orders two values of the same type: S by UTF-8 bytes, N by value, B by unsigned
+// bytes. ok is false for values of other types, or of different types.
 func Compare(a, b Value) (c int, ok bool) {
 	if a.Type != b.Type {
 		return 0, false

@@ -9,19 +9,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Problem is the kind of fault of a value.
+// Problem is the kind of fault in a value.
 type Problem uint8
 
-// The problems of a value. Each comment names the fields of [Error] that it sets.
+// Problems that a value can have. Each comment names the fields of [Error] that the
+// problem sets.
 const (
-	// BadJSON: the text is not JSON, is truncated, or is not UTF-8. Err.
+	// BadJSON: the text is not JSON, is truncated, or is not UTF-8. Err is the cause.
 	BadJSON Problem = iota + 1
-	// DuplicateName: a JSON object holds a member name twice. Text is the name.
+	// DuplicateName: a JSON object has two members with the same name. Text is the name.
 	DuplicateName
-	// WrongToken: JSON of the wrong kind for the type. Text is the kind found ("string",
-	// "number", "object", …), Want the expected kind.
+	// WrongToken: the JSON is of the wrong kind for the type. Text is the kind that was
+	// found ("string", "number", "object", …), and Want is the expected kind.
 	WrongToken
-	// NoType: a value without a type tag, or whose tag's content is null.
+	// NoType: a value without a type tag, or with null as the content of its tag.
 	NoType
 	// ManyTypes: a value with two type tags. Text is the second tag.
 	ManyTypes
@@ -33,8 +34,8 @@ const (
 	BadBase64
 	// EmptySet: a set without members. Type is SS, NS or BS.
 	EmptySet
-	// DuplicateMember: a set with a duplicate member. Type is SS, NS or BS, Text the members
-	// as given, joined by ", " (binaries in base64).
+	// DuplicateMember: a set with a duplicate member. Type is SS, NS or BS. Text is the
+	// members as given, joined by ", ", with binaries in base64.
 	DuplicateMember
 	// NotNumber: a malformed number. Text is the number as given.
 	NotNumber
@@ -42,34 +43,37 @@ const (
 	Overflow
 	// Underflow: a number of magnitude less than 1E-130. Text is the number.
 	Underflow
-	// TooPrecise: a number of more than 38 significant digits. Text is the number.
+	// TooPrecise: a number with more than 38 significant digits. Text is the number.
 	TooPrecise
 	// TooDeep: lists and maps nested deeper than MaxDepth. Type is the type of the first
-	// value beyond.
+	// value beyond, Levels the depth.
 	TooDeep
-	// LongName: the name of an attribute or map member is longer than MaxNameBytes. Text is
-	// the name.
+	// LongName: the name of an attribute or map member that is longer than MaxNameBytes.
+	// Text is the name.
 	LongName
 )
 
-// Error is the error of every function of this package: the problem and its place.
+// Error is the error that every function of this package returns. It names the problem
+// and its location.
 type Error struct {
 	Problem Problem
-	// Older is the problem that the service's older layer finds in a number; 0 if it finds
-	// the same.
+	// Older is the problem that the service's older layer finds in a number, or 0 if that
+	// layer finds the same problem.
 	Older Problem
 	Type  Type   // type of the value at fault, or Absent
-	Text  string // see Problem
-	Want  string // see Problem
-	// Members are the members, as given, of a set with a duplicate member;
-	// binaries in base64.
+	Text  string // depends on Problem
+	Want  string // depends on Problem
+	// Members are the members of a set with a duplicate member, as given, with binaries
+	// in base64.
 	Members []string
-	// Path is the attribute path of the value at fault, such as `Item.a[2].b`; "" for a value
+	// Levels is the depth of a value that is too deep, counted to MaxCountedDepth.
+	Levels int
+	// Path is the path to the value at fault, such as `Item.a[2].b`. It is "" for a value
 	// outside an item.
 	Path string
 	// Offset is the byte offset in the JSON input, or -1.
 	Offset int64
-	Err    error // the cause, or nil
+	Err    error // cause, or nil
 }
 
 func newError(p Problem, t Type, text string) *Error {
@@ -79,7 +83,7 @@ func newError(p Problem, t Type, text string) *Error {
 // Unwrap returns the cause, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Error returns the fault and the attribute path of the value.
+// Error describes the fault and the path to the value.
 func (e *Error) Error() string {
 	if e.Path != "" {
 		return e.Path + ": " + e.problem()
@@ -95,7 +99,7 @@ func (e *Error) problem() string {
 		return fmt.Sprintf("member name %s appears twice", clip(e.Text))
 	case WrongToken:
 		if e.Type != Absent {
-			return fmt.Sprintf("%s wants a JSON %s, found %s", e.Type, e.Want, e.Text)
+			return fmt.Sprintf("%s requires a JSON %s, found %s", e.Type, e.Want, e.Text)
 		}
 		return fmt.Sprintf("want a JSON %s, found %s", e.Want, e.Text)
 	case NoType:
@@ -119,7 +123,7 @@ func (e *Error) problem() string {
 	case Underflow:
 		return fmt.Sprintf("number is smaller than 1E-130: %s", clip(e.Text))
 	case TooPrecise:
-		return fmt.Sprintf("number of more than %d significant digits: %s", MaxDigits, clip(e.Text))
+		return fmt.Sprintf("number with more than %d significant digits: %s", MaxDigits, clip(e.Text))
 	case TooDeep:
 		return fmt.Sprintf("lists and maps nested deeper than %d levels", MaxDepth)
 	case LongName:
@@ -139,9 +143,10 @@ func clipText(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// CurrentAWSMessage returns the wording of AWSMessage in most regions since 2026-06; "" if it
-// did not change. A number without text appears as 1, and exponents have more than 32 bits.
-// For a set with a duplicate member, the members before the duplicate appear in order.
+// CurrentAWSMessage returns the wording that replaced AWSMessage in most regions in
+// 2026-06, or "" if the wording did not change. It shows a number without text as 1, and
+// exponents with more than 32 bits. For a set with a duplicate member, it lists the
+// members before the duplicate in order.
 func (e *Error) CurrentAWSMessage() string {
 	switch {
 	case e.IsNumber():
@@ -179,13 +184,14 @@ func (e *Error) CurrentAWSMessage() string {
 	return fmt.Sprintf(text, "")
 }
 
-// IsNumber reports whether a number is at fault.
+// IsNumber reports whether the fault is in a number.
 func (e *Error) IsNumber() bool {
 	return e.Problem == NotNumber || e.Problem == Overflow || e.Problem == Underflow || e.Problem == TooPrecise
 }
 
-// AWSMessage returns DynamoDB's text for the error. It also reports whether DynamoDB answers
-// SerializationException (true: the request is unreadable) or ValidationException (false).
+// AWSMessage returns DynamoDB's text for the error. The second result reports whether
+// DynamoDB rejects the request as unreadable, with SerializationException, instead of
+// ValidationException.
 //
 // An unknown type tag has the text of a value without a type, because DynamoDB ignores
 // unknown members.

@@ -1,23 +1,25 @@
 package attr
 
-// ItemWriter writes an item as AppendItemJSON does, one attribute at a time, in the order of
-// their names. The zero ItemWriter begins an item; set its JSON to append to existing bytes.
+// ItemWriter writes an item one attribute at a time, in the order of the attribute names.
+// The result is the same as that of AppendItemJSON. The zero ItemWriter begins an item.
+// To append to existing bytes, set JSON first.
 type ItemWriter struct {
 	JSON []byte
-	// Sizes are the sizes of the attributes so far, as Item.Sizes computes them.
+	// Sizes are the sizes of the attributes added so far, as Item.Sizes computes them.
 	Sizes Sizes
 
 	begun bool
 }
 
-// Add adds an attribute.
+// Add adds an attribute to the item.
 func (w *ItemWriter) Add(name string, v Value) {
 	addName(w, name)
 	w.JSON = AppendJSON(w.JSON, v)
 	w.Sizes.add(len(name), v.Size(), v.Type, len(v.Set))
 }
 
-// AddCell adds an attribute of type S, with UTF-8 text, or of type B.
+// AddCell adds an attribute of type S or B with the given bytes. The bytes of an S must
+// be UTF-8.
 func (w *ItemWriter) AddCell(name []byte, t Type, content []byte) {
 	addName(w, name)
 	w.JSON = append(append(append(w.JSON, '{', '"'), t.String()...), '"', ':')
@@ -33,7 +35,7 @@ func addName[T text](w *ItemWriter, name T) {
 	w.JSON = append(appendText(append(w.JSON, sep), name), ':')
 }
 
-// End ends the item.
+// End completes the JSON of the item.
 func (w *ItemWriter) End() {
 	if !w.begun {
 		w.JSON = append(w.JSON, '{')

@@ -13,10 +13,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth is the maximum depth of an attribute, counting lists, maps and the value inside
-// them: a scalar is one level, a list of scalars two. Source: developer guide, "Service,
-// account, and table quotas", nested attribute depth.
+// MaxDepth is the maximum depth of an attribute. It counts lists, maps and the value
+// inside them, so a scalar has depth one, and a list of scalars has depth two. Source:
+// developer guide, "Service, account, and table quotas", nested attribute depth.
 const MaxDepth = 32
+
+// MaxCountedDepth is the depth to which levels of a value that is too deep are counted. From
+// here on the service checks a write of one item in its older layer.
+const MaxCountedDepth = 64
 
 // MaxNameBytes is the maximum length of the name of an attribute or map member. Source:
 // developer guide, "Limits: Attributes".
@@ -25,12 +29,12 @@ const MaxNameBytes = 65535
 // rootPath begins the paths of an item's errors.
 const rootPath = "Item"
 
-// UnmarshalItem parses data as exactly one item, `{"name": {"S": "…"}, …}`. Errors are of
-// type *Error, with a path that begins with "Item".
+// UnmarshalItem parses data, which must be exactly one item, such as `{"name": {"S":
+// "…"}}`. Its errors are of type *Error, with a path that begins with "Item".
 //
-// Reading is strict: member names are case-sensitive and unique, a value has exactly one type
-// tag, binaries are standard padded base64, NULL is true, sets have at least one member and
-// no duplicates, text is UTF-8.
+// Parsing is strict. Member names are case-sensitive and unique, and a value has exactly
+// one type tag. Binaries are standard padded base64, NULL is true, and text is UTF-8.
+// Sets are not empty, and their members are unique.
 func UnmarshalItem(data []byte) (Item, error) {
 	if m, ok := scan(data, (*Scanner).Item); ok {
 		return m, nil
@@ -38,8 +42,8 @@ func UnmarshalItem(data []byte) (Item, error) {
 	return unmarshal(data, DecodeItem)
 }
 
-// UnmarshalValue parses data as exactly one value, such as `{"S": "…"}`. It is as strict
-// as UnmarshalItem. Errors are of type *Error.
+// UnmarshalValue parses data, which must be exactly one value, such as `{"S": "…"}`. It
+// is as strict as UnmarshalItem. Its errors are of type *Error.
 func UnmarshalValue(data []byte) (Value, error) {
 	if v, ok := scan(data, (*Scanner).Value); ok {
 		return v, nil
@@ -63,8 +67,9 @@ func unmarshal[T any](data []byte, decode func(*jsontext.Decoder) (T, error)) (T
 	return v, nil
 }
 
-// DecodeItem reads the next JSON value of d as an item. After an error the position of d is
-// somewhere inside the value. Errors are of type *Error, except those of d's reader.
+// DecodeItem reads the next JSON value from d as an item. After an error, the position of
+// d is undefined within that value. Errors are of type *Error, except those of d's
+// reader.
 func DecodeItem(d *jsontext.Decoder) (Item, error) {
 	item := Item{}
 	if err := decodeMembers(d, Absent, item, 1); err != nil {
@@ -73,8 +78,8 @@ func DecodeItem(d *jsontext.Decoder) (Item, error) {
 	return item, nil
 }
 
-// DecodeValue reads one attribute value, as DecodeItem reads an item. The paths of its errors
-// begin inside the value.
+// DecodeValue reads the next JSON value from d as an attribute value, in the same way as
+// DecodeItem. The paths of its errors are relative to the value.
 func DecodeValue(d *jsontext.Decoder) (Value, error) { return decodeValue(d, 1) }
 
 // The expected kinds of a JSON token, for Error.Want.
@@ -223,14 +228,25 @@ func decodeValue(d *jsontext.Decoder, depth int) (Value, error) {
 	return Value{}, manyTypes(d, t, tok.String(), depth)
 }
 
-// tooDeep returns the error for the next value.
+// tooDeep returns the error for the next value, the first one that is too deep.
 func tooDeep(d *jsontext.Decoder) error {
 	e := problemAt(d, TooDeep, Absent, "")
-	if d.PeekKind() == jsontext.KindBeginObject {
-		_, _ = d.ReadToken() // invalid JSON has no type
-		if tag, err := d.ReadToken(); err == nil {
-			e.Type, _ = ParseType(tag.String())
+	e.Levels = MaxDepth + 1
+	outside := d.StackDepth()
+	for tokens := 1; e.Levels < MaxCountedDepth; tokens++ {
+		tok, err := d.ReadToken()
+		if err != nil { // truncated or invalid JSON
+			break
 		}
+		if tokens == 2 { // the tag
+			e.Type, _ = ParseType(tok.String())
+		}
+		opened := d.StackDepth() - outside
+		if opened <= 0 {
+			break
+		}
+		// A value opens an object, its list or map a second one.
+		e.Levels = max(e.Levels, MaxDepth+1+(opened-1)/2)
 	}
 	return e
 }
@@ -344,8 +360,8 @@ func decodeBoolean(d *jsontext.Decoder, t Type) (bool, error) {
 	return b, nil
 }
 
-// ParseBoolean converts a string in place of a boolean. DynamoDB accepts true, yes and 1, and
-// false, no and 0, in any case.
+// ParseBoolean converts a string that a request has in place of a boolean. DynamoDB
+// accepts true, yes and 1, and false, no and 0, in upper or lower case.
 func ParseBoolean(s string) (value, ok bool) {
 	switch strings.ToLower(s) {
 	case "true", "yes", "1":
@@ -460,8 +476,9 @@ func base64Message(text string) string {
 	return "Invalid last non-pad Base64 character dectected"
 }
 
-// AppendJSON appends the canonical JSON of v: sorted member names, no spaces,
-// sets in canonical order, minimal escapes (RFC 8785). An absent value is null.
+// AppendJSON appends the canonical JSON of v. Member names are sorted, sets are in
+// canonical order, there are no spaces, and only necessary characters are escaped (RFC
+// 8785). An absent value becomes null.
 func AppendJSON(dst []byte, v Value) []byte {
 	if v.Type == Absent {
 		return append(dst, "null"...)
@@ -501,7 +518,8 @@ func AppendJSON(dst []byte, v Value) []byte {
 	return append(dst, '}')
 }
 
-// AppendItemJSON appends the canonical JSON of an item, like AppendJSON; a nil item is null.
+// AppendItemJSON appends the canonical JSON of an item, like AppendJSON. A nil item
+// becomes null.
 func AppendItemJSON(dst []byte, item Item) []byte {
 	if item == nil {
 		return append(dst, "null"...)

@@ -10,21 +10,23 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Scanner reads valid JSON of items, and of requests around them, several times faster than a
-// token decoder. Most requests, and every item of an index, go through it. A method returns
-// false for JSON that the scanner does not support. The scanner is then unusable, and a
-// decoder must find the fault, if there is one. The scanner is as strict as UnmarshalItem.
+// Scanner parses valid JSON of items, and of the requests around them, several times
+// faster than a token decoder. Most requests, and all items of indexes, are parsed with
+// it. A method returns false if the scanner does not support the JSON. The scanner is
+// then unusable, and the caller must use a decoder, which also finds the fault if there
+// is one. The scanner is as strict as UnmarshalItem.
 //
-// Strings are slices of text, without a copy, unless they have escapes.
+// The strings that it returns share memory with the input, unless they contain escapes.
 type Scanner struct {
 	text string
 	at   int
 }
 
-// NewScanner returns a scanner of a copy of data. Its results share the copy.
+// NewScanner returns a Scanner that reads a copy of data. The values that it returns
+// share this copy.
 func NewScanner(data []byte) *Scanner { return &Scanner{text: string(data)} }
 
-// End reports whether the input is exhausted.
+// End reports whether only white space is left.
 func (s *Scanner) End() bool {
 	s.space()
 	return s.at == len(s.text)
@@ -42,7 +44,7 @@ func (s *Scanner) Bool() (value, ok bool) {
 	return value, value || s.word("false")
 }
 
-// Int reads a whole number.
+// Int reads an integer.
 func (s *Scanner) Int() (int64, bool) {
 	s.space()
 	start := s.at
@@ -59,8 +61,8 @@ func (s *Scanner) Int() (int64, bool) {
 // names.
 const maxScannedMembers = 16
 
-// Object reads an object of at most maxScannedMembers members. For each name it calls
-// member, which reads the value.
+// Object reads an object with at most maxScannedMembers members. It calls member for each
+// name; member must read the value.
 func (s *Scanner) Object(member func(name string) bool) bool {
 	if !s.byte('{') {
 		return false
@@ -85,7 +87,7 @@ func (s *Scanner) Object(member func(name string) bool) bool {
 	return false
 }
 
-// List reads a list. It calls element to read each element.
+// List reads a list. It calls element for each element; element must read it.
 func (s *Scanner) List(element func() bool) bool {
 	if !s.byte('[') {
 		return false

@@ -5,7 +5,7 @@ import "strings"
 // RangeOp is the operator of a condition on a sort key.
 type RangeOp uint8
 
-// The operators of conditions on a sort key.
+// Operators of conditions on a sort key.
 const (
 	NoRange           RangeOp = iota // no condition on the sort key
 	RangeEqual                       // = A
@@ -17,12 +17,12 @@ const (
 	RangeBeginsWith                  // begins_with(x, A)
 )
 
-// KeyRange selects the items of one partition whose sort key satisfies Op with A, and with
-// B for RangeBetween.
+// KeyRange selects the items of one partition whose sort key satisfies Op with A, and
+// with B for RangeBetween.
 //
-// A partition key of several attributes has the values of the others in MoreHash. A sort
-// key of several attributes begins with the values in Equal; the attribute after them
-// satisfies Op.
+// If the partition key has several attributes, MoreHash holds the values of the second
+// and later ones. If the sort key has several attributes, Equal holds the values of the
+// first ones, and the next attribute must satisfy Op.
 type KeyRange struct {
 	Hash     Value
 	Op       RangeOp
@@ -31,11 +31,12 @@ type KeyRange struct {
 	Equal    []Value
 }
 
-// Hashes returns the values of the partition key.
+// Hashes returns the values of all attributes of the partition key.
 func (r KeyRange) Hashes() []Value { return append([]Value{r.Hash}, r.MoreHash...) }
 
-// Matches reports whether a sort key, given as all its attributes in order, satisfies the
-// condition. NoRange matches every item, also one without a sort key.
+// Matches reports whether key satisfies the condition. key holds the values of all
+// attributes of a sort key, in order. NoRange matches every item, including items without
+// a sort key.
 func (r KeyRange) Matches(key ...Value) bool {
 	for i, value := range r.Equal {
 		if !Equal(key[i], value) {

@@ -5,28 +5,29 @@ import (
 	"encoding/binary"
 )
 
-// Limits of DynamoDB's keys, also of the keys of indexes: the attributes of a part count
-// together. Source: developer guide, "Service, account, and table quotas".
+// Limits of the keys of tables and indexes. They apply to all attributes of the partition
+// key together, and to all attributes of the sort key together. Source: developer guide,
+// "Service, account, and table quotas".
 const (
 	MaxHashBytes = 2048
 	MaxSortBytes = 1024
 )
 
-// KeyAttr is a key attribute: its name and its type, S, N or B. Mapping files declare it under
-// the names in the tags.
+// KeyAttr is the name and type (S, N or B) of a key attribute. The tags are the names of
+// the fields in mapping files.
 type KeyAttr struct {
 	Name string `yaml:"name,required,filled" expect:"an attribute name"`
 	Type Type   `yaml:"type,required"`
 }
 
-// KeySchema is the primary key of a table or the key of an index. Range.Name is "" without a
-// sort key.
+// KeySchema is the primary key of a table or the key of an index. Range.Name is "" if
+// there is no sort key.
 type KeySchema struct {
 	Hash  KeyAttr `yaml:"hash,required"`
 	Range KeyAttr `yaml:"range"`
 }
 
-// Attrs returns the key attributes, one or two, the partition key's first.
+// Attrs returns the one or two key attributes, with the partition key first.
 func (k KeySchema) Attrs() []KeyAttr {
 	if k.Range.Name == "" {
 		return []KeyAttr{k.Hash}
@@ -34,12 +35,12 @@ func (k KeySchema) Attrs() []KeyAttr {
 	return []KeyAttr{k.Hash, k.Range}
 }
 
-// IsKey reports whether name is a key attribute.
+// IsKey reports whether name is the name of a key attribute.
 func (k KeySchema) IsKey(name string) bool {
 	return name == k.Hash.Name || name == k.Range.Name && name != ""
 }
 
-// KeyOf returns the key attributes that an item has.
+// KeyOf returns the key attributes that an item has, as an item.
 func (k KeySchema) KeyOf(item Item) Item {
 	key := make(Item, 2)
 	for _, a := range k.Attrs() {
@@ -50,7 +51,8 @@ func (k KeySchema) KeyOf(item Item) Item {
 	return key
 }
 
-// AppendKey appends the key attributes of an item, injectively.
+// AppendKey appends an encoding of the item's key attributes. Different keys have
+// different encodings.
 func (k KeySchema) AppendKey(dst []byte, item Item) []byte {
 	for _, a := range k.Attrs() {
 		v := item[a.Name]
@@ -61,16 +63,16 @@ func (k KeySchema) AppendKey(dst []byte, item Item) []byte {
 	return dst
 }
 
-// ItemID identifies an item of a table.
+// ItemID identifies an item within its table.
 type ItemID [16]byte
 
-// ID returns the id of the item that has these key attributes.
+// ID returns the ItemID of the item with the given key attributes.
 func (k KeySchema) ID(item Item) ItemID {
 	h := sha256.Sum256(k.AppendKey(nil, item))
 	return ItemID(h[:16])
 }
 
-// Fits reports whether the key attributes of an item are within the limits of DynamoDB.
+// Fits reports whether the key attributes of an item are within DynamoDB's size limits.
 func (k KeySchema) Fits(item Item) bool {
 	return item[k.Hash.Name].Size() <= MaxHashBytes && (k.Range.Name == "" || item[k.Range.Name].Size() <= MaxSortBytes)
 }

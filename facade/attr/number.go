@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The domain of numbers. Source: developer guide, "Supported data types and
+// Range and precision of numbers. Source: developer guide, "Supported data types and
 // naming rules in Amazon DynamoDB", Number.
 const (
 	// MaxDigits is the maximum number of significant digits.
@@ -16,8 +16,8 @@ const (
 	MinExponent = -130
 )
 
-// Number returns a value of type N, in canonical form, from any text that
-// DynamoDB accepts. See ParseNumber for the errors.
+// Number parses any text that DynamoDB accepts as a number, and returns a value of type N
+// in canonical form. It returns the same errors as ParseNumber.
 func Number(text string) (Value, error) {
 	n, err := ParseNumber(text)
 	if err != nil {
@@ -26,16 +26,16 @@ func Number(text string) (Value, error) {
 	return Value{Type: N, Str: n}, nil
 }
 
-// Int returns a value of type N.
+// Int returns n as a value of type N.
 func Int(n int64) Value { return Value{Type: N, Str: strconv.FormatInt(n, 10)} }
 
 // ParseNumber returns the canonical text of a number: plain decimal notation as DynamoDB
-// returns it, without exponent, superfluous zeros, plus sign or negative zero. The error is
-// an *Error: NotNumber, Overflow, Underflow or TooPrecise.
+// returns it, without exponent, superfluous zeros, plus sign or negative zero. The error
+// is an *Error with the problem NotNumber, Overflow, Underflow or TooPrecise.
 //
-// It accepts an optional sign, digits with at most one point among, before or after them, and
-// an optional exponent of 64 bits, without blanks. For a zero, the exponent of its last place
-// must be in range.
+// The input is an optional sign, digits with at most one point before, between or after
+// them, and an optional exponent of 64 bits, without blanks. If the number is zero, the
+// exponent of its last digit must be in range.
 func ParseNumber(text string) (string, error) {
 	if isShortInteger(text) {
 		return text, nil
@@ -72,8 +72,9 @@ func olderProblem(text string) Problem {
 	return d.check()
 }
 
-// Scale returns the precision and the scale of a number text; the scale is the count of
-// fraction digits minus the exponent. ok is false if exponent or scale exceed 32 bits.
+// Scale returns the precision and the scale of a number in text form. The scale is the
+// number of fraction digits minus the exponent. ok is false if the exponent or the scale
+// exceeds 32 bits.
 func Scale(text string) (precision, scale int32, ok bool) {
 	mantissa, exponent := text, int64(0)
 	if i := strings.IndexAny(text, "eE"); i >= 0 {
@@ -233,7 +234,7 @@ func compareMagnitude(a, b decimal) int {
 	return strings.Compare(a.digits, b.digits)
 }
 
-// CompareNumbers compares two canonical numbers by value; the result is negative, 0 or
+// CompareNumbers compares two canonical numbers by value. The result is negative, zero or
 // positive.
 func CompareNumbers(a, b string) int {
 	if a == b {
@@ -262,11 +263,11 @@ func CompareNumbers(a, b string) int {
 	return compareMagnitude(x, y)
 }
 
-// AddNumbers returns the canonical text of a+b. It does not round: it returns an *Error if
-// DynamoDB cannot hold the exact sum.
+// AddNumbers returns the canonical text of a+b. It does not round: if DynamoDB cannot
+// store the exact sum, it returns an *Error.
 func AddNumbers(a, b string) (string, error) { return sum(a, b, false) }
 
-// SubtractNumbers returns the canonical text of a-b, as AddNumbers.
+// SubtractNumbers returns the canonical text of a-b. It is exact, like AddNumbers.
 func SubtractNumbers(a, b string) (string, error) { return sum(a, b, true) }
 
 func sum(a, b string, subtract bool) (string, error) {
@@ -351,7 +352,7 @@ func addDecimals(x, y decimal) decimal {
 	return d
 }
 
-// MaxOrderedNumberBytes is the maximum length of an ordered number.
+// MaxOrderedNumberBytes is the maximum length of the result of AppendOrderedNumber.
 const MaxOrderedNumberBytes = 1 + 3 + MaxDigits + 1
 
 // orderedBias makes every exponent a positive number of three digits.
@@ -391,8 +392,9 @@ func complement(digits []byte) {
 	}
 }
 
-// ParseOrderedNumber is the inverse of AppendOrderedNumber: it returns the canonical text,
-// and rejects every other form. It reads all of b. The error is an *Error: NotNumber.
+// ParseOrderedNumber returns the canonical text of the number that b holds in the form of
+// AppendOrderedNumber. If b is anything else, the error is an *Error with the problem
+// NotNumber.
 func ParseOrderedNumber(b []byte) (string, error) {
 	if len(b) == 1 && b[0] == 'O' {
 		return "0", nil

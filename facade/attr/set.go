@@ -33,9 +33,9 @@ func showMembers(t Type, members []string) []string {
 	return shown
 }
 
-// SetOf returns a set of type SS, NS or BS. The members are canonical (numbers in canonical
-// text, binaries as raw bytes), but may have any order and duplicates. Without members the
-// result is the absent value.
+// SetOf returns a set of type SS, NS or BS. Each member must be canonical: numbers as
+// canonical text, binaries as raw bytes. The members may be in any order, and may contain
+// duplicates. If there are no members, the result is the absent value.
 func SetOf(t Type, members ...string) Value {
 	if len(members) == 0 {
 		return Value{}

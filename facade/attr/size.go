@@ -8,8 +8,8 @@ const (
 	elementBytes  = 1
 )
 
-// Size returns the bytes of the item as DynamoDB counts them: names in UTF-8
-// and values.
+// Size returns the size of the item in bytes, as DynamoDB counts it: the UTF-8 length of
+// the names plus the sizes of the values.
 func (i Item) Size() int {
 	size := 0
 	for name, v := range i {
@@ -18,17 +18,17 @@ func (i Item) Size() int {
 	return size
 }
 
-// JSONSizeHint estimates the number of bytes that AppendItemJSON appends for i.
+// JSONSizeHint estimates the number of bytes that AppendItemJSON would append.
 func (i Item) JSONSizeHint() int {
 	const overhead = 16 // of an attribute, besides its name and value
 	return i.Size() + overhead*(1+len(i))
 }
 
-// Size returns the bytes that v counts against DynamoDB's item limit: strings and binaries
-// count their bytes, BOOL and NULL 1, sets the sum of their members, lists and maps 3 plus 1
-// for each element, numbers by their digits. An absent value counts 0. Source: developer
-// guide, "DynamoDB item sizes and formats"; for numbers the exact rule as observed on the
-// service.
+// Size returns the number of bytes that v counts toward DynamoDB's item size limit.
+// Strings and binaries count their bytes, BOOL and NULL count 1, and sets count the sum
+// of their members. Lists and maps count 3 plus 1 for each element, and numbers count by
+// their digits. An absent value counts 0. Source: developer guide, "DynamoDB item sizes
+// and formats"; the exact rule for numbers was observed on the service.
 func (v Value) Size() int {
 	switch v.Type {
 	case Absent:
@@ -92,8 +92,8 @@ func numberSize(text string) int {
 	return size + (len(whole)+1)/2 + (len(fraction)+1)/2
 }
 
-// Depth returns the number of levels of v: 1 for a scalar or set, one more than the deepest
-// element for a list or map. See MaxDepth.
+// Depth returns the number of levels of v. A scalar or set has depth 1; a list or map is
+// one level deeper than its deepest element. See MaxDepth.
 func (v Value) Depth() int {
 	deepest := 0
 	for _, e := range v.List {

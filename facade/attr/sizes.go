@@ -1,8 +1,9 @@
 package attr
 
-// Sizes are the bytes that an item counts, by different rules.
+// Sizes holds the sizes of an item by different rules.
 type Sizes struct {
-	// Item is the result of Item.Size, for the item limit and for consumed capacity.
+	// Item is the result of Item.Size. It counts toward the item size limit and consumed
+	// capacity.
 	Item int
 
 	stored int // the names and values in a page
@@ -17,7 +18,7 @@ const (
 	pageBlockHead  = 18    // these bytes and the sort key again
 )
 
-// Sizes returns the sizes of the item.
+// Sizes returns the size of the item by each rule.
 func (i Item) Sizes() Sizes {
 	var s Sizes
 	for name, v := range i {
@@ -53,8 +54,8 @@ func storedBytes(size int, t Type, members int) int {
 	return bytes
 }
 
-// OnPage returns the bytes that the item counts in a page of 1 MB, given the values of its
-// sort key; absent values do not count.
+// OnPage returns the number of bytes that the item counts toward the 1 MB limit of a
+// page, given the values of its sort key. Absent values do not count.
 func (s Sizes) OnPage(sortKey ...Value) int {
 	stored, sortKeyBytes := s.stored, 0
 	for _, v := range sortKey {

@@ -1,15 +1,17 @@
-// Package attr implements DynamoDB's values: the ten attribute types, their JSON form, sizes,
-// comparison and exact 38-digit numbers, and the keys of tables and conditions on them.
+// Package attr implements DynamoDB's values: the ten attribute types with their JSON
+// form, size, comparison and exact 38-digit numbers. It also has the keys of tables, and
+// conditions on keys.
 //
-// Values are canonical: a number is its canonical decimal text, a set is sorted and has no
-// duplicates. So equal values are equal field by field, and equal items have the same
-// canonical JSON.
+// Values are canonical: a number is its canonical decimal text, and a set is sorted and
+// has no duplicates. Therefore equal values are equal field by field, and equal items
+// have the same canonical JSON.
 package attr
 
-// Type is one of the ten DynamoDB attribute types, named by its wire tag.
+// Type is one of the ten DynamoDB attribute types. Its constants are named like the wire
+// tags.
 type Type uint8
 
-// The ten types. The zero Type marks an absent value.
+// The ten attribute types. The zero Type marks an absent value.
 const (
 	Absent Type = iota
 	S           // string
@@ -26,10 +28,11 @@ const (
 
 var typeNames = [...]string{"", "S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M"}
 
-// String returns the wire tag: "S", "N", … ; "" for Absent.
+// String returns the wire tag, such as "S" or "SS". It returns "" for Absent.
 func (t Type) String() string { return typeNames[t] }
 
-// ParseType returns the type with the given wire tag, or false.
+// ParseType returns the type with the given wire tag. The second result reports whether
+// the tag is known.
 func ParseType(tag string) (Type, bool) {
 	for t, name := range typeNames {
 		if t > 0 && name == tag {
@@ -45,7 +48,7 @@ func (t Type) IsScalar() bool { return t >= S && t <= NULL }
 // IsSet reports whether t is SS, NS or BS.
 func (t Type) IsSet() bool { return t >= SS && t <= BS }
 
-// Value is one attribute value. Its type determines the field:
+// Value is one attribute value. The type determines which field is set:
 //
 //	S         Str, the text (UTF-8)
 //	N         Str, canonical decimal text (see ParseNumber)
@@ -56,8 +59,8 @@ func (t Type) IsSet() bool { return t >= SS && t <= BS }
 //	L         List
 //	M         Map
 //
-// The zero Value is absent. Values are immutable: share them freely, and never change what a
-// field refers to.
+// The zero Value is absent. Values are immutable. They can be shared freely, and the data
+// that a field refers to must never be modified.
 type Value struct {
 	Type Type
 	Bool bool
@@ -67,8 +70,8 @@ type Value struct {
 	Map  map[string]Value
 }
 
-// Item is one DynamoDB item: attribute name to value. A nil Item means "no item"; an empty
-// one is an item without attributes.
+// Item is a DynamoDB item: a map from attribute names to values. A nil Item means that
+// there is no item; an empty one is an item without attributes.
 type Item map[string]Value
 
 // String returns a value of type S.
@@ -86,7 +89,7 @@ func Null() Value { return Value{Type: NULL} }
 // ListOf returns a value of type L with the given elements.
 func ListOf(elems ...Value) Value { return Value{Type: L, List: elems} }
 
-// MapOf returns a value of type M; it takes ownership of m.
+// MapOf returns a value of type M. It takes ownership of m.
 func MapOf(m map[string]Value) Value { return Value{Type: M, Map: m} }
 
 // IsAbsent reports whether v is the zero Value, which stands for an absent attribute.

@@ -1,6 +1,6 @@
 package awserr
 
-// The codes of errors.
+// Error codes.
 const (
 	CodeAccessDenied                   = "AccessDeniedException"
 	CodeBackupInUse                    = "BackupInUseException"
@@ -20,6 +20,7 @@ const (
 	CodeIncompleteSignature            = "IncompleteSignatureException"
 	CodeIndexNotFound                  = "IndexNotFoundException"
 	CodeInternalServerError            = "InternalServerError"
+	CodeInvalidEndpoint                = "InvalidEndpointException"
 	CodeInvalidExportTime              = "InvalidExportTimeException"
 	CodeInvalidRestoreTime             = "InvalidRestoreTimeException"
 	CodeInvalidSignature               = "InvalidSignatureException"
@@ -51,7 +52,7 @@ const (
 	CodeValidation                     = "ValidationException"
 )
 
-// The codes of cancellation reasons. An action without a fault has ReasonNone.
+// Codes of cancellation reasons. An action that succeeded has ReasonNone.
 const (
 	ReasonNone               = "None"
 	ReasonConditionFailed    = "ConditionalCheckFailed"
@@ -64,10 +65,10 @@ const (
 	ReasonValidation         = "ValidationError"
 )
 
-// The failure codes of exports and imports.
+// Failure codes of exports and imports.
 const (
 	FailureAccessDenied  = "S3AccessDenied"
-	FailureCancelled     = "OperationCancelled" // belief
+	FailureCancelled     = "OperationCancelled" // assumed, not observed
 	FailureItems         = "ItemValidationError"
 	FailureNoSuchBucket  = "S3NoSuchBucket"
 	FailureTableExists   = "TableAlreadyExists"

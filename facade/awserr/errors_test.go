@@ -21,6 +21,7 @@ func TestNew(t *testing.T) {
 		{ResourceNotFound(MsgResourceNotFound), http.StatusBadRequest, "ResourceNotFoundException: Requested resource not found"},
 		{New(CodeRequestTooLarge, MsgRequestTooLarge, 2, 1), http.StatusRequestEntityTooLarge, "RequestEntityTooLargeException: the request body has at least 2 bytes, the limit is 1"},
 		{New(CodeServiceUnavailable, MsgServiceUnavailable, "gone"), http.StatusServiceUnavailable, "ServiceUnavailable: The Bigtable behind this endpoint is unavailable: gone"},
+		{New(CodeInvalidEndpoint, ""), http.StatusMisdirectedRequest, "InvalidEndpointException"},
 		{InternalServerError(), http.StatusInternalServerError, "InternalServerError: " + MsgInternalError},
 		{New(CodeUnknownOperation, ""), http.StatusBadRequest, "UnknownOperationException"},
 		{ConditionalCheckFailed(old), http.StatusBadRequest, "ConditionalCheckFailedException: The conditional request failed"},

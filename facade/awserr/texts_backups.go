@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of backups.
+// Error texts for backups.
 const (
 	MsgBackupARN           = "Invalid Backup ARN"                                                                                               // 370
 	MsgBackupARNOfPart     = "Invalid Request: BackupArn is not valid"                                                                          // 371
@@ -14,13 +14,13 @@ const (
 	MsgBackupsUnavailable  = "Backups are being enabled for the table: %s. Please retry later"                                                  // 378
 )
 
-// The texts of point-in-time recovery. Exports need it too.
+// Error texts for point-in-time recovery. Exports need it too.
 const (
 	MsgRecoveryPeriodDisabling = "Invalid Request: Cannot specify RecoveryPeriodInDays when disabling point-in-time recovery." // 379
 	MsgNoRecovery              = "Point in time recovery is not enabled for table '%s'"                                        // 384, 415
 )
 
-// The texts of restores.
+// Error texts for restores.
 const (
 	MsgRestoreTimesBoth          = "Invalid Request: Both RestoreDateTime and UseLatestRestorableTime cannot be set for point-in-time restore request. Please specify either RestoreDateTime time or UseLatestRestorableTime" // 380
 	MsgRestoreTimesNone          = "Invalid Request: Either one of RestoreDateTime or UseLatestRestorableTime must be specified, but not both"                                                                                // 381

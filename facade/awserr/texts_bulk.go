@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of bulk operations. No capture of the service has them; other errors of bulk
+// Error texts for bulk operations. No capture of the service has them; other errors of bulk
 // operations have the texts of older operations.
 const (
 	MsgBulkARN           = "Invalid Bulk Operation ARN"                                                                     // ours

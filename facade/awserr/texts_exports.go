@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of table names in exports and imports, and of their lists.
+// Error texts for table names in exports and imports, and for lists of these.
 const (
 	MsgJobTableARN       = MsgInvalidParameterPrefix + "tableArn is not a valid ARN"           // 400
 	MsgJobTableARNEmpty  = "Invalid TableArn: Invalid Table ARN"                               // 401
@@ -9,7 +9,7 @@ const (
 	MsgTooManyJobs       = "Subscriber limit exceeded: There are already %d jobs of this kind" // ours
 )
 
-// The texts of exports.
+// Error texts for exports.
 const (
 	MsgExportSpecNoType     = MsgInvalidRequestPrefix + "Export Type expected to be Incremental Export when incremental export specification is provided" // 404
 	MsgExportSpecOfFull     = MsgInvalidRequestPrefix + "When Export Type is Full Export , Incremental Export Specification should not be provided"       // 405, sic
@@ -29,7 +29,7 @@ const (
 	MsgExportARN            = "Invalid Export ARN"                                                                                                        // 421
 )
 
-// The texts of imports.
+// Error texts for imports.
 const (
 	MsgImportOptions  = MsgInvalidRequestPrefix + "Unsupported InputFormatOptions for the given input format: %s." // 423
 	MsgImportConflict = "Import conflict: Duplicate request detected with conflicting parameters"                  // 425
@@ -38,7 +38,7 @@ const (
 	MsgImportARN      = "Invalid Import ARN"                                                                       // 428
 )
 
-// The texts of failed jobs.
+// Error texts for failed jobs.
 const (
 	MsgNoSuchBucket  = "The specified bucket does not exist"                                                                                    // 430
 	MsgBucketOwner   = "Access Denied: the bucket has another owner"                                                                            // ours

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of items and keys. Package attr has the texts of attribute values.
+// Error texts for items and keys. Package attr has the texts for attribute values.
 const (
 	MsgItemTooLarge        = "Item size has exceeded the maximum allowed size"                                                                                                                                                                // 62
 	MsgUpdatedItemTooLarge = "Item size to update has exceeded the maximum allowed size"                                                                                                                                                      // 63
@@ -17,7 +17,7 @@ const (
 	MsgPathIntoIndexKey    = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: IndexKey: %s"                                                                                                       // 74b
 )
 
-// The texts of conditions and updates.
+// Error texts for conditions and updates.
 const (
 	MsgConditionFailed     = "The conditional request failed"                                                                                                                                                                                         // 97
 	MsgUpdateStoredType    = "Type mismatch for attribute to update"                                                                                                                                                                                  // 96

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of Query and Scan.
+// Error texts for Query and Scan.
 const (
 	MsgFilterOnKey         = "Filter Expression can only contain non-primary key attributes: Primary key attribute: %s"                                                     // 132
 	MsgLegacyFilterOnKey   = "QueryFilter can only contain non-primary key attributes: Primary key attribute: %s"                                                           // 132b
@@ -12,7 +12,7 @@ const (
 	MsgListWithSelect      = "Cannot specify the %s when choosing to get %s"                                                                                                // 138
 	MsgOnlyTheCount        = "only the Count"                                                                                                                               // part of 138
 	MsgNotProjected        = MsgInvalidParameterPrefix + "Global secondary index %s does not project [%s]"                                                                  // 233
-	// MsgFilterNotProjected is a text of PartiQL, for local and global indexes.
+	// MsgFilterNotProjected is a text for PartiQL, for both local and global indexes.
 	MsgFilterNotProjected = MsgInvalidParameterPrefix + "Secondary index %s does not project one or more filter attributes: [%s]"                                               // 471
 	MsgIndexBackfilling   = "Cannot read from backfilling global secondary index: %s"                                                                                           // 234
 	MsgStartKeyInvalid    = "The provided starting key is invalid: %s"                                                                                                          // 139

@@ -1,12 +1,12 @@
 package awserr
 
-// The prefixes of other texts.
+// Prefixes of other texts.
 const (
 	MsgInvalidParameterPrefix = "One or more parameter values were invalid: " // part of 17
 	MsgInvalidRequestPrefix   = "Invalid Request: "                           // part of 402
 )
 
-// The texts of malformed calls, and of members with the wrong type.
+// Error texts for malformed calls, and for members with the wrong type.
 const (
 	MsgUnexpectedToken     = "Unexpected token received from parser"                   // 245
 	MsgStartOfStructure    = "Start of structure or map found where not expected"      // 246
@@ -15,7 +15,7 @@ const (
 	MsgRequestTooLarge     = "the request body has at least %d bytes, the limit is %d" // ours
 )
 
-// The texts of constraints on the members of a request.
+// Error texts for constraints on the members of a request.
 const (
 	MsgValidationErrors        = "%d validation error%s detected: %s"                                                                                                                                                                         // part of 1, 3, 5-10, 14, 15
 	MsgMemberClassic           = "Value %s at '%s' failed to satisfy constraint: %s"                                                                                                                                                          // part of 1, 5-9, 15
@@ -38,8 +38,8 @@ const (
 	MsgStatementShown          = "%s(statement=%s, parameters=%s, %s)"                                                                                                                                                                        // part of 474
 )
 
-// The texts of missing expressions, and of their names and values. Package expr has the texts
-// of expression syntax.
+// Error texts for missing expressions, and for their names and values. Package expr has the texts
+// for expression syntax.
 const (
 	MsgNamesWithoutExpr      = "ExpressionAttributeNames can only be specified when using expressions"                                                                      // 98
 	MsgValuesWithoutExpr     = "ExpressionAttributeValues can only be specified when using expressions"                                                                     // 99
@@ -49,7 +49,7 @@ const (
 	MsgNoKeyCondition        = "Either the KeyConditions or KeyConditionExpression parameter must be specified in the request."                                             // 122
 )
 
-// The texts of legacy parameters, which expressions replaced.
+// Error texts for legacy parameters, which expressions replaced.
 const (
 	MsgExpectedValueAndList    = MsgInvalidParameterPrefix + "Value and AttributeValueList cannot be used together for Attribute: %s"                 // 106
 	MsgExpectedOperatorUnknown = MsgInvalidParameterPrefix + "Invalid comparison operator"                                                            // 232

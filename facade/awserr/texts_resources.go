@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of ARNs and of access to their resources.
+// Error texts for ARNs and for access to their resources.
 const (
 	MsgARNPrefix     = MsgInvalidParameterPrefix + "ARNs must start with 'arn:': %s"                                                                                            // 217
 	MsgARNOfNothing  = MsgInvalidParameterPrefix + "Provided Arn is not a DynamoDB resource arn: %s"                                                                            // 218
@@ -10,7 +10,7 @@ const (
 	MsgOtherAccount  = "This action is only supported by accounts that match the resource owner’s account."                                                                     // 292
 )
 
-// The texts of tags.
+// Error texts for tags.
 const (
 	MsgTagsEmpty    = "Atleast one Tag needs to be provided as Input."                       // 160, sic
 	MsgTagsARN      = "Invalid TableArn: Invalid ResourceArn provided as input %s"           // 161
@@ -23,7 +23,7 @@ const (
 	MsgTooManyTags  = "Number of Tags exceed the current limit for the provided ResourceArn" // 216
 )
 
-// The texts of resource policies.
+// Error texts for resource policies.
 const (
 	MsgPolicyARN           = MsgInvalidParameterPrefix + "Invalid resource Arn: %s"                                                                                                                 // 293
 	MsgPolicyTooLarge      = MsgInvalidParameterPrefix + "Maximum policy size of 20480 bytes exceeded"                                                                                              // 280
@@ -45,7 +45,7 @@ const (
 	MsgPolicyTooSoon       = "Resource-based policy for %s modified within the previous %d milliseconds. Please try again after %s."                                                                // 473
 )
 
-// The texts of contributor insights.
+// Error texts for contributor insights.
 const (
 	MsgInsightsIndexNotFound = "Requested resource not found: Index: %s not found for table: %s"                                                              // 294
 	MsgInsightsNotActive     = "Table or Index is not in a valid state to update Key Access Insights: %sStatus must be ACTIVE to enable ContributorInsights." // 295

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts that are not specific to an operation.
+// Error texts that are not specific to an operation.
 const (
 	MsgUnreadableRow        = "The table's mapping cannot read what is stored: %v"                                                                                   // ours
 	MsgRowsNotFound         = MsgResourceNotFound + ": %v"                                                                                                           // ours

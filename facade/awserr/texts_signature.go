@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of requests with a missing or wrong signature.
+// Error texts for requests with a missing or wrong signature.
 const (
 	MsgAuthTwice           = "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."                                                                                           // 249
 	MsgAuthMissing         = "Request is missing Authentication Token"                                                                                                                                            // 250

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of PartiQL statements. Package partiql has the texts of their syntax.
+// Error texts for PartiQL statements. Package partiql has the texts for syntax errors.
 const (
 	MsgBatchReadsAndWrites    = "Read and write requests together in the same batch is not supported."                                          // 156
 	MsgBatchSelectKey         = "Select statements within BatchExecuteStatement must specify the primary key in the where clause."              // 157

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of stream settings.
+// Error texts for stream settings.
 const (
 	MsgStreamEnabled           = "Table already has an enabled stream: TableName: %s"                                                                                      // 206
 	MsgStreamDisabled          = "Table has no stream to disable: TableName: %s"                                                                                           // 207
@@ -13,7 +13,7 @@ const (
 	MsgStreamViewNotDisabled   = MsgInvalidParameterPrefix + "If stream is being disabled, then UpdateViewType must not be specified"                                      // 209
 )
 
-// The texts of DynamoDB Streams.
+// Error texts for DynamoDB Streams.
 const (
 	MsgInvalidStreamARN = "Invalid StreamArn"                                                                      // ours
 	MsgStreamNotFound   = "Requested resource not found: Stream: %s not found"                                     // ours
@@ -26,7 +26,7 @@ const (
 	MsgExpiredIterator  = "Iterator expired"                                                                       // ours
 )
 
-// The texts of Kinesis streaming destinations.
+// Error texts for Kinesis streaming destinations.
 const (
 	MsgKinesisNotEnabled    = "Table is not in a valid state to enable Kinesis Streaming Destination: EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to perform ENABLE operation."              // 360
 	MsgKinesisNotDisabled   = "Table is not in a valid state to enable Kinesis Streaming Destination: KinesisStreamingDestination must be ACTIVE to perform DISABLE operation."                                      // 361

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of tables that are missing, already exist, or are busy.
+// Error texts for tables that are missing, already exist, or are busy.
 const (
 	MsgResourceNotFound   = "Requested resource not found"                                                                                 // 49
 	MsgTableNotFound      = "Requested resource not found: Table: %s not found"                                                            // 48
@@ -11,7 +11,7 @@ const (
 	MsgDeletionProtected  = "Resource cannot be deleted as it is currently protected against deletion. Disable deletion protection first." // 45
 )
 
-// The texts of the keys and attribute definitions of a table.
+// Error texts for the keys and attribute definitions of a table.
 const (
 	MsgKeyNotDefined        = "Invalid KeySchema: Some index key attribute have no definition"                                                                                                           // 16
 	MsgIndexKeyNotDefined   = MsgInvalidParameterPrefix + "Some index key attributes are not defined in AttributeDefinitions. Keys: [%s], AttributeDefinitions: [%s]"                                    // 17
@@ -27,7 +27,7 @@ const (
 	MsgDefinedOtherwise     = MsgInvalidParameterPrefix + "Attributes cannot be redefined. Please check that your attribute has the same type as previously defined. Existing schema: %s New schema: %s" // 203
 )
 
-// The texts of indexes.
+// Error texts for indexes.
 const (
 	MsgIndexListEmpty          = MsgInvalidParameterPrefix + "List of %s is empty"                                                                                                              // 27
 	MsgLocalWithoutRange       = MsgInvalidParameterPrefix + "Table KeySchema does not have a range key, which is required when specifying a LocalSecondaryIndex"                               // 28
@@ -48,16 +48,26 @@ const (
 	MsgOneIndexAtATime         = "Subscriber limit exceeded: Only 1 online index can be created or deleted simultaneously per table"                                                            // 44
 )
 
-// The texts of UpdateTable.
+// Error texts for UpdateTable.
 const (
 	MsgUpdateTableNothing    = "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates, SSESpecification, ReplicaUpdates, MultiAccountReplicaReady, ReplicaTransitRoleArn, MultiRegionConsistency, DeletionProtectionEnabled, OnDemandThroughput, WarmThroughput or TableClass is required" // 40
 	MsgUpdateTableNothingOld = "At least one of ProvisionedThroughput, BillingMode, UpdateStreamEnabled, GlobalSecondaryIndexUpdates or SSESpecification or ReplicaUpdates is required"                                                                                                                                                   // 40
 	MsgGSIUpdateEmpty        = MsgInvalidParameterPrefix + "One of GlobalSecondaryIndexUpdate.Update, GlobalSecondaryIndexUpdate.Create, GlobalSecondaryIndexUpdate.Delete must not be null"                                                                                                                                              // 41
 	MsgGSIUpdateTwice        = MsgInvalidParameterPrefix + "Only one global secondary index update per index is allowed simultaneously. Index: %s"                                                                                                                                                                                        // 42
+	MsgUpdateAlone           = MsgInvalidParameterPrefix + "%s must be the only operation in the request"                                                                                                                                                                                                                                 // 536
+	MsgBoundsBesideOthers    = MsgInvalidParameterPrefix + "OnDemandThroughput can only be combined with BillingMode in an UpdateTable request"                                                                                                                                                                                           // 537
+	MsgWarmWithIndex         = MsgInvalidParameterPrefix + "Create global secondary index cannot be specified when updating WarmThroughput"                                                                                                                                                                                               // 538
+	MsgIndexWithThroughput   = MsgInvalidParameterPrefix + "You cannot create or delete index while updating table IOPS"                                                                                                                                                                                                                  // 539
+	MsgIndexWithStream       = MsgInvalidParameterPrefix + "You cannot create or delete index while changing stream status"                                                                                                                                                                                                               // 540
+	MsgNotGlobalIndex        = "Cannot %s an index that is not a GlobalSecondaryIndex: %s"                                                                                                                                                                                                                                                // 542
+	MsgIndexOnlyOnDemand     = MsgInvalidParameterPrefix + "The only Updates for index: %s when TableThroughputMode is PAY_PER_REQUEST can be to OnDemandThroughput, WarmThroughput"                                                                                                                                                      // 543
+	MsgIndexUnitsOnDemand    = MsgInvalidParameterPrefix + "Neither ReadCapacityUnits nor WriteCapacityUnits can be specified for index: %s when BillingMode is PAY_PER_REQUEST"                                                                                                                                                          // 544
+	MsgTooManyGlobalAdded    = "Subscriber limit exceeded: Number of global secondary indexes exceeds per-table limit of 20"                                                                                                                                                                                                              // 545
+	MsgClassChanges          = "Subscriber limit exceeded: Updates to TableClass are limited to 2 times in 30 day(s)."                                                                                                                                                                                                                    // 546
 	MsgGSIUpdateSeveral      = MsgInvalidParameterPrefix + "Only one global secondary index action is allowed per GlobalSecondaryIndexUpdate object"                                                                                                                                                                                      // 205
 )
 
-// The texts of time to live.
+// Error texts for time to live.
 const (
 	MsgTTLEnabled        = "TimeToLive is already enabled"                                                  // 158
 	MsgTTLDisabled       = "TimeToLive is already disabled"                                                 // 239
@@ -65,7 +75,7 @@ const (
 	MsgTTLTooSoon        = "Time to live has been modified multiple times within a fixed interval"          // 159
 )
 
-// The texts of encryption.
+// Error texts for encryption.
 const (
 	MsgSSETypeDisabled = MsgInvalidParameterPrefix + "SSEType can not be specified if Enabled is false"                                                                    // 493
 	MsgSSEKeyDisabled  = MsgInvalidParameterPrefix + "KMSMasterKeyId can not be specified if Enabled is false"                                                             // 494
@@ -75,7 +85,7 @@ const (
 	MsgSSEKeyUnchanged = MsgInvalidParameterPrefix + "Table is already encrypted with given KMSMasterKeyId. Use KMSMasterKeyId parameter if you want to change Master Key" // 498
 )
 
-// The texts of global tables.
+// Error texts for global tables.
 const (
 	MsgVersion2017         = MsgInvalidParameterPrefix + "DynamoDB global tables version 2017.11.29 is not supported. We recommend using DynamoDB global tables version 2019.11.21, instead of version 2017.11.29 (Legacy)." // 296
 	MsgGlobalTableNotFound = "Global table not found: " + MsgNoReplicas                                                                                                                                                      // 465

@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of batches.
+// Error texts for batches.
 const (
 	MsgBatchGetEmpty     = "The requestItems parameter is required for BatchGetItem"                                                                                   // 146
 	MsgBatchWriteEmpty   = "The requestItems parameter is required for BatchWriteItem"                                                                                 // 147
@@ -10,7 +10,7 @@ const (
 	MsgDuplicateKeys     = "Provided list of item keys contains duplicates"                                                                                            // 150
 )
 
-// The texts of transactions.
+// Error texts for transactions.
 const (
 	MsgTransactionOngoing  = "Transaction is ongoing for the item"                                                  // 155
 	MsgTransactTwice       = "Transaction request cannot include multiple operations on one item"                   // 152
@@ -23,5 +23,6 @@ const (
 	MsgTokenRunning        = "The transaction with the given request token is already in progress."                 // 238
 )
 
-// MsgTransactNoActionNewer is MsgTransactNoAction in the newer layer.
+// MsgTransactNoActionNewer is the text that replaces MsgTransactNoAction in the newer
+// layer.
 const MsgTransactNoActionNewer = "Value '' at 'transactItems' failed to satisfy constraint: TransactWriteRequest should contain Delete or Put or Update or ConditionCheck" // 480

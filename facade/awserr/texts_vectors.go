@@ -1,6 +1,6 @@
 package awserr
 
-// The texts of the definitions of vector indexes.
+// Error texts for the definitions of vector indexes.
 const (
 	MsgVectorsProvisioned    = MsgInvalidParameterPrefix + "Vector indexes are only supported for PAY_PER_REQUEST tables"                                                                                 // 500
 	MsgVectorsHoldBilling    = MsgInvalidParameterPrefix + "Tables with vector indexes must be in PAY_PER_REQUEST mode"                                                                                   // 501
@@ -21,7 +21,7 @@ const (
 	MsgScanOfVectorIndex     = "Scan operation not supported on this index type"                                                                                                                          // 516
 )
 
-// The texts of items with vectors.
+// Error texts for items with vectors.
 const (
 	MsgVectorNoList     = "One or more parameter values were invalid. Invalid type for parameter %s, Expected: 32-bit floating point number list IndexName: %s"                          // 517
 	MsgVectorSize       = "One or more parameter values were invalid. Invalid size for parameter %s, Expected: %d, Actual: %d IndexName: %s"                                             // 518
@@ -30,7 +30,7 @@ const (
 	MsgSearchSchemaType = "One or more parameter values were invalid. Attribute '%s' type mismatch. Expected: %s, Actual: %s. IndexName: %s"                                             // 521
 )
 
-// The texts of SearchVectors.
+// Error texts for SearchVectors.
 const (
 	MsgSearchMissing       = "missing field `%s` at line %d column %d"                                                                                 // 522
 	MsgSearchType          = "invalid %s, expected %s at line %d column %d"                                                                            // 523

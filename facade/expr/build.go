@@ -4,16 +4,17 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Term is an operand built by another parser than the expression parsers of this package.
+// Term is an operand that a caller builds instead of parsing it.
 type Term struct{ o *operand }
 
-// PathTerm returns the operand for the value at path.
+// PathTerm returns an operand that is the value at path.
 func PathTerm(path Path) Term { return Term{&operand{form: pathOperand, path: path}} }
 
-// ValueTerm returns the operand v.
+// ValueTerm returns an operand that is the value v.
 func ValueTerm(v attr.Value) Term { return Term{&operand{form: valueOperand, value: v}} }
 
-// CallTerm returns a function call; in an update also + and -.
+// CallTerm returns an operand that is a function call. In an update, the functions + and
+// - are also allowed.
 func CallTerm(name string, args ...Term) Term {
 	o := &operand{form: callOperand, text: name}
 	for _, arg := range args {
@@ -22,16 +23,16 @@ func CallTerm(name string, args ...Term) Term {
 	return Term{o}
 }
 
-// Test is a condition built by All, Any, Not, Comparison and Holds.
+// Test is a condition that All, Any, Not, Comparison or Holds builds.
 type Test struct{ c *condition }
 
-// All returns the condition that all of parts hold.
+// All returns the conjunction of parts.
 func All(parts ...Test) Test { return connect(opAnd, parts) }
 
-// Any returns the condition that one of parts holds.
+// Any returns the disjunction of parts.
 func Any(parts ...Test) Test { return connect(opOr, parts) }
 
-// Not returns the condition that part does not hold.
+// Not returns the negation of part.
 func Not(part Test) Test { return connect(opNot, []Test{part}) }
 
 func connect(op conditionOp, parts []Test) Test {
@@ -45,9 +46,9 @@ func connect(op conditionOp, parts []Test) Test {
 	return Test{c}
 }
 
-// Comparison returns a comparison by its operator: =, <>, <, <=, >, >=, BETWEEN or IN. The
-// operands of BETWEEN are a value and its bounds; the operands of IN, a value and its
-// alternatives.
+// Comparison returns a comparison with one of the operators =, <>, <, <=, >, >=, BETWEEN
+// and IN. The operands of BETWEEN are a value and its two bounds; those of IN are a value
+// and its alternatives.
 func Comparison(operator string, args ...Term) Test {
 	c := &condition{op: comparators[operator]}
 	switch operator {
@@ -62,12 +63,12 @@ func Comparison(operator string, args ...Term) Test {
 	return Test{c}
 }
 
-// Holds returns the condition that a call is true.
+// Holds returns the condition that a function call returns true.
 func Holds(call Term) Test { return Test{&condition{op: opCall, args: []*operand{call.o}}} }
 
-// ConditionOf returns a condition from a Test, after the checks of a parsed condition:
-// operand counts, distinctness and types. Errors are of type *Error, and do not name the kind
-// of expression.
+// ConditionOf converts a Test to a Condition. It makes the same checks as for a parsed
+// condition: the number, distinctness and types of operands. Its errors are of type
+// *Error, and do not name the kind of expression.
 func ConditionOf(root Test) (*Condition, error) {
 	c := conditionParser{parser: &parser{kind: Statement}}
 	c.collect(root.c)
@@ -100,8 +101,8 @@ func (p *parser) gather(args []*operand) {
 	}
 }
 
-// Action is one action of a built update. It sets its path to Value, adds or deletes the
-// members of the set Value, or removes the path; then it has no Value.
+// Action is one action of an update that a caller builds. It sets Path to Value, adds or
+// deletes the members of the set Value, or removes Path. Value is unset for a removal.
 type Action struct {
 	Path  Path
 	Verb  Verb
@@ -111,7 +112,7 @@ type Action struct {
 // Verb is the kind of an Action.
 type Verb uint8
 
-// The verbs of updates.
+// Kinds of actions.
 const (
 	Set Verb = iota
 	Remove
@@ -119,9 +120,9 @@ const (
 	Delete
 )
 
-// UpdateOf returns the update with all actions, after the checks of a parsed update:
-// overlapping and conflicting paths, operands. Errors are of type *Error, and do not name the
-// kind of expression.
+// UpdateOf returns an update with the given actions. It makes the same checks as for a
+// parsed update: overlapping and conflicting paths, and operands. Its errors are of type
+// *Error, and do not name the kind of expression.
 func UpdateOf(actions ...Action) (*Update, error) {
 	u := updateParser{parser: &parser{kind: Statement}}
 	update := &Update{}

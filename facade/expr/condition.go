@@ -73,8 +73,9 @@ const (
 	bindNot
 )
 
-// ParseCondition parses a condition expression. kind is ConditionExpression, FilterExpression
-// or KeyConditionExpression, and appears in messages. Errors are of type *Error.
+// ParseCondition parses a condition expression. kind is ConditionExpression,
+// FilterExpression or KeyConditionExpression, and appears in error messages. Errors are
+// of type *Error.
 func ParseCondition(kind Kind, src string, p *Placeholders) (*Condition, error) {
 	ps, err := newParser(kind, src, conditionKeywords, p)
 	if err != nil {
@@ -251,7 +252,8 @@ func (c *conditionParser) prefix() (parsed, error) {
 // reserved words; then, leaf by leaf, placeholders, operand counts, distinctness and types.
 func (c *conditionParser) check() error {
 	for _, check := range []func() *Error{
-		c.checkFunctionNames, c.checkFunctionPlaces, c.checkReserved, func() *Error { return c.pathError },
+		func() *Error { return c.checkFunctionNames(conditionFunctions, updateFunctions, msgNotInCondition) },
+		c.checkFunctionPlaces, c.checkReserved, func() *Error { return c.pathError },
 	} {
 		if err := check(); err != nil {
 			return err
@@ -268,22 +270,6 @@ func (c *conditionParser) check() error {
 				return err
 			}
 		}
-	}
-	return nil
-}
-
-func (c *conditionParser) checkFunctionNames() *Error {
-	for _, o := range c.operands {
-		if o.form != callOperand {
-			continue
-		}
-		if _, known := conditionFunctions[o.text]; known {
-			continue
-		}
-		if _, known := updateFunctions[o.text]; known {
-			return c.kind.invalid(msgNotInCondition, o.text)
-		}
-		return c.kind.invalid(msgUnknownFunc, o.text)
 	}
 	return nil
 }
@@ -396,7 +382,7 @@ func (c *conditionParser) checkBounds(lower, upper *operand) *Error {
 	return nil
 }
 
-// ValueText formats a value as in DynamoDB's messages.
+// ValueText formats a value in the form that DynamoDB's messages use.
 func ValueText(v attr.Value) string {
 	json := v.String()
 	text := strings.TrimSuffix(json[strings.IndexByte(json, ':')+1:], "}")
@@ -453,11 +439,12 @@ func (c *conditionParser) checkCallTypes(call *operand) *Error {
 	return nil
 }
 
-// Paths returns every document path in the condition, in textual order, with repetitions.
+// Paths returns all document paths in the condition, in textual order. A path that occurs
+// several times is repeated.
 func (c *Condition) Paths() []Path { return c.paths }
 
 // Existence reports whether the whole condition is attribute_exists(name) or
-// attribute_not_exists(name) of a top-level attribute; exists distinguishes the two.
+// attribute_not_exists(name) for a top-level attribute. exists tells the two apart.
 func (c *Condition) Existence() (name string, exists, ok bool) {
 	n := c.root
 	for n.op == opNot {

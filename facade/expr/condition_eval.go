@@ -9,9 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Eval reports whether item satisfies the condition. A nil item has no attributes. Evaluation
-// does not fail: a missing operand, or one of the wrong type, makes its comparison false.
-// Only <> is true for operands that are unequal for any reason.
+// Eval reports whether item satisfies the condition. A nil item has no attributes.
+// Evaluation cannot fail: a comparison with a missing operand, or one of the wrong type,
+// is false. The exception is <>, which is true whenever its operands are not equal.
 func (c *Condition) Eval(item attr.Item) bool { return c.root.eval(item) }
 
 func (n *condition) eval(item attr.Item) bool {

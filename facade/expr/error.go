@@ -2,10 +2,10 @@ package expr
 
 import "fmt"
 
-// Kind is the place of an expression in a request.
+// Kind is the role of an expression in a request.
 type Kind uint8
 
-// The kinds of expressions. Filter expressions are conditions by another name.
+// Kinds of expressions. A filter expression has the syntax of a condition.
 const (
 	ConditionExpression Kind = iota + 1
 	FilterExpression
@@ -13,7 +13,7 @@ const (
 	ProjectionExpression
 	UpdateExpression
 	SearchConditionExpression
-	// Statement is a PartiQL statement; its errors do not name the kind.
+	// Statement is a PartiQL statement. Its errors do not name the kind of expression.
 	Statement
 )
 
@@ -27,7 +27,7 @@ var kindNames = [...]string{
 	SearchConditionExpression: "SearchConditionExpression",
 }
 
-// String returns the name of the request parameter, "ConditionExpression", ….
+// String returns the name of the request parameter, such as "ConditionExpression".
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -35,19 +35,19 @@ func (k Kind) String() string {
 	return ""
 }
 
-// Error rejects an expression as DynamoDB does, with a ValidationException. Message is
-// DynamoDB's whole text.
+// Error is the ValidationException with which DynamoDB rejects an expression. Message is
+// the complete text.
 type Error struct {
 	Message string
-	// Classic is the older wording, "" if it is the same.
+	// Classic is the older wording, or "" if the wording did not change.
 	Classic string
 }
 
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// ErrOperandType is the error of an update if the item's attribute has a type that the
-// operator does not accept. The legacy AttributeUpdates have their own text for it.
+// ErrOperandType is the error of an update whose operator does not accept the type of the
+// item's attribute. The legacy AttributeUpdates have a different text for it.
 var ErrOperandType = newError(msgUpdateOperand)
 
 func newError(format string, args ...any) *Error {
@@ -111,7 +111,6 @@ const (
 	msgNameValue    = "ExpressionAttributeNames contains invalid value: Attribute name must be between 1 and 65535 bytes long; key: %s" // ours
 	msgNameEmpty    = "ExpressionAttributeNames contains invalid value: Empty attribute name for key %s"
 	msgTooLarge     = "Expression attribute names and values have exceeded the maximum allowed size of %d bytes; size: %d" // ours
-	msgInvalidValue = "ExpressionAttributeValues contains invalid value: %s for key %s"                                    // 102
 	msgNamesUnused  = "Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}"                       // 103
 	msgValuesUnused = "Value provided in ExpressionAttributeValues unused in expressions: keys: {%s}"                      // 104
 

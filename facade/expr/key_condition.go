@@ -7,35 +7,36 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// KeyCondition is a parsed key condition expression, or a list of terms, before it is bound
-// to a key schema. It is immutable.
+// KeyCondition is a key condition, from an expression or a list of terms, that is not yet
+// bound to a key schema. It is immutable.
 type KeyCondition struct {
 	condition *Condition // nil if there are
 	terms     []KeyTerm
 }
 
-// KeyAttribute is a key attribute: its name and its type, S, N or B.
+// KeyAttribute is the name and type (S, N or B) of a key attribute.
 type KeyAttribute struct {
 	Name string
 	Type attr.Type
 }
 
 // KeyTerm is the condition on one attribute. Args has one value, or two for
-// attr.RangeBetween. attr.NoRange stands for an operator that key conditions do not support;
-// then Args has any length.
+// attr.RangeBetween. attr.NoRange stands for an operator that key conditions do not
+// support, with any number of Args.
 type KeyTerm struct {
 	Name string
 	Op   attr.RangeOp
 	Args []attr.Value
 }
 
-// KeyConditionOf returns the key condition with all terms, each on a different attribute.
-// Resolve checks the terms.
+// KeyConditionOf returns the conjunction of terms, each on a different attribute. Resolve
+// checks the terms.
 func KeyConditionOf(terms ...KeyTerm) *KeyCondition { return &KeyCondition{terms: terms} }
 
-// ParseKeyCondition parses a key condition expression as a condition. Errors are of type
-// *Error. Check makes the checks of key conditions: DynamoDB makes them only after it has
-// parsed all expressions of the request and found all placeholders used.
+// ParseKeyCondition parses a key condition expression as a general condition. Errors are
+// of type *Error. Check makes the checks that are specific to key conditions. DynamoDB
+// makes them only after it has parsed all expressions of the request and found that all
+// placeholders are used.
 func ParseKeyCondition(src string, p *Placeholders) (*KeyCondition, error) {
 	c, err := ParseCondition(KeyConditionExpression, src, p)
 	if err != nil {
@@ -44,9 +45,10 @@ func ParseKeyCondition(src string, p *Placeholders) (*KeyCondition, error) {
 	return &KeyCondition{condition: c}, nil
 }
 
-// Check rejects, for any key, operators other than =, <, <=, >, >=, BETWEEN, begins_with and
-// AND, conditions without a name or with two, nested paths, and two conditions on one name.
-// Errors are of type *Error.
+// Check makes the checks of key conditions that do not depend on the key. It rejects
+// operators other than =, <, <=, >, >=, BETWEEN, begins_with and AND. It also rejects
+// conditions without a name or with two names, nested paths, and two conditions on one
+// name. Errors are of type *Error.
 func (k *KeyCondition) Check() error {
 	_, err := k.keyTerms()
 	return err
@@ -126,10 +128,10 @@ func keyTerms(terms []KeyTerm, n *condition) ([]KeyTerm, error) {
 	return append(terms, t), nil
 }
 
-// Resolve binds the condition to the key of a table or an index: the attributes of its
-// partition key, and of its sort key, if any. Every attribute of the partition key needs an
-// equality condition, and so does every sort key attribute before the last one with a
-// condition. Errors are of type *Error, and include those of Check.
+// Resolve binds the condition to the key of a table or index, given the attributes of the
+// partition key and of the sort key, if any. Every attribute of the partition key needs
+// an equality condition. So does every attribute of the sort key that precedes the last
+// one with a condition. Errors are of type *Error, and include those of Check.
 func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (attr.KeyRange, error) {
 	terms, err := k.keyTerms()
 	if err != nil {

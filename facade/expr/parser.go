@@ -6,10 +6,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Limits of an expression. Source: developer guide, "Service, account, and
-// table quotas", expression parameters.
+// Limits of expressions. Source: developer guide, "Service, account, and table quotas",
+// expression parameters.
 const (
-	// MaxExpressionBytes is the maximum length of an expression, as written.
+	// MaxExpressionBytes is the maximum length of an expression in its original text.
 	MaxExpressionBytes = 4096
 	// MaxOperators is the maximum number of operators and functions in an expression.
 	MaxOperators = 300
@@ -283,6 +283,24 @@ func (p *parser) checkReserved() *Error {
 				return p.kind.invalid(msgReserved, s.text)
 			}
 		}
+	}
+	return nil
+}
+
+// checkFunctionNames returns the error of the first call that is not in known. The text differs
+// for the functions of the other expressions.
+func (p *parser) checkFunctionNames(known, other map[string]int, ofOther string) *Error {
+	for _, o := range p.operands {
+		if o.form != callOperand {
+			continue
+		}
+		if _, ok := known[o.text]; ok {
+			continue
+		}
+		if _, ok := other[o.text]; ok {
+			return p.kind.invalid(ofOther, o.text)
+		}
+		return p.kind.invalid(msgUnknownFunc, o.text)
 	}
 	return nil
 }

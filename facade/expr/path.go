@@ -8,7 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Step is one step of a path: into a map by Name, or, if IsIndex, into a list by Index.
+// Step is one step of a path. It leads to a map member by Name or, if IsIndex is set, to
+// a list element by Index.
 type Step struct {
 	Name    string
 	Index   int
@@ -19,7 +20,7 @@ type Step struct {
 // the name of a top-level attribute.
 type Path []Step
 
-// AttributePath returns the path of a top-level attribute.
+// AttributePath returns the path to a top-level attribute.
 func AttributePath(name string) Path { return Path{{Name: name}} }
 
 // Attribute returns the name of the top-level attribute.
@@ -39,7 +40,7 @@ func (p Path) String() string {
 	return "[" + strings.Join(steps, ", ") + "]"
 }
 
-// Lookup returns the value at p in item, or the absent value.
+// Lookup returns the value at p in item, or an absent value.
 func (p Path) Lookup(item attr.Item) attr.Value {
 	v := item[p[0].Name]
 	for _, s := range p[1:] {

@@ -17,9 +17,9 @@ const (
 	MaxPlaceholdersBytes = 2 << 20
 )
 
-// Placeholders are the ExpressionAttributeNames and ExpressionAttributeValues of one request.
-// All expressions of the request use the same Placeholders, which record the names and values
-// used. A nil *Placeholders is empty. Not safe for concurrent use.
+// Placeholders holds the ExpressionAttributeNames and ExpressionAttributeValues of a
+// request. All expressions of the request share it, and it records which names and values
+// they use. A nil *Placeholders is empty. It is not safe for concurrent use.
 type Placeholders struct {
 	names      map[string]string
 	values     map[string]attr.Value
@@ -28,9 +28,9 @@ type Placeholders struct {
 	unlimited  bool
 }
 
-// UnlimitedPlaceholders returns placeholders for expressions built from other parameters.
-// DynamoDB's limits apply only to expressions that users write, so sizes and attribute names
-// are not restricted.
+// UnlimitedPlaceholders returns placeholders for expressions that are built from other
+// parameters. DynamoDB's limits apply only to expressions that users write, so sizes and
+// attribute names are not restricted.
 func UnlimitedPlaceholders(names map[string]string, values map[string]attr.Value) *Placeholders {
 	return &Placeholders{
 		names: names, values: values, usedNames: map[string]bool{}, usedValues: map[string]bool{}, unlimited: true,
@@ -39,9 +39,10 @@ func UnlimitedPlaceholders(names map[string]string, values map[string]attr.Value
 
 func (p *Placeholders) isUnlimited() bool { return p != nil && p.unlimited }
 
-// NewPlaceholders takes the names by "#name" and the values by ":value"; nil if the request
-// does not have the parameter. It fails with an *Error if a key is malformed, a map is given
-// but empty, or everything together is too large. It keeps the maps and does not change them.
+// NewPlaceholders returns placeholders with the given names, by "#name", and values, by
+// ":value". A map is nil if the request does not have the parameter. NewPlaceholders
+// returns an *Error if a key is malformed, a map is not nil but empty, or the
+// placeholders are too large in total. It retains the maps and does not modify them.
 func NewPlaceholders(names map[string]string, values map[string]attr.Value) (*Placeholders, error) {
 	if names != nil && len(names) == 0 {
 		return nil, newError(msgNamesEmpty)
@@ -95,10 +96,6 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	return keys
 }
 
-// InvalidValue returns the error for a malformed expression attribute value; problem
-// is DynamoDB's text for the fault.
-func InvalidValue(key, problem string) *Error { return newError(msgInvalidValue, problem, key) }
-
 // isPlaceholder reports whether key is prefix plus at least one letter, digit or underscore.
 func isPlaceholder(key string, prefix byte) bool {
 	if len(key) < 2 || len(key) > MaxPlaceholderBytes || key[0] != prefix {
@@ -136,9 +133,9 @@ func (p *Placeholders) value(key string) (attr.Value, bool) {
 	return v, ok
 }
 
-// CheckUsed fails with an *Error if no expression parsed so far used one of the names, or
-// else one of the values. Call it after parsing all expressions. It lists the keys sorted;
-// DynamoDB promises no order.
+// CheckUsed returns an *Error if no expression parsed so far uses one of the names or,
+// failing that, one of the values. Call it after parsing all expressions. The error lists
+// the unused keys in sorted order, although DynamoDB does not promise an order.
 func (p *Placeholders) CheckUsed() error {
 	if p == nil {
 		return nil

@@ -2,7 +2,8 @@ package expr
 
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
-// Projection is a parsed projection expression, or any other set of paths. It is immutable.
+// Projection is a set of document paths, usually from a projection expression. It is
+// immutable.
 type Projection struct {
 	paths []Path
 	root  *selection
@@ -15,9 +16,9 @@ type selection struct {
 	elements map[int]*selection
 }
 
-// ParseProjection parses a projection expression. Errors are of type *Error.
-// The checks after parsing, in DynamoDB's order: reserved words, placeholders,
-// paths that overlap, paths that conflict.
+// ParseProjection parses a projection expression. Errors are of type *Error. After
+// parsing, it checks, in DynamoDB's order, for reserved words, undefined placeholders,
+// overlapping paths and conflicting paths.
 func ParseProjection(src string, p *Placeholders) (*Projection, error) {
 	ps, err := newParser(ProjectionExpression, src, projectionKeywords, p)
 	if err != nil {
@@ -52,7 +53,8 @@ func ParseProjection(src string, p *Placeholders) (*Projection, error) {
 	return ProjectionOf(paths...), nil
 }
 
-// ProjectionOf returns the projection onto paths. Of overlapping paths the shortest applies.
+// ProjectionOf returns the projection to paths. If paths overlap, the shortest one
+// applies.
 func ProjectionOf(paths ...Path) *Projection {
 	p := &Projection{paths: paths, root: &selection{}}
 	for _, path := range paths {
@@ -94,8 +96,9 @@ func (s *selection) child(step Step) *selection {
 // Paths returns the paths in textual order.
 func (p *Projection) Paths() []Path { return p.paths }
 
-// Apply returns the part of item at the paths. Selected list elements close up, in their
-// order. Without a match the result is empty, not nil; a nil item stays nil.
+// Apply returns the part of item that the paths select. Selected list elements keep their
+// order, without gaps. If nothing matches, the result is empty, not nil; for a nil item
+// it is nil.
 func (p *Projection) Apply(item attr.Item) attr.Item {
 	if item == nil {
 		return nil

@@ -2,17 +2,18 @@ package expr
 
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
-// SearchCondition is the parsed condition of a vector search, a conjunction of equalities.
+// SearchCondition is the parsed condition of a vector search. It is a conjunction of
+// equalities.
 type SearchCondition struct{ terms []SearchTerm }
 
-// SearchTerm requires that an attribute equal a value.
+// SearchTerm requires an attribute to equal a value.
 type SearchTerm struct {
 	Name   string
 	Value  attr.Value
 	nested bool // the path leads into the attribute
 }
 
-// The texts of search conditions. Their rows are in ../testdata/messages.tsv.
+// Error texts for search conditions. Their rows are in ../testdata/messages.tsv.
 const (
 	msgSearchOperator = "Invalid comparator used in SearchConditionExpression"                    // 532
 	msgSearchNested   = "SearchConditionExpression cannot have conditions on nested attributes"   // 533
@@ -56,7 +57,7 @@ func searchTerms(terms []SearchTerm, n *condition) (_ []SearchTerm, ok bool) {
 	}
 }
 
-// Terms returns the equalities, in the order of the text; a nil condition has none.
+// Terms returns the equalities in the order of the text. A nil condition has no terms.
 func (c *SearchCondition) Terms() []SearchTerm {
 	if c == nil {
 		return nil

@@ -45,10 +45,10 @@ const (
 // updateFunctions are the operand counts of the functions.
 var updateFunctions = map[string]int{fnIfNotExists: 2, fnListAppend: 2, fnPlus: 2, fnMinus: 2}
 
-// ParseUpdate parses an update expression. Errors are of type *Error. The
-// checks after parsing, in DynamoDB's order: reserved words, functions by
-// name and place, sections, names, values, paths that overlap, paths that conflict,
-// operands of ADD and DELETE, operands of functions.
+// ParseUpdate parses an update expression. Errors are of type *Error. After parsing, it
+// checks, in DynamoDB's order: reserved words, functions by name and position, sections,
+// names, values, overlapping paths, conflicting paths, operands of ADD and DELETE, and
+// operands of functions.
 func ParseUpdate(src string, p *Placeholders) (*Update, error) {
 	ps, err := newParser(UpdateExpression, src, updateKeywords, p)
 	if err != nil {
@@ -174,7 +174,9 @@ func (u *updateParser) term() (o *operand, parenthesized bool, err error) {
 
 func (u *updateParser) check() error {
 	for _, check := range []func() *Error{
-		u.checkReserved, u.checkFunctionNames, u.checkFunctionPlaces, u.checkSections,
+		u.checkReserved,
+		func() *Error { return u.checkFunctionNames(updateFunctions, conditionFunctions, msgNotInUpdate) },
+		u.checkFunctionPlaces, u.checkSections,
 		func() *Error { return u.pathError },
 		func() *Error { return u.resolveAll(true, false) },
 		func() *Error { return u.resolveAll(false, true) },
@@ -183,22 +185,6 @@ func (u *updateParser) check() error {
 		if err := check(); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (u *updateParser) checkFunctionNames() *Error {
-	for _, o := range u.operands {
-		if o.form != callOperand {
-			continue
-		}
-		if _, known := updateFunctions[o.text]; known {
-			continue
-		}
-		if _, known := conditionFunctions[o.text]; known {
-			return u.kind.invalid(msgNotInUpdate, o.text)
-		}
-		return u.kind.invalid(msgUnknownFunc, o.text)
 	}
 	return nil
 }
@@ -296,16 +282,16 @@ func (u *updateParser) checkCalls() *Error {
 	return nil
 }
 
-// Paths returns the paths that the update changes, in textual order. No path is inside
-// another.
+// Paths returns the paths that the update changes, in textual order. None of them lies
+// inside another.
 func (u *Update) Paths() []Path { return u.paths }
 
-// ReadPaths returns the paths that the operands of the update read, in textual order, with
-// repetitions.
+// ReadPaths returns the paths that the operands of the update read, in textual order. A
+// path that occurs several times is repeated.
 func (u *Update) ReadPaths() []Path { return u.reads }
 
-// TypeOf returns the type of the value that the update sets an attribute to, adds to it or
-// deletes from it. ok is false if that type depends on the item.
+// TypeOf returns the type of the value that the update sets an attribute to, adds to it,
+// or deletes from it. ok is false if that type depends on the item.
 func (u *Update) TypeOf(attribute string) (attr.Type, bool) {
 	for _, c := range u.clauses {
 		if len(c.target.path) == 1 && c.target.path.Attribute() == attribute && c.value != nil {
@@ -315,8 +301,8 @@ func (u *Update) TypeOf(attribute string) (attr.Type, bool) {
 	return attr.Absent, false
 }
 
-// Given returns the request's value for an attribute that the update sets as a whole, or an
-// absent value.
+// Given returns the value in the request for an attribute that the update sets as a
+// whole. Otherwise it returns an absent value.
 func (u *Update) Given(attribute string) attr.Value {
 	for _, c := range u.clauses {
 		if len(c.target.path) == 1 && c.target.path.Attribute() == attribute && c.value != nil && c.value.form == valueOperand {
@@ -344,16 +330,18 @@ func (o *operand) knownType() (attr.Type, bool) {
 	}
 }
 
-// Apply returns the updated item; item itself does not change, and may be nil. For a new item
-// pass its key, which DynamoDB's updates can read. All clauses read the original item. Errors
-// are of type *Error: a missing operand or one of the wrong type, a path without a parent, a
-// number out of range, nesting too deep.
+// Apply returns the updated item. It does not modify item, which may be nil. To create an
+// item, pass its key, which DynamoDB's updates can read. All clauses read the original
+// item. Errors are of type *Error. Apply fails if an operand is missing or has the wrong
+// type, or if a path has no parent. It also fails if a number is out of range, or if
+// values are nested too deeply.
 //
-// Indexes of list elements refer to the original list: removals happen after all other
-// changes, and elements set beyond the end are appended in the order of their indexes.
+// Indexes of list elements refer to the original list. Removals happen after all other
+// changes, and elements that are set beyond the end are appended in the order of their
+// indexes.
 //
-// For UPDATED_OLD and UPDATED_NEW, apply ProjectionOf(u.Paths()...) to the item before and
-// after.
+// For UPDATED_OLD and UPDATED_NEW, apply ProjectionOf(u.Paths()...) to the items before
+// and after the update.
 func (u *Update) Apply(item attr.Item) (attr.Item, error) {
 	root := &edit{}
 	for _, c := range u.clauses {

@@ -7,39 +7,39 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Code names a broken rule of the mapping.
+// Code names a rule of mappings that was violated.
 type Code string
 
-// The codes of Error and SpecError.
+// Codes of Error and SpecError.
 const (
-	CodeDelim            Code = "E-DELIM"             // a delimiter inside a segment, or a byte below it
-	CodeKeySize          Code = "E-KEYSIZE"           // a row key that is empty or longer than 4096 bytes
+	CodeDelim            Code = "E-DELIM"             // a segment contains a delimiter, or a byte below it
+	CodeKeySize          Code = "E-KEYSIZE"           // a row key is empty or longer than 4096 bytes
 	CodeUnmatched        Code = "E-UNMATCHED"         // no rule matches the item
 	CodeCollision        Code = "E-COLLISION"         // two items or rules share a cell
-	CodeDomain           Code = "E-DOMAIN"            // a value outside its codec's or encoder's domain
-	CodeUnknownAttribute Code = "E-UNKNOWN-ATTRIBUTE" // an attribute without a place in any rule
+	CodeDomain           Code = "E-DOMAIN"            // a value is outside the domain of its codec or encoder
+	CodeUnknownAttribute Code = "E-UNKNOWN-ATTRIBUTE" // an attribute has no place in any rule
 	CodeLimit            Code = "E-LIMIT"             // an item exceeds a limit of Bigtable
 	CodeKey              Code = "E-KEY"               // a key attribute is missing or has another type
-	CodeCorrupt          Code = "E-CORRUPT"           // cells that do not come from any item
-	CodeSyntax           Code = "E-SYNTAX"            // a mapping file that is not YAML, or breaks the schema
-	CodeInverse          Code = "E-INVERSE"           // a rule that cannot be inverted
-	CodeVersion          Code = "E-VERSION"           // a copy of the highest version that differs from it
-	CodeFamily           Code = "E-FAMILY"            // a family that is not declared, or whose GC loses data
+	CodeCorrupt          Code = "E-CORRUPT"           // cells do not come from any item
+	CodeSyntax           Code = "E-SYNTAX"            // a mapping file is not YAML, or violates the schema
+	CodeInverse          Code = "E-INVERSE"           // a rule cannot be inverted
+	CodeVersion          Code = "E-VERSION"           // a copy of the highest version differs from that version
+	CodeFamily           Code = "E-FAMILY"            // a family is not declared, or its garbage collection loses data
 )
 
 // Error explains why an item, a key or a row does not fit the mapping.
 type Error struct {
 	Code      Code
-	Table     string    // DynamoDB table, if known
-	Rule      string    // "" if no rule applies
-	Key       attr.Item // the item's key attributes, if known
-	Row       []byte    // the row from which no item could be read
-	Attribute string    // "" if no attribute applies
-	What      string    // the fault
-	Expected  string    // the expected value, "" if What has it
+	Table     string    // name of the DynamoDB table, if known
+	Rule      string    // name of the rule; "" if no rule applies
+	Key       attr.Item // key attributes of the item, if known
+	Row       []byte    // key of the row from which no item could be read
+	Attribute string    // name of the attribute; "" if no attribute applies
+	What      string    // description of the fault
+	Expected  string    // expected value; "" if What contains it
 }
 
-// Error returns the text: code, table, rule, key, attribute, what, expected.
+// Error returns the code, table, rule, key, attribute, fault and expected value as text.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(string(e.Code))

@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// SpecError is a fault of a mapping file: its place, the fault, and the expected value.
+// SpecError describes a fault in a mapping file: its location, the fault, and the
+// expected value.
 type SpecError struct {
 	Code         Code
-	File         string // "" for a Spec that was not parsed from a file
-	Line, Column int    // from 1; 0 if unknown
-	Path         string // rules[2].put[0].cell
+	File         string // name of the file; "" for a Spec that was not parsed from a file
+	Line, Column int    // line number, from 1; 0 if unknown
+	Path         string // path such as rules[2].put[0].cell
 	What         string
-	Expected     string // "" if What has it
+	Expected     string // expected value; "" if What contains it
 }
 
-// Error returns `file:line:column: path: what; expected …`.
+// Error returns the text `file:line:column: path: what; expected …`.
 func (e *SpecError) Error() string {
 	var b strings.Builder
 	switch {
@@ -40,11 +41,12 @@ func (e *SpecError) Error() string {
 	return b.String()
 }
 
-// SpecErrors are several faults of one mapping file, in the order of their places.
+// SpecErrors holds several faults in one mapping file, in the order of their locations.
 // errors.As finds each of them.
 type SpecErrors []*SpecError
 
-// Joined returns the error for faults: nil, the only fault, or SpecErrors.
+// Joined returns the error that represents faults: nil without a fault, the fault
+// itself if there is only one, or SpecErrors.
 func Joined(faults []*SpecError) error {
 	switch len(faults) {
 	case 0:
@@ -59,7 +61,7 @@ func Joined(faults []*SpecError) error {
 	return SpecErrors(faults)
 }
 
-// Error returns all texts, one per line.
+// Error returns the texts of all faults, one per line.
 func (e SpecErrors) Error() string {
 	lines := make([]string, len(e))
 	for i, fault := range e {

@@ -95,5 +95,5 @@ func ExampleSpecError() {
 		fmt.Printf("%s, line %d, %s: %s\n", e.Code, e.Line, e.Path, e.What)
 	}
 	// Output:
-	// E-INVERSE, line 12, rules[0].put[0].cell: key attribute "SK" does not follow from row, qualifier and timestamp
+	// E-INVERSE, line 12, rules[0].put[0].cell: key attribute "SK" cannot be restored from row, qualifier and timestamp
 }

@@ -1,24 +1,24 @@
 package mapping
 
-// Class is how well a mapping preserves an attribute.
+// Class describes how well a mapping preserves an attribute.
 type Class string
 
-// The classes, best first.
+// Classes, from best to worst.
 const (
 	Lossless         Class = "lossless"
 	LosslessInDomain Class = "lossless in domain" // an item outside the domain is rejected
 	Lossy            Class = "lossy"              // something is lost, as accept_loss or a GC rule permits
 )
 
-// Fidelity is the class of one attribute under one rule.
+// Fidelity describes how well one rule preserves one attribute.
 type Fidelity struct {
 	Rule      string
 	Attribute string
 	Class     Class
-	Why       string // the domain, or the loss; "" if lossless
+	Why       string // the domain or the loss; "" if lossless
 }
 
-// String returns one line: rule, attribute, class, reason.
+// String returns one line with the rule, the attribute, the class and the reason.
 func (f Fidelity) String() string {
 	line := f.Rule + " " + f.Attribute + ": " + string(f.Class)
 	if f.Why != "" {
@@ -27,8 +27,8 @@ func (f Fidelity) String() string {
 	return line
 }
 
-// Fidelity returns how well the mapping preserves the key attributes and each attribute of
-// the schema, rule by rule. For a default layout, which loses nothing, it returns nil.
+// Fidelity describes how well the mapping preserves the key attributes and each attribute
+// of the schema, rule by rule. It returns nil for a default layout, which loses nothing.
 func (m *Mapping) Fidelity() []Fidelity {
 	var all []Fidelity
 	for _, f := range m.compiled().Fidelity() {

@@ -16,17 +16,18 @@ var jsonSchema string
 // other tools. It accepts the same files as Parse.
 func JSONSchema() string { return jsonSchema }
 
-// Spec is a parsed mapping file. Its contents are available only as YAML.
+// Spec is a parsed mapping file. Its contents can be read only as YAML.
 type Spec mapfile.Sealed
 
-// Parse reads the mapping file src; file is its name in errors, which are *maperr.SpecError. It
-// rejects keys that are not in the schema. Compile checks whether the rules can be
-// inverted. Parse looks up the protobuf descriptor sets that the file names in beside.
+// Parse parses the mapping file src. file is the name of the file in errors, which are of
+// type *maperr.SpecError. Parse rejects keys that are not in the schema. Compile checks
+// whether the rules can be inverted. Parse reads the protobuf descriptor sets that the
+// file names from beside.
 func Parse(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	spec, err := mapfile.Read(file, src, beside...)
 	return (*Spec)(mapfile.Seal(spec)), err
 }
 
-// YAML returns the file in its canonical form, without comments. Parse reads it back to
+// YAML returns the file in its canonical form, without comments. Parsing the result gives
 // the same mapping.
 func (s *Spec) YAML() ([]byte, error) { return (*mapfile.Sealed)(s).Open().YAML() }

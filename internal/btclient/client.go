@@ -1,21 +1,19 @@
-// Package btclient reads and writes the rows of a Bigtable over any connection. It is the
-// only client that the DynamoDB endpoint, the migration and the tests use.
+// Package btclient reads and writes the rows of a Bigtable over any connection. The DynamoDB
+// endpoint, the migration and the tests use no other Bigtable client.
 //
 // Its guarantees:
 //   - An interrupted read continues after its last row, so each row is returned once
 //     (see [Client.Read], and [Client.ReadParts] for rows in parts).
-//   - An idempotent call is retried after a transient error, as [Retry] says. Other calls
-//     (CheckAndMutateRow, ReadModifyWriteRow, changes of tables) are retried only if they
-//     were never sent, which a connection with [ReportUnsent] reports.
-//   - The wait before a retry is the one that the server requests, up to the deadline of a
-//     call, and otherwise doubles.
-//   - While the server is out of room, or requests a lower rate, fewer rows are written at
-//     a time.
-//   - A retry begins only after the attempt before it has ended.
+//   - An idempotent call is retried after a transient error, as [Retry] configures. Other calls
+//     (CheckAndMutateRow, ReadModifyWriteRow, changes of tables) are retried only if they were
+//     never sent, which a connection with [ReportUnsent] reports.
+//   - The wait before a retry is the time that the server requests, up to the deadline of a call.
+//     If the server does not request a time, the wait doubles with each retry.
+//   - While the server lacks resources, or requests a lower rate, fewer rows are written at a time.
+//   - A retry begins only after the previous attempt has ended.
 //   - A server that hangs ends the call with a [*DeadlineError] after [Options.Deadline]
 //     and the retries of Retry.Late.
-//   - An error names the action and the table, and keeps the server's status for
-//     status.Code.
+//   - An error names the action and the table, and wraps the server's status, for status.Code.
 //
 // It does not know the meaning of rows, holds no locks, and keeps only the names of tables.
 package btclient
@@ -38,7 +36,7 @@ import (
 )
 
 type (
-	// Cell is a cell of a Bigtable, whose data is not this package's own.
+	// Cell is an alias of [cells.Cell], because package cells defines Bigtable's data types.
 	Cell = cells.Cell
 	// Row is a row with its cells.
 	Row = cells.Row
@@ -46,21 +44,21 @@ type (
 	Span = cells.Span
 	// Family is a column family.
 	Family = cells.Family
-	// GC is the garbage collection of a family.
+	// GC is the garbage-collection rule of a family.
 	GC = cells.GC
 )
 
-// Options configure the patience of a Client. The zero value retries nothing and has no
-// deadline.
+// Options configures the retries and deadlines of a Client. The zero value neither retries calls
+// nor sets deadlines.
 type Options struct {
-	// AppProfile is the id of the app profile of calls on rows. Default: the instance's
-	// own.
+	// AppProfile is the id of the app profile for calls on rows. Default: the instance's default
+	// profile.
 	AppProfile string
-	// Retry configures retries. Default: none.
+	// Retry configures retries. Default: no retries.
 	Retry Retry
-	// Deadline is the longest time without an answer: for a call with one answer, and
-	// between two messages of a stream. A call that exceeds it ends with a *DeadlineError,
-	// and is retried as Retry.Late says. Default: only the deadline of the call's context.
+	// Deadline is the longest time to wait for the response of a unary call, and for the next
+	// message of a stream. A call that exceeds it ends with a *DeadlineError, and is retried as
+	// Retry.Late configures. Default: only the deadline of the call's context applies.
 	Deadline time.Duration
 }
 
@@ -81,7 +79,7 @@ type Client struct {
 	answered atomic.Bool // set by the first answer to any call
 }
 
-// New returns a client of an instance.
+// New returns a client for an instance.
 func New(conn grpc.ClientConnInterface, project, instance string, o Options) *Client {
 	c := &Client{
 		data:     btpb.NewBigtableClient(conn),
@@ -101,10 +99,10 @@ func New(conn grpc.ClientConnInterface, project, instance string, o Options) *Cl
 	return c
 }
 
-// Instance returns the full name of the instance.
+// Instance returns the resource name of the instance.
 func (c *Client) Instance() string { return c.instance }
 
-// TablePath returns the full name of a table.
+// TablePath returns the resource name of a table.
 func (c *Client) TablePath(table string) string { return c.target(table).path }
 
 // target is the name of a table in calls on it.

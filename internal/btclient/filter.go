@@ -11,7 +11,7 @@ import (
 // A filter of the API is a message within a message within another. Every write sends
 // some, so the types below hold a whole filter in one allocation.
 
-// Chain applies filters one after the other.
+// Chain returns a filter that applies filters in sequence.
 func Chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	if len(filters) == 1 {
 		return filters[0]
@@ -25,7 +25,7 @@ func Chain(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	return &f.row
 }
 
-// AnyOf passes the cells that any of the filters passes.
+// AnyOf returns a filter that passes the cells that any of the given filters passes.
 func AnyOf(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	switch len(filters) {
 	case 0:
@@ -36,7 +36,8 @@ func AnyOf(filters ...*btpb.RowFilter) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Interleave_{Interleave: &btpb.RowFilter_Interleave{Filters: filters}}}
 }
 
-// Unless applies then to the rows without a cell that cond passes.
+// Unless returns a filter that applies then to rows in which cond passes no cell, and drops other
+// rows.
 func Unless(cond, then *btpb.RowFilter) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Condition_{Condition: &btpb.RowFilter_Condition{
 		PredicateFilter: cond,
@@ -45,17 +46,18 @@ func Unless(cond, then *btpb.RowFilter) *btpb.RowFilter {
 	}}}
 }
 
-// When applies then to the rows with a cell that cond passes.
+// When returns a filter that applies then to rows in which cond passes a cell, and drops other
+// rows.
 func When(cond, then *btpb.RowFilter) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_Condition_{Condition: &btpb.RowFilter_Condition{PredicateFilter: cond, TrueFilter: then}}}
 }
 
-// All passes all cells.
+// All returns a filter that passes all cells.
 func All() *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_PassAllFilter{PassAllFilter: true}}
 }
 
-// Newest passes the newest n cells of each column.
+// Newest returns a filter that passes the newest n cells of each column.
 func Newest(n int) *btpb.RowFilter {
 	f := &struct {
 		row btpb.RowFilter
@@ -65,12 +67,12 @@ func Newest(n int) *btpb.RowFilter {
 	return &f.row
 }
 
-// OfFamily passes the cells of one family.
+// OfFamily returns a filter that passes the cells of one family.
 func OfFamily(family string) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_FamilyNameRegexFilter{FamilyNameRegexFilter: regexp.QuoteMeta(family)}}
 }
 
-// OfColumn passes the cells of one column.
+// OfColumn returns a filter that passes the cells of one column.
 func OfColumn(family string, qualifier []byte) *btpb.RowFilter {
 	f := &struct {
 		row     btpb.RowFilter
@@ -88,7 +90,8 @@ func OfColumn(family string, qualifier []byte) *btpb.RowFilter {
 	return &f.row
 }
 
-// OfColumns passes the cells of the columns in [from, before); nil means no limit.
+// OfColumns returns a filter that passes the cells of the columns in [from, before). A nil bound
+// means no limit.
 func OfColumns(family string, from, before []byte) *btpb.RowFilter {
 	r := &btpb.ColumnRange{FamilyName: family, StartQualifier: &btpb.ColumnRange_StartQualifierClosed{StartQualifierClosed: from}}
 	if before != nil {
@@ -97,7 +100,7 @@ func OfColumns(family string, from, before []byte) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnRangeFilter{ColumnRangeFilter: r}}
 }
 
-// OfColumnPrefix passes the cells of the columns that begin with prefix.
+// OfColumnPrefix returns a filter that passes the cells of the columns that begin with prefix.
 func OfColumnPrefix(family string, prefix []byte) *btpb.RowFilter {
 	if len(prefix) == 0 {
 		return OfFamily(family)
@@ -105,12 +108,13 @@ func OfColumnPrefix(family string, prefix []byte) *btpb.RowFilter {
 	return OfColumns(family, prefix, cells.PrefixEnd(prefix))
 }
 
-// OfQualifier passes the cells of the columns with that name in all families.
+// OfQualifier returns a filter that passes the cells of the columns with the given qualifier in all
+// families.
 func OfQualifier(qualifier string) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ColumnQualifierRegexFilter{ColumnQualifierRegexFilter: []byte(regexp.QuoteMeta(qualifier))}}
 }
 
-// KeysOnly passes one cell of each row, without its value.
+// KeysOnly returns a filter that passes one cell of each row, without its value.
 func KeysOnly() *btpb.RowFilter {
 	return Chain(
 		FirstCells(1),
@@ -118,17 +122,18 @@ func KeysOnly() *btpb.RowFilter {
 	)
 }
 
-// FirstCells passes the first cells of each row.
+// FirstCells returns a filter that passes the first n cells of each row.
 func FirstCells(n int) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowLimitFilter{CellsPerRowLimitFilter: int32(n)}}
 }
 
-// BehindCells passes the cells of each row after the first n.
+// BehindCells returns a filter that passes the cells of each row after the first n.
 func BehindCells(n int) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_CellsPerRowOffsetFilter{CellsPerRowOffsetFilter: int32(n)}}
 }
 
-// OfTime passes the cells with a timestamp in [min, max); max 0 means no limit.
+// OfTime returns a filter that passes the cells with a timestamp in [min, max). A max of 0 means no
+// limit.
 func OfTime(minMicros, maxMicros int64) *btpb.RowFilter {
 	f := &struct {
 		row   btpb.RowFilter
@@ -139,7 +144,7 @@ func OfTime(minMicros, maxMicros int64) *btpb.RowFilter {
 	return &f.row
 }
 
-// OfValue passes the cells with exactly this value.
+// OfValue returns a filter that passes the cells with exactly the given value.
 func OfValue(value []byte) *btpb.RowFilter {
 	f := &struct {
 		row    btpb.RowFilter
@@ -156,7 +161,8 @@ func OfValue(value []byte) *btpb.RowFilter {
 	return &f.row
 }
 
-// OfValues passes the cells with a value in [from, before); before nil means no limit.
+// OfValues returns a filter that passes the cells with a value in [from, before). A nil before
+// means no limit.
 func OfValues(from, before []byte) *btpb.RowFilter {
 	r := &btpb.ValueRange{StartValue: &btpb.ValueRange_StartValueClosed{StartValueClosed: from}}
 	if before != nil {
@@ -165,12 +171,13 @@ func OfValues(from, before []byte) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRangeFilter{ValueRangeFilter: r}}
 }
 
-// OfValuePattern passes the cells whose whole value matches a regular expression.
+// OfValuePattern returns a filter that passes the cells whose whole value matches a regular
+// expression.
 func OfValuePattern(pattern string) *btpb.RowFilter {
 	return &btpb.RowFilter{Filter: &btpb.RowFilter_ValueRegexFilter{ValueRegexFilter: []byte(pattern)}}
 }
 
-// OfValuePrefix passes the cells whose value begins with prefix.
+// OfValuePrefix returns a filter that passes the cells whose value begins with prefix.
 func OfValuePrefix(prefix []byte) *btpb.RowFilter {
 	return OfValues(prefix, cells.PrefixEnd(prefix))
 }

@@ -7,19 +7,19 @@ import (
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 )
 
-// Guard is the column with the version of a row, and the version's value when the row was
-// read.
+// Guard is the column that holds the version of a row, and the value that the column had when the
+// row was read.
 type Guard struct {
 	Family    string
 	Qualifier []byte
-	Was       []byte // of the newest cell; nil: the column is empty
+	Was       []byte // value of the newest cell; nil if the column is empty
 }
 
-// Replace replaces a row if the newest cell of the guard's column still has the value of the
-// guard. The row then has next in that column and the cells of set, all with the given time;
-// if next is nil, it is deleted. Each call needs a unique next: a write that arrives twice is
-// refused the second time, and next in the row shows that it was done. Replace reports whether
-// it was done.
+// Replace replaces a row if the newest cell of the guard's column still has the value of the guard.
+// The new row has next in that column and the cells of set, all with the given time. If next is
+// nil, the row is deleted. Each call needs a unique next: if a write arrives twice, the second one
+// is refused, and next in the row proves that the first one was applied. Replace reports whether
+// the row was replaced.
 func (c *Client) Replace(ctx context.Context, table string, row []byte, g Guard, next []byte, micros int64, set ...*btpb.Mutation) (done bool, err error) {
 	muts := append([]*btpb.Mutation{DeleteRow()}, set...)
 	if next != nil {
@@ -28,10 +28,10 @@ func (c *Client) Replace(ctx context.Context, table string, row []byte, g Guard,
 	return c.ChangeGuarded(ctx, table, row, g, next, muts)
 }
 
-// ChangeGuarded applies mutations to a row if the newest cell of the guard's column still has
-// the value of the guard. next is the value that the mutations leave there, which identifies a
-// write that arrived twice; nil if they leave none. ChangeGuarded reports whether the row was
-// changed.
+// ChangeGuarded applies mutations to a row if the newest cell of the guard's column still has the
+// value of the guard. next is the value that the mutations leave in that column, or nil if they
+// leave it empty. It identifies a write that arrives twice. ChangeGuarded reports whether the row
+// was changed.
 func (c *Client) ChangeGuarded(ctx context.Context, table string, row []byte, g Guard, next []byte, muts []*btpb.Mutation) (done bool, err error) {
 	column := Chain(OfColumn(g.Family, g.Qualifier), Newest(1))
 	if g.Was == nil {

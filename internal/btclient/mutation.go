@@ -23,12 +23,12 @@ func (m *setMutation) init(c *Cell) *btpb.Mutation {
 	return &m.mutation
 }
 
-// SetCell sets a cell.
+// SetCell returns a mutation that sets a cell.
 func SetCell(family string, qualifier []byte, micros int64, value []byte) *btpb.Mutation {
 	return new(setMutation).init(&Cell{Family: family, Qualifier: qualifier, Timestamp: micros, Value: value})
 }
 
-// AppendSets appends the mutations that set the cells.
+// AppendSets appends mutations that set the given cells.
 func AppendSets(muts []*btpb.Mutation, cells []Cell) []*btpb.Mutation {
 	muts = slices.Grow(muts, len(cells))
 	sets := make([]setMutation, len(cells))
@@ -38,8 +38,8 @@ func AppendSets(muts []*btpb.Mutation, cells []Cell) []*btpb.Mutation {
 	return muts
 }
 
-// DeleteColumn deletes the cells of a column with a timestamp in [min, max);
-// max 0 means no limit.
+// DeleteColumn returns a mutation that deletes the cells of a column with a timestamp in [min,
+// max). A max of 0 means no limit.
 func DeleteColumn(family string, qualifier []byte, minMicros, maxMicros int64) *btpb.Mutation {
 	m := &struct {
 		mutation btpb.Mutation
@@ -57,17 +57,17 @@ func DeleteColumn(family string, qualifier []byte, minMicros, maxMicros int64) *
 	return &m.mutation
 }
 
-// DeleteFamily deletes the cells of a family in the row.
+// DeleteFamily returns a mutation that deletes the cells of a family in the row.
 func DeleteFamily(family string) *btpb.Mutation {
 	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromFamily_{DeleteFromFamily: &btpb.Mutation_DeleteFromFamily{FamilyName: family}}}
 }
 
-// DeleteRow deletes the row.
+// DeleteRow returns a mutation that deletes the row.
 func DeleteRow() *btpb.Mutation {
 	return &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromRow_{DeleteFromRow: &btpb.Mutation_DeleteFromRow{}}}
 }
 
-// Increment adds to the newest cell of a column, a big-endian number of 64 bits.
+// Increment returns a rule that adds to the newest cell of a column, a 64-bit big-endian integer.
 func Increment(family string, qualifier []byte, by int64) *btpb.ReadModifyWriteRule {
 	return &btpb.ReadModifyWriteRule{FamilyName: family, ColumnQualifier: qualifier, Rule: &btpb.ReadModifyWriteRule_IncrementAmount{IncrementAmount: by}}
 }

@@ -15,43 +15,43 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/rowmerge"
 )
 
-// Read is a read of some rows of a table, through a filter.
+// Read describes a read of some rows of a table through a filter.
 type Read struct {
-	Table string // id
-	// Keys and Spans are the rows. If both are empty, nothing is read; Span{} is all rows.
+	Table string // table id
+	// Keys and Spans select the rows. If both are empty, no row is read; Span{} selects all rows.
 	Keys    [][]byte
 	Spans   []Span
-	Filter  *btpb.RowFilter // nil: whole rows
+	Filter  *btpb.RowFilter // nil for whole rows
 	Reverse bool
-	Limit   int64 // rows; 0: all
+	Limit   int64 // maximum number of rows; 0 for all
 
-	// Clone gives rows memory of their own. Without it, a retained cell retains its whole
-	// message.
+	// Clone copies rows to separate memory. Without it, a retained cell retains its whole message.
 	Clone bool
-	// Stats receives the cost of the read if the server reports it; after a retry, that
+	// Stats receives the cost of the read if the server reports it. After a retry, it is the cost
 	// of the last attempt. Default: the cost is not requested.
 	Stats func(*btpb.ReadIterationStats)
 }
 
-// Part is a row, or some of the cells of a wide one in storage order.
+// Part is a row, or some of the cells of a wide row, in storage order.
 type Part struct {
 	Row
-	// Continues reports that the part before belongs to the same row. If the part before
-	// had More and this one does not continue it, that part is void, with the parts that it
-	// continued: its row is read again, or was deleted. A last part with More is void too.
+	// Continues reports that the previous part belongs to the same row. If the previous part had
+	// More and this one does not continue it, the previous part and the parts that it continued are
+	// void: the row is read again, or was deleted. If the last part of a read has More, it is void
+	// too.
 	Continues bool
-	More      bool // a further part of the row follows
+	More      bool // another part of the row follows
 }
 
-// Read streams rows in the order of their keys, or in reverse, and holds one row at a
-// time. Slices of rows are shared with messages (but see Read.Clone) and never changed;
-// the slice of cells belongs to the caller.
+// Read streams rows in the order of their keys, or in reverse, and holds one row at a time. The
+// bytes of rows are shared with messages (but see Read.Clone) and never change. The caller owns the
+// slice of cells.
 //
-// An interrupted read continues after the last row that was complete or reported as
-// scanned, with the rest of its keys, spans and limit. It continues without limit while
-// rows arrive between interruptions, and otherwise as often as [Retry] says. Each row is
-// returned once, in its state at one moment. As with every read of Bigtable, the rows
-// together are not a snapshot. An error is the last element.
+// An interrupted read continues after the last row that was complete or reported as scanned, with
+// the rest of its keys, spans and limit. It continues without limit as long as rows arrive between
+// interruptions, and otherwise as often as [Retry] allows. Each row is returned once, in its state
+// at one moment. As with every Bigtable read, the rows together are not a snapshot. An error is the
+// last element of the sequence.
 func (c *Client) Read(ctx context.Context, r Read) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		err := c.read(ctx, r, 0, func(p Part) bool { return yield(p.Row, nil) })
@@ -61,10 +61,10 @@ func (c *Client) Read(ctx context.Context, r Read) iter.Seq2[Row, error] {
 	}
 }
 
-// ReadParts is Read for rows of any size: a row of more than most bytes is returned in
-// parts of about that size. After an interruption inside a row, that row is read again
-// from its beginning and its earlier parts are void (see [Part]), since a combination of
-// two reads may never have existed. Only whole rows reset the count of retries.
+// ReadParts is like Read, but returns a row of more than most bytes in parts of about that size.
+// After an interruption inside a row, it reads the row again from the beginning, and the earlier
+// parts are void (see [Part]), because a combination of two reads may never have existed. Only
+// whole rows reset the count of retries.
 func (c *Client) ReadParts(ctx context.Context, r Read, most int) iter.Seq2[Part, error] {
 	return func(yield func(Part, error) bool) {
 		err := c.read(ctx, r, max(most, 1), func(p Part) bool { return yield(p, nil) })
@@ -74,8 +74,8 @@ func (c *Client) ReadParts(ctx context.Context, r Read, most int) iter.Seq2[Part
 	}
 }
 
-// ReadRow reads one row. Its Cells are empty if the row does not exist or the filter
-// passes none of them.
+// ReadRow reads one row. The result has no Cells if the row does not exist or the filter passes no
+// cell.
 func (c *Client) ReadRow(ctx context.Context, table string, key []byte, f *btpb.RowFilter) (Row, error) {
 	row := Row{Key: key}
 	err := c.read(ctx, Read{Table: table, Keys: [][]byte{key}, Filter: f}, 0, func(p Part) bool {

@@ -15,27 +15,29 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Retry configures retries after a transient error. The connection broke or the server is
-// moving the data (Unavailable, Aborted, a reset stream). If there are waits, the server may
-// also lack room or time (ResourceExhausted, DeadlineExceeded).
+// Retry configures retries after a transient error: the connection broke, or the server is moving
+// the data (Unavailable, Aborted, a reset stream). If waits are configured, errors of a server that
+// lacks resources or time (ResourceExhausted, DeadlineExceeded) are retried too.
 type Retry struct {
-	// Reads is the number of consecutive retries of a read without a new row; Writes that of
-	// an idempotent write. At most 20.
+	// Reads is the maximum number of consecutive retries of a read without a new row. Writes is the
+	// maximum for an idempotent write. Both are at most 20.
 	Reads, Writes int
-	// Late is the number of consecutive retries of an idempotent call without an answer within
-	// Options.Deadline; they count as others too. Before the first answer to any call such a
-	// call is not retried, since the address may be wrong. Default: 0.
+	// Late is the maximum number of consecutive retries of an idempotent call that received no
+	// response within Options.Deadline. These retries also count toward Reads or Writes. Until the
+	// server has responded to any call, such a call is not retried, because the address may be
+	// wrong. Default: 0.
 	Late int
-	// First is the wait before the first retry; each further one is twice as long. A wait
-	// that the server requests (RetryInfo) replaces it, up to Options.Deadline. Default: no
+	// First is the wait before the first retry; each later wait is twice as long as the one before.
+	// A wait that the server requests (RetryInfo) replaces it, up to Options.Deadline. Default: no
 	// waits.
 	First time.Duration
-	// Jitter returns a number from 0 up to 1: a wait is shortened by half of that share, so
-	// that clients with the same error do not retry together. Default: 0.
+	// Jitter returns a number in [0, 1). A wait is shortened by half of that fraction, so that
+	// clients with the same error do not retry at the same time. Default: 0.
 	Jitter func() float64
-	// Sleep waits. Default: it does not.
+	// Sleep waits for a duration. Default: it returns at once.
 	Sleep func(context.Context, time.Duration) error
-	// Waiting is called before each Sleep, for a message to the user. Default: no call.
+	// Waiting is called before each Sleep, so that the user can be informed. Default: nothing is
+	// called.
 	Waiting func(Wait)
 }
 
@@ -46,10 +48,10 @@ const maxRetries = 20
 type Wait struct {
 	Table string
 	Call  string        // "ReadRows", "MutateRows", "MutateRow"
-	Err   error         // its error
-	Spent time.Duration // on earlier waits of this call, since its last progress
-	Next  time.Duration // the wait that begins
-	Left  time.Duration // of all possible waits, with this one; then the call fails
+	Err   error         // the error of the call
+	Spent time.Duration // total of earlier waits of this call since its last progress
+	Next  time.Duration // the wait that begins now
+	Left  time.Duration // total of the remaining possible waits, including Next; then the call fails
 }
 
 // storeFailed is part of the error of Tabletop's own store after a full disk: it rejects all calls
@@ -186,16 +188,16 @@ func pushback(err error) (wait time.Duration, ok bool) {
 	return 0, false
 }
 
-// DeadlineError is the error of a call without an answer within Options.Deadline. Its
+// DeadlineError is the error of a call that received no response within Options.Deadline. Its
 // status is DeadlineExceeded.
 type DeadlineError struct {
 	Server string // address and instance
-	Call   string // the RPC, as ReadRows
+	Call   string // the RPC, such as ReadRows
 	After  time.Duration
-	Why    error // why the call was not sent; nil if unknown
+	Why    error // the reason why the call was not sent; nil if unknown
 }
 
-// Error names the server, the call and the time.
+// Error returns a text that names the server, the call and the time.
 func (e *DeadlineError) Error() string {
 	text := fmt.Sprintf("no answer from %s to %s for %v", e.Server, e.Call, e.After)
 	if e.Why != nil {

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// CreateSplit creates a table with tablets that are split at row keys. created is false if
-// the table existed; it then stays unchanged.
+// CreateSplit creates a table whose tablets are split at the given row keys. If the table exists,
+// it leaves the table unchanged, and created is false.
 // https://docs.cloud.google.com/bigtable/docs/managing-tables#splits
 func (c *Client) CreateSplit(ctx context.Context, table string, families []Family, keys [][]byte) (created bool, err error) {
 	req := &btapb.CreateTableRequest{Parent: c.instance, TableId: table, Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{}}}

@@ -48,8 +48,8 @@ func (c *Client) Tables(ctx context.Context) ([]string, error) {
 	}
 }
 
-// Families returns the garbage-collection rules of a table's families, by name; the rule
-// of a family without one is nil.
+// Families returns the garbage-collection rules of a table's families by name. The rule of a family
+// is nil if it has no rule.
 func (c *Client) Families(ctx context.Context, table string) (map[string]*btapb.GcRule, error) {
 	path := c.TablePath(table)
 	t, err := administer(ctx, c, c.reading(table, "GetTable"), "name", path, btapb.BigtableTableAdminClient.GetTable, &btapb.GetTableRequest{Name: path, View: btapb.Table_SCHEMA_VIEW})
@@ -65,9 +65,9 @@ func (c *Client) Families(ctx context.Context, table string) (map[string]*btapb.
 	return rules, nil
 }
 
-// EnsureTable creates a table, or the missing families of an existing one. A family with
-// another rule stays unchanged. Before any change, differs is called with each such family,
-// by name, and its error ends the call; nil accepts all.
+// EnsureTable creates a table, or the missing families of an existing table. It does not change
+// families that have a different rule. Before any change, it calls differs with the name of each
+// such family, and returns the error of differs, if any. A nil differs accepts all differences.
 func (c *Client) EnsureTable(ctx context.Context, table string, families []Family, differs func(family string, have, want *btapb.GcRule) error) (created bool, err error) {
 	want := map[string]*btapb.ColumnFamily{}
 	for _, f := range families {
@@ -111,7 +111,7 @@ func (c *Client) EnsureTable(ctx context.Context, table string, families []Famil
 	return false, nil
 }
 
-// SetGC sets the rule of a family of a table.
+// SetGC sets the garbage-collection rule of a family.
 func (c *Client) SetGC(ctx context.Context, table string, f Family) error {
 	path := c.TablePath(table)
 	_, err := administer(ctx, c, c.once(table, "ModifyColumnFamilies"), "name", path, btapb.BigtableTableAdminClient.ModifyColumnFamilies, &btapb.ModifyColumnFamiliesRequest{
@@ -121,7 +121,7 @@ func (c *Client) SetGC(ctx context.Context, table string, f Family) error {
 		IgnoreWarnings: true, // in a replicated table a longer age causes one
 	})
 	if err != nil {
-		return fmt.Errorf("setting the garbage collection of family %s of table %s: %w", f.Name, table, err)
+		return fmt.Errorf("setting the garbage-collection rule of family %s of table %s: %w", f.Name, table, err)
 	}
 	return nil
 }
@@ -159,8 +159,8 @@ func (c *Client) DropTable(ctx context.Context, table string) error {
 // https://cloud.google.com/bigtable/docs/deleting-data
 const dropPatience = time.Hour
 
-// DropRows deletes the rows whose keys begin with prefix, which must not be empty. It may
-// take an hour, whatever Options.Deadline is.
+// DropRows deletes the rows whose keys begin with prefix, which must not be empty. Regardless of
+// Options.Deadline, the call may take up to an hour.
 func (c *Client) DropRows(ctx context.Context, table string, prefix []byte) error {
 	err := c.drop(ctx, table, &btapb.DropRowRangeRequest{Target: &btapb.DropRowRangeRequest_RowKeyPrefix{RowKeyPrefix: prefix}})
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *Client) DropRows(ctx context.Context, table string, prefix []byte) erro
 	return nil
 }
 
-// EmptyTable deletes all rows of a table, and keeps its families. See [Client.DropRows].
+// EmptyTable deletes all rows of a table but keeps its families. See [Client.DropRows].
 func (c *Client) EmptyTable(ctx context.Context, table string) error {
 	err := c.drop(ctx, table, &btapb.DropRowRangeRequest{Target: &btapb.DropRowRangeRequest_DeleteAllDataFromTable{DeleteAllDataFromTable: true}})
 	if err != nil {
@@ -188,8 +188,8 @@ func (c *Client) drop(ctx context.Context, table string, req *btapb.DropRowRange
 	return err
 }
 
-// SampleKeys returns the keys at which the Bigtable splits a table, ascending, and its
-// approximate size.
+// SampleKeys returns the keys at which the Bigtable splits a table, in ascending order, and the
+// approximate size of the table.
 func (c *Client) SampleKeys(ctx context.Context, table string) (keys [][]byte, sizeBytes int64, err error) {
 	for again := c.reading(table, "SampleRowKeys"); ; {
 		if keys, sizeBytes, err = c.sampleOnce(ctx, table); err == nil {
@@ -224,7 +224,7 @@ func (c *Client) sampleOnce(ctx context.Context, table string) (keys [][]byte, s
 	return keys, sizeBytes, nil
 }
 
-// GCRule returns the wire form of a rule, nil for no rule.
+// GCRule returns the wire form of a rule, or nil if the rule is empty.
 func GCRule(gc GC) *btapb.GcRule {
 	var rules []*btapb.GcRule
 	if gc.Versions > 0 {
@@ -242,8 +242,8 @@ func GCRule(gc GC) *btapb.GcRule {
 	return &btapb.GcRule{Rule: &btapb.GcRule_Union_{Union: &btapb.GcRule_Union{Rules: rules}}}
 }
 
-// GCOf converts a rule. It reports false if no GC is equivalent, as for a rule with an
-// intersection of conditions.
+// GCOf converts the wire form of a rule. It returns false if no GC is equivalent, for example for
+// an intersection of conditions.
 func GCOf(rule *btapb.GcRule) (GC, bool) {
 	switch of := rule.GetRule().(type) {
 	case nil:

@@ -19,25 +19,13 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // newServer returns a client of a Bigtable of its own, with a table t of families f and g.
 func newServer(t *testing.T) *btclient.Client {
 	t.Helper()
-	db, err := engine.Open(engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(server.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	c := btclient.New(server.Conn(), "p", "i", btclient.Options{Deadline: time.Hour})
+	c := btclient.New(peer.Start(t, engine.Options{}, emu.Options{}).Conn(), "p", "i", btclient.Options{Deadline: time.Hour})
 	if created, err := c.EnsureTable(t.Context(), "t", []btclient.Family{{Name: "f"}, {Name: "g"}}, nil); err != nil || !created {
 		t.Fatal(created, err)
 	}

@@ -70,7 +70,7 @@ func (t *throttle) enter(ctx context.Context, rows int, deadline time.Duration) 
 		case <-ctx.Done():
 			return passage{}, status.FromContextError(ctx.Err()).Err()
 		case <-late:
-			return passage{}, status.Error(codes.ResourceExhausted, fmt.Sprintf("the Bigtable accepts %d rows at a time now, and accepted no row of this call for %v", t.bound.Load(), deadline))
+			return passage{}, status.Error(codes.ResourceExhausted, fmt.Sprintf("the Bigtable now accepts %d rows at a time, and has accepted no row of this call for %v", t.bound.Load(), deadline))
 		}
 	}
 }

@@ -10,18 +10,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// UnsentError is the error of a call that was never sent, and so not applied.
+// UnsentError is the error of a call that was never sent, so it was not applied.
 type UnsentError struct{ Err error }
 
-// Error returns the text of the error inside.
+// Error returns the text of the wrapped error.
 func (e *UnsentError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error inside, which has the status.
+// Unwrap returns the wrapped error, which has the status.
 func (e *UnsentError) Unwrap() error { return e.Err }
 
-// ReportUnsent makes a connection report calls that were never sent, for lack of a
-// connection, by an [*UnsentError]. Only with this option can a client retry a call that is
-// not idempotent.
+// ReportUnsent makes a connection return an [*UnsentError] for calls that were never sent because
+// the server could not be reached. Without this option, a client cannot retry calls that are not
+// idempotent.
 func ReportUnsent() grpc.DialOption {
 	return grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		var reached peer.Peer

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// CheckAndMutate applies one of the lists to a row: yes if the filter passes a cell
-// of it, else no. It reports which. It is retried only if it was never sent, since the
-// outcome is unknown otherwise.
+// CheckAndMutate applies one of two lists of mutations to a row: yes if the filter passes a cell of
+// the row, otherwise no. It reports whether it applied yes. It retries the call only if the call
+// was never sent, because otherwise its outcome is unknown.
 func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f *btpb.RowFilter, yes, no []*btpb.Mutation) (matched bool, err error) {
 	t := c.target(table)
 	resp, err := unary(t.outgoing(ctx), c, c.once(table, "CheckAndMutateRow").ofRow(c), btpb.BigtableClient.CheckAndMutateRow, c.data, &btpb.CheckAndMutateRowRequest{
@@ -26,8 +26,8 @@ func (c *Client) CheckAndMutate(ctx context.Context, table string, row []byte, f
 	return resp.GetPredicateMatched(), nil
 }
 
-// ReadModifyWrite applies rules to a row and returns the cells that they wrote. It is
-// retried like CheckAndMutate.
+// ReadModifyWrite applies rules to a row and returns the cells that they wrote. It retries the call
+// under the same condition as CheckAndMutate.
 func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, rules ...*btpb.ReadModifyWriteRule) (Row, error) {
 	t := c.target(table)
 	resp, err := unary(t.outgoing(ctx), c, c.once(table, "ReadModifyWriteRow").ofRow(c), btpb.BigtableClient.ReadModifyWriteRow, c.data, &btpb.ReadModifyWriteRowRequest{
@@ -47,8 +47,8 @@ func (c *Client) ReadModifyWrite(ctx context.Context, table string, row []byte, 
 	return written, nil
 }
 
-// MutateRow writes a row. With Retry.Writes it may be sent twice, so the mutations must be
-// idempotent.
+// MutateRow applies mutations to a row. With Retry.Writes, the call may be sent twice, so the
+// mutations must be idempotent.
 func (c *Client) MutateRow(ctx context.Context, table string, row []byte, muts []*btpb.Mutation) error {
 	t := c.target(table)
 	_, err := unary(t.outgoing(ctx), c, c.writing(table, "MutateRow").ofRow(c), btpb.BigtableClient.MutateRow, c.data,
@@ -61,15 +61,16 @@ func (c *Client) MutateRow(ctx context.Context, table string, row []byte, muts [
 
 // Refusal is an entry of MutateRows that was not written.
 type Refusal struct {
-	Entry int // its index
+	Entry int // index of the entry
 	Err   error
 }
 
-// MutateRows writes rows, each on its own. Rows with an unknown outcome or a transient error
-// are retried as [Retry] says: with Retry.Writes, entries may be sent twice. It returns the
-// other rows that were not written, in the order of their refusals. With an error, some of
-// the rest may be written too. While the Bigtable lacks room for all rows of a call, they
-// are sent in several calls, and each that writes some resets the count of retries.
+// MutateRows writes rows, each independently. It retries rows with an unknown outcome or a
+// transient error as [Retry] configures, so with Retry.Writes entries may be sent twice. It returns
+// the other rows that were not written, in the order in which they were refused. If it returns an
+// error, some of the remaining rows may have been written too. While the Bigtable lacks resources
+// for all rows of a call, it sends them in several calls; each call that writes rows resets the
+// count of retries.
 func (c *Client) MutateRows(ctx context.Context, table string, entries []*btpb.MutateRowsRequest_Entry) ([]Refusal, error) {
 	again := c.writing(table, "MutateRows")
 	at := make([]int, len(entries)) // indexes in entries of the rows to send
@@ -152,7 +153,7 @@ func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*bt
 			return answers, nil // the end of the stream no longer matters
 		case errors.Is(err, io.EOF):
 			// A proxy ended the stream: the outcome of the other entries is unknown.
-			return answers, status.Errorf(codes.Unavailable, "the answer ended early: %d of %d rows were answered", len(entries)-left, len(entries))
+			return answers, status.Errorf(codes.Unavailable, "the response ended early, with results for %d of %d rows", len(entries)-left, len(entries))
 		case err != nil:
 			return answers, w.why(err)
 		}
@@ -160,7 +161,7 @@ func (c *Client) mutateRowsOnce(ctx context.Context, table string, entries []*bt
 		c.throttle.slowDown(resp.GetRateLimitInfo())
 		for _, e := range resp.GetEntries() {
 			if i := e.GetIndex(); i < 0 || i >= int64(len(entries)) || answers[i].given {
-				return answers, fmt.Errorf("the answer names row %d of %d, which does not exist or was answered before", i, len(entries))
+				return answers, fmt.Errorf("the response names row %d of %d, which does not exist or already has a result", i, len(entries))
 			}
 			a := answer{given: true}
 			if e.GetStatus().GetCode() != int32(codes.OK) {

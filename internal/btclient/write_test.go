@@ -81,9 +81,9 @@ func TestMutateRows(t *testing.T) {
 		{"broken too often", "a b", 1, []call{{"0", errBroken}, {"", errBroken}}, "a b|b", "", "writing to table t: rpc error: code = Unavailable desc = broken by the test"},
 		{"final", "a", 3, []call{{"", status.Error(codes.NotFound, "no table")}}, "a", "", "writing to table t: rpc error: code = NotFound desc = no table"},
 		{"ended early", "a b", 3, []call{{"1", io.EOF}, {"", io.EOF}, {"0", io.EOF}}, "a b|a|a", "", ""},
-		{"ended early too often", "a b", 1, []call{{"1", io.EOF}, {"", io.EOF}}, "a b|a", "", "writing to table t: rpc error: code = Unavailable desc = the answer ended early: 0 of 1 rows were answered"},
-		{"answered twice", "a b", 3, []call{{"1 1", io.EOF}}, "a b", "", "writing to table t: the answer names row 1 of 2, which does not exist or was answered before"},
-		{"never sent", "a", 3, []call{{"1", io.EOF}}, "a", "", "writing to table t: the answer names row 1 of 1, which does not exist or was answered before"},
+		{"ended early too often", "a b", 1, []call{{"1", io.EOF}, {"", io.EOF}}, "a b|a", "", "writing to table t: rpc error: code = Unavailable desc = the response ended early, with results for 0 of 1 rows"},
+		{"answered twice", "a b", 3, []call{{"1 1", io.EOF}}, "a b", "", "writing to table t: the response names row 1 of 2, which does not exist or already has a result"},
+		{"never sent", "a", 3, []call{{"1", io.EOF}}, "a", "", "writing to table t: the response names row 1 of 1, which does not exist or already has a result"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

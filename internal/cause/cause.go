@@ -1,5 +1,5 @@
-// Package cause passes the id of a DynamoDB request to the Bigtable calls that it makes. Within
-// one process the id is a value of the context, without a cost for calls; over a connection it
+// Package cause passes the id of a DynamoDB request to the Bigtable calls that the request causes.
+// Within a process, the id is a context value, which costs nothing per call; over a connection it
 // is metadata.
 package cause
 
@@ -10,17 +10,17 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Header names the id of the request in the metadata of a call.
+// Header is the metadata key for the id of the request.
 const Header = "x-tabletop-cause"
 
 type key struct{}
 
-// IsKey reports whether a key of a context is that of a cause: a channel inside the process
-// passes its value on.
+// IsKey reports whether a context key is the key of a cause, whose value an in-process channel
+// passes on.
 func IsKey(k any) bool { return k == key{} }
 
-// With returns a context whose calls belong to the request with that id, unless they belong to
-// another already.
+// With returns a context for calls that belong to the request with the given id. If ctx already
+// belongs to another request, it is returned unchanged.
 func With(ctx context.Context, id string) context.Context {
 	if of, _ := Of(ctx); of != "" {
 		return ctx
@@ -28,15 +28,15 @@ func With(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, key{}, id)
 }
 
-// Of returns the id of the request that the calls of a context belong to, or "". ok is false if
-// the context has no such value; its metadata may then have the id.
+// Of returns the id of the request to which the calls of a context belong, or "". ok is false if
+// the context has no such value, in which case its metadata may have the id.
 func Of(ctx context.Context) (id string, ok bool) {
 	id, ok = ctx.Value(key{}).(string)
 	return id, ok
 }
 
-// Carry returns a connection that passes the cause of each call on, in its metadata. A
-// connection with a method CarriesCause stays inside the process and passes the value itself.
+// Carry returns a connection that adds the cause of each call to its metadata. If conn has a method
+// CarriesCause, it is returned as is: it stays inside the process and passes the context value.
 func Carry(conn grpc.ClientConnInterface) grpc.ClientConnInterface {
 	if _, here := conn.(interface{ CarriesCause() }); here {
 		return conn

@@ -1,9 +1,9 @@
 // Package clock provides the time source that every layer receives in its Options.
 //
-// A [Clock] is wall time plus an offset. It can be advanced and frozen, but never turned
-// back; no package of this module reads the wall clock directly. A goroutine that waits for
-// a time waits on the clock, by [Clock.At]; advancing the clock wakes it. A layer that only
-// needs the current time takes Now alone.
+// A [Clock] is wall time plus an offset. It can be advanced and frozen, but never turned back. No
+// other package of this module reads the wall clock directly. A goroutine that waits for a time
+// calls [Clock.At]; advancing the clock wakes it. A layer that needs only the current time takes
+// the function Now instead of a Clock.
 package clock
 
 import (
@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Clock is wall time plus an offset, never running backwards. The zero value
-// is ready to use and follows the wall clock. It is safe for concurrent use.
+// Clock is a clock that shows wall time plus an offset and never runs backwards. The zero value
+// follows the wall clock. It is safe for concurrent use.
 type Clock struct {
 	mu     sync.Mutex
 	offset time.Duration
@@ -31,15 +31,15 @@ func New() *Clock { return &Clock{} }
 // NewFrozen returns a clock that is frozen at t until it is advanced.
 func NewFrozen(t time.Time) *Clock { return &Clock{frozen: true, last: t} }
 
-// Now returns the current time of the clock, never less than it returned before.
+// Now returns the current time of the clock, which is never earlier than a time it returned before.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.nowLocked()
 }
 
-// Advance moves the clock forward by d and returns the new time. A negative d does not
-// change it, since returned times cannot be taken back.
+// Advance moves the clock forward by d and returns the new time. A negative d does not change the
+// clock.
 func (c *Clock) Advance(d time.Duration) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -68,8 +68,8 @@ func (c *Clock) AdvanceTo(t time.Time) time.Time {
 	return t
 }
 
-// Freeze stops the clock at its current time and returns that time. Advance
-// still moves it.
+// Freeze stops the clock at its current time and returns that time. Advance can still move a frozen
+// clock.
 func (c *Clock) Freeze() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,9 +98,9 @@ func (c *Clock) Frozen() bool {
 	return c.frozen
 }
 
-// At returns a channel that is closed once Now is t or later, never before, and a function
-// that cancels the wait: the channel then stays open. The function may be called at any
-// time, also twice. A wait needs no goroutine, and all waits on a clock share one timer.
+// At returns a channel that is closed once Now is t or later, and a function that cancels the wait.
+// After a canceled wait, the channel stays open. The function may be called at any time, even
+// twice. A wait needs no goroutine, and all waits on a clock share one timer.
 func (c *Clock) At(t time.Time) (reached <-chan struct{}, stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +116,7 @@ func (c *Clock) At(t time.Time) (reached <-chan struct{}, stop func()) {
 	return w.reached, func() { c.end(w) }
 }
 
-// Wait waits for a time, unless ctx ends.
+// Wait waits until the clock reaches a time or ctx is done.
 func (c *Clock) Wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

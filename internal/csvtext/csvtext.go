@@ -1,6 +1,6 @@
-// Package csvtext parses the records of CSV files by RFC 4180. Unlike Go's own reader it
-// keeps line ends inside quotes, distinguishes a quoted empty cell from an empty one, and
-// limits the size of a record.
+// Package csvtext parses CSV files according to RFC 4180. Unlike encoding/csv, it keeps line ends
+// inside quotes, distinguishes quoted empty cells from unquoted ones, and limits the size of a
+// record.
 package csvtext
 
 import (
@@ -16,11 +16,10 @@ type Cell struct {
 	Quoted bool
 }
 
-// ErrTooLong is the error of a record of more than Reader.MaxBytes, or of that many bytes of
-// blank lines before one.
+// ErrTooLong is returned if a record, or the blank lines before it, have more than Reader.MaxBytes.
 var ErrTooLong = errors.New("the record is too long")
 
-// SyntaxError reports invalid CSV and its line.
+// SyntaxError reports invalid CSV and the line on which it is.
 type SyntaxError struct {
 	Line int
 	What string
@@ -32,16 +31,17 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("line %d: %s", e.Line,
 // Reader reads records. All exported fields must be set.
 type Reader struct {
 	Text      *bufio.Reader
-	Delimiter byte // of cells
-	MaxBytes  int  // of a record
+	Delimiter byte // separates cells
+	MaxBytes  int  // maximum size of a record
 	line      int  // one less than the line of the next character
 }
 
-// Line returns the line of the next character, from 1.
+// Line returns the 1-based line number of the next character.
 func (r *Reader) Line() int { return r.line + 1 }
 
-// Record returns the next record that is not a blank line, and its first line; io.EOF after
-// the last. An unquoted cell is unchanged. Errors: ErrTooLong, a *SyntaxError, those of Text.
+// Record returns the next record that is not a blank line, and the number of its first line.
+// Unquoted cells are returned unchanged. After the last record it returns io.EOF. Other errors are
+// ErrTooLong, a *SyntaxError, and those of Text.
 func (r *Reader) Record() (cells []Cell, line int, err error) {
 	size, line := 0, r.Line()
 	var cell Cell
@@ -58,7 +58,7 @@ func (r *Reader) Record() (cells []Cell, line int, err error) {
 		end := errors.Is(err, io.EOF)
 		switch {
 		case end && state == quoted:
-			return fail("a quoted cell is not closed: the text ends early")
+			return fail("a quoted cell has no closing quote")
 		case end && len(cells) == 0 && state == begin:
 			return nil, line, io.EOF
 		case err != nil && !end:
@@ -90,7 +90,7 @@ func (r *Reader) Record() (cells []Cell, line int, err error) {
 		case c == r.Delimiter && state != quoted:
 			cells, cell, state = append(cells, cell), Cell{}, begin
 		case state == closed:
-			return fail("text follows a closing quote; a quote inside a quoted cell is written twice")
+			return fail("text follows a closing quote; a quote inside a quoted cell must be doubled")
 		case state == begin && c == '"':
 			cell.Quoted, state = true, quoted
 		case state == plain && c == '"':

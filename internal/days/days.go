@@ -12,18 +12,18 @@ import (
 
 const day = 24 * time.Hour
 
-// Parse is time.ParseDuration for texts that may begin with a number of days, of 24
-// hours each, as in -1.5d and 30d12h.
+// Parse is like time.ParseDuration, but the text may begin with a number of days, of 24 hours each,
+// as in -1.5d or 30d12h.
 func Parse(text string) (time.Duration, error) {
 	number, rest, ok := strings.Cut(text, "d")
 	if !ok {
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return 0, fmt.Errorf("%q is not a duration; expected one such as 400d, 720h or 1m30s", text)
+			return 0, fmt.Errorf("%q is not a duration; expected a duration such as 400d, 720h or 1m30s", text)
 		}
 		return d, nil
 	}
-	fault := fmt.Errorf("%q is not a duration; expected one such as 400d, 1d12h or 720h", text)
+	fault := fmt.Errorf("%q is not a duration; expected a duration such as 400d, 1d12h or 720h", text)
 	digits := strings.TrimLeft(number, "+-")
 	if len(number)-len(digits) > 1 || digits == "" || strings.Trim(digits, "0123456789.") != "" {
 		return 0, fault

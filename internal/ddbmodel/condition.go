@@ -17,13 +17,13 @@ type Operand interface {
 	text(p *Placeholders) string
 }
 
-// The operands.
+// These are the operands.
 type (
-	// Literal is a value of the request.
+	// Literal is an operand that is a value in the request.
 	Literal struct{ Value Value }
-	// Read is the value at a path.
+	// Read is an operand that is the value at a path.
 	Read struct{ Path Path }
-	// Size is the size of the value at a path.
+	// Size is an operand that is the size of the value at a path.
 	Size struct{ Path Path }
 )
 
@@ -67,44 +67,44 @@ func utf16Units(s string) int {
 
 func (o Size) text(p *Placeholders) string { return "size(" + p.path(o.Path) + ")" }
 
-// The conditions.
+// These are the conditions.
 type (
-	// Compare compares two operands by =, <>, <, <=, > or >=.
+	// Compare is a comparison of two operands with =, <>, <, <=, > or >=.
 	Compare struct {
 		Op   string
 		A, B Operand
 	}
-	// Between is A BETWEEN Low AND High.
+	// Between is the condition A BETWEEN Low AND High.
 	Between struct{ A, Low, High Operand }
-	// In is A IN (List).
+	// In is the condition A IN (List).
 	In struct {
 		A    Operand
 		List []Operand
 	}
-	// Exists is attribute_exists.
+	// Exists is the condition attribute_exists(Path).
 	Exists struct{ Path Path }
-	// NotExists is attribute_not_exists.
+	// NotExists is the condition attribute_not_exists(Path).
 	NotExists struct{ Path Path }
-	// IsType is attribute_type.
+	// IsType is the condition attribute_type.
 	IsType struct {
 		Path Path
 		Type string
 	}
-	// BeginsWith is begins_with.
+	// BeginsWith is the condition begins_with.
 	BeginsWith struct {
 		Path Path
 		B    Operand
 	}
-	// Contains is contains.
+	// Contains is the condition contains.
 	Contains struct {
 		Path Path
 		B    Operand
 	}
-	// And holds if both conditions hold.
+	// And is a condition that holds if both A and B hold.
 	And struct{ A, B Condition }
-	// Or holds if one condition holds.
+	// Or is a condition that holds if A or B holds.
 	Or struct{ A, B Condition }
-	// Not holds if A does not hold.
+	// Not is a condition that holds if A does not hold.
 	Not struct{ A Condition }
 )
 

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Operation is a request with a single answer. Queries and scans, which have pages, are a
-// [Reading].
+// Operation is a request with a single response. Queries and scans, whose results have pages, are
+// of type [Reading].
 type Operation interface {
-	// Name returns DynamoDB's name.
+	// Name returns DynamoDB's name for the operation.
 	Name() string
 	// Request returns the members of the request.
 	Request() map[string]any
@@ -16,24 +16,24 @@ type Operation interface {
 	run(db *DB) (map[string]any, *Error)
 }
 
-// Run executes an operation and returns the answer. The order of members, sets and unordered
-// lists is that of [Text].
+// Run executes an operation and returns the response. Members, sets and unordered lists are in the
+// order of [Text].
 func (db *DB) Run(op Operation) (answer map[string]any, err *Error) { return op.run(db) }
 
-// Write is a PutItem, UpdateItem or DeleteItem, or an action of a transaction, also a
+// Write is a PutItem, UpdateItem or DeleteItem request, or an action of a transaction, including
 // ConditionCheck.
 type Write struct {
 	Kind      string // Put, Update, Delete or ConditionCheck
 	Table     string
-	Item      Item // of Put
-	Key       Item // of the others
+	Item      Item // the item of a Put
+	Key       Item // the key for the other kinds
 	Condition Condition
-	Update    []Clause // of Update; nil for no expression
-	// Returns is ReturnValues, or "". Transactions do not have it.
+	Update    []Clause // the clauses of an Update; nil without an expression
+	// Returns is the value of ReturnValues, or "". Transactions do not have it.
 	Returns string
-	// ReturnsOld is ReturnValuesOnConditionCheckFailure.
+	// ReturnsOld sets ReturnValuesOnConditionCheckFailure to ALL_OLD.
 	ReturnsOld bool
-	// Capacity is ReturnConsumedCapacity INDEXES. Transactions do not have it.
+	// Capacity sets ReturnConsumedCapacity to INDEXES. Transactions do not have it.
 	Capacity bool
 }
 
@@ -193,13 +193,13 @@ func (w Write) run(db *DB) (map[string]any, *Error) {
 	return answer, nil
 }
 
-// Get is a GetItem, or an element of a TransactGetItems.
+// Get is a GetItem request, or an element of a TransactGetItems request.
 type Get struct {
 	Table      string
 	Key        Item
 	Projection []Path // nil for all
 	Consistent bool
-	// Capacity is ReturnConsumedCapacity TOTAL. Transactions do not have it.
+	// Capacity sets ReturnConsumedCapacity to TOTAL. Transactions do not have it.
 	Capacity bool
 }
 
@@ -253,7 +253,7 @@ func (g Get) read(t *Table) map[string]any {
 	return answer
 }
 
-// BatchGet is a BatchGetItem of one table.
+// BatchGet is a BatchGetItem request for one table.
 type BatchGet struct {
 	Table      string
 	Keys       []Item
@@ -300,7 +300,7 @@ func (b BatchGet) run(db *DB) (map[string]any, *Error) {
 	return map[string]any{"Responses": map[string]any{b.Table: Unordered(items)}, "UnprocessedKeys": Item{}}, nil
 }
 
-// Unordered sorts a list without an order by its texts.
+// Unordered sorts a list whose order does not matter by the texts of its elements.
 func Unordered(list []any) []any {
 	slices.SortFunc(list, func(a, b any) int {
 		if Text(a) < Text(b) {
@@ -311,7 +311,7 @@ func Unordered(list []any) []any {
 	return list
 }
 
-// BatchWrite is a BatchWriteItem, with puts and deletes without conditions.
+// BatchWrite is a BatchWriteItem request of puts and deletes.
 type BatchWrite struct{ Writes []Write }
 
 // Name implements Operation.
@@ -372,10 +372,10 @@ func (b BatchWrite) run(db *DB) (map[string]any, *Error) {
 	return map[string]any{"UnprocessedItems": Item{}}, nil
 }
 
-// TransactWrite is a TransactWriteItems.
+// TransactWrite is a TransactWriteItems request.
 type TransactWrite struct {
 	Actions []Write
-	Token   string // ClientRequestToken, "" for none
+	Token   string // ClientRequestToken; "" if not set
 }
 
 type tokenUse struct {
@@ -518,7 +518,7 @@ func (w Write) emptyIndexKeys(t *Table) (faults []string) {
 	return faults
 }
 
-// TransactGet is a TransactGetItems.
+// TransactGet is a TransactGetItems request.
 type TransactGet struct{ Gets []Get }
 
 // Name implements Operation.

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Step is one step of a path: a name, or an index of a list.
+// Step is one step of a path: a name, or an index into a list.
 type Step struct {
 	Name    string
 	IsIndex bool
 	Index   int
 }
 
-// Path leads from an item to a value inside of it.
+// Path is the path from an item to a value inside it.
 type Path []Step
 
 // Attribute returns the path of a top-level attribute.
@@ -36,8 +36,9 @@ func (p Path) lookup(item Item) Value {
 	return v
 }
 
-// Collides reports whether two paths cannot be changed or projected together. One is inside the
-// other, or they diverge at a value that is a list for one and a map for the other.
+// Collides reports whether two paths cannot be changed or projected together. This is the case if
+// one is inside the other, or if they diverge at a value that one treats as a list and the other as
+// a map.
 func (p Path) Collides(q Path) bool {
 	for i := range min(len(p), len(q)) {
 		if p[i] != q[i] {

@@ -2,27 +2,27 @@ package ddbmodel
 
 import "slices"
 
-// Reading is a Query or a Scan.
+// Reading is a Query or Scan request.
 type Reading struct {
 	Table string
 	Index string // "" for the table
 	// Hash is the partition that a Query reads. A Scan does not have it.
 	Hash  Value
-	Range *RangeCondition // of a Query; nil for all
-	// Backward is the direction of a Query.
+	Range *RangeCondition // the range that a Query reads; nil for all
+	// Backward makes a Query read in descending order.
 	Backward   bool
 	Filter     Condition
 	Projection []Path
 	Select     string
 }
 
-// RangeCondition is a condition on the sort key.
+// RangeCondition is a key condition on the sort key.
 type RangeCondition struct {
 	Op   string // =, <, <=, >, >=, BETWEEN or begins_with
 	A, B Value  // B is the upper bound of BETWEEN
 }
 
-// Holds evaluates the condition on a sort key.
+// Holds reports whether a sort key satisfies the condition.
 func (c *RangeCondition) Holds(v Value) bool {
 	at := Attribute("k")
 	item := Item{"k": v}
@@ -35,10 +35,10 @@ func (c *RangeCondition) Holds(v Value) bool {
 	return compare(c.Op, v, c.A)
 }
 
-// IsQuery reports whether it is a Query instead of a Scan.
+// IsQuery reports whether the reading is a Query rather than a Scan.
 func (r Reading) IsQuery() bool { return r.Hash.isPresent() }
 
-// Name returns DynamoDB's name.
+// Name returns DynamoDB's name for the operation.
 func (r Reading) Name() string {
 	if r.IsQuery() {
 		return "Query"
@@ -94,17 +94,17 @@ func (r Reading) key(db *DB) []KeyAttribute {
 	return t.Key
 }
 
-// Result has the items of all pages of a reading.
+// Result holds the items of all pages of a reading.
 type Result struct {
-	// Groups are the items in the order of the sort key; those of one group have any order. A
-	// Scan has one group.
+	// Groups holds the items in the order of the sort key. The items of one group may come in any
+	// order. A Scan has one group.
 	Groups [][]Item
 	// Scanned counts the items before the filter.
 	Scanned int
 }
 
-// Read returns the result of a reading, or, if after is not nil, that of a Query of a table from
-// the key after on.
+// Read returns the result of a reading. If after is not nil, it returns the result of a Query of a
+// table that starts after that key.
 func (db *DB) Read(r Reading, after Item) Result {
 	t := db.tables[r.Table]
 	found := slices.Clone(t.items)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// DB holds tables. Fields may be set before the first operation.
+// DB is a set of tables. Its fields may be set before the first operation.
 type DB struct {
 	Now func() time.Time
 
@@ -14,17 +14,17 @@ type DB struct {
 	tokens map[string]tokenUse
 }
 
-// Table is a table: its schema and its items, in no order.
+// Table is a table with its schema and its items, in no particular order.
 type Table struct {
 	Name    string
-	Key     []KeyAttribute // of the partition, then of the sort key if there is one
+	Key     []KeyAttribute // the partition key, and the sort key if the table has one
 	Indexes []Index
-	// TTL is the attribute with the expiry of items, or "".
+	// TTL is the attribute that holds the expiry of items, or "".
 	TTL string
-	// Refuses reports that the table cannot hold an item beside its other items. nil accepts
-	// all.
+	// Refuses reports whether the table cannot hold an item together with its other items. If it is
+	// nil, the table can hold all items.
 	Refuses func(others []Item, item Item) bool
-	// Keeps returns the stored part of an item. nil stores all of it.
+	// Keeps returns the part of an item that is stored. If it is nil, the whole item is stored.
 	Keeps func(Item) Item
 
 	items []Item
@@ -39,7 +39,7 @@ type Index struct {
 	Global     bool
 	Key        []KeyAttribute
 	Projection string   // ALL, KEYS_ONLY or INCLUDE
-	NonKey     []string // of INCLUDE
+	NonKey     []string // the attributes of INCLUDE
 }
 
 // CreateTable adds a table.
@@ -50,7 +50,7 @@ func (db *DB) CreateTable(t *Table) {
 	db.tables[t.Name] = t
 }
 
-// Items returns the items of a table, in no order.
+// Items returns the items of a table in no particular order.
 func (t *Table) Items() []Item { return t.items }
 
 // Find returns the item with a key, or nil.
@@ -76,7 +76,7 @@ func only(item Item, key []KeyAttribute) Item {
 	return out
 }
 
-// Put replaces the item with that key; nil deletes it.
+// Put replaces the item with the given key, or deletes it if the new item is nil.
 func (t *Table) Put(key, item Item) {
 	t.items = slices.DeleteFunc(slices.Clone(t.items), func(other Item) bool { return Text(t.KeyOf(other)) == Text(t.KeyOf(key)) })
 	if item != nil && t.Keeps != nil {
@@ -91,7 +91,7 @@ func (t *Table) isKey(name string) bool {
 	return slices.ContainsFunc(t.Key, func(a KeyAttribute) bool { return a.Name == name })
 }
 
-// Index returns the index with that name, or nil.
+// Index returns the index with the given name, or nil.
 func (t *Table) Index(name string) *Index {
 	for i := range t.Indexes {
 		if t.Indexes[i].Name == name {
@@ -101,7 +101,7 @@ func (t *Table) Index(name string) *Index {
 	return nil
 }
 
-// Entries returns the entries of an index: the projections of all items with its key
+// Entries returns the entries of an index: the projections of all items that have the index's key
 // attributes.
 func (t *Table) Entries(x *Index) []Item {
 	var entries []Item
@@ -137,20 +137,20 @@ func (db *DB) Expire() {
 	}
 }
 
-// Error is a refusal of DynamoDB.
+// Error is an error that DynamoDB is expected to return.
 type Error struct {
 	Code string
-	// Messages are the accepted messages; nil: any.
+	// Messages lists the accepted messages; nil accepts any message.
 	Messages []string
-	Item     Item     // of a failed condition
-	Reasons  []Reason // of a canceled transaction
+	Item     Item     // the item of a failed condition
+	Reasons  []Reason // the reasons of a canceled transaction
 	// AnyInvalid accepts all Reasons that include a ValidationError.
 	AnyInvalid bool
-	// Or is another accepted answer, if the order of two checks is not specified.
+	// Or is another accepted error, for cases in which the order of two checks is not specified.
 	Or *Error
 }
 
-// Reason is the reason why an action of a transaction was not done.
+// Reason is the reason why an action of a transaction failed.
 type Reason struct {
 	Code     string
 	Messages []string
@@ -289,12 +289,12 @@ func (t *Table) checkIndexKeys(old, item Item, updates bool) *Error {
 	return nil
 }
 
-// Says reports whether e accepts a message.
+// Says reports whether the accepted messages of an error include message.
 func Says(messages []string, message string) bool {
 	return messages == nil || slices.Contains(messages, message)
 }
 
-// String returns the expected error.
+// String describes the expected error.
 func (e *Error) String() string {
 	if e == nil {
 		return "success"

@@ -19,21 +19,21 @@ type Clause interface {
 	result(item Item) (Value, string)
 }
 
-// The clauses.
+// These are the clauses.
 type (
-	// Set assigns a value to a path.
+	// Set is a clause that assigns a value to a path.
 	Set struct {
 		Path  Path
 		Value Expr
 	}
-	// Remove removes the value at a path.
+	// Remove is a clause that removes the value at a path.
 	Remove struct{ Path Path }
-	// Add adds a number, or members to a set.
+	// Add is a clause that adds a number, or adds members to a set.
 	Add struct {
 		Path  Path
 		Value Value
 	}
-	// Delete removes members from a set.
+	// Delete is a clause that removes members from a set.
 	Delete struct {
 		Path  Path
 		Value Value
@@ -49,19 +49,19 @@ type Expr interface {
 	known() string
 }
 
-// The operands of SET that conditions do not have.
+// These are the operands of SET that conditions do not have.
 type (
-	// IfNotExists is the value at Path if it exists, otherwise Else.
+	// IfNotExists is the value at Path if it exists, and otherwise Else.
 	IfNotExists struct {
 		Path Path
 		Else Expr
 	}
-	// Arithmetic is A+B or A-B.
+	// Arithmetic is the sum A+B or the difference A-B.
 	Arithmetic struct {
 		Op   string
 		A, B Expr
 	}
-	// ListAppend is list_append.
+	// ListAppend is a call of list_append.
 	ListAppend struct{ A, B Expr }
 )
 

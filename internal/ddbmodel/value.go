@@ -1,7 +1,7 @@
-// Package ddbmodel implements a naive DynamoDB: the reference for tests of the facade, and for
-// the differential runs of package migrate. It holds a list of items for each table, evaluates
-// expressions that are built instead of parsed, and prefers obvious correctness to speed. It
-// shares no code with the facade and does not know rows. One goroutine may use it at a time.
+// Package ddbmodel implements a naive DynamoDB. It is the reference for tests of the facade and for
+// the differential runs of package migrate. It keeps a list of items for each table, evaluates
+// expressions that are built rather than parsed, and prefers obvious correctness to speed. It
+// shares no code with the facade, and does not deal with rows. It is not safe for concurrent use.
 package ddbmodel
 
 import (
@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// Value is an attribute value, absent if it has no Type. Values are never changed in place.
+// Value is an attribute value. A value without Type is absent. Values are never changed in place.
 type Value struct {
 	Type string // S, N, B, BOOL, NULL, SS, NS, BS, L or M
-	Text string // of S, N (canonical) and B
+	Text string // the content of S, N (canonical) and B
 	Bool bool
-	Set  []string // of SS, NS and BS, in bytewise order
+	Set  []string // the members of SS, NS and BS, in bytewise order
 	List []Value
 	Map  Item
 }
@@ -32,7 +32,7 @@ func String(s string) Value { return Value{Type: "S", Text: s} }
 // Binary returns a value of type B.
 func Binary(b string) Value { return Value{Type: "B", Text: b} }
 
-// Number returns a value of type N from a decimal text.
+// Number returns a value of type N for a decimal text.
 func Number(text string) Value {
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {
@@ -47,7 +47,7 @@ func Boolean(b bool) Value { return Value{Type: "BOOL", Bool: b} }
 // Null returns the value of type NULL.
 func Null() Value { return Value{Type: "NULL"} }
 
-// SetOf returns a value of type SS, NS or BS; members of NS are canonical.
+// SetOf returns a value of type SS, NS or BS. Members of NS must be canonical.
 func SetOf(kind string, members ...string) Value {
 	members = slices.Clone(members)
 	slices.Sort(members)
@@ -138,7 +138,7 @@ func order(v, w Value) (sign int, ok bool) {
 	return 0, false
 }
 
-// MarshalJSON writes the wire form. It is the same for equal values.
+// MarshalJSON returns the wire form, which is the same for equal values.
 func (v Value) MarshalJSON() ([]byte, error) {
 	var content any
 	switch v.Type {
@@ -172,8 +172,8 @@ func (v Value) MarshalJSON() ([]byte, error) {
 
 func (v Value) json() string { return Text(v) }
 
-// Text returns the JSON of anything made of values, with sorted members of objects and sets:
-// equal texts mean equal contents.
+// Text returns the JSON of anything that consists of values. It sorts the members of objects and
+// sets, so equal contents have equal texts.
 func Text(content any) string {
 	b, err := json.Marshal(content)
 	if err != nil {
@@ -182,8 +182,8 @@ func Text(content any) string {
 	return string(b)
 }
 
-// Canonical returns Text of a server's JSON. It only sorts members: texts of numbers are
-// unchanged.
+// Canonical converts a server's JSON to the form of Text. It only sorts members, and leaves the
+// texts of numbers unchanged.
 func Canonical(answer []byte) (string, error) {
 	d := json.NewDecoder(strings.NewReader(string(answer)))
 	d.UseNumber()

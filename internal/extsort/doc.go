@@ -1,8 +1,8 @@
-// Package extsort sorts any number of records, and finds the duplicates among any number of
-// hashes, in bounded memory: data beyond it is sorted in runs on disk and merged. A [Bag]
-// compares two sets of records by a sum of their hashes, in any order and without keeping
+// Package extsort sorts any number of records, and finds duplicates among any number of hashes, in
+// bounded memory. Data that exceeds the memory is sorted in runs on disk, which are then merged. A
+// [Bag] compares two sets of records by the sum of their hashes, in any order and without storing
 // them.
 //
-// Close removes temporary files. Records are returned in order, equal ones in any order. A
-// sorter does not lock: it serves one goroutine.
+// Close removes temporary files. Records are returned in order; equal records come in any order.
+// Sorters are not safe for concurrent use.
 package extsort

@@ -1,15 +1,15 @@
-// Package filelock locks files between processes. A lock lasts as long as its file is open,
-// so it ends with its process. If the system or the file system has no file locks, every
-// lock succeeds.
+// Package filelock provides file locks between processes. A lock lasts as long as its file is open,
+// so it ends with its process. If the operating system or the file system does not support file
+// locks, every lock succeeds.
 package filelock
 
 import "os"
 
-// Lock locks f, and waits while another owner has it locked, in this process or another one.
+// Lock locks f. It waits while another owner, in this or another process, has f locked.
 func Lock(f *os.File) error {
 	_, err := lock(f, true)
 	return err
 }
 
-// TryLock locks f, or reports that another owner has it locked.
+// TryLock locks f, or returns false if another owner has it locked.
 func TryLock(f *os.File) (locked bool, err error) { return lock(f, false) }

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Bucket has the counts of a range of keys, from First to Last, both included. Both are
-// counted keys; in a bucket of a single key they are equal. Buckets are in the order of their
-// first keys. They may overlap if columns with different groups were joined.
+// Bucket holds the counts of a range of keys, from First to Last inclusive. Both are keys with
+// counts; in a bucket of a single key, they are equal. Buckets are in the order of their first
+// keys. They may overlap if columns with different buckets were merged.
 type Bucket struct {
 	First, Last []byte
 	Counts
@@ -69,7 +69,7 @@ func appendKey(dst, previous, key []byte) []byte {
 	return append(dst, key[shared:]...)
 }
 
-// unpack appends the buckets of a column. Their keys have memory of their own.
+// unpack appends the buckets of a column. Their keys have separate memory.
 func (c *column) unpack(dst []Bucket) []Bucket {
 	return c.unpackIn(dst, make([]byte, 0, c.keyBytes))
 }

@@ -1,13 +1,14 @@
-// Package heat counts requests by key and time, for every reader of a server's load.
+// Package heat counts requests by key and time, to show the load of a server.
 //
-// A count belongs to a place (a table in a cluster), a key and a second. The keys of a column
-// of time are grouped into buckets of about equal load, quantiles of the counted keys. So a
-// key with much load has a bucket of its own. A column is a second wide and has at most 256
-// buckets. After a quarter of an hour it becomes part of one that is a minute wide, with at
-// most 1,000. Columns are kept for 24 hours. A full store halves the resolution of its oldest
-// columns. Sums stay exact in every grouping.
+// A count belongs to a place (a table in a cluster), a key and a second. A column holds the counts
+// of a period. Its keys are grouped into buckets of about equal load, so a key with much load has a
+// separate bucket. A column covers a second and has at most 256 buckets. After a quarter of an
+// hour, columns are merged into columns that cover a minute and have at most 1,000 buckets. Columns
+// are kept for 24 hours. A full store halves the resolution of its oldest columns. Sums stay exact
+// at every resolution.
 //
-// Nothing runs in the background: the first count after a second, or a reader, closes it.
+// Nothing runs in the background: a column is closed by the first count after its second, or by a
+// reader.
 package heat
 
 import (
@@ -36,15 +37,15 @@ const (
 	keptSeconds = 24 * 60 * minute
 )
 
-// Counts are the metrics of a bucket.
+// Counts holds the metrics of a bucket.
 type Counts struct {
-	Reads, Writes uint64 // requests, also failed ones; a request counts at its first key
-	Rows          uint64 // rows read or written, each at its key
-	Bytes         uint64 // of keys and contents read or written, each at its row
+	Reads, Writes uint64 // requests, including failed ones; a request counts at its first key
+	Rows          uint64 // rows read or written, counted at their keys
+	Bytes         uint64 // size of the keys and contents read or written, counted at each row
 	Errors        uint64 // failed requests, and failed entries of bulk writes
 }
 
-// Add adds o.
+// Add adds the counts of o.
 func (c *Counts) Add(o Counts) {
 	c.Reads += o.Reads
 	c.Writes += o.Writes
@@ -53,25 +54,25 @@ func (c *Counts) Add(o Counts) {
 	c.Errors += o.Errors
 }
 
-// Load returns one number for the work, in bytes: a request and a row weigh half a KiB each, so
-// a bulk write is the load of its rows. The weights are an invention.
+// Load combines the counts into one measure of work, in bytes. A request and a row weigh half a KiB
+// each, so the load of a bulk write is that of its rows. The weights are Tabletop's own choice.
 func (c Counts) Load() uint64 { return (c.Reads+c.Writes+c.Rows)<<9 + c.Bytes }
 
-// Place is the target of requests.
+// Place identifies the target of requests.
 type Place struct {
-	Cluster string // an id
-	Table   string // a resource name
+	Cluster string // cluster id
+	Table   string // resource name
 }
 
-// Options configure New.
+// Options configures New.
 type Options struct {
-	// Now is the clock. Required.
+	// Now returns the current time. Required.
 	Now func() time.Time
 	// Bytes limits the memory of the store. Default: 32 MiB.
 	Bytes int
 }
 
-// Store keeps counts. It is safe for concurrent use. An empty one takes little memory.
+// Store keeps counts. It is safe for concurrent use. An empty store uses little memory.
 type Store struct {
 	now    func() time.Time
 	budget int // of the columns
@@ -101,7 +102,7 @@ func New(o Options) *Store {
 	return &Store{now: o.Now, budget: max(o.Bytes-liveBytes, 1), seed: maphash.MakeSeed(), tables: map[Place]*Table{}}
 }
 
-// Table is a place that is counted.
+// Table collects the counts of a place.
 type Table struct {
 	store *Store
 	place Place
@@ -113,8 +114,8 @@ type Table struct {
 	active  int64 // the second of the last count
 }
 
-// Table returns the place of a request that ends now. Additions to it count in this second,
-// or in one that has begun since.
+// Table returns the counts of the place of a request that ends now. Additions count in the current
+// second, or in a later one that has begun since.
 func (s *Store) Table(cluster, table string) *Table {
 	if second := s.now().Unix(); second > s.second.Load() {
 		s.turn(second)
@@ -174,7 +175,8 @@ func (t *Table) size() int {
 	return 256 + len(t.place.Cluster) + len(t.place.Table) + t.bytes
 }
 
-// Add counts at a key. It does not allocate in a store that has grown, and does not retain key.
+// Add adds counts at a key. It does not retain key, and does not allocate once the store has grown
+// to its size.
 func (t *Table) Add(key []byte, c Counts) {
 	if len(key) > maxKeyBytes {
 		key = key[:maxKeyBytes]
@@ -195,7 +197,7 @@ func (t *Table) Add(key []byte, c Counts) {
 	}
 }
 
-// Bytes returns the approximate memory of the store, at most Options.Bytes.
+// Bytes returns the approximate memory that the store uses, at most Options.Bytes.
 func (s *Store) Bytes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Column has the counts of a span of time.
+// Column holds the counts of a period.
 type Column struct {
 	Start   time.Time
 	Width   time.Duration
 	Buckets []Bucket // owned by the caller
 }
 
-// Places returns the places with counts, sorted by table and cluster.
+// Places returns the places that have counts, sorted by table and cluster.
 func (s *Store) Places() []Place {
 	s.tablesMu.RLock()
 	defer s.tablesMu.RUnlock()
@@ -29,8 +29,8 @@ func (s *Store) Places() []Place {
 	return out
 }
 
-// Columns calls yield for the columns of a place that begin in [from, to), the
-// oldest first, until it returns false.
+// Columns calls yield for the columns of a place that begin in [from, to), oldest first, until
+// yield returns false.
 func (s *Store) Columns(p Place, from, to time.Time, yield func(Column) bool) {
 	for _, c := range s.packed(from, to, p) {
 		if !yield(Column{Start: time.Unix(c.start, 0), Width: time.Duration(c.width) * time.Second, Buckets: c.unpack(nil)}) {
@@ -72,23 +72,23 @@ func (s *Store) packed(from, to time.Time, places ...Place) []column {
 
 // Map is a heat map: load counts by key bucket and time column.
 type Map struct {
-	// Keys is the axis: buckets of about equal load, each with its sum.
+	// Keys is the key axis: buckets of about equal load, each with its total counts.
 	Keys []Bucket
-	// Columns are those with counts, the oldest first.
+	// Columns holds the columns with counts, oldest first.
 	Columns []MapColumn
 }
 
 // MapColumn is a column of a Map.
 type MapColumn struct {
 	Start time.Time
-	Cells []Counts // by the places of Map.Keys
+	Cells []Counts // parallel to Map.Keys
 }
 
-// Map returns the counts of places, such as a table in each of its clusters, in columns that
-// begin in [from, to). The columns have at least the width step, in whole seconds, and the axis
-// has at most the given number of buckets. A stored column that is wider than step counts in the
-// column of its beginning. A bucket that overlaps several of the axis counts in that of its first
-// key.
+// Map returns the total counts of places, such as a table in each of its clusters, in columns that
+// begin in [from, to). A column covers at least step, in whole seconds, and the key axis has at
+// most the given number of buckets. A stored column that covers more than step counts in the column
+// in which it begins. A stored bucket that overlaps several buckets of the axis counts in the
+// bucket of its first key.
 func (s *Store) Map(from, to time.Time, step time.Duration, buckets int, places ...Place) Map {
 	const drawn = 2048 // while the axis is made
 	columns := s.packed(from, to, places...)

@@ -1,14 +1,15 @@
-// Package hllpp implements HyperLogLog++ sketches: estimates of the number of distinct values in
-// little space, which can be merged.
+// Package hllpp implements HyperLogLog++ sketches, which estimate the number of distinct values in
+// little space and can be merged.
 //
-// It produces the bytes of the published library Zetasketch 0.1.0 (format version 2: an
-// AggregatorStateProto of type 112), sparse and dense. Each reads the sketches of the other, and
-// the same additions and merges of marshaled sketches give the same bytes. One case is better
-// defined here: a sparse sketch is compacted before it is merged into a lower precision.
+// It produces the same bytes as the published library Zetasketch 0.1.0 (format version 2: an
+// AggregatorStateProto of type 112), for sparse and dense sketches. Each library reads the sketches
+// of the other, and the same additions and merges of marshaled sketches result in the same bytes.
+// One case is better defined here: a sparse sketch is compacted before it is merged into a lower
+// precision.
 //
-// The estimate of a sparse sketch is the same number. That of a dense one comes from an estimator
-// without tables of measured bias (Ertl, New cardinality estimation algorithms for HyperLogLog
-// sketches, 2017), within the same error of 1.04/sqrt(2^precision).
+// For sparse sketches, the estimates of both libraries are equal. For dense sketches, this package
+// uses an estimator without tables of measured bias (Ertl, New cardinality estimation algorithms
+// for HyperLogLog sketches, 2017), with the same error of 1.04/sqrt(2^precision).
 package hllpp
 
 import (
@@ -21,8 +22,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Precisions of a new sketch: 2^Precision registers when dense. They are the
-// defaults of Zetasketch and of HLL_COUNT.INIT. Bigtable is assumed to use them too.
+// These are the precisions of new sketches. A dense sketch has 2^Precision registers. The values
+// are the defaults of Zetasketch and of HLL_COUNT.INIT; Bigtable is assumed to use them too.
 const (
 	Precision       = 15
 	SparsePrecision = 20
@@ -41,9 +42,9 @@ var ErrInvalid = errors.New("invalid HLL++ sketch")
 // Type is the type of a sketch's values.
 type Type int32
 
-// The types, by their numbers in a sketch.
+// These are the types; the values are their numbers in a sketch.
 const (
-	Int64 Type = 8  // 64-bit integers, called unsigned there
+	Int64 Type = 8  // 64-bit integers, which the sketch format calls unsigned
 	Bytes Type = 11 // byte strings, and strings as their UTF-8 bytes
 )
 
@@ -58,7 +59,7 @@ func (t Type) String() string {
 	return fmt.Sprintf("type %d", int32(t))
 }
 
-// Sketch is a HyperLogLog++ sketch. One goroutine may use it at a time.
+// Sketch is a HyperLogLog++ sketch. It is not safe for concurrent use.
 type Sketch struct {
 	valueType Type
 	values    int64 // added, counting each time
@@ -220,9 +221,9 @@ func (s *Sketch) unique(values []uint32) []uint32 {
 	return out
 }
 
-// Merge adds the values of o, which may be compacted but is otherwise unchanged. The precision
-// becomes the lower of the two. Errors: values of different types; two sparse sketches, one with
-// the higher precision and the other with the higher sparse precision.
+// Merge adds the values of o, which may be compacted but otherwise stays unchanged. The precision
+// becomes the lower of the two. It returns an error if the types differ, or if, of two sparse
+// sketches, one has the higher precision and the other the higher sparse precision.
 func (s *Sketch) Merge(o *Sketch) error {
 	if s.valueType != o.valueType {
 		return fmt.Errorf("%w: values of type %v merged into values of type %v", ErrInvalid, o.valueType, s.valueType)
@@ -400,7 +401,7 @@ func sparseBytes(values []uint32) int {
 	return n
 }
 
-// Marshal returns the sketch in its canonical form.
+// Marshal returns the canonical encoding of the sketch.
 func (s *Sketch) Marshal() []byte {
 	s.compact()
 	var state []byte
@@ -432,8 +433,7 @@ func (s *Sketch) Marshal() []byte {
 	return protowire.AppendBytes(b, state)
 }
 
-// Unmarshal reads a sketch and validates all of it. It ignores numbers and bytes in unknown
-// fields.
+// Unmarshal decodes and fully validates a sketch. It ignores unknown fields.
 func Unmarshal(b []byte) (*Sketch, error) {
 	s := &Sketch{}
 	kind, version := uint64(aggregatorType), uint64(1)
@@ -457,9 +457,9 @@ func Unmarshal(b []byte) (*Sketch, error) {
 	}
 	switch {
 	case kind != aggregatorType:
-		return nil, fmt.Errorf("%w: aggregator of type %d, want %d", ErrInvalid, kind, aggregatorType)
+		return nil, fmt.Errorf("%w: the aggregator has type %d, want %d", ErrInvalid, kind, aggregatorType)
 	case version != encodingVersion:
-		return nil, fmt.Errorf("%w: encoding version %d, want %d", ErrInvalid, version, encodingVersion)
+		return nil, fmt.Errorf("%w: the encoding version is %d, want %d", ErrInvalid, version, encodingVersion)
 	case s.valueType != Int64 && s.valueType != Bytes:
 		return nil, fmt.Errorf("%w: values of %v, want %d (int64) or %d (bytes)", ErrInvalid, s.valueType, Int64, Bytes)
 	case s.values < 0:
@@ -473,7 +473,7 @@ func fields(b []byte, fn func(field int, v uint64, data []byte)) error {
 	for len(b) > 0 {
 		field, wireType, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return fmt.Errorf("%w: not a protocol buffer", ErrInvalid)
+			return fmt.Errorf("%w: it is not a protocol buffer", ErrInvalid)
 		}
 		b = b[n:]
 		var v uint64
@@ -526,7 +526,7 @@ func (s *Sketch) unmarshalState(b []byte) error {
 	s.p, s.sp = int(p), int(sp)
 	switch {
 	case len(data) > 0 && len(sparse) > 0:
-		return fmt.Errorf("%w: both sparse and dense", ErrInvalid)
+		return fmt.Errorf("%w: the sketch is both sparse and dense", ErrInvalid)
 	case len(sparse) > 0:
 		return s.unmarshalSparse(sparse, size)
 	case size != 0:
@@ -575,7 +575,7 @@ func (s *Sketch) unmarshalSparse(b []byte, size uint64) error {
 	}
 	s.sparse = s.unique(values)
 	if len(s.sparse) != len(values) {
-		return fmt.Errorf("%w: sparse data holds an index twice", ErrInvalid)
+		return fmt.Errorf("%w: sparse data contains an index twice", ErrInvalid)
 	}
 	if sparseBytes(s.sparse) > 1<<s.p/4*3 {
 		s.densify()

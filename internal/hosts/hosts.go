@@ -1,5 +1,5 @@
 // Package hosts checks the host name in a request to a local server. Any web page can make a
-// browser send requests to a name of its own that resolves to this machine; only that name
+// browser send requests to a host name that resolves to this machine. Only the host name
 // distinguishes such requests from others.
 package hosts
 
@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// Allowed reports whether a request names this machine, or one of the allowed names, in the
-// form of Name. A request to an address that is not loopback may name any host, unless some
-// names are allowed.
+// Allowed reports whether the host of a request is this machine or one of the allowed names, which
+// have the form of Name. If the list of allowed names is empty, a request to an address that is not
+// loopback may name any host.
 func Allowed(r *http.Request, allowed []string) bool {
 	if Local(r.Host) || slices.Contains(allowed, Name(r.Host)) {
 		return true
@@ -25,7 +25,7 @@ func Allowed(r *http.Request, allowed []string) bool {
 	return len(allowed) == 0 || Name(r.Host) == Name(local.String())
 }
 
-// Local reports whether a HOST or HOST:PORT is a name or an address of this machine alone.
+// Local reports whether a HOST or HOST:PORT is a loopback name or address.
 func Local(host string) bool {
 	name := Name(host)
 	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
@@ -35,7 +35,7 @@ func Local(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// Name returns the name in a HOST or HOST:PORT, in lower case.
+// Name returns the host name in a HOST or HOST:PORT, in lower case.
 func Name(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

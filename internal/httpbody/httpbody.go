@@ -1,6 +1,5 @@
-// Package httpbody reads bodies of HTTP messages up to a limit, also in the content codings
-// that DynamoDB and its clients use: gzip and deflate. The unpacked size of a body is
-// limited as well.
+// Package httpbody reads bodies of HTTP messages up to a limit. It supports the content codings
+// that DynamoDB and its clients use, gzip and deflate, and limits the uncompressed size too.
 package httpbody
 
 import (
@@ -17,14 +16,15 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// ErrTooLarge is the error of a body above the limit.
+// ErrTooLarge is returned for a body that exceeds the limit.
 var ErrTooLarge = errors.New("the body is too large")
 
 // mostAheadBytes is the memory for a body before its first bytes arrive, since an announced
 // size may be wrong. After that the memory is four times the received bytes.
 const mostAheadBytes = 64 << 10
 
-// Read reads a body of at most maxBytes. sizeHint is its announced size, or -1.
+// Read reads a body of at most maxBytes. sizeHint is the announced size of the body, or -1 if it is
+// unknown.
 func Read(src io.Reader, sizeHint, maxBytes int64) ([]byte, error) {
 	said := min(sizeHint, maxBytes) + 1 // with room to read its end
 	ahead := min(said, mostAheadBytes+1)
@@ -53,8 +53,8 @@ func Read(src io.Reader, sizeHint, maxBytes int64) ([]byte, error) {
 	}
 }
 
-// Decode returns the content of a body with the header Content-Encoding. A compressed one has
-// at most maxBytes; otherwise it returns the body itself.
+// Decode returns the content of a body according to its header Content-Encoding. The content of a
+// compressed body may have at most maxBytes. A body that is not compressed is returned unchanged.
 func Decode(contentEncoding string, body []byte, maxBytes int64) ([]byte, error) {
 	var dec io.ReadCloser
 	var err error
@@ -75,10 +75,9 @@ func Decode(contentEncoding string, body []byte, maxBytes int64) ([]byte, error)
 	return Read(dec, -1, maxBytes)
 }
 
-// Accepted returns the coding for the header Accept-Encoding: "gzip", "deflate" or "". It
-// reads the header as AWS does. Only the first such header counts. The coding with the
-// greatest weight wins, the first of several. "*" means all other codings; identity has no
-// weight.
+// Accepted chooses the coding for a header Accept-Encoding: "gzip", "deflate" or "". It interprets
+// the header like AWS. Only the first such header counts. The coding with the greatest weight wins;
+// among equal weights, the first one. "*" means all other codings, and identity is ignored.
 func Accepted(h http.Header) string {
 	weights := map[string]float64{}
 	var named []string
@@ -122,9 +121,9 @@ func weight(params string) float64 {
 	return w
 }
 
-// Encode compresses a body with a coding that Accepted returned, fast rather than small. The
-// fast level stores a body without repetitions unchanged. Such a body may use few different
-// characters, so Huffman codes make it smaller.
+// Encode compresses a body with a coding that Accepted returned. It prefers speed to size. The fast
+// level stores a body without repetitions unchanged, even if it consists of few different
+// characters, so for such a body Encode also tries Huffman codes alone.
 func Encode(coding string, body []byte) ([]byte, error) {
 	packed, err := encode(coding, gzip.BestSpeed, body)
 	if err != nil || len(packed) <= len(body)/5*4 {
@@ -147,7 +146,7 @@ func encode(coding string, level int, body []byte) ([]byte, error) {
 	case "deflate":
 		enc, err = zlib.NewWriterLevel(&buf, level)
 	default:
-		return nil, fmt.Errorf("httpbody: no content coding %q, want gzip or deflate", coding)
+		return nil, fmt.Errorf("httpbody: unknown content coding %q, want gzip or deflate", coding)
 	}
 	if err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ type handlerContext struct {
 }
 
 // Value returns the metadata, the peer and the call. It allocates only a copy of the metadata,
-// since observers of calls ask for each value.
+// because observers request the values of every call.
 func (c *handlerContext) Value(key any) any {
 	switch {
 	case cause.IsKey(key):
@@ -65,22 +65,22 @@ type listening struct {
 	key any
 }
 
-// Value keeps a key.
+// Value records a key that was looked up.
 func (l *listening) Value(key any) any {
 	l.key = key
 	return nil
 }
 
-// AfterFunc lets package context attach children without a goroutine, which it
-// would otherwise start for a context that is not its own.
+// AfterFunc lets package context attach child contexts without starting a goroutine, as it would
+// for a context of another type.
 func (c *handlerContext) AfterFunc(f func()) func() bool { return context.AfterFunc(c.Context, f) }
 
 type addr struct{}
 
-// Network names the kind of connection.
+// Network returns the name of the network.
 func (addr) Network() string { return "inproc" }
 
-// String is the address: there is only this process.
+// String returns the address, which is the same for all calls in this process.
 func (addr) String() string { return "inproc" }
 
 var inprocPeer = peer.Peer{Addr: addr{}, LocalAddr: addr{}}
@@ -105,7 +105,7 @@ var _ grpc.ServerTransportStream = (*call)(nil)
 // Method returns the full name of the method.
 func (cl *call) Method() string { return cl.method }
 
-// SetHeader adds to the header. It fails once the header was sent.
+// SetHeader adds metadata to the header. It fails if the header has already been sent.
 func (cl *call) SetHeader(md metadata.MD) error {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
@@ -116,7 +116,7 @@ func (cl *call) SetHeader(md metadata.MD) error {
 	return nil
 }
 
-// SendHeader adds to the header and closes it.
+// SendHeader adds metadata to the header and sends the header.
 func (cl *call) SendHeader(md metadata.MD) error {
 	if err := cl.SetHeader(md); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (cl *call) SendHeader(md metadata.MD) error {
 	return nil
 }
 
-// SetTrailer adds to the trailer.
+// SetTrailer adds metadata to the trailer.
 func (cl *call) SetTrailer(md metadata.MD) error {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()

@@ -1,22 +1,22 @@
-// Package inproc implements a copy-free gRPC channel inside one process: a
-// [grpc.ClientConnInterface] that calls registered service implementations directly, without
-// a wire, a codec or a goroutine.
+// Package inproc implements an in-process gRPC channel that does not copy messages: a
+// [grpc.ClientConnInterface] that calls registered service implementations directly, without a
+// network, a codec or a goroutine.
 //
-// A unary call runs its handler in the caller's goroutine with the caller's own request
-// message. A server stream runs its handler as a coroutine: each message waits until the client
-// reads it. So a slow reader slows down the handler, and nothing is buffered.
+// A unary call runs its handler in the caller's goroutine, with the caller's request message. A
+// server stream runs its handler as a coroutine: after each message, the handler waits until the
+// client reads on. A slow reader therefore slows down the handler, and nothing is buffered.
 //
 // The channel keeps gRPC's guarantees for a call: status errors with details, deadlines and
 // cancellation, metadata, headers and trailers, interceptors, and an error instead of a crash
 // for an unknown method. A panic in a handler becomes Internal.
 //
-// Sharing messages needs a contract: neither side changes a message after sending it, and a
-// handler retains nothing of its request after it returns. [Options.Clone] copies every message,
-// as a network would; a test that passes only with it has found a breach of the contract.
+// Sharing messages requires a contract: neither side may change a message after sending it, and a
+// handler must not retain its request after it returns. [Options.Clone] copies every message, as a
+// network would. A test that passes only with Clone has found a breach of the contract.
 //
-// Size limits, compression, credentials and the UTF-8 check of strings belong to the network and
-// have no effect. Calls that stream from the client get Unimplemented. The handler of a stream
-// starts when the client first waits for an answer.
+// Size limits, compression, credentials and the UTF-8 check of strings belong to the network, and
+// have no effect. Calls that stream from the client return Unimplemented. The handler of a stream
+// starts when the client first waits for a response.
 package inproc
 
 import (
@@ -31,19 +31,19 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Options configure New. The zero value has no interceptors and does not copy messages.
+// Options configures New. The zero value has no interceptors and does not copy messages.
 type Options struct {
-	// Unary runs around every unary handler. Default: none.
+	// Unary wraps every unary handler. Default: none.
 	Unary grpc.UnaryServerInterceptor
-	// Stream runs around every handler of a server stream. Default: none.
+	// Stream wraps every handler of a server stream. Default: none.
 	Stream grpc.StreamServerInterceptor
-	// Clone copies each message, so that a side may change a message that it has sent, or
-	// retain one that it has received. For tests. Default: messages are shared.
+	// Clone copies each message, so that each side may change messages that it has sent, and retain
+	// messages that it has received. It is for tests. Default: messages are shared.
 	Clone bool
 }
 
-// Channel dispatches calls to the services registered with it. Register all
-// services before the first call; after that it is safe for concurrent use.
+// Channel dispatches calls to the services registered with it. All services must be registered
+// before the first call; from then on it is safe for concurrent use.
 type Channel struct {
 	opts     Options
 	services map[string]*service
@@ -70,9 +70,8 @@ func New(o Options) *Channel {
 	return &Channel{opts: o, services: make(map[string]*service), calls: make(map[*call]struct{})}
 }
 
-// RegisterService adds a service, as the generated Register functions do. The
-// implementation must fit the description; registering a service again
-// replaces it.
+// RegisterService adds a service, as the generated Register functions do. The implementation must
+// match the description. Registering a service again replaces it.
 func (c *Channel) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	s := &service{
 		impl:    impl,
@@ -88,9 +87,9 @@ func (c *Channel) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	c.services[desc.ServiceName] = s
 }
 
-// Close ends every stream with a running handler and refuses further calls with Canceled, as a
-// closed connection does. It cancels the contexts of unary calls in flight. It returns after all
-// handlers, so their resources may be closed then. A handler must not call it.
+// Close ends every stream with a running handler, and rejects further calls with Canceled, like a
+// closed connection. It cancels the contexts of unary calls in flight. It returns after all
+// handlers have returned, so that their resources can be closed. A handler must not call it.
 func (c *Channel) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -102,8 +101,8 @@ func (c *Channel) Close() error {
 	return nil
 }
 
-// Invoke runs a unary call in the caller's goroutine. args and reply must be protobuf messages;
-// reply shares the handler's result.
+// Invoke runs a unary call in the caller's goroutine. args and reply must be protobuf messages.
+// reply shares memory with the handler's result.
 func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) (err error) {
 	defer func() { finish(opts, err) }()
 	svc, name, err := c.lookup(method)
@@ -146,11 +145,11 @@ func (c *Channel) Invoke(ctx context.Context, method string, args, reply any, op
 	return share(out, shared)
 }
 
-// CarriesCause marks a channel whose handlers receive the cause of a call, see package cause.
+// CarriesCause marks a channel whose handlers receive the cause of a call; see package cause.
 func (*Channel) CarriesCause() {}
 
-// NewStream opens a server stream. As with any gRPC stream, the client reads
-// it to its end or cancels ctx.
+// NewStream opens a server stream. As with any gRPC stream, the client must read it to its end or
+// cancel ctx.
 func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	svc, name, err := c.lookup(method)
 	if err != nil {
@@ -161,7 +160,7 @@ func (c *Channel) NewStream(ctx context.Context, desc *grpc.StreamDesc, method s
 		return nil, unknownMethod(svc, method, name)
 	}
 	if sd.ClientStreams || (desc != nil && desc.ClientStreams) {
-		return nil, status.Errorf(codes.Unimplemented, "inproc: %s streams from the client, which this channel does not carry", method)
+		return nil, status.Errorf(codes.Unimplemented, "inproc: %s streams from the client, which this channel does not support", method)
 	}
 	c.mu.Lock()
 	closed := c.closed
@@ -259,7 +258,7 @@ func share(dst, src proto.Message) error {
 	}
 	d, s := dst.ProtoReflect(), src.ProtoReflect()
 	if d.Descriptor() != s.Descriptor() {
-		return status.Errorf(codes.Internal, "inproc: a %s was sent where a %s is expected", s.Descriptor().FullName(), d.Descriptor().FullName())
+		return status.Errorf(codes.Internal, "inproc: got a message of type %s, want %s", s.Descriptor().FullName(), d.Descriptor().FullName())
 	}
 	proto.Reset(dst)
 	s.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {

@@ -46,7 +46,7 @@ func (s *clientStream) abandon() {
 	s.finishLocked(s.cl.contextStatus())
 }
 
-// Header returns the header. It runs the handler up to its first message or its end.
+// Header runs the handler up to its first message or its end, and returns the header.
 func (s *clientStream) Header() (metadata.MD, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *clientStream) Header() (metadata.MD, error) {
 	return h, nil
 }
 
-// Trailer returns the trailer, once the stream has ended.
+// Trailer returns the trailer once the stream has ended.
 func (s *clientStream) Trailer() metadata.MD {
 	_, t := s.cl.metadata()
 	return t
@@ -74,7 +74,7 @@ func (s *clientStream) Trailer() metadata.MD {
 // Context returns the client's context.
 func (s *clientStream) Context() context.Context { return s.cl.parent }
 
-// SendMsg sends the only request.
+// SendMsg sends the request, which must be the only one.
 func (s *clientStream) SendMsg(m any) error {
 	req, err := s.ch.handOver(m)
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *clientStream) SendMsg(m any) error {
 	return nil
 }
 
-// CloseSend does nothing: a server stream has one request.
+// CloseSend does nothing, because a server stream has only one request.
 func (s *clientStream) CloseSend() error { return nil }
 
 // RecvMsg runs the handler until it sends its next message, and shares that
@@ -266,13 +266,13 @@ type serverStream struct {
 	stopped bool // the client has left: yield must not be called again
 }
 
-// SetHeader adds to the header.
+// SetHeader adds metadata to the header.
 func (ss *serverStream) SetHeader(md metadata.MD) error { return ss.s.cl.SetHeader(md) }
 
-// SendHeader adds to the header and closes it.
+// SendHeader adds metadata to the header and sends the header.
 func (ss *serverStream) SendHeader(md metadata.MD) error { return ss.s.cl.SendHeader(md) }
 
-// SetTrailer adds to the trailer; it cannot fail.
+// SetTrailer adds metadata to the trailer. It cannot fail.
 func (ss *serverStream) SetTrailer(md metadata.MD) {
 	_ = ss.s.cl.SetTrailer(md) // only a network could refuse it
 }
@@ -280,7 +280,7 @@ func (ss *serverStream) SetTrailer(md metadata.MD) {
 // Context returns the handler's context.
 func (ss *serverStream) Context() context.Context { return &ss.s.cl.ctx }
 
-// RecvMsg shares the client's request with m; a second time it is io.EOF.
+// RecvMsg shares the client's request with m. Later calls return io.EOF.
 func (ss *serverStream) RecvMsg(m any) error {
 	if ss.got {
 		return io.EOF
@@ -296,8 +296,8 @@ func (ss *serverStream) RecvMsg(m any) error {
 	return share(in, ss.s.req)
 }
 
-// SendMsg passes m to the client and waits until it reads the next message. It fails after the
-// client has left.
+// SendMsg passes m to the client and waits until the client reads the next message. It fails once
+// the client has canceled the stream.
 func (ss *serverStream) SendMsg(m any) error {
 	if ss.stopped {
 		return status.Error(codes.Canceled, context.Canceled.Error())

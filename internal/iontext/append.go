@@ -21,8 +21,8 @@ const (
 // version is the beginning of a text of Ion.
 const version = "$ion_1_0"
 
-// AppendLine appends the line of an export with its members, such as `Item`, without the
-// line end.
+// AppendLine appends the line of an export that has the given members, such as `Item`. It does not
+// append the line end.
 func AppendLine(b []byte, members ...Member) []byte {
 	b = append(b, version+" {"...)
 	for i, m := range members {
@@ -35,7 +35,7 @@ func AppendLine(b []byte, members ...Member) []byte {
 	return append(b, '}')
 }
 
-// Member is a member of the structure of a line.
+// Member is a member of the Ion structure on a line.
 type Member struct {
 	Name string
 	Item attr.Item

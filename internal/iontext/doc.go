@@ -1,10 +1,10 @@
-// Package iontext reads and writes DynamoDB items in the text form of Amazon Ion, as exports
-// and imports have it: one item per line, `$ion_1_0 {Item:{…}}`. Sources: developer guide,
-// "DynamoDB table export output format" and "S3 import formats for DynamoDB";
+// Package iontext reads and writes DynamoDB items in the text format of Amazon Ion that exports and
+// imports use: one item per line, `$ion_1_0 {Item:{…}}`. Sources: developer guide, "DynamoDB table
+// export output format" and "S3 import formats for DynamoDB";
 // https://amazon-ion.github.io/ion-docs/docs/spec.html.
 //
-// It reads the same item back that it has written. No input takes more than its own size in
-// memory, or nests deeper than an item can.
+// Reading what it has written returns the same item. No input uses more memory than its own size,
+// or may nest deeper than an item can.
 //
 // It rejects binary Ion, symbol tables, and types that items do not have: timestamps, clobs,
 // expressions, symbols as values.

@@ -13,13 +13,13 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// ErrSyntax is the error of a line that is not Ion, or not an item. It is wrapped with the
-// position in bytes.
-var ErrSyntax = errors.New("not the Ion text of an item")
+// ErrSyntax is wrapped by the error for a line that is not Ion, or not an item. The error also has
+// the position in bytes.
+var ErrSyntax = errors.New("the text is not an item in Ion")
 
-// AppendJSON converts a line in Ion, a structure whose members are items, to the equal line in
-// DynamoDB JSON. The result is valid JSON but not always a valid item: numbers are unchanged,
-// and sets may be empty. Floats become numbers (an assumption about the service).
+// AppendJSON converts an Ion line, a structure whose members are items, to the equivalent line in
+// DynamoDB JSON. The result is valid JSON but may not be a valid item: numbers are unchanged, and
+// sets may be empty. Floats become numbers (an assumption about the service).
 func AppendJSON(dst, line []byte) ([]byte, error) {
 	return appendLine(dst, line, func(r *reader) error { return r.structure(func() error { return r.value(1) }) })
 }
@@ -225,7 +225,7 @@ func (r *reader) escape() (rune, error) {
 		ok = ok && char != utf8.RuneError
 	}
 	if !ok || !utf8.ValidRune(char) {
-		return 0, r.unexpected("a character behind a backslash")
+		return 0, r.unexpected("a character after a backslash")
 	}
 	return char, nil
 }
@@ -311,7 +311,7 @@ func (r *reader) blob() error {
 	if i := bytes.IndexFunc(content, func(c rune) bool {
 		return c != '+' && c != '/' && c != '=' && (c >= utf8.RuneSelf || !isSymbolByte(byte(c), false) || c == '_' || c == '$')
 	}); i >= 0 {
-		return r.fault("the blob has %q, which is not base64", content[i])
+		return r.fault("the blob contains %q, which is not base64", content[i])
 	}
 	r.at += len("{{") + end + len("}}")
 	return r.quote(string(content))
@@ -364,7 +364,7 @@ func (r *reader) word() error {
 			return r.typed(attr.BS, func() error { return r.list(r.blob) })
 		}
 		r.at = start
-		return r.fault("the annotation %.40q is not one of a set", word)
+		return r.fault("the annotation %.40q does not denote a set", word)
 	}
 	bare := r.text[start] != '\''
 	switch {
@@ -374,5 +374,5 @@ func (r *reader) word() error {
 		return r.typed(attr.BOOL, func() error { r.dst = append(r.dst, word...); return nil })
 	}
 	r.at = start
-	return r.fault("the symbol %.40q is not a value of an item", word)
+	return r.fault("the symbol %.40q is not valid in an item", word)
 }

@@ -1,9 +1,10 @@
-// Package itemtext splits files of DynamoDB items into the texts of their items: consecutive
-// JSON objects, as ImportTable accepts them, or lines. A line may hold several objects, and an
-// object may span several lines. Source: developer guide, "S3 import formats for DynamoDB".
+// Package itemtext splits files of DynamoDB items into the texts of the items. The texts are
+// consecutive JSON objects, as ImportTable accepts them, or lines. A line may contain several
+// objects, and an object may span several lines. Source: developer guide, "S3 import formats for
+// DynamoDB".
 //
-// Memory is bounded by the longest text. After a damaged object, reading continues on the line
-// after its first one. The package does not parse items.
+// The longest text bounds the memory. After a damaged object, reading continues on the line after
+// the object's first line. The package does not parse items.
 package itemtext
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Errors of a text of more than Reader.MaxBytes.
+// These are the errors for a text of more than Reader.MaxBytes, and for as much blank space.
 var (
 	ErrTooLong = errors.New("the text of an item is too long")
 	ErrBlank   = errors.New("too much space before an item")
@@ -25,11 +26,11 @@ var (
 // objects each, inside an object with a few more.
 const maxDepth = 80
 
-// Reader reads the texts of a file. Text and MaxBytes must be set; it is not safe for
-// concurrent use.
+// Reader reads the texts of a file. Text and MaxBytes must be set. It is not safe for concurrent
+// use.
 type Reader struct {
 	Text     *bufio.Reader
-	MaxBytes int // of a text, and of the space before it
+	MaxBytes int // maximum size of a text, and of the space before it
 
 	buf    []byte // a piece of Text; the bytes before at are consumed
 	at     int
@@ -39,11 +40,11 @@ type Reader struct {
 	tokens jsontext.Decoder
 }
 
-// Line returns the line on which the last text begins, from 1.
+// Line returns the 1-based number of the line on which the last text begins.
 func (r *Reader) Line() int { return r.line }
 
-// Next returns the next line that is not blank, without surrounding space; it is valid until
-// the next call. Errors: io.EOF, ErrTooLong, ErrBlank, those of Text.
+// Next returns the next line that is not blank, without surrounding space. The result is valid
+// until the next call. Errors: io.EOF, ErrTooLong, ErrBlank, and those of Text.
 func (r *Reader) Next() ([]byte, error) {
 	if err := r.skipSpace(); err != nil {
 		return nil, err
@@ -57,10 +58,10 @@ func (r *Reader) Next() ([]byte, error) {
 	return text, nil
 }
 
-// Item passes the text of the next item to parse: first the whole line; if that fails, the
-// object at its beginning, unless the object ends with the line. It returns the error of
-// parse; the next call then continues after the object, or else on the next line. Other errors
-// are those of Next, after which nothing can be read.
+// Item passes the text of the next item to parse. It first tries the whole line, and if that fails
+// the object at the beginning of the line, unless the object ends with the line. It returns the
+// error of parse; the next call then continues after the object or, if none was found, on the next
+// line. Other errors are those of Next, after which nothing more can be read.
 func (r *Reader) Item(parse func(text []byte) error) error {
 	if err := r.skipSpace(); err != nil {
 		return err

@@ -7,9 +7,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
-// CellText returns a function that formats the values of the row's cells for reports. It is
-// rowtext.ValueText, except for a protobuf: the name of its message and its fields as JSON.
-// The row may be a part of one.
+// CellText returns a function that formats the values of the row's cells for reports, like
+// rowtext.ValueText. It formats a protobuf as the name of its message and its fields in JSON. The
+// row may be incomplete.
 func (m *Mapping) CellText(row Row) func(c Cell) string {
 	text := func(c Cell) string { return rowtext.ValueText(c.Value) }
 	l, ok := m.layout.(*rules)

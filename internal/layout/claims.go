@@ -38,9 +38,9 @@ func (c *compiler) closeLast() {
 	}
 }
 
-// Stray reports whether the row of an item of a rule is also the row of an item under another
-// rule with more segments: a delimiter in the last segment of the one is the end of a segment
-// for the other. key is the key of that item as far as the row determines it.
+// Stray reports whether the row of an item of a rule is also the row of an item of another rule
+// with more segments. This happens if the last segment of one contains a delimiter, which ends a
+// segment for the other. key is the key of the other item, as far as the row determines it.
 func (m *Mapping) Stray(rule string, row []byte) (other string, key attr.Item, ok bool) {
 	l, r := m.ruleNamed(rule)
 	if r == nil {
@@ -78,7 +78,7 @@ func (c *compiler) exclusive() {
 		if len(r.identity) > 0 {
 			for _, slot := range slices.Sorted(maps.Keys(r.stored)) {
 				p := r.stored[slot]
-				c.fail(p.path+".attr", maperr.CodeInverse, fmt.Sprintf("%q is in a cell, but the rule has several items per row", p.attr), "a row for each item")
+				c.fail(p.path+".attr", maperr.CodeInverse, fmt.Sprintf("%q is in one cell, but the rule puts several items into a row", p.attr), "a row for each item")
 			}
 		}
 		if !r.exclusive {
@@ -103,7 +103,7 @@ func (c *compiler) absences() {
 	for i, r := range c.l.rules {
 		for _, o := range c.l.rules[:i] {
 			if len(r.versioned) > 0 && len(o.versioned) > 0 && c.rowsMeet(r, o) {
-				c.fail(fmt.Sprintf("rules[%d].row", i), maperr.CodeCollision, fmt.Sprintf("rules %s and %s have versions in the same rows", o.name, r.name), "rows of their own")
+				c.fail(fmt.Sprintf("rules[%d].row", i), maperr.CodeCollision, fmt.Sprintf("rules %s and %s have versions in the same rows", o.name, r.name), "separate rows")
 			}
 		}
 	}
@@ -179,10 +179,10 @@ func (c *compiler) claims() {
 	for _, r := range c.l.rules {
 		for _, p := range r.puts {
 			if p.family == c.l.shared {
-				c.fail(p.path+".cell", maperr.CodeCollision, fmt.Sprintf("family %s is that of sets and maps (target.shared)", p.family), "another family")
+				c.fail(p.path+".cell", maperr.CodeCollision, fmt.Sprintf("family %s is reserved for sets and maps (target.shared)", p.family), "another family")
 			}
 			if f := c.l.familyAttr[p.family]; f != "" && (f != p.attr || p.shape() != shapeCells) {
-				c.fail(p.path+".cell", maperr.CodeCollision, fmt.Sprintf("family %s is that of attribute %q", p.family, f), "another family")
+				c.fail(p.path+".cell", maperr.CodeCollision, fmt.Sprintf("family %s belongs to attribute %q", p.family, f), "another family")
 			}
 			all = append(all, claim{r, p})
 		}
@@ -202,7 +202,7 @@ func (c *compiler) claims() {
 			}
 			c.fail(x.p.path+".cell", maperr.CodeCollision,
 				fmt.Sprintf("rules %s and %s can write the same cell (%s:%s and %s:%s)", y.r.name, x.r.name, y.p.family, y.p.qual.Src, x.p.family, x.p.qual.Src),
-				"distinct columns, or tag: true on all of the rules but one")
+				"distinct columns, or tag: true on all but one of the rules")
 			break // once per put
 		}
 	}

@@ -41,12 +41,12 @@ func compileCompat(spec *mapfile.Spec) (*Mapping, error) {
 	}
 	switch {
 	case len(t.Families) != 1 || !familyName.MatchString(t.Families[0].Name):
-		c.fail("target.families", maperr.CodeFamily, fmt.Sprintf("%d families", len(t.Families)), "the one family that compat "+spec.Compat+" writes")
+		c.fail("target.families", maperr.CodeFamily, fmt.Sprintf("%d families", len(t.Families)), "exactly the family that compat "+spec.Compat+" writes")
 	case t.Families[0].GC.MaxAge > 0:
-		c.fail(strictyaml.Join("target.families", t.Families[0].Name), maperr.CodeFamily, "garbage collection by age would remove every cell: all are of 1970", "no maxAge")
+		c.fail(strictyaml.Join("target.families", t.Families[0].Name), maperr.CodeFamily, "garbage collection by age would remove every cell: all timestamps are in 1970", "no maxAge")
 	}
 	if len(spec.Rules) > 0 {
-		c.fail("rules", maperr.CodeSyntax, "rules together with compat "+spec.Compat, "no rules: the layout is given")
+		c.fail("rules", maperr.CodeSyntax, "rules together with compat "+spec.Compat, "no rules, because the layout is fixed")
 	}
 	if len(c.faults) > 0 {
 		return nil, maperr.Joined(c.faults)
@@ -146,12 +146,12 @@ func (l *googleUtility) place(at lens.Location, item attr.Item, _ int64) (lens.P
 		return lens.Placed{}, bad
 	}
 	if len(placed.Cells) == 0 {
-		return lens.Placed{}, l.fault(maperr.CodeDomain, item, "", "the item has no column, and so no row", "an attribute besides the partition key")
+		return lens.Placed{}, l.fault(maperr.CodeDomain, item, "", "the item has no column, so it would have no row", "an attribute besides the partition key")
 	}
 	slices.SortFunc(placed.Cells, func(a, b Cell) int { return bytes.Compare(a.Qualifier, b.Qualifier) })
 	for i := 1; i < len(placed.Cells); i++ {
 		if q := placed.Cells[i].Qualifier; bytes.Equal(q, placed.Cells[i-1].Qualifier) {
-			return lens.Placed{}, l.fault(maperr.CodeCollision, item, string(q), "two attributes on one column: the utility keeps either", "names without dots")
+			return lens.Placed{}, l.fault(maperr.CodeCollision, item, string(q), "two attributes share a column: the utility keeps only one of them", "names without dots")
 		}
 	}
 	return placed, nil
@@ -277,7 +277,7 @@ func (l *googleUtility) fidelity() []Fidelity {
 	for i, a := range l.key.Attrs() {
 		switch {
 		case i == 1:
-			add(a.Name, "it is not part of the row key: items with the same partition key become one")
+			add(a.Name, "it is not part of the row key: items with the same partition key are merged")
 		case a.Type == attr.S:
 			all = append(all, Fidelity{Rule: rule, Attribute: a.Name})
 		case a.Type == attr.N:
@@ -291,7 +291,7 @@ func (l *googleUtility) fidelity() []Fidelity {
 			add(name, l.loss(l.schema[name].Type))
 		}
 	}
-	all = append(all, Fidelity{Rule: rule, Attribute: "*", Class: Lossy, Why: "accepted: every cell is of 1970-01-01: garbage collection by age removes all of them"})
+	all = append(all, Fidelity{Rule: rule, Attribute: "*", Class: Lossy, Why: "accepted: every timestamp is in 1970: garbage collection by age removes all cells"})
 	return all
 }
 

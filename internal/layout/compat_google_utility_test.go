@@ -111,7 +111,7 @@ func TestGoogleUtility(t *testing.T) {
 		{`{"l":{"L":[{"M":{"k":{"NULL":true},"b":{"B":"aA=="}}},{"BOOL":false},{"L":[]}]}}`, "  cf1:l @0 = [{\"b\":\"YUE9PQ==\",\"k\":null},false,[]]\n"},
 		{`{"m":{"M":{"a":{"M":{"b":{"S":"x"}}},"gone":{"M":{}}}}}`, "  cf1:m.a.b @0 = \"x\"\n"},
 		{`{"n":{"N":"9223372036854775808"}}`, `E-DOMAIN: table Users: rule google-utility: item {"Username":{"S":"u"}}: attribute "n": the utility fails on 9223372036854775808, which is not a 64-bit integer`},
-		{`{"a.b":{"S":"1"},"a":{"M":{"b":{"S":"2"}}}}`, `E-COLLISION: table Users: rule google-utility: item {"Username":{"S":"u"}}: attribute "a.b": two attributes on one column: the utility keeps either; expected names without dots`},
+		{`{"a.b":{"S":"1"},"a":{"M":{"b":{"S":"2"}}}}`, `E-COLLISION: table Users: rule google-utility: item {"Username":{"S":"u"}}: attribute "a.b": two attributes share a column: the utility keeps only one of them; expected names without dots`},
 	} {
 		item, err := attr.UnmarshalItem([]byte(c.item))
 		if err != nil {
@@ -142,7 +142,7 @@ func TestGoogleUtility(t *testing.T) {
 		"google-utility b: lossy (accepted: its type is not kept; base64 of base64)",
 		"google-utility c: lossy (accepted: a set looks like a list, in any order)",
 		"google-utility d: lossy (accepted: its type is not kept: the text true or false)",
-		"google-utility *: lossy (accepted: every cell is of 1970-01-01: garbage collection by age removes all of them)",
+		"google-utility *: lossy (accepted: every timestamp is in 1970: garbage collection by age removes all cells)",
 	}
 	if d := cmp.Diff(want, losses); d != "" {
 		t.Errorf("fidelity (-want +got):\n%s", d)

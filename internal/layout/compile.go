@@ -29,8 +29,8 @@ type rules struct {
 	familyAttr           map[string]string
 	shared               string // family of the attributes in sharedAttrs
 	sharedAttrs          map[string]bool
-	ttl                  *timeToLive
-	sidecar              bool // `_t` is declared and the profile uses it
+	ttls                 []*timeToLive // of all rules, without repetition
+	sidecar              bool          // `_t` is declared and the profile uses it
 	keepUnknown          bool
 	tags                 bool // a rule writes tags
 	rules                []*rule
@@ -48,7 +48,9 @@ type compiler struct {
 	l    *rules
 	// schemas has each rule's types of attributes; the last one is that of the table.
 	schemas []map[string]codec.Schema
-	faults  []*maperr.SpecError
+	// ttls has each rule's deletion by garbage collection, or nil.
+	ttls   []*timeToLive
+	faults []*maperr.SpecError
 	// sounds are the rules without a fault of their own; these are all rules if whole is set.
 	sounds []*rule
 	whole  bool
@@ -81,7 +83,7 @@ func (c *compiler) rules(proven string) {
 	keyed := c.sound(c.key)
 	c.whole = keyed
 	c.l.families = spec.Target.Families
-	c.l.ttl = c.timeToLive()
+	c.timesToLive()
 	c.ruleSchemas()
 	c.families()
 	var err error
@@ -97,7 +99,7 @@ func (c *compiler) rules(proven string) {
 	for i := range spec.Rules {
 		r, path := &spec.Rules[i], fmt.Sprintf("rules[%d]", i)
 		if names[r.Name] {
-			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("a second rule %q", r.Name), "a name of its own")
+			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("two rules are named %q", r.Name), "a unique name")
 		}
 		names[r.Name] = true
 		c.l.tags = c.l.tags || r.Tag
@@ -115,7 +117,7 @@ func (c *compiler) rules(proven string) {
 	}
 	for i, l := range spec.AcceptLoss {
 		if l.Rule != "" && !names[l.Rule] {
-			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), maperr.CodeSyntax, fmt.Sprintf("no rule %q", l.Rule), "a rule's name")
+			c.fail(fmt.Sprintf("accept_loss[%d].rule", i), maperr.CodeSyntax, fmt.Sprintf("unknown rule %q", l.Rule), "a rule's name")
 		}
 	}
 }
@@ -171,12 +173,12 @@ func (c *compiler) ruleSchemas() {
 					c.fail(path, maperr.CodeSyntax, fmt.Sprintf("key attribute %q is %s in the schema and %s in the key", name, t, c.l.key.Attrs()[k].Type), "one type")
 				}
 				delete(schema, name)
-			case schema[name].Type == attr.Absent:
-				c.fail(path, maperr.CodeSyntax, fmt.Sprintf("the rule has no type for %q, and neither does source.schema", name), "its type, in one of them")
+			case r.Derive[name] == "" && schema[name].Type == attr.Absent:
+				c.fail(path, maperr.CodeSyntax, fmt.Sprintf("the rule has no type for %q, and neither does source.schema", name), "its type in one of the two")
 			}
 		}
-		if c.l.ttl != nil && c.l.ttl.rules[i] {
-			schema = c.l.ttl.without(schema)
+		if t := c.ttls[i]; t != nil {
+			schema = t.without(schema)
 		}
 		c.schemas = append(c.schemas, schema)
 	}
@@ -197,9 +199,9 @@ func (c *compiler) attributes(is func(codec.Schema) bool) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// Compile checks that every rule of spec can be inverted and builds the mapping. Errors are
-// *maperr.SpecError, or maperr.SpecErrors for several faults; they have the positions of a spec from Parse.
-// The Spec must not be changed afterwards.
+// Compile checks that every rule of spec can be inverted, and builds the mapping. Errors are
+// *maperr.SpecError, or maperr.SpecErrors for several faults. If spec comes from Parse, they have
+// positions. The Spec must not be changed afterwards.
 func Compile(spec *mapfile.Spec) (*Mapping, error) { return compile(spec, "") }
 
 func compile(spec *mapfile.Spec, proven string) (*Mapping, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// index compiles an index of a mapping file into m: a table of its own, or a view.
+// index compiles an index of a mapping file into m, as a separate table or a view.
 func (c *compiler) index(m *Mapping, i int) {
 	spec := c.spec
 	g := spec.Source.GSIs[i]
@@ -21,7 +21,7 @@ func (c *compiler) index(m *Mapping, i int) {
 	}
 	for j, o := range spec.Source.GSIs[:i] {
 		if o.Name == g.Name {
-			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a name of its own")
+			c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("gsis[%d] has the same name", j), "a unique name")
 		}
 	}
 	key, types := g.Key, spec.Types()
@@ -54,7 +54,7 @@ func (c *compiler) index(m *Mapping, i int) {
 	}
 	x := secondary.Compile(spec, &g, key, path, c.fail)
 	if slices.ContainsFunc(m.indexes, func(o *secondary.Index) bool { return o.TargetTable() == x.TargetTable() }) {
-		c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("the index would be in table %s, as another one is", x.TargetTable()), "another name")
+		c.fail(path+".name", maperr.CodeSyntax, fmt.Sprintf("the index would share table %s with another index", x.TargetTable()), "another name")
 	}
 	m.indexes = append(m.indexes, x)
 }
@@ -64,7 +64,7 @@ func (c *compiler) index(m *Mapping, i int) {
 // attribute. The attribute expiry is in all schemas.
 func (r *rule) bar(c *compiler, g *mapfile.GSI, expiry, why string) bool {
 	for _, a := range g.Key.Attrs() {
-		if _, has := r.schema[a.Name]; r.listed && !has && !c.l.key.IsKey(a.Name) && a.Name != expiry {
+		if _, has := r.schema[a.Name]; r.listed && !has && r.derives[a.Name] == "" && !c.l.key.IsKey(a.Name) && a.Name != expiry {
 			r.barred[a.Name] = why
 			return true
 		}

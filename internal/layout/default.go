@@ -12,8 +12,8 @@ import (
 // defaultLayout is the layout of a table without a mapping file.
 type defaultLayout struct{ *unmapped.Layout }
 
-// Default returns the lossless layout of a table without a mapping file. It needs the family
-// FamilyItem.
+// Default returns the lossless layout of a table without a mapping file. The Bigtable table needs
+// the family FamilyItem.
 func Default(sourceTable, targetTable string, key attr.KeySchema) (*Mapping, error) {
 	for _, a := range key.Attrs() {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {

@@ -62,7 +62,7 @@ func (l *rules) extent(r *rule, p *put, vars []attr.Value, item attr.Item) (lens
 	if p.qual.Ambiguous() && !slices.ContainsFunc(p.qual.Slots(), func(s int) bool { return s >= 0 && vars[s].IsAbsent() }) {
 		again := make([]attr.Value, len(vars))
 		if !p.qual.Match(qual, again, new(string)) || !agree(again, vars) {
-			return lens.Extent{}, l.fault(maperr.CodeDelim, r, item, "", fmt.Sprintf("qualifier %q of template %q is taken apart otherwise", qual, p.qual.Src), "values without the literals of the template")
+			return lens.Extent{}, l.fault(maperr.CodeDelim, r, item, "", fmt.Sprintf("qualifier %q of template %q would be split differently", qual, p.qual.Src), "values without the literals of the template")
 		}
 	}
 	e := lens.Extent{Family: p.family, Qualifier: qual, Prefix: !whole}
@@ -92,9 +92,9 @@ func (l *rules) locate(key attr.Item) (lens.Location, error) {
 	return lens.Location{Rule: r.name, Row: row, Own: own, Shared: r.shared, Derived: r.isCopy(vars)}, nil
 }
 
-// Collision reports that the place of key in a row holds another item: two items of rules that
-// share a column cannot both exist. row is the row of key, or the part of it in the key's
-// extents. Errors are *Error: E-COLLISION, or those of Items.
+// Collision returns an error if the place of key in a row holds another item, because two items of
+// rules that share a column cannot both exist. row is the row of key, or the part of it in the
+// key's extents. Errors are *Error: E-COLLISION, or those of Items.
 func (m *Mapping) Collision(row Row, key attr.Item) error {
 	at, err := m.Locate(key)
 	if err != nil {
@@ -113,7 +113,7 @@ func (m *Mapping) Collision(row Row, key attr.Item) error {
 			continue // it has no cell
 		}
 		if !attr.EqualItems(other, m.key.KeyOf(key)) {
-			return &maperr.Error{Code: maperr.CodeCollision, Table: m.source, Rule: at.Rule, Key: m.key.KeyOf(key), What: fmt.Sprintf("its cell is taken by item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
+			return &maperr.Error{Code: maperr.CodeCollision, Table: m.source, Rule: at.Rule, Key: m.key.KeyOf(key), What: fmt.Sprintf("its cell holds item %s", attr.AppendItemJSON(nil, other)), Expected: "one of the two items"}
 		}
 	}
 	return nil

@@ -33,8 +33,8 @@ func (c *compiler) families() {
 			c.fail(path, maperr.CodeFamily, fmt.Sprintf("%q is not a family name", f.Name), "1 to 64 of -_.a-zA-Z0-9")
 		case lens.Bookkeeping(f.Name):
 			c.fail(path, maperr.CodeFamily, f.Name+" is reserved", "another name")
-		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && c.l.ttl == nil && !c.collected():
-			c.fail(path, maperr.CodeFamily, "types would be collected by age", "no maxAge")
+		case f.Name == lens.FamilyTypes && f.GC.MaxAge > 0 && !c.l.collects(f.GC) && !c.collected() && !c.faulty(path):
+			c.fail(path, maperr.CodeFamily, "garbage collection would remove types by age", "no maxAge")
 		}
 		if _, dup := c.l.declared[f.Name]; dup {
 			c.fail(path, maperr.CodeFamily, "the family is declared twice", "")
@@ -46,19 +46,26 @@ func (c *compiler) families() {
 	c.attrFamilies(cmp.Or(t.SetPrefix, "s."), c.l.setFamily, isSet)
 	c.attrFamilies(cmp.Or(t.MapPrefix, "m."), c.l.mapFamily, isMap)
 	if n, most := len(c.l.familyAttr), cmp.Or(t.MaxFamilies, mapfile.DefaultMaxFamilies); n > most {
-		c.fail("target.families", maperr.CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared one (target.shared)", most))
+		c.fail("target.families", maperr.CodeFamily, fmt.Sprintf("%d families of sets and maps", n), fmt.Sprintf("at most %d (target.max_families), and the rest in a shared family (target.shared)", most))
 	}
 	c.sharedFamily()
 }
 
-// collected reports whether the file declares, correctly or not, that garbage collection
-// deletes items.
-func (c *compiler) collected() bool {
-	ttl := c.spec.Source.TTL
-	return ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute
+// faulty reports whether the value at a path has a fault already.
+func (c *compiler) faulty(path string) bool {
+	return slices.ContainsFunc(c.faults, func(f *maperr.SpecError) bool { return f.Path == path })
 }
 
-// sharedFamily assigns the shared family to the sets and maps without a family of their own.
+// collected reports whether the file declares, but incorrectly, that garbage collection
+// deletes items.
+func (c *compiler) collected() bool {
+	collects := func(ttl *mapfile.TTL) bool {
+		return ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute
+	}
+	return len(c.l.ttls) == 0 && (collects(c.spec.Source.TTL) || slices.ContainsFunc(c.spec.Rules, func(r mapfile.Rule) bool { return collects(r.TTL) }))
+}
+
+// sharedFamily assigns the shared family to the sets and maps that do not have a separate family.
 func (c *compiler) sharedFamily() {
 	f := c.spec.Target.Shared
 	if f == "" {
@@ -91,7 +98,7 @@ func (c *compiler) attrFamilies(prefix string, to map[string]string, is func(cod
 			return
 		}
 		if other, taken := c.l.familyAttr[f]; taken && other != name {
-			c.fail("target.names", maperr.CodeCollision, fmt.Sprintf("family %s stands for attributes %q and %q", f, other, name), "one attribute per family")
+			c.fail("target.names", maperr.CodeCollision, fmt.Sprintf("family %s would hold attributes %q and %q", f, other, name), "one attribute per family")
 		}
 		to[name], c.l.familyAttr[f] = f, name
 	}
@@ -124,8 +131,8 @@ func (c *compiler) familyOf(name string) string {
 	return FamilyOfAttribute(name)
 }
 
-// FamilyOfAttribute returns the name, after its prefix, of the family of an attribute that
-// target.names does not mention. Bytes outside of [-_a-zA-Z0-9] become .hh.
+// FamilyOfAttribute returns the name, without its prefix, of the family of an attribute that
+// target.names does not mention. Bytes outside [-_a-zA-Z0-9] become .hh.
 func FamilyOfAttribute(name string) string {
 	var b strings.Builder
 	for _, ch := range []byte(name) {

@@ -30,9 +30,9 @@ target: {table: t, families: {a: {}, _t: {}}}
 rules:
 - {name: item, row: ["{PK}"], put: [{attr: "*", cell: "a:{attr}"}]}
 `, `m.yaml:8:5: source.gsis[1]: E-INVERSE: attribute "l" is not in one cell of one column, which a view requires; expected such an attribute, or as: table
-m.yaml:9:5: source.gsis[2]: E-INVERSE: the view would not sort "c" by its value, which is N; expected codec nord for numbers, none for others, or as: table
+m.yaml:9:5: source.gsis[2]: E-INVERSE: the view would not sort "c" by its value, which is N; expected codec nord for numbers, no codec for other types, or as: table
 m.yaml:10:5: source.gsis[3]: index attribute "x" has no key type; expected {name: …, type: S|N|B}, or a type in source.schema
-m.yaml:11:44: source.gsis[4].row[0]: E-INVERSE: "zz" is a key attribute neither of the index nor of the table; expected one of them`},
+m.yaml:11:44: source.gsis[4].row[0]: E-INVERSE: "zz" is neither a key attribute of the index nor of the table; expected one of them`},
 		{"keys and values", `apiVersion: migration/v1
 source: {table: T, key: {hash: {name: id, type: S}}, shape: flat, schema: {n: Q, s: S, m: {N: S}}}
 target: {tabel: t, families: {a: {gc: {version: 1}}, b: {gc: {maxAge: soon}}}}
@@ -47,7 +47,7 @@ m.yaml:3:40: target.families.a.gc.version: unknown key, nearest to versions; exp
 m.yaml:3:71: target.families.b.gc.maxAge: "soon"; expected a duration of at least 1ms, such as 720h or 30d
 m.yaml:5:26: rules[0].when.id: this is "1"; expected a template
 m.yaml:5:32: rules[0].when.x: this is "2"; expected a template
-m.yaml:5:51: rules[0].putt: unknown key, nearest to put; expected latest, name, put, row, schema, tag, when
+m.yaml:5:51: rules[0].putt: unknown key, nearest to put; expected derive, latest, name, put, row, schema, tag, ttl, when
 m.yaml:6:3: rules[1]: "name" is missing
 m.yaml:6:9: rules[1].row: this is "id"; expected a list ([…])
 m.yaml:6:19: rules[1].put[0]: "cell" is missing`},
@@ -64,21 +64,21 @@ rules:
 accept_loss: [{rule: four, what: types, why: x}]
 `, `m.yaml:6:20: target.joiner: unknown joiner "both"; expected plain('#'), escaped('#'), escaped-all('#'), oc, fixed or auto
 m.yaml:6:58: target.families["b!"]: E-FAMILY: "b!" is not a family name; expected 1 to 64 of -_.a-zA-Z0-9
-m.yaml:6:66: target.families._t: E-FAMILY: types would be collected by age; expected no maxAge
+m.yaml:6:66: target.families._t: E-FAMILY: garbage collection would remove types by age; expected no maxAge
 m.yaml:8:40: rules[0].row[0]: template "{PX}": {PX} is neither a capture nor a key attribute
 m.yaml:8:65: rules[0].put[0].cell: E-FAMILY: "z:a" names no declared family; expected family:qualifier, the family declared in target.families
 m.yaml:8:102: rules[0].put[1].codec: unknown codec "gif"; expected s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten, omit or proto(file, message)
 m.yaml:9:22: rules[1].when.SK: template "{x:nosuch}": unknown encoder "nosuch"; expected s, n, b, hex, b64u, pad(w), nord, i64, ocint, revmax, revms(w), iso(s|ms), epoch(s|ms), ver, revdigits, revdomain, strip(prefix), const(text), salt(hash,n,w) or hash(name)
-m.yaml:10:50: rules[2].put[0].cell: E-INVERSE: key attribute "SK" does not follow from row, qualifier and timestamp; expected a reference to it, or to the captures of its template
-m.yaml:11:16: accept_loss[0].rule: no rule "four"; expected a rule's name`},
+m.yaml:10:50: rules[2].put[0].cell: E-INVERSE: key attribute "SK" cannot be restored from row, qualifier and timestamp; expected a reference to it, or to the captures of its template
+m.yaml:11:16: accept_loss[0].rule: unknown rule "four"; expected a rule's name`},
 		{"cells", `apiVersion: migration/v1
 source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {a: S, b: S}}
 target: {table: t, families: {a: {}, _t: {}}}
 rules:
 - {name: one, when: {SK: one}, row: ["{PK}"], put: [{attr: a, cell: "a:a"}, {attr: b, cell: "a:b"}]}
 - {name: two, when: {SK: two}, row: ["{PK}"], put: [{attr: a, cell: "a:a"}, {attr: b, cell: "a:b"}]}
-`, `m.yaml:6:63: rules[1].put[0].cell: E-COLLISION: rules one and two can write the same cell (a:a and a:a); expected distinct columns, or tag: true on all of the rules but one
-m.yaml:6:87: rules[1].put[1].cell: E-COLLISION: rules one and two can write the same cell (a:b and a:b); expected distinct columns, or tag: true on all of the rules but one`},
+`, `m.yaml:6:63: rules[1].put[0].cell: E-COLLISION: rules one and two can write the same cell (a:a and a:a); expected distinct columns, or tag: true on all but one of the rules
+m.yaml:6:87: rules[1].put[1].cell: E-COLLISION: rules one and two can write the same cell (a:b and a:b); expected distinct columns, or tag: true on all but one of the rules`},
 		{"families", `apiVersion: migration/v1
 source:
   table: T
@@ -92,10 +92,10 @@ rules:
 - {name: three, when: {PK: three}, row: ["{P}", "{S}"], put: [{attr: a, cell: "y:{no", codec: gif}, {attr: "*", cell: "z:{attr}"}]}
 `, `m.yaml:6:9: source.ttl.attribute: "c" is S; expected type N: seconds since 1970
 m.yaml:9:15: rules[0].tag: E-FAMILY: the tag has no family; expected target.families._t, and another fidelity than idiomatic
-m.yaml:9:106: rules[0].put[1].cell: E-FAMILY: ttl shift(2h) deletes cells of rule one, and not this one; expected gc: {maxAge: 2h0m0s} on the families of all of its puts, or of none
-m.yaml:9:130: rules[0].put[2].cell: E-FAMILY: ttl shift(2h) deletes cells of rule one, and not this one; expected gc: {maxAge: 2h0m0s} on the families of all of its puts, or of none
+m.yaml:9:106: rules[0].put[1].cell: E-FAMILY: ttl shift(2h) deletes other cells of rule one, but not this one; expected gc: {maxAge: 2h0m0s} on the families of all of its puts, or of none
+m.yaml:9:130: rules[0].put[2].cell: E-FAMILY: ttl shift(2h) deletes other cells of rule one, but not this one; expected gc: {maxAge: 2h0m0s} on the families of all of its puts, or of none
 m.yaml:10:22: rules[1].when.PK: template "two{x:nosuch}": unknown encoder "nosuch"; expected s, n, b, hex, b64u, pad(w), nord, i64, ocint, revmax, revms(w), iso(s|ms), epoch(s|ms), ver, revdigits, revdomain, strip(prefix), const(text), salt(hash,n,w) or hash(name)
-m.yaml:10:43: rules[1].when.SK: E-INVERSE: a binary has no text to match; expected a key attribute of type S or N
+m.yaml:10:43: rules[1].when.SK: E-INVERSE: a template cannot match a binary; expected a key attribute of type S or N
 m.yaml:10:52: rules[1].when.ZZ: E-INVERSE: "ZZ" is not a key attribute; expected conditions on the table's key only
 m.yaml:10:101: rules[1].put[0].cell: E-FAMILY: "y:a" names no declared family; expected family:qualifier, the family declared in target.families
 m.yaml:10:114: rules[1].put[0].codec: unknown codec "gif"; expected s, n, b, bool, text, b64, i64be, f64be, nord, json, ddbjson, flatten, omit or proto(file, message)
@@ -114,7 +114,7 @@ rules:
 - {name: two, when: {SK: two}, row: ["{PK}"], put: [{attr: a, cell: "a:a"}]}
 - {name: three, when: {SK: three}, row: ["{PK}"], put: [{attr: a, cell: "b:a"}]}
 `, `m.yaml:2:118: source.ttl.mode: "soon"; expected attribute, one-second or shift(720h)
-m.yaml:6:63: rules[1].put[0].cell: E-COLLISION: rules one and two can write the same cell (a:a and a:a); expected distinct columns, or tag: true on all of the rules but one
+m.yaml:6:63: rules[1].put[0].cell: E-COLLISION: rules one and two can write the same cell (a:a and a:a); expected distinct columns, or tag: true on all but one of the rules
 m.yaml:7:67: rules[2].put[0].cell: E-FAMILY: "b:a" names no declared family; expected family:qualifier, the family declared in target.families`},
 		{"the layout of Google's utility", `apiVersion: migration/v1
 compat: google-utility
@@ -122,8 +122,8 @@ source: {table: T, key: {hash: {name: PK, type: S}}}
 target: {table: t, families: {a: {gc: {maxAge: 1h}}}}
 rules:
 - {name: one, row: ["{PK}"], put: [{attr: a, cell: "a:a"}]}
-`, `m.yaml:4:34: target.families.a: E-FAMILY: garbage collection by age would remove every cell: all are of 1970; expected no maxAge
-m.yaml:5:1: rules: rules together with compat google-utility; expected no rules: the layout is given`},
+`, `m.yaml:4:34: target.families.a: E-FAMILY: garbage collection by age would remove every cell: all timestamps are in 1970; expected no maxAge
+m.yaml:5:1: rules: rules together with compat google-utility; expected no rules, because the layout is fixed`},
 	} {
 		_, err := Load("m.yaml", []byte(c.text))
 		if err == nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Class is the degree to which the mapping preserves an attribute.
+// Class is the degree to which a mapping preserves an attribute.
 type Class uint8
 
-// The classes, best first.
+// These are the classes, best first.
 const (
 	Lossless         Class = iota
-	LosslessInDomain       // items outside of the domain are rejected
-	Lossy                  // there is a loss, which accept_loss or a GC rule permits
+	LosslessInDomain       // items outside the domain are rejected
+	Lossy                  // data is lost, which accept_loss or a GC rule permits
 )
 
 // String returns "lossless", "lossless in domain" or "lossy".
@@ -30,7 +30,7 @@ func (c Class) String() string {
 	return [...]string{"lossless", "lossless in domain", "lossy"}[c]
 }
 
-// MarshalText returns the text of String.
+// MarshalText returns the result of String.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // Fidelity is the class of one attribute under one rule.
@@ -50,8 +50,8 @@ func (f Fidelity) String() string {
 	return line
 }
 
-// Fidelity classifies the effect of the mapping on the key attributes and on each attribute of
-// the schema, rule by rule. The default layout is lossless and yields nil.
+// Fidelity classifies how the mapping preserves the key attributes and each attribute of the
+// schema, rule by rule. For the default layout, which is lossless, it returns nil.
 func (m *Mapping) Fidelity() []Fidelity {
 	if l, ok := m.layout.(*googleUtility); ok {
 		return l.fidelity()
@@ -67,6 +67,9 @@ func (m *Mapping) Fidelity() []Fidelity {
 		}
 		for _, name := range l.attributesOf(r) {
 			all = append(all, l.attrFidelity(r, cmp.Or(r.byAttr[name], r.star), name))
+		}
+		for _, f := range r.formulas {
+			all = append(all, l.derivedFidelity(r, f))
 		}
 		if r.ttl != nil {
 			f := Fidelity{Rule: r.name, Attribute: r.ttl.name}
@@ -195,8 +198,8 @@ func typeText(s codec.Schema) string {
 // it. Deleting expired items is not a loss.
 func (l *rules) retention(r *rule, p *put, name string) string {
 	family := p.family
-	if r.exclusive && p.codec.ByType && p.shape() == shapeCell {
-		family = cmp.Or(l.setFamily[name], l.mapFamily[name], family)
+	if of := cmp.Or(l.setFamily[name], l.mapFamily[name]); of != "" && r.exclusive && p.codec.ByType && p.shape() == shapeCell && l.expiresWith(r, of) {
+		family = of
 	}
 	gc := l.declared[family]
 	var rules []string
@@ -210,6 +213,35 @@ func (l *rules) retention(r *rule, p *put, name string) string {
 		return ""
 	}
 	return strings.Join(rules, " and ") + " (family " + family + ")"
+}
+
+// expiryNotes are the Notes about the time to live.
+func (l *rules) expiryNotes(e Expiry) (notes []string) {
+	if e.Collected {
+		var expiring, others []string
+		ages := map[int64]bool{}
+		for _, r := range l.rules {
+			if r.ttl != nil {
+				expiring, ages[r.ttl.age] = append(expiring, r.name), true
+			} else if r.has(e.Attribute) {
+				others = append(others, r.name)
+			}
+		}
+		if len(others) > 0 && !e.Kept {
+			notes = append(notes, fmt.Sprintf("garbage collection deletes expired items only of rules %s; items of rules %s keep attribute %s, and nothing deletes them", strings.Join(expiring, ", "), strings.Join(others, ", "), e.Attribute))
+		}
+		before := "the maxAge of their family"
+		if len(ages) == 1 {
+			before = (time.Duration(l.ttls[0].age) * time.Microsecond).String()
+		}
+		notes = append(notes, "items expire by garbage collection, up to a week late; native reads must skip timestamps before now minus "+before)
+		if e.Kept {
+			notes = append(notes, fmt.Sprintf("garbage collection deletes expired items of rules %s; the DynamoDB endpoint or the readers must delete the others, which expire by attribute %s", strings.Join(expiring, ", "), e.Attribute))
+		}
+	} else if e.Kept {
+		notes = append(notes, fmt.Sprintf("nothing in Bigtable deletes the items that expire by attribute %s: the DynamoDB endpoint or the readers must", e.Attribute))
+	}
+	return notes
 }
 
 // Notes returns further changes for the users of the table, in addition to those of single
@@ -239,23 +271,7 @@ func (m *Mapping) Notes() []string {
 	if len(shared) > 0 {
 		notes = append(notes, fmt.Sprintf("rules %s put several items into a row: deleting the row deletes them all, which DynamoDB does not do", strings.Join(shared, ", ")))
 	}
-	if l.ttl != nil {
-		var expiring, others []string
-		for _, r := range l.rules {
-			if r.ttl != nil {
-				expiring = append(expiring, r.name)
-			} else if r.has(l.ttl.name) {
-				others = append(others, r.name)
-			}
-		}
-		if len(others) > 0 {
-			notes = append(notes, fmt.Sprintf("garbage collection deletes expired items only of rules %s; items of rules %s keep attribute %s, and nothing deletes them", strings.Join(expiring, ", "), strings.Join(others, ", "), l.ttl.name))
-		}
-		notes = append(notes, fmt.Sprintf("items expire by garbage collection, up to a week late; native reads must skip timestamps before now minus %s", time.Duration(l.ttl.age)*time.Microsecond))
-	}
-	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
-		notes = append(notes, fmt.Sprintf("nothing in Bigtable deletes the items that expire by attribute %s: the DynamoDB endpoint or the readers must", ttl.Attribute))
-	}
+	notes = append(notes, l.expiryNotes(m.Expiry())...)
 	for i := range m.spec.Source.GSIs {
 		g := &m.spec.Source.GSIs[i]
 		switch g.As {

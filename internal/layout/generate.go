@@ -12,14 +12,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Generate draws n items with distinct keys, at the boundaries of the mapping's domain. Keys
-// have the delimiters of joiners, the literals of its templates, zero bytes and the ends of
-// the alphabet. Other values are instants of the same millisecond, numbers of 38 digits, empty
-// texts, documents and set members, large members, messages of protobufs, and types other than
-// the schema's. Half of the items have typical keys, and more than half typical attributes;
-// the mapping rejects some of the others. The same source of randomness gives the same items.
+// Generate draws n items with distinct keys at the boundaries of the mapping's domain. Keys contain
+// delimiters of joiners, literals of its templates, zero bytes and the ends of the alphabet. Other
+// values are instants in the same millisecond, numbers of 38 digits, empty texts, empty documents,
+// large members, protobuf messages, and types other than the schema's. Half of the items have
+// typical keys, and more than half have typical attributes; the mapping rejects some of the others.
+// The same source of randomness gives the same items.
 //
-// If the rules accept few keys, there are fewer than n items.
+// If the rules accept few keys, it returns fewer than n items.
 func (m *Mapping) Generate(r *rand.Rand, n int) []attr.Item {
 	g := &edge.Values{Rand: r, Marks: m.marks()}
 	seen := map[string]bool{}
@@ -45,6 +45,13 @@ func (m *Mapping) marks() []string {
 	if d := string(l.joiner.Delimiter()); d != "" {
 		marks = append(marks, d)
 	}
+	add := func(t *rowkey.Template) {
+		for _, p := range t.Parts {
+			if text := string(p.Lit); text != "" && utf8.ValidString(text) && !slices.Contains(marks, text) {
+				marks = append(marks, text)
+			}
+		}
+	}
 	for _, r := range l.rules {
 		templates := append(slices.Clone(r.row), r.when[:]...)
 		for _, p := range r.puts {
@@ -54,11 +61,10 @@ func (m *Mapping) marks() []string {
 			if t == nil {
 				continue
 			}
-			for _, p := range t.Parts {
-				if text := string(p.Lit); text != "" && utf8.ValidString(text) && !slices.Contains(marks, text) {
-					marks = append(marks, text)
-				}
-			}
+			add(t)
+		}
+		for _, f := range r.formulas {
+			add(f.text)
 		}
 	}
 	return marks
@@ -94,15 +100,41 @@ func (m *Mapping) draw(g *edge.Values) attr.Item {
 	if r.ttl != nil {
 		names = append(names, r.ttl.name)
 	}
-	if len(names) == 0 {
-		return item
-	}
-	for range g.IntN(7) {
-		if name := edge.Pick(g, names...); !l.key.IsKey(name) {
-			item[name] = r.drawAttribute(g, name)
+	if len(names) > 0 {
+		for range g.IntN(7) {
+			if name := edge.Pick(g, names...); !l.key.IsKey(name) {
+				item[name] = r.drawAttribute(g, name)
+			}
 		}
 	}
+	r.drawDerived(g, l, item)
 	return item
+}
+
+// drawDerived draws the attributes that rule r derives: mostly what their formulas give, and
+// sometimes another value or none.
+func (r *rule) drawDerived(g *edge.Values, l *rules, item attr.Item) {
+	if len(r.formulas) == 0 {
+		return
+	}
+	var equal []*formula
+	for _, f := range r.formulas {
+		switch {
+		case g.IntN(6) == 0:
+		case g.IntN(6) == 0:
+			item[f.name] = g.Typed(codec.Schema{Type: f.kind}, 2)
+		case !g.Mild && g.IntN(6) == 0:
+			item[f.name] = g.Value(2)
+		default:
+			equal = append(equal, f)
+		}
+	}
+	vars, _ := l.variables(r, item)
+	for _, f := range slices.Concat(equal, equal) { // one may need another, whatever their order
+		if v, ok := f.value(vars, item); ok {
+			item[f.name] = v
+		}
+	}
 }
 
 // drawKey draws the key of an item of rule r.

@@ -10,17 +10,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Groups splits the items of a shared row cell by cell, so that a reader need not hold the
-// row. All cells of an item are in one group. Mapping.Items of each group, as a row, together
-// return the items of the row.
+// Groups assigns the cells of a shared row to groups, so that a reader need not hold the whole row.
+// All cells of an item are in one group. Passing each group as a row to Mapping.Items yields the
+// items of the row.
 type Groups struct {
 	l        *rules
 	decoders []*decoder // one per rule that can have items in the row
 }
 
-// Groups returns the grouping of the cells of a row. It returns nil if the row must be read as
-// a whole: it has one item, or an item depends on its neighbors (rule.latest) or on a cell
-// that many of them share (hash(f), rule.tag).
+// Groups returns the grouping of the cells of a row. It returns nil if the row must be read as a
+// whole: because it has only one item, or because an item depends on its neighbors (rule.latest) or
+// on a cell that many items share (hash(f), rule.tag).
 func (m *Mapping) Groups(row []byte) *Groups {
 	l, ok := m.layout.(*rules)
 	if !ok {
@@ -56,7 +56,7 @@ const (
 	groupOfOther = "o" // followed by the column: a cell without an item
 )
 
-// Of returns the group of a cell of the row. It does not use the value or its type.
+// Of returns the group of a cell of the row. It does not use the value of the cell.
 func (g *Groups) Of(c Cell) string {
 	column := c
 	if c.Family == lens.FamilyTypes {

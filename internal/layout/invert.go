@@ -46,7 +46,7 @@ func (r *rule) knowsKey(known map[int]bool) bool {
 func (c *compiler) invert(r *rule, path string) {
 	for name := range r.timeAttrs {
 		if r.byAttr[name] != nil {
-			c.fail(path+".put", maperr.CodeInverse, fmt.Sprintf("attribute %q has a cell and is a timestamp too", name), "one of them")
+			c.fail(path+".put", maperr.CodeInverse, fmt.Sprintf("attribute %q has a cell and is also a timestamp", name), "one of them")
 		}
 	}
 	if !c.sound(func() { c.keptKeys(r) }) {
@@ -96,11 +96,11 @@ func (c *compiler) invert(r *rule, path string) {
 		}
 		for slot, a := range c.l.key.Attrs() {
 			if !known[slot] {
-				c.fail(p.path+".cell", maperr.CodeInverse, fmt.Sprintf("key attribute %q does not follow from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
+				c.fail(p.path+".cell", maperr.CodeInverse, fmt.Sprintf("key attribute %q cannot be restored from row, qualifier and timestamp", a.Name), "a reference to it, or to the captures of its template")
 			}
 		}
 		if p.byTime && p.codec.Paths {
-			c.fail(p.path+".codec", maperr.CodeInverse, "leaves of maps, in cells that differ only in their time", "codec ddbjson")
+			c.fail(p.path+".codec", maperr.CodeInverse, "leaves of maps would be in cells that differ only in their timestamps", "codec ddbjson")
 		}
 		if p.byTime && r.tag {
 			c.fail(path+".tag", maperr.CodeInverse, "a tag cannot distinguish items by time", "no tag, or a column for each item")
@@ -126,7 +126,7 @@ func (c *compiler) invertTimeKey(r *rule, p *put, as string, row map[int]bool) {
 	i := slices.IndexFunc(r.captures, func(k capture) bool { return k.alone && k.name == p.timeAttr })
 	switch {
 	case i >= 0 && r.captures[i].enc.Name != e.Name:
-		c.fail(p.path+".ts", maperr.CodeInverse, fmt.Sprintf("%q is %s here and %s in a put before", p.timeAttr, as, r.captures[i].enc.Name), "one form of it")
+		c.fail(p.path+".ts", maperr.CodeInverse, fmt.Sprintf("%q is %s here, but %s in an earlier put", p.timeAttr, as, r.captures[i].enc.Name), "the same form in all puts")
 		return
 	case i < 0 && r.when[slot] != nil:
 		return // the captures of its template must be known

@@ -208,6 +208,7 @@ func (d *decoder) complete(p *partial) error {
 			p.item[name] = v
 		}
 	}
+	p.derived(d.r)
 	return nil
 }
 
@@ -235,7 +236,7 @@ func (d *decoder) column(c lens.Column) error {
 	case c.Family == lens.FamilyTypes:
 		return d.typeColumn(c)
 	}
-	if d.r.exclusive && d.l.expires(c.Family) == (d.r.ttl != nil) {
+	if d.r.exclusive && d.l.expiresWith(d.r, c.Family) {
 		if name, ok := d.l.familyAttr[c.Family]; ok && !d.r.spells(name, c.Family) {
 			return d.familyColumn(c, name, c.Qualifier)
 		}

@@ -9,21 +9,21 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// JoinerProof checks, over a stream of keys, whether plain('#') is safe: no segment but the
-// last contains the delimiter or a byte below it.
+// JoinerProof checks, over a stream of keys, whether plain('#') is safe, that is, whether only last
+// segments contain the delimiter or a byte below it.
 //
-// A mapping with the joiner auto writes the escaped form. For keys that the proof finds safe
-// (they have no '$' either), plain and escaped give the same bytes, so the outcome changes no
-// row. It can be reported, recorded next to the rows (Mapping.Proven), or written into a
-// mapping file (Mapping.WithJoiner). If rows of rules with different numbers of segments could
-// meet, auto also escapes the last segments, and escaped-all is the outcome.
+// A mapping with the joiner auto writes the escaped form. For keys that the proof finds safe (they
+// do not contain '$' either), plain and escaped produce the same bytes, so the outcome does not
+// change any row. The outcome can be reported, recorded next to the rows (Mapping.Proven), or
+// written into a mapping file (Mapping.WithJoiner). If rows of rules with different numbers of
+// segments could be equal, auto also escapes the last segments, and the outcome is escaped-all.
 type JoinerProof struct {
 	l        *rules
 	offender *maperr.Error
 }
 
-// ProveJoiner begins a proof. It returns nil if there is nothing to prove: the joiner is not
-// auto, or the layout is the default one.
+// ProveJoiner begins a proof. It returns nil if no proof is needed, because the joiner is not auto
+// or the layout is the default one.
 func (m *Mapping) ProveJoiner() *JoinerProof {
 	l, ok := m.layout.(*rules)
 	if !ok || !l.joiner.Auto {
@@ -32,8 +32,8 @@ func (m *Mapping) ProveJoiner() *JoinerProof {
 	return &JoinerProof{l: l}
 }
 
-// Add adds a key, or an item. Errors are *Error: no rule matches, or a value is outside of
-// the domain of its encoder.
+// Add adds the key of an item; the item may have other attributes too. It returns an *Error if no
+// rule matches, or if a value is outside the domain of its encoder.
 func (p *JoinerProof) Add(key attr.Item) error {
 	r, vars, bad := p.l.bind(key)
 	if bad != nil {
@@ -71,7 +71,7 @@ func (p *JoinerProof) Joiner() string {
 	return joinerPlain
 }
 
-// Safe returns the joiner that is also safe for keys that the proof has not seen.
+// Safe returns a joiner that is safe even for keys that the proof has not seen.
 func (p *JoinerProof) Safe() string {
 	if p.Apart() {
 		return joinerAll
@@ -79,8 +79,8 @@ func (p *JoinerProof) Safe() string {
 	return joinerEscaped
 }
 
-// JoinerOfAll combines the joiners of proofs of parts of the keys to the joiner of a proof of
-// all keys.
+// JoinerOfAll combines the joiners that were proven for parts of the keys to the joiner for all
+// keys.
 func JoinerOfAll(of ...string) string {
 	for _, joiner := range []string{joinerAll, joinerEscaped} {
 		if slices.Contains(of, joiner) {
@@ -90,8 +90,8 @@ func JoinerOfAll(of ...string) string {
 	return joinerPlain
 }
 
-// Apart reports whether last segments are escaped too, since rules have different
-// numbers of segments.
+// Apart reports whether last segments are escaped too, because rules have different numbers of
+// segments.
 func (p *JoinerProof) Apart() bool { return p.l.joiner.All }
 
 // Apart reports whether the joiner escapes last segments too.
@@ -112,9 +112,9 @@ func (m *Mapping) Joiner() string {
 	return ""
 }
 
-// Proven returns the mapping with the outcome of its joiner auto: plain('#'), escaped('#')
-// or escaped-all('#'). Its file still says auto; SchemaRows has the unchanged file and,
-// beside it, the joiner of the rows. Errors are *maperr.SpecError.
+// Proven returns the mapping with the outcome of its joiner auto: plain('#'), escaped('#') or
+// escaped-all('#'). The mapping file still has auto; SchemaRows contains the unchanged file and,
+// separately, the joiner of the rows. Errors are *maperr.SpecError.
 func (m *Mapping) Proven(joiner string) (*Mapping, error) {
 	switch {
 	case m.ProveJoiner() == nil:
@@ -125,7 +125,7 @@ func (m *Mapping) Proven(joiner string) (*Mapping, error) {
 	return compile(m.spec, joiner)
 }
 
-// WithJoiner returns the mapping with another joiner in its file. Errors are
+// WithJoiner returns a copy of the mapping with another joiner in its file. Errors are
 // *maperr.SpecError.
 func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
 	if m.spec == nil {
@@ -136,8 +136,9 @@ func (m *Mapping) WithJoiner(joiner string) (*Mapping, error) {
 	return Compile(&spec)
 }
 
-// Changed applies change to a copy of the mapping file and compiles the result. The
-// outcome of joiner auto is kept. A default layout has no file. Errors are *maperr.SpecError.
+// Changed applies change to a copy of the mapping file and compiles the result. It keeps the
+// outcome of the joiner auto. The mapping must have a file, which a default layout does not. Errors
+// are *maperr.SpecError.
 func (m *Mapping) Changed(change func(*mapfile.Spec)) (*Mapping, error) {
 	spec := *m.spec
 	change(&spec)

@@ -12,7 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// Lock returns the lock of a mapping with a file. A default layout is an error.
+// Lock returns the lock of the mapping. It returns an error for a default layout, which has no
+// mapping file.
 func (m *Mapping) Lock() (mapfile.Lock, error) {
 	if m.spec == nil {
 		return mapfile.Lock{}, &maperr.SpecError{Code: maperr.CodeSyntax, What: "the default layout has no lock"}

@@ -80,7 +80,7 @@ func TestLock(t *testing.T) {
 		{"table: t,", "table: u,", "the Bigtable table was t, and is u"},
 		{"versions: 1, maxAge: 24h", "versions: 2", "family s.tags was declared versions 1 maxAge 24h0m0s of attribute tags, and is declared versions 2 of attribute tags"},
 		{"x: {}, ", "x: {}, s.more: {}, ", "family s.more was not there, and is declared of attribute more\nthe shared family was m more, and is m"},
-		{"k: N", "k: S", "rules or schema of the mapping are others"},
+		{"k: N", "k: S", "the rules or the schema of the mapping differ"},
 	} {
 		now := lockOf(t, strings.Replace(lockedMapping, c.old, c.new, 1))
 		if got := strings.Join(lock.Changes(now), "\n"); got != c.want {

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// Loss is the change of one attribute of an item that is read back.
+// Loss describes how an attribute of an item changes when the item is read back.
 type Loss struct {
 	Attribute string
 	What      string // LossTypes, LossEmpty, LossPrecision or LossNull
@@ -21,9 +21,9 @@ func (r *rule) loses() bool {
 	return r.accepted[mapfile.LossTypes] || r.accepted[mapfile.LossEmpty] || r.accepted[mapfile.LossPrecision] || r.accepted[mapfile.LossNull]
 }
 
-// Returned returns the item that is read back from the cells of Place, and the losses that the
-// mapping file accepts for it. Any other change is a fault, not a loss, and is omitted. The
-// values are shared with item. A layout of another tool accepts every loss.
+// Returned returns the item that would be read back from the cells of Place, and the losses that
+// the mapping file accepts for it. It omits any other change, which would be a fault and not a
+// loss. The values are shared with item. A layout of another tool accepts every loss.
 func (m *Mapping) Returned(item attr.Item, placed lens.Placed) (attr.Item, []Loss) {
 	if l, ok := m.layout.(*googleUtility); ok {
 		return l.returned(item, placed)

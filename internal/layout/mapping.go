@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// Mapping is a compiled layout of one DynamoDB table: item to row and back.
-// It is immutable and safe for concurrent use.
+// Mapping is the compiled layout of a DynamoDB table, which converts items to rows and back. It is
+// immutable and safe for concurrent use.
 type Mapping struct {
 	spec           *mapfile.Spec // nil for a default layout
 	source, target string
@@ -50,7 +50,7 @@ type layout interface {
 	planScan() lens.Plan
 }
 
-// Load runs mapfile.Read, then Compile.
+// Load reads a mapping file by mapfile.Read, and compiles it.
 func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 	spec, err := mapfile.Read(file, src, beside...)
 	if err != nil {
@@ -59,8 +59,8 @@ func Load(file string, src []byte, beside ...fs.FS) (*Mapping, error) {
 	return Compile(spec)
 }
 
-// Spec returns the source of the mapping, or nil for a default layout. It is shared: do
-// not change it.
+// Spec returns the mapping file, or nil for a default layout. It is shared; callers must not change
+// it.
 func (m *Mapping) Spec() *mapfile.Spec { return m.spec }
 
 // SourceTable returns the name of the DynamoDB table, or "" if the file has none.
@@ -87,8 +87,8 @@ func (m *Mapping) AcceptsLoss(rule, what string) bool {
 // `_t` if declared and without bookkeeping. The slice is shared.
 func (m *Mapping) Families() []Family { return m.layout.columnFamilies() }
 
-// ImportTimeMicros returns the constant timestamp of imported cells. It returns false if
-// the mapping uses the time of the export.
+// ImportTimeMicros returns the constant timestamp of imported cells, or false if the mapping uses
+// the time of the export.
 func (m *Mapping) ImportTimeMicros() (int64, bool) {
 	if m.spec == nil || m.spec.DefaultTime.IsZero() {
 		return 0, false
@@ -96,9 +96,8 @@ func (m *Mapping) ImportTimeMicros() (int64, bool) {
 	return m.spec.DefaultTime.UnixMicro(), true
 }
 
-// Place lays out an item. Cells without a timestamp of their own get
-// defaultTimeMicros, which must be a multiple of 1000 and not negative. The
-// cells of the same item are always the same bytes. Errors are *Error.
+// Place lays out an item. Cells without a specific timestamp get defaultTimeMicros, which must be a
+// non-negative multiple of 1000. The same item always yields the same bytes. Errors are *Error.
 func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
 	if err := m.checkTime(defaultTimeMicros); err != nil {
 		return lens.Placed{}, err
@@ -110,7 +109,7 @@ func (m *Mapping) Place(item attr.Item, defaultTimeMicros int64) (lens.Placed, e
 	return m.layout.place(at, item, defaultTimeMicros)
 }
 
-// PlaceAt places an item at the result of Mapping.Locate for its key.
+// PlaceAt is like Place, given the result of Mapping.Locate for the item's key.
 func (m *Mapping) PlaceAt(at lens.Location, item attr.Item, defaultTimeMicros int64) (lens.Placed, error) {
 	if err := m.checkTime(defaultTimeMicros); err != nil {
 		return lens.Placed{}, err
@@ -125,8 +124,8 @@ func (m *Mapping) checkTime(micros int64) error {
 	return nil
 }
 
-// Locate returns the place of the item with the given key, whether it exists or not: only the
-// key decides on the rule. key may have other attributes too. Errors are *Error.
+// Locate returns the place of the item with the given key, whether or not the item exists. Only the
+// key selects the rule. key may contain other attributes too. Errors are *Error.
 func (m *Mapping) Locate(key attr.Item) (lens.Location, error) { return m.layout.locate(key) }
 
 // Items returns the items of a row, or of the part of it that was read, sorted by partition
@@ -137,17 +136,18 @@ func (m *Mapping) Items(row Row) ([]attr.Item, error) { return m.layout.items(ro
 // Item returns the item with the given key from its row, or nil.
 func (m *Mapping) Item(row Row, key attr.Item) (attr.Item, error) { return m.layout.itemOf(row, key) }
 
-// PlanQuery returns the plan to read the items that satisfy c. The plan misses no match. A
-// plan without spans means that no item of the table can match. Errors are *Error.
+// PlanQuery returns a plan to read the items that satisfy c. The plan covers all of them. A plan
+// without spans means that no item of the table can match. Errors are *Error.
 func (m *Mapping) PlanQuery(c attr.KeyRange) (lens.Plan, error) { return m.layout.planQuery(c) }
 
-// PlanScan returns the plan to read all items, in the order of the rows.
+// PlanScan returns a plan to read all items, in the order of the rows.
 func (m *Mapping) PlanScan() lens.Plan { return m.layout.planScan() }
 
-// Indexes returns the indexes that the mapping file lays out (`as: table`), in its order.
+// Indexes returns the indexes that the mapping file lays out (`as: table`), in the order of the
+// file.
 func (m *Mapping) Indexes() []*secondary.Index { return m.indexes }
 
-// Index returns the index of that name that the mapping lays out, or nil.
+// Index returns the index with the given name, or nil if the mapping does not lay it out.
 func (m *Mapping) Index(name string) *secondary.Index {
 	for _, x := range m.indexes {
 		if x.Name() == name {

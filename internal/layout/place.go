@@ -105,7 +105,7 @@ func (l *rules) rowKey(r *rule, vars []attr.Value, item attr.Item) ([]byte, *map
 		if t.Ambiguous() {
 			again := make([]attr.Value, len(vars))
 			if !t.Match(seg, again, nil) || !agree(again, vars) {
-				return nil, l.fault(maperr.CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q is taken apart otherwise", seg, t.Src), "values without the literals of the template")
+				return nil, l.fault(maperr.CodeDelim, r, item, "", fmt.Sprintf("segment %q of template %q would be split differently", seg, t.Src), "values without the literals of the template")
 			}
 		}
 		if l.joiner.Kind == rowkey.JoinPlain && !last {
@@ -155,6 +155,7 @@ type placer struct {
 	cells  []Cell
 	extras attr.Item       // stored in the `i/` cell; an absent value records the absence of the attribute
 	rest   attr.Item       // attributes of a wholePut
+	saved  int             // bytes of derived attributes without a cell
 	timed  []*cellTemplate // templates whose cells have an attribute as their timestamp
 }
 
@@ -189,7 +190,7 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 	if err := p.finish(); err != nil {
 		return lens.Placed{}, err
 	}
-	placed := lens.Placed{Location: at, Cells: p.cells}
+	placed := lens.Placed{Location: at, Cells: p.cells, Saved: p.saved}
 	for _, c := range p.cells {
 		if c.Family == lens.FamilyTypes {
 			placed.Exceptions++
@@ -201,7 +202,7 @@ func (l *rules) place(at lens.Location, item attr.Item, defaultTimeMicros int64)
 // unknown keeps an attribute without a put, if the mapping allows that.
 func (p *placer) unknown(name string) *maperr.Error {
 	if !p.l.keepUnknown || !p.r.sidecar {
-		return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for it or for "*"`)
+		return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the rule has no place for the attribute", `a put for the attribute or for "*"`)
 	}
 	p.keep(name, p.item[name])
 	return nil
@@ -232,6 +233,9 @@ func (p *placer) accepted(c *codec.Codec, v attr.Value, schema codec.Schema) ([]
 // finish adds the state that is missing from the cells (times that are no timestamps, tags,
 // the item's presence) and sorts the cells.
 func (p *placer) finish() *maperr.Error {
+	if err := p.derived(); err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(p.r.timeAttrs)) {
 		v, carried := p.item[name], false
 		written := false
@@ -248,14 +252,14 @@ func (p *placer) finish() *maperr.Error {
 			continue
 		}
 		if !p.r.sidecar {
-			return p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the attribute is a cell's timestamp, and this value is not one (or the cell is missing)", "a canonical time, or a family _t for exceptions")
+			return p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the attribute is the timestamp of a cell, but its value is not a valid timestamp, or the cell is missing", "a canonical time, or a family _t for exceptions")
 		}
 		p.keep(name, v)
 	}
 	for _, put := range p.r.puts {
 		if put.timeKey {
 			if _, ok := put.format.Parse(p.item[put.timeAttr].Str); !ok {
-				return p.l.fault(maperr.CodeDomain, p.r, p.item, put.timeAttr, "the attribute becomes a timestamp, and is not a time in the format", "a canonical time")
+				return p.l.fault(maperr.CodeDomain, p.r, p.item, put.timeAttr, "the attribute becomes a timestamp, but is not a time in the format", "a canonical time")
 			}
 		}
 		if put.timeSlot == rowkey.SlotNone {
@@ -289,7 +293,7 @@ func (p *placer) finish() *maperr.Error {
 	for i := 1; i < len(p.cells); i++ {
 		a, b := p.cells[i-1], p.cells[i]
 		if a.Family == b.Family && bytes.Equal(a.Qualifier, b.Qualifier) && a.Timestamp == b.Timestamp {
-			return p.l.fault(maperr.CodeCollision, p.r, p.item, "", fmt.Sprintf("two attributes on the cell %s:%s", a.Family, a.Qualifier), "")
+			return p.l.fault(maperr.CodeCollision, p.r, p.item, "", fmt.Sprintf("two attributes share the cell %s:%s", a.Family, a.Qualifier), "")
 		}
 	}
 	return nil
@@ -312,7 +316,7 @@ func (l *rules) sortCells(cells []Cell) {
 func (l *rules) withoutNulls(r *rule, item attr.Item) attr.Item {
 	left := item
 	for name, v := range item {
-		if v.Type != attr.NULL || !r.accepted[mapfile.LossNull] || l.key.IsKey(name) || r.timeAttrs[name] {
+		if v.Type != attr.NULL || !r.accepted[mapfile.LossNull] || l.key.IsKey(name) || r.timeAttrs[name] || r.derives[name] != "" {
 			continue
 		}
 		if put := cmp.Or(r.byAttr[name], r.star); put == nil || !put.codec.OmitsNull {
@@ -334,6 +338,9 @@ func (p *placer) attributes() *maperr.Error {
 	slices.Sort(names)
 	p.cells = make([]Cell, 0, len(names))
 	for _, name := range names {
+		if p.r.derives[name] != "" {
+			continue
+		}
 		put := p.r.byAttr[name]
 		if put == nil {
 			if p.l.key.IsKey(name) || p.r.timeAttrs[name] || p.r.ttl != nil && name == p.r.ttl.name {

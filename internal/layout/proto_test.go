@@ -202,7 +202,7 @@ func TestProto_Item(t *testing.T) {
 		}
 		_, err = bare.Place(item, expTime)
 		var e *maperr.Error
-		if aside := strings.Contains(c.want, "_t:"); aside != (errors.As(err, &e) && e.Code == maperr.CodeDomain && strings.Contains(e.What, "has no place in the message")) {
+		if aside := strings.Contains(c.want, "_t:"); aside != (errors.As(err, &e) && e.Code == maperr.CodeDomain && strings.Contains(e.What, "does not fit the message")) {
 			t.Errorf("%s without a sidecar: %v", c.item, err)
 		}
 	}

@@ -153,9 +153,9 @@ func (c *compiler) placement(r *rule, t *cellTemplate, spec *mapfile.Put) placem
 	case star && special == rowkey.SlotNone:
 		return wholePut{plainPut{t}}
 	case star && flatten:
-		return starLeavesPut{starPut{value}}
+		return starLeavesPut{starPut{value, r.derives}}
 	case star:
-		return starPut{value}
+		return starPut{value, r.derives}
 	case isKey:
 		return keyPut{plainPut{t}, slot}
 	case flatten:
@@ -176,10 +176,10 @@ func (c *compiler) enter(r *rule, p *put) {
 	r.byAttr[p.attr] = p
 }
 
-// enterStar registers the put of all attributes without one of their own.
+// enterStar registers the put of all attributes that do not have a specific put.
 func (c *compiler) enterStar(r *rule, p *put) {
 	if r.star != nil {
-		c.fail(p.path+".attr", maperr.CodeSyntax, `a second "*"`, "one a rule")
+		c.fail(p.path+".attr", maperr.CodeSyntax, `the rule has two puts for "*"`, "one per rule")
 	}
 	r.star = p
 }
@@ -187,10 +187,10 @@ func (c *compiler) enterStar(r *rule, p *put) {
 // checkElements rejects a put of members or keys whose attribute is neither a set nor a map.
 func (c *compiler) checkElements(p *put, spec *mapfile.Put, fits bool) {
 	if spec.Codec != "" && !p.codec.Paths {
-		c.fail(p.path+".codec", maperr.CodeSyntax, "one cell per member or key has the codec of the schema", "no codec")
+		c.fail(p.path+".codec", maperr.CodeSyntax, "a put with one cell per member or key uses the codec of the schema", "no codec")
 	}
 	if !fits {
-		c.fail(p.path+".cell", maperr.CodeInverse, fmt.Sprintf("the schema does not say that %q is a set (for {member}) or a map (for {key})", p.attr), "the type in source.schema")
+		c.fail(p.path+".cell", maperr.CodeInverse, fmt.Sprintf("%q is not a set (for {member}) or a map (for {key}) in the schema", p.attr), "the type in source.schema")
 	}
 }
 
@@ -212,7 +212,7 @@ func (c *compiler) putTime(r *rule, p *put, spec *mapfile.Put) {
 		switch i := slices.IndexFunc(c.l.key.Attrs(), func(a attr.KeyAttr) bool { return a.Name == p.timeAttr }); {
 		case i >= 0:
 			if t := c.l.key.Attrs()[i].Type; t != p.format.ValueType() {
-				c.fail(at, maperr.CodeSyntax, fmt.Sprintf("key attribute %q is %s, %s is of type %s", p.timeAttr, t, spec.Time.As, p.format.ValueType()), "iso of a text, epoch of a number")
+				c.fail(at, maperr.CodeSyntax, fmt.Sprintf("key attribute %q has type %s, but %s has type %s", p.timeAttr, t, spec.Time.As, p.format.ValueType()), "iso of a text, epoch of a number")
 			}
 			p.timeKey = true
 		case p.shape() == shapeNone, p.shape() == shapeCells && p != r.star, p.timeAttr == p.attr:

@@ -41,7 +41,7 @@ func (c *compiler) keySlot(r *rule, spec *mapfile.Put) (int, bool) {
 func (p keyPut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	switch {
 	case p.codec.NoKeys:
-		c.fail(put.path+".codec", maperr.CodeInverse, fmt.Sprintf("codec %s is not for keys", spec.Codec), "another codec, or none")
+		c.fail(put.path+".codec", maperr.CodeInverse, fmt.Sprintf("codec %s cannot be used for keys", spec.Codec), "another codec, or none")
 	case p.qual.Special() != rowkey.SlotNone:
 		c.fail(put.path+".cell", maperr.CodeInverse, "the cell of a key attribute has neither {member} nor {key}", "captures and key attributes")
 	}
@@ -78,7 +78,7 @@ func (c *compiler) keptKeys(r *rule) {
 			continue
 		}
 		if !p.qual.IsLiteral() || p.timeSlot != rowkey.SlotNone || p.timeAttr != "" {
-			c.fail(p.path+".cell", maperr.CodeInverse, fmt.Sprintf("only the cell has %s, so the row alone must locate it", strings.Trim(p.attr, "{}")), "a qualifier without captures, and no ts")
+			c.fail(p.path+".cell", maperr.CodeInverse, fmt.Sprintf("only the cell holds %s, so the row key alone must determine the cell", strings.Trim(p.attr, "{}")), "a qualifier without captures, and no ts")
 			continue
 		}
 		r.stored[k.slot] = p

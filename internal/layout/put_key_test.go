@@ -144,10 +144,10 @@ func TestMapping_KeysInCellsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ from, to, want string }{
 		"not determined by the row": {`{attr: "{c}", cell: "o:customer"}`, `{attr: "{c}", cell: "o:customer#{c}"}`, ""}, // the qualifier determines it
-		"timed":                     {`{attr: "{c}", cell: "o:customer"}`, `{attr: "{c}", cell: "o:customer", ts: {attr: When, as: iso(s)}}`, `m.yaml:9:23: rules[0].put[0].cell: E-INVERSE: only the cell has c, so the row alone must locate it; expected a qualifier without captures, and no ts`},
-		"codec":                     {`{attr: "{c}", cell: "o:customer"}`, `{attr: "{c}", cell: "o:customer", codec: i64be}`, `m.yaml:9:43: rules[0].put[0].codec: E-INVERSE: codec i64be is not for keys; expected another codec, or none`},
+		"timed":                     {`{attr: "{c}", cell: "o:customer"}`, `{attr: "{c}", cell: "o:customer", ts: {attr: When, as: iso(s)}}`, `m.yaml:9:23: rules[0].put[0].cell: E-INVERSE: only the cell holds c, so the row key alone must determine the cell; expected a qualifier without captures, and no ts`},
+		"codec":                     {`{attr: "{c}", cell: "o:customer"}`, `{attr: "{c}", cell: "o:customer", codec: i64be}`, `m.yaml:9:43: rules[0].put[0].codec: E-INVERSE: codec i64be cannot be used for keys; expected another codec, or none`},
 		"twice":                     {`{attr: PK, cell: "c:PK"}`, `{attr: PK, cell: "c:PK"}, {attr: PK, cell: "c:PK2"}`, `m.yaml:17:36: rules[2].put[1].attr: attribute "PK" is put twice; expected one put per attribute`},
-		"several in a row":          {`{attr: SK, cell: "l:key#{n}"}, {attr: "*", cell: "l:x#{n}#{attr}"}`, `{attr: PK, cell: "l:order"}, {attr: "*", cell: "l:x#{n}#{attr}"}`, `m.yaml:13:20: rules[1].put[0].cell: E-INVERSE: key attribute "SK" does not follow from row, qualifier and timestamp; expected a reference to it, or to the captures of its template`},
+		"several in a row":          {`{attr: SK, cell: "l:key#{n}"}, {attr: "*", cell: "l:x#{n}#{attr}"}`, `{attr: PK, cell: "l:order"}, {attr: "*", cell: "l:x#{n}#{attr}"}`, `m.yaml:13:20: rules[1].put[0].cell: E-INVERSE: key attribute "SK" cannot be restored from row, qualifier and timestamp; expected a reference to it, or to the captures of its template`},
 	} {
 		_, err := Load("m.yaml", []byte(strings.Replace(ordersMapping, c.from, c.to, 1)))
 		if got := fmt.Sprint(err); c.want != "" && strings.Split(got, "\n")[0] != c.want {

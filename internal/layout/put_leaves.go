@@ -72,9 +72,9 @@ func (p starLeavesPut) place(w *placer, name string, v attr.Value) *maperr.Error
 	return w.leaves(p.cellTemplate, append([]byte(special), '.'), name, v, schema, &p)
 }
 
-func (starLeavesPut) names(l *rules, special string) bool {
+func (p starLeavesPut) names(l *rules, special string) bool {
 	path, ok := parsePath(special)
-	return ok && utf8.ValidString(special) && path[0] != "" && !l.key.IsKey(path[0])
+	return ok && utf8.ValidString(special) && path[0] != "" && p.derives[path[0]] == "" && !l.key.IsKey(path[0])
 }
 
 func (p starLeavesPut) read(d *decoder, item *partial, special string, c lens.Column) error {

@@ -75,8 +75,8 @@ func (p valuePut) isElement(d *decoder, name string, c lens.Column) bool {
 	return p.listed(d, t, form, marked && form != codec.MarkEmpty, d.r.schema[name])
 }
 
-// ListElement reports whether c, a cell in the row of an item of a rule, is an element of a
-// list. ParseElement reads it.
+// ListElement reports whether c, a cell in the row of an item of a rule, holds an element of a
+// list. ParseElement parses it.
 func (m *Mapping) ListElement(rule string, cells []Cell, c Cell) bool {
 	l, r := m.ruleNamed(rule)
 	if r == nil {
@@ -113,11 +113,12 @@ func (l *rules) listRoom(family string) int {
 	return math.MaxInt
 }
 
-// ParseElement reads a cell that is an element of a list (Mapping.ListElement): the tag byte
-// of its type, then a scalar in its cell form, or the payload of the canonical JSON.
+// ParseElement parses a cell that holds an element of a list (Mapping.ListElement). The cell has
+// the tag byte of the type, followed by a scalar in its cell form, or by the payload of the
+// canonical JSON.
 func ParseElement(b []byte) (attr.Value, error) { return codec.ParseTagged(b) }
 
-// ListEpochMillis is the timestamp of the first element of an imported list,
-// 2010-01-01T00:00:00Z. Element i is one cell, i milliseconds later; this leaves room to
-// append and to prepend.
+// ListEpochMillis is the timestamp of the first element of an imported list, 2010-01-01T00:00:00Z.
+// Element i is a cell with a timestamp i milliseconds later. This leaves room to append and to
+// prepend elements.
 const ListEpochMillis = 1262304000000

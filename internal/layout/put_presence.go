@@ -18,7 +18,7 @@ func (presencePut) check(c *compiler, r *rule, p *put, spec *mapfile.Put) {
 	case p.qual.Special() != rowkey.SlotNone:
 		c.fail(p.path+".cell", maperr.CodeSyntax, "a presence cell has neither {member} nor {key}", "captures and key attributes")
 	case r.presence:
-		c.fail(p.path+".attr", maperr.CodeSyntax, "a second presence cell", "one a rule")
+		c.fail(p.path+".attr", maperr.CodeSyntax, "the rule has two presence cells", "one per rule")
 	}
 	r.presence = true
 }

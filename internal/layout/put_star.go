@@ -13,7 +13,11 @@ import (
 
 // starPut is the put of all attributes without one of their own, each laid out as
 // by a valuePut, under its name.
-type starPut struct{ valuePut }
+type starPut struct {
+	valuePut
+
+	derives map[string]string // attributes without a cell
+}
 
 func (starPut) check(c *compiler, r *rule, put *put, _ *mapfile.Put) { c.enterStar(r, put) }
 
@@ -43,7 +47,7 @@ func (p *placer) listed(name string) *maperr.Error {
 	if _, ok := p.r.schema[name]; ok || !p.r.listed || p.l.keepUnknown {
 		return nil
 	}
-	return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the attribute is not in the rule's schema", "it there, with its type, or on: {unknown-attribute: sidecar} and a family _t")
+	return p.l.fault(maperr.CodeUnknownAttribute, p.r, p.item, name, "the attribute is not in the rule's schema", "the attribute there, with its type, or on: {unknown-attribute: sidecar} and a family _t")
 }
 
 // reserved rejects an attribute whose place belongs to another put.
@@ -60,14 +64,14 @@ func (p starPut) reserved(w *placer, name, special string) *maperr.Error {
 			continue
 		}
 		if other, bad := o.qual.Render(nil, w.vars, ""); bad == nil && bytes.Equal(other, qual) {
-			return w.l.fault(maperr.CodeCollision, w.r, w.item, name, fmt.Sprintf("the cell %s:%s is that of another put", o.family, qual), "another column for it")
+			return w.l.fault(maperr.CodeCollision, w.r, w.item, name, fmt.Sprintf("the cell %s:%s belongs to another put", o.family, qual), "another column for it")
 		}
 	}
 	return nil
 }
 
-func (starPut) names(l *rules, special string) bool {
-	return special != "" && utf8.ValidString(special) && !l.key.IsKey(special)
+func (p starPut) names(l *rules, special string) bool {
+	return p.derives[special] == "" && special != "" && utf8.ValidString(special) && !l.key.IsKey(special)
 }
 
 func (p starPut) read(d *decoder, item *partial, special string, c lens.Column) error {

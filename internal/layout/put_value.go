@@ -95,11 +95,11 @@ func (p valuePut) lay(w *placer, name, special string, v attr.Value) *maperr.Err
 func (p valuePut) elements(w *placer, name, special string, v attr.Value, schema codec.Schema) (done bool, err *maperr.Error) {
 	switch {
 	case v.Type.IsSet():
-		if family := w.l.setFamily[name]; family != "" && w.l.expires(family) == (w.r.ttl != nil) {
+		if family := w.l.setFamily[name]; family != "" && w.l.expiresWith(w.r, family) {
 			return true, p.set(w, family, name, special, v, schema)
 		}
 	case v.Type == attr.M:
-		if family := w.l.mapFamily[name]; family != "" && w.l.expires(family) == (w.r.ttl != nil) {
+		if family := w.l.mapFamily[name]; family != "" && w.l.expiresWith(w.r, family) {
 			return true, p.mapping(w, family, name, special, v, schema)
 		}
 	case v.Type == attr.L:

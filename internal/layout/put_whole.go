@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// wholePut is one cell with all attributes without a put of their own, as JSON or as a
+// wholePut is one cell with all attributes that do not have a specific put, as JSON or as a
 // protobuf.
 type wholePut struct{ plainPut }
 
@@ -21,7 +21,7 @@ func (p wholePut) check(c *compiler, r *rule, put *put, spec *mapfile.Put) {
 	blob := c.spec.Fidelity == mapfile.FidelityBlob
 	switch {
 	case blob && spec.Codec != "" && spec.Codec != "ddbjson":
-		c.fail(put.path+".codec", maperr.CodeSyntax, "fidelity blob has the item as JSON", "codec ddbjson, or none")
+		c.fail(put.path+".codec", maperr.CodeSyntax, "fidelity blob stores the item as JSON", "codec ddbjson, or none")
 	case p.codec.Message != nil:
 	case spec.Codec == "ddbjson" || blob:
 		p.codec = codec.DDBJSON
@@ -67,7 +67,7 @@ func (p wholePut) value(w *placer, rest attr.Item) ([]byte, *maperr.Error) {
 	}
 	aside := func(name string) *maperr.Error {
 		if !w.r.sidecar {
-			return w.l.fault(maperr.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s has no place in the message", codec.Shown(rest[name])), p.codec.Expected(schema)+", or a family _t for exceptions")
+			return w.l.fault(maperr.CodeDomain, w.r, w.item, name, fmt.Sprintf("%s does not fit the message", codec.Shown(rest[name])), p.codec.Expected(schema)+", or a family _t for exceptions")
 		}
 		w.keep(name, rest[name])
 		return nil

@@ -102,6 +102,7 @@ func reference(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(referenceIntro)
 	prefixedKeys(t, &b)
+	derivedAttributes(t, &b)
 	b.WriteString("\n## Keys\n")
 	section(&b, "The file", root)
 	for _, d := range member(root, "$defs").(yaml.MapSlice) {
@@ -366,6 +367,60 @@ func prefixedKeys(t *testing.T, b *strings.Builder) {
 		t.Errorf("plain('|') gives %v, want E-DELIM", err)
 	}
 	b.WriteString("\n`tabletop migrate infer` writes the last one if a key has a `#` before its last segment, and reports `plain('#') would confuse keys`. To get readable row keys, change the joiner or use captures. The delimiter of `plain` must sort before every byte of all segments but the last, since row order is key order. So `plain('!')` takes keys with `#`, and `plain('|')` refuses letters with `E-DELIM`.\n")
+}
+
+// derivedAttributes writes a mapping with derived attributes, and the cells of items under it.
+func derivedAttributes(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	const text = `apiVersion: migration/v1
+source:
+  table: Desk
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  ttl: {attribute: expiresAt}
+  gsis: [{name: GSI1, hash: GSI1PK, range: GSI1SK}]
+target:
+  table: desk
+  families: {a: {}, s: {gc: {maxAge: 30d}}, _t: {}}
+rules:
+- name: ticket
+  when: {PK: "TICKET#{n}", same: [SK, PK]}
+  row: [ticket, "{n}"]
+  schema: {subject: S, status: S, openedAt: S}
+  derive: {type: const(Ticket), GSI1PK: "STATUS#{status}", GSI1SK: "{openedAt}"}
+  put: [{attr: "*", cell: "a:{attr}"}]
+- name: session
+  when: {PK: "USER#{u}", SK: "SESSION#{s}"}
+  row: [session, "{u}", "{s}"]
+  schema: {agent: S, expiresAt: N}
+  ttl: {attribute: expiresAt, mode: shift(30d)} # garbage collection deletes them
+  put: [{attr: "*", cell: "s:{attr}"}]
+`
+	m, err := Load("m.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.WriteString("\n## Rules with a schema, derived attributes and a time to live\n\nIn this table each rule has attributes of its own. `derive` omits the type and the index keys of a ticket, since templates give them:\n\n```yaml\n" + text + "```\n\n" +
+		"| item | cells |\n|---|---|\n")
+	for _, s := range []struct{ what, item string }{
+		{"its attributes equal the templates", `{"PK":{"S":"TICKET#7"},"SK":{"S":"TICKET#7"},"status":{"S":"OPEN"},"openedAt":{"S":"2024-05-14"},"type":{"S":"Ticket"},"GSI1PK":{"S":"STATUS#OPEN"},"GSI1SK":{"S":"2024-05-14"}}`},
+		{"after `SET status = SHUT` alone, as in DynamoDB", `{"PK":{"S":"TICKET#7"},"SK":{"S":"TICKET#7"},"status":{"S":"SHUT"},"openedAt":{"S":"2024-05-14"},"type":{"S":"Ticket"},"GSI1PK":{"S":"STATUS#OPEN"},"GSI1SK":{"S":"2024-05-14"}}`},
+		{"without the index keys", `{"PK":{"S":"TICKET#7"},"SK":{"S":"TICKET#7"},"status":{"S":"SHUT"},"openedAt":{"S":"2024-05-14"},"type":{"S":"Ticket"}}`},
+	} {
+		item, err := attr.UnmarshalItem([]byte(s.item))
+		if err != nil {
+			t.Fatal(err)
+		}
+		placed, err := m.Place(item, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var cells []string
+		for _, c := range placed.Cells {
+			cells = append(cells, fmt.Sprintf("`%s:%s = %s`", c.Family, c.Qualifier, c.Value))
+		}
+		fmt.Fprintf(b, "| %s | %s |\n", s.what, strings.Join(cells, "<br>"))
+	}
+	b.WriteString("\nReaders of the rows compute derived attributes in the same way, and look into `_t:i/<rule>/` for exceptions. A native write of `a:status` also changes the attributes that follow from it, unless they are exceptions. Indexes contain derived keys like others. A put of a key attribute or of a capture keeps it in a cell as well, for native readers, or so that the item can be in the row of another rule: `{attr: \"{n}\", cell: \"a:number\"}`.\n")
 }
 
 // typeCells writes the table of types, each as it is laid out by type, in the row of its own

@@ -14,6 +14,6 @@ type (
 type (
 	// Family is a column family of a mapping.
 	Family = cells.Family
-	// GC is the garbage collection of a family.
+	// GC is the garbage-collection rule of a family.
 	GC = cells.GC
 )

@@ -48,6 +48,10 @@ type rule struct {
 	// this rule, so "*" stands for these.
 	schema map[string]codec.Schema
 	listed bool
+	// derives has the templates of attributes without a cell, and formulas computes these
+	// attributes in this order.
+	derives  map[string]string
+	formulas []*formula
 	// timeAttrs are the attributes stored as cell timestamps.
 	timeAttrs map[string]bool
 	// exclusive reports that a row of this rule belongs to one item.
@@ -86,11 +90,11 @@ type capture struct {
 
 func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 	r := &rule{
-		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()), schema: c.schemas[index], listed: spec.Schema != nil,
+		name: spec.Name, index: index, tag: spec.Tag, keys: len(c.l.key.Attrs()), schema: c.schemas[index], listed: spec.Schema != nil, derives: spec.Derive,
 		byAttr: map[string]*put{}, barred: map[string]string{}, timeAttrs: map[string]bool{}, rowSlots: map[int]bool{}, hashed: map[int]bool{}, stored: map[int]*put{}, accepted: map[string]bool{}, version: rowkey.SlotNone,
 	}
-	if r.sidecar = c.l.sidecar; c.l.ttl != nil && c.l.ttl.rules[index] {
-		r.ttl = c.l.ttl
+	if r.sidecar = c.l.sidecar; c.ttls[index] != nil {
+		r.ttl = c.ttls[index]
 		r.sidecar = r.sidecar && r.ttl.collects(c.l.declared[lens.FamilyTypes])
 		r.ttl.bar(c, r)
 	}
@@ -131,16 +135,18 @@ func (c *compiler) rule(index int, spec *mapfile.Rule, path string) *rule {
 		r.columns = append(r.columns, r.star)
 	}
 	inverted := c.sound(func() { c.invert(r, path) })
-	if timed := r.ttl == nil || c.sound(func() { r.ttl.checkRule(c, r) }); inverted && timed {
+	c.derive(r, spec, path)
+	if timed := c.sound(func() { c.checkTTL(r, spec, path) }); inverted && timed {
 		c.versions(r, spec, path)
 	}
 	return r
 }
 
-// has reports whether the rule places an attribute, by its name or with the listed ones of "*".
+// has reports whether the rule places an attribute, by its name or with the listed ones of "*",
+// or derives it.
 func (r *rule) has(name string) bool {
 	_, listed := r.schema[name]
-	return r.byAttr[name] != nil || r.star != nil && (listed || !r.listed)
+	return r.derives[name] != "" || r.byAttr[name] != nil || r.star != nil && (listed || !r.listed)
 }
 
 func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
@@ -153,7 +159,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 			c.fail(at, maperr.CodeInverse, fmt.Sprintf("%q is not a key attribute", name), "conditions on the table's key only")
 			continue
 		case attrs[slot].Type == attr.B:
-			c.fail(at, maperr.CodeInverse, "a binary has no text to match", "a key attribute of type S or N")
+			c.fail(at, maperr.CodeInverse, "a template cannot match a binary", "a key attribute of type S or N")
 			continue
 		}
 		t, err := rowkey.ParseTemplate(spec.When[name], func(name, enc string) (int, *rowkey.Encoder, error) {
@@ -175,7 +181,7 @@ func (c *compiler) when(r *rule, spec *mapfile.Rule, path string) {
 				i = len(r.captures)
 				r.captures = append(r.captures, capture{name: name, enc: e})
 			} else if r.captures[i].enc.Name != e.Name {
-				return 0, nil, fmt.Errorf("capture %s is %s and %s", name, r.captures[i].enc.Name, e.Name)
+				return 0, nil, fmt.Errorf("capture %s has two encodings, %s and %s", name, r.captures[i].enc.Name, e.Name)
 			}
 			return rowkey.FirstCapture + i, e, nil
 		})
@@ -266,7 +272,7 @@ func (c *compiler) row(r *rule, spec *mapfile.Rule, path string) {
 			}
 			if p.Enc.Shards > 0 {
 				if salted {
-					c.fail(at, maperr.CodeSyntax, "a second salt", "one a row")
+					c.fail(at, maperr.CodeSyntax, "the row key has two salts", "one per row")
 				}
 				salted = true
 			}
@@ -275,12 +281,12 @@ func (c *compiler) row(r *rule, spec *mapfile.Rule, path string) {
 			}
 			width += p.Enc.Width
 			if p.Enc.Name == "nord" && j.Kind == rowkey.JoinPlain && j.Delim >= '0' && !last {
-				c.fail(at, maperr.CodeDelim, fmt.Sprintf("encoder nord before delimiter %q loses its order", j.Delim), "a delimiter below '0'")
+				c.fail(at, maperr.CodeDelim, fmt.Sprintf("encoder nord before delimiter %q does not preserve the order", j.Delim), "a delimiter below '0'")
 			}
 		}
 		if j.Kind == rowkey.JoinFixed && !last {
 			if width <= 0 {
-				c.fail(at, maperr.CodeDelim, fmt.Sprintf("segment %q varies in width", src), "encoders of fixed width, with joiner fixed, in all segments but the last")
+				c.fail(at, maperr.CodeDelim, fmt.Sprintf("segment %q varies in width", src), "with joiner fixed, encoders of fixed width in all segments except the last")
 			}
 			r.widths = append(r.widths, width)
 		}

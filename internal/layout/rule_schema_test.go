@@ -156,7 +156,7 @@ func TestMarkers_File(t *testing.T) {
 		t.Error("an empty list is taken for none")
 	}
 	for from, want := range map[string]string{
-		"schema: [State, Clock]":        `m.yaml:8:48: rules[0].schema.Clock: the rule has no type for "Clock", and neither does source.schema; expected its type, in one of them`,
+		"schema: [State, Clock]":        `m.yaml:8:48: rules[0].schema.Clock: the rule has no type for "Clock", and neither does source.schema; expected its type in one of the two`,
 		"schema: [State, State]":        `m.yaml:8:64: rules[0].schema[1]: State is listed twice; expected each attribute once`,
 		"schema: {State: text}":         `m.yaml:8:64: rules[0].schema.State: "text"; expected S, N, B, BOOL, NULL, SS, NS, BS, L, M, {L: type}, {M: type} or {M: {key: type}, else: type}`,
 		"schema: State":                 `m.yaml:8:56: rules[0].schema: this is "State"; expected a list of attributes, or a mapping of attributes to types`,

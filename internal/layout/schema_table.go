@@ -12,28 +12,29 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// The table with the layouts of an instance's tables, and its family.
+// SchemaTable is the table that holds the layouts of an instance's tables; the other constant is
+// its family.
 const (
 	SchemaTable  = "_migration_schema"
 	SchemaFamily = "m"
 )
 
-// The columns of a table's row with its mapping: its file, the outcome of the joiner auto in
-// it, and its descriptor sets, whose names follow the last one.
+// These are the columns of the row that holds a table's mapping: the mapping file, the outcome of
+// its joiner auto, and the prefix of its descriptor sets, whose names follow.
 const (
 	SchemaMapping     = "mapping"
 	schemaJoiner      = "joiner"
 	schemaDescriptors = "descriptors/"
 )
 
-// SchemaRows returns the rows of SchemaTable for the table of the mapping, sorted. The row
-// of the table has the mapping file, its descriptor sets, its hash and the joiner of the
-// rows (the outcome of auto, see Mapping.Proven). Each attribute of key and schema has a
-// row with its type and its role, unless its name is too long for a row key.
+// SchemaRows returns the sorted rows of SchemaTable for the table of the mapping. The row of the
+// table holds the mapping file, its descriptor sets, its hash, and the joiner of the rows (the
+// outcome of auto, see Mapping.Proven). Each attribute of the key and the schema has a row with its
+// type and its role, unless its name is too long for a row key.
 //
-// The keys begin with the id of the table and a '#'. All cells are at timeMicros.
-// FromSchemaRows is the inverse, for readers that find the table. A default layout has no
-// rows, which is an error.
+// The row keys begin with the id of the table and a '#'. All cells have the timestamp timeMicros.
+// FromSchemaRows is the inverse. SchemaRows returns an error for a default layout, which has no
+// such rows.
 func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 	lock, err := m.Lock()
 	if err != nil {
@@ -85,8 +86,8 @@ func (m *Mapping) SchemaRows(timeMicros int64) ([]Row, error) {
 // SchemaRowPrefix returns the prefix of the rows of a Bigtable table in SchemaTable.
 func SchemaRowPrefix(table string) []byte { return []byte(table + "#") }
 
-// FromSchemaRows returns the mapping with the given SchemaRows; other rows of the table
-// may be missing. It returns nil without the row of the table.
+// FromSchemaRows returns the mapping that is stored in the given SchemaRows. Only the row of the
+// table is needed; if it is missing, the result is nil.
 func FromSchemaRows(table string, rows []Row) (*Mapping, error) {
 	i := slices.IndexFunc(rows, func(r Row) bool { return bytes.Equal(r.Key, SchemaRowPrefix(table)) })
 	if i < 0 {

@@ -11,16 +11,17 @@ import (
 // Segment is one segment of the row key of a rule.
 type Segment struct {
 	Template string // template in the mapping file
-	// Attrs are the key attributes whose values it contains, in whole or in part.
+	// Attrs lists the key attributes whose values it contains, in whole or in part.
 	Attrs []string
-	// Encoders are the encoders of its references, as in the file: "s", "revms(13)".
+	// Encoders lists the encoders of its references as in the mapping file, such as "s" or
+	// "revms(13)".
 	Encoders []string
-	// Time means that a reference is an instant, Reversed that greater values come first,
-	// Unordered that the bytes do not sort as the values do.
+	// Time means that a reference is an instant, Reversed that greater values come first, and
+	// Unordered that the bytes do not sort like the values.
 	Time, Reversed, Unordered bool
 }
 
-// Segments returns the segments of the row key of a rule, or nil without such a rule.
+// Segments returns the segments of the row key of a rule, or nil if the rule does not exist.
 func (m *Mapping) Segments(rule string) []Segment {
 	l, r := m.ruleNamed(rule)
 	if r == nil {
@@ -49,8 +50,8 @@ func (m *Mapping) Segments(rule string) []Segment {
 	return segments
 }
 
-// SplitRowKey splits a row key of a rule into its segments, without delimiters and
-// escapes. It returns false if the key does not fit the rule.
+// SplitRowKey splits a row key of a rule into its segments, without delimiters and escapes. It
+// returns false if the key does not match the rule.
 func (m *Mapping) SplitRowKey(rule string, key []byte) ([][]byte, bool) {
 	l, r := m.ruleNamed(rule)
 	if r == nil {
@@ -59,20 +60,19 @@ func (m *Mapping) SplitRowKey(rule string, key []byte) ([][]byte, bool) {
 	return l.split(r, key)
 }
 
-// KeyPart is the text of one part of a segment template in a row key.
+// KeyPart is the text in a row key that belongs to one part of a segment template.
 type KeyPart struct {
-	Segment int    // its segment, from 0
+	Segment int    // index of its segment
 	Name    string // name of the key attribute or the capture; "" for a literal
-	Encoder string // as in the file: "revms(13)"; "" for a literal
+	Encoder string // as in the mapping file, such as "revms(13)"; "" for a literal
 	Bytes   []byte // without delimiters and escapes
-	// Value is the decoded value; Absent for a literal, a salt or a hash.
+	// Value is the decoded value. It is Absent for a literal, a salt or a hash.
 	Value attr.Value
 	Time  bool // Value is an instant, in milliseconds
 }
 
-// CutRowKey splits the key of a row into the parts of a rule or, for "", of the matching
-// rule with the most parts. It returns nil if no rule matches, and for layouts without
-// rules.
+// CutRowKey splits a row key into the parts of a rule. If the rule is "", it uses the matching rule
+// with the most parts. It returns nil if no rule matches or the layout has no rules.
 func (m *Mapping) CutRowKey(rule string, row Row) (parts []KeyPart) {
 	l, ok := m.layout.(*rules)
 	if !ok {

@@ -12,9 +12,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Slice is the items of one rule in a shared row, for reading some at a time. Each has a
-// position: bytes that sort as the cells of the items do in the row, by qualifier or by
-// timestamp. So the items between two positions are a few ranges of cells.
+// Slice represents the items of one rule in a shared row, so that they can be read in portions.
+// Each item has a position: bytes that sort like the cells of the items in the row, by qualifier or
+// by timestamp. The items between two positions are therefore in a few ranges of cells.
 type Slice struct {
 	l    *rules
 	r    *rule
@@ -42,9 +42,9 @@ func (m *Mapping) SharesRows() bool {
 	return ok && slices.ContainsFunc(l.rules, func(r *rule) bool { return !r.exclusive })
 }
 
-// Slices returns the parts in which the items of a row can be read, one per rule. It returns
-// none if all items must be read at once: the row has one item, or qualifiers do not sort as
-// the sort keys do.
+// Slices returns the slices in which the items of a row can be read, one per rule. It returns
+// nothing if all items must be read at once, because the row has only one item or qualifiers do not
+// sort like the sort keys.
 func (m *Mapping) Slices(row []byte) []*Slice {
 	l, ok := m.layout.(*rules)
 	if !ok {
@@ -119,7 +119,7 @@ func (s *Slice) add(family string, begin []byte) bool {
 	return true
 }
 
-// byQualifier is compile of a rule whose items have columns of their own.
+// byQualifier is like compile for a rule whose items have separate columns.
 func (s *Slice) byQualifier() bool {
 	for i, p := range s.r.puts {
 		begin, core, fixedTail, ok := s.split(p)
@@ -276,11 +276,11 @@ func (s *Slice) Hash() attr.Value { return s.vars[rowkey.SlotHash] }
 // Reversed reports whether positions ascend as sort keys descend.
 func (s *Slice) Reversed() bool { return s.order == lens.ReversedOrder }
 
-// Single reports whether there is at most one item.
+// Single reports whether the slice has at most one item.
 func (s *Slice) Single() bool { return s.one }
 
-// Bounds returns the range of positions of the items that satisfy a condition, possibly with
-// other items; before nil has no bound. ok is false if no item can satisfy it.
+// Bounds returns a range of positions that includes all items that satisfy a condition, and
+// possibly others. A nil before means no bound. ok is false if no item can satisfy the condition.
 func (s *Slice) Bounds(c attr.KeyRange) (from, before []byte, ok bool) {
 	if !attr.Equal(c.Hash, s.Hash()) {
 		return nil, nil, false
@@ -315,8 +315,8 @@ func timePosition(micros int64) []byte { return binary.BigEndian.AppendUint64(ni
 // positionTime is the inverse.
 func positionTime(position []byte) int64 { return int64(^binary.BigEndian.Uint64(position)) }
 
-// Counted returns the cell ranges of the items from one position up to another (nil: to
-// the end). The cells of each range are in the order of the items.
+// Counted returns the cell ranges of the items from one position up to another; nil means up to the
+// end. The cells of each range are in the order of the items.
 func (s *Slice) Counted(from, before []byte) []lens.CellRange {
 	ranges := slices.Clone(s.own)
 	for i := range ranges {
@@ -347,8 +347,8 @@ func timesBetween(from, before []byte) (minMicros, maxMicros int64) {
 	return minMicros, maxMicros
 }
 
-// Uncounted returns the ranges of further cells of these items; other items may have cells
-// there too.
+// Uncounted returns the ranges of the other cells of these items. Cells of other items may be in
+// these ranges too.
 func (s *Slice) Uncounted(from, before []byte) []lens.CellRange {
 	if !s.absences {
 		return s.rest
@@ -358,8 +358,8 @@ func (s *Slice) Uncounted(from, before []byte) []lens.CellRange {
 	return append(slices.Clone(s.rest), marks)
 }
 
-// At returns the position of the item of a counted cell. It returns false for cells of
-// other ranges.
+// At returns the position of the item to which a counted cell belongs. It returns false for cells
+// of other ranges.
 func (s *Slice) At(c Cell) ([]byte, bool) {
 	if s.core == nil {
 		return timePosition(c.Timestamp), true
@@ -377,8 +377,8 @@ func (s *Slice) At(c Cell) ([]byte, bool) {
 	return nil, false
 }
 
-// Items returns the items of the slice in a part of its row whose position is in [from,
-// before), by sort key. Errors are those of Mapping.Items.
+// Items returns the items in a part of the slice's row whose positions are in [from, before), by
+// sort key. Errors are those of Mapping.Items.
 func (s *Slice) Items(row Row, from, before []byte) ([]attr.Item, error) {
 	d := &decoder{l: s.l, r: s.r, row: row, rowVars: s.vars, side: lens.Sidecar(row), items: map[string]*partial{}}
 	if err := d.run(); err != nil {

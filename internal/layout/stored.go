@@ -2,19 +2,19 @@ package layout
 
 import "github.com/tabletop-emu/tabletop/facade/attr"
 
-// Stored is an item that was read. It decodes attributes on demand. It is immutable, and
-// shares the memory of its row. Errors are *Error: E-CORRUPT.
+// Stored is an item that was read, which decodes attributes on demand. It is immutable and shares
+// the memory of its row. Errors are *Error: E-CORRUPT.
 type Stored interface {
-	// Get returns a key attribute of the table, or of the index that the item was read from.
+	// Get returns a key attribute of the table, or of the index from which the item was read.
 	Get(name string) attr.Value
 	// Item returns all attributes.
 	Item() (attr.Item, error)
-	// AppendJSON appends the item as attr.AppendItemJSON does, and returns its sizes
-	// as attr.Item has them.
+	// AppendJSON appends the item like attr.AppendItemJSON, and returns its sizes as attr.Item
+	// defines them.
 	AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err error)
 }
 
-// Decoded is an item that is decoded as a whole.
+// Decoded is a Stored whose attributes are already decoded.
 type Decoded attr.Item
 
 // Get implements Stored.
@@ -28,8 +28,8 @@ func (d Decoded) AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err erro
 	return attr.AppendItemJSON(dst, attr.Item(d)), attr.Item(d).Sizes(), nil
 }
 
-// AppendStored appends the items of Items. If a row is one item, its attributes are decoded on
-// demand.
+// AppendStored appends the items that Items would return. If a row has only one item, its
+// attributes are decoded on demand.
 func (m *Mapping) AppendStored(dst []Stored, row Row) ([]Stored, error) {
 	if l, ok := m.layout.(defaultLayout); ok {
 		if s := l.Stored(row); s != nil {

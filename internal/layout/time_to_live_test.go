@@ -30,6 +30,49 @@ rules:
 - {name: other, row: [other, "{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}]}
 `
 
+// expiriesMapping has rules with a ttl of their own.
+const expiriesMapping = `apiVersion: migration/v1
+source: {table: T, key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}, schema: {Name: S, Tags: SS, Expires: N}, ttl: {attribute: Expires, mode: shift(30d)}}
+target: {table: t, families: {a: {}, m: {gc: {maxAge: 30d}}, w: {gc: {maxAge: 7d}}, s.Tags: {gc: {maxAge: 7d}}, _t: {gc: {maxAge: 7d}}}}
+on: {unknown-attribute: sidecar}
+rules:
+- {name: month, when: {SK: "MONTH#{s}"}, row: [m, "{PK}", "{s}"], put: [{attr: "*", cell: "m:{attr}"}]}
+- {name: week, when: {SK: "WEEK#{s}"}, ttl: {attribute: Expires, mode: shift(7d)}, row: [w, "{PK}", "{s}"], put: [{attr: "*", cell: "w:{attr}"}]}
+- {name: other, ttl: {attribute: Expires, mode: attribute}, row: [other, "{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"}]}
+`
+
+// The rules of a mapping tell by whom their items are deleted.
+func TestMapping_Expiry(t *testing.T) {
+	t.Parallel()
+	attribute := "ttl: {attribute: Expires, mode: attribute}, "
+	for name, c := range map[string]struct {
+		text string
+		want Expiry
+	}{
+		"both":    {expiriesMapping, Expiry{"Expires", true, true}},
+		"no rule": {strings.Replace(expiriesMapping, attribute, "", 1), Expiry{"Expires", true, false}},
+		"readers": {entitiesMapping, Expiry{}},
+	} {
+		if got := mustLoad(t, c.text).Expiry(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+	m := mustLoad(t, expiriesMapping)
+	for rule, key := range map[string]string{"month": "MONTH#1", "week": "WEEK#1", "other": "x"} {
+		item := attr.Item{"PK": attr.String("p"), "SK": attr.String(key)}
+		if want := rule != "other"; m.Collects(rule) != want || m.CollectsItem(item) != want {
+			t.Errorf("rule %s: %v, its item: %v, want %v", rule, m.Collects(rule), m.CollectsItem(item), want)
+		}
+	}
+	text, err := m.Spec().YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(m.Spec().Rules[1].TTL, mustLoad(t, string(text)).Spec().Rules[1].TTL); diff != "" {
+		t.Errorf("the ttl of a rule is read back otherwise (-want +got):\n%s", diff)
+	}
+}
+
 // Garbage collection deletes the items of a rule in families for expiry, and keeps the others,
 // whose expiry is an attribute.
 func TestMapping_TimeToLiveOfARule(t *testing.T) {
@@ -105,7 +148,7 @@ func TestMapping_TimeToLiveRefused(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
 		"half a rule": {
 			`cell: "ses:{attr}"}]}`, `cell: "ses:{attr}"}, {attr: Name, cell: "a:name"}]}`,
-			`m.yaml:11:152: rules[0].put[1].cell: E-FAMILY: ttl shift(30d) deletes cells of rule session, and not this one; expected gc: {maxAge: 720h0m0s} on the families of all of its puts, or of none`,
+			`m.yaml:11:152: rules[0].put[1].cell: E-FAMILY: ttl shift(30d) deletes other cells of rule session, but not this one; expected gc: {maxAge: 720h0m0s} on the families of all of its puts, or of none`,
 		},
 		"an index": {
 			"schema: [Name, Tags, Expires], ", "",
@@ -113,7 +156,7 @@ func TestMapping_TimeToLiveRefused(t *testing.T) {
 		},
 		"absences": {
 			"_t: {}", "_t: {gc: {maxAge: 30d}}",
-			"m.yaml:8:87: target.families._t: E-FAMILY: records of absent attributes in versions of rule doc would be collected by age; expected no maxAge: rules whose items expire then have no exceptions",
+			"m.yaml:8:87: target.families._t: E-FAMILY: garbage collection by age would remove records of absent attributes in versions of rule doc; expected no maxAge: rules whose items expire then have no exceptions",
 		},
 		"no rule": {
 			"ses: {gc: {maxAge: 30d}}", "ses: {}",

@@ -83,9 +83,10 @@ func (d *decoder) copies() {
 	}
 }
 
-// VersionProof checks, over a stream of items, that every copy of a highest version equals
-// that version, and that every item with versions has a copy. Copies are not stored, so others
-// could not be read back. It holds about a hundred bytes for each item with versions.
+// VersionProof checks, over a stream of items, that every copy of a highest version equals that
+// version, and that every item with versions has a copy. Copies are not stored, so copies that
+// differ could not be read back. It uses about a hundred bytes of memory for each item with
+// versions.
 type VersionProof struct {
 	l     *rules
 	items map[[16]byte]*versions
@@ -101,7 +102,7 @@ type versions struct {
 	copies  bool
 }
 
-// ProveVersions begins a proof; nil if no rule has copies (Rule.Latest).
+// ProveVersions begins a proof. It returns nil if no rule has copies (Rule.Latest).
 func (m *Mapping) ProveVersions() *VersionProof {
 	l, ok := m.layout.(*rules)
 	if !ok || !slices.ContainsFunc(l.rules, func(r *rule) bool { return r.latest }) {
@@ -110,7 +111,7 @@ func (m *Mapping) ProveVersions() *VersionProof {
 	return &VersionProof{l: l, items: map[[16]byte]*versions{}}
 }
 
-// Add adds an item. Errors are *Error: no rule matches.
+// Add adds an item. It returns an *Error if no rule matches.
 func (p *VersionProof) Add(item attr.Item) error {
 	r, vars, bad := p.l.bind(item)
 	if bad != nil {
@@ -194,12 +195,12 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 	own := c.l.declared[lens.FamilyTypes]
 	if r.sidecar && own.MaxAge > 0 && len(r.versioned) > 0 {
-		c.fail(strictyaml.Join("target.families", lens.FamilyTypes), maperr.CodeFamily, fmt.Sprintf("records of absent attributes in versions of rule %s would be collected by age", r.name), "no maxAge: rules whose items expire then have no exceptions")
+		c.fail(strictyaml.Join("target.families", lens.FamilyTypes), maperr.CodeFamily, fmt.Sprintf("garbage collection by age would remove records of absent attributes in versions of rule %s", r.name), "no maxAge: rules whose items expire then have no exceptions")
 	}
 	if r.sidecar && own.Versions > 0 && len(r.versioned) > 0 {
 		for _, p := range r.puts {
 			if v := c.l.declared[p.family].Versions; p.timeSlot == r.version && (v == 0 || v > own.Versions) {
-				c.fail(strictyaml.Join("target.families", lens.FamilyTypes), maperr.CodeFamily, fmt.Sprintf("records of absent attributes would be collected before the versions in family %s", p.family),
+				c.fail(strictyaml.Join("target.families", lens.FamilyTypes), maperr.CodeFamily, fmt.Sprintf("garbage collection would remove records of absent attributes before the versions in family %s", p.family),
 					"as many versions as the other family has")
 			}
 		}
@@ -215,7 +216,7 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 	for _, p := range r.puts {
 		if p.timeSlot != r.version {
-			c.fail(p.path, maperr.CodeInverse, "a cell without a version beside latest", `ts: "{`+r.captures[r.version-rowkey.FirstCapture].name+`}" on all puts`)
+			c.fail(p.path, maperr.CodeInverse, "a rule with latest has a cell without a version", `ts: "{`+r.captures[r.version-rowkey.FirstCapture].name+`}" on all puts`)
 		}
 	}
 	begins := false
@@ -226,7 +227,7 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 		}
 	}
 	if !begins {
-		c.fail(path, maperr.CodeSyntax, fmt.Sprintf("%q is not how the key of version 0 begins", spec.Latest), "the template's text before the version, and 0")
+		c.fail(path, maperr.CodeSyntax, fmt.Sprintf("the key of version 0 does not begin with %q", spec.Latest), "the template's text before the version, and 0")
 	}
 	for i, g := range c.spec.Source.GSIs {
 		if g.As == mapfile.IndexAsTable && !r.bar(c, &g, "", "where the entry of the copy would not follow the versions (latest)") {
@@ -235,7 +236,7 @@ func (c *compiler) versions(r *rule, spec *mapfile.Rule, path string) {
 	}
 }
 
-// Absences returns the attributes whose absence from a version a rule records.
+// Absences returns the attributes for which a rule records that a version lacks them.
 func (m *Mapping) Absences(rule string) []string {
 	_, r := m.ruleNamed(rule)
 	if r == nil || !r.sidecar {
@@ -253,7 +254,7 @@ func (p *placer) absences() *maperr.Error {
 		qual := "a/" + name
 		switch {
 		case !p.r.sidecar:
-			return p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would be an older version's", "the attribute, a family _t, or accept_loss: [{what: absent}]")
+			return p.l.fault(maperr.CodeDomain, p.r, p.item, name, "the version lacks the attribute: the newest cell of the column would belong to an older version", "the attribute, a family _t, or accept_loss: [{what: absent}]")
 		case len(qual) > lens.MaxQualifierBytes:
 			return p.l.fault(maperr.CodeLimit, p.r, p.item, name, "the name does not fit the sidecar's qualifier", fmt.Sprintf("at most %d bytes", lens.MaxQualifierBytes-len("a/")))
 		}

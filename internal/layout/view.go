@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// View is a continuous materialized view that serves as an asynchronous secondary index: its
-// name and query. Bigtable updates it; nothing writes to it.
+// View describes a continuous materialized view that serves as an asynchronous secondary index: its
+// name and its query. Bigtable updates the view; clients do not write to it.
 type View struct {
 	Name  string // id of the view, mapfile.IndexTable
 	Index string
@@ -24,7 +24,8 @@ type View struct {
 // sourceKeyColumn is the column of a view that holds the row key of the table.
 const sourceKeyColumn = "_source_key"
 
-// Views returns the indexes that the mapping file declares `as: view`, in its order.
+// Views returns the views of the indexes that the mapping file declares `as: view`, in the order of
+// the file.
 func (m *Mapping) Views() []View { return m.views }
 
 // view writes the query of an index, by the rules of continuous materialized views: ordered by
@@ -40,7 +41,7 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key attr.KeySchema, path strin
 	for _, a := range key.Attrs() {
 		expr := c.viewColumn(l, a.Name, path)
 		if expr != "" && !c.sortsByValue(l, a) {
-			c.fail(path, maperr.CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, none for others, or as: table")
+			c.fail(path, maperr.CodeInverse, fmt.Sprintf("the view would not sort %q by its value, which is %s", a.Name, a.Type), "codec nord for numbers, no codec for other types, or as: table")
 		}
 		add(a.Name, expr)
 		present, order = append(present, expr+" IS NOT NULL"), append(order, quoteName(a.Name))
@@ -70,6 +71,10 @@ func (c *compiler) view(l *rules, g *mapfile.GSI, key attr.KeySchema, path strin
 func (c *compiler) viewColumn(l *rules, name, path string) string {
 	expr := ""
 	for _, r := range l.rules {
+		if r.derives[name] != "" {
+			c.fail(path, maperr.CodeInverse, fmt.Sprintf("rule %s derives attribute %q, so it has no cell that a view could select", r.name, name), "a put for it, or as: table")
+			return ""
+		}
 		p := l.putOf(r, name)
 		if p == nil && l.key.IsKey(name) {
 			expr = "" // all items have it
@@ -132,7 +137,7 @@ func (c *compiler) sortsByValue(l *rules, a attr.KeyAttr) bool {
 
 // putOf returns the put of an attribute under a rule, or nil.
 func (l *rules) putOf(r *rule, name string) *put {
-	if r.timeAttrs[name] {
+	if r.timeAttrs[name] || r.derives[name] != "" {
 		return nil
 	}
 	if p := r.byAttr[name]; p != nil || l.key.IsKey(name) {
@@ -149,6 +154,9 @@ func (l *rules) names() []string {
 	all := map[string]bool{}
 	for _, r := range l.rules {
 		for name := range r.schema {
+			all[name] = true
+		}
+		for name := range r.derives {
 			all[name] = true
 		}
 	}

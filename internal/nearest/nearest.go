@@ -1,10 +1,10 @@
-// Package nearest finds the known name that is nearest to a misspelled one.
+// Package nearest finds the known name that is closest to a misspelled name.
 package nearest
 
 import "strings"
 
-// To returns the known name that is nearest to a word, or "". The name differs by at most two
-// changes, and by less than half of the word's letters. Case does not count.
+// To returns the known name that is closest to a word, or "" if no name is close. The name differs
+// by at most two changes, and by less than half of the word's letters. Case is ignored.
 func To(word string, known []string) string {
 	least, found := min(2, (len(word)-1)/2)+1, ""
 	for _, name := range known {

@@ -1,3 +1,3 @@
-// Package phrase writes the small texts that reports and messages share: counts with their
-// nouns, and shortened quotations.
+// Package phrase writes short texts that reports and messages share, such as counts with their
+// nouns and shortened quotations.
 package phrase

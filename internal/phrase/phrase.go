@@ -11,7 +11,7 @@ import (
 // Clip shortens a text for a line of a report.
 func Clip(s string) string { return ClipTo(s, 200) }
 
-// Column returns the form of a qualifier in reports.
+// Column returns the form in which reports show a qualifier.
 func Column(qualifier string) string {
 	quoted := strconv.QuoteToGraphic(qualifier)
 	if quoted == `"`+qualifier+`"` {
@@ -20,8 +20,7 @@ func Column(qualifier string) string {
 	return quoted
 }
 
-// ClipTo shortens a text to at most n bytes, at the end of a character, and marks the
-// omission.
+// ClipTo shortens a text to at most n bytes, at a character boundary, and marks the omission.
 func ClipTo(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -35,7 +34,7 @@ func ClipTo(s string, n int) string {
 	return s[:n] + "…"
 }
 
-// ClipHex returns a text in hexadecimal digits, at most n of them.
+// ClipHex returns a text in hexadecimal, shortened to at most n digits.
 func ClipHex(b []byte, n int) string {
 	return ClipTo(hex.EncodeToString(b[:min(len(b), n)]), n)
 }
@@ -48,8 +47,8 @@ func Counted(n int64, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Fault returns a mistake in a file with its cause: "FILE:LINE:COLUMN: detail: cause". It
-// leaves out unknown parts ("", 0, nil).
+// Fault formats a mistake in a file as "FILE:LINE:COLUMN: detail: cause". It omits unknown parts
+// ("", 0, nil).
 func Fault(file string, line, column int, detail string, cause error) string {
 	var b strings.Builder
 	b.WriteString(file)

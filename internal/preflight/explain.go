@@ -21,7 +21,7 @@ func (e *explained) Error() string { return fmt.Sprintf("%s (%v)", e.meaning, e.
 
 func (e *explained) Unwrap() error { return e.cause }
 
-// Explain adds a meaning and a remedy to the error of a call to a server that is not a usable
+// Explain adds an explanation and a remedy to the error of a call if the server cannot be used as a
 // Bigtable. It returns any other error unchanged.
 func Explain(err error) error {
 	if _, done := errors.AsType[*explained](err); err == nil || done {

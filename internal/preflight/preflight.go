@@ -24,7 +24,7 @@ import (
 // Level is the severity of a finding.
 type Level string
 
-// The levels.
+// These are the levels.
 const (
 	OK      Level = "ok"
 	Unknown Level = "not known" // the check could not run
@@ -44,23 +44,24 @@ type Table struct {
 	Families []btclient.Family
 }
 
-// Options name the target and the checks.
+// Options selects the target and the checks.
 type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string
-	AppProfile        string                  // "": the instance's own
+	AppProfile        string                  // "" for the instance's default profile
 	Transactions      bool                    // single-row transactions are needed
-	ReadOnly          bool                    // rows are only read: permission to list tables is not required
-	Tables            []Table                 // the tables to check, if they exist
-	More              iter.Seq2[Table, error] // likewise, for tables that only the Bigtable knows; nil: none
-	Now               func() time.Time        // nil: the clock is not compared
-	Deadline          time.Duration           // of each call; 0: none
+	ReadOnly          bool                    // rows are only read, so permission to list tables is not required
+	Tables            []Table                 // the tables to check if they exist
+	More              iter.Seq2[Table, error] // further tables to check if they exist, which are found only in the Bigtable; may be nil
+	Now               func() time.Time        // returns the current time; nil if the clock is not checked
+	Deadline          time.Duration           // deadline of each call; 0 for none
 }
 
-// MaxSkew is the largest difference of the clocks, which set the times of cells and leases.
+// MaxSkew is the largest accepted difference between the clocks, which set the times of cells and
+// leases.
 const MaxSkew = time.Minute
 
-// DefaultProfile is the app profile of calls without one.
+// DefaultProfile is the app profile of calls that do not name one.
 const DefaultProfile = "default"
 
 // permissions are the permissions that an endpoint and a load need.
@@ -79,8 +80,8 @@ type checker struct {
 	findings  []Finding
 }
 
-// Start checks instance and app profile, which an endpoint and a load need for any tables. An
-// error has a remedy, or is that of a call.
+// Start checks the instance and the app profile, which an endpoint and a load always need. Its
+// error contains a remedy, or is the error of a call.
 func Start(ctx context.Context, o Options) error {
 	c := newChecker(ctx, o)
 	if err := c.instance(); err != nil {
@@ -95,7 +96,7 @@ func Start(ctx context.Context, o Options) error {
 	return nil
 }
 
-// Run makes all checks. It returns an error if the target cannot be checked at all.
+// Run runs all checks. It returns an error if the target cannot be checked at all.
 func Run(ctx context.Context, o Options) ([]Finding, error) {
 	c := newChecker(ctx, o)
 	if err := c.instance(); err != nil {
@@ -146,7 +147,7 @@ func (c *checker) instance() error {
 	case code == codes.Unimplemented:
 		return &explained{noBigtable, err}
 	case ctx.Err() != nil && c.ctx.Err() == nil:
-		return fmt.Errorf("the Bigtable gave no answer to ListTables of %s for %v (%w)", c.name, c.Deadline, err)
+		return fmt.Errorf("the Bigtable did not respond to ListTables of %s within %v (%w)", c.name, c.Deadline, err)
 	default:
 		if said := Explain(err); said != err { //nolint:errorlint // the same value is an unchanged error
 			return said
@@ -169,12 +170,12 @@ func (c *checker) clock(header metadata.MD) {
 	}
 	theirs, err := http.ParseTime(date[0])
 	if err != nil {
-		c.found("clock", Unknown, "the server reports %q, which is not a time", date[0])
+		c.found("clock", Unknown, "the server reports the time %q, which is invalid", date[0])
 		return
 	}
 	skew := c.Now().Sub(theirs)
 	if skew.Abs() > MaxSkew {
-		c.found("clock", Wrong, "this machine's is %v off the server's, want at most %v: times of cells and leases would be wrong; set this machine's clock", skew.Round(time.Second), MaxSkew)
+		c.found("clock", Wrong, "this machine's clock differs from the server's by %v, want at most %v: times of cells and leases would be wrong; set this machine's clock", skew.Round(time.Second), MaxSkew)
 		return
 	}
 	c.found("clock", OK, "within %v of the server's", MaxSkew)
@@ -234,7 +235,7 @@ func (c *checker) permissions() {
 		c.found("permissions", Unknown, "the server reports none, as emulators do not")
 		return
 	case err != nil:
-		c.found("permissions", Unknown, "they cannot be read: %v", err)
+		c.found("permissions", Unknown, "the permissions cannot be read: %v", err)
 		return
 	}
 	missing := slices.DeleteFunc(slices.Clone(permissions), func(p string) bool { return slices.Contains(resp.GetPermissions(), p) })
@@ -256,7 +257,7 @@ func (c *checker) tables() {
 	}
 	for t, err := range c.More {
 		if err != nil {
-			c.found("tables", Unknown, "the existing ones cannot be read: %v", err)
+			c.found("tables", Unknown, "the existing tables cannot be read: %v", err)
 			return
 		}
 		c.table(client, t)

@@ -103,7 +103,7 @@ func TestRun(t *testing.T) {
 		"permissions that are missing": {fake{"TestIamPermissions": &iampb.TestIamPermissionsResponse{Permissions: allPermissions().GetPermissions()[1:]}}, "permissions: the credentials lack bigtable.tables.create on projects/p/instances/i"},
 		"another rule":                 {fake{"GetTable": &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}}}}, "tables: family f of t has the garbage-collection rule"},
 		"no such table":                {fake{"GetTable": status.Error(codes.NotFound, "n")}, ""},
-		"a clock that is off":          {fake{"header": metadata.Pairs("date", "Tue, 24 Nov 2026 11:58:00 GMT")}, "clock: this machine's is 2m0s off"},
+		"a clock that is off":          {fake{"header": metadata.Pairs("date", "Tue, 24 Nov 2026 11:58:00 GMT")}, "clock: this machine's clock differs from the server's by 2m0s"},
 	} {
 		findings, err := preflight.Run(t.Context(), options(good(c.changes)))
 		if err != nil {
@@ -187,7 +187,7 @@ func TestStart(t *testing.T) {
 		{fake{"ListTables": status.Error(codes.Unavailable, "x509: certificate signed by unknown authority")}, "--ca FILE"},
 		{fake{"ListTables": status.Error(codes.Unavailable, "tls: first record does not look like a TLS handshake")}, "without --ca"},
 		{fake{"ListTables": status.Error(codes.Unavailable, "connection refused")}, "cannot be reached"},
-		{fake{"ListTables": nil}, "no answer to ListTables of projects/p/instances/i for 10s"},
+		{fake{"ListTables": nil}, "did not respond to ListTables of projects/p/instances/i within 10s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()

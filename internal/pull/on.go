@@ -4,13 +4,13 @@ package pull
 
 import "iter"
 
-// Seq does what iter.Pull does.
+// Seq is like iter.Pull, but runs the sequence in a goroutine.
 func Seq[V any](seq iter.Seq[V]) (next func() (V, bool), stop func()) {
 	p := &pulled[V]{seq: seq, wanted: make(chan bool), values: make(chan V)}
 	return p.next, p.stop
 }
 
-// Seq2 does what iter.Pull2 does.
+// Seq2 is like iter.Pull2, but runs the sequence in a goroutine.
 func Seq2[K, V any](seq iter.Seq2[K, V]) (next func() (K, V, bool), stop func()) {
 	type pair struct {
 		k K

@@ -1,7 +1,7 @@
-// Package pull provides [iter.Pull] and [iter.Pull2], also for programs built with the race
-// detector.
+// Package pull provides replacements of [iter.Pull] and [iter.Pull2] that also suit programs built
+// with the race detector.
 //
-// In these programs a sequence runs in a goroutine instead of a coroutine. Up to Go 1.26 the
-// race detector does not notice the end of a coroutine, and keeps its history until the
-// process ends, up to a few hundred kilobytes each.
+// In these programs a sequence runs in a goroutine instead of a coroutine. Up to Go 1.26, the race
+// detector does not notice the end of a coroutine. It keeps the history of each, up to a few
+// hundred kilobytes, until the process ends.
 package pull

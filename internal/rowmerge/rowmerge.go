@@ -1,6 +1,6 @@
-// Package rowmerge joins the chunks of ReadRows responses into rows, as a client does, and
-// rejects violations of the protocol. It accepts whatever a Bigtable may send: rows and
-// values spread over messages, rows that are reset, keys that are repeated.
+// Package rowmerge joins the chunks of ReadRows responses into rows, like a client, and rejects
+// violations of the protocol. It accepts everything that a Bigtable may send: rows and values that
+// span messages, rows that are reset, and keys that are repeated.
 //
 //	m := rowmerge.New(false, func(c rowmerge.Cell) rowmerge.Cell { return c })
 //	for resp, err := stream.Recv(); err == nil; resp, err = stream.Recv() {
@@ -42,15 +42,15 @@ type Cell struct {
 	Labels          []string
 }
 
-// Row is a row with cells in the order of arrival, of the type to which the caller of New
-// converts a Cell.
+// Row is a row with its cells in the order of arrival. The caller of New chooses their type C and
+// converts each Cell to it.
 type Row[C any] struct {
 	Key   []byte
 	Cells []C
 }
 
-// Merger joins the chunks of one ReadRows call. It holds one row at a time, or the part that
-// Cut has left.
+// Merger joins the chunks of one ReadRows call. It holds one row at a time, without the cells that
+// Cut has removed.
 type Merger[C any] struct {
 	reversed bool
 	make     func(Cell) C
@@ -73,13 +73,14 @@ const (
 	inCell
 )
 
-// New returns a Merger of rows in descending order, if reversed, or ascending.
+// New returns a Merger for rows in descending order if reversed is set, and in ascending order
+// otherwise.
 func New[C any](reversed bool, cell func(Cell) C) *Merger[C] {
 	return &Merger[C]{reversed: reversed, make: cell, width: firstWidth}
 }
 
-// Merge yields the rows that a response completes, or an error. After an error the Merger
-// must not be used.
+// Merge yields the rows that a response completes, or an error. After an error, the Merger must not
+// be used.
 func (m *Merger[C]) Merge(resp *btpb.ReadRowsResponse) iter.Seq2[Row[C], error] {
 	return func(yield func(Row[C], error) bool) {
 		for _, c := range resp.GetChunks() {
@@ -105,9 +106,9 @@ func (m *Merger[C]) Merge(resp *btpb.ReadRowsResponse) iter.Seq2[Row[C], error] 
 	}
 }
 
-// Cut removes the cells of the incomplete row and returns them, for callers that accept
-// rows in parts. Without an incomplete row it returns no cells. The row is later yielded
-// without them.
+// Cut removes the cells of the incomplete row and returns them, for callers that accept rows in
+// parts. The row is later yielded without these cells. Without an incomplete row, Cut returns no
+// cells.
 func (m *Merger[C]) Cut() Row[C] {
 	if m.state == betweenRows || len(m.row.Cells) == 0 {
 		return Row[C]{}
@@ -118,12 +119,12 @@ func (m *Merger[C]) Cut() Row[C] {
 	return part
 }
 
-// Taken returns the number of cells that Cut has removed from the incomplete row, or from the
-// last one. It is 0 again after a reset, which makes those cells void.
+// Taken returns the number of cells that Cut has removed from the incomplete row, or from the last
+// row if none is incomplete. A reset, which makes those cells void, sets it to 0.
 func (m *Merger[C]) Taken() int { return m.cut }
 
-// Last returns the key of the last row that was yielded, or of a later one up to which the
-// read is complete; nil at the beginning. An interrupted read continues after it.
+// Last returns the key after which an interrupted read must continue: that of the last yielded row,
+// or of a later row up to which the read is complete. It returns nil at the beginning.
 func (m *Merger[C]) Last() []byte { return m.last }
 
 // End must be called after the last response. It reports an incomplete row.
@@ -159,7 +160,7 @@ func (m *Merger[C]) add(c *btpb.ReadRowsResponse_CellChunk) (done bool, err erro
 	m.cell.TimestampMicros, m.cell.Labels, m.cell.Value = c.GetTimestampMicros(), c.GetLabels(), c.GetValue()
 	switch size := int(c.GetValueSize()); {
 	case size < 0:
-		return false, fmt.Errorf("row %q: a value of %d bytes is announced", m.row.Key, size)
+		return false, fmt.Errorf("row %q: a value has the announced size %d", m.row.Key, size)
 	case size == 0:
 		return m.finish(c), nil
 	case c.GetCommitRow():
@@ -207,7 +208,7 @@ func (m *Merger[C]) piece(c *btpb.ReadRowsResponse_CellChunk) (done bool, err er
 	case size != 0 && c.GetCommitRow():
 		return false, fmt.Errorf("row %q is committed inside a value", m.row.Key)
 	case size != 0 && size != m.size:
-		return false, fmt.Errorf("row %q: a value of %d bytes is announced with %d", m.row.Key, m.size, size)
+		return false, fmt.Errorf("row %q: a value of %d bytes is announced again with %d bytes", m.row.Key, m.size, size)
 	}
 	m.cell.Value = append(m.cell.Value, c.GetValue()...)
 	if n := len(m.cell.Value); n > m.size || size == 0 && n != m.size {

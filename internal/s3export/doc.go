@@ -1,10 +1,10 @@
-// Package s3export reads and writes the format of DynamoDB's exports to S3: the names of their
-// folders and files, their manifests, and the lines of their data files, for full and
-// incremental exports. Source: developer guide, "DynamoDB table export output format".
+// Package s3export reads and writes the format of DynamoDB's exports to S3, full and incremental:
+// the names of folders and files, the manifests, and the lines of data files. Source: developer
+// guide, "DynamoDB table export output format".
 //
-// An export of Writer appears completely or not at all, with its manifests written last. The
-// same items give the same files, byte for byte. Memory does not grow with the table.
+// An export that Writer makes appears completely or not at all, with its manifests written last.
+// The same items produce the same files, byte for byte. Memory use does not grow with the table.
 //
-// The package does not judge exports of other programs (package migrate/source does), and
-// encrypts nothing.
+// The package does not validate exports of other programs, which package migrate/source does, and
+// does not encrypt exports.
 package s3export

@@ -7,12 +7,11 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/iontext"
 )
 
-// Change is a line of an incremental export: one item before and after the period of the
-// export.
+// Change is a line of an incremental export: an item before and after the period of the export.
 type Change struct {
 	WriteMicros int64     // time of the last write, in microseconds since 1970
 	Keys        attr.Item // the key of the item
-	Old, New    attr.Item // nil: no item
+	Old, New    attr.Item // nil if the item did not exist
 }
 
 // metadata returns the Metadata of a change.
@@ -38,13 +37,12 @@ const (
 	itemEnd   = "}\n"
 )
 
-// AppendItem appends the line of an item in a full export, with its line end.
+// AppendItem appends the line of an item in a full export, including the line end.
 func AppendItem(b []byte, item attr.Item) []byte {
 	return append(attr.AppendItemJSON(append(b, itemBegin...), item), itemEnd...)
 }
 
-// AppendChange appends the line of a change in an incremental export, with its line
-// end.
+// AppendChange appends the line of a change in an incremental export, including the line end.
 func AppendChange(b []byte, c Change) []byte {
 	b = appendKeys(b, c.WriteMicros, c.Keys)
 	if c.Old != nil {
@@ -75,10 +73,10 @@ type ChangeText struct {
 	Old, New    Text
 }
 
-// Text is an item in the format of attr.AppendItemJSON; the zero value means no item.
+// Text is an item in the format of attr.AppendItemJSON. The zero value means no item.
 type Text struct {
 	JSON []byte
-	Size int // by DynamoDB's count
+	Size int // size as DynamoDB counts it
 }
 
 // appendChangeText is AppendChange of texts.

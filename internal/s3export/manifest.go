@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The names in an export. All exports of a bucket are below Folder, each in a folder
-// named by its id, which has the manifests, and the data files in DataFolder.
+// These are the names in an export. All exports of a bucket are below Folder, each in a folder
+// named after its id, which contains the manifests, and the data files in DataFolder.
 const (
 	Folder      = "AWSDynamoDB"
 	DataFolder  = "data"
@@ -20,13 +20,13 @@ const (
 	StartedName = "_started"
 )
 
-// The versions of manifests of full and of incremental exports.
+// These are the manifest versions of full and of incremental exports.
 const (
 	VersionFull        = "2020-06-30"
 	VersionIncremental = "2023-08-01"
 )
 
-// The types and the formats of exports.
+// These are the types and the formats of exports.
 const (
 	TypeFull        = "FULL_EXPORT"
 	TypeIncremental = "INCREMENTAL_EXPORT"
@@ -35,8 +35,8 @@ const (
 	FormatIon          = "ION"
 )
 
-// Summary is manifest-summary.json. Its times are those of Stamp; a full export has
-// an ExportTime, an incremental one the other two.
+// Summary is the content of manifest-summary.json. Its times have the format of Stamp. A full
+// export has an ExportTime; an incremental export has the other two times.
 type Summary struct {
 	Version            string  `json:"version"`
 	ExportArn          string  `json:"exportArn"`
@@ -53,30 +53,29 @@ type Summary struct {
 	S3SseKmsKeyID      *string `json:"s3SseKmsKeyId,omitzero"`
 	ManifestFilesS3Key string  `json:"manifestFilesS3Key"`
 	BilledSizeBytes    int64   `json:"billedSizeBytes"`
-	ItemCount          *int64  `json:"itemCount"` // nil in a manifest without it
+	ItemCount          *int64  `json:"itemCount"` // nil if the manifest does not have it
 	OutputFormat       string  `json:"outputFormat"`
 	ExportType         string  `json:"exportType"`
-	OutputView         string  `json:"outputView,omitzero"` // of an incremental export
+	OutputView         string  `json:"outputView,omitzero"` // for an incremental export
 }
 
-// File is one line of manifest-files.json: a data file, by its key in the bucket.
+// File is a line of manifest-files.json, which describes a data file by its key in the bucket.
 type File struct {
-	ItemCount     *int64 `json:"itemCount"` // nil in a manifest without it
+	ItemCount     *int64 `json:"itemCount"` // nil if the manifest does not have it
 	MD5Checksum   string `json:"md5Checksum"`
 	ETag          string `json:"etag"`
 	DataFileS3Key string `json:"dataFileS3Key"`
 }
 
-// TableName returns the name in a table's ARN; ok is false if it has none.
+// TableName returns the table name in an ARN. ok is false if the ARN does not have one.
 func TableName(arn string) (name string, ok bool) {
 	_, name, ok = strings.Cut(arn, ":table/")
 	return name, ok
 }
 
-// DataPath returns the path of a data file from its key, which begins at the root of the
-// bucket; dir is the path of the export. The file is below the folder of ManifestFilesS3Key
-// or, for incremental exports, below its parent, which exports share. Any other key is an
-// error.
+// DataPath returns the path of a data file, given its key in the bucket and the path dir of the
+// export. The file must be below the folder of ManifestFilesS3Key or, for incremental exports,
+// below the parent of that folder, which exports share. Any other key is an error.
 func (s *Summary) DataPath(dir, key string) (string, error) {
 	own := path.Dir(s.ManifestFilesS3Key)
 	if s.ManifestFilesS3Key == "" { // the part behind AWSDynamoDB/
@@ -99,7 +98,7 @@ func (s *Summary) DataPath(dir, key string) (string, error) {
 // or neither.
 var checksumSuffixes = []string{".md5", ".checksum"}
 
-// ChecksumNames returns the possible file names of the checksum of a manifest, in the form of
+// ChecksumNames returns the possible names of the file that holds the checksum of a manifest; see
 // ChecksumOf.
 func ChecksumNames(manifest string) []string {
 	var names []string
@@ -109,7 +108,7 @@ func ChecksumNames(manifest string) []string {
 	return names
 }
 
-// IsChecksum reports whether a file name is that of a checksum.
+// IsChecksum reports whether a file name is the name of a checksum file.
 func IsChecksum(name string) bool {
 	for _, suffix := range checksumSuffixes {
 		if path.Ext(name) == suffix {
@@ -119,14 +118,14 @@ func IsChecksum(name string) bool {
 	return false
 }
 
-// ChecksumOf returns the MD5 of a file's bytes, in base64.
+// ChecksumOf returns the MD5 of a file's contents in base64.
 func ChecksumOf(text []byte) string {
 	sum := md5.Sum(text) //nolint:gosec // see the import
 	return Checksum(sum[:])
 }
 
-// Checksum returns an MD5 in the form of manifests, base64.
+// Checksum returns an MD5 in the form that manifests use, base64.
 func Checksum(sum []byte) string { return base64.StdEncoding.EncodeToString(sum) }
 
-// Stamp returns a time in the form of manifests: UTC, in milliseconds.
+// Stamp returns a time in the form that manifests use: UTC, with milliseconds.
 func Stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -22,39 +22,40 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/iontext"
 )
 
-// DataFileBytes is the default size of a data file, as text: imports read files in parallel.
+// DataFileBytes is the default uncompressed size of a data file. It is small enough for imports to
+// read files in parallel.
 const DataFileBytes = 128 << 20
 
 // minIncrementalBytes is the smallest billed size of an incremental export.
 const minIncrementalBytes = 10_000_000
 
-// Export describes an export of a Writer. ID, TableArn and Time must be set.
+// Export describes the export that a Writer makes. ID, TableArn and Time must be set.
 type Export struct {
 	ID       string // names the folder; see NewID
 	TableArn string
 	TableID  string
-	Time     time.Time // time of the items; the changes are before it
+	Time     time.Time // time of the items, or end of the period of an incremental export
 
-	// From makes the export incremental, with the changes from this time on. View selects
-	// their images.
+	// From, if set, makes the export incremental, with the changes from this time on. View selects
+	// the images of the changes.
 	From time.Time
 	View string
 
-	Bucket, Prefix string // of the folder; the prefix is a valid path, or ""
+	Bucket, Prefix string // bucket and prefix of the folder; the prefix is a valid path or ""
 	Format         string // Default: FormatDynamoDBJSON
 	SSEAlgorithm   string
 	KMSKeyID       string
 	Started        time.Time // Default: Time
-	FileBytes      int       // of a data file, as text. Default: DataFileBytes
+	FileBytes      int       // uncompressed size of a data file. Default: DataFileBytes
 }
 
 // incremental reports whether the export has changes.
 func (e Export) incremental() bool { return !e.From.IsZero() }
 
-// NewID returns the id of an export of a time; salt distinguishes exports of the same time.
+// NewID returns an id for an export at a given time. salt distinguishes exports at the same time.
 func NewID(t time.Time, salt uint32) string { return fmt.Sprintf("%014d-%08x", t.UnixMilli(), salt) }
 
-// Path returns the folder of the export below the root of its bucket.
+// Path returns the path of the export's folder in its bucket.
 func (e Export) Path() string { return path.Join(e.Prefix, Folder, e.ID) }
 
 // dataPath returns the folder of the data files below the root of the bucket; incremental
@@ -91,8 +92,8 @@ type dataFile struct {
 }
 
 // Create begins an export below root, which represents a bucket. It removes the remains of an
-// interrupted run of the same export. Errors: fs.ErrExist if the export exists; those of the
-// file system. The caller must call Finish or Abandon.
+// interrupted run of the same export. It returns fs.ErrExist if the export exists, and errors of
+// the file system. The caller must call Finish or Abandon.
 func Create(root *os.Root, e Export) (*Writer, error) {
 	e.FileBytes, e.Format = cmp.Or(e.FileBytes, DataFileBytes), cmp.Or(e.Format, FormatDynamoDBJSON)
 	if e.Started.IsZero() {
@@ -118,8 +119,8 @@ func (w *Writer) Add(item attr.Item) error {
 	return w.add(item.Size())
 }
 
-// AddText writes an item of a full export in DynamoDB JSON, from its text as
-// attr.AppendItemJSON writes it, and its size.
+// AddText writes an item of a full export in DynamoDB JSON, given its text from attr.AppendItemJSON
+// and its size.
 func (w *Writer) AddText(item []byte, size int) error {
 	w.line = append(append(append(w.line[:0], itemBegin...), item...), itemEnd...)
 	return w.add(size)
@@ -159,10 +160,12 @@ func (w *Writer) add(size int) error {
 	return w.end()
 }
 
-// Items returns the number of lines in complete data files, which after Finish are all.
+// Items returns the number of lines in completed data files. After Finish, that is the number of
+// all lines.
 func (w *Writer) Items() int64 { return w.items }
 
-// BilledBytes returns the billed size of the export: its contents, by DynamoDB's count.
+// BilledBytes returns the billed size of the export, which is the size of its contents as DynamoDB
+// counts it.
 func (w *Writer) BilledBytes() int64 {
 	if w.of.incremental() {
 		return max(w.bytes, minIncrementalBytes)
@@ -319,7 +322,7 @@ func (w *Writer) put(name string, text []byte) error {
 	return w.root.WriteFile(path.Join(w.dir, name), text, 0o666)
 }
 
-// Abandon removes the written files; after Finish it does nothing.
+// Abandon removes the written files. After Finish it does nothing.
 func (w *Writer) Abandon() {
 	if w.open != nil {
 		_ = w.open.file.Close() // the earlier error is the one to report

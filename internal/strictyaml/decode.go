@@ -9,20 +9,22 @@ import (
 	"strings"
 )
 
-// Options configure decoding.
+// Options configures decoding.
 type Options struct {
-	// Hooks read values without an equivalent Go type, and take precedence over the tags of fields.
+	// Hooks lists hooks for values that do not correspond to a Go type. They take precedence over
+	// the tags of fields.
 	Hooks []Hook
-	// Loose accepts a number or a boolean in place of a text, a number in quotes, and null in
-	// place of a missing value.
+	// Loose accepts a number or a boolean instead of a text, a number in quotes, and null instead
+	// of a missing value.
 	Loose bool
-	// All continues after a fault, so that the error has all of them: see [Faults].
+	// All makes decoding continue after a fault, so that the error contains all faults; see
+	// [Faults].
 	All bool
 	// Positions, if not nil, receives the positions of the values.
 	Positions Positions
 }
 
-// Hook reads the values of a type, or of a key of a struct.
+// Hook decodes the values of a type, or of a key of a struct.
 type Hook struct {
 	typ  reflect.Type
 	key  string // "" for the whole type
@@ -32,25 +34,26 @@ type Hook struct {
 // Read returns a hook for all values of type T.
 func Read[T any](read func(Value, *T) error) Hook { return ReadKey("", read) }
 
-// ReadKey returns a hook for a key of struct T, which needs no field for it.
+// ReadKey returns a hook for a key of the struct type T, which then does not need a field for the
+// key.
 func ReadKey[T any](key string, read func(Value, *T) error) Hook {
 	return Hook{reflect.TypeFor[T](), key, func(v Value, into any) error { return read(v, into.(*T)) }}
 }
 
-// With returns the value with options for decoding it and its inner values.
+// With returns a copy of the value with the options for decoding it and its inner values.
 func (v Value) With(o Options) Value {
 	v.o = o
 	return v
 }
 
-// Decode reads the value into the target of a pointer. The zero Value does not change it. An
-// error is an [Error], or with Options.All several, joined.
+// Decode decodes the value into the target of a pointer. The zero Value leaves the target
+// unchanged. Its error is an [Error], or several joined ones with Options.All.
 //
-// A field of a struct has a tag `yaml:"key,option"`. The options are required, filled (a text
-// that is not empty), null (allowed, also without Loose), and inline (the fields of a struct are
-// keys of the outer one). A key a.b is b of a mapping a. Further tags are expect, the expected
-// value in errors, words, the allowed texts, and range, `range:"1,90"`, the limits of an integer.
-// Fields without a tag are ignored.
+// A field of a struct has a tag `yaml:"key,option"`. The options are required; filled, for a text
+// that must not be empty; null, which is then allowed even without Loose; and inline, for a struct
+// whose fields are keys of the outer struct. A key a.b means the key b of a mapping a. Further tags
+// are expect, the expected value in errors; words, the allowed texts; and range, such as
+// `range:"1,90"`, the limits of an integer. Fields without a tag are ignored.
 func (v Value) Decode(into any) error {
 	if v.IsZero() {
 		return nil
@@ -58,7 +61,8 @@ func (v Value) Decode(into any) error {
 	return v.decode(reflect.ValueOf(into).Elem(), field{})
 }
 
-// Struct is Decode into a struct, without the hook of its type: that hook calls it.
+// Struct is like Decode into a struct, but does not call the hook of the struct's type. That hook
+// can therefore call it.
 func (v Value) Struct(into any) error {
 	set := newFieldSet()
 	set.addStruct(reflect.ValueOf(into).Elem(), v.o.Hooks)
@@ -231,7 +235,7 @@ func (f field) inner() field {
 	return f
 }
 
-// Text reads a text; expected is its name in errors.
+// Text returns the value as a text. expected describes the text in errors.
 func (v Value) Text(expected string) (string, error) {
 	if kind := v.Kind(); kind == Text || v.o.Loose && kind != Null && kind != List && kind != Mapping {
 		return v.node.text, nil
@@ -239,7 +243,7 @@ func (v Value) Text(expected string) (string, error) {
 	return "", v.Other(expected)
 }
 
-// Word is Text of one of a few words.
+// Word is like Text, for a text that must be one of the given words.
 func (v Value) Word(words ...string) (string, error) {
 	expected := strings.Join(words, ", ")
 	text, err := v.Text(expected)

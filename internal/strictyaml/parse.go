@@ -28,13 +28,13 @@ const marks = "\n,:-?[]{}&*!" + quotes
 
 const quotes = "'\""
 
-// Parse reads a file of one document. IsZero reports true for the Value of an empty one. An
+// Parse parses a file that contains one document. For an empty file, it returns the zero Value. Its
 // error is an [Error].
 func Parse(file string, text []byte) (root Value, err error) {
 	root.file = file
 	defer func() { // invalid YAML can make the parser panic
 		if p := recover(); p != nil {
-			err = root.fault(Position{}, fmt.Sprintf("not YAML: %v", p), "")
+			err = root.fault(Position{}, fmt.Sprintf("the file is not YAML: %v", p), "")
 		}
 	}()
 	if len(text) > maxBytes {
@@ -200,7 +200,7 @@ type path struct {
 	index int // of an element of a list; -1 for a key
 }
 
-// String returns the path for messages, "rules[0].row".
+// String returns the path as messages show it, such as "rules[0].row".
 func (p *path) String() string {
 	switch {
 	case p == nil:
@@ -280,7 +280,7 @@ func (t *tree) mapping(n *node, from []*ast.MappingValueNode, to *path) {
 		case !ok:
 			t.fail(at, to, "unsupported kind of key", "a plain or quoted name")
 		case twice:
-			t.fail(at, below, fmt.Sprintf("the key is given twice, first at %d:%d", first.Line, first.Column), "")
+			t.fail(at, below, fmt.Sprintf("the key occurs twice, first at %d:%d", first.Line, first.Column), "")
 		}
 		own[key] = at
 		value := t.node(one.Value, below)
@@ -312,7 +312,7 @@ func (t *tree) merge(n, from *node, own map[string]Position, to *path) {
 			t.merge(n, m, own, to)
 		}
 	case Null, Text, Bool, Integer, Float:
-		t.fail(from.at, &path{to, "<<", -1}, "the merged value is not a mapping", "a mapping, or a list of them")
+		t.fail(from.at, &path{to, "<<", -1}, "the merged value is not a mapping", "a mapping, or a list of mappings")
 	}
 }
 

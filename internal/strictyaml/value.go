@@ -15,7 +15,7 @@ import (
 // Kind is the kind of a value in the file.
 type Kind int
 
-// The kinds of values.
+// These are the kinds of values.
 const (
 	Null Kind = iota
 	Text
@@ -26,15 +26,15 @@ const (
 	Mapping
 )
 
-// Position is a position in a file, from 1; zero if it is unknown.
+// Position is a 1-based position in a file. It is zero if unknown.
 type Position struct{ Line, Column int }
 
-// Positions has the positions of the values of a file by their paths, such as
-// rules[2].put[0].cell: the beginning of a mapping or its key, or of an element of a list.
+// Positions maps the paths of the values in a file, such as rules[2].put[0].cell, to their
+// positions: the beginning of a mapping or its key, or of an element of a list.
 type Positions map[string]Position
 
-// Near returns the position of a path. If the file does not have it, Near returns that of the
-// nearest outer path, or zero.
+// Near returns the position of a path. If the file does not have the path, it returns the position
+// of the nearest enclosing path, or zero.
 func (p Positions) Near(path string) Position {
 	for {
 		if at, ok := p[path]; ok {
@@ -50,7 +50,7 @@ func (p Positions) Near(path string) Position {
 
 var plainKey = regexp.MustCompile(`^[-_a-zA-Z0-9]+$`)
 
-// Join returns the path of a key of the mapping at a path, "" for the whole file.
+// Join returns the path of a key in the mapping at a path. The path of the whole file is "".
 func Join(path, key string) string {
 	switch {
 	case !plainKey.MatchString(key):
@@ -61,13 +61,13 @@ func Join(path, key string) string {
 	return path + "." + key
 }
 
-// Error is a fault of a file: position, fault, expected value.
+// Error describes a fault of a file: its position, the fault and the expected value.
 type Error struct {
 	File     string
 	At       Position
-	Path     string // rules[2].put[0].cell; "" for the whole file
+	Path     string // such as rules[2].put[0].cell; "" for the whole file
 	What     string
-	Expected string // "" if What has it
+	Expected string // "" if What contains it
 }
 
 // Error returns `file:line:column: path: what; expected …`.
@@ -90,7 +90,7 @@ func (e *Error) Detail() string {
 	return text
 }
 
-// Value is a value of a file, at its path.
+// Value is a value in a file, with its path.
 type Value struct {
 	file string
 	path string
@@ -98,7 +98,7 @@ type Value struct {
 	o    Options
 }
 
-// IsZero reports whether the value is that of an empty file.
+// IsZero reports whether the value is the zero Value, as for an empty file.
 func (v Value) IsZero() bool { return v.node == nil }
 
 // Kind returns the kind of the value.
@@ -109,8 +109,8 @@ func (v Value) Kind() Kind {
 	return v.node.kind
 }
 
-// Scalar returns the text of a value that is not a list or mapping: a text without its quotes, a
-// number as written.
+// Scalar returns the text of a value that is neither a list nor a mapping: a text without its
+// quotes, or a number as written.
 func (v Value) Scalar() string {
 	if v.IsZero() {
 		return ""
@@ -118,7 +118,7 @@ func (v Value) Scalar() string {
 	return v.node.text
 }
 
-// Place returns `file:line:column`.
+// Place returns the position of the value as `file:line:column`.
 func (v Value) Place() string {
 	if v.IsZero() {
 		return v.file
@@ -143,7 +143,7 @@ func (v Value) Unfit(expected string) error {
 	return v.Fail(quoted(v.Scalar()), expected)
 }
 
-// Other returns the error for a value of another kind than expected.
+// Other returns the error for a value whose kind is not the expected one.
 func (v Value) Other(expected string) error {
 	what := "this is " + quoted(v.Scalar())
 	switch v.Kind() { //nolint:exhaustive // the others show their text
@@ -170,7 +170,7 @@ func quoted(text string) string {
 	return strconv.Quote(text)
 }
 
-// Entry is a key of a mapping with its value. Key is also a value, for errors.
+// Entry is a key of a mapping with its value. Key is a Value too, so that errors can refer to it.
 type Entry struct {
 	Name       string
 	Key, Value Value
@@ -221,8 +221,9 @@ func (v Value) note(path string, at Position) {
 	}
 }
 
-// Fields reads a mapping of the given keys, in the order of the file. required are the keys that
-// must exist. A required key is not reported as missing if an unknown key is near to it.
+// Fields returns the entries of a mapping that may have only the given keys, in the order of the
+// file. required lists the keys that must exist. A required key is not reported as missing if an
+// unknown key is close to it.
 func (v Value) Fields(fields map[string]func(Value) error, required ...string) error {
 	entries, err := v.Entries()
 	if err != nil {
@@ -274,8 +275,8 @@ func (f *faults) err() error {
 	return errors.Join(f.list...)
 }
 
-// Faults returns the faults in an error of Decode, in the order in which they were found: several
-// only with [Options.All].
+// Faults returns the faults in an error of Decode, in the order in which they were found. It
+// returns several only with [Options.All].
 func Faults(err error) (all []*Error) {
 	switch err := err.(type) { //nolint:errorlint // each is looked into
 	case *Error:

@@ -15,11 +15,13 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Attributes finds the attributes of each rule's items, with the most frequent type of each.
-// It returns the mapping with a schema for each rule that has "*" and no schema. A rule
-// without items keeps the schema of the table. Attributes reads the data once.
+// Attributes finds the attributes of each rule's items and the most frequent type of
+// each. It returns the mapping with a schema added to each rule that has "*" but no
+// schema. A rule without items keeps the schema of the table. Attributes reads the data
+// once.
 //
-// Errors: a [source.Error] if the data is damaged; ctx's; a [maperr.SpecError].
+// It returns a [source.Error] if the data is damaged, a [maperr.SpecError] if the mapping
+// with its schemas does not compile, or the error of ctx.
 func Attributes(ctx context.Context, t *source.Table, m *mapping.Mapping, o Options) (*Inferred, error) {
 	given := (*layout.Mapping)(m)
 	in := &Inferred{}
@@ -54,7 +56,7 @@ func Attributes(ctx context.Context, t *source.Table, m *mapping.Mapping, o Opti
 		}
 	}
 	if unmatched > 0 {
-		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: no rule takes %s, the first at %s", t.Name, phrase.Counted(unmatched, "item"), phrase.Clip(example)))
+		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: no rule matches %s, the first at %s", t.Name, phrase.Counted(unmatched, "item"), phrase.Clip(example)))
 	}
 	changed, err := given.Changed(func(spec *mapfile.Spec) {
 		spec.Rules = slices.Clone(spec.Rules)
@@ -76,7 +78,7 @@ func (in *Inferred) ruleSchema(spec *mapfile.Spec, r *mapfile.Rule, p *profile) 
 	case !star || r.Schema != nil:
 		return
 	case p == nil:
-		in.chose("attributes", "rule "+r.Name+": from source.schema", "rule %s takes no item of the table, so its attributes are unknown", r.Name)
+		in.chose("attributes", "rule "+r.Name+": from source.schema", "rule %s matches no item of the table, so its attributes are unknown", r.Name)
 		return
 	case p.dropped:
 		in.chose("attributes", "rule "+r.Name+": from source.schema", "its items have more than %d", maxSchemaNames)

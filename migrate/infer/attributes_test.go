@@ -77,12 +77,12 @@ rules:
 	wantChoices := []Choice{
 		{"attributes", "rule doc: 2 of 4", "its 2 items: State, Time"},
 		{"attributes", "rule metric: 3 of 4", "its 2 items: Data, Range, Unit"},
-		{"attributes", "rule unused: from source.schema", "rule unused takes no item of the table, so its attributes are unknown"},
+		{"attributes", "rule unused: from source.schema", "rule unused matches no item of the table, so its attributes are unknown"},
 	}
 	if diff := cmp.Diff(wantChoices, in.Choices); diff != "" {
 		t.Errorf("choices (-want +got):\n%s", diff)
 	}
-	if len(in.Warnings) != 1 || !strings.Contains(in.Warnings[0], "no rule takes 1 item") || in.Items != 7 {
+	if len(in.Warnings) != 1 || !strings.Contains(in.Warnings[0], "no rule matches 1 item") || in.Items != 7 {
 		t.Errorf("%d items, warnings %q", in.Items, in.Warnings)
 	}
 }

@@ -1,12 +1,13 @@
-// Package infer finds a mapping for a table from its items, for users without one.
+// Package infer finds a mapping for a table from its items, for users who have no
+// mapping.
 //
-// What it promises: the mapping loses nothing that the items hold; each choice has its
-// reason, and each guess a warning; the same input gives the same mapping; memory does
-// not grow with the table.
+// The mapping preserves everything that the items hold, and the same input always gives
+// the same mapping. Each choice comes with its reason, and each guess with a warning.
+// Memory use does not grow with the table.
 //
-// What it does not do: it writes nothing, and it does not model access patterns: one item
+// The package does not write anything, and it does not model access patterns: one item
 // becomes one row.
 //
-// It is exported for other packages of migrate, without a promise of stability; programs
+// It is exported for other packages of migrate, without a promise of stability. Programs
 // get its choices in a report.Report.
 package infer

@@ -112,7 +112,7 @@ func TestProgress_TimeToLive(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := ""
-			if ttl := (*layout.Mapping)(in.Mapping).TTL(); ttl != nil {
+			if ttl := (*layout.Mapping)(in.Mapping).Spec().Source.TTL; ttl != nil {
 				if got = ttl.Attribute; ttl.Mode != mapfile.TTLAttribute {
 					t.Errorf("mode %s; only attribute loses nothing", ttl.Mode)
 				}

@@ -12,7 +12,7 @@ import (
 
 // The bounds of memory.
 const (
-	// maxFamilies bounds the set and map attributes with families of their own: Bigtable
+	// maxFamilies bounds the set and map attributes that get a separate family: Bigtable
 	// recommends at most about a hundred families per table.
 	maxFamilies = 90
 	// maxSchemaNames bounds the attributes, and the keys of one map, that have a type each. A
@@ -27,52 +27,55 @@ const (
 	maxRepeats = 100_000
 )
 
-// Options configure Table. The zero value is ready to use.
+// Options configures Table. The zero value is ready to use.
 type Options struct {
-	// Progress, if set, is called from time to time.
+	// Progress, if set, is called periodically.
 	Progress func(source.Progress)
 
-	// TempDir is the folder for the hashes of large tables. Default: the system's.
+	// TempDir is the folder for the hashes of large tables. Default: the temporary folder
+	// of the system.
 	TempDir string
 
-	// OpenJoiner leaves the joiner of the row key open, for a caller that lays out all items
-	// anyway and can decide then. Default: Table decides it, in one more pass.
+	// OpenJoiner leaves the choice of the row key's joiner to the caller, who lays out
+	// all items anyway and can then decide. Default: Table chooses the joiner, in one
+	// more pass.
 	OpenJoiner bool
 }
 
-// Choice is a decision of the inference, with its reason.
+// Choice is a decision that the inference made, with its reason.
 type Choice struct {
-	What   string `json:"what"`   // the subject: "key"
-	Chosen string `json:"chosen"` // the decision
-	Why    string `json:"why"`    // the reason
+	What   string `json:"what"`   // subject of the decision, such as "key"
+	Chosen string `json:"chosen"` // decision
+	Why    string `json:"why"`    // reason for the decision
 }
 
-// Inferred is a mapping found from the data.
+// Inferred is a mapping that was inferred from the data.
 type Inferred struct {
-	Mapping *mapping.Mapping // ready to use, or to write as a file
-	Choices []Choice         // in the order in which they were made
-	Items   int64            // of the table
-	// Warnings are open questions about the data, such as a guessed key or values that may be
-	// errors. Each is one sentence with the name of the table.
+	Mapping *mapping.Mapping // mapping to use, or to write to a file
+	Choices []Choice         // choices, in the order in which they were made
+	Items   int64            // number of items in the table
+	// Warnings are open questions about the data, such as a guessed key or values that
+	// may be errors. Each is one sentence that names the table.
 	Warnings []string
 }
 
-// Table finds a lossless mapping for a table from its description, if there is one, and
+// Table finds a lossless mapping for a table from its description, if it has one, and
 // from all of its data. It reads the data two to four times.
 //
-// One item becomes one row. The key is the declared one; else attributes named
-// PK and SK in any case; else the first S, N or B attribute, in the order of
-// the file, whose value differs in every item. An undeclared key is a guess, with a
-// warning. Table checks that all items have different keys; if guessed names fail this
-// check, it returns an error.
+// One item becomes one row. The key is the declared key. If none is declared, the key is
+// the pair of attributes named PK and SK, in upper or lower case. Otherwise it is the
+// first attribute of type S, N or B, in file order, that has a different value in every
+// item. A key that is not declared is a guess, with a warning. Table checks that all
+// items have different keys, and returns an error if guessed names fail this check.
 //
-// The type of an attribute, or of a map key, is the type of most of its values: only other
-// values need a sidecar cell. Choices lists each such attribute with the shares of its types.
-// Warnings has those with so few other values that they may be errors. Sets and maps get
-// families. The joiner of the row key is plain('#') if every key of the data allows it,
-// else escaped('#').
+// The type of an attribute, or of a map key, is the type of most of its values, so that
+// only the other values need a sidecar cell. Choices lists each attribute of several
+// types with their shares. Warnings lists those with so few other values that these may
+// be errors. Sets and maps get families. The joiner of the row key is plain('#') if every
+// key in the data allows it, and escaped('#') otherwise.
 //
-// Errors: a [source.Error] if the data is damaged or has no key; ctx's.
+// Table returns a [source.Error] if the data is damaged or has no key, or the error of
+// ctx.
 func Table(ctx context.Context, t *source.Table, o Options) (*Inferred, error) {
 	p, err := profileOf(ctx, t, o)
 	defer p.close()

@@ -78,13 +78,13 @@ func TestTable_KeyRefused(t *testing.T) {
 		name, text, key, want string
 		damage                source.Damage
 	}{
-		{"two types", `{"id":{"S":"1"}}` + "\n" + `{"id":{"S":"2"}}` + "\n" + `{"id":{"N":"3"}}`, "id", `in.json:3: key attribute "id" is of type N, but at in.json:1 of type S`, source.KeyTypeMismatch},
-		{"an empty item", `{"id":{"S":"1"}}` + "\n{}", "", "in.json:2: the item is empty, and the input declares no key: name it (--key PK[,SK]), or remove the item", source.KeyUnknown},
+		{"two types", `{"id":{"S":"1"}}` + "\n" + `{"id":{"S":"2"}}` + "\n" + `{"id":{"N":"3"}}`, "id", `in.json:3: key attribute "id" is of type N here, but of type S at in.json:1`, source.KeyTypeMismatch},
+		{"an empty item", `{"id":{"S":"1"}}` + "\n{}", "", "in.json:2: the item is empty, and the input declares no key: name the key (--key PK[,SK]), or remove the item", source.KeyUnknown},
 		{
 			"nothing is a key", `{"a":{"S":"1"},"b":{"N":"1"},"c":{"BOOL":true},"d":{"S":"x"}}` + "\n" + `{"a":{"S":"2"},"b":{"S":"1"},"c":{"S":""}}` + "\n" + `{"a":{"S":"2"},"b":{"N":"2"},"d":{"S":"y"}}`, "",
-			`in.json:1: the input declares no key, and none can be inferred ("c" is of type BOOL at in.json:1; "b" is of type S at in.json:2, and of type N elsewhere; "d" is missing at in.json:2; "a" has the same value at in.json:2 and in.json:3): name it (--key PK[,SK])`, source.KeyUnknown,
+			`in.json:1: the input declares no key, and none can be inferred ("c" is of type BOOL at in.json:1; "b" is of type S at in.json:2, and of type N elsewhere; "d" is missing at in.json:2; "a" has the same value at in.json:2 and in.json:3): name the key (--key PK[,SK])`, source.KeyUnknown,
 		},
-		{"nothing at all", `{"Items":[]}`, "", "in.json: the input has no items and declares no key: name it (--key PK[,SK])", source.KeyUnknown},
+		{"nothing at all", `{"Items":[]}`, "", "in.json: the input has no items and declares no key: name the key (--key PK[,SK])", source.KeyUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// joiner chooses the plain or the escaped joiner by all keys of the data.
+// joiner chooses between the plain and the escaped joiner, based on all keys in the data.
 func (in *Inferred) joiner(ctx context.Context, t *source.Table, open *layout.Mapping, o Options) (*layout.Mapping, error) {
 	proof := open.ProveJoiner()
 	n := int64(0)
@@ -27,7 +27,7 @@ func (in *Inferred) joiner(ctx context.Context, t *source.Table, open *layout.Ma
 	return open.WithJoiner(proof.Joiner())
 }
 
-// JoinerChoice returns the decision of the keys of n items.
+// JoinerChoice describes the choice of a joiner for a report, given the keys of n items.
 func JoinerChoice(proof *layout.JoinerProof, n int64) Choice {
 	c := Choice{What: "joiner", Chosen: proof.Joiner(), Why: "no key has the delimiter, or a byte below it, before its last segment"}
 	if n > 1 {
@@ -46,7 +46,7 @@ func JoinerChoice(proof *layout.JoinerProof, n int64) Choice {
 	return c
 }
 
-// delimiterIn describes a key with the delimiter, and its place there.
+// delimiterIn describes a key that contains the delimiter, and the delimiter's position.
 func delimiterIn(bad *maperr.Error) string {
 	return fmt.Sprintf("of item %s, %s", attr.AppendItemJSON(nil, bad.Key), bad.What)
 }

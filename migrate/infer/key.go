@@ -32,7 +32,7 @@ func (in *Inferred) key(ctx context.Context, t *source.Table, p *profile, o Opti
 		return key, nil
 	}
 	if p.items == 0 {
-		return key, source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input has no items and declares no key: name it (--key PK[,SK])")
+		return key, source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input has no items and declares no key: name the key (--key PK[,SK])")
 	}
 	if hash, sort := p.named[0], p.named[1]; p.pairs != nil && p.keyType(hash) != attr.Absent && p.keyType(sort) != attr.Absent {
 		key.Hash, key.Range = attr.KeyAttr{Name: hash, Type: p.keyType(hash)}, attr.KeyAttr{Name: sort, Type: p.keyType(sort)}
@@ -103,8 +103,8 @@ func sharedPair(t *source.Table, p *profile) error {
 	return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and %s and %s, which are named like a key, have the same values in two items: name the key (--key PK[,SK])", p.named[0], p.named[1])
 }
 
-// mixedKey returns an error with the first item whose key attribute has another type than
-// before.
+// mixedKey returns an error with the first item whose key attribute has a different type
+// from earlier items.
 func mixedKey(t *source.Table, name string) error {
 	var first *source.Entry
 	for e, err := range t.Entries() {
@@ -116,11 +116,11 @@ func mixedKey(t *source.Table, name string) error {
 			continue
 		}
 		if v := e.Item[name]; v.Type != first.Item[name].Type {
-			return source.Damaged(source.KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, but at %s of type %s: a key has one type",
-				name, v.Type, first.Position, first.Item[name].Type)
+			return source.Damaged(source.KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s here, but of type %s at %s: a key attribute must have one type",
+				name, v.Type, first.Item[name].Type, first.Position)
 		}
 	}
-	return source.Damaged(source.KeyTypeMismatch, source.Position{File: t.File}, nil, "the type of key attribute %q, S, N or B, is not the same in every item", name)
+	return source.Damaged(source.KeyTypeMismatch, source.Position{File: t.File}, nil, "key attribute %q does not have the same type in every item: want S, N or B", name)
 }
 
 // noKey returns an error that lists why each attribute cannot be the key, with the lines.
@@ -146,7 +146,7 @@ func noKey(t *source.Table, p *profile) error {
 			return err
 		}
 		if len(e.Item) == 0 {
-			return source.Damaged(source.KeyUnknown, e.Position, nil, "the item is empty, and the input declares no key: name it (--key PK[,SK]), or remove the item")
+			return source.Damaged(source.KeyUnknown, e.Position, nil, "the item is empty, and the input declares no key: name the key (--key PK[,SK]), or remove the item")
 		}
 		for _, name := range p.order[:min(len(p.order), maxCandidates)] {
 			v, ok := e.Item[name]
@@ -177,7 +177,7 @@ func noKey(t *source.Table, p *profile) error {
 	if len(reasons) == 0 {
 		return source.Damaged(source.KeyUnknown, source.Position{File: t.File}, nil, "the input declares no key, and no S, N or B attribute is unique in all items: name the key (--key PK[,SK])")
 	}
-	return source.Damaged(source.KeyUnknown, at, nil, "the input declares no key, and none can be inferred (%s): name it (--key PK[,SK])", strings.Join(reasons, "; "))
+	return source.Damaged(source.KeyUnknown, at, nil, "the input declares no key, and none can be inferred (%s): name the key (--key PK[,SK])", strings.Join(reasons, "; "))
 }
 
 // isUnique reports whether no two items have the same value of an attribute.

@@ -157,8 +157,8 @@ func (in *Inferred) timeToLive(t *source.Table, spec *mapfile.Spec) {
 		return
 	}
 	if s, ok := spec.Source.Schema[t.TTL]; ok && s.Type != attr.N {
-		in.chose("ttl", "none", "the table expires items by %s, but most items have it as type %s, by which items never expire", t.TTL, s.Type)
-		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: items expire by %s, but most have it as type %s, by which items never expire: the mapping has no ttl", t.Name, t.TTL, s.Type))
+		in.chose("ttl", "none", "the table expires items by %s, but in most items this attribute has type %s, with which items never expire", t.TTL, s.Type)
+		in.Warnings = append(in.Warnings, fmt.Sprintf("table %s: items expire by %s, but in most of them this attribute has type %s, with which items never expire: the mapping has no ttl", t.Name, t.TTL, s.Type))
 		return
 	}
 	spec.Source.TTL = &mapfile.TTL{Attribute: t.TTL, Mode: mapfile.TTLAttribute}

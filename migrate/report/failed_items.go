@@ -13,10 +13,11 @@ type failedItems struct {
 const maxFailedItems = 100_000
 
 // ItemFailed records that an item of a Bigtable table has failed. Later failures of the
-// item are not listed.
+// same item are not listed.
 func (r *Report) ItemFailed(table, key string) { r.failed.add(table, key) }
 
-// ItemUnmatched records that a failed item of a Bigtable table matches no rule.
+// ItemUnmatched records that an item of a Bigtable table has failed because no rule
+// matches it.
 func (r *Report) ItemUnmatched(table string) { r.failed.unruled[table] = true }
 
 // ItemsFailed reports whether any item has failed.

@@ -64,8 +64,9 @@ type htmlTable struct {
 	Lossless, InDomain, Lossies int
 }
 
-// WriteHTML writes the report as one self-contained page, without scripts, files or network. It
-// works from a disk, in print, and in light and dark mode. All data is escaped.
+// WriteHTML writes the report as one self-contained page that needs no scripts, other
+// files or network. The page works when opened from disk, in print, and in light and dark
+// mode. All data is escaped.
 func (r *Report) WriteHTML(w io.Writer) error {
 	d := htmlData{Report: r, Guides: lint.Guides(), MoreDifferences: r.Differences - int64(len(r.Failures))}
 	switch {

@@ -2,8 +2,9 @@ package report
 
 import "slices"
 
-// Joined returns the report of work that was done in parts. Each part has a report on the
-// same tables in the same order, as [Report.WriteJSON] writes them.
+// Joined returns the combined report of work that was done in parts. The report of each
+// part must cover the same tables in the same order, and have the form that
+// [Report.WriteJSON] writes.
 func Joined(most int, parts []*Report) *Report {
 	r := New(most)
 	for _, part := range parts {
@@ -33,8 +34,8 @@ func Joined(most int, parts []*Report) *Report {
 	return r
 }
 
-// JoinChecks adds the wanted checks of a part with their failures. A check of several parts
-// becomes one check.
+// JoinChecks adds the checks of a part that wanted selects, with their failures. A check
+// that several parts ran becomes a single check.
 func (r *Report) JoinChecks(part *Report, wanted func(check string) bool) {
 	for _, c := range part.Checks {
 		if !wanted(c.Name) {
@@ -66,8 +67,8 @@ func (r *Report) JoinChecks(part *Report, wanted func(check string) bool) {
 	}
 }
 
-// Restate replaces the detail of a check that several parts ran with the detail for all of
-// them.
+// Restate replaces the detail of a check that several parts ran with the detail for all
+// of them together.
 func (r *Report) Restate(name, table, detail string) {
 	if i := r.check(name, table); i >= 0 {
 		r.Checks[i].Detail = detail
@@ -89,6 +90,7 @@ func (t *TableReport) join(o TableReport) {
 		{&t.Rows, o.Rows},
 		{&t.Cells, o.Cells},
 		{&t.Exceptions, o.Exceptions},
+		{&t.DerivedBytes, o.DerivedBytes},
 		{&t.IndexRows, o.IndexRows},
 		{&t.CellsWritten, o.CellsWritten},
 		{&t.CellsUnchanged, o.CellsUnchanged},

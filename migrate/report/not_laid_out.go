@@ -7,15 +7,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// NotLaidOut is a part of a DynamoDB table that its mapping does not lay out, and that the
-// rows therefore lack.
+// NotLaidOut is a part of a DynamoDB table that its mapping does not lay out, so the rows
+// lack it.
 type NotLaidOut struct {
-	Table string `json:"table"` // the DynamoDB table
-	What  string `json:"what"`  // "index GSI1", "time to live by expires"
-	Why   string `json:"why"`   // the reason in the mapping
+	Table string `json:"table"` // name of the DynamoDB table
+	What  string `json:"what"`  // the part: "index GSI1", "time to live by expires"
+	Why   string `json:"why"`   // reason in the mapping
 }
 
-// String returns the part on one line, for a warning.
+// String describes the part on one line, for a warning.
 func (n NotLaidOut) String() string {
 	return fmt.Sprintf("table %s: %s is not laid out: %s", n.Table, n.What, n.Why)
 }
@@ -23,9 +23,9 @@ func (n NotLaidOut) String() string {
 // NotLaidOutCheck is the name of the check that lists the NotLaidOut parts.
 const NotLaidOutCheck = "not laid out"
 
-// LeaveOut records the parts of a DynamoDB table that its mapping does not lay out: a warning
-// for each, and a check that is not ok. They are not differences, since nothing is compared
-// there.
+// LeaveOut records the parts of a DynamoDB table that its mapping does not lay out. It
+// adds a warning for each part, and a check that is not OK. They do not count as
+// differences, since they are not compared.
 func (r *Report) LeaveOut(table string, left ...NotLaidOut) {
 	if len(left) == 0 {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 )
 
-// WriteJSON writes the report as one indented JSON object. Its top-level
-// integers are items, rows, differences and exceptions.
+// WriteJSON writes the report as one indented JSON object. Its top-level integers are
+// items, rows, differences and exceptions.
 func (r *Report) WriteJSON(w io.Writer) error {
 	if err := json.MarshalWrite(w, r, jsontext.WithIndent("  "), json.Deterministic(true)); err != nil {
 		return fmt.Errorf("writing the JSON report: %w", err)
@@ -24,8 +24,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return err
 }
 
-// Text returns the report for a terminal: tables with decisions and reasons, checks, access
-// patterns, differences, and a last line with the totals.
+// Text formats the report for a terminal: tables with decisions and reasons, checks,
+// access patterns, differences, and a last line with the totals.
 func (r *Report) Text() string {
 	var b strings.Builder
 	if r.Title != "" {
@@ -63,7 +63,7 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&b, "  %s kept as the DynamoDB endpoint wrote them\n", phrase.Counted(t.ItemsKept, "item"))
 		}
 		if t.CellsUnchanged > 0 {
-			fmt.Fprintf(&b, "  %s there already, %d written\n", phrase.Counted(t.CellsUnchanged, "cell"), t.CellsWritten)
+			fmt.Fprintf(&b, "  %s already there, %d written\n", phrase.Counted(t.CellsUnchanged, "cell"), t.CellsWritten)
 		}
 		if t.CellsDeleted > 0 {
 			fmt.Fprintf(&b, "  %s deleted because of the changes since the full export\n", phrase.Counted(t.CellsDeleted, "cell"))
@@ -198,7 +198,8 @@ func (p PatternReport) cost() string {
 	return text
 }
 
-// LintSummary formats the counts: "58 rules, 1 error, 2 warnings, 0 notes, 1 finding accepted".
+// LintSummary formats the counts of a lint result: "58 rules, 1 error, 2 warnings, 0
+// notes, 1 finding accepted".
 func LintSummary(l *lint.Result) string {
 	text := fmt.Sprintf("%s, %s, %s, %s", phrase.Counted(int64(l.Rules), "rule"), phrase.Counted(int64(l.Errors), "error"), phrase.Counted(int64(l.Warnings), "warning"), phrase.Counted(int64(l.Infos), "note"))
 	if len(l.Accepted) > 0 {
@@ -207,7 +208,7 @@ func LintSummary(l *lint.Result) string {
 	return text
 }
 
-// LintCheck is the name of the check for the rules of lint.
+// LintCheck is the name of the check that applies the lint rules.
 const LintCheck = "lint"
 
 // writeLint writes the findings, worst first, each with its source and its fix.
@@ -290,8 +291,8 @@ type junitOutput struct {
 	Text string `xml:",cdata"`
 }
 
-// WriteJUnit writes reports as JUnit XML: one suite per report, one case per check and access
-// pattern.
+// WriteJUnit writes reports as JUnit XML, with one suite per report and one case per
+// check and access pattern.
 func WriteJUnit(w io.Writer, reports ...*Report) error {
 	var doc junitSuites
 	for _, r := range reports {

@@ -253,11 +253,11 @@ func (f recordFile) read(t tree, yield func(text []byte, at Position) error) err
 // recordsOfKinesis rejects the answer of GetRecords of Kinesis, whose records are encoded.
 func recordsOfKinesis(d *document) error {
 	return Damaged(Unsupported, Position{File: d.in.label}, nil,
-		"the file has records of a Kinesis data stream, whose Data is base64: decode it to one change record a line (jq -r '.Records[].Data | @base64d')")
+		"the file has records of a Kinesis data stream, whose Data is base64: decode it to one change record per line (jq -r '.Records[].Data | @base64d')")
 }
 
 // recordsAlone rejects change records without the export before them.
 func recordsAlone(at Position) error {
 	return Damaged(Unsupported, at, nil,
-		"the file has change records of a stream, which are only changes: put it into a folder with the full export to S3 before them, and open that folder")
+		"the file has change records of a stream, but not the items that they change: put it into a folder with the full export to S3 that precedes them, and open that folder")
 }

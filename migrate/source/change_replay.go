@@ -48,7 +48,7 @@ func surveyRecords(t tree, files []recordFile) (map[string]*recordSet, error) {
 			}
 			if s.number != r.numbered {
 				return ofAll(Damaged(Unsupported, at, nil,
-					"this change record and the one at %s come from a stream and from Kinesis, so their order is unknown: use the records of one of them", s.at))
+					"this change record and the one at %s come from a stream and from Kinesis, so their order is unknown: use records from only one of them", s.at))
 			}
 			s.first, s.last = min(s.first, r.micros), max(s.last, r.micros)
 			return nil
@@ -204,9 +204,9 @@ func (r *replayed) recorded(s *heldChange, full extsort.Hash) error {
 	}
 	switch first, last := time.UnixMicro(s.micros), time.UnixMicro(s.until); {
 	case last.Add(recordClock).Before(r.full.to) && after != full:
-		return Damaged(ReplayGap, s.last, nil, "the change record of item %s is older than the full export, which has another state of the item: later records are missing", s.keys)
+		return Damaged(ReplayGap, s.last, nil, "the change record of item %s is older than the full export, which has a different state of the item: later records are missing", s.keys)
 	case first.Add(-recordClock).After(r.full.to) && (s.event == eventInsert) != (full == none), first.Add(-recordClock).After(r.full.to) && !s.created && s.old != full:
-		return Damaged(ReplayGap, s.first, nil, "the %s of item %s does not fit the full export, which has another state of the item: earlier change records are missing", s.event, s.keys)
+		return Damaged(ReplayGap, s.first, nil, "the %s of item %s does not fit the full export, which has a different state of the item: earlier change records are missing", s.event, s.keys)
 	}
 	return nil
 }
@@ -223,7 +223,7 @@ func sameKeys() func(itemChange) error {
 		case key == "":
 			first, key = c.at, k
 		case key != k:
-			return Damaged(ReplayOrder, c.at, nil, "the change has the Keys %s, but the change at %s has %s: the items of a table have one key", k, first, key)
+			return Damaged(ReplayOrder, c.at, nil, "the change has the Keys %s, but the change at %s has %s: all items of a table have the same key attributes", k, first, key)
 		}
 		return nil
 	}

@@ -14,22 +14,24 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/csvtext"
 )
 
-// CSVOptions describe the form of a CSV file. The zero value reads RFC 4180: commas, a header
-// in the first record.
+// CSVOptions describes the format of a CSV file. The zero value reads RFC 4180: fields
+// are separated by commas, and the first record is the header.
 type CSVOptions struct {
-	// Delimiter is one character. Default: a comma; a tab for .tsv.
+	// Delimiter is the character that separates fields. Default: a comma, or a tab for
+	// .tsv files.
 	Delimiter string
 	// Header names the columns of a file that has no header record.
 	Header []string
-	// Ragged accepts records that are shorter than the header, whose last attributes are
-	// absent, and ignores empty cells after the last column.
+	// Ragged accepts records that are shorter than the header: their missing attributes
+	// are absent. It also ignores empty cells after the last column.
 	Ragged bool
-	// QuotedEmpty is the meaning of "": EmptyValue (default), an empty S or B, or EmptyAbsent,
-	// no attribute. An empty cell without quotes is always absent.
+	// QuotedEmpty is the meaning of a cell that contains "". It is EmptyValue (the
+	// default) for an empty S or B, or EmptyAbsent for no attribute. An empty cell
+	// without quotes always means that the attribute is absent.
 	QuotedEmpty string
 }
 
-// The meanings of a quoted cell without text.
+// Values of CSVOptions.QuotedEmpty.
 const (
 	EmptyValue  = "value"
 	EmptyAbsent = "absent"
@@ -53,10 +55,10 @@ func unpackedName(name string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
 }
 
-// openCSV opens a file with one item per record. A column is called `name` or `name:TYPE`;
-// without a type it has that of the table's key or of the mapping's schema, or else S. In a
-// cell, N is a number, B base64, BOOL true or false, NULL true; sets are JSON arrays, L and M
-// DynamoDB JSON or plain JSON.
+// openCSV opens a file with one item per record. The header of a column is `name` or
+// `name:TYPE`. Without a type, a column has the type in the table's key or the mapping's
+// schema, or else S. In a cell, N is a number, B is base64, BOOL is true or false, and
+// NULL is true. Sets are JSON arrays; L and M are DynamoDB JSON or plain JSON.
 func openCSV(t tree, name string, o CSVOptions) (*Source, error) {
 	table := &Table{Name: tableNameOf(name), Declared: -1, types: map[string]attr.Type{}, doubts: new(atomic.Pointer[[]string]), reading: new(atomic.Pointer[input])}
 	invalid := func(format string, args ...any) (*Source, error) {
@@ -206,9 +208,9 @@ func (r *csvReader) entry(columns []csvColumn, o CSVOptions, texts *columnTexts)
 	}
 	switch {
 	case len(cells) < len(columns) && !o.Ragged:
-		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, the header %d columns; --csv-ragged reads the missing cells as absent attributes", len(record), len(columns))
+		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, but the header has %d columns; --csv-ragged reads the missing cells as absent attributes", len(record), len(columns))
 	case len(cells) > len(columns):
-		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, the header %d columns; a cell with the delimiter in its text needs quotes, and --csv-ragged ignores empty cells at the end", len(record), len(columns))
+		return Entry{Position: at, Text: csvText(record)}, Damaged(NotCSV, at, nil, "the record has %d cells, but the header has %d columns; a cell with the delimiter in its text needs quotes, and --csv-ragged ignores empty cells at the end", len(record), len(columns))
 	}
 	texts.add(cells)
 	text := []byte{'{'}

@@ -61,7 +61,7 @@ func TestOpen_DamagedFile(t *testing.T) {
 		{"corrupt zstd", exporttest.Flip(string(exporttest.PackZstd([]byte(lines))), -1), PackingCorrupt, "in.json: the zstd data is damaged: its own checksum"},
 		{"zstd with trailing data", string(exporttest.PackZstd([]byte(lines))) + "junk", PackingCorrupt, "in.json: the zstd data is damaged"},
 		{"empty zstd", string(exporttest.PackZstd(nil)), Unrecognized, "in.json: the zstd data holds no text"},
-		{"bomb of blank lines", string(exporttest.Pack([]byte(lines + strings.Repeat("\n", MaxItemBytes+2)))), TooLong, "bytes of space stand between items"},
+		{"bomb of blank lines", string(exporttest.Pack([]byte(lines + strings.Repeat("\n", MaxItemBytes+2)))), TooLong, "bytes of white space between items"},
 		{"zip", "PK\x03\x04....", Unsupported, "in.json: the file is a zip archive"},
 		{"second line of Hive damaged", "id\x03{\"s\":\"a\"}\nid\n", NotJSON, "in.json:2: not JSON"},
 		{"ion", "\xe0\x01\x00\xea\x00", Unsupported, "in.json: the file is in binary Ion"},

@@ -1,17 +1,24 @@
-// Package source reads DynamoDB data: an export to S3, with the incremental exports or the
-// change records (of DynamoDB Streams or Kinesis) that follow it, JSON lines (or items one after
-// the other), Ion text, the items of a Hive export, a BatchWriteItem request file, pages of a
-// Scan, a NoSQL Workbench model or CSV, or a folder of pages or part files; uncompressed, gzip or
-// zstd. [Open] recognizes an input by its content, and CSV by its name.
-// Options.Plain reads JSON without type tags.
+// Package source reads DynamoDB data from exports and files. [Open] recognizes an input
+// by its content, and CSV by its name. The supported inputs are:
 //
-// What it promises: a damaged input gives an [Error] with the place and the expectation;
-// items are streamed, any number of times, in memory bounded by one item; counts and
-// checksums of an input are checked.
+//   - an export to S3, with the incremental exports or the change records (of DynamoDB
+//     Streams or Kinesis) that follow it;
+//   - JSON lines, or other consecutive JSON items;
+//   - Ion text;
+//   - the items of a Hive export;
+//   - a BatchWriteItem request file;
+//   - pages of a Scan;
+//   - a NoSQL Workbench model;
+//   - CSV;
+//   - a folder of pages or part files.
 //
-// What it does not do: it reads no network source and no binary Ion; both are refused with
-// a hint.
+// Files may be uncompressed, gzip or zstd. Options.Plain reads JSON without type tags.
 //
-// [Open], [OpenFS] and their results are stable; the rest is exported for other packages of
-// migrate, without a promise.
+// If an input is damaged, the functions return an [Error] with the position and the
+// expectation. Items are streamed, any number of times, in memory bounded by one item.
+// The counts and checksums of an input are checked. Network sources and binary Ion are
+// rejected with a hint.
+//
+// [Open], [OpenFS] and their results are stable. Everything else is exported for other
+// packages of migrate, without a promise of stability.
 package source

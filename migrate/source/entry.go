@@ -36,8 +36,9 @@ func (s shape) wrappers() []string {
 	return nil
 }
 
-// Names returns the top-level attribute names of the item in the order of the input, which
-// Item does not keep. Key inference uses them. Call Names before the next entry.
+// Names returns the names of the item's top-level attributes in the order of the input.
+// Item does not preserve that order, which key inference needs. Call Names before reading
+// the next entry.
 func (e Entry) Names() []string {
 	d := jsontext.NewDecoder(bytes.NewBuffer(e.Text))
 	var names []string
@@ -186,8 +187,8 @@ func unwrap(d *jsontext.Decoder, name string, at Position) error {
 	return nil
 }
 
-// JSONCause returns the reason inside a JSON error. It drops the offsets of the error, which
-// count from the start of the line.
+// JSONCause returns the cause inside a JSON error. It drops the error's offsets, because
+// they count from the start of the line.
 func JSONCause(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {

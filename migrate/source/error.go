@@ -8,41 +8,41 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// Damage names the kind of damage of an input.
+// Damage is a kind of damage to an input.
 type Damage string
 
-// The kinds of damage. Each has its own message.
+// Kinds of damage. Each has a distinct message.
 const (
-	Unrecognized     Damage = "unrecognized"      // no known input format
-	Unsupported      Damage = "unsupported"       // a known format that is not read
+	Unrecognized     Damage = "unrecognized"      // the input has no known format
+	Unsupported      Damage = "unsupported"       // the format is known, but cannot be read
 	PackingTruncated Damage = "packing-truncated" // the gzip or zstd stream ends early
-	PackingCorrupt   Damage = "packing-corrupt"   // the gzip or zstd stream is damaged inside
-	ChecksumMismatch Damage = "checksum-mismatch" // MD5 differs from the manifest's
-	DataFileMissing  Damage = "data-file-missing" // listed in the manifest, but missing
-	DataFileExtra    Damage = "data-file-extra"   // present, but not listed in the manifest
-	CountMismatch    Damage = "count-mismatch"    // item count differs from the manifest's
+	PackingCorrupt   Damage = "packing-corrupt"   // the gzip or zstd stream is damaged
+	ChecksumMismatch Damage = "checksum-mismatch" // the MD5 of a file differs from that in the manifest
+	DataFileMissing  Damage = "data-file-missing" // a file that the manifest lists does not exist
+	DataFileExtra    Damage = "data-file-extra"   // a file is not listed in the manifest
+	CountMismatch    Damage = "count-mismatch"    // the number of items differs from that in the manifest
 	ManifestMissing  Damage = "manifest-missing"  // a manifest file does not exist
-	ManifestInvalid  Damage = "manifest-invalid"  // a manifest file cannot be understood
-	ReplayGap        Damage = "replay-gap"        // an incremental export does not begin where the state before it ends, or change records are missing
-	ReplayOrder      Damage = "replay-order"      // a change is outside its export's time, or applies to another state
-	NotJSON          Damage = "not-json"          // a line or document that is not JSON
-	NotCSV           Damage = "not-csv"           // a record that is not CSV, or of another length than the header
-	NotAnItem        Damage = "not-an-item"       // JSON of another shape than an item's
-	TooLong          Damage = "too-long"          // an item larger than any item can be
-	TypeUnknown      Damage = "type-unknown"      // a type tag that DynamoDB does not have
-	NumberInvalid    Damage = "number-invalid"    // an N or NS that is not a DynamoDB number
-	ValueInvalid     Damage = "value-invalid"     // a value that its type does not allow
-	SourceEmpty      Damage = "source-empty"      // nothing to verify
-	KeyMissing       Damage = "key-missing"       // an item without its declared key
-	KeyTypeMismatch  Damage = "key-type-mismatch" // a key attribute of another type
-	KeyDuplicate     Damage = "key-duplicate"     // two items with the same key
+	ManifestInvalid  Damage = "manifest-invalid"  // a manifest file cannot be parsed
+	ReplayGap        Damage = "replay-gap"        // an incremental export does not begin where the previous state ends, or change records are missing
+	ReplayOrder      Damage = "replay-order"      // a change is outside the time of its export, or applies to another state
+	NotJSON          Damage = "not-json"          // a line or document is not JSON
+	NotCSV           Damage = "not-csv"           // a record is not CSV, or its length differs from that of the header
+	NotAnItem        Damage = "not-an-item"       // the JSON does not have the form of an item
+	TooLong          Damage = "too-long"          // an item is larger than any DynamoDB item can be
+	TypeUnknown      Damage = "type-unknown"      // DynamoDB does not have the type tag
+	NumberInvalid    Damage = "number-invalid"    // an N or NS is not a DynamoDB number
+	ValueInvalid     Damage = "value-invalid"     // the type of a value does not allow it
+	SourceEmpty      Damage = "source-empty"      // the source has no items to verify
+	KeyMissing       Damage = "key-missing"       // an item lacks its declared key
+	KeyTypeMismatch  Damage = "key-type-mismatch" // a key attribute has another type
+	KeyDuplicate     Damage = "key-duplicate"     // two items have the same key
 	KeyUnknown       Damage = "key-unknown"       // no key is declared, and none can be inferred
-	SchemaInvalid    Damage = "schema-invalid"    // a table description that cannot be used
-	FixtureInvalid   Damage = "fixture-invalid"   // a fixture directory that cannot be used
-	MappingRefused   Damage = "mapping-refused"   // the mapping cannot hold an item
-	ItemUnmatched    Damage = "unmatched"         // no rule of the mapping takes an item
-	ItemBeyondLimit  Damage = "limit-exceeded"    // an item beyond a limit of DynamoDB or Bigtable
-	CellCollision    Damage = "cell-collision"    // two items laid out on one cell
+	SchemaInvalid    Damage = "schema-invalid"    // a table description cannot be used
+	FixtureInvalid   Damage = "fixture-invalid"   // a fixture directory cannot be used
+	MappingRefused   Damage = "mapping-refused"   // the mapping cannot store an item
+	ItemUnmatched    Damage = "unmatched"         // no rule of the mapping matches an item
+	ItemBeyondLimit  Damage = "limit-exceeded"    // an item exceeds a limit of DynamoDB or Bigtable
+	CellCollision    Damage = "cell-collision"    // two items are laid out in the same cell
 
 	LoadTimeUnknown   Damage = "load-time-unknown"  // the time of a new export is unknown
 	TargetExists      Damage = "target-exists"      // the output already exists
@@ -53,34 +53,34 @@ const (
 	CheckpointInvalid Damage = "checkpoint-invalid" // the checkpoint belongs to another load
 )
 
-// Error is a fault of an input, with its position. Nothing has been written when a function
-// returns it, with three exceptions: WriteRefused, a row that a load of incremental exports
-// cannot read, and a fixture that compares nothing.
+// Error is a fault in an input, with its position. When a function returns an Error, it
+// has written nothing, with three exceptions: WriteRefused, a row that a load of
+// incremental exports cannot read, and a fixture that compares nothing.
 type Error struct {
 	Damage Damage // kind of fault
-	File   string // as named by the caller, or its path inside the source
-	Line   int    // 1-based; 0 if there is no line
-	Column int    // 1-based; 0 if unknown
-	Detail string // the fault
-	Err    error  // the cause, or nil
+	File   string // name given by the caller, or path inside the source
+	Line   int    // line number, from 1; 0 if there is no line
+	Column int    // column number, from 1; 0 if unknown
+	Detail string // description of the fault
+	Err    error  // cause, or nil
 
 	all bool // other lines cannot be read either
 }
 
-// Error returns "FILE:LINE: detail", "FILE:LINE:COLUMN: detail", or only the detail if the
-// fault is not in a file.
+// Error returns "FILE:LINE: detail" or "FILE:LINE:COLUMN: detail". It returns only the
+// detail if the fault is not in a file.
 func (e *Error) Error() string { return phrase.Fault(e.File, e.Line, e.Column, e.Detail, e.Err) }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause of the error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Damaged returns an Error at a place. err is its cause, or nil; format and args are its
-// detail.
+// Damaged returns an Error at a position. err is its cause, or nil. The detail is
+// formatted from format and args.
 func Damaged(d Damage, p Position, err error, format string, args ...any) *Error {
 	return &Error{Damage: d, File: p.File, Line: p.Line, Detail: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Refused converts a mapping's error about an item to an Error.
+// Refused converts the error of a mapping that refuses an item to an Error.
 func Refused(p Position, err error, format string, args ...any) *Error {
 	d := MappingRefused
 	var broken *maperr.Error
@@ -95,7 +95,8 @@ func Refused(p Position, err error, format string, args ...any) *Error {
 	return Damaged(d, p, err, format, args...)
 }
 
-// DamageOf returns the damage of an error, or "" if the error is not about an input.
+// DamageOf returns the kind of damage that err reports, or "" if err does not concern an
+// input.
 func DamageOf(err error) Damage {
 	var input *Error
 	if errors.As(err, &input) {
@@ -104,8 +105,8 @@ func DamageOf(err error) Damage {
 	return ""
 }
 
-// OfItem reports whether an error concerns a single item, so that later items can still be
-// read.
+// OfItem reports whether an error concerns only a single item, so that later items can
+// still be read.
 func OfItem(err error) bool {
 	var input *Error
 	if !errors.As(err, &input) {

@@ -91,7 +91,7 @@ func TestInfer_PageOfSeveral(t *testing.T) {
 	} {
 		n, err := drain(fstest.MapFS{"in.json": {Data: []byte(page + member + "}")}}, "in.json", Options{Key: "id"})
 		if refused {
-			WantDamage(t, err, Unsupported, "in.json:1: the answer is one page of several")
+			WantDamage(t, err, Unsupported, "in.json:1: the response is one page of several")
 		} else if n != 1 || err != nil {
 			t.Errorf("%s: %d items, error %v", member, n, err)
 		}

@@ -111,7 +111,7 @@ func recognize(in *input) (fileLayout, shape, error) {
 // unknownInput returns an error that lists the known forms.
 func unknownInput(at Position, cause error) error {
 	return Damaged(Unrecognized, at, cause,
-		"not a known input: neither an export to S3, JSON lines, Ion text or a JSON array of items, the answer to a Scan or Query, a BatchWriteItem request, a NoSQL Workbench model nor a .csv file, plain, gzip or zstd")
+		"not a known input: neither an export to S3, JSON lines, Ion text or a JSON array of items, the response of a Scan or Query, a BatchWriteItem request, a NoSQL Workbench model nor a .csv file, plain, gzip or zstd")
 }
 
 // startsJSON reports whether err, at the first token of a file, is an error of reading, or of
@@ -189,7 +189,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 				return itemLines, plainItem, nil
 			case name == "Responses":
 				return unknownLayout, 0, Damaged(Unsupported, Position{d.in.label, 1}, nil,
-					"the file is the answer of BatchGetItem, which has only the requested items: scan the table, or take the items out (jq -c '.Responses[][]')")
+					"the file is a BatchGetItem response, which has only the requested items: scan the table, or extract the items (jq -c '.Responses[][]')")
 			case name == "dynamodb":
 				return recordLines, plainItem, nil
 			case name == "PutRequest":
@@ -213,7 +213,7 @@ func recognizeObject(d *document) (fileLayout, shape, error) {
 			}
 			if name == "format" && strings.HasPrefix(value.String(), "onetable:") {
 				return unknownLayout, 0, Damaged(Unsupported, Position{d.in.label, 1}, nil,
-					"the file is a schema or a dump of OneTable, whose items have no type tags: take the items out, one per line, and read them with --plain and --key")
+					"the file is a schema or a dump of OneTable, whose items have no type tags: extract the items, one per line, and read them with --plain and --key")
 			}
 		case 0, '}', ']':
 			_, err := d.ReadToken() // the error of PeekKind
@@ -275,10 +275,10 @@ func ofTransaction(d *document, member string) error {
 	switch first.String() {
 	case "Item", "TableName", "Error":
 		return Damaged(Unsupported, Position{d.in.label, 1}, nil,
-			"the file is the answer of TransactGetItems or BatchExecuteStatement, which has only the requested items: scan the table, or take the items out (jq -c '.Responses[].Item')")
+			"the file is a TransactGetItems or BatchExecuteStatement response, which has only the requested items: scan the table, or extract the items (jq -c '.Responses[].Item')")
 	case "Put", "Update", "Delete", "ConditionCheck":
 		return Damaged(Unsupported, Position{d.in.label, 1}, nil,
-			"the file is a TransactWriteItems request: take the items out (jq -c '.%s[].Put.Item'), if it has only puts", member)
+			"the file is a TransactWriteItems request: extract the items (jq -c '.%s[].Put.Item'), if it has only puts", member)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func openFolder(t tree, dir string, o Options) (*Source, error) {
 		case err != nil:
 			return nil, err
 		case len(part.Tables) != 1 || part.namesTables():
-			return nil, Damaged(Unsupported, Position{File: t.label(name)}, nil, "the file is %s in a folder of several files: name the file alone", part.Format)
+			return nil, Damaged(Unsupported, Position{File: t.label(name)}, nil, "the file has the format %s, which cannot be read from a folder with other files: pass the file instead of the folder", part.Format)
 		}
 		if one := part.Tables[0]; one.types != nil {
 			if table.types == nil {
@@ -149,5 +149,5 @@ func (s *Source) describe(t tree, name string) error {
 
 // errNoKey rejects plain JSON without a declared key, since it contains none.
 func errNoKey(at string) error {
-	return Damaged(KeyUnknown, Position{File: at}, errors.New("--key PK[,SK] or --table-schema FILE declares it"), "plain JSON needs a declared key")
+	return Damaged(KeyUnknown, Position{File: at}, errors.New("declare it with --key PK[,SK] or --table-schema FILE"), "plain JSON needs a declared key")
 }

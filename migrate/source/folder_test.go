@@ -73,11 +73,11 @@ func TestOpen_RefusedByMarks(t *testing.T) {
 		string(exporttest.Pack([]byte("\xe0\x01\x00\xea\xee"))):                               "binary Ion",
 		string(exporttest.Pack([]byte(tar))):                                                  "tar archive",
 		string(exporttest.PackZstd([]byte(tar))):                                              "tar archive",
-		"id\x03a\x02n\x031\n":                                                                 "Hive's format with control characters: give it the name *.csv",
+		"id\x03a\x02n\x031\n":                                                                 "Hive's format with control characters: rename it to *.csv",
 		"a\x011\x01x\n":                                                                       "Hive's format",
-		`{"Responses":{"Tab":[{"id":{"S":"a"}}]},"UnprocessedKeys":{}}`:                       "answer of BatchGetItem",
-		`{"Responses":{}}`:                                                                    "answer of BatchGetItem",
-		`{"Responses":[{"Item":{"id":{"S":"a"}}}]}`:                                           "answer of TransactGetItems",
+		`{"Responses":{"Tab":[{"id":{"S":"a"}}]},"UnprocessedKeys":{}}`:                       "a BatchGetItem response",
+		`{"Responses":{}}`:                                                                    "a BatchGetItem response",
+		`{"Responses":[{"Item":{"id":{"S":"a"}}}]}`:                                           "a TransactGetItems or",
 		`{"TransactItems":[{"Put":{"TableName":"Tab","Item":{"id":{"S":"a"}}}}]}`:             "a TransactWriteItems request",
 		`{"format":"onetable:1.1.0","indexes":{"primary":{"hash":"pk"}},"data":[{"pk":"a"}]}`: "OneTable",
 		`{"AttributeDefinitions":[],"TableName":"T"}` + "\n" + `{"id":{"S":"a"}}` + "\n":      "as dyno writes it",
@@ -98,5 +98,5 @@ func TestOpen_RefusedByMarks(t *testing.T) {
 	_, err := OpenFS(fstest.MapFS{"in": {Data: []byte(`{"id":"a"}`)}}, "in", Options{Plain: true})
 	WantDamage(t, err, KeyUnknown, "plain JSON needs a declared key")
 	_, err = OpenFS(fstest.MapFS{"in/a": {Data: []byte(`{"id":{"S":"a"}}`)}, "in/b": {Data: []byte(`{"T":[{"PutRequest":{"Item":{"id":{"S":"a"}}}}]}`)}}, "in", Options{})
-	WantDamage(t, err, Unsupported, "batch-write in a folder of several files")
+	WantDamage(t, err, Unsupported, "the format batch-write, which cannot")
 }

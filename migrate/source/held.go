@@ -1,12 +1,13 @@
 package source
 
-// MaxHeldBytes bounds, as JSON text, the items that stay decoded after the first pass; decoded
-// they take five to ten times as much. A larger source is read and decoded again in each pass.
+// MaxHeldBytes bounds the items that stay decoded after the first pass, measured as JSON
+// text. Decoded, they take five to ten times as much memory. A larger source is read and
+// decoded again in each pass.
 const MaxHeldBytes = 20 << 20
 
-// Held returns the table with a cache: after a first complete pass without an error, the
-// entries come from memory if they fit in the rest of budget. Tables may share a budget.
-// The items must not be changed.
+// Held returns the table with a cache. After the first complete pass without an error,
+// the entries come from memory if they fit in the rest of budget. Several tables may
+// share a budget. The caller must not modify the items.
 func (t *Table) Held(budget *int) *Table {
 	var entries []Entry
 	whole, over := false, false

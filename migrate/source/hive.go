@@ -31,7 +31,7 @@ func refuseHive(in *input) error {
 		return nil
 	}
 	return Damaged(Unsupported, Position{File: in.label}, nil,
-		"the file is in Hive's format with control characters: give it the name *.csv, and declare its columns (--csv-delimiter $'\\x01' --csv-header NAME:TYPE,...), or export the table to S3 as DynamoDB JSON")
+		"the file is in Hive's format with control characters: rename it to *.csv and declare its columns (--csv-delimiter $'\\x01' --csv-header NAME:TYPE,...), or export the table to S3 as DynamoDB JSON")
 }
 
 // errNotHive means that a line is not an item in Hive's format.

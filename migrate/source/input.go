@@ -108,24 +108,24 @@ func unreadable(text *bufio.Reader) string {
 		return "" // text, such as a CSV file with a column called ORCID
 	}
 	for mark, what := range map[string]string{
-		"PK\x03\x04": "the file is a zip archive: unpack it, and name the file or the folder",
-		"BZh":        "the file is compressed by bzip2: bunzip2 unpacks it; gzip and zstd are read",
-		"\xfd7zXZ":   "the file is compressed by xz: unxz unpacks it; gzip and zstd are read",
+		"PK\x03\x04": "the file is a zip archive: unpack it, and pass the file or the folder",
+		"BZh":        "the file is compressed with bzip2, but only gzip and zstd can be read: unpack it with bunzip2",
+		"\xfd7zXZ":   "the file is compressed with xz, but only gzip and zstd can be read: unpack it with unxz",
 		"PAR1":       "the file is Parquet: convert it to JSON lines, which --plain reads",
 		"ORC":        "the file is ORC: convert it to JSON lines, which --plain reads",
 		"Obj\x01":    "the file is Avro: convert it to JSON lines, which --plain reads",
 
-		"\xe0\x01\x00\xea":       "the file is in binary Ion: convert it to Ion text with one item per line (ion-cli), as exports have it",
-		"\x04\x22\x4d\x18":       "the file is compressed by lz4: unlz4 unpacks it; gzip and zstd are read",
-		"\xff\x06\x00\x00sNaPpY": "the file is compressed by Snappy: unpack it; gzip and zstd are read",
-		"SQLite format 3\x00":    "the file is a SQLite database, such as the one of DynamoDB Local: start DynamoDB Local with it, and read the items by aws dynamodb scan --endpoint-url URL",
+		"\xe0\x01\x00\xea":       "the file is in binary Ion: convert it to Ion text with one item per line (ion-cli), which is the form of exports",
+		"\x04\x22\x4d\x18":       "the file is compressed with lz4, but only gzip and zstd can be read: unpack it with unlz4",
+		"\xff\x06\x00\x00sNaPpY": "the file is compressed with Snappy, but only gzip and zstd can be read: unpack it",
+		"SQLite format 3\x00":    "the file is a SQLite database, such as that of DynamoDB Local: start DynamoDB Local with it, and read the items with aws dynamodb scan --endpoint-url URL",
 	} {
 		if bytes.HasPrefix(start, []byte(mark)) {
 			return what
 		}
 	}
 	if len(start) > 262 && string(start[257:262]) == "ustar" {
-		return "the file is a tar archive: unpack it (tar xf), and name the file or the folder"
+		return "the file is a tar archive: unpack it (tar xf), and pass the file or the folder"
 	}
 	return ""
 }
@@ -266,7 +266,7 @@ func (l *lines) failed(err error) error {
 	case err == nil, errors.Is(err, io.EOF):
 		return err
 	case errors.Is(err, itemtext.ErrBlank): // a few compressed bytes can expand to that
-		return Damaged(TooLong, l.at(), nil, "more than %d bytes of space stand between items", MaxItemBytes)
+		return Damaged(TooLong, l.at(), nil, "more than %d bytes of white space between items", MaxItemBytes)
 	case errors.Is(err, itemtext.ErrTooLong):
 		err = errTooLong
 	}

@@ -119,7 +119,7 @@ func (d *document) lastPage(member string, all *pages) error {
 	if all.followed++; all.followed > 1 {
 		return nil
 	}
-	all.first = Damaged(Unsupported, at, nil, "the answer is one page of several (%s), and the items of the others are missing: let the AWS CLI read all pages (no --max-items, no --no-paginate), or remove the member if these are all the items", member)
+	all.first = Damaged(Unsupported, at, nil, "the response is one page of several (%s), and the items of the other pages are missing: let the AWS CLI read all pages (no --max-items, no --no-paginate), or remove the member if these are all the items", member)
 	return nil
 }
 

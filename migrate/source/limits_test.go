@@ -18,8 +18,8 @@ func TestTable_Limits(t *testing.T) {
 		text       string
 	}{
 		{2048, 1024, ""},
-		{2049, 1, `key attribute "PK" has 2049 bytes: DynamoDB takes at most 2048`},
-		{1, 1025, `key attribute "SK" has 1025 bytes: DynamoDB takes at most 1024`},
+		{2049, 1, `key attribute "PK" has 2049 bytes: DynamoDB allows at most 2048`},
+		{1, 1025, `key attribute "SK" has 1025 bytes: DynamoDB allows at most 1024`},
 	} {
 		line := fmt.Sprintf(`{"PK":{"S":%q},"SK":{"S":%q},"BOOL":{"S":"{\"BOOL\":\"true\"}"},"b":{"BOOL":true}}`, strings.Repeat("p", c.hash), strings.Repeat("s", c.sort))
 		src, err := OpenFS(fstest.MapFS{"in.json": {Data: []byte(line)}}, "in.json", Options{Key: "PK,SK"})
@@ -54,7 +54,7 @@ func TestParseChange_PlainTime(t *testing.T) {
 
 func TestEntry_CheckSize(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[int]string{409_600 - 4: "", 409_600 - 3: "the item has 409601 bytes: DynamoDB takes at most 409600"} {
+	for text, want := range map[int]string{409_600 - 4: "", 409_600 - 3: "the item has 409601 bytes: DynamoDB allows at most 409600"} {
 		e, err := parseEntry([]byte(`{"id":{"S":"x"},"x":{"S":"`+strings.Repeat("x", text)+`"}}`), plainItem, Position{"in", 1})
 		if err != nil {
 			t.Fatal(err)

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Part is part Index of Of parts of a source, counted from 1. The zero value is the whole
-// source.
+// Part selects one part of a source that is divided into Of parts. Index counts from 1.
+// The zero value selects the whole source.
 type Part struct{ Index, Of int }
 
-// ParsePart parses the format of String.
+// ParsePart parses the text that String returns.
 func ParsePart(text string) (p Part, err error) {
 	index, of, found := strings.Cut(text, "/")
 	if found {
@@ -28,12 +28,12 @@ func ParsePart(text string) (p Part, err error) {
 	return p, nil
 }
 
-// String returns "3/10".
+// String returns the part in the form "3/10".
 func (p Part) String() string { return fmt.Sprintf("%d/%d", p.Index, p.Of) }
 
-// Part returns the source with only the data files of a part. Each file goes to the part with
-// the fewest items so far, so that every process that opens the same exports divides them
-// alike. Only full exports to S3 can be divided.
+// Part returns the source restricted to the data files of one part. Each file goes to the
+// part with the fewest items so far, so every process that opens the same exports divides
+// them in the same way. Only full exports to S3 can be divided.
 func (s *Source) Part(p Part) (*Source, error) {
 	if p.Index < 1 || p.Index > p.Of {
 		return nil, Damaged(Unsupported, Position{File: s.Path}, nil, "there is no part %v: expected I/N with I from 1 to N", p)
@@ -73,16 +73,16 @@ func (s *Source) whole() error {
 		switch {
 		case t.changes != nil:
 			return Damaged(Unsupported, Position{File: s.Path}, nil,
-				"table %s has incremental exports or change records, which change items of any file: load the full export in parts, and then both without parts", t.Name)
+				"table %s has incremental exports or change records, whose changes concern items of any part: load the full export alone in parts, and then everything without parts", t.Name)
 		case t.export == nil:
-			return Damaged(Unsupported, Position{File: s.Path}, nil, "only the data files of an export to S3 can be divided into parts, this is %s", s.Format)
+			return Damaged(Unsupported, Position{File: s.Path}, nil, "only the data files of an export to S3 can be divided into parts, but this is %s", s.Format)
 		}
 	}
 	return nil
 }
 
-// Fingerprint returns a text that identifies the data files of the source. It reads only their
-// manifests. Only sources that can be divided have a fingerprint.
+// Fingerprint returns a text that identifies the data files of the source. It reads only
+// their manifests. It works only for sources that can be divided into parts.
 func (s *Source) Fingerprint() (string, error) {
 	if err := s.whole(); err != nil {
 		return "", err
@@ -100,9 +100,10 @@ func (s *Source) Fingerprint() (string, error) {
 // sampledItems is the approximate number of items in a Sample of an export.
 const sampledItems = 10_000
 
-// Sample streams items that represent the table, the same each time. For an export these are
-// the first items of each data file, before any MD5 check; for other sources, all items. It
-// skips unreadable items; a complete pass reports them.
+// Sample streams items that are representative of the table, and always the same ones.
+// For an export, these are the first items of each data file, before any MD5 check. For
+// other sources, they are all items. Sample skips unreadable items, which a complete pass
+// reports.
 func (t *Table) Sample() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		if t.export == nil {

@@ -2,12 +2,12 @@ package source
 
 import "sync/atomic"
 
-// Progress is the progress of a phase of the work.
+// Progress describes how far a phase of the work has come.
 type Progress struct {
-	Table string // the DynamoDB table
-	Phase string // "inferring", "checking", "loading", "comparing", "linting"
-	Items int64  // processed in this phase
-	Total int64  // estimated if the input does not declare it; -1 if unknown
+	Table string // name of the DynamoDB table
+	Phase string // name of the phase: "inferring", "checking", "loading", "comparing", "linting"
+	Items int64  // number of items processed in this phase
+	Total int64  // number of all items, estimated if the input does not declare it; -1 if unknown
 }
 
 // counter counts the bytes that are written to it.
@@ -19,8 +19,9 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Total returns the number of items in the table, after n of them: the declared one, or an
-// estimate from the part of the file that they take. It returns -1 if both are unknown.
+// Total returns the number of items in the table, given that n of them have been read. It
+// is the declared number, or an estimate from the share of the file that the n items
+// take. Total returns -1 if the number is unknown and cannot be estimated.
 func (t *Table) Total(n int64) int64 {
 	if t.Declared >= 0 || t.reading == nil || n == 0 {
 		return t.Declared

@@ -79,7 +79,7 @@ func openExport(t tree, dir string) (*Source, error) {
 		}
 		if other, ok := full[part.table]; ok {
 			return nil, Damaged(Unrecognized, Position{File: t.label(dir)}, nil,
-				"this is a full export of table %s, and so is %s: open one of them", part.table, t.label(other.dir))
+				"this is a full export of table %s, and so is %s: open only one of them", part.table, t.label(other.dir))
 		}
 		full[part.table] = part
 	}
@@ -100,7 +100,7 @@ func openExport(t tree, dir string) (*Source, error) {
 		if !ok {
 			first := after[name][0]
 			return nil, Damaged(ReplayGap, Position{File: t.label(first.dir)}, nil,
-				"the incremental export of table %s has only changes: put the full export before it below the same folder, and open that", name)
+				"the incremental export of table %s has only changes: put the preceding full export below the same folder, and open that folder", name)
 		}
 		table := &Table{Name: name, ExportTime: part.to, Declared: part.items, export: &part, tree: t, entries: part.entries(t)}
 		switch {
@@ -237,7 +237,7 @@ func openOneExport(t tree, dir string) (exportPart, error) {
 	}
 	if part.items != *summary.ItemCount {
 		return part, Damaged(CountMismatch, at, nil,
-			"%s says %s in all, the files of %s add up to %d", s3export.SummaryName, phrase.Counted(*summary.ItemCount, "item"), s3export.FilesName, part.items)
+			"%s says %s in all, but the files of %s add up to %d", s3export.SummaryName, phrase.Counted(*summary.ItemCount, "item"), s3export.FilesName, part.items)
 	}
 	part.table, _ = s3export.TableName(summary.TableArn)
 	type moment struct {
@@ -272,7 +272,7 @@ func readSummary(t tree, name string) (*s3export.Summary, error) {
 	_, named := s3export.TableName(s.TableArn)
 	switch {
 	case s.Version != s3export.VersionFull && s.Version != s3export.VersionIncremental:
-		return invalid("the manifest is of version %q, only %s and %s are known", s.Version, s3export.VersionFull, s3export.VersionIncremental)
+		return invalid("the manifest has version %q, but only %s and %s are known", s.Version, s3export.VersionFull, s3export.VersionIncremental)
 	case s.ExportType != "" && s.ExportType != s3export.TypeFull && s.ExportType != s3export.TypeIncremental:
 		return invalid("exportType is %q, want %s or %s", s.ExportType, s3export.TypeFull, s3export.TypeIncremental)
 	case s.OutputFormat != s3export.FormatDynamoDBJSON && s.OutputFormat != s3export.FormatIon:
@@ -317,7 +317,7 @@ func checkCompanion(t tree, name, sum string) error {
 			return Damaged(ManifestInvalid, Position{File: t.label(companion)}, err, "the checksum file cannot be read")
 		}
 		if text := string(bytes.TrimSpace(want)); text != sum {
-			return Damaged(ChecksumMismatch, Position{File: t.label(name)}, nil, "the MD5 of the manifest is %s, %s says %.40q", sum, path.Base(companion), text)
+			return Damaged(ChecksumMismatch, Position{File: t.label(name)}, nil, "the MD5 of the manifest is %s, but %s says %.40q", sum, path.Base(companion), text)
 		}
 	}
 	return nil
@@ -355,7 +355,7 @@ func readFiles(t tree, dir string, summary *s3export.Summary) ([]exportFile, err
 		}
 		f.line = l.texts.Line()
 		if f.path, err = summary.DataPath(dir, f.DataFileS3Key); err != nil {
-			return nil, Damaged(ManifestInvalid, at, err, "dataFileS3Key cannot be followed")
+			return nil, Damaged(ManifestInvalid, at, err, "dataFileS3Key does not name a file of the export")
 		}
 		if other, ok := seen[f.path]; ok {
 			return nil, Damaged(ManifestInvalid, at, nil, "line %d lists the same data file %s", other, f.DataFileS3Key)
@@ -404,7 +404,7 @@ func (f *exportFile) judge(t tree) error {
 		f.judged.Store(true)
 		return nil
 	}
-	differs := fmt.Sprintf("the MD5 of the data file is %s, %s says %s", sum, s3export.FilesName, f.MD5Checksum)
+	differs := fmt.Sprintf("the MD5 of the data file is %s, but %s says %s", sum, s3export.FilesName, f.MD5Checksum)
 	if known, ok := errors.AsType[*Error](t.unpack(f.path)); ok && (known.Damage == PackingTruncated || known.Damage == PackingCorrupt) {
 		known.Detail += "; " + differs
 		return known
@@ -433,7 +433,7 @@ func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) err
 			return err
 		}
 		if count++; count > *f.ItemCount {
-			return Damaged(CountMismatch, l.at(), nil, "the file holds more items than the %d of line %d of %s", *f.ItemCount, f.line, s3export.FilesName)
+			return Damaged(CountMismatch, l.at(), nil, "the file holds more items than the %d that line %d of %s declares", *f.ItemCount, f.line, s3export.FilesName)
 		}
 		if err := yield(text, l.at()); err != nil {
 			return err
@@ -445,9 +445,9 @@ func readDataFile(t tree, f exportFile, yield func(text []byte, at Position) err
 	}
 	switch {
 	case sum != f.MD5Checksum: // it has changed since
-		return Damaged(ChecksumMismatch, Position{File: in.label}, nil, "the MD5 of the data file is %s, %s says %s", sum, s3export.FilesName, f.MD5Checksum)
+		return Damaged(ChecksumMismatch, Position{File: in.label}, nil, "the MD5 of the data file is %s, but %s says %s", sum, s3export.FilesName, f.MD5Checksum)
 	case count != *f.ItemCount:
-		return Damaged(CountMismatch, Position{File: in.label}, nil, "the file holds %s, line %d of %s says %d", phrase.Counted(count, "item"), f.line, s3export.FilesName, *f.ItemCount)
+		return Damaged(CountMismatch, Position{File: in.label}, nil, "the file holds %s, but line %d of %s says %d", phrase.Counted(count, "item"), f.line, s3export.FilesName, *f.ItemCount)
 	}
 	return nil
 }

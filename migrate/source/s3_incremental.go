@@ -59,12 +59,13 @@ type heldChange struct {
 // growing map and list, rounded up.
 const heldChangeBytes = 432
 
-// Change is the effect on one item of the incremental exports after a full one.
+// Change is the combined effect that the incremental exports after a full one have on one
+// item.
 type Change struct {
-	Key      attr.Item   // of the item
-	Was      []attr.Item // the earlier states in the exports, oldest first
-	Now      attr.Item   // nil if the item was deleted
-	Position Position    // of the last change
+	Key      attr.Item   // key of the item
+	Was      []attr.Item // earlier states of the item in the exports, oldest first
+	Now      attr.Item   // new state; nil if the item was deleted
+	Position Position    // position of the last change
 }
 
 // replayed is a full export with its incremental exports: the table at the end of the last one.
@@ -132,9 +133,9 @@ func replay(t tree, full exportPart, after []exportPart) (*replayed, error) {
 		case !part.from.Before(part.to):
 			return nil, Damaged(ManifestInvalid, at, nil, "%s, whose end is not after its beginning", span)
 		case part.from.After(end):
-			return nil, Damaged(ReplayGap, at, nil, "%s, but the export before it, %s, ends at %s: the changes between are missing", span, t.label(before.dir), s3export.Stamp(end))
+			return nil, Damaged(ReplayGap, at, nil, "%s, but the previous export, %s, ends at %s: the changes in between are missing", span, t.label(before.dir), s3export.Stamp(end))
 		case i > 0 && part.from.Before(end), part.to.Before(end):
-			return nil, Damaged(ReplayOrder, at, nil, "%s, but the export before it, %s, ends at %s: it must begin where that one ends", span, t.label(before.dir), s3export.Stamp(end))
+			return nil, Damaged(ReplayOrder, at, nil, "%s, but the previous export, %s, ends at %s: it must begin where that one ends", span, t.label(before.dir), s3export.Stamp(end))
 		}
 		end, before = part.to, part
 	}
@@ -273,12 +274,12 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 			}
 			changed[h], order = s, append(order, h)
 		case r.records != nil && s.misses(c):
-			return Damaged(ReplayGap, c.at, nil, "the %s of item %s does not fit the change record before it, at %s: records between them are missing", c.event, s.keys, s.last)
+			return Damaged(ReplayGap, c.at, nil, "the %s of item %s does not fit the previous change record, at %s: the records in between are missing", c.event, s.keys, s.last)
 		case r.records == nil && s.export == c.export:
 			return Damaged(ReplayOrder, c.at, nil, "item %s is changed here and at %s: an incremental export has one change per item, from its first state to its last",
 				s.keys, s.last)
 		case c.old != nil && (s.deleted || extsort.HashItem(c.old) != s.new):
-			return staleImage(c.at, s.keys, fmt.Sprintf("the change before it, at %s, leaves", s.last))
+			return staleImage(c.at, s.keys, fmt.Sprintf("the previous change, at %s, left a different item", s.last))
 		}
 		first := s.text == nil && !s.deleted
 		if was && s.text != nil {
@@ -317,7 +318,7 @@ func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool)
 			return yield(e, nil)
 		}
 		s.met = true
-		found := func() string { return fmt.Sprintf("the full export, at %s, has", e.Position) }
+		found := func() string { return fmt.Sprintf("the full export, at %s, has a different item", e.Position) }
 		if err := r.fits(s, j, extsort.HashItem(e.Item), found); err != nil {
 			yield(Entry{}, err)
 			return false
@@ -332,7 +333,7 @@ func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool)
 		if s.met {
 			continue
 		}
-		if err := r.fits(s, j, extsort.Hash{}, func() string { return "the full export has no such item, not" }); err != nil {
+		if err := r.fits(s, j, extsort.Hash{}, func() string { return "the full export has no such item" }); err != nil {
 			return err
 		}
 		if !s.deleted && !yield(parseEntry(s.text, plainItem, s.last)) {
@@ -355,7 +356,7 @@ func (r *replayed) fits(s *heldChange, j *joint, full extsort.Hash, found func()
 }
 
 func staleImage(at Position, keys []byte, found string) error {
-	return Damaged(ReplayOrder, at, nil, "the change of item %s does not fit the stored item: %s another one than its OldImage", keys, found)
+	return Damaged(ReplayOrder, at, nil, "the OldImage of item %s does not match the state before the change: %s", keys, found)
 }
 
 func keyNames(keys attr.Item) []string {
@@ -407,7 +408,7 @@ func (r *replayed) changes(yield func(itemChange) error) error {
 				return ofAll(err) // without it, the state of the table is unknown
 			}
 			if written := time.UnixMicro(c.micros); written.Before(part.from) || written.After(part.to) {
-				return Damaged(ReplayOrder, at, nil, "the change of item %s was written at %s, outside the export's %s to %s",
+				return Damaged(ReplayOrder, at, nil, "the change of item %s was written at %s, outside the time of the export, %s to %s",
 					attr.AppendItemJSON(nil, c.keys), s3export.Stamp(written), s3export.Stamp(part.from), s3export.Stamp(part.to))
 			}
 			c.export = i
@@ -462,7 +463,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 			var plain struct{ WriteTimestampMicros jsontext.Value }
 			if json.Unmarshal(value, &plain) == nil && plain.WriteTimestampMicros.Kind() != '{' {
 				if c.micros, err = strconv.ParseInt(strings.Trim(string(plain.WriteTimestampMicros), `"`), 10, 64); err != nil {
-					return bad("Metadata has no WriteTimestampMicros that is a number")
+					return bad("Metadata has no numeric WriteTimestampMicros")
 				}
 				written = true
 				continue
@@ -477,7 +478,7 @@ func parseChange(text []byte, at Position) (itemChange, error) {
 			continue
 		}
 		if c.micros, err = strconv.ParseInt(item["WriteTimestampMicros"].Str, 10, 64); err != nil {
-			return bad("Metadata has no WriteTimestampMicros that is a number")
+			return bad("Metadata has no numeric WriteTimestampMicros")
 		}
 		written = true
 	}

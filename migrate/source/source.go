@@ -17,17 +17,17 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// MaxItemBytes bounds the JSON text of one item. A DynamoDB item has at most 400 KB of binary
-// content, whose longest text (empty elements, escapes) is below 8 MiB.
+// MaxItemBytes bounds the JSON text of one item. A DynamoDB item has at most 400 KB of
+// binary content, so its longest text, with empty elements and escapes, is below 8 MiB.
 const MaxItemBytes = 8 << 20
 
-// Position is a place in an input.
+// Position is a position in an input.
 type Position struct {
-	File string // the path known to the source
-	Line int    // 1-based; 0: the whole file
+	File string // path of the file as the source knows it
+	Line int    // line number, from 1; 0 means the whole file
 }
 
-// String returns "FILE:LINE".
+// String returns "FILE:LINE", or "FILE" without a line.
 func (p Position) String() string {
 	if p.Line == 0 {
 		return p.File
@@ -37,23 +37,24 @@ func (p Position) String() string {
 
 // Entry is one item of a source with its position.
 type Entry struct {
-	Item     attr.Item // as it was read
-	Position Position  // its position
+	Item     attr.Item // item as it was read
+	Position Position  // position of the item
 
-	Text []byte // the JSON of Item, valid until the next entry
+	Text []byte // JSON of Item, valid until the next entry
 }
 
 // Index is a secondary index that a table description declares.
 type Index struct {
-	Name       string         // in DynamoDB
-	Key        attr.KeySchema // of the index
-	MoreKey    []string       // key attributes beyond one HASH and one RANGE, which no mapping lays out
-	Local      bool           // it has the hash key of the table
-	Projection string         // ALL, KEYS_ONLY or INCLUDE
-	Include    []string       // attributes of an INCLUDE projection
+	Name       string         // name in DynamoDB
+	Key        attr.KeySchema // key of the index
+	MoreKey    []string       // key attributes beyond one HASH and one RANGE, which mappings cannot lay out
+	Local      bool           // whether it is a local index, which has the hash key of the table
+	Projection string         // kind of projection: ALL, KEYS_ONLY or INCLUDE
+	Include    []string       // attributes that an INCLUDE projection adds
 }
 
-// Surplus describes the key attributes of the index that no mapping lays out, or "".
+// Surplus describes the key attributes of the index that mappings cannot lay out. It
+// returns "" if a mapping can lay out all of them.
 func (x Index) Surplus() string {
 	if len(x.MoreKey) == 0 {
 		return ""
@@ -61,24 +62,24 @@ func (x Index) Surplus() string {
 	return fmt.Sprintf("its key has %s besides %s", strings.Join(x.MoreKey, " and "), KeyText(x.Key))
 }
 
-// Table is one table of a source. Its items can be read any number of times;
-// each time they stream from the input.
+// Table is one table of a source. Its items can be read any number of times, and are
+// streamed from the input each time.
 type Table struct {
-	Name string // of the DynamoDB table
-	// Key is the declared key schema. Its Hash.Name is "" if the input declares none; a Type is
-	// attr.Absent if only the name is known.
+	Name string // name of the DynamoDB table
+	// Key is the declared key schema. Its Hash.Name is "" if the input declares no key. A
+	// Type is attr.Absent if only the name of the attribute is known.
 	Key     attr.KeySchema
-	Indexes []Index // declared indexes
+	Indexes []Index // indexes that the input declares
 	// TTL is the expiry attribute, or "" if none is declared.
 	TTL string
-	// ExportTime is the time of the data; zero if unknown.
+	// ExportTime is the time of the data, or zero if it is unknown.
 	ExportTime time.Time
-	// FullTime is the time of the full export before incremental ones, or change records, up to
-	// ExportTime; zero without them.
+	// FullTime is the time of the full export, if incremental exports or change records
+	// update it up to ExportTime. Otherwise it is zero.
 	FullTime time.Time
-	// Declared is the number of items according to the input, -1 if unknown.
+	// Declared is the number of items that the input declares, or -1 if it declares none.
 	Declared int64
-	// KeyFrom describes the origin of Key, for reports.
+	// KeyFrom is the origin of Key, for reports.
 	KeyFrom string
 
 	entries func(yield func(Entry, error) bool) // continues after an error of one item (OfItem) while yield returns true
@@ -86,15 +87,15 @@ type Table struct {
 	export  *exportPart               // the only full export of the entries, or nil
 	tree    tree                      // the tree of the export
 	pages   *pages                    // of the folder with the table's file; nil for a single file
-	File    string                    // named by messages about the whole table
-	Named   bool                      // Name is from the input or its description
+	File    string                    // name for messages about the whole table
+	Named   bool                      // whether Name comes from the input or its description
 	types   map[string]attr.Type      // of untyped columns; nil except for CSV
 	doubts  *atomic.Pointer[[]string] // the result of Doubts; nil except for CSV
-	Lenient bool                      // Entries skips faulty items
+	Lenient bool                      // whether Entries skips faulty items
 	reading *atomic.Pointer[input]    // the table's file while it is read; nil for other tables
 }
 
-// Of returns a table of items in memory, with their key; at is the time of the data.
+// Of returns a table with the given items and key in memory. at is the time of the data.
 func Of(name string, key attr.KeySchema, at time.Time, items []attr.Item) *Table {
 	return &Table{Name: name, Key: key, ExportTime: at, Declared: int64(len(items)), entries: func(yield func(Entry, error) bool) {
 		for i, item := range items {
@@ -105,8 +106,8 @@ func Of(name string, key attr.KeySchema, at time.Time, items []attr.Item) *Table
 	}}
 }
 
-// As returns the table with the key and the name of its mapping; with name "", it keeps its own
-// name.
+// As returns the table with the key and name in its mapping. If name is "", the table
+// keeps its present name.
 func (t *Table) As(name string, key attr.KeySchema) *Table {
 	keyed := *t
 	keyed.Key = key
@@ -116,14 +117,15 @@ func (t *Table) As(name string, key attr.KeySchema) *Table {
 	return &keyed
 }
 
-// SetColumnType sets the type of an attribute for untyped inputs, which are only CSV.
+// SetColumnType sets the type of an attribute for an input whose columns can lack a type.
+// Only CSV is such an input.
 func (t *Table) SetColumnType(name string, typ attr.Type) {
 	if t.types != nil {
 		t.types[name] = typ
 	}
 }
 
-// Doubts returns suspicious facts from a full read of the entries: untyped columns of numbers,
+// Doubts reads all entries and returns what looks suspicious: untyped columns of numbers,
 // and a header that looks like a record.
 func (t *Table) Doubts() []string {
 	if t.doubts == nil || t.doubts.Load() == nil {
@@ -132,17 +134,17 @@ func (t *Table) Doubts() []string {
 	return *t.doubts.Load()
 }
 
-// Changes streams the changes of incremental exports or change records, one per item, in bounded memory; other
-// sources have none. Errors are those of Entries.
+// Changes streams the changes of incremental exports or change records in bounded memory,
+// one change per item. Other sources yield none. Errors are the same as those of Entries.
 func (t *Table) Changes(yield func(Change, error) bool) {
 	if t.changes != nil {
 		t.changes(yield)
 	}
 }
 
-// Entries streams the items of the table in the order of the input. It checks each item's form
-// and, if a key is declared, that the item has it. It ends after an error, which is an [Error]
-// unless reading itself failed.
+// Entries streams the items of the table in the order of the input. It checks the form of
+// each item and, if a key is declared, that the item has it. It stops after the first
+// error, which is an [Error] unless reading itself failed.
 func (t *Table) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		t.All(func(e Entry, err error) bool {
@@ -158,8 +160,8 @@ func (t *Table) Entries() iter.Seq2[Entry, error] {
 	}
 }
 
-// All yields the entries like Entries, but continues after an error in a single item. With an
-// error, the entry has the faulty text.
+// All streams the entries like Entries, but continues after an error that concerns a
+// single item. The entry then holds the faulty text.
 func (t *Table) All(yield func(Entry, error) bool) {
 	t.entries(func(e Entry, err error) bool {
 		if err == nil {
@@ -179,9 +181,9 @@ func (t *Table) checkKey(e Entry) error {
 		case !ok:
 			return Damaged(KeyMissing, e.Position, nil, "the item has no attribute %q, which is part of the key of table %s", k.Name, t.Name)
 		case k.Type != attr.Absent && v.Type != k.Type:
-			return Damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, the key of table %s declares %s", k.Name, v.Type, t.Name, k.Type)
+			return Damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, but the key of table %s declares %s", k.Name, v.Type, t.Name, k.Type)
 		case v.Type != attr.S && v.Type != attr.N && v.Type != attr.B:
-			return Damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s, a key is S, N or B", k.Name, v.Type)
+			return Damaged(KeyTypeMismatch, e.Position, nil, "key attribute %q is of type %s: a key must be S, N or B", k.Name, v.Type)
 		case v.Str == "":
 			return Damaged(KeyMissing, e.Position, nil, "key attribute %q is empty", k.Name)
 		}
@@ -197,19 +199,20 @@ const (
 	maxSortBytes = 1024
 )
 
-// CheckSize rejects an item that exceeds the limits of any DynamoDB table with the key.
+// CheckSize returns an error if the item exceeds the limits of every DynamoDB table with
+// the given key.
 func (e Entry) CheckSize(key attr.KeySchema) error {
 	for i, k := range key.Attrs() {
 		limit := [2]int{maxHashBytes, maxSortBytes}[i]
 		if v := e.Item[k.Name]; v.Type != attr.N && len(v.Str) > limit {
-			return Damaged(ItemBeyondLimit, e.Position, nil, "key attribute %q has %d bytes: DynamoDB takes at most %d", k.Name, len(v.Str), limit)
+			return Damaged(ItemBeyondLimit, e.Position, nil, "key attribute %q has %d bytes: DynamoDB allows at most %d", k.Name, len(v.Str), limit)
 		}
 	}
 	if len(e.Text) > 0 && len(e.Text) <= maxItemSize { // the text is never shorter than the item; held entries have none
 		return nil
 	}
 	if size := e.Item.Size(); size > maxItemSize {
-		return Damaged(ItemBeyondLimit, e.Position, nil, "the item has %d bytes: DynamoDB takes at most %d", size, maxItemSize)
+		return Damaged(ItemBeyondLimit, e.Position, nil, "the item has %d bytes: DynamoDB allows at most %d", size, maxItemSize)
 	}
 	return nil
 }
@@ -217,39 +220,41 @@ func (e Entry) CheckSize(key attr.KeySchema) error {
 // formatFolder is the format of a folder of pages or part files.
 const formatFolder = "folder"
 
-// Source is an input with its tables.
+// Source is an input and the tables in it.
 type Source struct {
-	// Format is the recognized form of the input: "s3-export", "s3-incremental-export",
-	// "s3-export-with-change-records", "json-lines", "ion-text", "json-items", "batch-write",
-	// "workbench", "csv" or "folder", for pages or part files.
+	// Format is the format of the input: "s3-export", "s3-incremental-export",
+	// "s3-export-with-change-records", "json-lines", "ion-text", "json-items",
+	// "batch-write", "workbench", "csv", or "folder" for pages or part files.
 	Format string
 	// Path is the path that was opened.
 	Path   string
-	Tables []*Table // in the order of the input
-	// Integrity describes the input's own checks besides its form, such as checksums. Reading
-	// all entries performs them.
+	Tables []*Table // tables in the order of the input
+	// Integrity describes the checks that the input allows besides its form, such as
+	// checksums. Reading all entries performs these checks.
 	Integrity string
 
-	Asked string // Options.Table
+	Asked string // name in Options.Table
 }
 
-// Options are facts about an input that it does not contain. The zero value is ready to use.
-// They must not contradict each other.
+// Options supplies facts that an input does not contain. The zero value is ready to use.
+// Options must not contradict each other.
 type Options struct {
-	// Key names the key attributes, "PK" or "PK,SK". It overrides the input.
+	// Key names the key attributes, as "PK" or "PK,SK". It overrides the key that the
+	// input declares.
 	Key string
-	// TableSchema is the JSON of a DescribeTable answer or a CreateTable request, followed by
-	// the answer of DescribeTimeToLive if items expire. TableSchemaFile is its name in
-	// messages. It overrides the key of the input, and must name the same table.
+	// TableSchema is the JSON of a DescribeTable response or a CreateTable request. If
+	// items expire, the response of DescribeTimeToLive follows it. It overrides the key
+	// that the input declares, and must name the same table. TableSchemaFile is its file
+	// name in messages.
 	TableSchema     []byte
 	TableSchemaFile string
-	// Table selects one table of a source with several, and names the table of a source without
-	// a name.
+	// Table selects one table of a source that has several tables, or names the table of
+	// a source that has no name for it.
 	Table string
-	// Plain means that items are plain JSON, without type tags: numbers become N, lists L and
-	// objects M. The key must be declared.
+	// Plain means that items are plain JSON, without type tags. Numbers become N, lists
+	// become L, and objects become M. The key must be declared.
 	Plain bool
-	// CSV describes the form of a CSV file.
+	// CSV describes the format of a CSV file.
 	CSV CSVOptions
 }
 
@@ -262,23 +267,23 @@ func remote(name string) error {
 	if m == nil {
 		return nil
 	}
-	hint := "copy it here, and name the copy"
+	hint := "copy it here, and pass the copy"
 	switch strings.ToLower(m[1]) {
 	case "s3":
-		hint = fmt.Sprintf("copy it here (aws s3 sync %s FOLDER), and name the folder", name)
+		hint = fmt.Sprintf("copy it here (aws s3 sync %s FOLDER), and pass the folder", name)
 	case "gs":
-		hint = fmt.Sprintf("copy it here (gcloud storage cp --recursive %s FOLDER), and name the folder", name)
+		hint = fmt.Sprintf("copy it here (gcloud storage cp --recursive %s FOLDER), and pass the folder", name)
 	case "http", "https":
-		hint = fmt.Sprintf("fetch it (curl -O %s), and name the file", name)
+		hint = fmt.Sprintf("fetch it (curl -O %s), and pass the file", name)
 	case "file":
-		hint = "name only the path"
+		hint = "pass only the path"
 	case "dynamodb", "arn":
-		hint = "export the table to S3, copy the export here, and name the folder"
+		hint = "export the table to S3, copy the export here, and pass the folder"
 	}
 	return Damaged(Unsupported, Position{File: name}, nil, "sources are read from files, not from %s:// addresses: %s", m[1], hint)
 }
 
-// Open opens an input of the local file system: a file or a folder.
+// Open opens a file or folder in the local file system.
 func Open(name string, o Options) (*Source, error) {
 	if err := remote(name); err != nil {
 		return nil, err
@@ -318,8 +323,7 @@ func openExportFolder(name string, o Options) (*Source, error) {
 	return openTree(os.DirFS(dir), base, root, o)
 }
 
-// OpenFS opens an input inside fsys: the file or folder called name, "." for
-// all of it.
+// OpenFS opens the file or folder called name in fsys. The name "." means all of fsys.
 func OpenFS(fsys fs.FS, name string, o Options) (*Source, error) {
 	return openTree(fsys, name, "", o)
 }
@@ -391,7 +395,7 @@ func (s *Source) apply(o Options) error {
 			s.Tables = kept
 		case len(s.Tables) == 1 && !s.namesTables():
 			if !TableName().MatchString(o.Table) {
-				return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "%q cannot name a table: want 3 to 255 letters, digits and _.-", o.Table)
+				return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "%q is not a valid table name: want 3 to 255 letters, digits and _.-", o.Table)
 			}
 			s.Tables[0].Name = o.Table
 		default:
@@ -433,7 +437,7 @@ func (s *Source) applyKey(key string, schema bool) error {
 	for _, t := range s.Tables {
 		declared := t.Key
 		if schema && (declared.Hash.Name != hash || declared.Range.Name != rng) {
-			return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "the key given is %s, but the key %s is %s", key, t.KeyFrom, KeyText(declared))
+			return Damaged(SchemaInvalid, Position{File: s.Path}, nil, "the given key is %s, but the key %s is %s", key, t.KeyFrom, KeyText(declared))
 		}
 		t.Key = attr.KeySchema{Hash: attr.KeyAttr{Name: hash}, Range: attr.KeyAttr{Name: rng}}
 		t.KeyFrom = "given by the caller"
@@ -500,7 +504,7 @@ func tableNameOf(name string) string {
 // isNotExist reports whether a file is missing, rather than unreadable.
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
-// KeyText formats a key for messages, "PK (S), SK (N)", with the known types.
+// KeyText formats a key for messages as "PK (S), SK (N)", leaving out unknown types.
 func KeyText(k attr.KeySchema) string {
 	var parts []string
 	for _, a := range k.Attrs() {
@@ -515,7 +519,8 @@ func KeyText(k attr.KeySchema) string {
 	return strings.Join(parts, ", ")
 }
 
-// TableName matches the names of DynamoDB tables; tables of a source may have other names.
+// TableName matches the names that DynamoDB allows for tables. Tables of a source may
+// have other names.
 var TableName = sync.OnceValue(func() *regexp.Regexp { // large: it counts to 255
 	return regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
 })

@@ -14,9 +14,9 @@ import (
 
 // TableSchema holds the parts of a table description that a mapping needs.
 type TableSchema struct {
-	Name    string         // "" if the description has none
-	Key     attr.KeySchema // of the table
-	Indexes []Index        // global, then local
+	Name    string         // name of the table; "" if the description has none
+	Key     attr.KeySchema // key of the table
+	Indexes []Index        // indexes, first global, then local
 	// TTL is the expiry attribute, or "" if the description has none.
 	TTL string
 }
@@ -58,9 +58,9 @@ func (t schemaTTL) on() string {
 	return t.AttributeName
 }
 
-// ParseTableSchema parses the JSON of a DescribeTable or CreateTable answer or of a CreateTable
-// request. After it, or among its members, may be the answer of DescribeTimeToLive or the
-// request of UpdateTimeToLive. Errors are Errors with file.
+// ParseTableSchema parses the JSON of a DescribeTable or CreateTable response, or of a
+// CreateTable request. A DescribeTimeToLive response or UpdateTimeToLive request may
+// follow, or be among its members. Every error is an [Error] that names file.
 func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 	at := Position{File: file}
 	var doc struct {
@@ -75,7 +75,7 @@ func ParseTableSchema(file string, src []byte) (*TableSchema, error) {
 			break
 		}
 		if err != nil {
-			return nil, Damaged(SchemaInvalid, at, err, "the table schema is not the JSON of a DescribeTable answer or a CreateTable request")
+			return nil, Damaged(SchemaInvalid, at, err, "the table schema is not the JSON of a DescribeTable response or a CreateTable request")
 		}
 	}
 	t := &doc.schemaTable

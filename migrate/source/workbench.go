@@ -63,7 +63,7 @@ func openWorkbench(t tree, name string) (*Source, error) {
 		return nil, err
 	}
 	if len(src.Tables) == 0 {
-		return nil, Damaged(SchemaInvalid, Position{File: t.label(name)}, nil, "the model has no table")
+		return nil, Damaged(SchemaInvalid, Position{File: t.label(name)}, nil, "the model has no tables")
 	}
 	return src, nil
 }
@@ -236,7 +236,7 @@ func keyAttr(at Position, name, tag string) (attr.KeyAttr, error) {
 	case name == "":
 		return attr.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "a key attribute has no name")
 	case !ok || typ > attr.B:
-		return attr.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "key attribute %q is declared of type %q, a key is S, N or B", name, tag)
+		return attr.KeyAttr{}, Damaged(SchemaInvalid, at, nil, "key attribute %q is declared with type %q: a key must be S, N or B", name, tag)
 	}
 	return attr.KeyAttr{Name: name, Type: typ}, nil
 }
@@ -248,7 +248,7 @@ func (d *document) workbenchKey() (attr.KeySchema, error) {
 	}
 	var k workbenchKey
 	if err := json.Unmarshal(text, &k); err != nil {
-		return attr.KeySchema{}, Damaged(SchemaInvalid, at, err, "KeyAttributes cannot be understood")
+		return attr.KeySchema{}, Damaged(SchemaInvalid, at, err, "KeyAttributes cannot be parsed")
 	}
 	return k.schema(at)
 }
@@ -264,7 +264,7 @@ func (d *document) workbenchIndex() (Index, error) {
 		Projection    schemaProjection
 	}
 	if err := json.Unmarshal(jsontext.Value(text), &x); err != nil {
-		return Index{}, Damaged(SchemaInvalid, at, err, "an index cannot be understood")
+		return Index{}, Damaged(SchemaInvalid, at, err, "an index cannot be parsed")
 	}
 	key, err := x.KeyAttributes.schema(at)
 	return Index{Name: x.IndexName, Key: key, Projection: x.Projection.ProjectionType, Include: x.Projection.NonKeyAttributes}, err

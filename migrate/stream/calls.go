@@ -27,6 +27,7 @@ const (
 	codeNotFound = "ResourceNotFoundException"
 	codeExpired  = "ExpiredIteratorException"
 	codeTrimmed  = "TrimmedDataAccessException"
+	codeInvalid  = "ValidationException"
 )
 
 // throttles are the error codes of throttled calls.

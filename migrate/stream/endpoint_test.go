@@ -89,6 +89,7 @@ func (s *source) open(t *testing.T, o stream.Options) *stream.Stream {
 
 // apply notes the changes. Those of an item follow each other.
 func (s *source) apply(t *testing.T, records []stream.Record) {
+	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range records {

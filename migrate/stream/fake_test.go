@@ -268,7 +268,7 @@ func (f *fake) GetShardIterator(_ context.Context, in *dynamodbstreams.GetShardI
 	if in.ShardIteratorType == types.ShardIteratorTypeAfterSequenceNumber {
 		at = 1 + slices.IndexFunc(sh.records, func(r *fakeRecord) bool { return r.sequence == *in.SequenceNumber })
 		if at == 0 {
-			return nil, coded("ValidationException")
+			return nil, coded(codeInvalid)
 		}
 		if at < first {
 			return nil, coded(codeTrimmed)
@@ -288,7 +288,7 @@ func (f *fake) GetRecords(_ context.Context, in *dynamodbstreams.GetRecordsInput
 	var at int
 	var issued int64
 	if _, err := fmt.Sscanf(*in.ShardIterator, "%s %d %d", &id, &at, &issued); err != nil {
-		return nil, coded("ValidationException")
+		return nil, coded(codeInvalid)
 	}
 	if err := f.begin("GetRecords", id); err != nil {
 		return nil, err

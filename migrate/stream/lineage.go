@@ -61,6 +61,7 @@ func (l *lineage) restore(shards []ShardCheckpoint) {
 // list takes all shards that the source describes. It returns those to read now, or one whose
 // records can no longer be read. disabled: the source adds no shards any more.
 func (l *lineage) list(described []types.Shard, disabled bool) (start []*shard, lost *shard) {
+	least := l.watermark() // it covers unknown shards too
 	for _, sh := range l.shards {
 		sh.listed = false
 	}
@@ -68,7 +69,7 @@ func (l *lineage) list(described []types.Shard, disabled bool) (start []*shard, 
 		id := aws.ToString(d.ShardId)
 		sh := l.shards[id]
 		if sh == nil {
-			sh = &shard{id: id, epoch: l.epoch, kept: l.from.IsZero(), watermark: l.floor}
+			sh = &shard{id: id, epoch: l.epoch, kept: l.from.IsZero(), watermark: least}
 			l.shards[id] = sh
 		}
 		sh.listed, sh.parent = true, aws.ToString(d.ParentShardId)

@@ -92,7 +92,7 @@ func (s *Stream) read(ctx context.Context, sh *shard, send func(answer) error) e
 	var empty emptyAnswer
 	for wait := firstWait; ; {
 		var got reply
-		err := error(nil)
+		var err error
 		if iterator == nil {
 			empty = emptyAnswer{}
 			iterator, err = s.iterator(ctx, sh, &c)
@@ -143,13 +143,10 @@ func (s *Stream) read(ctx context.Context, sh *shard, send func(answer) error) e
 // iterator returns an iterator of the records after the cursor.
 func (s *Stream) iterator(ctx context.Context, sh *shard, c *cursor) (iterator *string, err error) {
 	in := dynamodbstreams.GetShardIteratorInput{StreamArn: aws.String(s.arn), ShardId: aws.String(sh.id), ShardIteratorType: types.ShardIteratorTypeTrimHorizon}
-	switch {
-	case c.sequence != "":
+	if c.sequence != "" {
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(c.sequence)
-	default: // the oldest record may not be the first one
-		if err := s.checkAge(sh.id, s.watermarkOf(sh), s.clock.at(s.opts.Now())); err != nil {
-			return nil, err
-		}
+	} else if err := s.checkAge(sh.id, s.watermarkOf(sh), s.clock.at(s.opts.Now())); err != nil {
+		return nil, err // the oldest record may not be the next one
 	}
 	err = s.repeat(ctx, sh.id, s.throttled(sh), func() error {
 		limited, cancel := context.WithTimeout(ctx, callTimeout)
@@ -160,6 +157,9 @@ func (s *Stream) iterator(ctx context.Context, sh *shard, c *cursor) (iterator *
 		}
 		return err
 	})
+	if c.sequence != "" && isCode(err, codeInvalid) {
+		return nil, s.gap(sh.id, s.watermarkOf(sh), err, "the source does not know the sequence number %s, up to which the shard was applied", c.sequence)
+	}
 	return iterator, err
 }
 

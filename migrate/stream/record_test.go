@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -121,5 +122,28 @@ func TestCursor_Refusals(t *testing.T) {
 	in.Dynamodb.OldImage = nil
 	if _, _, err := (&cursor{kept: true}).take(in, false, false); err != nil {
 		t.Errorf("the view NEW_IMAGE: %v", err)
+	}
+}
+
+// Positions order by epoch, then by number, for numbers of up to 40 digits.
+func TestParseOrder(t *testing.T) {
+	t.Parallel()
+	nines := strings.Repeat("9", maxDigits)
+	var before Position
+	for _, c := range []struct {
+		epoch  uint16
+		number string
+	}{{0, "1"}, {0, "2"}, {0, "10"}, {0, "100000000000000000001"}, {0, "0000000000000000100000000000000000002"}, {0, nines}, {1, "1"}, {255, nines}, {256, "0"}, {math.MaxUint16, "1"}} {
+		o, ok := parseOrder(c.number)
+		p := o.position(c.epoch)
+		if !ok || string(p[:]) <= string(before[:]) {
+			t.Errorf("%v is at %x, after %x", c, p, before)
+		}
+		before = p
+	}
+	for _, bad := range []string{"", "-1", "+1", "1a", " 1", nines + "0", "1.0", "٣"} {
+		if _, ok := parseOrder(bad); ok {
+			t.Errorf("%q is a number", bad)
+		}
 	}
 }

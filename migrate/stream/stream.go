@@ -19,8 +19,8 @@ type TableClient interface {
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 }
 
-// StreamClient is the part of a client of DynamoDB Streams that a Stream calls.
-type StreamClient interface {
+// Client is the part of a client of DynamoDB Streams that a Stream calls.
+type Client interface {
 	DescribeStream(context.Context, *dynamodbstreams.DescribeStreamInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error)
 	GetShardIterator(context.Context, *dynamodbstreams.GetShardIteratorInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetShardIteratorOutput, error)
 	GetRecords(context.Context, *dynamodbstreams.GetRecordsInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error)
@@ -29,7 +29,7 @@ type StreamClient interface {
 // Clients call the source.
 type Clients struct {
 	Table  TableClient
-	Stream StreamClient
+	Stream Client
 }
 
 // Options are the options of Open. Table, Now and Sleep are required.
@@ -222,7 +222,7 @@ func (s *Stream) checkTable(ctx context.Context) error {
 	case c != nil && c.StreamARN != s.arn && s.arn != "":
 		return s.gap("", c.Watermark, nil, "its stream is %s, but the checkpoint is of %s: the stream was disabled and enabled again", s.arn, c.StreamARN)
 	case s.opts.ARN != "" && s.opts.ARN != s.arn:
-		return s.fail(OtherStream, "", nil, "its latest stream is %q, expected %s", s.arn, s.opts.ARN)
+		return s.fail(OtherStream, "", nil, "its latest stream is %q, expected %s; follow the latest one, or the table to which the expected one belongs", s.arn, s.opts.ARN)
 	case s.arn == "" || !enabled && c == nil:
 		return s.fail(NotEnabled, "", nil, "it has no enabled stream; enable one with the view NEW_AND_OLD_IMAGES, wait a minute, then export the table and load it")
 	}
@@ -243,11 +243,8 @@ func (s *Stream) checkStream(ctx context.Context) error {
 	if d == nil {
 		d = &types.StreamDescription{}
 	}
-	switch d.StreamViewType {
-	case types.StreamViewTypeNewAndOldImages:
-		s.OldImages = true
-	case types.StreamViewTypeNewImage:
-	default:
+	s.OldImages = d.StreamViewType == types.StreamViewTypeNewAndOldImages
+	if !s.OldImages && d.StreamViewType != types.StreamViewTypeNewImage {
 		return s.fail(View, "", nil, "its stream has the view %s, whose records lack the new items; disable the stream, enable one with the view "+
 			"NEW_AND_OLD_IMAGES, wait a minute, then export the table and load it", d.StreamViewType)
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // follower collects the records of a Stream that is running.
@@ -180,16 +181,11 @@ func TestOpen_Refusals(t *testing.T) {
 	})
 }
 
-// A shard that was half read, or is waiting for its first reading after its parent, is a gap
-// once it is no longer listed: also if all descendants of an applied shard have vanished.
+// A shard that was begun is a gap once the source does not have its next record, or no longer
+// lists it; also one that was applied, if its descendants have vanished.
 func TestRun_Gaps(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		shard string
-		age   time.Duration // of the last records, when the follower is back
-	}{
-		"half read": {"b", 21 * time.Hour}, "descendants": {"a", 21 * time.Hour}, "position": {"b", 0},
-	} {
+	for name, shard := range map[string]string{"half read": "b", "descendants": "a", "position": "b", "number": "b"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -198,19 +194,10 @@ func TestRun_Gaps(t *testing.T) {
 				a := f.shard("a", "")
 				f.put(a, "k", 1, 1)
 				f.close(a)
-				if name == "descendants" {
-					f.fail = func(call, _ string) error { // the first follower does not see b
-						if call == "DescribeStream" && f.calls["DescribeStream "] == 2 {
-							f.shards = f.shards[:1]
-						}
-						return nil
-					}
-				} else {
-					b := f.shard("b", "a")
+				var b *fakeShard
+				if name != "descendants" {
+					b = f.shard("b", "a")
 					f.put(b, "k", 2, 2)
-					if name == "half read" {
-						defer f.close(b)
-					}
 				}
 				first := start(t, openFake(t, f, f.options()), nil)
 				time.Sleep(500 * time.Millisecond)
@@ -220,21 +207,24 @@ func TestRun_Gaps(t *testing.T) {
 				o.Checkpoint = &checkpoint
 				switch name {
 				case "half read":
-					f.put(f.shards[1], "k", 3, 3)
-					f.close(f.shards[1])
+					f.put(b, "k", 3, 3)
+					f.close(b)
 					f.shard("c", "b")
 				case "descendants":
-					b := f.shard("b", "a")
+					b = f.shard("b", "a")
 					f.put(b, "k", 2, 2)
 					f.close(b)
 					f.shard("c", "b")
 				case "position":
-					f.put(f.shards[1], "k", 3, 3)
-					time.Sleep(time.Second)
+					f.put(b, "k", 3, 3)
+				case "number":
+					b.records[0].sequence = "7"
 				}
-				time.Sleep(21 * time.Hour)
+				if name != "number" {
+					time.Sleep(21 * time.Hour)
+				}
 				second := start(t, openFake(t, f, o), nil)
-				e := expectKind(t, second.wait(t), Gap, "shard "+c.shard, "load it into another instance")
+				e := expectKind(t, second.wait(t), Gap, "shard "+shard, "load it into another instance")
 				if e.Since.After(before) || before.Sub(e.Since) > 5*time.Second {
 					t.Errorf("the gap begins at %s, and the follower ended at %s", e.Since, before)
 				}
@@ -269,6 +259,31 @@ func TestRun_Trimmed(t *testing.T) {
 		if got := s.end(t).Shards; len(got) != 1 || got[0].ID != "c" {
 			t.Errorf("the checkpoint has %+v, want only c", got)
 		}
+	})
+}
+
+// A shard that appears late without a known parent begins at the watermark of the table, which
+// covers unknown shards too, and not at that of the beginning, which may be too old.
+func TestRun_LateShard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(time.Now)
+		f.shard("a", "")
+		o := f.options()
+		o.Since, o.IdleMax = time.Now().Add(2*time.Minute), 10*time.Minute
+		time.Sleep(3 * time.Minute)
+		s := start(t, openFake(t, f, o), nil)
+		time.Sleep(30 * time.Hour)
+		before := s.s.Status().Watermark
+		f.put(f.shard("b", "unknown"), "k", 1, 1)
+		for range 3 {
+			time.Sleep(5 * time.Second)
+			if w := s.s.Status().Watermark; w.Before(before) {
+				t.Errorf("the watermark is %s after %s", w, before)
+			}
+		}
+		s.expect(t, "k1/0")
+		s.end(t)
 	})
 }
 
@@ -572,6 +587,70 @@ func TestRun_Errors(t *testing.T) {
 	})
 }
 
+// Only errors of the network, of the server and of throttling are repeated.
+func TestIsTransient(t *testing.T) {
+	t.Parallel()
+	status := func(code int) error {
+		return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: code}}, Err: coded("Unknown")}
+	}
+	for _, c := range []struct {
+		err  error
+		want bool
+	}{
+		{errors.New("connection reset"), true},
+		{context.DeadlineExceeded, true},
+		{fmt.Errorf("call: %w", coded("ThrottlingException")), true},
+		{coded("InternalServerError"), true},
+		{coded("ProvisionedThroughputExceededException"), true},
+		{status(503), true},
+		{status(429), true},
+		{status(400), false},
+		{coded("AccessDeniedException"), false},
+		{coded(codeInvalid), false},
+		{coded(codeExpired), false},
+	} {
+		if got := isTransient(c.err); got != c.want {
+			t.Errorf("%v: %v", c.err, got)
+		}
+	}
+}
+
+// Input that contradicts the documentation ends Run: a record, a checkpoint, a stream that
+// vanishes. A record of the future does not move the watermark beyond the present.
+func TestRun_Contradictions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(time.Now)
+		a := f.shard("a", "")
+		f.put(a, "k", 1, 1).time = time.Now().Add(time.Hour)
+		s := start(t, openFake(t, f, f.options()), nil)
+		synctest.Wait()
+		if w := s.s.Status().Watermark; w.IsZero() || w.After(time.Now()) {
+			t.Errorf("the watermark is %s", w)
+		}
+		f.put(a, "k", 2, 1)
+		expectKind(t, s.wait(t), BadRecord, "shard a", "number is not greater")
+		s.expect(t, "k1/0")
+
+		o := f.options()
+		o.Checkpoint = &Checkpoint{StreamARN: f.arn, TableID: f.id, Shards: []ShardCheckpoint{{ID: "a", Sequence: "x"}}}
+		expectKind(t, start(t, openFake(t, f, o), nil).wait(t), BadRecord, "shard a", `"x" of the checkpoint`)
+
+		a.records = a.records[:1]
+		s = start(t, openFake(t, f, f.options()), nil)
+		time.Sleep(20 * time.Second)
+		f.mu.Lock()
+		f.fail = func(call, _ string) error {
+			if call == "DescribeStream" {
+				return coded(codeNotFound)
+			}
+			return nil
+		}
+		f.mu.Unlock()
+		expectKind(t, s.wait(t), Gap, "no longer has its stream")
+	})
+}
+
 // Records that are not applied yet take at most MaxBytes, over all shards.
 func TestRun_MaxBytes(t *testing.T) {
 	t.Parallel()
@@ -615,90 +694,4 @@ func TestRun_Idle(t *testing.T) {
 			t.Errorf("the stream was listed %d times", n)
 		}
 	})
-}
-
-// A clock of this machine that is wrong, or that is set, changes neither the source's time nor
-// the watermark.
-func TestStatus_Now(t *testing.T) {
-	t.Parallel()
-	for _, skew := range []time.Duration{0, time.Hour, -time.Hour} {
-		synctest.Test(t, func(t *testing.T) {
-			f := newFake(time.Now)
-			f.skew = skew
-			f.shard("a", "")
-			s := start(t, openFake(t, f, f.options()), nil)
-			time.Sleep(20 * time.Second)
-			check := func() {
-				t.Helper()
-				source := time.Now().Add(f.skew)
-				status := s.s.Status()
-				if d := status.Now.Sub(source); d.Abs() > time.Second {
-					t.Errorf("skew %s: Now differs from the source's clock by %s", f.skew, d)
-				}
-				if lag := source.Sub(status.Watermark); lag < 0 || lag > 5*time.Second {
-					t.Errorf("skew %s: the watermark is %s behind", f.skew, lag)
-				}
-			}
-			check()
-			f.mu.Lock()
-			f.skew += time.Minute
-			f.mu.Unlock()
-			time.Sleep(20 * time.Second)
-			check()
-		})
-	}
-}
-
-// The estimate gets as close as the Dates allow, and forgets old bounds.
-func TestSourceClock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		base := time.Now()
-		c := sourceClock{base: base}
-		if got := c.at(base.Add(time.Second)); !got.Equal(base.Add(time.Second)) {
-			t.Errorf("without an answer: %s", got)
-		}
-		c.observe("nonsense", base, base)
-		const ahead = 90*time.Second + 300*time.Millisecond
-		source := func(local time.Time) string {
-			return local.Add(ahead).Truncate(time.Second).Format("Mon, 02 Jan 2006 15:04:05 GMT")
-		}
-		for i := range 40 {
-			begin := base.Add(time.Duration(i) * 50 * time.Millisecond)
-			c.observe(source(begin.Add(10*time.Millisecond)), begin, begin.Add(20*time.Millisecond))
-		}
-		if d := c.at(base.Add(3 * time.Second)).Sub(base.Add(3*time.Second + ahead)); d.Abs() > 100*time.Millisecond {
-			t.Errorf("the estimate is wrong by %s", d)
-		}
-		for i := range 3 { // 40 s apart: only the latest two count
-			begin := base.Add(time.Minute + time.Duration(i)*40*time.Second)
-			c.observe(begin.Add(ahead+500*time.Millisecond).Truncate(time.Second).Format("Mon, 02 Jan 2006 15:04:05 GMT"), begin, begin)
-		}
-		if width := c.bounds[0].high - c.bounds[0].low; width != time.Second {
-			t.Errorf("old bounds still count: %s", width)
-		}
-	})
-}
-
-// Positions order by epoch, then by number, for numbers of up to 40 digits.
-func TestParseOrder(t *testing.T) {
-	t.Parallel()
-	nines := strings.Repeat("9", maxDigits)
-	var before Position
-	for _, c := range []struct {
-		epoch  uint16
-		number string
-	}{{0, "1"}, {0, "2"}, {0, "10"}, {0, "100000000000000000001"}, {0, "0000000000000000100000000000000000002"}, {0, nines}, {1, "1"}, {255, nines}, {256, "0"}, {math.MaxUint16, "1"}} {
-		o, ok := parseOrder(c.number)
-		p := o.position(c.epoch)
-		if !ok || string(p[:]) <= string(before[:]) {
-			t.Errorf("%v is at %x, after %x", c, p, before)
-		}
-		before = p
-	}
-	for _, bad := range []string{"", "-1", "+1", "1a", " 1", nines + "0", "1.0", "٣"} {
-		if _, ok := parseOrder(bad); ok {
-			t.Errorf("%q is a number", bad)
-		}
-	}
 }

@@ -19,13 +19,13 @@ import (
 // maximum of the service.
 const backupLife = 90 * 24 * time.Hour
 
-// WithBackupBytes limits the total keys and values of all backups; a backup that would exceed
-// the limit fails with ResourceExhausted. Default: 4 GiB in memory, unlimited with WithDir.
+// WithBackupBytes limits the total size of the keys and values in all backups. A backup that would
+// exceed the limit fails with ResourceExhausted. Default: 4 GiB in memory, unlimited with WithDir.
 func WithBackupBytes(n int64) Option { return func(c *server.Config) { c.Lab.Store.BackupBytes = n } }
 
-// Backup makes a backup of the present state of a table of the environment's instance, in the
-// instance's first cluster, and returns its resource name. It is kept for 90 days on the
-// environment's clock.
+// Backup backs up a table of the environment's instance in its current state, stores the backup in
+// the instance's first cluster, and returns its resource name. The backup expires after 90 days on
+// the environment's clock.
 func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 	tb.Helper()
 	ctx := lab.Probe(tb.Context())
@@ -47,7 +47,7 @@ func (e *Env) Backup(tb testing.TB, table string) (backup string) {
 	return ""
 }
 
-// RestoreBackup restores a backup, given by its resource name, into a new table of the
+// RestoreBackup restores the backup with the given resource name into a new table of the
 // environment's instance.
 func (e *Env) RestoreBackup(tb testing.TB, backup, table string) {
 	tb.Helper()

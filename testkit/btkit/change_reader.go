@@ -13,15 +13,15 @@ import (
 // hangs fails its test, with the reason.
 const changesDeadline = time.Minute
 
-// ChangesOption changes what [Env.Changes] and [Env.ReadChanges] return.
+// ChangesOption configures [Env.Changes] and [Env.ReadChanges].
 type ChangesOption func(*ChangeReader)
 
 // WithBookkeeping also returns the DynamoDB endpoint's own cells in the rows of its
 // tables, in the families _f, _t and _x, and those of a migration, in _m.
 func WithBookkeeping() ChangesOption { return func(r *ChangeReader) { r.bookkeeping = true } }
 
-// ChangeReader reads the change stream of a table, each record once. It holds no
-// resources between two calls and needs no Close. Only one goroutine may use it.
+// ChangeReader reads the change stream of a table and returns each record once. It holds no
+// resources between calls, so it need not be closed. It is not safe for concurrent use.
 type ChangeReader struct {
 	tb          testing.TB
 	table       string
@@ -31,21 +31,21 @@ type ChangeReader struct {
 	read        []changestream.Record // read, but not returned yet
 }
 
-// Changes returns all records so far of the change stream of a Bigtable table of the
-// environment's instance, by commit time, of all writes that were acknowledged before the
-// call. It reads them over the API, and follows splits and merges of partitions. Records are
-// retained for the stream's retention period, on the environment's clock.
+// Changes returns the change stream records of all writes to a Bigtable table of the environment's
+// instance that were acknowledged before the call, in order of commit time. It reads them through
+// the API, and follows splits and merges of partitions. Records are available for the stream's
+// retention period, on the environment's clock.
 //
-// It omits a DynamoDB endpoint's own cells in the rows of its tables, and records with nothing
-// else, unless [WithBookkeeping] is given. [Env.ReadChanges] continues from there.
+// Unless [WithBookkeeping] is given, it omits a DynamoDB endpoint's bookkeeping cells, and records
+// that contain only such cells. To read later records, use [Env.ReadChanges].
 func (e *Env) Changes(tb testing.TB, table string, opts ...ChangesOption) []changestream.Record {
 	tb.Helper()
 	return e.ReadChanges(tb, table, opts...).Rest()
 }
 
-// ReadChanges returns a reader of the change stream of a Bigtable table of the
-// environment's instance, for the test tb. It begins with the first retained
-// record, and returns the same records as [Env.Changes].
+// ReadChanges returns a reader of the change stream of a Bigtable table of the environment's
+// instance, for the test tb. The reader starts at the first retained record, and returns the same
+// records as [Env.Changes].
 func (e *Env) ReadChanges(tb testing.TB, table string, opts ...ChangesOption) *ChangeReader {
 	tb.Helper()
 	r := &ChangeReader{tb: tb, table: table, reader: changestream.Reader{Lab: e.server.Lab(), Table: e.server.Lab().TableName(table)}}
@@ -55,8 +55,8 @@ func (e *Env) ReadChanges(tb testing.TB, table string, opts ...ChangesOption) *C
 	return r
 }
 
-// Rest returns the unreturned records of all writes acknowledged before the call, by commit
-// time. It does not wait.
+// Rest returns all remaining records of writes that were acknowledged before the call, in order of
+// commit time. It does not wait for later ones.
 func (r *ChangeReader) Rest() []changestream.Record {
 	r.tb.Helper()
 	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)
@@ -69,8 +69,8 @@ func (r *ChangeReader) Rest() []changestream.Record {
 	return out
 }
 
-// Next returns the next record, by commit time, and waits until there is one.
-// After a minute it fails the test.
+// Next returns the next record in order of commit time. It waits for one if necessary, and fails
+// the test after a minute.
 func (r *ChangeReader) Next() changestream.Record {
 	r.tb.Helper()
 	ctx, cancel := context.WithTimeout(lab.Probe(r.tb.Context()), changesDeadline)

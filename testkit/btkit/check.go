@@ -9,15 +9,15 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowtext"
 )
 
-// CheckRow fails the test tb, with a diff, unless a row of a Bigtable table
-// holds exactly these cells, in the order and form of [Env.Dump]:
+// CheckRow fails the test tb with a diff unless a row of a Bigtable table holds exactly the given
+// cells, in the order and format of [Env.Dump]:
 //
 //	env.CheckRow(t, "orders", "customer7#0001",
 //		`o:total @1000 = "42"`,
 //		`o:state = "paid"`) // at any time
 //
-// table is named as in [Env.Dump]. A cell may be given without its timestamp. Several cells may be given in one
-// text, one per line. Without any, the row must not exist.
+// table is a name as for [Env.Dump]. A cell may be given without its timestamp. One text may
+// contain several cells, one per line. If no cells are given, the row must not exist.
 func (e *Env) CheckRow(tb testing.TB, table, key string, want ...string) {
 	tb.Helper()
 	var lines []string

@@ -9,11 +9,11 @@
 //		...
 //	}
 //
-// It has the guarantees of package testkit: every Start is a server of its own, so tests may
-// run in parallel. Starting opens no port and takes about a millisecond. The server ends with
-// the test and leaves no goroutine, port or file.
+// It gives the same guarantees as package testkit. Every Start starts a separate server, so tests
+// may run in parallel. Starting opens no port and takes about a millisecond. The server ends with
+// the test and leaves no goroutine, port or file behind.
 //
 // A test that also needs the DynamoDB endpoint, mappings, fixtures or the console calls
-// testkit.Start instead. The Env of testkit embeds this one; its options, faults, snapshots
-// and changes are those of this package.
+// testkit.Start instead. The Env of testkit embeds this one, and shares its options, faults,
+// snapshots and changes.
 package btkit

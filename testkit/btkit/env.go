@@ -20,15 +20,15 @@ type Env struct {
 	server *server.Server
 }
 
-// Project returns the project of the environment's instance.
+// Project returns the id of the project that contains the environment's instance.
 func (e *Env) Project() string { return e.server.Lab().Options().Project }
 
-// Instance returns the instance of the clients.
+// Instance returns the id of the environment's instance, which the clients use.
 func (e *Env) Instance() string { return e.server.Lab().Options().Instance }
 
-// Bigtable returns a data client for the test tb, which closes it. All clients use the
-// connection of [Env.Conn]: closing a client affects its next call, not running ones or other
-// clients.
+// Bigtable returns a data client that is closed at the end of the test tb. All clients share the
+// connection of [Env.Conn]. After a client is closed, its new calls fail; its running calls and
+// other clients continue.
 func (e *Env) Bigtable(tb testing.TB) *bigtable.Client {
 	tb.Helper()
 	return e.client(tb, e.server.ClientConn(tb))
@@ -45,8 +45,8 @@ func (e *Env) client(tb testing.TB, conn *grpc.ClientConn) *bigtable.Client {
 	return client
 }
 
-// BigtableAdmin returns a table-admin client for the test tb, which closes it,
-// like that of [Env.Bigtable].
+// BigtableAdmin returns a table admin client that is closed at the end of the test tb, as by
+// [Env.Bigtable].
 func (e *Env) BigtableAdmin(tb testing.TB) *bigtable.AdminClient {
 	tb.Helper()
 	return e.adminClient(tb, e.server.ClientConn(tb))
@@ -62,10 +62,10 @@ func (e *Env) adminClient(tb testing.TB, conn *grpc.ClientConn) *bigtable.AdminC
 	return client
 }
 
-// Conn returns a gRPC connection to the server, in this process, that accepts
-// messages up to 256 MiB. It is shared by all clients of the environment and ends
-// with it. It must not be closed, and official clients close the connection they
-// are given: for these, use [Env.Bigtable] and [Env.BigtableAdmin].
+// Conn returns an in-process gRPC connection to the server that accepts messages up to 256 MiB. All
+// clients of the environment share it, and it closes with the environment. Callers must not close
+// it. Official clients close the connection that they are given, so use [Env.Bigtable] and
+// [Env.BigtableAdmin] for them.
 func (e *Env) Conn() *grpc.ClientConn {
 	e.server.TB().Helper()
 	conn, err := e.server.Connect()
@@ -75,21 +75,20 @@ func (e *Env) Conn() *grpc.ClientConn {
 	return conn
 }
 
-// Addr returns the loopback address, host:port, of the Bigtable server, for clients that dial
+// Addr returns the loopback address of the Bigtable server as host:port, for clients that dial
 // BIGTABLE_EMULATOR_HOST. The first call opens the port.
 func (e *Env) Addr() string {
 	e.server.TB().Helper()
 	return e.server.Addr()
 }
 
-// Now returns the environment's time.
+// Now returns the current time on the environment's clock.
 func (e *Env) Now() time.Time { return e.server.Lab().Clock().Now() }
 
-// Advance moves the environment's time forward by d and returns the new time. On the way it
-// stops whenever work is due, in order, and runs it as of that time: the work of Bigtable's
-// resources, the collection of garbage if the environment was started with GCBackground and,
-// with package testkit, the deletion of expired DynamoDB items. Consecutive collections, one a
-// minute with no other work between them, run as one.
+// Advance moves the environment's time forward by d and returns the new time. It runs scheduled
+// work in order, each item at its due time: the work of Bigtable's resources, garbage collection if
+// the environment was started with GCBackground, and the deletion of expired DynamoDB items with
+// package testkit. It merges consecutive garbage collections that have no other work between them.
 func (e *Env) Advance(d time.Duration) time.Time {
 	e.server.TB().Helper()
 	now, err := e.server.Lab().Advance(d)
@@ -99,8 +98,8 @@ func (e *Env) Advance(d time.Duration) time.Time {
 	return now
 }
 
-// RunGC applies the garbage-collection rules of all families once, at the environment's time,
-// and returns the number of deleted cells.
+// RunGC applies the garbage-collection rules of all families once, at the environment's current
+// time, and returns the number of deleted cells.
 func (e *Env) RunGC() (cellsDeleted int64) {
 	e.server.TB().Helper()
 	cellsDeleted, err := e.server.Lab().RunGC(e.server.Context())

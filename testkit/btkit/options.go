@@ -9,28 +9,28 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/server"
 )
 
-// Option changes how Start sets up an Env.
+// Option configures the Env that Start returns.
 type Option func(*server.Config)
 
 // GC selects when the garbage-collection rules of families are applied.
 type GC uint8
 
-// The modes of garbage collection.
+// These constants are the modes of garbage collection.
 const (
 	// GCManual collects only on [Env.RunGC]. It is the default.
 	GCManual GC = iota
-	// GCBackground collects once a minute, by the machine's time or by [Env.Advance], which
-	// then returns after the collection: expired cells can be read for a while, as in the
+	// GCBackground collects once a minute, by the machine's clock or while [Env.Advance] moves the
+	// time. Advance returns after the collection. Until then expired cells can be read, as in the
 	// service.
 	GCBackground
-	// GCEager hides the cells that the rules would remove from every reader.
+	// GCEager hides from every reader the cells that the rules would remove.
 	GCEager
 )
 
 // gcInterval is the time between two collections of GCBackground.
 const gcInterval = time.Minute
 
-// WithGC sets when garbage is collected. Default: GCManual.
+// WithGC sets when garbage collection runs. Default: GCManual.
 func WithGC(mode GC) Option {
 	return func(c *server.Config) {
 		c.Lab.GCInterval, c.Lab.Store.EagerGC = 0, mode == GCEager
@@ -40,15 +40,15 @@ func WithGC(mode GC) Option {
 	}
 }
 
-// WithSeed seeds the random sequences of the environment, which [WithProbability],
-// [WithPartitionChurn] and the row sample filter use. Each run of a test sees the same
-// sequences, also with the default seed of 0.
+// WithSeed seeds the environment's random numbers, which [WithProbability], [WithPartitionChurn]
+// and the row sample filter use. Every run of a test sees the same random numbers, even with the
+// default seed, 0.
 func WithSeed(seed uint64) Option {
 	return func(c *server.Config) { c.Lab.Seed, c.Lab.Bigtable.Seed = seed, seed }
 }
 
-// WithDir stores the data in dir, on disk, instead of in memory. A later Start with the same
-// dir finds it again; two concurrent ones are rejected.
+// WithDir stores the data on disk, in dir, instead of in memory. A later Start with the same dir
+// finds the data again. Two environments cannot use the same dir at the same time.
 func WithDir(dir string) Option { return func(c *server.Config) { c.Lab.Store.Dir = dir } }
 
 // WithFrozenClock stops the environment's time at t until Env.Advance moves
@@ -62,19 +62,18 @@ func WithInstance(project, instance string) Option {
 	return func(c *server.Config) { c.Lab.Project, c.Lab.Instance = project, instance }
 }
 
-// WithLogger receives panics of handlers and faults of the servers. Default:
-// nothing is logged.
+// WithLogger logs panics in handlers and server faults to l. Default: nothing is logged.
 func WithLogger(l *slog.Logger) Option { return func(c *server.Config) { c.Lab.Logger = l } }
 
-// WithAdminDelay makes Bigtable admin operations take d, as in the service. New resources
-// are CREATING until [Env.Advance] has moved the clock by d. Default: an operation is done
-// when its call returns.
+// WithAdminDelay makes Bigtable admin operations take d, as in the service. New resources are
+// CREATING until [Env.Advance] has moved the clock by d. Default: an operation is done when its
+// call returns.
 func WithAdminDelay(d time.Duration) Option {
 	return func(c *server.Config) { c.Lab.Bigtable.AdminDelay = d }
 }
 
-// WithLoadCounts counts the load of requests on keys, for ListHotTablets, also in the
-// environment's own instance: it shows the hot keys of a design. Default: requests are counted
+// WithLoadCounts counts the load that requests put on keys, for ListHotTablets, in the
+// environment's own instance too. It shows the hot keys of a schema. Default: requests are counted
 // only in instances that the test creates.
 func WithLoadCounts() Option { return func(c *server.Config) { c.Lab.Bigtable.CountLoad = true } }
 

@@ -4,13 +4,13 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Snapshot is the data of an environment at one moment: instances, tables, families and rows;
-// with package testkit, therefore, the DynamoDB tables and items too. It costs no more than
-// its bytes, can be restored any number of times, even concurrently, and ends with the
-// environment.
+// Snapshot holds the data of an environment at one moment: instances, tables, families and rows,
+// and with package testkit also the DynamoDB tables and items. It needs no more memory than the
+// size of the data. It can be restored any number of times, even concurrently, until the
+// environment that took it ends.
 type Snapshot struct{ taken *engine.Snapshot }
 
-// Snapshot saves the present data of the environment as one consistent view.
+// Snapshot takes a consistent snapshot of the environment's current data.
 func (e *Env) Snapshot() *Snapshot {
 	e.server.TB().Helper()
 	s, err := e.server.Lab().Snapshot(e.server.Context())
@@ -18,21 +18,22 @@ func (e *Env) Snapshot() *Snapshot {
 	return &Snapshot{s}
 }
 
-// Restore replaces the environment's data by the data of a snapshot, which may come from
-// another environment that has not ended: costly data can be built once and restored into the
-// environment of each test. Clients, ports, faults, lags and the time, which never decreases,
-// stay as they are. Running Bigtable calls take effect before or after it. It waits for
-// running DynamoDB calls; later calls begin after it.
+// Restore replaces the environment's data with the data of a snapshot. The snapshot may come from
+// another environment that has not ended, so expensive data can be built once and restored in each
+// test. Restore does not change clients, ports, faults, lags or the clock. A concurrent Bigtable
+// call takes effect either before or after the restore. Restore waits for running DynamoDB calls,
+// and holds back new ones until it is done.
 func (e *Env) Restore(s *Snapshot) {
 	e.server.TB().Helper()
 	if s == nil {
-		e.server.TB().Fatalf("testkit: Restore: the snapshot is nil; Snapshot takes one")
+		e.server.TB().Fatalf("testkit: Restore: the snapshot is nil; call Snapshot to take one")
 	}
 	e.server.Must("Restore", e.server.Lab().Restore(e.server.Context(), s.taken))
 }
 
-// Reset returns the environment to its initial state: without data, faults, and lags or
-// failures of clusters. Time, clients and ports stay as they are, as with [Env.Restore].
+// Reset returns the environment to its initial state: it removes all data and faults, and resets
+// lags and failures of clusters. Like [Env.Restore], it does not change the clock, clients or
+// ports.
 func (e *Env) Reset() {
 	e.server.TB().Helper()
 	e.server.Must("Reset", e.server.Lab().Reset(e.server.Context()))

@@ -9,11 +9,11 @@ import (
 // Package testkit runs a DynamoDB endpoint over the server of an Env. Only it can call the
 // functions below: their parameters have internal types.
 
-// Over is for package testkit. It returns the environment of a server.
+// Over returns an environment that uses the server s. It is only for package testkit.
 func Over(s *server.Server) *Env { return &Env{Clusters: Clusters{s}, server: s} }
 
-// Arm is for package testkit. It arms a fault at the lab of s, or at an endpoint of the lab.
-// The options select the affected calls.
+// Arm starts a fault in the lab of s, or in an endpoint of the lab. The options select the affected
+// calls. It is only for package testkit.
 func Arm(s *server.Server, at interface {
 	Arm(spec fault.Spec) (*fault.Fault, error)
 }, spec fault.Spec, opts []FaultOption,
@@ -30,7 +30,7 @@ func Arm(s *server.Server, at interface {
 	return &Fault{armed}
 }
 
-// Taken is for package testkit. It returns the store's snapshot, nil for a nil Snapshot.
+// Taken returns the store's snapshot, or nil for a nil Snapshot. It is only for package testkit.
 func Taken(_ *server.Server, snapshot *Snapshot) *engine.Snapshot {
 	if snapshot == nil {
 		return nil

@@ -1,5 +1,6 @@
 // The form of a fault: fields for the members that its endpoint and effect have.
 import { h, fill } from './dom.js';
+import { codeField } from './field.js';
 
 const effects = { bigtable: ['fail', 'delay', 'cut', 'duplicate'], dynamodb: ['fail', 'delay', 'unprocessed', 'stale'] };
 const statuses = ['UNAVAILABLE', 'DEADLINE_EXCEEDED', 'ABORTED', 'RESOURCE_EXHAUSTED', 'INTERNAL', 'UNKNOWN', 'CANCELLED', 'FAILED_PRECONDITION', 'NOT_FOUND', 'ALREADY_EXISTS', 'PERMISSION_DENIED', 'UNAUTHENTICATED', 'INVALID_ARGUMENT', 'OUT_OF_RANGE', 'UNIMPLEMENTED', 'DATA_LOSS'];
@@ -13,12 +14,13 @@ const short = (code) => (code ?? '').replace(/Exception$/, '');
 export function faultForm(known, first) {
   let f = {};
   const text = h('textarea', { rows: 9, 'aria-label': 'The fault, as JSON', oninput: () => { try { f = JSON.parse(text.value); } catch { return; } draw(); } });
+  const json = codeField(text, 'json');
   const methods = h('datalist', { id: 'fault-methods' });
   const fields = [];
   const write = (name, value) => {
     if (value === undefined || value === '' || value === false) delete f[name]; else f[name] = value;
     for (const other of fields) if (!other.when(f)) delete f[other.name];
-    text.value = JSON.stringify(f, null, 2);
+    json.put(JSON.stringify(f, null, 2));
     draw();
   };
   // One field: read returns the text of a member, and parse the member of a text.
@@ -79,7 +81,7 @@ export function faultForm(known, first) {
     if (f.effect === 'delay' && !f.delay) f.delay = '90s';
     write('effect', f.effect);
   }
-  const show = (fault) => { f = structuredClone(fault); text.value = JSON.stringify(f, null, 2); draw(); };
+  const show = (fault) => { f = structuredClone(fault); json.put(JSON.stringify(f, null, 2)); draw(); };
   show(first);
-  return { el: [methods, h('div', { class: 'field-group fault-fields' }, whole), h('details', {}, h('summary', {}, 'As JSON'), text)], fault: () => JSON.parse(text.value), show };
+  return { el: [methods, h('div', { class: 'field-group fault-fields' }, whole), h('details', {}, h('summary', {}, 'As JSON'), json.el)], fault: () => JSON.parse(text.value), show };
 }

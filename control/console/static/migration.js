@@ -1,6 +1,7 @@
 // Migration: the fixtures of --fixtures, and the results of plan, verify and lint for them.
 import { h, fill, plain, shown, button, errorBox, number, save } from './dom.js';
 import { get, live, post, part, query } from './api.js';
+import { planShown } from './plan.js';
 import { workbench } from './workbench.js';
 
 const row = (what, value, cls) => h('tr', {}, h('th', { scope: 'row' }, what), h('td', { class: cls }, value));
@@ -63,7 +64,7 @@ export async function show(main, { info, params, signal }) {
     try {
       const r = await post('migrate/' + verb, { fixture, mapping });
       fill(into, h('div', { class: 'bar', 'data-report': `${verb} ${fixture}` }, h('b', {}, plain(`${verb} of ${fixture}`)), button('Save as JSON', () => save(`${fixture}-${verb}.json`, JSON.stringify(r, null, 2)))),
-        verb === 'plan' ? h('pre', {}, shown(JSON.stringify(r, null, 2), 200000)) : reportShown(r, verb === 'verify', info, (await get('tables')).bigtable, link));
+        verb === 'plan' ? planShown(r) : reportShown(r, verb === 'verify', info, (await get('tables')).bigtable, link));
     } catch (err) { fill(into, errorBox(err)); }
   }
   const edit = (item) => workbench(out, which.value, (verb, text, into, to) => run(which.value, verb, text, into, (f) => button('item and row', () => to(f.itemKey))), item);

@@ -6,6 +6,7 @@ import { valueShown } from './items.js';
 import { callShown, capacityOf } from './requests.js';
 import { shellOf } from './code.js';
 import { readCode } from './gocode.js';
+import { codeField } from './field.js';
 
 const operations = ['Query', 'Scan', 'GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchGetItem', 'BatchWriteItem', 'TransactGetItems', 'TransactWriteItems', 'CreateTable', 'UpdateTable', 'DeleteTable', 'DescribeTable', 'ListTables', 'UpdateTimeToLive', 'DescribeTimeToLive'];
 
@@ -55,17 +56,19 @@ export async function show(main, { info, params }) {
   const table = h('select', { 'aria-label': 'Table' }, tables.dynamodb.map((t) => option(t)));
   const operation = h('select', { 'aria-label': 'Operation' }, operations.map((o) => option(o)));
   const request = h('textarea', { rows: 12, 'aria-label': 'The request, as JSON' });
+  const requestField = codeField(request, 'json');
   const begin = async () => {
     const t = table.value && await dynamo('DescribeTable', { TableName: table.value }).then((a) => a.response.Table, () => undefined);
     // The key of the first item, so that the first answer is not empty.
     const item = t && await dynamo('Scan', { TableName: table.value, Limit: 1 }).then((a) => a.response.Items[0], () => undefined);
-    request.value = jsonText(sample(operation.value, t, item), 2);
-    request.rows = Math.max(12, Math.min(30, request.value.split('\n').length + 1));
+    const text = jsonText(sample(operation.value, t, item), 2);
+    request.rows = Math.max(12, Math.min(30, text.split('\n').length + 1));
+    requestField.put(text);
   };
   table.addEventListener('change', begin);
   operation.addEventListener('change', begin);
   const dynamoTab = h('div', {}, !tables.dynamodb.length && h('div', { class: 'note' }, 'There are no DynamoDB tables yet: create one with CreateTable, here too.'),
-    h('div', { class: 'bar' }, operation, table), request,
+    h('div', { class: 'bar' }, operation, table), requestField.el,
     h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value)), { class: 'primary' }),
       copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${shellOf(JSON.stringify(JSON.parse(request.value)))}`),
       button('Save as access pattern', async () => {
@@ -97,7 +100,7 @@ export async function show(main, { info, params }) {
   const match = field('keys that match');
   const filter = h('textarea', { rows: 4, class: 'mono', 'aria-label': 'A filter, as JSON', placeholder: '{"chain": {"filters": [{"familyNameRegexFilter": "f"}, {"cellsPerColumnLimitFilter": 1}]}}' });
   const bound = (el) => el.value ? base64Of(unescaped(el.value)) : '';
-  const rowsTab = h('div', {}, !native.length && h('div', { class: 'note' }, 'There are no Bigtable tables yet.'), h('div', { class: 'bar' }, at, prefix, start, end, match, h('label', {}, most, 'rows'), h('label', {}, reverse, 'reverse')), filter,
+  const rowsTab = h('div', {}, !native.length && h('div', { class: 'note' }, 'There are no Bigtable tables yet.'), h('div', { class: 'bar' }, at, prefix, start, end, match, h('label', {}, most, 'rows'), h('label', {}, reverse, 'reverse')), codeField(filter, 'json').el,
     h('div', { class: 'bar' }, button('Run', run(async () => {
       const t = native[at.value];
       if (!t) throw new Error('There is no table to read.');

@@ -2,6 +2,7 @@
 import { h, exact, fill, plain, shown, button, copier, errorBox, number, save } from './dom.js';
 import { bytesShown, timeOf } from './bytes.js';
 import { get, post, part } from './api.js';
+import { codeField } from './field.js';
 import { valueShown } from './items.js';
 import { partsShown } from './parts.js';
 
@@ -49,18 +50,12 @@ export async function workbench(out, fixture, run, first) {
   const own = (await get('migrate/' + part(fixture))).mapping;
   let item = first, asked = 0, timer;
   const edit = h('textarea', { class: 'code', rows: 26, spellcheck: 'false', autocomplete: 'off', autocapitalize: 'off', wrap: 'off', 'aria-label': 'The mapping, as YAML', value: own });
+  const text = codeField(edit, 'yaml');
   const said = h('div', { 'aria-live': 'polite' });
   const seen = h('div');
   const ran = h('div', { 'aria-live': 'polite' });
 
-  function to(line, column = 1) {
-    const before = edit.value.split('\n').slice(0, line - 1).join('\n').length + (line > 1 ? 1 : 0);
-    const end = edit.value.indexOf('\n', before);
-    edit.focus();
-    edit.setSelectionRange(before + column - 1, end < 0 ? edit.value.length : end);
-    edit.scrollTop = Math.max(0, (line - 4) * edit.scrollHeight / edit.value.split('\n').length);
-  }
-  const place = (line, column) => line > 0 && [button(`line ${line}`, () => to(line, column)), ' '];
+  const place = (line, column) => line > 0 && [button(`line ${line}`, () => text.select(line, column)), ' '];
 
   function draw(p) {
     const bad = p.problems.length + p.items.filter((i) => i.refused).length;
@@ -71,6 +66,8 @@ export async function workbench(out, fixture, run, first) {
       p.lossy?.map((f) => h('div', { class: 'note warn', 'data-lossy': f.attribute }, h('b', {}, plain(f.attribute)), ' of the rule ', plain(f.rule), ' loses something: ', shown(f.why ?? '', 1000))),
       p.warnings?.map((w) => h('div', { class: 'note warn' }, shown(w, 2000))),
       p.findings?.map((f) => h('div', { class: 'note ' + (f.level === 'error' ? 'error' : f.level === 'warn' ? 'warn' : ''), 'data-finding': f.rule }, f.file === 'mapping.yaml' && place(f.line, f.lineColumn), h('b', {}, plain(`${f.rule} ${f.name}`)), ' ', shown(f.message, 1000), f.fix && h('small', {}, ' · ', plain(f.fix)))));
+    const found = p.findings?.filter((f) => f.file === 'mapping.yaml') ?? [];
+    text.mark([...p.problems.map((f) => ({ ...f, level: 'error' })), ...found.map((f) => ({ line: f.line, column: f.lineColumn, level: f.level, text: `${f.rule} ${f.name}: ${f.message}` }))]);
     if (p.problems.length) { // the rows of the previous text stay
       for (const el of seen.querySelectorAll('.preview')) el.classList.add('stale');
     } else {
@@ -94,8 +91,8 @@ export async function workbench(out, fixture, run, first) {
   const show = async (key) => { item = key; await refresh(); seen.scrollIntoView({ block: 'nearest' }); };
   const verb = (label) => button(label, () => run(label.toLowerCase(), edit.value, ran, show));
   fill(out, h('div', { class: 'halves workbench' },
-    h('div', {}, edit, h('div', { class: 'bar' }, button('Save mapping.yaml', () => save('mapping.yaml', edit.value), { class: 'primary' }), copier('Copy', () => edit.value),
-      verb('Verify'), verb('Lint'), verb('Plan'), button('Undo all changes', () => { edit.value = own; return refresh(); })),
+    h('div', {}, text.el, h('div', { class: 'bar' }, button('Save mapping.yaml', () => save('mapping.yaml', edit.value), { class: 'primary' }), copier('Copy', () => edit.value),
+      verb('Verify'), verb('Lint'), verb('Plan'), button('Undo all changes', () => { text.put(own); return refresh(); })),
     h('p', { class: 'soft' }, 'The file on disk does not change. Saving stores this text, byte for byte, as ', h('code', {}, 'tabletop migrate plan --mapping'), ' accepts it. Verify, Lint and Plan use this text too.')),
     h('div', {}, h('p', { class: 'soft' }, 'Up to 20 items, some of each rule. Differences from the fixture’s own mapping come first, and are marked or struck through.'), said, seen)), ran);
   await refresh();

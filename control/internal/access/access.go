@@ -1,5 +1,5 @@
-// Package access writes answered requests as access patterns of a fixture: the DynamoDB
-// request, the native read that corresponds to it, and the items that both must return.
+// Package access converts recorded requests to access patterns of a fixture: the DynamoDB request,
+// the corresponding native read, and the items that both must return.
 package access
 
 import (
@@ -13,21 +13,23 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/tabletop-emu/tabletop/cells"
 )
 
-// Request is an answered request to the DynamoDB endpoint.
+// Request is a recorded request to the DynamoDB endpoint, with its response.
 type Request struct {
-	ID        string // of the pattern
+	ID        string // id of the pattern
 	Operation string
 	Request   json.RawMessage
 	Response  json.RawMessage
-	Calls     []Call // the Bigtable calls of the request
+	Calls     []Call // the Bigtable calls that the request caused
 }
 
-// Call is one Bigtable call of a request.
+// Call is one Bigtable call that a request caused.
 type Call struct {
 	Operation string
-	Request   json.RawMessage // protojson
+	Request   json.RawMessage // as protojson
 	Rows      int             // number of returned rows
 }
 
@@ -39,15 +41,15 @@ var operations = map[string]bool{"GetItem": true, "Query": true, "Scan": false, 
 // same rows returns more.
 var narrowing = []string{"AttributesToGet", "ExclusiveStartKey", "FilterExpression", "Limit", "ProjectionExpression", "QueryFilter", "ScanFilter", "Segment", "Select"}
 
-// Pattern returns the text of a file for the folder access of a fixture. Errors name what the
-// request lacks.
+// Pattern returns the text of a file for the folder "access" of a fixture. Its errors say why the
+// request cannot be converted.
 func Pattern(r Request) (string, error) {
 	ordered, ok := operations[r.Operation]
 	if !ok {
 		return "", fmt.Errorf("%s does not read items", r.Operation)
 	}
 	if len(r.Request) == 0 || len(r.Response) == 0 {
-		return "", errors.New("its request or its answer was too long to be recorded")
+		return "", errors.New("its request or response was too long to be recorded")
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(r.Request, &members); err != nil {
@@ -58,7 +60,7 @@ func Pattern(r Request) (string, error) {
 		return "", err
 	}
 	if _, limited := members["Limit"]; more && !limited {
-		return "", errors.New("its answer is one of several pages")
+		return "", errors.New("its response is one of several pages")
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "id: %s\ntitle: %s\n", encoded(r.ID), encoded(title(r.Operation, members)))
@@ -195,13 +197,12 @@ func native(r Request, members map[string]json.RawMessage, items int) string {
 // rangeOf returns a range with an inclusive start and an exclusive end; "" if it has no
 // bounds.
 func rangeOf(r *btpb.RowRange) string {
-	after := func(key []byte) []byte { return append(bytes.Clone(key), 0) }
 	start, end := r.GetStartKeyClosed(), r.GetEndKeyOpen()
 	if open := r.GetStartKeyOpen(); open != nil {
-		start = after(open)
+		start = cells.Next(open)
 	}
 	if closed := r.GetEndKeyClosed(); closed != nil {
-		end = after(closed)
+		end = cells.Next(closed)
 	}
 	var bounds []string
 	if len(start) > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/test/cputime"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
@@ -40,16 +41,8 @@ func benchObserved(b *testing.B, call func(tb testing.TB, data btpb.BigtableClie
 // observedBy opens a server with a table.
 func observedBy(tb testing.TB, observe func(*emu.Call)) btpb.BigtableClient {
 	tb.Helper()
-	db, err := engine.Open(engine.Options{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db, Observe: observe})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _, _ = srv.Close(), db.Close() })
-	_, err = btapb.NewBigtableTableAdminClient(srv.Conn()).CreateTable(tb.Context(), &btapb.CreateTableRequest{
+	srv := peer.Start(tb, engine.Options{}, emu.Options{Observe: observe})
+	_, err := btapb.NewBigtableTableAdminClient(srv.Conn()).CreateTable(tb.Context(), &btapb.CreateTableRequest{
 		Parent: "projects/p/instances/i", TableId: "t", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"f": {}}},
 	})
 	if err != nil {

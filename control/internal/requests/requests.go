@@ -1,5 +1,5 @@
-// Package requests keeps the last requests to both endpoints, within memory limits. A slow
-// reader misses some; no endpoint waits for a reader.
+// Package requests keeps the latest requests to both endpoints within memory limits. Endpoints
+// never wait for a reader, so a slow reader may miss some requests.
 package requests
 
 import (
@@ -34,7 +34,7 @@ const (
 	maxTextBytes = 1024
 )
 
-// TestHeader is the header, or metadata, with the name of the client's test.
+// TestHeader is the HTTP header, or gRPC metadata key, that holds the name of the client's test.
 const TestHeader = "x-tabletop-test"
 
 // Canonical HTTP forms: a lookup of any other spelling allocates.
@@ -48,32 +48,32 @@ const (
 // C++, which count from 0.
 const attemptHeader = "bigtable-attempt"
 
-// The endpoints.
+// These are the values of Record.Endpoint.
 const (
 	Bigtable = "bigtable"
 	DynamoDB = "dynamodb"
 )
 
-// Record is an answered request.
+// Record is a finished request.
 type Record struct {
-	ID        uint64        // increases by one per request, in the order in which they ended
+	ID        uint64        // increases by one per request, in the order in which requests end
 	Endpoint  string        // Bigtable or DynamoDB
-	Operation string        // "GetItem", "ReadRows"
-	RequestID string        // of a DynamoDB request: the id in its answer's header
-	Cause     string        // of a call of the DynamoDB endpoint: the RequestID that caused it
-	Start     time.Time     // by the clock of the server
-	Duration  time.Duration // of wall time
-	Status    string        // "OK", or the code of the error
-	Text      string        // of the error
-	Rows      int           // of ReadRows
-	Bytes     int64         // size of these rows, or of the answer of a DynamoDB request
+	Operation string        // such as "GetItem" or "ReadRows"
+	RequestID string        // for a DynamoDB request: the id in its response header
+	Cause     string        // for a call by the DynamoDB endpoint: the RequestID that caused it
+	Start     time.Time     // on the server's clock
+	Duration  time.Duration // wall time
+	Status    string        // "OK", or the error code
+	Text      string        // error text
+	Rows      int           // rows that ReadRows returned
+	Bytes     int64         // size of these rows, or of the response to a DynamoDB request
 	Test      string        // see TestHeader
-	// Own marks a request of the console itself, and the calls for it.
+	// Own marks a request by the console itself, and the calls that it caused.
 	Own bool
-	// Stopped marks a ReadRows that the caller canceled after it had data: it had enough.
+	// Stopped marks a ReadRows call that the caller canceled after it had received enough data.
 	Stopped bool
-	// Attempt is the number of the client's attempt, from 1 on, and Attempts its maximum. Each is
-	// 0 if the client did not send it.
+	// Attempt is the number of the client's attempt, from 1, and Attempts the maximum number of
+	// attempts. Each is 0 if the client did not send it.
 	Attempt, Attempts int
 	table             string
 	key               []byte
@@ -83,7 +83,7 @@ type Record struct {
 	cut               bool                     // request or response is incomplete
 }
 
-// Log keeps records. It is safe for concurrent use.
+// Log keeps the latest records. It is safe for concurrent use.
 type Log struct {
 	mu      sync.Mutex
 	ring    ring          // guarded by mu, like all below
@@ -106,7 +106,7 @@ func (l *Log) newer() {
 // Bigtable logs a call of the Bigtable endpoint, for emu.Options.Observe of a lab. It skips
 // the lab's own calls.
 //
-// Each answer waits for it: it allocates nothing, and copies the retained bytes once.
+// Every response waits for it, so it does not allocate, and copies the retained bytes only once.
 func (l *Log) Bigtable(c *emu.Call) {
 	madeFor, test, attempt := c.Cause(), "", int32(0)
 	if madeFor == "" { // a call for a DynamoDB request is not a probe, and belongs to that request's test
@@ -152,8 +152,8 @@ func (l *Log) Bigtable(c *emu.Call) {
 	l.newer()
 }
 
-// DynamoDB logs a call of the DynamoDB endpoint, for facade.Options.Observe of a lab. It skips
-// the same calls as Bigtable, and allocates nothing either.
+// DynamoDB logs a call of the DynamoDB endpoint, for facade.Options.Observe of a lab. Like
+// Bigtable, it skips the lab's own calls and does not allocate.
 func (l *Log) DynamoDB(c *facade.Call) {
 	if c.Operation == "" { // not a call of the protocol: a health check, a preflight
 		return
@@ -304,8 +304,8 @@ var (
 	batchTable = regexp.MustCompile(`"RequestItems"\s*:\s*\{\s*"([^"]*)"`)
 )
 
-// Table returns the resource name of the request's table, or the name of a DynamoDB table; ""
-// without one.
+// Table returns the resource name of the request's Bigtable table, or the name of its DynamoDB
+// table. It returns "" if the request does not name a table.
 func (r *Record) Table() string {
 	if r.Endpoint == Bigtable {
 		return r.table
@@ -321,11 +321,11 @@ func (r *Record) Table() string {
 	return ""
 }
 
-// Key returns the row key of an RPC, or its retained part.
+// Key returns the row key that an RPC names, or the retained part of it.
 func (r *Record) Key() []byte { return r.key }
 
-// Bodies returns the request and the answer as JSON. A body that is not complete is nil, and
-// cut is true. The answers of RPCs are not kept: response is nil.
+// Bodies returns the request and the response as JSON. If a body was not kept completely, it is
+// nil, and cut is true. The responses of RPCs are not kept, so response is nil for them.
 func (r *Record) Bodies() (request, response json.RawMessage, cut bool) {
 	if r.Endpoint == Bigtable {
 		if r.kind == nil || r.cut {
@@ -378,8 +378,8 @@ func (l *Log) page(after, last uint64) (found []Record, oldest, newest uint64) {
 	return found, oldest, newest
 }
 
-// Since returns at most limit records with an ID above after, the oldest first, and the ID of
-// the newest of all.
+// Since returns up to limit records with an ID above after, oldest first, and the ID of the newest
+// record.
 func (l *Log) Since(after uint64, limit int) ([]Record, uint64) {
 	var out []Record
 	for {
@@ -392,7 +392,7 @@ func (l *Log) Since(after uint64, limit int) ([]Record, uint64) {
 	}
 }
 
-// Newest calls yield for the records, the newest first, until it returns false.
+// Newest calls yield for each record, newest first, until yield returns false.
 func (l *Log) Newest(yield func(*Record) bool) {
 	_, oldest, last := l.page(math.MaxUint64-1, 0)
 	for last >= oldest && last > 0 {
@@ -408,7 +408,7 @@ func (l *Log) Newest(yield func(*Record) bool) {
 	}
 }
 
-// CausedBy returns the calls caused by a DynamoDB request, the oldest first.
+// CausedBy returns the calls that a DynamoDB request caused, oldest first.
 func (l *Log) CausedBy(requestID string) []Record {
 	var out []Record
 	l.Newest(func(r *Record) bool {
@@ -421,14 +421,14 @@ func (l *Log) CausedBy(requestID string) []Record {
 	return out
 }
 
-// Clear removes all records. The next one has the next ID.
+// Clear removes all records. IDs continue with the next number.
 func (l *Log) Clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ring.clear()
 }
 
-// Changed returns a channel that is closed when a record with an ID above after exists.
+// Changed returns a channel that is closed once a record with an ID above after exists.
 func (l *Log) Changed(after uint64) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -443,7 +443,7 @@ func (l *Log) Changed(after uint64) <-chan struct{} {
 	return l.changed
 }
 
-// Bytes returns the memory of the records, including the unused entries.
+// Bytes returns the memory that the records use, including unused entries.
 func (l *Log) Bytes() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/cells"
 )
 
-// Spans returns the rows that an RPC names, in its order. A read of a whole table has none. Of a
-// request that was not kept as a whole, it has the first row.
+// Spans returns the rows that an RPC names, in the order of the request. It returns nothing for a
+// read of a whole table, and only the first row if the request was not kept completely.
 func (r *Record) Spans() []cells.Span {
 	if r.kind == nil {
 		return nil
@@ -53,8 +53,8 @@ func spanOf(r *btpb.RowRange) cells.Span {
 	return s
 }
 
-// Writes reports whether a request writes, by its operation. A PartiQL statement writes by its calls
-// alone.
+// Writes reports whether the operation of a request is a write. It returns false for PartiQL
+// statements, whose Bigtable calls are the writes.
 func (r *Record) Writes() bool {
 	switch r.Operation {
 	case "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems":
@@ -65,8 +65,8 @@ func (r *Record) Writes() bool {
 	return false
 }
 
-// Names reports whether an RPC names a row: by its key, or by a range with two ends. A read of a
-// table, or of its beginning or end, concerns no row in particular.
+// Names reports whether an RPC names a row, by its key or by a range with two ends. A read of a
+// whole table, or of its beginning or end, does not name a particular row.
 func (r *Record) Names(key []byte) bool {
 	for _, s := range r.Spans() {
 		if len(s.Start) == 0 || len(s.End) == 0 {

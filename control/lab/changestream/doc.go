@@ -1,3 +1,3 @@
-// Package changestream reads the change streams of a lab's Bigtable tables as a client does:
-// it follows partitions through splits and merges.
+// Package changestream reads the change streams of a lab's Bigtable tables like a client: it
+// follows partitions through splits and merges.
 package changestream

@@ -25,23 +25,23 @@ import (
 const retentionSlack = time.Second
 
 // ErrNoStream is returned for a table without a change stream.
-var ErrNoStream = errors.New("it has no change stream: create it with bigtable.TableConf.ChangeStreamRetention, or enable one with AdminClient.UpdateTableWithChangeStream")
+var ErrNoStream = errors.New("the table has no change stream: create it with bigtable.TableConf.ChangeStreamRetention, or enable the stream with AdminClient.UpdateTableWithChangeStream")
 
 // Reader reads the change stream of a table. It holds no resources between two calls.
 type Reader struct {
 	Lab *lab.Lab
-	// Table is the resource name.
+	// Table is the resource name of the table.
 	Table string
-	// Most and Bytes are approximate limits for the number and the size of the records that
-	// Read returns; 0 means no limit. It reads as many from each partition.
+	// Most and Bytes are approximate limits of the number and the total size of the records that
+	// Read returns; 0 means no limit. Read reads up to these limits from each partition.
 	Most, Bytes int
 	// Row is the key of the only row whose records Read returns. Default: all rows.
 	Row string
 }
 
-// Read returns the records from a time on, the zero time for the first retained record, of
-// writes acknowledged before the call, by commit time. next is the time to continue from, and
-// more reports whether further records exist already.
+// Read returns the records of writes that were acknowledged before the call, in order of commit
+// time. It starts at the given time; the zero time means the first retained record. next is the
+// time from which to continue, and more reports whether further records already exist.
 func (r *Reader) Read(ctx context.Context, since time.Time) (records []Record, next time.Time, more bool, err error) {
 	from, err := r.Begin(ctx, since)
 	if err != nil {
@@ -102,8 +102,8 @@ func (g *gathering) cut() {
 	}
 }
 
-// Begin returns the time from which to request the records since a time: the latest of that
-// time, of the enabling of the stream, and of the beginning of the retention.
+// Begin returns the time from which to request the records since a given time. It is the latest of
+// that time, the time at which the stream was enabled, and the beginning of the retention period.
 func (r *Reader) Begin(ctx context.Context, since time.Time) (time.Time, error) {
 	table, err := btapb.NewBigtableTableAdminClient(r.Lab.Bigtable().Conn()).GetTable(ctx, &btapb.GetTableRequest{Name: r.Table, View: btapb.Table_FULL})
 	if err != nil {
@@ -171,10 +171,11 @@ func within(pieces []piece, part Partition) []piece {
 	return out
 }
 
-// Deliver calls take with the records of completed writes whose commit times lie between from
-// and until, in the order in which streams deliver them: the records of a row by commit time.
-// Partitions may change meanwhile: the positions of the old partitions are then combined into
-// positions of the new ones. Once take returns false, it gets no more records of that partition.
+// Deliver calls take with the records of completed writes whose commit times lie between from and
+// until. Records come in the order in which streams deliver them; the records of one row are in
+// order of commit time. If partitions change meanwhile, Deliver combines the positions in the old
+// partitions into positions in the new ones. Once take returns false, it receives no more records
+// of that partition.
 func (r *Reader) Deliver(ctx context.Context, from, until time.Time, take func(*Record) bool) error {
 	pieces := []piece{{}}
 	for slices.ContainsFunc(pieces, func(p piece) bool { return !p.done }) {
@@ -315,7 +316,7 @@ func afterClose(pieces []piece, c *btpb.ReadChangeStreamResponse_CloseStream) []
 	return pieces
 }
 
-// Wait waits for a record since a time, or a change of partitions.
+// Wait waits for a record since a given time, or for a change of partitions.
 func (r *Reader) Wait(ctx context.Context, since time.Time) error {
 	partitions, err := r.partitions(ctx)
 	if err != nil {

@@ -10,24 +10,24 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Record is a record of a change stream: an atomic write of a row, or the removal of its
-// cells by a collection of garbage.
+// Record is a record of a change stream: an atomic write to a row, or the removal of cells of a row
+// by garbage collection.
 //
 // https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.ReadChangeStreamResponse.DataChange
 type Record struct {
 	Row     string
 	Entries []Entry // in the order of the request; at least one
-	// CommitTime increases with each commit: in the service by row, here across all rows.
+	// CommitTime increases with each commit: in the service for each row, here across all rows.
 	CommitTime time.Time
-	GC         bool      // a change by garbage collection instead of a caller
+	GC         bool      // the change was made by garbage collection, not by a caller
 	Cluster    string    // the id of the cluster that received the write; "" with GC
-	Tiebreaker int32     // the larger one wins among clusters that wrote a cell at one CommitTime
-	Partition  Partition // the partition in which it was read
-	Token      string    // the continuation token after it in Partition
+	Tiebreaker int32     // if clusters wrote a cell at the same CommitTime, the larger one wins
+	Partition  Partition // the partition from which the record was read
+	Token      string    // the continuation token in Partition after the record
 }
 
-// Partition is the rows from Start up to but not including End, which has no bound if it
-// is empty.
+// Partition is the range of rows from Start up to but not including End. An empty End means no
+// bound.
 type Partition struct{ Start, End string }
 
 // Entry is one mutation of a record. Times are in microseconds.
@@ -35,23 +35,23 @@ type Entry struct {
 	Kind      Kind
 	Family    string
 	Column    string // the qualifier; "" with DeleteFamily
-	Timestamp int64  // of the stored cell: of SetCell, AddToCell and MergeToCell
-	Value     []byte // of SetCell; of MergeToCell, the state that was merged
-	Input     int64  // of AddToCell
-	// Start and End bound the timestamps of the cells that DeleteCells deletes: End is
-	// exclusive, and 0 means unbounded. Both are 0 for all cells of the column.
+	Timestamp int64  // of the stored cell, for SetCell, AddToCell and MergeToCell
+	Value     []byte // the value of SetCell, or the state that MergeToCell merged
+	Input     int64  // the input of AddToCell
+	// Start and End bound the timestamps of the cells that DeleteCells deletes. End is exclusive; 0
+	// means no bound. If all cells of the column are deleted, both are 0.
 	Start, End int64
 }
 
-// Kind is the kind of change that an Entry makes.
+// Kind is the kind of an Entry.
 type Kind uint8
 
-// The kinds of Entry.
+// These are the kinds of Entry.
 const (
 	SetCell Kind = iota + 1
 	DeleteCells
-	// DeleteFamily deletes the cells of a family in the row. A row is deleted by one entry per
-	// family of the table.
+	// DeleteFamily deletes the cells of a family in the row. The deletion of a row has one such
+	// entry per family of the table.
 	DeleteFamily
 	AddToCell
 	MergeToCell
@@ -126,10 +126,11 @@ func entryOf(m *btpb.Mutation) (Entry, error) {
 			Timestamp: g.GetTimestamp().GetRawTimestampMicros(), Value: g.GetInput().GetRawValue(),
 		}, nil
 	}
-	return Entry{}, fmt.Errorf("a record with a mutation that is not known: %v", m)
+	return Entry{}, fmt.Errorf("a record has an unknown mutation: %v", m)
 }
 
-// DropBookkeeping removes the entries of bookkeeping and reports whether any entry is left.
+// DropBookkeeping removes the entries that change bookkeeping cells, and reports whether any other
+// entry remains.
 func (r *Record) DropBookkeeping() bool {
 	r.Entries = slices.DeleteFunc(r.Entries, Entry.Bookkeeping)
 	return len(r.Entries) > 0

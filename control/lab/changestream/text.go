@@ -36,7 +36,7 @@ func (r Record) String() string {
 	return r.Row + origin + ": " + strings.Join(texts, "; ")
 }
 
-// String returns the entry in the form of btkit.Env.CheckRow; see [Record.String].
+// String returns the entry in the format of btkit.Env.CheckRow; see [Record.String].
 func (e Entry) String() string {
 	cell := cells.Cell{Family: e.Family, Qualifier: []byte(e.Column), Timestamp: e.Timestamp, Value: e.Value}
 	column := rowtext.ColumnText(e.Family, cell.Qualifier)

@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// Arm injects the fault of a spec into requests, from now on until the fault is removed; see
-// lab.Lab.Arm. It rejects a spec that cannot affect any request.
+// Arm starts the fault that a spec describes, which affects requests until it is removed; see
+// lab.Lab.Arm. It returns an error if the spec cannot affect any request.
 func (e *Endpoint) Arm(spec fault.Spec) (*fault.Fault, error) {
 	if e.lab.Options().Faultless {
 		return nil, lab.ErrFaultless
@@ -29,11 +29,11 @@ func (e *Endpoint) Arm(spec fault.Spec) (*fault.Fault, error) {
 	return e.faults.Arm(spec)
 }
 
-// Faults returns the armed faults of requests, in their order.
+// Faults returns the armed faults of requests, in the order in which they were armed.
 func (e *Endpoint) Faults() []*fault.Fault { return e.faults.All() }
 
-// Reset implements lab.Endpoint. A server creates the tables of its layouts, so those of Map end
-// too.
+// Reset implements lab.Endpoint. It also drops the layouts that Map added, because a server creates
+// the tables of its layouts.
 func (e *Endpoint) Reset() {
 	e.faults.Clear()
 	e.mu.Lock()
@@ -45,25 +45,25 @@ func check(s *fault.Spec) error {
 	known := s.Method == "*" || slices.Contains(operations(), s.Method)
 	switch {
 	case s.Effect == fault.LeaveEntries && s.Method != "BatchWriteItem" && s.Method != "BatchGetItem":
-		return fmt.Errorf("to leave entries unprocessed: %q is neither BatchWriteItem nor BatchGetItem", s.Method)
+		return fmt.Errorf("unprocessed entries need BatchWriteItem or BatchGetItem, not %q", s.Method)
 	case s.Effect == fault.ReadOld && s.As == nil:
-		return fmt.Errorf("to make %s stale: the snapshot is nil", s.Method)
+		return fmt.Errorf("stale reads of %s need a snapshot, which is nil", s.Method)
 	case s.Effect == fault.ReadOld && s.Method != "*" && !slices.Contains(stale, s.Method):
-		return fmt.Errorf("to make reads stale: method %q is not one of %s", s.Method, strings.Join(stale, ", "))
+		return fmt.Errorf("stale reads are not possible for %q, want one of %s", s.Method, strings.Join(stale, ", "))
 	case s.Effect == fault.DelayCall && s.Delay < 0:
-		return fmt.Errorf("to delay %s: %v is negative", s.Method, s.Delay)
+		return fmt.Errorf("cannot delay %s by %v, which is negative", s.Method, s.Delay)
 	case s.Effect == fault.CutRows || s.Effect == fault.DuplicateCall:
-		return fmt.Errorf("a fault of %q: its effect is one of RPCs", s.Method)
+		return fmt.Errorf("the effect chosen for %q applies only to RPCs", s.Method)
 	case !known:
-		return fmt.Errorf("no DynamoDB operation is named %q%s", s.Method, fault.Near(s.Method, operations()))
+		return fmt.Errorf("unknown DynamoDB operation %q%s", s.Method, fault.Near(s.Method, operations()))
 	case s.Row != nil || s.BehindDynamoDB:
-		return errors.New("a row and calls behind the endpoint select RPCs of Bigtable; a fault of DynamoDB is limited to a table or an item")
+		return errors.New("OnRow and BehindDynamoDB select RPCs of Bigtable; a DynamoDB fault can only be limited to a table or an item")
 	case s.Applied && s.Effect != fault.FailCall:
 		return fault.ErrApplied
 	case s.Effect == fault.FailCall:
 		return checkFailure(s.Method, s.Failure)
 	case s.Failure.Code != "" || s.Failure.Message != "" || s.Failure.Reasons != nil:
-		return errors.New("a code, a message and reasons belong to failures of requests")
+		return errors.New("a code, a message and reasons apply only to failures of requests")
 	}
 	return nil
 }

@@ -1,3 +1,3 @@
-// Package dynamodb runs the DynamoDB endpoint of a lab: a server over the lab's rows that
-// survives restores, with faults of its own.
+// Package dynamodb runs the DynamoDB endpoint of a lab: a server over the lab's rows that survives
+// restores of the data, and has its own faults.
 package dynamodb

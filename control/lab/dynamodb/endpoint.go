@@ -19,8 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 )
 
-// Endpoint is the DynamoDB server of a lab. A restore replaces the server, because its
-// cached state of the tables would be of another time. It serves HTTP and calls in process.
+// Endpoint is the DynamoDB server of a lab. It serves HTTP and in-process calls. A restore replaces
+// the underlying server, whose cached state of the tables would be outdated.
 type Endpoint struct {
 	lab    *lab.Lab
 	opts   facade.Options
@@ -48,7 +48,7 @@ func New(l *lab.Lab, o facade.Options) *Endpoint {
 	return e
 }
 
-// Open starts the server if it does not run.
+// Open starts the server if it is not running.
 func (e *Endpoint) Open() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,8 +92,9 @@ func (e *Endpoint) Restart(change func() error) error {
 	return errors.Join(err, change(), e.openLocked())
 }
 
-// Map adds the layouts of tables whose rows were written meanwhile to those of New, in place of
-// those of an earlier call, and starts a new server. After an error the layouts are unchanged.
+// Map sets the additional layouts of tables whose rows were written without the endpoint, and
+// starts a new server. They replace the layouts of an earlier call of Map, and complement those
+// passed to New. After an error the layouts are unchanged.
 func (e *Endpoint) Map(mappings []*mapping.Mapping) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -111,7 +112,7 @@ func (e *Endpoint) Map(mappings []*mapping.Mapping) error {
 	return nil
 }
 
-// Call runs an operation without HTTP and faults; see facade.Server.Call.
+// Call runs an operation without HTTP and without faults; see facade.Server.Call.
 func (e *Endpoint) Call(ctx context.Context, operation string, request []byte) ([]byte, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -177,8 +178,8 @@ func (e *Endpoint) TopKeys(ctx context.Context, table, index string) (any, error
 	return e.server.TopKeys(ctx, table, index)
 }
 
-// AppendDump appends the changes of items that wait for a Kinesis data stream, in the stream's
-// form.
+// AppendDump appends the changes of items that have not yet reached their Kinesis data stream, in
+// the stream's format.
 func (e *Endpoint) AppendDump(ctx context.Context, dump []byte) ([]byte, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -190,12 +191,12 @@ func (e *Endpoint) AppendDump(ctx context.Context, dump []byte) ([]byte, error) 
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("changes that wait for Kinesis: %w", err)
+		return nil, fmt.Errorf("changes that have not reached Kinesis: %w", err)
 	}
 	return dump, nil
 }
 
-// ErrClosed is returned for a call through an endpoint that is not open.
+// ErrClosed is returned for calls to an endpoint that is not open.
 var ErrClosed = errors.New("the DynamoDB endpoint is not open")
 
 // NextDue implements lab.Endpoint; see facade.Server.NextDue.
@@ -208,14 +209,14 @@ func (e *Endpoint) NextDue(ctx context.Context, after, until time.Time) (time.Ti
 	return e.server.NextDue(ctx, after, until)
 }
 
-// RunDue deletes the items that have expired.
+// RunDue implements lab.Endpoint: it deletes expired items.
 func (e *Endpoint) RunDue(ctx context.Context) error {
 	_, err := e.ReapExpired(ctx)
 	return err
 }
 
-// ReapExpired deletes the expired items, if the server runs, and returns their number. Faults
-// do not affect it.
+// ReapExpired deletes expired items if the server is running, and returns their number. Faults do
+// not affect it.
 func (e *Endpoint) ReapExpired(ctx context.Context) (items int, err error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -225,7 +226,7 @@ func (e *Endpoint) ReapExpired(ctx context.Context) (items int, err error) {
 	return e.server.ReapExpired(lab.Probe(ctx))
 }
 
-// Close ends the server if it runs.
+// Close stops the server if it is running.
 func (e *Endpoint) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -250,7 +251,7 @@ func (e *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	if e.server == nil {
-		http.Error(w, "the server has ended", http.StatusServiceUnavailable)
+		http.Error(w, "the server has stopped", http.StatusServiceUnavailable)
 		return
 	}
 	resp, r, err := e.faulty(r)
@@ -279,7 +280,7 @@ func (e *Endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 		if r.Body != nil {
 			_ = r.Body.Close()
 		}
-		return nil, errors.New("the server has ended")
+		return nil, errors.New("the server has stopped")
 	}
 	resp, r, err := e.faulty(r)
 	if resp != nil || err != nil {

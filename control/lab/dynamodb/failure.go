@@ -20,16 +20,17 @@ type failure struct {
 	operations []string
 }
 
-// The texts of errors that only faults return, as in the service's documentation.
+// The texts of errors that only faults return. textExpiredToken is quoted from the service, the
+// others are those of its documentation; that of textEndpoint is ours.
 const (
 	textCollection   = "Collection size exceeded."
+	textEndpoint     = "The endpoint of the request is not valid."
 	textExpiredToken = "The security token included in the request is expired"
 	textGlobalExists = "The specified global table already exists."
 	textReplica      = "The specified replica is already part of the global table."
 	textNoReplica    = "The specified replica is no longer part of the global table."
 	textReplicated   = "One or more items in this request are being modified by a request in another Region."
-	textRestoreTime  = "An invalid restore time was specified. RestoreDateTime must be between EarliestRestorableDateTime and LatestRestorableDateTime."
-	textThrottling   = "Rate of requests exceeds the allowed throughput."
+	textTime         = "1970-01-01T00:00:00Z" // a fault has no window of recovery
 	textUnavailable  = "The service is currently unavailable or busy."
 )
 
@@ -54,8 +55,15 @@ var failures = byName([]failure{
 	{awserr.CodeIncompleteSignature, fmt.Sprintf(awserr.MsgAuthHeaderParameter, "Signature"), nil},
 	{awserr.CodeIndexNotFound, awserr.MsgStatementNoIndex, words("UpdateGlobalTableSettings")},
 	{awserr.CodeInternalServerError, awserr.MsgInternalError, nil},
+	{awserr.CodeInvalidEndpoint, textEndpoint, words("BatchGetItem BatchWriteItem CancelBulkOperation CreateBackup CreateGlobalTable CreateTable DeleteBackup " +
+		"DeleteItem DeleteResourcePolicy DeleteTable DescribeBackup DescribeBulkOperation DescribeContinuousBackups DescribeGlobalTable " +
+		"DescribeGlobalTableSettings DescribeKinesisStreamingDestination DescribeLimits DescribeTable DescribeTimeToLive " +
+		"DisableKinesisStreamingDestination EnableKinesisStreamingDestination GetItem GetResourcePolicy ListBackups ListBulkOperations " +
+		"ListGlobalTables ListTables ListTagsOfResource PutItem PutResourcePolicy Query RestoreTableFromBackup RestoreTableToPointInTime Scan " +
+		"StartBulkPutItems TagResource TransactGetItems TransactWriteItems UntagResource UpdateContinuousBackups UpdateGlobalTable " +
+		"UpdateGlobalTableSettings UpdateItem UpdateKinesisStreamingDestination UpdateTable UpdateTimeToLive")},
 	{awserr.CodeInvalidExportTime, awserr.MsgExportTime, words("ExportTableToPointInTime")},
-	{awserr.CodeInvalidRestoreTime, textRestoreTime, words("RestoreTableToPointInTime")},
+	{awserr.CodeInvalidRestoreTime, fmt.Sprintf(awserr.MsgRestoreTime, textTime, textTime, textTime), words("RestoreTableToPointInTime")},
 	{awserr.CodeInvalidSignature, awserr.MsgAuthMismatch, nil},
 	{awserr.CodeItemCollectionTooLarge, textCollection, words("BatchWriteItem DeleteItem ExecuteStatement PutItem UpdateItem TransactWriteItems ExecuteTransaction")},
 	{awserr.CodeLimitExceeded, fmt.Sprintf(awserr.MsgTooManyTables, 2500), words("CreateBackup CreateGlobalTable CreateTable DeleteBackup DeleteResourcePolicy DeleteTable " +
@@ -86,7 +94,7 @@ var failures = byName([]failure{
 	{awserr.CodeTableInUse, fmt.Sprintf(awserr.MsgTableInUse, "used", "%s"), words("CreateBackup RestoreTableFromBackup RestoreTableToPointInTime")},
 	{awserr.CodeTableNotFound, awserr.MsgNamedTableNotFound, words("CreateBackup CreateGlobalTable DescribeContinuousBackups ExportTableToPointInTime " +
 		"RestoreTableToPointInTime UpdateContinuousBackups UpdateGlobalTable")},
-	{awserr.CodeThrottling, textThrottling, nil},
+	{awserr.CodeThrottling, awserr.MsgThrottledOnDemand, nil},
 	{awserr.CodeTransactionCanceled, "", words("ExecuteTransaction TransactGetItems TransactWriteItems")},
 	{awserr.CodeTransactionConflict, awserr.MsgTransactionOngoing, words("DeleteItem ExecuteStatement PutItem UpdateItem ExecuteTransaction TransactGetItems TransactWriteItems")},
 	{awserr.CodeTransactionInProgress, awserr.MsgTokenRunning, words("ExecuteTransaction TransactWriteItems")},
@@ -106,13 +114,13 @@ func byName(list []failure) map[string]failure {
 	return out
 }
 
-// FailureName returns the name of an error in faults: its code without "Exception".
+// FailureName returns the name that faults use for an error: its code without "Exception".
 func FailureName(code string) string { return strings.TrimSuffix(code, "Exception") }
 
 // FailureInfo describes an error that a fault can return.
 type FailureInfo struct {
 	Name       string   `json:"name"`                 // as FailureName returns it
-	Operations []string `json:"operations,omitempty"` // that can meet it; nil: all can
+	Operations []string `json:"operations,omitempty"` // operations that can return it; nil for all
 }
 
 // Failures returns the errors that a fault can return, by name.
@@ -125,7 +133,7 @@ func Failures() []FailureInfo {
 	return out
 }
 
-// Reasons returns the codes of cancellation reasons that a fault can return, sorted.
+// Reasons returns the cancellation reason codes that a fault can return, sorted.
 func Reasons() []string {
 	out := []string{awserr.ReasonNone}
 	for code := range reasonTexts {
@@ -145,17 +153,17 @@ func checkFailure(method string, given fault.Failure) error {
 		for _, info := range Failures() {
 			names, codes = append(names, info.Name), append(codes, info.Name, failures[info.Name].code)
 		}
-		return fmt.Errorf("to fail %s: DynamoDB has no error %q%s", method, given.Code, cmp.Or(fault.Near(given.Code, codes), ", want one of "+strings.Join(names, ", ")))
+		return fmt.Errorf("cannot fail %s: unknown DynamoDB error %q%s", method, given.Code, cmp.Or(fault.Near(given.Code, codes), ", want one of "+strings.Join(names, ", ")))
 	case method != "*" && !f.meets(method):
-		return fmt.Errorf("%s never meets a %s; these operations do: %s", method, f.code, strings.Join(f.operations, ", "))
+		return fmt.Errorf("%s never returns %s; these operations do: %s", method, f.code, strings.Join(f.operations, ", "))
 	case given.Reasons != nil && f.code != awserr.CodeTransactionCanceled:
-		return fmt.Errorf("a %s has no cancellation reasons; a %s has", f.code, awserr.CodeTransactionCanceled)
+		return fmt.Errorf("%s does not have cancellation reasons; only %s does", f.code, awserr.CodeTransactionCanceled)
 	case given.Reasons != nil && !slices.ContainsFunc(given.Reasons, func(code string) bool { return code != awserr.ReasonNone }):
-		return fmt.Errorf("want a cancellation reason other than %s", awserr.ReasonNone)
+		return fmt.Errorf("the cancellation reasons are all %s; at least one must differ", awserr.ReasonNone)
 	}
 	for _, code := range given.Reasons {
 		if !slices.Contains(Reasons(), code) {
-			return fmt.Errorf("no cancellation reason is named %q%s", code, fault.Near(code, Reasons()))
+			return fmt.Errorf("unknown cancellation reason %q%s", code, fault.Near(code, Reasons()))
 		}
 	}
 	return nil

@@ -288,7 +288,7 @@ func (e *Endpoint) faulty(r *http.Request) (resp *http.Response, next *http.Requ
 	return resp, r, err
 }
 
-// FaultError is the error of a request that a fault answered.
+// FaultError is the error of a request that failed because of a fault.
 type FaultError struct {
 	Fault *fault.Fault
 	Err   *awserr.Error // DynamoDB's answer
@@ -300,8 +300,8 @@ func (e *FaultError) Error() string { return e.Err.Error() }
 // Unwrap returns DynamoDB's answer.
 func (e *FaultError) Unwrap() error { return e.Err }
 
-// Ask runs an operation like Call, but as a client's request that faults affect. If a fault
-// answers with an error, that is a *FaultError.
+// Ask runs an operation like Call, but faults affect it as they affect a client's request. An error
+// that a fault causes is a *FaultError.
 func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([]byte, error) {
 	req := dynamoDBRequest{operation: operation, body: request, unsigned: true}
 	if len(e.faults.All()) == 0 || json.Unmarshal(request, &req.content) != nil {
@@ -459,7 +459,7 @@ func answered(r *http.Request, status int, body []byte) *http.Response {
 	}
 }
 
-// past is an endpoint over a snapshot, with a lab of its own.
+// past is an endpoint over a snapshot, with a separate lab.
 type past struct {
 	lab    *lab.Lab
 	server *facade.Server

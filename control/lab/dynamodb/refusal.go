@@ -54,6 +54,10 @@ func (e *Endpoint) textFor(f failure, req *dynamoDBRequest) string {
 		if req.operation == "CreateTable" {
 			return fmt.Sprintf(awserr.MsgTableExists, subject)
 		}
+	case awserr.CodeThrottling:
+		if uses[req.operation] == "" {
+			return awserr.MsgThrottledRate
+		}
 	}
 	return strings.ReplaceAll(f.text, "%s", subject)
 }
@@ -100,8 +104,8 @@ func (e *Endpoint) throttlingReasons(s *spec, limit string, req *dynamoDBRequest
 	return out
 }
 
-// stored returns the item that a request names by its key, or by an item with the key; nil if
-// the table has none.
+// stored returns the item that a request names by its key, or by an item with the key; nil if the
+// table does not have one.
 func (e *Endpoint) stored(r *http.Request, req *dynamoDBRequest, table string, key, item map[string]json.RawMessage) attr.Item {
 	if key == nil {
 		var described struct {

@@ -1,5 +1,5 @@
-// Package fault describes faults, keeps the armed ones, and selects the calls that they
-// affect. It does not know servers: package lab applies faults to RPCs, lab/dynamodb to
+// Package fault describes faults, stores the armed ones, and selects the calls that they affect. It
+// does not depend on servers: package lab applies faults to RPCs, and lab/dynamodb applies them to
 // requests.
 package fault
 
@@ -22,55 +22,55 @@ import (
 type Spec struct {
 	// DynamoDB applies the fault to requests to the DynamoDB endpoint instead of RPCs.
 	DynamoDB bool
-	// Method is the RPC's name, as in "MutateRow", with its service if two services
-	// have it, as in "BigtableTableAdmin/GetIamPolicy", or the operation of DynamoDB; "*" for all.
+	// Method is the name of an RPC, such as "MutateRow", or of a DynamoDB operation, or "*" for
+	// all. If two services have the RPC, it includes the service, as in
+	// "BigtableTableAdmin/GetIamPolicy".
 	Method string
 	Effect Effect
 
-	Err     error            // of FailCall and CutRows, of RPCs
-	Applied bool             // of FailCall: the request takes effect, but its answer is lost
-	Delay   time.Duration    // of DelayCall
-	Rows    int              // of CutRows: the number of rows delivered
-	Failure Failure          // of FailCall, of DynamoDB
-	As      *engine.Snapshot // of ReadOld
+	Err     error            // for FailCall and CutRows of RPCs
+	Applied bool             // for FailCall: the request takes effect, but its response is lost
+	Delay   time.Duration    // for DelayCall
+	Rows    int              // for CutRows: the number of delivered rows
+	Failure Failure          // for FailCall of DynamoDB operations
+	As      *engine.Snapshot // for ReadOld
 
-	// BehindDynamoDB applies the fault to the DynamoDB endpoint's calls instead of the
-	// clients'.
+	// BehindDynamoDB applies the fault to the DynamoDB endpoint's calls instead of clients' calls.
 	BehindDynamoDB bool
-	Table          string // an id, or the name of a DynamoDB table; "" for any
-	Row            []byte // of RPCs: nil for any
-	// Item limits a fault of DynamoDB to requests that name the item with these
-	// attributes, each as the JSON of its value; nil for any.
+	Table          string // a table id, or the name of a DynamoDB table; "" for any table
+	Row            []byte // for RPCs; nil for any row
+	// Item limits a DynamoDB fault to requests that name the item with these attributes, each in
+	// JSON; nil for any item.
 	Item        map[string]json.RawMessage
 	Skip        int     // number of matching calls that pass before the first affected one
 	Times       int     // number of affected calls; Unlimited for all
-	Probability float64 // of each, 0 to 1
+	Probability float64 // probability for each matching call, 0 to 1
 }
 
-// Failure is an error of DynamoDB.
+// Failure describes a DynamoDB error.
 type Failure struct {
 	Code    string   // with or without "Exception"
-	Message string   // "" for the text of the service
-	Reasons []string // of TransactionCanceled: the codes for the actions, in their order
+	Message string   // "" for the service's text
+	Reasons []string // for TransactionCanceled: the codes of the actions, in order
 }
 
-// Unlimited as Times means no limit.
+// Unlimited is the value of Spec.Times for a fault without a limit.
 const Unlimited = -1
 
 // Effect is the effect of a fault on a call.
 type Effect uint8
 
-// The effects.
+// These are the effects.
 const (
 	FailCall Effect = iota
 	DelayCall
 	CutRows
 	DuplicateCall
-	LeaveEntries // of a batch
-	ReadOld      // instead of current data
+	LeaveEntries // leave entries of a batch unprocessed
+	ReadOld      // return old data instead of current data
 )
 
-// Fault is the armed fault of a Spec.
+// Fault is an armed fault.
 type Fault struct {
 	set  *Set
 	id   uint64
@@ -83,23 +83,23 @@ type Fault struct {
 	hits  int
 }
 
-// ID returns the number of the fault in its set.
+// ID returns the number that identifies the fault in its set.
 func (f *Fault) ID() uint64 { return f.id }
 
-// Spec returns the spec of the fault. It is shared: do not change it.
+// Spec returns the spec of the fault. It is shared; callers must not change it.
 func (f *Fault) Spec() *Spec { return &f.spec }
 
-// Hits returns the number of affected calls.
+// Hits returns the number of calls that the fault has affected.
 func (f *Fault) Hits() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.hits
 }
 
-// Remove ends the fault. Running calls may still meet it.
+// Remove ends the fault. It may still affect running calls.
 func (f *Fault) Remove() { f.set.remove(f) }
 
-// Strike decides whether a call that matches the spec is affected, and counts it.
+// Strike reports whether the fault affects a call that matches its spec, and counts the call.
 func (f *Fault) Strike() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,8 +117,8 @@ func (f *Fault) Strike() bool {
 	return true
 }
 
-// Set holds the armed faults of a server, in the order in which they were armed. Reading
-// it takes no lock.
+// Set holds the armed faults of a server, in the order in which they were armed. It can be read
+// without a lock.
 type Set struct {
 	seed uint64
 
@@ -127,14 +127,14 @@ type Set struct {
 	active atomic.Pointer[[]*Fault]
 }
 
-// NewSet returns an empty set. The random sequence of each of its faults begins at seed.
+// NewSet returns an empty set. seed seeds the random numbers of each of its faults.
 func NewSet(seed uint64) *Set { return &Set{seed: seed} }
 
-// Arm adds a fault. Errors: a probability outside 0 to 1; the caller checks the rest of the
-// spec.
+// Arm adds a fault. It returns an error if the probability is not from 0 to 1; the caller checks
+// the rest of the spec.
 func (s *Set) Arm(spec Spec) (*Fault, error) {
 	if p := spec.Probability; p < 0 || p > 1 || math.IsNaN(p) {
-		return nil, fmt.Errorf("a probability of %v: want one from 0 to 1", p)
+		return nil, fmt.Errorf("the probability is %v, want 0 to 1", p)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +145,7 @@ func (s *Set) Arm(spec Spec) (*Fault, error) {
 	return f, nil
 }
 
-// All returns the armed faults. The slice is shared: do not change it.
+// All returns the armed faults. The slice is shared; callers must not change it.
 func (s *Set) All() []*Fault {
 	if p := s.active.Load(); p != nil {
 		return *p
@@ -168,11 +168,11 @@ func (s *Set) remove(f *Fault) {
 
 func (s *Set) store(active []*Fault) { s.active.Store(&active) }
 
-// ErrApplied is returned for a spec that is Applied without FailCall.
-var ErrApplied = errors.New("applied modifies failures of calls, and has no meaning for other effects")
+// ErrApplied is returned for a spec that sets Applied with an effect other than FailCall.
+var ErrApplied = errors.New("applied works only with failures of calls, not with other effects")
 
-// Near returns text that suggests the known name nearest to a wrong name, "" if no name is
-// near.
+// Near returns text that suggests the known name closest to a wrong name, or "" if no name is
+// close.
 func Near(name string, known []string) string {
 	if found := nearest.To(name, known); found != "" {
 		return ", nearest to " + found

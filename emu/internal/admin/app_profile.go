@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// DefaultAppProfile is the id of the app profile that every instance starts
-// with. Requests without an app profile use it.
+// DefaultAppProfile is the id of the app profile that each new instance has. Requests without an
+// app profile use it.
 const DefaultAppProfile = "default"
 
 // implicitAppProfile returns the initial default app profile of an instance
@@ -129,7 +129,7 @@ func checkAppProfile(r Catalog, p *btapb.AppProfile, ignoreWarnings bool) error 
 	case *btapb.AppProfile_StandardIsolation_:
 		priority := iso.StandardIsolation.GetPriority()
 		if _, ok := btapb.AppProfile_Priority_name[int32(priority)]; !ok {
-			return refusal.Invalid("app_profile.standard_isolation.priority", "%d is not a priority", priority)
+			return refusal.Invalid("app_profile.standard_isolation.priority", "%d is not a valid priority", priority)
 		}
 	case *btapb.AppProfile_DataBoostIsolationReadOnly_:
 		if iso.DataBoostIsolationReadOnly.GetComputeBillingOwner() != btapb.AppProfile_DataBoostIsolationReadOnly_HOST_PAYS {
@@ -159,8 +159,7 @@ func checkAppProfile(r Catalog, p *btapb.AppProfile, ignoreWarnings bool) error 
 	return nil
 }
 
-// CreateAppProfile creates an app profile. Profiles have no etag, as in the
-// service.
+// CreateAppProfile creates an app profile. As in the service, the profile does not get an etag.
 func (s instanceAdminService) CreateAppProfile(ctx context.Context, req *btapb.CreateAppProfileRequest) (*btapb.AppProfile, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -248,45 +247,42 @@ func (s instanceAdminService) UpdateAppProfile(ctx context.Context, req *btapb.U
 	if slices.Contains(paths, routing) && given.GetSingleClusterRouting() == nil || slices.Contains(paths, anyRouting) && given.GetMultiClusterRoutingUseAny() == nil {
 		return nil, refusal.Invalid("app_profile", "the update mask names a routing policy that the profile does not set")
 	}
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		p, err := appProfile(tx, given.GetName())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if given.GetEtag() != "" && given.GetEtag() != p.GetEtag() {
-			return refusal.Aborted("App profile %s has changed: its etag is not %q.", p.GetName(), given.GetEtag())
+			return nil, refusal.Aborted("App profile %s has changed: its etag is not %q.", p.GetName(), given.GetEtag())
 		}
 		copied := proto.CloneOf(given)
 		if req.GetUpdateMask() == nil {
 			p.RoutingPolicy, p.Isolation = copied.GetRoutingPolicy(), copied.GetIsolation()
 		}
 		if err := applyMask(p, copied, paths); err != nil {
-			return err
+			return nil, err
 		}
 		settleIsolation(p)
 		if err := checkAppProfile(tx, p, req.GetIgnoreWarnings()); err != nil {
-			return err
+			return nil, err
 		}
 		if err := s.production(limits.CheckDescription(p)); err != nil {
-			return err
+			return nil, err
 		}
 		if err := record(tx, resname.First(p.GetName(), 4)); err != nil {
-			return err
+			return nil, err
 		}
 		if err := store(tx, kindAppProfile+p.GetName(), p); err != nil {
-			return err
+			return nil, err
 		}
-		op, err = s.start(tx, resname.First(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p, s.now().Add(s.Delay))
-		return err
+		return s.start(tx, resname.First(p.GetName(), 4), &btapb.UpdateAppProfileMetadata{}, p, s.now().Add(s.Delay))
 	})
-	return op, err
 }
 
 // DeleteAppProfile deletes an app profile. It always requires ignore_warnings:
 // traffic by profile is not counted, so any profile may be in use.
 func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.DeleteAppProfileRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		p, err := appProfile(tx, req.GetName())
 		if err != nil {
 			return err
@@ -298,11 +294,7 @@ func (s instanceAdminService) DeleteAppProfile(ctx context.Context, req *btapb.D
 			return err
 		}
 		return tx.DeleteResource(kindAppProfile + p.GetName())
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
 // checkAppProfileID checks the id of a new app profile:

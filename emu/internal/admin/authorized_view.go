@@ -34,7 +34,7 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 	}
 	given := req.GetAuthorizedView()
 	if given.GetSubsetView() == nil {
-		return nil, refusal.Invalid("authorized_view.subset_view", "must be set; one that is empty holds nothing")
+		return nil, refusal.Invalid("authorized_view.subset_view", "must be set; an empty message selects no cells")
 	}
 	v := &btapb.AuthorizedView{
 		Name:               req.GetParent() + "/authorizedViews/" + req.GetAuthorizedViewId(),
@@ -42,24 +42,21 @@ func (s tableAdminService) CreateAuthorizedView(ctx context.Context, req *btapb.
 		DeletionProtection: given.GetDeletionProtection(),
 	}
 	now := timestamppb.New(s.now())
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		t, err := FindTable(tx, "parent", req.GetParent())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if found, err := loadOne(tx, KindAuthorizedView+v.GetName(), &btapb.AuthorizedView{}); err != nil {
-			return err
+			return nil, err
 		} else if found {
-			return refusal.Exists("Authorized view", v.GetName())
+			return nil, refusal.Exists("Authorized view", v.GetName())
 		}
 		if err := s.checkSubset(t, nil, v.GetSubsetView()); err != nil {
-			return err
+			return nil, err
 		}
-		op, err = s.storeUnder(tx, KindAuthorizedView, v, &v.Etag, &btapb.CreateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
-		return err
+		return s.storeUnder(tx, KindAuthorizedView, v, &v.Etag, &btapb.CreateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
 	})
-	return op, err
 }
 
 // checkSubset checks a definition: at most 100 parameters, the limits of keys
@@ -78,7 +75,7 @@ func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subs
 	for _, name := range slices.Sorted(maps.Keys(d.GetFamilySubsets())) {
 		at := field + ".family_subsets[" + name + "]"
 		if _, err := FindFamily(t, name); err != nil && was.GetFamilySubsets()[name] == nil {
-			return refusal.Invalid(at, "table %s has no family of the name", t.Name)
+			return refusal.Invalid(at, "table %s does not have this family", t.Name)
 		}
 		subset := d.GetFamilySubsets()[name]
 		for i, q := range subset.GetQualifiers() {
@@ -95,11 +92,11 @@ func (s *Control) checkSubset(t *engine.Table, was, d *btapb.AuthorizedView_Subs
 	return nil
 }
 
-// GetAuthorizedView returns a view, by default all of it. The comment of the
-// request says BASIC, but official clients send no view and read the definition
+// GetAuthorizedView returns a view, by default with all fields. The request's documentation says
+// that the default is BASIC, but official clients send no view and expect the definition
 // (google-cloud-go, TestIntegration_AuthorizedView).
 func (s tableAdminService) GetAuthorizedView(_ context.Context, req *btapb.GetAuthorizedViewRequest) (*btapb.AuthorizedView, error) {
-	as, err := responseView(req.GetView(), btapb.AuthorizedView_FULL)
+	as, err := responseView(req.GetView(), btapb.AuthorizedView_FULL, btapb.AuthorizedView_ResponseView_name)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +110,7 @@ func (s tableAdminService) GetAuthorizedView(_ context.Context, req *btapb.GetAu
 // ListAuthorizedViews returns the views of a table, sorted by name, in pages, with the
 // fields of the request's view; by default only their names.
 func (s tableAdminService) ListAuthorizedViews(ctx context.Context, req *btapb.ListAuthorizedViewsRequest) (*btapb.ListAuthorizedViewsResponse, error) {
-	as, err := responseView(req.GetView(), btapb.AuthorizedView_NAME_ONLY)
+	as, err := responseView(req.GetView(), btapb.AuthorizedView_NAME_ONLY, btapb.AuthorizedView_ResponseView_name)
 	if err != nil {
 		return nil, err
 	}
@@ -139,10 +136,9 @@ func (s tableAdminService) ListAuthorizedViews(ctx context.Context, req *btapb.L
 	return resp, nil
 }
 
-// UpdateAuthorizedView changes the fields that the mask names: subset_view,
-// row_prefixes or family_subsets in it, and deletion_protection. An empty mask
-// selects the fields that are set, "*" all fields. Earlier requests that still
-// run keep the old view.
+// UpdateAuthorizedView changes the fields that the mask names: subset_view, row_prefixes or
+// family_subsets in it, and deletion_protection. An empty mask selects the fields that are set, and
+// "*" selects all fields. Requests that are already running keep the old view.
 func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.UpdateAuthorizedViewRequest) (*longrunningpb.Operation, error) {
 	given := req.GetAuthorizedView()
 	if err := resname.CheckAuthorizedView("authorized_view.name", given.GetName()); err != nil {
@@ -173,18 +169,17 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		}
 	}
 	now := timestamppb.New(s.now())
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		v, err := FindAuthorizedView(tx, "authorized_view.name", given.GetName())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := checkEtag(v.GetName(), given.GetEtag(), v.GetEtag()); err != nil {
-			return err
+			return nil, err
 		}
 		was := proto.CloneOf(v.GetSubsetView())
 		if err := applyMask(v, proto.CloneOf(given), paths); err != nil {
-			return err
+			return nil, err
 		}
 		if v.GetSubsetView() == nil { // a cleared subset matches nothing; clients crash on a view without one
 			v.AuthorizedView = &btapb.AuthorizedView_SubsetView_{SubsetView: &btapb.AuthorizedView_SubsetView{}}
@@ -192,22 +187,19 @@ func (s tableAdminService) UpdateAuthorizedView(ctx context.Context, req *btapb.
 		if fieldsUnder(paths, "subset_view") {
 			t, err := tx.Table(resname.First(v.GetName(), 6))
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if err := s.checkSubset(t, was, v.GetSubsetView()); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		op, err = s.storeUnder(tx, KindAuthorizedView, v, &v.Etag, &btapb.UpdateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
-		return err
+		return s.storeUnder(tx, KindAuthorizedView, v, &v.Etag, &btapb.UpdateAuthorizedViewMetadata{OriginalRequest: req, RequestTime: now, FinishTime: now}, now)
 	})
-	return op, err
 }
 
-// DeleteAuthorizedView deletes a view and its policy, unless it has
-// deletion_protection.
+// DeleteAuthorizedView deletes a view and its IAM policy, unless the view has deletion_protection.
 func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.DeleteAuthorizedViewRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		v, err := FindAuthorizedView(tx, "name", req.GetName())
 		if err != nil {
 			return err
@@ -219,15 +211,11 @@ func (s tableAdminService) DeleteAuthorizedView(ctx context.Context, req *btapb.
 			return refusal.ViewProtected(v.GetName(), "DeleteAuthorizedView")
 		}
 		return errors.Join(tx.DeleteResource(KindAuthorizedView+v.GetName()), remove(tx, KindPolicy+v.GetName()))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
-// FindAuthorizedView returns the view that a field names. The views of a
-// deleted table are not found until UndeleteTable.
+// FindAuthorizedView returns the view with the name in a request field. It does not find the views
+// of a deleted table.
 func FindAuthorizedView(r Catalog, field, name string) (*btapb.AuthorizedView, error) {
 	if err := resname.CheckAuthorizedView(field, name); err != nil {
 		return nil, err
@@ -236,6 +224,24 @@ func FindAuthorizedView(r Catalog, field, name string) (*btapb.AuthorizedView, e
 		return nil, refusal.Of(err)
 	}
 	return find[btapb.AuthorizedView](r, KindAuthorizedView, "Authorized view", name)
+}
+
+// CompiledView returns the compiled view that a field names.
+func (s *Control) CompiledView(field, name string) (*view.View, error) {
+	routes, err := s.CurrentRoutes() // before the view is read, so that the view is not older
+	if err != nil {
+		return nil, refusal.Of(err)
+	}
+	if v, ok := routes.views.Load(name); ok {
+		return v.(*view.View), nil
+	}
+	v, err := FindAuthorizedView(s.DB, field, name)
+	if err != nil {
+		return nil, err
+	}
+	compiled := view.Compile(name, v.GetSubsetView())
+	routes.views.Store(name, compiled)
+	return compiled, nil
 }
 
 // checkUnprotectedViews returns an error if a view with deletion_protection
@@ -251,18 +257,6 @@ func checkUnprotectedViews(tx *engine.CatalogTx, prefix, what string) error {
 		}
 	}
 	return nil
-}
-
-// responseView resolves the view of a request, which selects the fields of the
-// authorized view to return.
-func responseView(v, unspecified btapb.AuthorizedView_ResponseView) (btapb.AuthorizedView_ResponseView, error) {
-	if v == btapb.AuthorizedView_RESPONSE_VIEW_UNSPECIFIED {
-		return unspecified, nil
-	}
-	if _, ok := btapb.AuthorizedView_ResponseView_name[int32(v)]; !ok {
-		return v, refusal.Invalid("view", "%d is not a view", v)
-	}
-	return v, nil
 }
 
 // shownView clears the fields of an authorized view that the caller did not

@@ -24,10 +24,11 @@ import (
 // automatedPolicy is the automated backup policy of a table.
 type automatedPolicy = btapb.Table_AutomatedBackupPolicy
 
-// AutomatedPlan is a policy and its plan.
+// AutomatedPlan is an automated backup policy, and the time from which its next backups are
+// scheduled.
 type AutomatedPlan struct {
 	Policy *automatedPolicy // nil if the table has none
-	From   time.Time        // zero: due at once, for policies that were stored without a plan
+	From   time.Time        // zero if due at once, as for policies that were stored without a plan
 }
 
 // inForce reports whether the policy requires backups.
@@ -89,11 +90,11 @@ func automatedPlaces(p *automatedPolicy, clusters []*instancedef.StoredCluster, 
 func checkAutomatedPlaces(p *automatedPolicy, in *btapb.Instance, clusters []*btapb.Cluster) error {
 	const field = "table.automated_backup_policy"
 	if len(p.GetLocations()) > 0 && in.GetEdition() != btapb.Instance_ENTERPRISE_PLUS {
-		return refusal.Invalid(field+".locations", "can only be set in an instance of the edition ENTERPRISE_PLUS")
+		return refusal.Invalid(field+".locations", "can only be set in an instance of edition ENTERPRISE_PLUS")
 	}
 	for _, c := range clusters {
 		if p.GetKeepHotDuration() != nil && places(p, c) && !onSSD(c) {
-			return refusal.Invalid(field+".keep_hot_duration", "hot backups need SSD storage; cluster %s has none", c.GetName())
+			return refusal.Invalid(field+".keep_hot_duration", "hot backups need SSD storage; cluster %s has HDD storage", c.GetName())
 		}
 	}
 	return nil
@@ -106,9 +107,9 @@ func places(p *automatedPolicy, c *btapb.Cluster) bool {
 
 func onSSD(c *btapb.Cluster) bool { return c.GetDefaultStorageType() == btapb.StorageType_SSD }
 
-// AutomatedBackup returns the backup of a table that is due in a cluster at a
-// time. The backup is hot only on SSD storage, even if the policy asks for hot
-// backups: the cluster may be newer than the policy.
+// AutomatedBackup returns the definition of the backup of a table that is due in a cluster at a
+// given time. Even if the policy asks for hot backups, the backup is hot only if the cluster has
+// SSD storage, because the cluster may be newer than the policy.
 func AutomatedBackup(p *automatedPolicy, table string, c *btapb.Cluster, at time.Time) *btapb.Backup {
 	b := &btapb.Backup{
 		Name: c.GetName() + "/backups/" + automatedID(resname.Last(table), at), SourceTable: table, BackupType: btapb.Backup_STANDARD,

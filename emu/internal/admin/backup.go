@@ -62,8 +62,7 @@ func (s *Control) backupsUnder(r Catalog, prefix string) ([]*btapb.Backup, error
 	}), refusal.Of(err)
 }
 
-// CreateBackup makes a backup of a table as it is at some moment during the
-// call.
+// CreateBackup backs up a table in its state at some moment during the call.
 func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBackupRequest) (*longrunningpb.Operation, error) {
 	given := req.GetBackup()
 	if given == nil {
@@ -104,8 +103,8 @@ func (s tableAdminService) CreateBackup(ctx context.Context, req *btapb.CreateBa
 	})
 }
 
-// CopyBackup copies a backup, also to another cluster, instance or project. The
-// copy is independent of its source, and cannot be copied again.
+// CopyBackup copies a backup within a cluster or to another cluster, instance or project. The copy
+// is independent of its source, and cannot be copied again.
 func (s tableAdminService) CopyBackup(ctx context.Context, req *btapb.CopyBackupRequest) (*longrunningpb.Operation, error) {
 	b := &btapb.Backup{
 		Name: req.GetParent() + "/backups/" + req.GetBackupId(), SourceBackup: req.GetSourceBackup(), StartTime: micros(timestamppb.New(s.now())),
@@ -283,11 +282,11 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 					return refusal.Invalid("backup.expire_time", "%v", err)
 				}
 				if !b.GetExpireTime().AsTime().After(s.now()) {
-					return refusal.Invalid("backup.expire_time", "%v has passed", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
+					return refusal.Invalid("backup.expire_time", "%v is in the past", b.GetExpireTime().AsTime().Format(time.RFC3339Nano))
 				}
 			case "hot_to_standard_time":
 				if BackupAt(b, s.now()).GetBackupType() != btapb.Backup_HOT {
-					return refusal.Invalid("backup.hot_to_standard_time", "is for hot backups alone")
+					return refusal.Invalid("backup.hot_to_standard_time", "applies only to hot backups")
 				}
 				b.HotToStandardTime = micros(req.GetBackup().GetHotToStandardTime())
 				if err := checkHotTime(b); err != nil {
@@ -306,9 +305,9 @@ func (s tableAdminService) UpdateBackup(ctx context.Context, req *btapb.UpdateBa
 	return out, nil
 }
 
-// DeleteBackup deletes a backup. Tables restored from it and copies of it stay.
+// DeleteBackup deletes a backup. It keeps copies of the backup, and tables restored from it.
 func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBackupRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := s.findBackup(tx, "name", req.GetName())
 		if err != nil {
 			return err
@@ -320,11 +319,7 @@ func (s tableAdminService) DeleteBackup(ctx context.Context, req *btapb.DeleteBa
 			}
 		}
 		return errors.Join(err, dropBackup(tx, b.GetName()))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
 // dropBackup removes a backup with its rows and policy.
@@ -358,7 +353,7 @@ func (s *Control) checkNoBackups(tx *engine.CatalogTx, what, name, prefix string
 		return err
 	}
 	if len(held) > 0 {
-		return refusal.Precondition("%s %s holds %d backups, %s among them, and cannot be deleted.", what, name, len(held), held[0].GetName())
+		return refusal.Precondition("%s %s cannot be deleted: it holds %d backups, including %s.", what, name, len(held), held[0].GetName())
 	}
 	return errors.Join(s.sweepBackups(tx), dropSnapshots(tx, prefix, func(*storedSnapshot) bool { return true }))
 }

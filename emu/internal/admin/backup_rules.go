@@ -55,7 +55,7 @@ func backupGoneAt(all []*btapb.Backup) func(*btapb.Backup) time.Time {
 	}
 }
 
-// BackupAt returns the state of a stored backup at a time.
+// BackupAt returns the state of a stored backup at a given time.
 func BackupAt(stored *btapb.Backup, now time.Time) *btapb.Backup {
 	b := proto.CloneOf(stored)
 	b.State = btapb.Backup_READY
@@ -104,10 +104,10 @@ func settleBackupType(b *btapb.Backup, c *btapb.Cluster) error {
 	case btapb.Backup_STANDARD:
 	case btapb.Backup_HOT:
 		if c.GetDefaultStorageType() != btapb.StorageType_SSD {
-			return fmt.Errorf("a hot backup needs a cluster with SSD storage; %s has none", c.GetName())
+			return fmt.Errorf("a hot backup needs a cluster with SSD storage; %s has HDD storage", c.GetName())
 		}
 	default:
-		return fmt.Errorf("%d is not a type", b.GetBackupType())
+		return fmt.Errorf("%d is not a known backup type", b.GetBackupType())
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func checkHotTime(b *btapb.Backup) error {
 	switch {
 	case t == nil:
 	case b.GetBackupType() != btapb.Backup_HOT:
-		return refusal.Invalid(field, "is for hot backups alone")
+		return refusal.Invalid(field, "applies only to hot backups")
 	case !t.IsValid() || t.AsTime().Sub(b.GetStartTime().AsTime()) < minHot-grace:
 		return refusal.Invalid(field, "%v is less than %v after the start of the backup", t.AsTime().Format(time.RFC3339Nano), minHot)
 	}
@@ -204,7 +204,7 @@ func listBackups(all []*btapb.Backup, req *btapb.ListBackupsRequest, maxPage int
 		raw, err := base64.RawURLEncoding.DecodeString(token)
 		last = &btapb.Backup{}
 		if err != nil || len(raw) < listTokenSum || string(raw[:listTokenSum]) != string(sum[:listTokenSum]) || proto.Unmarshal(raw[listTokenSum:], last) != nil {
-			return nil, "page_token", fmt.Errorf("%q is not a token that this server gave for this parent, filter and order", token)
+			return nil, "page_token", fmt.Errorf("%q is not a page token for this parent, filter and order", token)
 		}
 	}
 	resp = &btapb.ListBackupsResponse{}

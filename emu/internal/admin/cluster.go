@@ -33,7 +33,7 @@ func implicitClusterOf(instance, id string) *btapb.Cluster {
 	}
 }
 
-// ClustersOf returns the messages of StoredClusters.
+// ClustersOf returns the messages of the stored clusters of an instance, sorted by name.
 func ClustersOf(r Catalog, name string) ([]*btapb.Cluster, error) {
 	stored, err := StoredClusters(r, name)
 	return messagesOf(stored), err
@@ -68,8 +68,8 @@ func cluster(r Catalog, name string) (*instancedef.StoredCluster, error) {
 	return findRecord[btapb.Cluster](r, kindCluster, "Cluster", name)
 }
 
-// CreateCluster adds a cluster to an instance. The cluster is CREATING for
-// Control.Delay, and then begins with the data that another cluster sees.
+// CreateCluster adds a cluster to an instance. The cluster is CREATING for Control.Delay, and then
+// starts with the data that another cluster sees.
 func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.CreateClusterRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -78,34 +78,33 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		return nil, refusal.Invalid("cluster", "must be set")
 	}
 	began, doneAt := s.span()
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		if err := record(tx, req.GetParent()); err != nil {
-			return err
+			return nil, err
 		}
 		in, _, err := instance(tx, req.GetParent())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		stored, err := StoredClusters(tx, req.GetParent())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		clusters := messagesOf(stored)
 		for _, o := range clusters {
 			if resname.Last(o.GetName()) == req.GetClusterId() {
-				return refusal.Exists("Cluster", o.GetName())
+				return nil, refusal.Exists("Cluster", o.GetName())
 			}
 		}
 		if in.GetType() == btapb.Instance_DEVELOPMENT {
-			return refusal.Precondition("Instance %s is of type DEVELOPMENT, which has one cluster.", in.GetName())
+			return nil, refusal.Precondition("Instance %s is of type DEVELOPMENT and can have only one cluster.", in.GetName())
 		}
 		if err := s.production(limits.CheckProductionCluster("cluster", req.GetClusterId(), req.GetCluster())); err != nil {
-			return err
+			return nil, err
 		}
 		c, err := instancedef.NewCluster("cluster", req.GetParent(), req.GetClusterId(), req.GetCluster(), in, clusters)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		metadata := &btapb.CreateClusterMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}
 		for _, t := range tx.Tables(resname.TablesOf(req.GetParent())) {
@@ -117,15 +116,13 @@ func (s instanceAdminService) CreateCluster(ctx context.Context, req *btapb.Crea
 		state := s.until(doneAt.AsTime())
 		state.Note = s.Replication.Fill(c, stored, doneAt.AsTime())
 		if err := storeRecord(tx, kindCluster+c.GetName(), c, state); err != nil {
-			return err
+			return nil, err
 		}
 		if c.GetClusterConfig() != nil {
 			c.ServeNodes = 0 // the operation does not report the nodes
 		}
-		op, err = s.start(tx, req.GetParent(), metadata, c, doneAt.AsTime())
-		return err
+		return s.start(tx, req.GetParent(), metadata, c, doneAt.AsTime())
 	})
-	return op, err
 }
 
 // GetCluster returns a cluster.
@@ -210,8 +207,8 @@ func parents(r Catalog, parent string) ([]string, error) {
 	return names, refusal.Of(err)
 }
 
-// UpdateCluster replaces the number of nodes of a cluster. It ignores the
-// number while autoscaling is on, which only PartialUpdateCluster can change.
+// UpdateCluster sets the number of nodes of a cluster. It ignores the number while autoscaling is
+// on; only PartialUpdateCluster can change autoscaling.
 func (s instanceAdminService) UpdateCluster(ctx context.Context, req *btapb.Cluster) (*longrunningpb.Operation, error) {
 	began, doneAt := s.span()
 	return s.updateCluster(ctx, req, doneAt.AsTime(), func(c *btapb.Cluster) error {
@@ -225,9 +222,9 @@ func (s instanceAdminService) UpdateCluster(ctx context.Context, req *btapb.Clus
 	}, &btapb.UpdateClusterMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt})
 }
 
-// PartialUpdateCluster replaces the fields of a cluster that the mask names: serve_nodes
-// and fields of cluster_config. While autoscaling is on, it ignores serve_nodes, which
-// keeps its value; to end autoscaling, clear it and set serve_nodes.
+// PartialUpdateCluster replaces the fields of a cluster that the mask names: serve_nodes and fields
+// of cluster_config. While autoscaling is on, serve_nodes keeps its value. To end autoscaling,
+// clear the autoscaling configuration and set serve_nodes in one request.
 func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *btapb.PartialUpdateClusterRequest) (*longrunningpb.Operation, error) {
 	paths, err := maskPaths(req.GetUpdateMask(), "serve_nodes", "cluster_config")
 	if err != nil {
@@ -247,7 +244,7 @@ func (s instanceAdminService) PartialUpdateCluster(ctx context.Context, req *bta
 		if c.GetClusterConfig().GetClusterAutoscalingConfig() == nil {
 			c.Config = nil
 			if scaled && (!slices.Contains(paths, "serve_nodes") || c.GetServeNodes() == 0) {
-				return refusal.Invalid("update_mask", "must name serve_nodes too when it ends autoscaling, and the cluster must have it")
+				return refusal.Invalid("update_mask", "must include serve_nodes to end autoscaling, and cluster.serve_nodes must be set")
 			}
 			return nil
 		}
@@ -263,33 +260,30 @@ func (s *Control) updateCluster(ctx context.Context, from *btapb.Cluster, doneAt
 		return nil, err
 	}
 	parent := resname.First(from.GetName(), 4)
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		stored, err := cluster(tx, from.GetName())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		c := stored.Message
 		if err := record(tx, parent); err != nil {
-			return err
+			return nil, err
 		}
 		nodes := c.GetServeNodes()
 		if err := change(c); err != nil {
-			return err
+			return nil, err
 		}
 		if err := instancedef.SettleNodes("cluster", c); err != nil {
-			return err
+			return nil, err
 		}
 		if c.GetServeNodes() != nodes {
 			instancedef.Resize(stored, s.now(), doneAt)
 		}
 		if err := storeRecord(tx, kindCluster+c.GetName(), c, stored.State); err != nil {
-			return err
+			return nil, err
 		}
-		op, err = s.start(tx, parent, metadata, instancedef.ClusterAt(stored, doneAt), doneAt)
-		return err
+		return s.start(tx, parent, metadata, instancedef.ClusterAt(stored, doneAt), doneAt)
 	})
-	return op, err
 }
 
 // DeleteCluster removes a cluster from an instance. It returns an error if the
@@ -308,7 +302,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 			return err
 		}
 		if len(clusters) < 2 {
-			return refusal.Precondition("Cluster %s is the last of its instance and cannot be deleted.", c.GetName())
+			return refusal.Precondition("Cluster %s is the last cluster of its instance and cannot be deleted.", c.GetName())
 		}
 		profiles, err := appProfilesOf(tx, parent)
 		if err != nil {

@@ -27,10 +27,10 @@ func (s tableAdminService) GenerateConsistencyToken(_ context.Context, req *btap
 	return &btapb.GenerateConsistencyTokenResponse{ConsistencyToken: replica.NewToken(t.ID, last, s.now()).Encode()}, nil
 }
 
-// CheckConsistency reports whether the writes before the token was made are visible in
-// all clusters; with data_boost_read_local_writes, to Data Boost. A cluster that is
-// CREATING sees nothing yet. It rejects a token of another table or of a deleted one,
-// and a token that is older than 90 days.
+// CheckConsistency reports whether all writes that precede the token are visible in all clusters
+// or, with data_boost_read_local_writes, to Data Boost. A cluster that is CREATING does not see any
+// writes yet. It rejects tokens of other tables or of deleted tables, and tokens older than 90
+// days.
 func (s tableAdminService) CheckConsistency(_ context.Context, req *btapb.CheckConsistencyRequest) (*btapb.CheckConsistencyResponse, error) {
 	t, err := FindTable(s.DB, "name", req.GetName())
 	if err != nil {
@@ -58,11 +58,11 @@ func (s *Control) consistencyToken(t *engine.Table, text string) (replica.Token,
 	token, err := replica.DecodeToken(text)
 	switch {
 	case err != nil:
-		return token, refusal.Invalid(field, "%q is not a token of this server", text)
+		return token, refusal.Invalid(field, "%q is not a token that this server issued", text)
 	case token.Table != t.ID:
 		return token, refusal.Invalid(field, "the token does not belong to table %s", t.Name)
 	case s.now().Sub(token.Made()) > consistencyTokenLifetime:
-		return token, refusal.Invalid(field, "the token was made at %s and has expired; tokens live for %v", token.Made().UTC().Format(time.RFC3339), consistencyTokenLifetime)
+		return token, refusal.Invalid(field, "the token was made at %s and has expired; tokens are valid for %v", token.Made().UTC().Format(time.RFC3339), consistencyTokenLifetime)
 	}
 	return token, nil
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/heat"
 )
 
-// Control serves table and instance administration. Its fields are set before it serves.
+// Control serves table and instance administration. Its fields must be set before it serves
+// requests.
 type Control struct {
 	DB          *engine.DB
 	Clock       Clock
@@ -33,7 +34,7 @@ type Control struct {
 	routes           atomic.Pointer[Routes] // the last computed routes; see CurrentRoutes
 }
 
-// Clock is a time source with timers; see emu.Clock.
+// Clock is a time source that callers can wait on; see emu.Clock.
 type Clock interface {
 	Now() time.Time
 	At(t time.Time) (reached <-chan struct{}, stop func())
@@ -50,7 +51,7 @@ func (s *Control) production(err error) error {
 	}
 	if err != nil && s.Limits == limits.Strict {
 		s.productionWarned.Do(func() {
-			s.Logger.Warn("production would reject this request; ProductionLimits (--limits production) does too", "error", err)
+			s.Logger.Warn("production would reject this request; with ProductionLimits (--limits production), this server does too", "error", err)
 		})
 	}
 	return nil
@@ -74,7 +75,7 @@ type (
 	}
 )
 
-// Service is a gRPC service and its implementation.
+// Service pairs the description of a gRPC service with its implementation.
 type Service struct {
 	Desc *grpc.ServiceDesc
 	Impl any

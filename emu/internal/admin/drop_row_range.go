@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// DropRowRange deletes the rows whose keys begin with a prefix, or all rows.
-// delete_all_data_from_table = false does nothing.
+// DropRowRange deletes the rows whose keys begin with a prefix, or all rows. If
+// delete_all_data_from_table is set to false, it does nothing.
 func (s tableAdminService) DropRowRange(ctx context.Context, req *btapb.DropRowRangeRequest) (*emptypb.Empty, error) {
 	t, err := FindTable(s.DB, "name", req.GetName())
 	if err != nil {

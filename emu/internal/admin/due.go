@@ -17,7 +17,7 @@ import (
 // as the expiry of a backup, are computed from stored times and do not wait for
 // it.
 
-// Work returns the kinds of work of the control plane.
+// Work returns the kinds of scheduled work that the control plane has.
 func (s *Control) Work() []due.Work {
 	return []due.Work{expiries{s}, purges{s}, AutomatedBackups{s}}
 }
@@ -56,8 +56,8 @@ func (w purges) Due() ([]due.Item, error) {
 	return nil, nil
 }
 
-// Run implements due.Work. It also removes the remaining data of tables that were
-// removed early to make room for others; see engine.Options.KeepDeletedBytes.
+// Run implements due.Work. It also removes the remaining data of deleted tables that the engine
+// purged early to make room; see engine.Options.KeepDeletedBytes.
 func (w purges) Run(ctx context.Context, _ due.Item) error {
 	return w.s.change(ctx, func(tx *engine.CatalogTx) error {
 		if err := tx.PurgeExpired(); err != nil {
@@ -88,7 +88,7 @@ func (w purges) Run(ctx context.Context, _ due.Item) error {
 	})
 }
 
-// AutomatedBackups makes the backups that policies of tables require.
+// AutomatedBackups makes the backups that the automated backup policies of tables require.
 type AutomatedBackups struct{ Control *Control }
 
 // Due implements due.Work.
@@ -102,7 +102,7 @@ func (w AutomatedBackups) Due() ([]due.Item, error) {
 	return items, nil
 }
 
-// AutomatedPlanOf returns the plan of automated backups of a table.
+// AutomatedPlanOf returns the plan of a table's automated backups.
 func AutomatedPlanOf(t *engine.Table) AutomatedPlan {
 	if len(t.Meta) == 0 {
 		return AutomatedPlan{}
@@ -110,9 +110,9 @@ func AutomatedPlanOf(t *engine.Table) AutomatedPlan {
 	return settingsOf(t).plan()
 }
 
-// Run implements due.Work: it makes a backup in each cluster that has not failed. An existing
-// backup was made before a crash, and stays. A backup that would exceed the capacity is left
-// out and logged.
+// Run implements due.Work: it makes a backup in each cluster that has not failed. It keeps a backup
+// that already exists, because an earlier run made it before a crash. It skips and logs a backup
+// that would exceed the capacity.
 func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 	s := w.Control
 	t, err := s.DB.Table(i.Name)
@@ -135,7 +135,7 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 		}
 		err := w.Make(ctx, b)
 		if code := status.Code(err); code == codes.ResourceExhausted {
-			s.Logger.Warn("an automated backup is left out", "backup", b.GetName(), "table", t.Name, "error", err)
+			s.Logger.Warn("an automated backup was skipped", "backup", b.GetName(), "table", t.Name, "error", err)
 		} else if err != nil && code != codes.AlreadyExists && code != codes.NotFound { // its table was deleted meanwhile
 			return err
 		}
@@ -155,7 +155,7 @@ func (w AutomatedBackups) Run(ctx context.Context, i due.Item) error {
 	})
 }
 
-// Make makes an automated backup.
+// Make makes the automated backup of a table in one cluster.
 func (w AutomatedBackups) Make(ctx context.Context, b *btapb.Backup) error {
 	s := w.Control
 	check := func(r Catalog, _ *btapb.Cluster, _ *btapb.Instance) error {
@@ -168,7 +168,7 @@ func (w AutomatedBackups) Make(ctx context.Context, b *btapb.Backup) error {
 	return s.keepBackup(ctx, b, check, make, func(*engine.CatalogTx) error { return nil })
 }
 
-// Replan updates the plan of a table's automated backups by fn.
+// Replan calls fn to change the plan of a table's automated backups, and stores the result in t.
 func Replan(t *engine.Table, fn func(*AutomatedPlan)) (err error) {
 	settings := settingsOf(t)
 	plan := settings.plan()

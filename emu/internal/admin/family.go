@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// ModifyColumnFamilies creates, updates and drops families in the given order,
-// all or none.
+// ModifyColumnFamilies creates, updates and drops families in the given order. Either all
+// modifications take effect or none.
 func (s tableAdminService) ModifyColumnFamilies(ctx context.Context, req *btapb.ModifyColumnFamiliesRequest) (*btapb.Table, error) {
 	if len(req.GetModifications()) == 0 {
 		return nil, refusal.Invalid("modifications", "must specify at least one modification")
@@ -129,7 +129,7 @@ func (s *Control) familyUpdate(is *engine.Family, field string, to *btapb.Column
 		case "value_type":
 			err = changeValueType(&f, is, field+".update", to.GetValueType())
 		default:
-			err = refusal.Invalid(field+".update_mask", "%q is not a field of a column family that can be updated; expected gc_rule or value_type", path)
+			err = refusal.Invalid(field+".update_mask", "%q cannot be updated; expected gc_rule or value_type", path)
 		}
 		if err != nil {
 			return nil, err

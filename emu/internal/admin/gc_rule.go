@@ -35,7 +35,7 @@ const (
 func nestedGCRule(field string, r *btapb.GcRule, depth int) (engine.GCRule, error) {
 	var out engine.GCRule
 	if depth > maxGCRuleDepth {
-		return out, refusal.Invalid(field, "nested more than %d deep", maxGCRuleDepth)
+		return out, refusal.Invalid(field, "nested more than %d levels deep", maxGCRuleDepth)
 	}
 	var nested []*btapb.GcRule
 	switch k := r.GetRule().(type) {
@@ -47,7 +47,7 @@ func nestedGCRule(field string, r *btapb.GcRule, depth int) (engine.GCRule, erro
 	case *btapb.GcRule_MaxAge:
 		age := k.MaxAge.AsDuration()
 		if !k.MaxAge.IsValid() || age < minGCRuleAgeNanos {
-			return out, refusal.Invalid(field+".max_age", "max_age must be at least one millisecond")
+			return out, refusal.ShortAge(field + ".max_age")
 		}
 		return engine.GCRule{Kind: engine.MaxAge, Age: age}, nil
 	case *btapb.GcRule_Union_:
@@ -58,7 +58,7 @@ func nestedGCRule(field string, r *btapb.GcRule, depth int) (engine.GCRule, erro
 		return out, refusal.Invalid(field, "no rule is set")
 	}
 	if len(nested) == 0 {
-		return out, refusal.Invalid(field, "has no rules")
+		return out, refusal.Invalid(field, "must specify at least one rule")
 	}
 	for i, n := range nested {
 		rule, err := nestedGCRule(field+"."+refusal.Element("rules", i), n, depth+1)

@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/load"
 )
 
-// ListHotTablets returns the key ranges with most of a cluster's load, per
-// minute, the hottest first.
+// ListHotTablets returns the key ranges that take most of a cluster's load in each minute, hottest
+// first.
 func (s instanceAdminService) ListHotTablets(_ context.Context, req *btapb.ListHotTabletsRequest) (*btapb.ListHotTabletsResponse, error) {
 	if _, err := cluster(s.DB, req.GetParent()); err != nil {
 		return nil, err

@@ -33,8 +33,8 @@ func (s tableAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIamPo
 	return s.setPolicy(ctx, req, s.tablePolicy)
 }
 
-// TestIamPermissions grants all permissions on an existing table, authorized view,
-// schema bundle or backup, and none on a missing resource.
+// TestIamPermissions returns all requested permissions if the table, authorized view, schema bundle
+// or backup exists, and none otherwise.
 func (s tableAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
 	err := s.tablePolicy(s.DB, req.GetResource())
 	if status.Code(err) == codes.InvalidArgument { // not the name of such a resource
@@ -53,8 +53,7 @@ func (s instanceAdminService) SetIamPolicy(ctx context.Context, req *iampb.SetIa
 	return s.setPolicy(ctx, req, instancePolicy)
 }
 
-// TestIamPermissions grants all permissions on an existing instance, and none on
-// a missing one.
+// TestIamPermissions returns all requested permissions if the instance exists, and none otherwise.
 func (s instanceAdminService) TestIamPermissions(_ context.Context, req *iampb.TestIamPermissionsRequest) (*iampb.TestIamPermissionsResponse, error) {
 	if err := resname.CheckInstance("resource", req.GetResource()); err != nil {
 		return nil, err
@@ -96,46 +95,38 @@ func loadPolicy(r Catalog, resource string) (*iampb.Policy, error) {
 }
 
 // policy answers GetIamPolicy for a resource that passes check.
-func (s *Control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, check func(Catalog, string) error) (p *iampb.Policy, err error) {
-	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+func (s *Control) policy(ctx context.Context, req *iampb.GetIamPolicyRequest, check func(Catalog, string) error) (*iampb.Policy, error) {
+	return changed(ctx, s, func(tx *engine.CatalogTx) (*iampb.Policy, error) {
 		if err := check(tx, req.GetResource()); err != nil {
-			return err
+			return nil, err
 		}
 		if err := checkPolicyVersion("options.requested_policy_version", req.GetOptions().GetRequestedPolicyVersion()); err != nil {
-			return err
+			return nil, err
 		}
-		p, err = loadPolicy(tx, req.GetResource())
-		return err
+		return loadPolicy(tx, req.GetResource())
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
 }
 
 // setPolicy stores the policy of a resource that passes check; see
 // changePolicy.
-func (s *Control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(Catalog, string) error) (p *iampb.Policy, err error) {
+func (s *Control) setPolicy(ctx context.Context, req *iampb.SetIamPolicyRequest, check func(Catalog, string) error) (*iampb.Policy, error) {
 	if req.GetPolicy() == nil {
 		return nil, refusal.Invalid("policy", "must be set")
 	}
-	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s, func(tx *engine.CatalogTx) (*iampb.Policy, error) {
 		if err := check(tx, req.GetResource()); err != nil {
-			return err
+			return nil, err
 		}
 		old, err := loadPolicy(tx, req.GetResource())
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if p, err = changePolicy(old, req, s.Limits); err != nil {
-			return err
+		p, err := changePolicy(old, req, s.Limits)
+		if err != nil {
+			return nil, err
 		}
-		return store(tx, KindPolicy+req.GetResource(), p)
+		return p, store(tx, KindPolicy+req.GetResource(), p)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
 }
 
 // policyUnsetEtag is the etag of a policy that was never set, as in
@@ -149,7 +140,7 @@ func unsetPolicy() *iampb.Policy { return &iampb.Policy{Etag: slices.Clone(polic
 // checkPolicyVersion rejects unknown policy versions.
 func checkPolicyVersion(field string, v int32) error {
 	if v != 0 && v != 1 && v != 3 {
-		return refusal.Invalid(field, "%d is not a version; expected 0, 1 or 3", v)
+		return refusal.Invalid(field, "%d is not a policy version; expected 0, 1 or 3", v)
 	}
 	return nil
 }

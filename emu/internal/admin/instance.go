@@ -130,9 +130,9 @@ func recordHolders(tx *engine.CatalogTx, project string) error {
 	return nil
 }
 
-// CreateInstance creates an instance with its clusters and the default app
-// profile. The profile routes to a single cluster and allows single-row
-// transactions; with several clusters it routes to any, and rejects them.
+// CreateInstance creates an instance with its clusters and the default app profile. With one
+// cluster, the profile routes to it and allows single-row transactions. With several clusters, it
+// routes to any of them and rejects single-row transactions.
 func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.CreateInstanceRequest) (*longrunningpb.Operation, error) {
 	if !resname.HasShape(req.GetParent(), "projects") {
 		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")
@@ -175,7 +175,7 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		return nil, refusal.Invalid("clusters", "must specify at least one cluster")
 	}
 	if in.GetType() == btapb.Instance_DEVELOPMENT && len(ids) > 1 {
-		return nil, refusal.Invalid("clusters", "an instance of type DEVELOPMENT has one cluster")
+		return nil, refusal.Invalid("clusters", "an instance of type DEVELOPMENT must have exactly one cluster")
 	}
 	var clusters []*btapb.Cluster
 	for _, id := range ids {
@@ -188,44 +188,38 @@ func (s instanceAdminService) CreateInstance(ctx context.Context, req *btapb.Cre
 		}
 		clusters = append(clusters, c)
 	}
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		var err error
 		if _, err = tx.Resource(kindInstance + name); err == nil {
-			return refusal.Exists("Instance", name)
+			return nil, refusal.Exists("Instance", name)
 		} else if !errors.Is(err, engine.ErrResourceNotFound) {
-			return err
+			return nil, err
 		}
 		_, err = tx.Resource(kindProject + req.GetParent())
 		if errors.Is(err, engine.ErrResourceNotFound) {
 			if len(tx.Tables(resname.TablesOf(name))) > 0 || len(tx.Backups(name+"/clusters/")) > 0 {
 				// It exists, since it holds tables or backups.
-				return refusal.Exists("Instance", name)
+				return nil, refusal.Exists("Instance", name)
 			}
 			err = errors.Join(recordHolders(tx, req.GetParent()), tx.PutResource(kindProject+req.GetParent(), nil))
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		// The new instance does not inherit resources of the implicit one.
 		if err := errors.Join(forget(tx, name), storeRecord(tx, kindInstance+name, in, s.until(doneAt.AsTime()))); err != nil {
-			return err
+			return nil, err
 		}
 		for _, c := range clusters {
 			if err := storeRecord(tx, kindCluster+c.GetName(), c, s.until(doneAt.AsTime())); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		if err := store(tx, kindAppProfile+name+"/appProfiles/"+DefaultAppProfile, implicitAppProfile(name, clusters)); err != nil {
-			return err
+			return nil, err
 		}
-		op, err = s.start(tx, name, &btapb.CreateInstanceMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}, in, doneAt.AsTime())
-		return err
+		return s.start(tx, name, &btapb.CreateInstanceMetadata{OriginalRequest: req, RequestTime: began, FinishTime: doneAt}, in, doneAt.AsTime())
 	})
-	if err != nil {
-		return nil, err
-	}
-	return op, nil
 }
 
 // forget removes the resources of an instance except for its tables. It removes
@@ -250,10 +244,9 @@ func (s instanceAdminService) GetInstance(_ context.Context, req *btapb.GetInsta
 	return instancedef.InstanceAt(in, s.now()), nil
 }
 
-// ListInstances returns the instances of a project, sorted by name: the recorded
-// instances and, while instances exist implicitly, the instances that hold tables.
-// It leaves out implicit instances whose id CreateInstance would reject: clients
-// fail on them.
+// ListInstances returns the instances of a project, sorted by name: the created instances, and the
+// implicit instances that hold tables. It omits implicit instances whose id CreateInstance would
+// reject, because clients fail on such ids.
 func (s instanceAdminService) ListInstances(ctx context.Context, req *btapb.ListInstancesRequest) (*btapb.ListInstancesResponse, error) {
 	if !resname.HasShape(req.GetParent(), "projects") {
 		return nil, refusal.BadName("parent", req.GetParent(), "projects/PROJECT")
@@ -368,9 +361,9 @@ func (s *Control) updateInstance(ctx context.Context, from *btapb.Instance, at t
 	return in, nil
 }
 
-// DeleteInstance deletes an instance with its clusters, app profiles, tables
-// and policies; the tables cannot be undeleted. It returns an error if there is
-// a backup, or a table or view with deletion_protection.
+// DeleteInstance deletes an instance with its clusters, app profiles, tables and policies; the
+// tables cannot be undeleted. It fails if the instance has a backup, or a table or view with
+// deletion_protection.
 func (s instanceAdminService) DeleteInstance(ctx context.Context, req *btapb.DeleteInstanceRequest) (*emptypb.Empty, error) {
 	name := req.GetName()
 	if err := resname.CheckInstance("name", name); err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// ListBackups returns the backups of a cluster, or of all clusters of an
-// instance, in pages. The order is that of the request, or else the newest
-// first.
+// ListBackups returns the backups of a cluster, or of all clusters of an instance, in pages. They
+// are in the order that the request names; by default, the newest first.
 func (s tableAdminService) ListBackups(_ context.Context, req *btapb.ListBackupsRequest) (*btapb.ListBackupsResponse, error) {
 	prefix, err := listPrefix(s.DB, req.GetParent(), "backups")
 	if err != nil {

@@ -47,7 +47,7 @@ func (s locationsService) ListLocations(_ context.Context, req *location.ListLoc
 	return resp, err
 }
 
-// GetLocation returns a zone. All zones exist, since a cluster may name any.
+// GetLocation returns the zone with any given name, because a cluster may name any zone.
 func (s locationsService) GetLocation(_ context.Context, req *location.GetLocationRequest) (*location.Location, error) {
 	if !resname.HasShape(req.GetName(), "projects", "locations") {
 		return nil, refusal.BadName("name", req.GetName(), "projects/PROJECT/locations/ZONE")

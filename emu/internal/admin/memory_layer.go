@@ -27,8 +27,8 @@ func memoryLayer(r Catalog, c *btapb.Cluster) (*storedMemoryLayer, error) {
 	return m, refusal.Of(err)
 }
 
-// GetMemoryLayer returns the memory layer of a cluster. Each cluster has a memory layer,
-// which may be disabled.
+// GetMemoryLayer returns the memory layer of a cluster. Every cluster has a memory layer, which may
+// be disabled.
 func (s instanceAdminService) GetMemoryLayer(ctx context.Context, req *btapb.GetMemoryLayerRequest) (*btapb.MemoryLayer, error) {
 	name, err := memoryLayerCluster("name", req.GetName())
 	if err != nil {
@@ -51,33 +51,30 @@ func (s instanceAdminService) UpdateMemoryLayer(ctx context.Context, req *btapb.
 		return nil, err
 	}
 	now := s.now()
-	var op *longrunningpb.Operation
-	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		stored, err := cluster(tx, name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		c := stored.Message
 		m, err := memoryLayer(tx, c)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := checkEtag(memoryLayerName(name), req.GetMemoryLayer().GetEtag(), memoryLayerAt(m, c, now).GetEtag()); err != nil {
-			return err
+			return nil, err
 		}
 		etag, err := newEtag(tx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		doneAt := enableMemoryLayer(m, req.GetMemoryLayer(), etag, now, now.Add(s.Delay))
 		if err := storeRecord(tx, kindMemoryLayer+m.Message.GetName(), m.Message, m.State); err != nil {
-			return err
+			return nil, err
 		}
 		metadata := &btapb.UpdateMemoryLayerMetadata{OriginalRequest: req, RequestTime: timestamppb.New(now), FinishTime: timestamppb.New(doneAt)}
-		op, err = s.start(tx, resname.First(name, 4), metadata, memoryLayerAt(m, c, doneAt), doneAt)
-		return err
+		return s.start(tx, resname.First(name, 4), metadata, memoryLayerAt(m, c, doneAt), doneAt)
 	})
-	return op, err
 }
 
 // ListMemoryLayers returns the memory layers of a cluster, sorted by name, in

@@ -152,12 +152,12 @@ func (s *Control) operationNow(name string) (op *longrunningpb.Operation, doneAt
 	return op, stored.At, refusal.Of(err)
 }
 
-// WaitOperation returns an operation once it is done or the timeout has passed
-// by the clock.
+// WaitOperation returns an operation once it is done or the timeout has passed on the server's
+// clock.
 func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb.WaitOperationRequest) (*longrunningpb.Operation, error) {
 	d := req.GetTimeout()
 	if d != nil && (!d.IsValid() || d.AsDuration() < 0) {
-		return nil, refusal.Invalid("timeout", "%v is not a duration to wait", d)
+		return nil, refusal.Invalid("timeout", "%v is not a valid timeout", d)
 	}
 	late := s.now().Add(d.AsDuration())
 	for {
@@ -182,8 +182,8 @@ func (s operationsService) WaitOperation(ctx context.Context, req *longrunningpb
 	}
 }
 
-// CancelOperation ends a running operation with a Canceled error, if its effect can be
-// undone; see undo. It leaves other operations as they are, and succeeds for them too.
+// CancelOperation ends a running operation with a Canceled error if its effect can be undone; see
+// undo. For other operations, it succeeds without an effect.
 func (s operationsService) CancelOperation(ctx context.Context, req *longrunningpb.CancelOperationRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		stored, _, err := operation(tx, req.GetName())
@@ -265,7 +265,7 @@ func cancel(tx *engine.CatalogTx, name string) error {
 	return storeRecord(tx, key, op.Message, pending.State{})
 }
 
-// DeleteOperation deletes an operation, and keeps its effects.
+// DeleteOperation deletes the record of an operation, and keeps its effects.
 func (s operationsService) DeleteOperation(ctx context.Context, req *longrunningpb.DeleteOperationRequest) (*emptypb.Empty, error) {
 	err := s.change(ctx, func(tx *engine.CatalogTx) error {
 		_, key, err := operation(tx, req.GetName())
@@ -281,9 +281,9 @@ func (s operationsService) DeleteOperation(ctx context.Context, req *longrunning
 	return &emptypb.Empty{}, nil
 }
 
-// ListOperations returns the operations of a project or an instance, oldest
-// first, in pages. name is "operations" followed by the resource, or
-// "operations" alone for all. It rejects filters.
+// ListOperations returns the operations of a project or an instance, oldest first, in pages. The
+// name in the request is "operations" followed by the name of the resource, or "operations" alone
+// for all operations. It rejects filters.
 func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.ListOperationsRequest) (*longrunningpb.ListOperationsResponse, error) {
 	parent, ok := strings.CutPrefix(req.GetName(), "operations")
 	parent = strings.TrimPrefix(parent, "/")
@@ -339,7 +339,7 @@ func page[T any](all []T, size int32, token string, key func(T) string) ([]T, st
 	if token != "" {
 		last, err := base64.RawURLEncoding.DecodeString(token)
 		if err != nil {
-			return nil, "", refusal.Invalid("page_token", "%q is not a token of this server", token)
+			return nil, "", refusal.Invalid("page_token", "%q is not a token that this server issued", token)
 		}
 		for len(all) > 0 && key(all[0]) <= string(last) {
 			all = all[1:]

@@ -13,13 +13,13 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Partitions holds the partitions of a table's change stream after a split or a
-// merge. It is a JSON resource under the table's name, and valid for one
-// stream: the next stream begins with the table's splits.
+// Partitions holds the partitions of a table's change stream after a split or a merge. It is stored
+// as JSON under the table's name. It is valid for one stream, because a new stream is partitioned
+// at the table's splits.
 type Partitions struct {
 	Since  uint64   `json:"since"` // identifies the stream
 	Splits [][]byte `json:"splits"`
-	// Changed is the journal number of the last change of the partitions.
+	// Changed is the journal number at which the partitions last changed.
 	Changed uint64 `json:"changed"`
 }
 
@@ -51,9 +51,9 @@ func LoadPartitions(r Catalog, t *engine.Table) (*Partitions, error) {
 	return state, nil
 }
 
-// ChangePartitions changes the splits of a table's change stream by fn. fn gets
-// the position of key among the splits, and whether key is a split. Errors:
-// statuses; errors of fn.
+// ChangePartitions replaces the splits of a table's change stream with the result of fn. fn
+// receives the position of key among the splits, and whether key is a split. It returns statuses,
+// and the errors of fn.
 func (s *Control) ChangePartitions(ctx context.Context, table string, key []byte, fn func(splits [][]byte, at int, found bool) ([][]byte, error)) error {
 	if len(key) == 0 {
 		return refusal.Invalid("key", "must not be empty")

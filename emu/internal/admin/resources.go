@@ -14,6 +14,7 @@ import (
 	"cloud.google.com/go/iam/apiv1/iampb"
 	"cloud.google.com/go/longrunning/autogen/longrunningpb"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -38,19 +39,27 @@ const (
 	kindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
 	KindBackup         = "backup/"           // btapb.Backup, with its final size
 	KindSnapshot       = "snapshot/"         // btapb.Snapshot
-	KindPartitions     = "changePartitions/" // a Partitions, by the name of its table
+	KindPartitions     = "changePartitions/" // Partitions, by the name of the table
 	KindPolicy         = "policy/"           // iampb.Policy, by the name of its resource
 	kindOperation      = "operation/"        // longrunningpb.Operation, by its number in 20 digits
 	operationCount     = "operations"        // the number of the newest operation, a decimal
 	etagCount          = "etags"             // the number of the newest etag, a decimal
 )
 
-// Catalog reads tables and resources, outside or inside a change.
+// Catalog reads tables and resources. Both the store and a running change implement it.
 type Catalog interface {
 	Table(name string) (*engine.Table, error)
 	Tables(prefix string) []*engine.Table
 	Resource(name string) ([]byte, error)
 	Resources(prefix string) ([]engine.Resource, error)
+}
+
+// empty is the answer to a request that returns nothing.
+func empty(err error) (*emptypb.Empty, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &emptypb.Empty{}, nil
 }
 
 // loadOne reads a resource into m, and reports whether it exists.
@@ -223,6 +232,19 @@ func (s *Control) change(ctx context.Context, fn func(tx *engine.CatalogTx) erro
 	return refusal.Of(s.DB.UpdateCatalog(ctx, fn))
 }
 
+// changed is change for an fn with a result, which is returned only without an error.
+func changed[T any](ctx context.Context, s *Control, fn func(tx *engine.CatalogTx) (T, error)) (T, error) {
+	var out T
+	err := s.change(ctx, func(tx *engine.CatalogTx) (err error) {
+		out, err = fn(tx)
+		return err
+	})
+	if err != nil {
+		return *new(T), err
+	}
+	return out, nil
+}
+
 // count increments a stored counter and returns it.
 func count(tx *engine.CatalogTx, key string) (int64, error) {
 	raw, err := tx.Resource(key)
@@ -306,7 +328,8 @@ func applyMask(dst, src proto.Message, paths []string) error {
 	return nil
 }
 
-// KeepRecords makes tables record their changes for replication, or stops that.
+// KeepRecords makes the tables of an instance record their changes for replication, or stops the
+// recording.
 func (s *Control) KeepRecords(ctx context.Context, tables string, keep time.Duration) error {
 	return s.change(ctx, func(tx *engine.CatalogTx) error {
 		for _, t := range tx.Tables(tables) {
@@ -324,12 +347,12 @@ func (s *Control) KeepRecords(ctx context.Context, tables string, keep time.Dura
 // Resource is a created resource other than a table.
 type Resource struct {
 	Kind    string // "instance" and so on
-	Name    string // its resource name; for a policy, the name of its resource
+	Name    string // resource name; for a policy, the name of the resource it governs
 	Message proto.Message
 }
 
-// Resources returns the resources of all kinds in the API, by kind and name,
-// except for those of deleted tables.
+// Resources returns the created resources of every kind in the API, by kind and name. It omits
+// resources of deleted tables.
 func (s *Control) Resources() ([]Resource, error) {
 	now := s.now()
 	var out []Resource

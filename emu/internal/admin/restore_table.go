@@ -76,10 +76,9 @@ func (s *Control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.
 	return op, refusal.Of(err)
 }
 
-// RestoreTable makes a table from a backup. It keeps families, value types,
-// granularity, splits, row key schema and cells, but not other settings. It
-// also omits rules of garbage collection, which would collect old cells at
-// once.
+// RestoreTable makes a table from a backup. It restores families, value types, granularity, splits,
+// row key schema and cells, but no other settings. It omits garbage-collection rules, because they
+// would remove old cells at once.
 func (s tableAdminService) RestoreTable(ctx context.Context, req *btapb.RestoreTableRequest) (*longrunningpb.Operation, error) {
 	n := tableCopy{parent: req.GetParent(), id: req.GetTableId(), from: req.GetBackup()}
 	var b *btapb.Backup

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"strings"
+	"sync"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 
@@ -9,11 +10,13 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// Routes holds the routes to recorded instances at a version of the resources.
-// It is shared and immutable.
+// Routes holds the routes to recorded instances at a version of the resources,
+// and the authorized views that requests have used. It is shared; the routes do
+// not change.
 type Routes struct {
 	version   uint64
 	Instances map[string]Route // by name
+	views     sync.Map         // *view.View by name
 }
 
 // Route holds the app profiles and clusters that route requests to an instance.
@@ -22,8 +25,8 @@ type Route struct {
 	Clusters []*instancedef.StoredCluster // sorted by name
 }
 
-// CurrentRoutes returns the current routes. Every request of the data API uses
-// them, so they are recomputed only after resources have changed.
+// CurrentRoutes returns the current routes. Every data request uses them, so they are recomputed
+// only after resources have changed.
 func (s *Control) CurrentRoutes() (*Routes, error) {
 	version := s.DB.ResourceVersion()
 	if r := s.routes.Load(); r != nil && r.version == version {

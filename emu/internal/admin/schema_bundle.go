@@ -22,8 +22,8 @@ import (
 // authorized view. Package bundle checks its content, which is returned
 // unchanged.
 
-// CreateSchemaBundle adds a bundle to a table: a descriptor set without missing
-// dependencies, or self-contained Avro schemas.
+// CreateSchemaBundle adds a schema bundle to a table. The bundle is a descriptor set without
+// missing dependencies, or a list of self-contained Avro schemas.
 func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.CreateSchemaBundleRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckTable("parent", req.GetParent()); err != nil {
 		return nil, err
@@ -40,27 +40,24 @@ func (s tableAdminService) CreateSchemaBundle(ctx context.Context, req *btapb.Cr
 	}
 	began := s.now()
 	now, doneAt := timestamppb.New(began), timestamppb.New(began.Add(s.Delay))
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		if _, err := FindTable(tx, "parent", req.GetParent()); err != nil {
-			return err
+			return nil, err
 		}
 		all, err := tx.Resources(kindSchemaBundle + req.GetParent() + "/")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, r := range all {
 			if r.Name == kindSchemaBundle+b.GetName() {
-				return refusal.Exists("Schema bundle", b.GetName())
+				return nil, refusal.Exists("Schema bundle", b.GetName())
 			}
 		}
 		if s.Limits.Exceeds(len(all)+1, limits.MaxSchemaBundles) {
-			return refusal.TooManyBundles(req.GetParent(), limits.MaxSchemaBundles)
+			return nil, refusal.TooManyBundles(req.GetParent(), limits.MaxSchemaBundles)
 		}
-		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
-		return err
+		return s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.CreateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
 	})
-	return op, err
 }
 
 // checkBundle checks the content of a bundle. The schema is nil for Avro.
@@ -111,38 +108,35 @@ func (s tableAdminService) UpdateSchemaBundle(ctx context.Context, req *btapb.Up
 		}
 		for _, p := range req.GetUpdateMask().GetPaths() {
 			if !slices.Contains(allowed, p) {
-				return nil, refusal.Invalid("update_mask", "%q cannot be updated with what schema_bundle holds; expected %s", p, allowed[0])
+				return nil, refusal.Invalid("update_mask", "%q does not match the schemas in schema_bundle; expected %s", p, allowed[0])
 			}
 		}
 	}
 	began := s.now()
 	now, doneAt := timestamppb.New(began), timestamppb.New(began.Add(s.Delay))
-	var op *longrunningpb.Operation
-	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		b, err := findSchemaBundle(tx, "schema_bundle.name", given.GetName())
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := checkEtag(b.GetName(), given.GetEtag(), b.GetEtag()); err != nil {
-			return err
+			return nil, err
 		}
 		if (b.GetProtoSchema() != nil) != (is != nil) {
-			return refusal.Invalid("schema_bundle.type", "a bundle stays of protos or of Avro, as it was created")
+			return nil, refusal.Invalid("schema_bundle.type", "a bundle cannot change between protobuf and Avro schemas")
 		}
 		if is != nil && !req.GetIgnoreWarnings() {
 			was, err := bundle.Proto(b.GetProtoSchema().GetProtoDescriptors())
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if err := is.Compatible(was); err != nil {
-				return refusal.Precondition("The schemas are not compatible with those of %s: %v; set ignore_warnings to replace them all the same.", b.GetName(), err)
+				return nil, refusal.Precondition("The schemas are not compatible with those of %s: %v; set ignore_warnings to replace them anyway.", b.GetName(), err)
 			}
 		}
 		b.Type = proto.CloneOf(given).GetType()
-		op, err = s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.UpdateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
-		return err
+		return s.storeUnder(tx, kindSchemaBundle, b, &b.Etag, &btapb.UpdateSchemaBundleMetadata{Name: b.GetName(), StartTime: now, EndTime: doneAt}, doneAt)
 	})
-	return op, err
 }
 
 // GetSchemaBundle returns a bundle.
@@ -171,9 +165,9 @@ func (s tableAdminService) ListSchemaBundles(ctx context.Context, req *btapb.Lis
 	return resp, nil
 }
 
-// DeleteSchemaBundle deletes a bundle and its policy.
+// DeleteSchemaBundle deletes a bundle and its IAM policy.
 func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.DeleteSchemaBundleRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		b, err := findSchemaBundle(tx, "name", req.GetName())
 		if err != nil {
 			return err
@@ -182,11 +176,7 @@ func (s tableAdminService) DeleteSchemaBundle(ctx context.Context, req *btapb.De
 			return err
 		}
 		return errors.Join(tx.DeleteResource(kindSchemaBundle+b.GetName()), remove(tx, KindPolicy+b.GetName()))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
 // findSchemaBundle returns the bundle that a field names. The bundles of a

@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// The ranges of settings apply without limits too, since values outside them
-// have no meaning.
+// These ranges of settings apply even if limits are off, because values outside them are
+// meaningless.
 const (
 	// MinChangeStreamRetention is the minimum retention of a change stream.
 	MinChangeStreamRetention = 24 * time.Hour // ChangeStreamConfig
@@ -167,7 +167,7 @@ func settleTable(t *settings, hasFamily func(string) bool, was AutomatedPlan, no
 func checkTierStorage(c *btapb.TieredStorageConfig, clusters []*btapb.Cluster) error {
 	for _, in := range clusters {
 		if c != nil && in.GetDefaultStorageType() == btapb.StorageType_HDD {
-			return refusal.Precondition("tiered_storage_config needs clusters on SSD; %s is on HDD.", in.GetName())
+			return refusal.Precondition("tiered_storage_config needs clusters with SSD storage; %s has HDD storage.", in.GetName())
 		}
 	}
 	return nil
@@ -178,7 +178,7 @@ func settleBackupPolicy(p *btapb.Table_AutomatedBackupPolicy) error {
 	const field = "table.automated_backup_policy"
 	if p.GetDisabled() {
 		if p.GetRetentionPeriod() != nil || p.GetFrequency() != nil || p.GetKeepHotDuration() != nil || len(p.GetLocations()) > 0 {
-			return refusal.Invalid(field+".disabled", "nothing else can be set with it")
+			return refusal.Invalid(field+".disabled", "no other field can be set together with disabled")
 		}
 		return nil
 	}
@@ -220,7 +220,7 @@ func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) e
 	switch enc := schema.GetEncoding().GetEncoding().(type) {
 	case *btapb.Type_Struct_Encoding_Singleton_:
 		if len(schema.GetFields()) != 1 {
-			return refusal.Invalid(field+".encoding.singleton", "needs exactly one field; there are %d", len(schema.GetFields()))
+			return refusal.Invalid(field+".encoding.singleton", "needs exactly one field, but %d are set", len(schema.GetFields()))
 		}
 	case *btapb.Type_Struct_Encoding_DelimitedBytes_:
 		if n := len(enc.DelimitedBytes.GetDelimiter()); n < 1 || n > maxStructDelimiterBytes {
@@ -240,7 +240,7 @@ func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) e
 		case name == "":
 			return refusal.Invalid(at+".field_name", "must be set")
 		case seen[name]:
-			return refusal.Invalid(at+".field_name", "%q is reserved or a field already", name)
+			return refusal.Invalid(at+".field_name", "%q is reserved, or is already the name of a field", name)
 		case hasFamily(name):
 			return refusal.Invalid(at+".field_name", "%q is the name of a column family", name)
 		case !scalarWithEncoding(f.GetType()):
@@ -315,7 +315,7 @@ func encryptionOf(c *btapb.Cluster) *btapb.EncryptionInfo {
 	}
 }
 
-// LookUpFamily returns a family of t, nil if it does not exist.
+// LookUpFamily returns the family of t with the given name, or nil if it does not exist.
 func LookUpFamily(t *engine.Table, name string) *engine.Family {
 	for i := range t.Families {
 		if t.Families[i].Name == name {
@@ -325,7 +325,7 @@ func LookUpFamily(t *engine.Table, name string) *engine.Family {
 	return nil
 }
 
-// FindFamily is LookUpFamily for a family that must exist. Errors: statuses.
+// FindFamily is like LookUpFamily, but returns an error status if the family does not exist.
 func FindFamily(t *engine.Table, name string) (*engine.Family, error) {
 	f := LookUpFamily(t, name)
 	if f == nil {

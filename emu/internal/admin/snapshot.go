@@ -61,7 +61,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 	life := snapshotLife
 	if ttl := req.GetTtl(); ttl != nil {
 		if life = ttl.AsDuration(); !ttl.IsValid() || life <= 0 || life > maxSnapshotLife {
-			return nil, refusal.Invalid("ttl", "%v is not above 0 and at most %v", life, maxSnapshotLife)
+			return nil, refusal.Invalid("ttl", "%v is out of range; must be greater than 0 and at most %v", life, maxSnapshotLife)
 		}
 	}
 	now := s.now()
@@ -74,7 +74,7 @@ func (s tableAdminService) SnapshotTable(ctx context.Context, req *btapb.Snapsho
 			return err
 		}
 		if resname.First(req.GetName(), 4) != resname.First(parent, 4) {
-			return refusal.Invalid("cluster", "%s is not a cluster of the instance of %s", parent, req.GetName())
+			return refusal.Invalid("cluster", "cluster %s is not in the instance of table %s", parent, req.GetName())
 		}
 		_, err := FindTable(r, "name", req.GetName())
 		return err
@@ -137,19 +137,15 @@ func (s tableAdminService) ListSnapshots(_ context.Context, req *btapb.ListSnaps
 	return resp, nil
 }
 
-// DeleteSnapshot deletes a snapshot. Tables made from it stay.
+// DeleteSnapshot deletes a snapshot. It keeps tables that were made from the snapshot.
 func (s tableAdminService) DeleteSnapshot(ctx context.Context, req *btapb.DeleteSnapshotRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		x, err := s.findSnapshot(tx, "name", req.GetName())
 		if err != nil {
 			return err
 		}
 		return dropSnapshot(tx, x.GetName())
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
 func dropSnapshot(tx *engine.CatalogTx, name string) error {
@@ -168,8 +164,8 @@ func dropSnapshots(tx *engine.CatalogTx, prefix string, drop func(*storedSnapsho
 	return err
 }
 
-// CreateTableFromSnapshot makes a table from a snapshot of its instance, with
-// its schema, rules of garbage collection and cells.
+// CreateTableFromSnapshot makes a table from a snapshot in the same instance, with the schema,
+// garbage-collection rules and cells of the snapshot.
 func (s tableAdminService) CreateTableFromSnapshot(ctx context.Context, req *btapb.CreateTableFromSnapshotRequest) (*longrunningpb.Operation, error) {
 	n := tableCopy{parent: req.GetParent(), id: req.GetTableId(), from: req.GetSourceSnapshot()}
 	n.check = func(r Catalog) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// CreateTable creates a table with its families, sorted by name: the request
+// CreateTable creates a table. It creates families in order of their names, because the request
 // holds them in an unordered map.
 func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTableRequest) (*btapb.Table, error) {
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
@@ -33,7 +33,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	case btapb.Table_MICROS:
 		def.Granularity = engine.Micros
 	default:
-		return nil, refusal.Invalid("table.granularity", "%d is not a granularity", g)
+		return nil, refusal.Invalid("table.granularity", "%d is not a known granularity", g)
 	}
 	families := req.GetTable().GetColumnFamilies()
 	if err := s.Limits.Check(len(families), limits.MaxFamilies, "table.column_families", "families"); err != nil {
@@ -112,7 +112,7 @@ func (s *Control) initialSplits(splits []*btapb.CreateTableRequest_Split) ([][]b
 	return slices.CompactFunc(keys, bytes.Equal), nil
 }
 
-// FindTable returns the table that a field names.
+// FindTable returns the table with the name in a request field.
 func FindTable(r Catalog, field, name string) (*engine.Table, error) {
 	if err := resname.CheckTable(field, name); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func FindTable(r Catalog, field, name string) (*engine.Table, error) {
 
 // GetTable returns a table with the fields of the request's view; by default its schema.
 func (s tableAdminService) GetTable(_ context.Context, req *btapb.GetTableRequest) (*btapb.Table, error) {
-	view, err := tableView(req.GetView(), btapb.Table_SCHEMA_VIEW)
+	view, err := responseView(req.GetView(), btapb.Table_SCHEMA_VIEW, btapb.Table_View_name)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 	if err := resname.CheckInstance("parent", req.GetParent()); err != nil {
 		return nil, err
 	}
-	view, err := tableView(req.GetView(), btapb.Table_NAME_ONLY)
+	view, err := responseView(req.GetView(), btapb.Table_NAME_ONLY, btapb.Table_View_name)
 	if err != nil {
 		return nil, err
 	}
@@ -175,25 +175,25 @@ func (s tableAdminService) ListTables(ctx context.Context, req *btapb.ListTables
 	return resp, nil
 }
 
-// tableView resolves the view of a request.
-func tableView(v, unspecified btapb.Table_View) (btapb.Table_View, error) {
-	if v == btapb.Table_VIEW_UNSPECIFIED {
+// responseView resolves the view of a request, one of names, which selects the fields to
+// return.
+func responseView[V ~int32](v, unspecified V, names map[int32]string) (V, error) {
+	if v == 0 {
 		return unspecified, nil
 	}
-	if _, ok := btapb.Table_View_name[int32(v)]; !ok {
-		return v, refusal.Invalid("view", "%d is not a view", v)
+	if _, ok := names[int32(v)]; !ok {
+		return v, refusal.Invalid("view", "%d is not a known view", v)
 	}
 	return v, nil
 }
 
-// UpdateTable replaces the settings of a table that the mask names:
-// change_stream_config, deletion_protection, automated_backup_policy,
-// tiered_storage_config, fields of these, and row_key_schema. A row key schema
-// can be added, or removed with ignore_warnings, but not changed.
+// UpdateTable replaces the settings of a table that the mask names: change_stream_config,
+// deletion_protection, automated_backup_policy, tiered_storage_config, their fields, and
+// row_key_schema. A row key schema can be added, and removed with ignore_warnings, but not changed.
 func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTableRequest) (*longrunningpb.Operation, error) {
 	for _, path := range req.GetUpdateMask().GetPaths() {
 		if path == "column_families" || strings.HasPrefix(path, "column_families.") {
-			return nil, refusal.NotBuilt("Path column_families of UpdateTable, which ModifyColumnFamilies changes,")
+			return nil, refusal.NotBuilt("Updating column_families in UpdateTable instead of ModifyColumnFamilies")
 		}
 	}
 	paths, err := maskPaths(req.GetUpdateMask(), "change_stream_config", "deletion_protection", "automated_backup_policy", "tiered_storage_config", "row_key_schema")
@@ -207,24 +207,21 @@ func (s tableAdminService) UpdateTable(ctx context.Context, req *btapb.UpdateTab
 		return nil, err
 	}
 	began, doneAt := s.span()
-	var op *longrunningpb.Operation
-	err = s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		if fieldsUnder(paths, "tiered_storage_config") {
 			if err := checkTier(tx, resname.First(req.GetTable().GetName(), 4), req.GetTable()); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		t, err := tx.UpdateTable(req.GetTable().GetName(), func(t *engine.Table) error {
 			return s.updateSettings(tx, t, req.GetTable(), paths, req.GetIgnoreWarnings())
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		metadata := &btapb.UpdateTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, resname.First(t.Name, 4), metadata, shownTable(t), doneAt.AsTime())
-		return err
+		return s.start(tx, resname.First(t.Name, 4), metadata, shownTable(t), doneAt.AsTime())
 	})
-	return op, err
 }
 
 // checkTier rejects a storage tier that the instance does not support.
@@ -289,7 +286,7 @@ func checkBackupPlaces(r Catalog, name string, settings *btapb.Table) error {
 // the table or a view has deletion_protection. UndeleteTable can restore the
 // table for a while; see engine.Options.
 func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTableRequest) (*emptypb.Empty, error) {
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return empty(s.change(ctx, func(tx *engine.CatalogTx) error {
 		t, err := FindTable(tx, "name", req.GetName())
 		if err != nil {
 			return err
@@ -304,43 +301,36 @@ func (s tableAdminService) DeleteTable(ctx context.Context, req *btapb.DeleteTab
 			return err
 		}
 		return tx.SoftDeleteTable(t.Name)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &emptypb.Empty{}, nil
+	}))
 }
 
-// UndeleteTable restores the last deleted table of the name with its rows,
-// settings, views and policies. It returns an error if the name is in use.
+// UndeleteTable restores the most recently deleted table with the given name, together with its
+// rows, settings, views and policies. It returns an error if the name is in use.
 func (s tableAdminService) UndeleteTable(ctx context.Context, req *btapb.UndeleteTableRequest) (*longrunningpb.Operation, error) {
 	if err := resname.CheckTable("name", req.GetName()); err != nil {
 		return nil, err
 	}
 	parent := resname.First(req.GetName(), 4)
 	began, doneAt := s.span()
-	var op *longrunningpb.Operation
-	err := s.change(ctx, func(tx *engine.CatalogTx) error {
+	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		if err := CheckInstance(tx, parent); err != nil {
-			return err
+			return nil, err
 		}
 		if err := s.checkTableCount(tx, parent); err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := tx.UndeleteTable(req.GetName()); err != nil {
-			return err
+			return nil, err
 		}
 		t, err := tx.UpdateTable(req.GetName(), func(t *engine.Table) error {
 			return Replan(t, func(p *AutomatedPlan) { p.skip(s.now()) })
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		metadata := &btapb.UndeleteTableMetadata{Name: t.Name, StartTime: began, EndTime: doneAt}
-		op, err = s.start(tx, parent, metadata, shownTable(t), doneAt.AsTime())
-		return err
+		return s.start(tx, parent, metadata, shownTable(t), doneAt.AsTime())
 	})
-	return op, err
 }
 
 // setStream makes the engine record the changes that a table's settings

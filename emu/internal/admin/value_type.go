@@ -70,8 +70,8 @@ func setValueType(f *engine.Family, field string, vt *btapb.Type) error {
 	return refusal.Of(err)
 }
 
-// ValueType returns the type of a family's values, with the state type that the
-// server fills in; nil for plain bytes.
+// ValueType returns the type of a family's values, including the state type that the server fills
+// in. It returns nil for plain bytes.
 func ValueType(f *engine.Family) *btapb.Type {
 	if len(f.Meta) == 0 {
 		return nil

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Avro checks an Avro schema in JSON. Types must be valid, and named types must
-// be defined once in this document, before their use. Names, symbols and sizes
-// must be valid. Defaults, aliases and logical types are ignored.
+// Avro checks an Avro schema in JSON. Types, names, symbols and sizes must be valid. Each named
+// type must be defined exactly once, before its use. Defaults, aliases and logical types are
+// ignored.
 //
 // https://avro.apache.org/docs/1.8.1/spec.html
 func Avro(schema string) error {
@@ -22,7 +22,7 @@ func Avro(schema string) error {
 		return fmt.Errorf("is not JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("has something after the schema")
+		return errors.New("has data after the schema")
 	}
 	_, err := (&avro{defined: map[string]bool{}}).schema(parsed, "")
 	return err
@@ -46,7 +46,7 @@ func (a *avro) schema(s any, namespace string) (string, error) {
 	case map[string]any:
 		kind, ok := s["type"].(string)
 		if !ok {
-			return "", errors.New(`a type has no text "type"`)
+			return "", errors.New(`a type has no string member "type"`)
 		}
 		switch kind {
 		case "record", "error", "enum", "fixed":
@@ -81,9 +81,9 @@ func (a *avro) union(members []any, namespace string) error {
 		case err != nil:
 			return err
 		case kind == "union":
-			return errors.New("a union holds a union")
+			return errors.New("a union contains another union")
 		case slices.Contains(seen, kind):
-			return fmt.Errorf("a union holds %q twice", kind)
+			return fmt.Errorf("a union contains %q twice", kind)
 		}
 		seen = append(seen, kind)
 	}
@@ -124,7 +124,7 @@ func (a *avro) named(kind string, s map[string]any, namespace string) (string, e
 	case "fixed":
 		size, _ := s["size"].(json.Number)
 		if n, err := size.Int64(); err != nil || n < 0 {
-			return "", fmt.Errorf("the size of fixed %q is not a number of bytes", full)
+			return "", fmt.Errorf("the size of fixed %q is not a non-negative integer", full)
 		}
 		return full, nil
 	}
@@ -140,7 +140,7 @@ func symbols(of string, given any) error {
 	for _, x := range list {
 		symbol, _ := x.(string)
 		if !isAvroName(symbol) || seen[symbol] {
-			return fmt.Errorf("enum %q: %v is not a symbol, or there twice", of, x)
+			return fmt.Errorf("enum %q: %v is not a valid symbol, or occurs twice", of, x)
 		}
 		seen[symbol] = true
 	}
@@ -159,11 +159,11 @@ func (a *avro) fields(of string, given any) error {
 		field, _ := x.(map[string]any)
 		name, _ := field["name"].(string)
 		if !isAvroName(name) || seen[name] {
-			return fmt.Errorf("record %q: %q is not the name of a field, or there twice", of, name)
+			return fmt.Errorf("record %q: %q is not a valid field name, or occurs twice", of, name)
 		}
 		seen[name] = true
 		if order, ok := field["order"]; ok && order != "ascending" && order != "descending" && order != "ignore" {
-			return fmt.Errorf("field %q of record %q: %v is not an order", name, of, order)
+			return fmt.Errorf("field %q of record %q: %v is not a sort order", name, of, order)
 		}
 		if err := a.member(field, "type", "a field", namespace); err != nil {
 			return fmt.Errorf("field %q of record %q: %w", name, of, err)

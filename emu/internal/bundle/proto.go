@@ -34,16 +34,15 @@ type Schema struct {
 	enums    map[protoreflect.FullName]protoreflect.EnumDescriptor
 }
 
-// Proto links a serialized FileDescriptorSet. The set must have a file, and all
-// imported files except for well-known types. Errors describe the fault of the
-// set.
+// Proto links a serialized FileDescriptorSet. The set must contain at least one file, and all
+// imported files except those of well-known types. Its errors complete a sentence about the set.
 func Proto(raw []byte) (*Schema, error) {
 	set := &descriptorpb.FileDescriptorSet{}
 	if err := proto.Unmarshal(raw, set); err != nil {
 		return nil, fmt.Errorf("is not a serialized FileDescriptorSet: %s", plain(err))
 	}
 	if len(set.GetFile()) == 0 {
-		return nil, errors.New("holds no file")
+		return nil, errors.New("contains no file")
 	}
 	own := len(set.GetFile())
 	addWellKnown(set)
@@ -108,15 +107,14 @@ func (s *Schema) add(in interface {
 	}
 }
 
-// Compatible returns an error if s cannot read values of the schema was, with
-// the first reason in the order of names. It finds messages and enums by full
-// name, in any file. Members may be added and renamed, and removed if their
-// number is reserved.
+// Compatible returns an error if s cannot read values of the schema was. The error names the first
+// reason in order of names. Messages and enums are compared by full name, in any file. Fields may
+// be added and renamed, and removed if their number is reserved.
 func (s *Schema) Compatible(was *Schema) error {
 	for _, name := range sorted(was.messages) {
 		m, ok := s.messages[name]
 		if !ok {
-			return fmt.Errorf("message %s is removed", name)
+			return fmt.Errorf("message %s was removed", name)
 		}
 		if err := compatibleMessage(was.messages[name], m); err != nil {
 			return err
@@ -125,12 +123,12 @@ func (s *Schema) Compatible(was *Schema) error {
 	for _, name := range sorted(was.enums) {
 		e, ok := s.enums[name]
 		if !ok {
-			return fmt.Errorf("enum %s is removed", name)
+			return fmt.Errorf("enum %s was removed", name)
 		}
 		values := was.enums[name].Values()
 		for i := range values.Len() {
 			if v := values.Get(i); e.Values().ByNumber(v.Number()) == nil {
-				return fmt.Errorf("value %d of enum %s is removed", v.Number(), name)
+				return fmt.Errorf("value %d of enum %s was removed", v.Number(), name)
 			}
 		}
 	}
@@ -148,7 +146,7 @@ func sorted[D any](of map[protoreflect.FullName]D) []protoreflect.FullName {
 
 func compatibleMessage(was, is protoreflect.MessageDescriptor) error {
 	if a, b := was.ParentFile().Syntax(), is.ParentFile().Syntax(); a != b {
-		return fmt.Errorf("message %s was of syntax %v and is of %v", was.FullName(), a, b)
+		return fmt.Errorf("message %s changed its syntax from %v to %v", was.FullName(), a, b)
 	}
 	for i := range was.Fields().Len() {
 		old := was.Fields().Get(i)
@@ -157,13 +155,13 @@ func compatibleMessage(was, is protoreflect.MessageDescriptor) error {
 			if is.ReservedRanges().Has(old.Number()) {
 				continue
 			}
-			return fmt.Errorf("field %d of message %s is removed and not reserved", old.Number(), was.FullName())
+			return fmt.Errorf("field %d of message %s was removed and not reserved", old.Number(), was.FullName())
 		}
 		if a, b := typeOf(old), typeOf(f); a != b {
-			return fmt.Errorf("field %d of message %s was %s and is %s", old.Number(), was.FullName(), a, b)
+			return fmt.Errorf("field %d of message %s changed from %s to %s", old.Number(), was.FullName(), a, b)
 		}
 		if a, b := oneofOf(old), oneofOf(f); a != b {
-			return fmt.Errorf("field %d of message %s was in oneof %q and is in %q", old.Number(), was.FullName(), a, b)
+			return fmt.Errorf("field %d of message %s moved from oneof %q to %q", old.Number(), was.FullName(), a, b)
 		}
 	}
 	return nil

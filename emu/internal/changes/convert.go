@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// ParsePartition parses a partition; a nil p is the partition of all keys.
+// ParsePartition parses a partition. A nil p means the partition of all keys.
 func ParsePartition(field string, p *btpb.StreamPartition) (Partition, error) {
 	out := Partition{Start: []byte{}, End: []byte{}}
 	switch k := p.GetRowRange().GetStartKey().(type) {
@@ -30,16 +30,16 @@ func ParsePartition(field string, p *btpb.StreamPartition) (Partition, error) {
 	return out, nil
 }
 
-// ToPartition is the inverse of ParsePartition. It sets both bounds, even to
-// "", since clients read them.
+// ToPartition converts a partition to its message. It always sets both bounds, even to "", because
+// clients read them.
 func ToPartition(p Partition) *btpb.StreamPartition {
 	return &btpb.StreamPartition{RowRange: &btpb.RowRange{
 		StartKey: &btpb.RowRange_StartKeyClosed{StartKeyClosed: p.Start}, EndKey: &btpb.RowRange_EndKeyOpen{EndKeyOpen: p.End},
 	}}
 }
 
-// ToMutation converts a recorded mutation. It uses the kinds of values that
-// Java's reader accepts.
+// ToMutation converts a recorded mutation to a message with the kinds of values that the Java
+// client accepts.
 func ToMutation(m *engine.Mutation) *btpb.Mutation {
 	value := func(b []byte) *btpb.Value { return &btpb.Value{Kind: &btpb.Value_RawValue{RawValue: b}} }
 	at := &btpb.Value{Kind: &btpb.Value_RawTimestampMicros{RawTimestampMicros: m.Timestamp}}

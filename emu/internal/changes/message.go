@@ -5,17 +5,17 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// MaxValueBytes is the maximum size of a value, or of a piece of one, in a
-// message, and the approximate size of a message. The rest fits into 1 MiB,
-// above which the service splits records.
+// MaxValueBytes is the maximum size of a value, or of a piece of a value, in one message. A message
+// is about this large: with its other fields it stays below 1 MiB, the size above which the service
+// splits records.
 const MaxValueBytes = 960 << 10
 
-// Send sends a record in one or more messages. first holds the fields of the
-// first message only; last completes the last message.
+// Send sends a record in one or more messages. first holds the fields that only the first message
+// has, and last completes the last message.
 //
-// Messages exceed the limit only if a single mutation does. A value above the
-// limit is split. Its pieces are sent in separate messages, except for the last
-// piece, which other mutations may follow.
+// A message exceeds the limit only if a single mutation does. A value above the limit is split, and
+// each piece is sent in a separate message. Other mutations may follow the last piece in its
+// message.
 func Send(first *btpb.ReadChangeStreamResponse_DataChange, muts []*btpb.Mutation, last func(*btpb.ReadChangeStreamResponse_DataChange), send func(*btpb.ReadChangeStreamResponse) error) error {
 	message, size := first, 0
 	flush := func() error {

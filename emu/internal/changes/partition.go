@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Partition is the range of keys from Start to End, exclusive. An empty End has
-// no bound.
+// Partition is the range of keys from Start (inclusive) to End (exclusive). An empty End means no
+// bound.
 type Partition struct{ Start, End []byte }
 
 // endsBefore reports whether the end a lies before the end b.
@@ -33,8 +33,7 @@ func (p Partition) Covers(q Partition) bool {
 	return bytes.Compare(p.Start, q.Start) <= 0 && !endsBefore(p.End, q.End)
 }
 
-// Intersect returns the common keys of two partitions, and whether there are
-// any.
+// Intersect returns the keys that two partitions have in common, and whether any exist.
 func (p Partition) Intersect(q Partition) (both Partition, some bool) {
 	both = p
 	if bytes.Compare(p.Start, q.Start) < 0 {
@@ -46,8 +45,8 @@ func (p Partition) Intersect(q Partition) (both Partition, some bool) {
 	return both, !both.Empty()
 }
 
-// Split returns the partitions of all keys at splits, which are sorted and not
-// empty.
+// Split divides the range of all keys at splits, which are sorted and non-empty, and returns the
+// partitions.
 func Split(splits [][]byte) []Partition {
 	out := make([]Partition, 0, len(splits)+1)
 	start := []byte{}
@@ -58,27 +57,27 @@ func Split(splits [][]byte) []Partition {
 	return append(out, Partition{Start: start, End: []byte{}})
 }
 
-// Ahead is a part of a partition that was read further than the rest: its
-// records up to Number, of one origin or, if Origin is "", of all.
+// Ahead describes a part of a partition that was read further than the rest: all its records up to
+// Number were read. If Origin is not "", this holds only for the records of that origin.
 type Ahead struct {
 	Partition
 	Number uint64
 	Origin string
 }
 
-// Origin returns the name of a cluster in an Ahead, "-" for writes without a
+// Origin returns the name by which an Ahead identifies a cluster, or "-" for writes without a
 // cluster.
 func Origin(cluster string) string { return cmp.Or(cluster, "-") }
 
-// Position is the reading position in a partition: after the records up to
-// Number, and further in the parts in Ahead. Parts result from merged
-// partitions, and from clusters that see some writes later than others.
+// Position is the reading position in a partition: all records up to Number were read, and later
+// ones in the parts that Ahead lists. Such parts result from merged partitions, and from clusters
+// that see some writes later than others.
 type Position struct {
 	Number uint64
 	Ahead  []Ahead
 }
 
-// Wants reports whether the record of a row, an origin and a number is unread.
+// Wants reports whether a record, given by its row, origin and number, is unread.
 func (p *Position) Wants(row []byte, origin string, number uint64) bool {
 	if number <= p.Number {
 		return false
@@ -100,7 +99,7 @@ func (p *Position) Advance(number uint64) {
 	}
 }
 
-// AdvanceOf marks the records of an origin up to number as read in a partition.
+// AdvanceOf marks the records of one origin up to number as read in a partition.
 func (p *Position) AdvanceOf(partition Partition, origin string, number uint64) {
 	if number <= p.Number {
 		return
@@ -123,9 +122,8 @@ func (p Position) Within(part Partition) Position {
 	return out
 }
 
-// Leave splits a partition at the boundaries of the current partitions, which
-// cover all keys. The parts cover the partition. The reader of parts[i]
-// continues in next[i].
+// Leave splits a partition at the boundaries of the current partitions, which cover all keys. The
+// parts together cover the partition. A reader of parts[i] continues in the partition next[i].
 func Leave(partition Partition, current []Partition) (parts, next []Partition) {
 	for _, c := range current {
 		if part, some := partition.Intersect(c); some {

@@ -13,7 +13,7 @@ import (
 // Token is a position in a partition of a table's change stream.
 type Token struct {
 	Table     uint32 // the table's id
-	Since     uint64 // distinguishes the stream from earlier ones of the table
+	Since     uint64 // distinguishes the stream from earlier streams of the table
 	Partition Partition
 	Position  Position
 }
@@ -25,10 +25,10 @@ const (
 	tokenVersionOrigins = 2
 )
 
-// ErrToken is the error of Decode.
+// ErrToken is the error that Decode returns for invalid tokens.
 var ErrToken = errors.New("not a continuation token")
 
-// Encode returns the token as text.
+// Encode returns the text form of the token.
 func (t *Token) Encode() string {
 	b := []byte{tokenVersion}
 	if slices.ContainsFunc(t.Position.Ahead, func(a Ahead) bool { return a.Origin != "" }) {
@@ -53,7 +53,7 @@ func appendPartition(b []byte, p Partition) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(p.End))), p.End...)
 }
 
-// Decode is the inverse of Encode. Errors: ErrToken.
+// Decode parses a token that Encode returned. It returns ErrToken if the text is invalid.
 func Decode(text string) (Token, error) {
 	var t Token
 	b, err := base64.RawURLEncoding.Strict().DecodeString(text)
@@ -110,9 +110,9 @@ func (r *tokenReader) bytes() []byte {
 
 func (r *tokenReader) partition() Partition { return Partition{Start: r.bytes(), End: r.bytes()} }
 
-// Join returns the position in a partition from tokens, in any order, that
-// together cover it. A token may cover more keys than its part of the
-// partition. The errors are texts that complete "the tokens ...".
+// Join combines tokens that together cover a partition, given in any order, into a position in that
+// partition. The tokens may also cover keys outside the partition. Error texts complete a sentence
+// that begins with "the tokens".
 func Join(partition Partition, tokens []Token) (Position, error) {
 	sorted := slices.Clone(tokens)
 	slices.SortFunc(sorted, func(a, b Token) int { return bytes.Compare(a.Partition.Start, b.Partition.Start) })
@@ -120,16 +120,16 @@ func Join(partition Partition, tokens []Token) (Position, error) {
 	for i, t := range sorted {
 		switch {
 		case i == 0 && !bytes.Equal(t.Partition.Start, partition.Start):
-			return p, fmt.Errorf("begin at %q, and the partition at %q", t.Partition.Start, partition.Start)
+			return p, fmt.Errorf("begin at %q, but the partition begins at %q", t.Partition.Start, partition.Start)
 		case i > 0 && (len(sorted[i-1].Partition.End) == 0 || !bytes.Equal(sorted[i-1].Partition.End, t.Partition.Start)):
-			return p, fmt.Errorf("leave a gap, or overlap, at %q", t.Partition.Start)
+			return p, fmt.Errorf("leave a gap or overlap at %q", t.Partition.Start)
 		}
 		if i == 0 || t.Position.Number < p.Number {
 			p.Number = t.Position.Number
 		}
 	}
 	if last := sorted[len(sorted)-1].Partition.End; !bytes.Equal(last, partition.End) {
-		return p, fmt.Errorf("end at %q, and the partition at %q", last, partition.End)
+		return p, fmt.Errorf("end at %q, but the partition ends at %q", last, partition.End)
 	}
 	for _, t := range sorted {
 		if t.Position.Number > p.Number {

@@ -1,10 +1,9 @@
-// Package due runs scheduled work of resources.
+// Package due runs the scheduled work of resources.
 //
-// The state of a resource is computed from stored times and the clock at each
-// read; no job changes it. An action that must run at a time, such as freeing
-// the space of an expired resource or making a daily backup, is a [Work]. Due
-// times are read from the resources on each check: there is no separate list to
-// disagree with them, and a restart finds all work again.
+// The state of a resource is computed from stored times and the clock at each read; no job changes
+// it. An action that must run at some time, such as freeing the space of an expired resource or
+// making a daily backup, is a [Work]. Due times are read from the resources on each check. A
+// separate list could disagree with the resources, and would have to survive a restart.
 package due
 
 import (
@@ -21,16 +20,15 @@ import (
 type Work interface {
 	// Due returns all planned work, including overdue work, in any order.
 	Due() ([]Item, error)
-	// Run does an item as of i.At, possibly late. Afterwards Due must not
-	// return i again, whether it was done or skipped. After an error, the next
-	// [Queue.Run] retries it.
+	// Run does the work of i as of the time i.At, possibly late. Afterwards Due must not return i
+	// again, whether it was done or skipped. If Run fails, the next [Queue.Run] tries again.
 	Run(ctx context.Context, i Item) error
 }
 
 // Item is a planned action on a resource.
 type Item struct {
 	At   time.Time
-	Name string // name of the resource
+	Name string // resource name
 }
 
 // Queue orders the work of several kinds. It is safe for concurrent use.
@@ -40,7 +38,7 @@ type Queue struct {
 	mu   sync.Mutex // held by Run
 }
 
-// NewQueue returns a queue that runs the work due at the time of now.
+// NewQueue returns a queue of the given kinds of work. now returns the current time.
 func NewQueue(now func() time.Time, work ...Work) *Queue { return &Queue{now: now, work: work} }
 
 // task is an item and the work that runs it.
@@ -71,8 +69,8 @@ func (q *Queue) tasks() ([]task, error) {
 	return all, nil
 }
 
-// Next returns when Run has work to do, possibly in the past. It returns false
-// if no work is planned.
+// Next returns the time of the next due work, which may be in the past. It returns false if no work
+// is planned.
 func (q *Queue) Next() (time.Time, bool, error) {
 	all, err := q.tasks()
 	if err != nil || len(all) == 0 {
@@ -81,9 +79,9 @@ func (q *Queue) Next() (time.Time, bool, error) {
 	return all[0].At, true, nil
 }
 
-// Run does all due work in the order of due times and names, each item as of
-// its own time: after a long pause, daily work runs once for each day. An error
-// does not stop later items. Run returns all errors.
+// Run does all due work in the order of due times and names, each item as of its due time. After a
+// long pause, daily work therefore runs once for each day. An error does not stop later items; Run
+// returns all errors.
 func (q *Queue) Run(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,6 +1,10 @@
 package filter
 
-import btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+import (
+	"slices"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+)
 
 // chain pipes each filter's output into the next.
 type chain struct{ filters []node }
@@ -19,7 +23,7 @@ func (d *decoder) chain(m *btpb.RowFilter_Chain, at place) (node, error) {
 		}
 	}
 	if labels > 1 {
-		return nil, at.errorf("%d of the filters contain an apply_label_transformer; a chain may have one", labels)
+		return nil, at.errorf("%d of the filters contain an apply_label_transformer; at most one filter of a chain may", labels)
 	}
 	return chain{filters}, nil
 }
@@ -75,8 +79,8 @@ func (n chain) onlyFamily() string {
 	return ""
 }
 
-func (n chain) hasSink() bool  { return anySink(n.filters) }
-func (n chain) hasLabel() bool { return anyLabel(n.filters) }
+func (n chain) hasSink() bool  { return slices.ContainsFunc(n.filters, node.hasSink) }
+func (n chain) hasLabel() bool { return slices.ContainsFunc(n.filters, node.hasLabel) }
 
 // interleave gives each filter the same input and merges the outputs in order,
 // with duplicates.
@@ -117,8 +121,8 @@ func (n interleave) rows() RowSet {
 	return rows
 }
 
-func (n interleave) hasSink() bool  { return anySink(n.filters) }
-func (n interleave) hasLabel() bool { return anyLabel(n.filters) }
+func (n interleave) hasSink() bool  { return slices.ContainsFunc(n.filters, node.hasSink) }
+func (n interleave) hasLabel() bool { return slices.ContainsFunc(n.filters, node.hasLabel) }
 
 type interleaveStage []stage
 
@@ -235,21 +239,3 @@ func decodeSink(value bool, at place) (node, error) {
 
 func (sink) hasSink() bool             { return true }
 func (sink) link(*linker, stage) stage { return output{} }
-
-func anySink(nodes []node) bool {
-	for _, n := range nodes {
-		if n.hasSink() {
-			return true
-		}
-	}
-	return false
-}
-
-func anyLabel(nodes []node) bool {
-	for _, n := range nodes {
-		if n.hasLabel() {
-			return true
-		}
-	}
-	return false
-}

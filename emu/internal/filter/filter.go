@@ -35,13 +35,13 @@ const (
 	stepsAtOnce = 1 << 20
 )
 
-// The errors of filters that need too much work. The request is at fault.
+// These are the errors of filters that need too much work. The request is at fault.
 var (
-	// ErrTooManyCopies is returned if interleaves copy a cell too often.
+	// ErrTooManyCopies is returned if interleaves copy a cell too many times.
 	ErrTooManyCopies = fmt.Errorf("the filter's interleaves make more than %d copies of one cell", hardMaxCopies)
 	// ErrTooManySteps is returned if regular expressions are too large for a
 	// large row.
-	ErrTooManySteps = fmt.Errorf("the filter's regular expressions take more than %d steps on one row, an instruction for a byte each", int64(hardMaxSteps))
+	ErrTooManySteps = fmt.Errorf("the filter's regular expressions need more than %d steps for one row; each step runs one instruction on one byte", int64(hardMaxSteps))
 )
 
 // Cell is one version of a column, as a filter sees it.
@@ -54,41 +54,41 @@ type Cell struct {
 	Label           string // "" if unset
 }
 
-// Source iterates over the cells of one row in storage order. The first
-// NextCell, also after Rewind, goes to the row's first cell.
+// Source iterates over the cells of one row in storage order. The first call of NextCell, and the
+// first after Rewind, moves to the row's first cell.
 type Source interface {
 	NextCell() bool
-	// Cell returns the current cell. It and its slices are valid until the
-	// source moves. The filter does not change them.
+	// Cell returns the current cell. The cell and its slices are valid until the source moves. The
+	// filter does not change them.
 	Cell() *Cell
-	// These methods move the next NextCell: SkipColumn to the first cell after
-	// the current column, SkipFamily after the current family. SeekColumn moves
-	// it to the first cell at or after a column that lies ahead.
+	// These methods choose the cell to which the next NextCell moves. SkipColumn chooses the first
+	// cell after the current column, SkipFamily the first after the current family, and SeekColumn
+	// the first at or after a column that lies ahead.
 	SkipColumn()
 	SkipFamily()
 	SeekColumn(family string, qualifier []byte)
-	// Rewind makes NextCell go to the row's first cell again.
+	// Rewind makes the next NextCell move to the row's first cell.
 	Rewind()
 }
 
-// Options configure Compile. The zero value has no limits, knows no families,
-// and samples every row.
+// Options configures Compile. The zero value sets no limits, knows no families, and lets the row
+// sample filter pass every row.
 type Options struct {
 	// MaxBytes is the maximum serialized size of the filter. Default 0:
 	// unlimited.
 	MaxBytes int
-	// MaxDepth is the maximum nesting of chains, interleaves and conditions
-	// around a filter. Default 0: only a bound that protects the process.
+	// MaxDepth is the maximum nesting of chains, interleaves and conditions around a filter.
+	// Default 0: only the bound that protects the process applies.
 	MaxDepth int
-	// Ordinal returns a family's index in the table's order, false if unknown.
-	// It only speeds up reads. Default: all are unknown.
+	// Ordinal returns a family's index in the table's order, or false if it is unknown. It only
+	// speeds up reads. Default: all families are unknown.
 	Ordinal func(family string) (ordinal uint16, ok bool)
 	// Random returns numbers in [0, 1) for row samples. Default: always 0.
 	Random func() float64
 }
 
-// Program is a compiled filter. It holds the state of a run, for one goroutine
-// at a time.
+// Program is a compiled filter. It holds the state of a run, so only one goroutine may use it at a
+// time.
 type Program struct {
 	first  stage
 	rows   RowSet
@@ -166,9 +166,8 @@ func (r *run) spend(steps int64) bool {
 	return r.err == nil
 }
 
-// Compile validates and compiles f. A nil f, and a filter without a member,
-// passes every cell. Errors contain the path of the filter and the expected
-// value; the request is at fault.
+// Compile validates and compiles f. A nil f, like a filter with no member set, passes every cell.
+// Errors contain the path of the invalid filter and the expected value; the request is at fault.
 func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
 	if n := proto.Size(f); o.MaxBytes > 0 && n > o.MaxBytes {
 		return nil, fmt.Errorf("the filter has %d bytes; the limit is %d", n, o.MaxBytes)
@@ -194,18 +193,16 @@ func Compile(f *btpb.RowFilter, o Options) (*Program, error) {
 	return p, nil
 }
 
-// Rows returns the rows whose cells the filter can emit.
+// Rows returns the set of rows whose cells the filter can emit.
 func (p *Program) Rows() RowSet { return p.rows }
 
-// Family returns the literal name of the only family whose cells the filter can
-// emit, "" if unknown. It considers only filters in chains, not the branches of
-// interleaves and conditions.
+// Family returns the name of the only family whose cells the filter can emit, or "" if it is
+// unknown. It considers only filters in chains, not the branches of interleaves and conditions.
 func (p *Program) Family() string { return p.family }
 
-// Run evaluates the filter over one row and calls emit for each output cell, in
-// order. The cell and its slices are valid during the call. It returns the
-// number of cells read in the last pass, and the error that ended the run
-// early: of emit, of the context, which regular expressions check,
+// Run evaluates the filter over one row and calls emit for each output cell, in order. The cell and
+// its slices are valid during the call of emit. Run returns the number of cells read in the last
+// pass. The error is one of emit or of the context, which regular expressions check, or it is
 // ErrTooManyCopies or ErrTooManySteps.
 func (p *Program) Run(ctx context.Context, row []byte, src Source, emit func(*Cell) error) (cellsSeen int64, err error) {
 	r := &p.run
@@ -331,7 +328,7 @@ func (d *decoder) decode(f *btpb.RowFilter, at place) (node, error) {
 		return nil, fmt.Errorf("the filter has more than %d members", hardMaxFilters)
 	}
 	if at.depth > d.maxDepth {
-		return nil, fmt.Errorf("the filter is nested more than %d deep", d.maxDepth)
+		return nil, fmt.Errorf("the filter is nested more than %d levels deep", d.maxDepth)
 	}
 	switch m := f.GetFilter().(type) {
 	case nil:

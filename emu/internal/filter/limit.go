@@ -134,7 +134,7 @@ type rowSample struct {
 
 func decodeRowSample(p float64, at place) (node, error) {
 	if math.IsNaN(p) || p <= 0 || p >= 1 {
-		return nil, at.errorf("is %v; expected a number between 0 and 1, both excluded", p)
+		return nil, at.errorf("is %v; expected a number greater than 0 and less than 1", p)
 	}
 	return rowSample{probability: p}, nil
 }

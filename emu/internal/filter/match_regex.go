@@ -23,10 +23,10 @@ type rowKeyRegex struct {
 	re *regex
 }
 
-// EmptyError is the error of a row_key_regex_filter or family_name_regex_filter
-// without an expression: row keys and family names are never empty.
+// EmptyError is the error for an empty row_key_regex_filter or family_name_regex_filter. Such a
+// filter cannot match, because row keys and family names are never empty.
 type EmptyError struct {
-	Field string // of the filter, without the enclosing filters
+	Field string // name of the filter, without the enclosing filters
 }
 
 func (e *EmptyError) Error() string { return e.Field + ": argument must not be empty" }

@@ -5,15 +5,14 @@ import (
 	"slices"
 )
 
-// Span is a half-open range of row keys [Start, End). An empty End has no
-// bound.
+// Span is a half-open range of row keys [Start, End). An empty End means no bound.
 type Span struct {
 	Start, End []byte
 }
 
-// RowSet is a set of row keys: sorted, disjoint, non-adjacent and non-empty
-// spans. The zero value is empty. Sets share the bytes of their sources; no
-// operation changes them.
+// RowSet is a set of row keys, stored as sorted, disjoint, non-adjacent and non-empty spans. The
+// zero value is empty. Sets share the bytes of the keys they were made from; no operation changes
+// these bytes.
 type RowSet struct {
 	Spans []Span
 }
@@ -24,7 +23,7 @@ var everything = []Span{{}}
 // AllRows returns the set of all keys.
 func AllRows() RowSet { return RowSet{Spans: everything} }
 
-// OneRow returns the set of one key.
+// OneRow returns the set that contains only key.
 func OneRow(key []byte) RowSet {
 	return RowSet{Spans: []Span{{Start: key, End: After(key)}}}
 }
@@ -34,7 +33,7 @@ func Prefix(prefix []byte) RowSet {
 	return RowSet{Spans: []Span{{Start: prefix, End: afterPrefix(prefix)}}}
 }
 
-// After returns the immediate successor of key.
+// After returns the smallest key greater than key.
 func After(key []byte) []byte {
 	return append(slices.Clip(key), 0)
 }
@@ -57,8 +56,8 @@ func (s RowSet) All() bool {
 	return len(s.Spans) == 1 && len(s.Spans[0].Start) == 0 && len(s.Spans[0].End) == 0
 }
 
-// Of returns the set of the keys in spans, which may be unsorted, overlapping
-// and empty. It sorts its argument.
+// Of returns the set of the keys in spans. Spans may be unsorted, overlapping or empty. Of sorts
+// its argument in place.
 func Of(spans []Span) RowSet {
 	slices.SortFunc(spans, func(a, b Span) int { return bytes.Compare(a.Start, b.Start) })
 	var out []Span
@@ -77,7 +76,7 @@ func Of(spans []Span) RowSet {
 	return RowSet{Spans: out}
 }
 
-// Union returns the keys in s or o.
+// Union returns the set of keys in s, o or both.
 func (s RowSet) Union(o RowSet) RowSet {
 	switch {
 	case len(s.Spans) == 0:
@@ -88,7 +87,7 @@ func (s RowSet) Union(o RowSet) RowSet {
 	return Of(slices.Concat(s.Spans, o.Spans))
 }
 
-// Intersect returns the keys in both s and o.
+// Intersect returns the set of keys in both s and o.
 func (s RowSet) Intersect(o RowSet) RowSet {
 	switch {
 	case s.All():

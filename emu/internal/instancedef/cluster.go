@@ -21,8 +21,8 @@ const (
 	maxAutoscalingRatio      = 10 // https://cloud.google.com/bigtable/docs/autoscaling: maximum to minimum nodes
 )
 
-// NewCluster completes and checks the definition of a cluster of in, whose
-// other clusters are others. Errors: those of package refusal, about field.
+// NewCluster completes and checks the definition of a new cluster of the instance in, whose
+// existing clusters are others. Its errors are statuses of package refusal about field.
 func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Instance, others []*btapb.Cluster) (*btapb.Cluster, error) {
 	if !resname.IsLowerID(id) {
 		return nil, refusal.Invalid(field, "%q is not a cluster id; expected [a-z][-a-z0-9]*", id)
@@ -32,7 +32,7 @@ func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 	}
 	for _, o := range others {
 		if o.GetLocation() == from.GetLocation() {
-			return nil, refusal.Invalid(field+".location", "cluster %s is in %s already; each cluster of an instance is in a zone of its own", resname.Last(o.GetName()), from.GetLocation())
+			return nil, refusal.Invalid(field+".location", "cluster %s is already in %s; the clusters of an instance must be in different zones", resname.Last(o.GetName()), from.GetLocation())
 		}
 	}
 	c := &btapb.Cluster{
@@ -50,7 +50,7 @@ func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 		c.EncryptionConfig = &btapb.Cluster_EncryptionConfig{KmsKeyName: key}
 	}
 	if len(others) > 0 && (others[0].GetEncryptionConfig() == nil) != (c.GetEncryptionConfig() == nil) {
-		return nil, refusal.Precondition("All clusters of an instance have a key of their own, or none; %s differs from %s.", id, others[0].GetName())
+		return nil, refusal.Precondition("Either all clusters of an instance must have a Cloud KMS key, or none; %s differs from %s.", id, others[0].GetName())
 	}
 	if a := from.GetClusterConfig().GetClusterAutoscalingConfig(); a != nil {
 		if from.GetServeNodes() != 0 {
@@ -63,14 +63,14 @@ func NewCluster(field, instance, id string, from *btapb.Cluster, in *btapb.Insta
 		c.DefaultStorageType = btapb.StorageType_SSD
 	case btapb.StorageType_SSD, btapb.StorageType_HDD:
 	default:
-		return nil, refusal.Invalid(field+".default_storage_type", "%d is not a storage type", c.GetDefaultStorageType())
+		return nil, refusal.Invalid(field+".default_storage_type", "%d is not a known storage type", c.GetDefaultStorageType())
 	}
 	if _, ok := btapb.Cluster_NodeScalingFactor_name[int32(c.GetNodeScalingFactor())]; !ok {
-		return nil, refusal.Invalid(field+".node_scaling_factor", "%d is not a scaling factor", c.GetNodeScalingFactor())
+		return nil, refusal.Invalid(field+".node_scaling_factor", "%d is not a known scaling factor", c.GetNodeScalingFactor())
 	}
 	if in.GetType() == btapb.Instance_DEVELOPMENT {
 		if c.GetServeNodes() != 0 || c.GetClusterConfig() != nil {
-			return nil, refusal.Invalid(field+".serve_nodes", "must not be set, nor autoscaling, for an instance of type DEVELOPMENT")
+			return nil, refusal.Invalid(field+".serve_nodes", "neither serve_nodes nor autoscaling may be set for an instance of type DEVELOPMENT")
 		}
 		c.ServeNodes = 1
 		return c, nil
@@ -108,9 +108,9 @@ func autoscaling(a *btapb.Cluster_ClusterAutoscalingConfig) *btapb.Cluster_Clust
 	}}
 }
 
-// SettleNodes checks the nodes of a cluster, or its autoscaling, and fills in
-// defaults. Without either, "Cloud Bigtable automatically allocates nodes"
-// (Cluster.serve_nodes): here, the minimum.
+// SettleNodes checks the node count or the autoscaling of a cluster, and fills in defaults. If
+// neither is set, "Cloud Bigtable automatically allocates nodes" (Cluster.serve_nodes); Tabletop
+// sets the minimum.
 func SettleNodes(field string, c *btapb.Cluster) error {
 	step := int32(1)
 	if c.GetNodeScalingFactor() == btapb.Cluster_NODE_SCALING_FACTOR_2X {
@@ -121,7 +121,7 @@ func SettleNodes(field string, c *btapb.Cluster) error {
 			return refusal.Invalid(field, "%d nodes; expected at least 1", n)
 		}
 		if n%step != 0 {
-			return refusal.Invalid(field, "%d is not a multiple of %d, which the node scaling factor asks for", n, step)
+			return refusal.Invalid(field, "%d is not a multiple of %d, which the node scaling factor requires", n, step)
 		}
 		return nil
 	}

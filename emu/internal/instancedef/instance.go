@@ -13,20 +13,20 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// The limits of labels: Instance.labels.
+// These are the limits of labels; see Instance.labels.
 const (
-	MaxLabels     = 64  // of an instance
-	MaxLabelRunes = 63  // of a key, and of a value
+	MaxLabels     = 64  // per instance
+	MaxLabelRunes = 63  // per key, and per value
 	maxLabelBytes = 127 // under 128
 )
 
-// Check checks the new state of an instance. Errors: those of package refusal.
+// Check checks the new state of an instance. Its errors are statuses of package refusal.
 func Check(in *btapb.Instance, m limits.Mode) error {
 	if typ := in.GetType(); typ != btapb.Instance_PRODUCTION && typ != btapb.Instance_DEVELOPMENT {
-		return refusal.Invalid("instance.type", "%d is not a type", typ)
+		return refusal.Invalid("instance.type", "%d is not a known type", typ)
 	}
 	if _, ok := btapb.Instance_Edition_name[int32(in.GetEdition())]; !ok {
-		return refusal.Invalid("instance.edition", "%d is not an edition", in.GetEdition())
+		return refusal.Invalid("instance.edition", "%d is not a known edition", in.GetEdition())
 	}
 	if in.GetDisplayName() == "" {
 		return refusal.Invalid("instance.display_name", "must be set")
@@ -34,7 +34,7 @@ func Check(in *btapb.Instance, m limits.Mode) error {
 	return CheckLabels(in.GetLabels(), m)
 }
 
-// CheckLabels checks labels by the rules of Instance.labels.
+// CheckLabels checks labels against the rules of Instance.labels.
 func CheckLabels(labels map[string]string, m limits.Mode) error {
 	const field = "instance.labels"
 	if err := m.Check(len(labels), MaxLabels, field, "labels"); err != nil {
@@ -67,7 +67,7 @@ func isLabelText(s string) bool {
 	})
 }
 
-// The id and the zone of the cluster of an implicit instance.
+// ImplicitCluster and ImplicitZone are the id and the zone of the cluster of an implicit instance.
 const (
 	ImplicitCluster = "c"
 	ImplicitZone    = "local-a"

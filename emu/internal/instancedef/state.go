@@ -8,14 +8,16 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 )
 
-// StoredInstance is a stored instance, CREATING before its time.
+// StoredInstance is the stored record of an instance. The instance is CREATING until the record's
+// time.
 type StoredInstance = pending.Record[*btapb.Instance]
 
-// StoredCluster is a stored cluster. Before its time it is CREATING, or
-// RESIZING if its message has that state. Package replica owns its note.
+// StoredCluster is the stored record of a cluster. Until the record's time, the cluster is RESIZING
+// if its message has that state, and CREATING otherwise. Package replica owns the note of the
+// record.
 type StoredCluster = pending.Record[*btapb.Cluster]
 
-// InstanceAt changes a stored instance to its state at a time, and returns its
+// InstanceAt sets the state of a stored instance to its state at the given time, and returns its
 // message.
 func InstanceAt(in *StoredInstance, now time.Time) *btapb.Instance {
 	if in.Before(now) {
@@ -24,7 +26,7 @@ func InstanceAt(in *StoredInstance, now time.Time) *btapb.Instance {
 	return in.Message
 }
 
-// ClusterAt changes a stored cluster to its state at a time, and returns its
+// ClusterAt sets the state of a stored cluster to its state at the given time, and returns its
 // message.
 func ClusterAt(c *StoredCluster, now time.Time) *btapb.Cluster {
 	switch {
@@ -36,15 +38,15 @@ func ClusterAt(c *StoredCluster, now time.Time) *btapb.Cluster {
 	return c.Message
 }
 
-// Creating reports whether a stored cluster is CREATING at a time, so that it
-// does not serve requests.
+// Creating reports whether a stored cluster is CREATING at a given time. Such a cluster does not
+// serve requests.
 func Creating(c *StoredCluster, now time.Time) bool {
 	return c.Message.GetState() != btapb.Cluster_RESIZING && c.Before(now)
 }
 
-// Resize makes a cluster RESIZING until doneAt, before the cluster is stored:
-// "a cluster is still capable of serving requests while being resized"
-// (Cluster.State). A CREATING cluster stays so. doneAt may be past.
+// Resize makes a cluster RESIZING until doneAt, which may be in the past. Callers then store the
+// cluster. A CREATING cluster stays CREATING. A RESIZING cluster "is still capable of serving
+// requests while being resized" (Cluster.State).
 func Resize(c *StoredCluster, now, doneAt time.Time) {
 	if doneAt.After(now) && !Creating(c, now) {
 		c.Message.State = btapb.Cluster_RESIZING

@@ -4,15 +4,15 @@ package limits
 // Mode selects which limits are enforced.
 type Mode uint8
 
-// The modes; emu.Limits describes them.
+// These are the modes; emu.Limits describes them.
 const (
 	Strict Mode = iota
 	Off
 	Production
 )
 
-// The limits of Bigtable, enforced unless the Mode is Off. Sources: the
-// comments of google/bigtable/v2/{bigtable,data}.proto and
+// These are Bigtable's limits, which are enforced unless the Mode is Off. Sources: the comments of
+// google/bigtable/v2/{bigtable,data}.proto and
 // google/bigtable/admin/v2/{table,bigtable_table_admin}.proto, and the page
 // https://cloud.google.com/bigtable/quotas#limits.
 const (
@@ -26,19 +26,19 @@ const (
 	MaxFilterDepth = 20     // RowFilter: chains, interleaves and conditions around a filter
 
 	MaxFamilyNameBytes   = 64      // Family.name
-	MaxFamilies          = 100     // quotas page: of a table; the status code is an assumption
+	MaxFamilies          = 100     // quotas page: per table; the status code is an assumption
 	MaxResourceIDBytes   = 50      // of tables, backups and snapshots: their requests; of views: Terraform's documentation; of bundles (assumption)
 	MaxViewParameters    = 100     // quotas page; the way of counting is an assumption
-	MaxSchemaBundles     = 10      // of a table (assumption)
+	MaxSchemaBundles     = 10      // per table (assumption)
 	MaxSchemaBundleBytes = 4 << 20 // SchemaBundle, serialized (assumption)
 	MaxTablesPerInstance = 1_000   // quotas page
 
 	MaxGCRuleBytes = 500 // ColumnFamily.gc_rule, serialized
 
-	MaxStandardBackups = 150 // quotas page: of a table in a cluster
+	MaxStandardBackups = 150 // quotas page: per table and cluster
 	MaxHotBackups      = 10
 
-	MinInstanceIDBytes   = 6 // the sources of the limits below; only in the Mode Production
+	MinInstanceIDBytes   = 6 // this and the next five limits apply only in the Mode Production
 	MinClusterIDBytes    = 6
 	MaxClusterIDBytes    = 30
 	MinDisplayNameRunes  = 4

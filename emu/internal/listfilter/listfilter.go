@@ -1,12 +1,10 @@
-// Package listfilter parses filters and orders of lists of resources, as
-// defined by ListBackupsRequest of google/bigtable/admin/v2, and applies them
-// to field values.
+// Package listfilter parses the filter and order expressions of list requests, as defined by
+// ListBackupsRequest of google/bigtable/admin/v2, and applies them to field values.
 //
-// A filter consists of terms FIELD OPERATOR VALUE, combined by OR, NOT,
-// parentheses and an optional AND. NOT binds tightest, then AND, then OR. The
-// operators are < > <= >= != = and :, which means "contains" before a bare
-// value and "equals" before a quoted one. Bare values contain no spaces,
-// parentheses or quotes. Texts and words are compared without case.
+// A filter consists of terms FIELD OPERATOR VALUE, combined by OR, NOT, parentheses and an optional
+// AND. NOT binds tightest, then AND, then OR. The operators are < > <= >= != = and :, which means
+// "contains" before a bare value and "equals" before a quoted one. Bare values contain no spaces,
+// parentheses or quotes. Comparisons of texts and keywords ignore case.
 //
 // Parsing and matching take linear time, and no input panics.
 package listfilter
@@ -30,14 +28,14 @@ const (
 	Time
 )
 
-// Value is the value of a field, in the member of its kind.
+// Value is the value of a field. The member for the field's kind is set.
 type Value struct {
 	Text   string
 	Number int64
 	Time   time.Time
 }
 
-// Fields maps the field names of a list to kinds.
+// Fields maps the names of the fields that a filter or order may use to their kinds.
 type Fields map[string]Kind
 
 // maxDepth is the maximum nesting of parentheses and NOTs.
@@ -57,7 +55,7 @@ type node struct {
 	want     Value
 }
 
-// Parse parses a filter over fields. "" matches everything.
+// Parse parses a filter over fields. The empty filter matches everything.
 func Parse(filter string, fields Fields) (Filter, error) {
 	if strings.TrimSpace(filter) == "" {
 		return Filter{}, nil
@@ -70,8 +68,7 @@ func Parse(filter string, fields Fields) (Filter, error) {
 	return Filter{root}, err
 }
 
-// Match reports whether the filter matches an element. get returns the
-// element's value of a field.
+// Match reports whether the filter matches an element. get returns the element's value for a field.
 func (f Filter) Match(get func(field string) Value) bool { return f.root == nil || f.root.match(get) }
 
 func (n *node) match(get func(string) Value) bool {
@@ -183,7 +180,7 @@ func (p *parser) and(depth int) (*node, error) {
 
 func (p *parser) not(depth int) (*node, error) {
 	if depth > maxDepth {
-		return nil, p.fail("nested more than %d deep", maxDepth)
+		return nil, p.fail("nested more than %d levels deep", maxDepth)
 	}
 	if p.take("NOT") {
 		n, err := p.not(depth + 1)
@@ -247,7 +244,7 @@ func (p *parser) value() (text string, quoted bool, err error) {
 				b.WriteByte(c)
 			}
 		}
-		return "", true, p.fail("a quoted value without its end")
+		return "", true, p.fail("a quoted value has no closing quote")
 	}
 	n := 0
 	for n < len(p.rest) && !isSpace(p.rest[n]) && !strings.ContainsRune("()\"'", rune(p.rest[n])) {
@@ -271,7 +268,7 @@ func valueOf(k Kind, text string) (Value, error) {
 	case Time:
 		t, err := time.Parse(time.RFC3339Nano, text)
 		if err != nil {
-			return Value{}, fmt.Errorf("%q is not a time of RFC 3339, such as 2014-10-02T15:01:23.045Z", text)
+			return Value{}, fmt.Errorf("%q is not an RFC 3339 time such as 2014-10-02T15:01:23.045Z", text)
 		}
 		return Value{Time: t}, nil
 	case Text:
@@ -289,7 +286,7 @@ func (f Fields) names() string {
 	return strings.Join(names, ", ")
 }
 
-// Order is the order of a list.
+// Order is a parsed sort order of a list.
 type Order []key
 
 type key struct {
@@ -298,8 +295,8 @@ type key struct {
 	desc  bool
 }
 
-// ParseOrder parses an order_by: fields separated by commas, each with an
-// optional desc. It ignores extra spaces. "" is the empty order.
+// ParseOrder parses the value of order_by: fields separated by commas, each with an optional desc.
+// It ignores extra spaces. The empty text is the empty order, which leaves lists as they are.
 func ParseOrder(orderBy string, fields Fields) (Order, error) {
 	if strings.TrimSpace(orderBy) == "" {
 		return nil, nil
@@ -309,7 +306,7 @@ func ParseOrder(orderBy string, fields Fields) (Order, error) {
 		words := strings.Fields(part)
 		ok := len(words) == 1 || len(words) == 2 && (words[1] == "desc" || words[1] == "asc")
 		if !ok {
-			return nil, fmt.Errorf("%q is not a field, or a field and desc", strings.TrimSpace(part))
+			return nil, fmt.Errorf("%q is not a field, optionally followed by desc", strings.TrimSpace(part))
 		}
 		kind, ok := fields[words[0]]
 		if !ok {
@@ -323,7 +320,8 @@ func ParseOrder(orderBy string, fields Fields) (Order, error) {
 	return out, nil
 }
 
-// Compare orders two elements; a and b return the values of their fields.
+// Compare compares two elements as functions like cmp.Compare do. a and b return the values of
+// their fields.
 func (o Order) Compare(a, b func(field string) Value) int {
 	for _, k := range o {
 		c := compare(k.kind, a(k.field), b(k.field))

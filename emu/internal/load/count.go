@@ -76,7 +76,7 @@ func ReadModifyWriteRow(t *heat.Table, req *btpb.ReadModifyWriteRowRequest, err 
 	t.Add(req.GetRowKey(), c)
 }
 
-// Entries counts the entries of a MutateRows request; errs holds their results.
+// Entries counts the entries of a MutateRows request. errs holds the result of each entry.
 func Entries(t *heat.Table, entries []*btpb.MutateRowsRequest_Entry, errs []error) {
 	if t == nil {
 		return
@@ -90,8 +90,8 @@ func Entries(t *heat.Table, entries []*btpb.MutateRowsRequest_Entry, errs []erro
 	}
 }
 
-// MutateRows counts one write at the first key of a request, and an error if
-// err is not nil. It does not count entries.
+// MutateRows counts one write at the first key of a request, and one error if err is not nil. It
+// does not count the entries; see Entries.
 func MutateRows(t *heat.Table, req *btpb.MutateRowsRequest, err error) {
 	if t == nil {
 		return
@@ -112,15 +112,15 @@ type Rows struct {
 	bytes int
 }
 
-// Begin counts the following rows in a table, which may be nil.
+// Begin makes the following rows count in a table, which may be nil.
 func (r *Rows) Begin(t *heat.Table) { *r = Rows{table: t, key: r.key[:0]} }
 
-// Counted reports whether rows are counted in a table.
+// Counted reports whether the rows that are sent count in a table.
 func (r *Rows) Counted() bool { return r.table != nil }
 
-// Count returns the number of rows that end in a message, and the size of its
-// keys, qualifiers and values. It counts the rows in the table, except for the
-// last: a read of one row is counted as a whole.
+// Count returns the number of rows that end in a message, and the size of the message's keys,
+// qualifiers and values. It counts the rows in the table, except for the last row, which a later
+// call or End counts.
 func (r *Rows) Count(resp *btpb.ReadRowsResponse) (rows, bytes int) {
 	for _, c := range resp.GetChunks() {
 		if len(c.GetRowKey()) > 0 && r.table != nil {
@@ -139,7 +139,7 @@ func (r *Rows) Count(resp *btpb.ReadRowsResponse) (rows, bytes int) {
 	return rows, bytes
 }
 
-// End counts the request, which ended with err, in t, which may be nil.
+// End counts a request that ended with err in the table t, which may be nil.
 func (r *Rows) End(t *heat.Table, req *btpb.ReadRowsRequest, err error) {
 	if t == nil {
 		return
@@ -170,7 +170,7 @@ func firstKey(set *btpb.RowSet) []byte {
 	return nil
 }
 
-// SessionRead counts a read of a row in a session, with its result row.
+// SessionRead counts a read of a row in a session. row is the result.
 func SessionRead(t *heat.Table, key []byte, row *btpb.Row, err error) {
 	c := heat.Counts{Reads: 1, Errors: failed(err)}
 	if row != nil {

@@ -1,13 +1,12 @@
-// Package load counts the load on keys, and computes the hot tablets from the counts.
+// Package load counts the load on row keys, and computes hot tablets from the counts.
 //
-// It counts ReadRows, MutateRow, MutateRows, CheckAndMutateRow,
-// ReadModifyWriteRow, and the same calls in sessions, in a heat.Store. Reads,
-// writes and errors count at the first key of a request, failed entries of bulk
-// writes at their own key, and rows and bytes at each row. A request that both
-// reads and writes is a write. Calls of a lab or a console are not counted.
+// It counts ReadRows, MutateRow, MutateRows, CheckAndMutateRow and ReadModifyWriteRow, also in
+// sessions, in a heat.Store. A read, write or error counts at the first key of its request. A
+// failed entry of a bulk write counts at its own key, and rows and bytes count at each row. A
+// request that both reads and writes is a write. Calls by a lab or a console are not counted.
 //
-// The CPU of nodes is simulated. A table is divided into pieces with about the same load in
-// the span of the request; the percentage of a piece in a minute is its share of the load
-// of the cluster's busiest minute. A piece with at least a tenth is hot. A row with a
-// twentieth of its table's load is a separate piece.
+// The CPU usage of nodes is simulated. A table is divided into pieces that had about the same load
+// in the period of the request. The percentage of a piece in a minute is its load divided by the
+// load of the cluster's busiest minute. A piece with at least 10% is hot. A row with a twentieth of
+// its table's load is a separate piece.
 package load

@@ -41,8 +41,8 @@ type cursor struct {
 	Skip     int32
 }
 
-// ListHotTablets answers a request for the tables of a cluster. exists takes
-// the resource name of a table. Errors: statuses.
+// ListHotTablets serves a ListHotTablets request for a cluster. exists reports whether the table
+// with a resource name exists. Its errors are statuses.
 func ListHotTablets(store *heat.Store, req *btapb.ListHotTabletsRequest, now time.Time, exists func(table string) bool) (*btapb.ListHotTabletsResponse, error) {
 	at, err := start(req, now)
 	if err != nil {
@@ -102,7 +102,7 @@ func start(req *btapb.ListHotTabletsRequest, now time.Time) (cursor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(req.GetPageToken())
 	if n, decodeErr := binary.Decode(raw, binary.BigEndian, &token); err != nil || decodeErr != nil || n != len(raw) ||
 		token.Size <= 0 || token.Size > maxPageSize || token.Skip < 0 || token.To-token.From > (maxSpan+time.Second).Microseconds() {
-		return cursor{}, refusal.Invalid("page_token", "%q is not a token of this server", req.GetPageToken())
+		return cursor{}, refusal.Invalid("page_token", "%q is not a token that this server issued", req.GetPageToken())
 	}
 	if req.GetPageSize() != 0 && at.Size != token.Size {
 		return cursor{}, refusal.Invalid("page_size", "%d differs from the page size of the first request, %d", req.GetPageSize(), token.Size)

@@ -2,8 +2,8 @@ package pending
 
 import "sync"
 
-// Broadcast wakes callers that wait for an event. The zero value is ready to
-// use, and safe for concurrent use.
+// Broadcast wakes callers that wait for an event. The zero value is ready to use. It is safe for
+// concurrent use.
 type Broadcast struct {
 	mu sync.Mutex
 	ch chan struct{} // closed by the event; nil: no caller waits

@@ -14,9 +14,9 @@ type Record[M proto.Message] struct {
 	State
 }
 
-// State is the part of a record beside its message.
+// State is the part of a record other than its message.
 type State struct {
-	At   time.Time // when the resource reaches the state of the message; zero: already
+	At   time.Time // when the resource reaches the state of the message; zero if it already has
 	Note []byte    // for the owner of the resource; nil if absent
 }
 
@@ -33,7 +33,7 @@ const (
 	noteField    = 3 // bytes
 )
 
-var errRecord = errors.New("the record is damaged")
+var errRecord = errors.New("the stored record is damaged")
 
 // Encode returns the stored form of a record. It is deterministic.
 func Encode(m proto.Message, s State) ([]byte, error) {
@@ -54,11 +54,11 @@ func Encode(m proto.Message, s State) ([]byte, error) {
 	return out, nil
 }
 
-// IsRecord reports whether a stored value is a record, not a message alone.
+// IsRecord reports whether a stored value is a record rather than a bare message.
 func IsRecord(raw []byte) bool { return len(raw) > 0 && raw[0] == mark }
 
-// Decode decodes a record, or the form of earlier versions, into m. The state
-// owns its note.
+// Decode decodes a record, or a value in the format of earlier versions, into m. The note of the
+// returned state does not share memory with raw.
 func Decode(raw []byte, m proto.Message) (State, error) {
 	if !IsRecord(raw) {
 		if err := proto.Unmarshal(raw, m); err != nil {
@@ -102,8 +102,8 @@ const (
 	earlierNote = protowire.MaxValidNumber - 1 // bytes
 )
 
-// Earlier returns the state that an earlier version stored in the unknown
-// fields of a message, and removes all unknown fields.
+// Earlier returns the state that an earlier version of Tabletop stored in the unknown fields of a
+// message. It removes all unknown fields from the message.
 func Earlier(m proto.Message) State {
 	var s State
 	for raw := m.ProtoReflect().GetUnknown(); len(raw) > 0; {

@@ -20,8 +20,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// New is like status.Errorf, but makes the text valid UTF-8, as gRPC requires:
-// texts quote parts of requests.
+// New is like status.Errorf, but makes the text valid UTF-8, as gRPC requires. Texts may quote
+// arbitrary bytes of requests.
 func New(code codes.Code, format string, args ...any) error {
 	msg := fmt.Sprintf(format, args...)
 	if !utf8.ValidString(msg) {
@@ -30,13 +30,13 @@ func New(code codes.Code, format string, args ...any) error {
 	return status.Error(code, msg)
 }
 
-// Invalid returns the status for an invalid value of a field. Form: seen in "Error in field
-// 'row_ranges' : Error in element #0 : …" (java-bigtable-hbase#1512).
+// Invalid returns the status for an invalid value of a field. The format was seen in "Error in
+// field 'row_ranges' : Error in element #0 : …" (java-bigtable-hbase#1512).
 func Invalid(field, format string, args ...any) error {
 	return New(codes.InvalidArgument, "Error in field '%s' : %s", field, fmt.Sprintf(format, args...))
 }
 
-// Element names the n-th element of a repeated field.
+// Element returns the name of the n-th element of a repeated field.
 func Element(field string, n int) string { return fmt.Sprintf("%s[%d]", field, n) }
 
 // BadRange returns the status for a row range that cannot contain a key. Seen:
@@ -75,7 +75,8 @@ func KeyOfAnotherRegion(field, key, location string) error {
 	return Precondition("Error in field '%s' : Error in field 'encryption_config.kms_key_name' : CMEK key %s cannot be used to protect a cluster in zone %s", field, key, location)
 }
 
-// Granularity returns the status for a timestamp that is too fine. Seen: google-cloud-ruby#3737.
+// Granularity returns the status for a timestamp that is finer than the table's granularity. Seen:
+// google-cloud-ruby#3737.
 func Granularity(micros int64) error {
 	return New(codes.InvalidArgument,
 		"Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got %d.", micros)
@@ -99,21 +100,21 @@ func ImmutableValueType() error {
 	return New(codes.InvalidArgument, "Immutable fields 'value_type.aggregate_type' cannot be updated")
 }
 
-// NoReverseScans returns the status for reversed without the client's feature
-// flag. Seen: bigtable_rs#53.
+// NoReverseScans returns the status for a reversed read by a client without the feature flag for
+// it. Seen: bigtable_rs#53.
 func NoReverseScans() error {
 	return New(codes.Unimplemented, "Client doesn't support reverse scans yet")
 }
 
-// IdempotencyExpired returns the status for a mutation that may have been
-// applied before the retention of tokens. Ours.
+// IdempotencyExpired returns the status for a mutation whose first attempt is older than the
+// retention of idempotency tokens, so that it may have been applied already. Ours.
 func IdempotencyExpired(age, window time.Duration) error {
 	return New(codes.FailedPrecondition,
-		"The first attempt of the mutation was sent %v ago; idempotency protects for %v.", age, window)
+		"The first attempt of the mutation was sent %v ago; idempotency tokens protect for only %v.", age, window)
 }
 
-// SessionPermission returns the status for a virtual RPC whose session was opened
-// without its permission. Ours.
+// SessionPermission returns the status for a virtual RPC in a session that lacks the required
+// permission. Ours.
 func SessionPermission(rpc, permission string) error {
 	return New(codes.PermissionDenied, "The session lacks permission %s, which %s needs.", permission, rpc)
 }
@@ -124,15 +125,15 @@ func OutsideView(view string) error {
 	return New(codes.PermissionDenied, "Cannot mutate from %s because the mutation contains cells outside the Authorized View.", view)
 }
 
-// FamilyOutsideView returns the status for a read of a family that an authorized view excludes.
-// The code, and the words "outside the Authorized View": python-bigtable, tests of views.
+// FamilyOutsideView returns the status for a read of a family that an authorized view excludes. The
+// code and the words "outside the Authorized View" were seen in python-bigtable, tests of views.
 func FamilyOutsideView(view, family string) error {
 	return New(codes.PermissionDenied, "Cannot read from %s because the family %q is outside the Authorized View.", view, family)
 }
 
 // NotBuilt returns the status for a feature that Tabletop lacks. Ours.
 func NotBuilt(what string) error {
-	return New(codes.Unimplemented, "%s is not built in Tabletop", what)
+	return New(codes.Unimplemented, "%s is not implemented in Tabletop", what)
 }
 
 // Protected returns the status for a change that deletion_protection forbids. Ours.
@@ -147,9 +148,20 @@ func ViewProtected(view, what string) error {
 }
 
 // RelaxedGC returns the status for a rule that keeps cells longer, on a replicated table.
-// The text was seen in quoted answers; the code is ours.
+// Seen: google-cloud-ruby#10829.
 func RelaxedGC(family string) error {
 	return Precondition("Cannot relax pure age-based GC for a replicated family (%s). If you must relax the age constraint, unreplicate the instance and try again.", family)
+}
+
+// ShortAge returns the status for a rule with a max_age below a millisecond. A modification has
+// its place instead of a field. Seen: getsentry/sentry, nodestore/bigtable.
+func ShortAge(field string) error {
+	const text = "max_age must be at least one millisecond"
+	var n int
+	if _, err := fmt.Sscanf(field, "modifications[%d]", &n); err == nil {
+		return Invalid("Modifications list", "Error in element #%d : %s", n, text)
+	}
+	return Invalid(field, text)
 }
 
 // NotFound returns the status for a resource that does not exist. Ours.
@@ -173,19 +185,19 @@ func NoAppProfile(instance, id string) error {
 	return New(codes.NotFound, "Requested app profile not found. Instance %s has no app profile %q.", instance, id)
 }
 
-// NoTransactions returns the status for a single-row transaction through an app profile
-// that forbids them. Ours.
+// NoTransactions returns the status for a single-row transaction through an app profile that
+// forbids single-row transactions. Ours.
 func NoTransactions(profile string) error {
 	return Precondition("Single-row transactions are not allowed by app profile %s; it must route to a single cluster and set allow_transactional_writes.", profile)
 }
 
 // DataBoost returns the status for a request that Data Boost does not support. Ours.
 func DataBoost(profile, what string) error {
-	return Precondition("App profile %s is read-only: it uses Data Boost, which serves no %s.", profile, what)
+	return Precondition("App profile %s is read-only: it uses Data Boost, which does not serve %s.", profile, what)
 }
 
-// Aborted returns the status for a change of a resource that has changed since it
-// was read. The text is ours; the code follows the API's rules on etags.
+// Aborted returns the status for an update of a resource that has changed since the client read it.
+// The text is ours; the code follows the API's rules for etags.
 func Aborted(format string, args ...any) error {
 	return New(codes.Aborted, format, args...)
 }
@@ -193,38 +205,40 @@ func Aborted(format string, args ...any) error {
 // Stopping returns the status that ends change streams when the server stops.
 // Clients continue from their last token. Ours.
 func Stopping() error {
-	return New(codes.Unavailable, "The server stops.")
+	return New(codes.Unavailable, "The server is stopping.")
 }
 
-// TooManyBundles returns the status for a schema bundle beyond the limit. Ours.
+// TooManyBundles returns the status for the creation of a schema bundle beyond the limit per table.
+// Ours.
 func TooManyBundles(table string, n int) error {
-	return New(codes.ResourceExhausted, "Table %s has %d schema bundles, the most a table can have.", table, n)
+	return New(codes.ResourceExhausted, "Table %s has %d schema bundles, the maximum for a table.", table, n)
 }
 
-// Canceled returns the result of a canceled operation. The documentation of
-// google.longrunning.Operations.CancelOperation has the code; the text is ours.
+// Canceled returns the result of a canceled operation. The code is documented for
+// google.longrunning.Operations.CancelOperation; the text is ours.
 func Canceled(name string) *statuspb.Status {
 	return status.New(codes.Canceled, "Operation "+name+" was canceled.").Proto()
 }
 
-// TooManyTables returns the status for a table beyond the limit. Ours.
+// TooManyTables returns the status for the creation of a table beyond the limit per instance. Ours.
 func TooManyTables(instance string, n int) error {
-	return New(codes.ResourceExhausted, "Instance %s has %d tables, the most an instance can have.", instance, n)
+	return New(codes.ResourceExhausted, "Instance %s has %d tables, the maximum for an instance.", instance, n)
 }
 
-// TooManyBackups returns the status for a backup beyond the limit. Ours.
+// TooManyBackups returns the status for the creation of a backup beyond the limit per table and
+// cluster. Ours.
 func TooManyBackups(table, cluster string, n int) error {
-	return New(codes.ResourceExhausted, "Table %s has %d backups of the type in cluster %s, the most it can have.", table, n, cluster)
+	return New(codes.ResourceExhausted, "Table %s has %d backups of this type in cluster %s, the maximum.", table, n, cluster)
 }
 
-// UntrackedKey returns the status of a backup's key. Seen: java-bigtable,
+// UntrackedKey returns the status of the encryption key of a backup. Seen: java-bigtable,
 // BigtableCmekIT.
 func UntrackedKey() *statuspb.Status {
 	return &statuspb.Status{Code: int32(codes.Unknown), Message: "Status of the associated key version is not tracked."}
 }
 
-// LargeRow returns the status for a read of a row above limit bytes. The code, reason and
-// metadata: the Java client's LargeReadRowsResumptionStrategy.
+// LargeRow returns the status for a read of a row larger than limit bytes. The code, reason and
+// metadata follow the Java client's LargeReadRowsResumptionStrategy.
 func LargeRow(row []byte, limit int) error {
 	st := status.Newf(codes.FailedPrecondition, "Row %+q is larger than the limit of %d bytes.", row, limit)
 	detailed, err := st.WithDetails(&errdetails.ErrorInfo{
@@ -243,7 +257,7 @@ func Panic(fullMethod string, r any) error {
 	return New(codes.Internal, "%s: internal fault: %v", fullMethod, r)
 }
 
-// Of converts an error of the engine or of a context to a status. It returns
+// Of converts an error of the engine or of a context to a status. It returns errors that are
 // statuses unchanged.
 func Of(err error) error {
 	if err == nil {
@@ -253,7 +267,7 @@ func Of(err error) error {
 		return err
 	}
 	if errors.Is(err, engine.ErrBackupBytes) {
-		return New(codes.ResourceExhausted, "%v; delete backups, or allow them more: --backup-bytes of serve, BackupBytes of engine.Options.", err)
+		return New(codes.ResourceExhausted, "%v; delete backups, or raise the limit: --backup-bytes of serve, BackupBytes of engine.Options.", err)
 	}
 	code := codes.Internal
 	switch {
@@ -281,13 +295,12 @@ func Of(err error) error {
 	return New(code, "%v", err)
 }
 
-// NoToken returns the status for an RPC without a token, on a server that requires
-// a token. Ours.
+// NoToken returns the status for an RPC without a token on a server that requires one. Ours.
 func NoToken() error {
-	return New(codes.Unauthenticated, "The request carries no token; this server wants the header authorization: Bearer TOKEN.")
+	return New(codes.Unauthenticated, "The request has no token; this server requires the header authorization: Bearer TOKEN.")
 }
 
 // WrongToken returns the status for an RPC with a wrong token. Ours.
 func WrongToken() error {
-	return New(codes.Unauthenticated, "The header authorization is not Bearer and the token of this server.")
+	return New(codes.Unauthenticated, "The authorization header does not contain the token of this server.")
 }

@@ -22,9 +22,9 @@ type filling struct {
 	at     int64  // when it was filled, in microseconds
 }
 
-// Fill returns the note of a cluster that is added at a time. Its source is the
-// nearest of the others: a cluster that is up, in the same region if possible,
-// the first by name.
+// Fill returns the note of a cluster that is added at a given time. The note names the cluster from
+// which the data is copied. This is the first of the other clusters by name that is up, in the same
+// region if possible.
 func (c *Control) Fill(added *btapb.Cluster, others []*instancedef.StoredCluster, at time.Time) []byte {
 	if len(others) == 0 {
 		return nil

@@ -8,25 +8,24 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// ReaderOptions configure a Reader. All fields are required.
+// ReaderOptions configures a Reader. All fields are required.
 type ReaderOptions struct {
 	DB    *engine.DB
 	Table string
-	// Journal selects the records of the table's journal.
+	// Journal selects which records of the table's journal are read.
 	Journal engine.JournalOptions
-	// At is the cluster that reads.
+	// At identifies the cluster through which the journal is read.
 	At At
 }
 
-// Reader reads the records of a table's journal in the order in which they
-// become visible in a cluster. Records of one origin stay in the order of their
-// numbers. Records of deleted clusters, and records without an origin, such as
-// those of garbage collection, are visible at once. A Reader is for one
-// goroutine.
+// Reader reads the records of a table's journal in the order in which they become visible in a
+// cluster. Records of one origin stay in the order of their numbers. Records of deleted clusters,
+// and records without an origin such as those of garbage collection, are visible at once. A Reader
+// is not safe for concurrent use.
 //
-// For an unconfigured instance, it only reads the journal; otherwise it reads
-// the journal once per cluster. When the replication state changes, it returns
-// to its position, and repeats records that it had returned from beyond it.
+// For an instance whose replication was never configured, it reads the journal once; otherwise once
+// per cluster. When the replication state changes, the reader returns to its Position, and returns
+// records after that position again.
 type Reader struct {
 	o       ReaderOptions
 	view    *View
@@ -52,8 +51,8 @@ type source struct {
 	known  bool                  // whether due is known
 }
 
-// NewReader returns a reader, which the caller closes. Errors, here or later:
-// those of engine.ReadJournal, and UNAVAILABLE if the cluster has failed.
+// NewReader returns a reader, which the caller must close. It and Reader.Err return the errors of
+// engine.ReadJournal, and UNAVAILABLE if the cluster has failed.
 func NewReader(o ReaderOptions) (*Reader, error) {
 	r := &Reader{o: o, at: engine.JournalPosition{Number: o.Journal.After}}
 	if r.open(); r.err != nil {
@@ -159,8 +158,8 @@ func (r *Reader) peek(s *source) {
 // Record returns the current record. It is valid until the next call of Next.
 func (r *Reader) Record() *engine.JournalRecord { return r.rec }
 
-// Position returns a position whose earlier records were all returned. No later
-// record was committed before its time.
+// Position returns the latest position before which all records were returned. No later record was
+// committed before the time of the position.
 func (r *Reader) Position() engine.JournalPosition {
 	var at engine.JournalPosition
 	for i, s := range r.sources {
@@ -180,8 +179,8 @@ func (r *Reader) Position() engine.JournalPosition {
 	return r.at
 }
 
-// Due returns when Next may have a new result without a signal, after it
-// returned false. It returns false if that time is unknown.
+// Due returns the time at which Next, after it returned false, may have a new result without a
+// signal. It returns false if that time is unknown.
 func (r *Reader) Due() (time.Time, bool) {
 	var first int64
 	for _, s := range r.sources {
@@ -192,8 +191,8 @@ func (r *Reader) Due() (time.Time, bool) {
 	return time.UnixMicro(first), first != 0
 }
 
-// Passes returns when the time of the position will exceed micros, if the state
-// does not change and no record is pending. It returns false if it will not.
+// Passes returns when the time of the position will exceed micros if the replication state does not
+// change and no record is pending. It returns false if this will not happen.
 func (r *Reader) Passes(micros int64) (time.Time, bool) {
 	at, known := micros+1, true
 	for _, s := range r.sources {
@@ -209,10 +208,10 @@ func (r *Reader) Passes(micros int64) (time.Time, bool) {
 // records after Next returned false.
 func (r *Reader) Signal() <-chan struct{} { return r.sources[0].in.Signal() }
 
-// Err returns the error that ended Next, nil while the next record is pending.
+// Err returns the error that ended Next, or nil while the next record is pending.
 func (r *Reader) Err() error { return r.err }
 
-// Close ends the reader.
+// Close releases the resources of the reader.
 func (r *Reader) Close() {
 	for _, s := range r.sources {
 		s.in.Close()
@@ -220,9 +219,8 @@ func (r *Reader) Close() {
 	r.sources = nil
 }
 
-// Consistent reports whether all stored clusters of an instance see the commits
-// to a table up to a time. It returns false if a cluster has failed or is being
-// created.
+// Consistent reports whether all stored clusters of an instance see the commits to a table up to a
+// given time. It returns false if any cluster has failed or is being created.
 func (v *View) Consistent(db *engine.DB, table string, clusters []*instancedef.StoredCluster, until int64, now time.Time) (bool, error) {
 	ids := idsOf(clusters)
 	for i, c := range clusters {

@@ -7,17 +7,16 @@
 //
 //	visible(r, C) = max(commit(r) + lag(O, C), visible(the record of O before r, C))
 //
-// The lag is the one in force when r was committed. A pair of clusters that is
-// paused, or has a failed cluster, delivers nothing meanwhile. The state is
-// therefore one [link] per ordered pair: its lags by record number, its pauses,
-// and the number up to which all records were declared delivered. A cluster
-// that is added to an instance begins with the data of another cluster,
-// regardless of the links; see [fill].
+// The lag is the lag in force when r was committed. A pair of clusters delivers nothing while it is
+// paused or one of them has failed. The state is therefore one [link] per ordered pair: its lags by
+// record number, its pauses, and the number up to which all records were declared delivered. A
+// cluster that is added to an instance begins with the data of another cluster, regardless of the
+// links; see [fill].
 //
-// The state is in memory, because a test or a flag sets it. The records are on
-// disk, so a restart delivers them as before. There is no background work: a
-// waiting caller asks for the time and waits on the clock. An instance that was
-// never configured has no state: [Control.View] returns nil.
+// The state is in memory, because tests and flags set it. The records are on disk, so they are
+// still delivered after a restart. No background work delivers records: a waiting caller asks when
+// a record becomes visible, and waits on the clock. An instance that was never configured has no
+// state, and [Control.View] returns nil for it.
 //
 // [Reader] reads a table's journal for change streams, in the order in which
 // records become visible in a cluster. [Rows] computes the rows that a cluster
@@ -38,7 +37,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/pending"
 )
 
-// MaxLag is the longest lag: the longest retention of a change stream.
+// MaxLag is the longest lag. It equals the longest retention of a change stream.
 const MaxLag = 7 * 24 * time.Hour
 
 const (
@@ -51,28 +50,27 @@ const (
 	keepShut = 366 * 24 * time.Hour
 )
 
-// The errors of [Instance].
+// These are the errors that the methods of [Instance] return.
 var (
-	// ErrUnknownCluster is returned for a cluster that the instance does not
-	// have.
+	// ErrUnknownCluster is returned if the instance has no cluster with the given id.
 	ErrUnknownCluster = errors.New("unknown cluster")
 	// ErrLag is returned for a lag outside 0 to MaxLag.
 	ErrLag = errors.New("lag out of range")
 )
 
-// Options configure NewControl. All but Lag are required.
+// Options configures NewControl. All fields except Lag are required.
 type Options struct {
-	// Now returns the time.
+	// Now returns the current time.
 	Now func() time.Time
-	// Last returns the number and the commit time of the last record of the store.
+	// Last returns the number and the commit time of the last record in the store.
 	Last func() (number uint64, micros int64)
 	// Clusters returns the stored clusters of an instance, sorted by name.
 	Clusters func(instance string) ([]*instancedef.StoredCluster, error)
-	// Keep makes the store record the changes of an instance's tables from its
-	// return on, and keep them for a time. It is called before they are needed,
-	// or needed for longer.
+	// Keep makes the store record the changes of an instance's tables from now on, and keep them
+	// for a given time. It is called before the records are needed, and before they are needed for
+	// longer.
 	Keep func(instance string, keep time.Duration) error
-	// Lag is the lag of pairs of clusters without a specific lag.
+	// Lag is the lag of pairs of clusters for which no specific lag is set.
 	Lag time.Duration
 }
 
@@ -89,7 +87,7 @@ type Control struct {
 // views maps instances to their views, and "" to the view of all others.
 type views map[string]*View
 
-// NewControl returns a control. Errors: ErrLag.
+// NewControl returns a Control in its initial state. It returns ErrLag if o.Lag is out of range.
 func NewControl(o Options) (*Control, error) {
 	c := &Control{o: o}
 	if err := checkLag(o.Lag); err != nil {
@@ -108,8 +106,8 @@ func checkLag(d time.Duration) error {
 	return nil
 }
 
-// View returns the replication state of an instance's clusters. It is nil for
-// an unconfigured instance: its clusters are up and see everything at once.
+// View returns the replication state of an instance's clusters. It returns nil for an instance that
+// was never configured: its clusters are up and see every write at once.
 func (c *Control) View(instance string) *View {
 	all := c.views.Load()
 	if all == nil {
@@ -121,11 +119,10 @@ func (c *Control) View(instance string) *View {
 	return (*all)[""]
 }
 
-// Changed returns a channel that is closed with the next change of any instance.
+// Changed returns a channel that is closed when the state of any instance changes next.
 func (c *Control) Changed() <-chan struct{} { return c.changed.Next() }
 
-// Forget removes the state of a deleted cluster, or of a whole instance if
-// cluster is "".
+// Forget removes the state of a deleted cluster, or the state of a whole instance if cluster is "".
 func (c *Control) Forget(instance, cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +158,7 @@ func (c *Control) tidy() {
 	}
 }
 
-// Reset restores the initial state.
+// Reset restores the initial replication state of all instances.
 func (c *Control) Reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +179,7 @@ func (c *Control) store(next views) {
 	c.changed.Notify()
 }
 
-// Instance returns the controls of the instance called name.
+// Instance returns the replication controls of the instance called name.
 func (c *Control) Instance(name string) *Instance { return &Instance{c, name} }
 
 // Instance implements emu.Replication. All methods return ErrUnknownCluster,
@@ -404,8 +401,8 @@ func (v *View) Failed(cluster string) bool {
 	return down
 }
 
-// Keep returns the minimum retention of records, 0 if everything is and will be
-// visible everywhere at once.
+// Keep returns how long records must be retained. It returns 0 if all writes are visible everywhere
+// at once.
 func (v *View) Keep(now time.Time) time.Duration {
 	if v == nil {
 		return 0

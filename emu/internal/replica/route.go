@@ -20,13 +20,13 @@ import (
 type Routing struct {
 	View *View
 	Now  func() time.Time
-	// Draw returns a number in [0, n), for profiles that route to any of n
-	// clusters. If nil, the first cluster that is up answers, in the order of
-	// the profile and then by name.
+	// Draw returns a number in [0, n), for profiles that route to any of n clusters. If Draw is
+	// nil, the first cluster that is up serves the request, in the order of the profile and then by
+	// name.
 	Draw func(n int) int
 }
 
-// Draw returns a seeded Draw function, safe for concurrent use.
+// Draw returns a function for Routing.Draw that is seeded with seed and safe for concurrent use.
 func Draw(seed uint64) func(n int) int {
 	var mu sync.Mutex
 	numbers := rand.New(rand.NewPCG(seed, 1))
@@ -37,11 +37,10 @@ func Draw(seed uint64) func(n int) int {
 	}
 }
 
-// Cluster returns the cluster that answers a request through a profile.
-// clusters are the stored clusters of the instance, sorted by name. row is the
-// key of a single-row request, else nil. It returns UNAVAILABLE if the
-// profile's single cluster, or every cluster, is not up. A cluster is up if it
-// has not failed and is not CREATING.
+// Cluster returns the cluster that serves a request through a profile. clusters are the stored
+// clusters of the instance, sorted by name. row is the key of a single-row request, else nil. It
+// returns UNAVAILABLE if the profile's single cluster, or every cluster, is not up. A cluster is up
+// if it has not failed and is not CREATING.
 // https://cloud.google.com/bigtable/docs/routing
 func (r Routing) Cluster(p *btapb.AppProfile, clusters []*instancedef.StoredCluster, row []byte) (*instancedef.StoredCluster, error) {
 	if single := p.GetSingleClusterRouting(); single != nil {
@@ -82,9 +81,8 @@ func (r Routing) Cluster(p *btapb.AppProfile, clusters []*instancedef.StoredClus
 	return order[r.Draw(len(order))], nil
 }
 
-// Show sets the states of failed clusters as in a table's cluster_states: "the
-// replication state of the table is unknown in this cluster", for example while
-// a zone is unavailable.
+// Show sets the states of failed clusters in a table's cluster_states: "the replication state of
+// the table is unknown in this cluster", for example while a zone is unavailable.
 func (v *View) Show(clusters []*btapb.Cluster) {
 	for _, c := range clusters {
 		if v.Failed(resname.Last(c.GetName())) {
@@ -93,7 +91,7 @@ func (v *View) Show(clusters []*btapb.Cluster) {
 	}
 }
 
-// Check returns an error if a cluster has failed.
+// Check returns an error if the given cluster has failed.
 func (v *View) Check(cluster string) error {
 	if v.Failed(cluster) {
 		return unavailable(cluster)
@@ -101,13 +99,13 @@ func (v *View) Check(cluster string) error {
 	return nil
 }
 
-// At identifies the cluster of an operation.
+// At identifies the cluster that runs an operation.
 type At struct {
 	Control           *Control
 	Instance, Cluster string
 }
 
-// Check is Check of the current View.
+// Check returns an error if the cluster has failed, according to the current View.
 func (a At) Check() error { return a.Control.View(a.Instance).Check(a.Cluster) }
 
 // unavailable returns the status of a cluster that is not up. Ours.

@@ -25,7 +25,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// RowsOptions configure NewRows.
+// RowsOptions configures NewRows.
 type RowsOptions struct {
 	DB      *engine.DB
 	Control *Control
@@ -34,16 +34,15 @@ type RowsOptions struct {
 	MaxBytes int64
 }
 
-// Rows computes the rows that each cluster sees. The table holds the fold of
-// all records in commit order, which all clusters see in the end. A row with a
-// record that is not visible everywhere also has an image in memory, its
-// content before that record, and the records since. A cluster sees the fold of
-// the visible records over the image. Once all records of a row are visible
-// everywhere, the row is forgotten, and all clusters see the table's row.
+// Rows computes the rows that each cluster sees. The table holds the result of applying all records
+// in commit order, which all clusters see in the end. If a record of a row is not yet visible
+// everywhere, Rows also keeps an image of the row before that record, and the records since, in
+// memory. A cluster sees the image with the visible records applied to it. Once all records of a
+// row are visible everywhere, Rows forgets the row, and all clusters see the table's row.
 //
-// The commit of the first record after an image stores the image, so that a
-// restart can apply the journal's records to it. The only background work frees
-// space: see [Rows.Due].
+// The commit of the first record after an image stores the image on disk, so that the journal's
+// records can be applied to it after a restart. The only background work frees space; see
+// [Rows.Due].
 //
 // Rows is safe for concurrent use.
 type Rows struct {
@@ -55,14 +54,14 @@ type Rows struct {
 	bytes    int64  // size of images and records
 }
 
-// NewRows returns the Rows of a store.
+// NewRows returns a Rows over a store.
 func NewRows(o RowsOptions) *Rows {
 	o.MaxBytes = cmp.Or(o.MaxBytes, 256<<20)
 	return &Rows{o: o, tables: map[uint32]*table{}, restores: o.DB.Restores()}
 }
 
-// Clear removes the images that an earlier process stored: while no instance is
-// configured, all records have arrived.
+// Clear removes the images that an earlier process stored. It is called while no instance is
+// configured, when all records are visible everywhere.
 func (r *Rows) Clear(ctx context.Context) error {
 	if images, err := r.o.DB.Resources(imagePrefix); err != nil || len(images) == 0 {
 		return err
@@ -169,7 +168,7 @@ func (r *Rows) grow(bytes int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if bytes > 0 && r.bytes+bytes > r.o.MaxBytes {
-		return refusal.New(codes.ResourceExhausted, "Changes that wait for replication take %d bytes, of at most %d. "+
+		return refusal.New(codes.ResourceExhausted, "Changes that wait for replication take up %d bytes; the limit is %d. "+
 			"Let them arrive: advance the clock, end pauses, recover failed clusters, or choose a shorter lag.", r.bytes+bytes, r.o.MaxBytes)
 	}
 	r.bytes += bytes
@@ -358,8 +357,8 @@ func (x *table) enqueue(rec *record) (pending bool) {
 	return true
 }
 
-// add adds a record to its row and returns the new row. image must be set if
-// the row has none.
+// add adds a record to its row and returns the new row. image must be set if the row does not have
+// one.
 func (x *table) add(key []byte, rec *record, image *row) *row {
 	r, ok := x.rows.Get(&row{key: key})
 	if !ok {
@@ -564,7 +563,7 @@ func (x *table) recorded(t *engine.Table, rows map[string]*row, first uint64) (r
 	return records, in.Err()
 }
 
-// Due implements due.Work: it frees the space of rows that are visible
+// Due implements due.Work. The work frees the space of rows whose records are all visible
 // everywhere.
 func (r *Rows) Due() ([]due.Item, error) {
 	var items []due.Item

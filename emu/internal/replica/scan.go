@@ -10,8 +10,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Scan iterates over the rows of a read and the cells of the current row, as
-// engine.Scan does.
+// Scan iterates over rows and over the cells of the current row, like engine.Scan.
 type Scan interface {
 	filter.Source
 	NextRow() bool
@@ -36,7 +35,7 @@ func filterCell(c *engine.Cell) filter.Cell {
 	return filter.Cell{Family: c.Family, Ordinal: c.Ordinal, Qualifier: c.Qualifier, TimestampMicros: c.Timestamp, Value: c.Value}
 }
 
-// Scan scans a table as a cluster sees it now. Errors: those of engine.DB.Scan.
+// Scan scans a table as the cluster sees it now. It returns the errors of engine.DB.Scan.
 func (r *Rows) Scan(ctx context.Context, t *engine.Table, at At, o engine.ScanOptions) (Scan, error) {
 	in, err := r.o.DB.Scan(ctx, t.Name, o)
 	if err != nil {
@@ -67,8 +66,8 @@ func (r *Rows) Scan(ctx context.Context, t *engine.Table, at At, o engine.ScanOp
 	return &scan{stored: s, now: r.o.Control.o.Now(), table: t, rows: rows, sees: x.sight(at.Cluster), reverse: o.Reverse}, nil
 }
 
-// Cells returns the cells of the row of tx that the caller's cluster sees.
-// Close it before the row is mutated.
+// Cells returns the cells that the caller's cluster sees in the row of tx. The caller must close
+// the result before it mutates the row.
 func Cells(tx *engine.RowTx) Scan {
 	if r := tx.Recorder(); r != nil {
 		if cells, ok := r.Row(tx).(*cursor); ok {

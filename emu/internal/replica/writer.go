@@ -9,9 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Taken returns the context for changes of rows in a cluster, by which other
-// clusters see them after their lag. Only configured instances need it. The
-// cluster "" is for changes without a cluster.
+// Taken returns the context for changes of rows in a cluster. It makes the other clusters see the
+// changes after their lag. Only instances with configured replication need it. The cluster "" is
+// for changes that do not belong to a cluster.
 func (r *Rows) Taken(ctx context.Context, t *engine.Table, at At) (context.Context, error) {
 	x, err := r.table(t, at.Instance)
 	if err != nil || x == nil {
@@ -145,8 +145,8 @@ func (x *table) without(r *row, out func(*record) bool) {
 	}
 }
 
-// Dropping implements engine.Recorder. It blocks new reads between the drop and
-// the removal of the pending rows.
+// Dropping implements engine.Recorder. It blocks new reads between the drop of rows and the removal
+// of their pending records.
 func (w *writer) Dropping(span engine.Span) (done func(dropped bool)) {
 	x := w.table
 	if x == nil {
@@ -218,8 +218,8 @@ func live(cs cells, t *engine.Table, now time.Time, eagerGC bool) cells {
 	return cs
 }
 
-// Collected applies a garbage collection to the pending rows: each cluster
-// collects the cells it sees, and still gets the records of the others.
+// Collected applies a garbage collection to the pending rows. Each cluster collects the cells that
+// it sees, and still receives the records of the others.
 func (r *Rows) Collected(now time.Time) error {
 	for _, x := range r.known() {
 		x.mu.Lock()
@@ -248,9 +248,9 @@ func (r *Rows) Collected(now time.Time) error {
 	return nil
 }
 
-// Leaving is called before a cluster is deleted, and done afterwards, also if
-// the deletion failed. Records of the cluster that no other cluster has seen
-// are lost with it; until done is called, no further ones become visible.
+// Leaving must be called before a cluster is deleted, and done afterwards, even if the deletion
+// failed. Records of the cluster that no other cluster has seen are lost with it. Until done is
+// called, no more of its records become visible.
 func (r *Rows) Leaving(instance, cluster string) (done func(ctx context.Context, deleted bool) error) {
 	if r.o.Control.View(instance) == nil {
 		return func(context.Context, bool) error { return nil }

@@ -6,7 +6,7 @@ import "github.com/tabletop-emu/tabletop/emu/internal/refusal"
 // slash, since clients of an emulator send placeholders such as "{project}".
 // Only CreateTable restricts T.
 
-// CheckInstance checks the name of an instance in a field.
+// CheckInstance checks that a request field holds the name of an instance.
 func CheckInstance(field, name string) error {
 	if !HasShape(name, "projects", "instances") {
 		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE")
@@ -14,7 +14,7 @@ func CheckInstance(field, name string) error {
 	return nil
 }
 
-// CheckTable checks the name of a table in a field.
+// CheckTable checks that a request field holds the name of a table.
 func CheckTable(field, name string) error {
 	if !HasShape(name, "projects", "instances", "tables") {
 		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE")
@@ -22,7 +22,7 @@ func CheckTable(field, name string) error {
 	return nil
 }
 
-// CheckAuthorizedView checks the name of an authorized view in a field.
+// CheckAuthorizedView checks that a request field holds the name of an authorized view.
 func CheckAuthorizedView(field, name string) error {
 	if !HasShape(name, "projects", "instances", "tables", "authorizedViews") {
 		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/authorizedViews/VIEW")
@@ -30,7 +30,7 @@ func CheckAuthorizedView(field, name string) error {
 	return nil
 }
 
-// CheckSchemaBundle checks the name of a schema bundle in a field.
+// CheckSchemaBundle checks that a request field holds the name of a schema bundle.
 func CheckSchemaBundle(field, name string) error {
 	if !HasShape(name, "projects", "instances", "tables", "schemaBundles") {
 		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/tables/TABLE/schemaBundles/BUNDLE")
@@ -38,7 +38,7 @@ func CheckSchemaBundle(field, name string) error {
 	return nil
 }
 
-// CheckCluster checks the name of a cluster in a field.
+// CheckCluster checks that a request field holds the name of a cluster.
 func CheckCluster(field, name string) error {
 	if !HasShape(name, "projects", "instances", "clusters") {
 		return refusal.BadName(field, name, "projects/PROJECT/instances/INSTANCE/clusters/CLUSTER")

@@ -4,8 +4,8 @@ package resname
 
 import "strings"
 
-// HasShape reports whether name is collection/id/collection/id… with the given
-// collections and no empty id.
+// HasShape reports whether name has the form collection/id/collection/id… with the given
+// collections and without empty ids.
 func HasShape(name string, collections ...string) bool {
 	for i, c := range collections {
 		if i > 0 {
@@ -45,23 +45,23 @@ func First(name string, n int) string {
 	return name
 }
 
-// TablesOf returns the common prefix of the names of an instance's tables.
+// TablesOf returns the prefix that the names of an instance's tables share.
 func TablesOf(instance string) string { return instance + "/tables/" }
 
-// IsResourceID reports whether id is [_a-zA-Z0-9][-_.a-zA-Z0-9]*.
+// IsResourceID reports whether id matches [_a-zA-Z0-9][-_.a-zA-Z0-9]*.
 func IsResourceID(id string) bool {
 	return id != "" && id[0] != '-' && id[0] != '.' && AllBytes(id, IsNameByte)
 }
 
-// IsLowerID reports whether id is [a-z][-a-z0-9]*, the form of the ids of
-// instances and clusters.
+// IsLowerID reports whether id matches [a-z][-a-z0-9]*, the syntax of the ids of instances and
+// clusters.
 func IsLowerID(id string) bool {
 	return id != "" && id[0] >= 'a' && id[0] <= 'z' && AllBytes(id, func(c byte) bool {
 		return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '-'
 	})
 }
 
-// IsNameByte reports whether c is [-_.a-zA-Z0-9].
+// IsNameByte reports whether c matches [-_.a-zA-Z0-9].
 func IsNameByte(c byte) bool {
 	switch {
 	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
@@ -70,7 +70,7 @@ func IsNameByte(c byte) bool {
 	return c == '-' || c == '_' || c == '.'
 }
 
-// AllBytes reports whether all bytes of s are ok.
+// AllBytes reports whether ok returns true for all bytes of s.
 func AllBytes(s string, ok func(byte) bool) bool {
 	for i := range len(s) {
 		if !ok(s[i]) {

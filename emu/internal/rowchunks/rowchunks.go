@@ -12,39 +12,37 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
-// Sizes of messages, in bytes.
+// These are sizes of messages and their parts, in bytes.
 const (
-	// MaxMessageBytes is the maximum size of a ReadRows response with several
-	// rows, including overhead. It lets clients get their first rows early.
-	// Tests of official clients rely on the service's similar size: six or more
-	// messages for 32 rows of 17 KB in all.
+	// MaxMessageBytes is the maximum size of a ReadRows response with several rows, including
+	// overhead. A small size lets clients get their first rows early. The service uses a similar
+	// size, on which tests of official clients rely: they expect at least six messages for 32 rows
+	// of 17 KB in total.
 	MaxMessageBytes = 100 << 10
 	// maxRowMessageBytes is the maximum size of a response with a part of one
 	// row. It is just below grpc's default receive limit of 4 MiB, which
 	// clients keep for emulators: the official Go and Python clients cannot
 	// read a row that continues in the next message.
 	maxRowMessageBytes = 4<<20 - 64<<10
-	// FirstMessageBytes is the size from which the first response of ReadRows
-	// is sent, so that the client does not wait for a full one.
+	// FirstMessageBytes is the size at which the first response of ReadRows is sent, so that the
+	// client does not wait for a full message.
 	FirstMessageBytes = 32 << 10
-	// MaxValueBytes is the maximum size of a value's piece in one chunk.
+	// MaxValueBytes is the maximum size of a value, or of a piece of a value, in one chunk.
 	MaxValueBytes = 960 << 10
 )
 
-// Writer encodes rows as the chunks of ReadRows responses. Chunks contain the
-// row key, family and qualifier only if they change. Several rows share a
-// message up to MaxMessageBytes; a larger row has its own. Values above
-// MaxValueBytes are split, and all pieces but the last have the value's size.
-// The last chunk of a row has commit_row. A message ends within a row only if
-// the row exceeds maxRowMessageBytes. Each message has separate memory, since
-// its receiver owns it, unless sending copies.
+// Writer encodes rows as the chunks of ReadRows responses. Chunks contain the row key, family and
+// qualifier only if they change. Rows share a message of up to MaxMessageBytes; a larger row has a
+// separate message. Values above MaxValueBytes are split, and all pieces except the last carry the
+// value's size. The last chunk of a row sets commit_row. A message ends within a row only if the
+// row exceeds maxRowMessageBytes. Each message has separate memory because its receiver owns it,
+// unless sending copies the message.
 type Writer struct {
 	Send func(*btpb.ReadRowsResponse) error
 	// SendCopies allows the reuse of a message's memory after it was sent.
 	SendCopies bool
-	// WholeRows reports whether messages must end after whole rows, however
-	// large they become. It is called for the first row that does not fit, and
-	// then set to nil.
+	// WholeRows reports whether messages must end after whole rows, whatever their size. It is
+	// called for the first row that does not fit, and then set to nil.
 	WholeRows func() bool
 	whole     bool // the result of WholeRows
 	// RowLimitBytes is the maximum size of a readable row; 0 means unlimited.
@@ -73,7 +71,7 @@ type Writer struct {
 	committed, committedSize int
 }
 
-// Begin starts a row. key must not change until Commit.
+// Begin starts a row. The caller must not change key until Commit.
 func (w *Writer) Begin(key []byte) {
 	w.row, w.cells, w.rowBytes = key, 0, len(key)
 }
@@ -139,8 +137,7 @@ func (w *Writer) Add(c *filter.Cell) error {
 	return nil
 }
 
-// Commit ends the row and returns the number of its cells. A row without cells
-// is not sent.
+// Commit ends the row and returns the number of its cells. It does not send a row without cells.
 func (w *Writer) Commit() (cells int64, err error) {
 	if w.cells == 0 {
 		return 0, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// Gate is a source that passes only the cells of another source that are in a
-// view. It is for one goroutine.
+// Gate is a filter source that passes only those cells of another source that are in a view. It is
+// not safe for concurrent use.
 type Gate struct {
 	src   filter.Source
 	table []engine.Family
@@ -28,8 +28,8 @@ type heldFamily struct {
 	columns []filter.Span
 }
 
-// Over returns a gate over the cells of a table with families, in the table's
-// order. It returns nil if no column of the table is in the view.
+// Over returns a gate over the cells of a table. families are the table's families in its order. It
+// returns nil if no column of the table is in the view.
 func (v *View) Over(src filter.Source, families []engine.Family) *Gate {
 	g := &Gate{src: src, table: families}
 	for i := range families {
@@ -43,7 +43,7 @@ func (v *View) Over(src filter.Source, families []engine.Family) *Gate {
 	return g
 }
 
-// BeginRow resets the gate after its source moved to another row.
+// BeginRow resets the gate after its source has moved to another row.
 func (g *Gate) BeginRow() {
 	g.seen = false
 	g.restart()
@@ -51,7 +51,7 @@ func (g *Gate) BeginRow() {
 
 func (g *Gate) restart() { g.family, g.span, g.done = 0, 0, false }
 
-// Seen reports whether NextCell has returned a cell of the row.
+// Seen reports whether NextCell has returned a cell of the current row.
 func (g *Gate) Seen() bool { return g.seen }
 
 // NextCell implements filter.Source.

@@ -1,13 +1,11 @@
-// Package view implements authorized views: it decides which rows and columns a
-// view contains. A definition compiles to spans of row keys and, per family,
-// spans of qualifiers. A read intersects its row set with the row spans, and
-// its filter gets the cells that a [Gate] passes; a write calls [View.HoldsRow]
-// and [View.Allows].
+// Package view implements authorized views: it decides which rows and columns a view contains. A
+// definition compiles to spans of row keys and, per family, spans of qualifiers. A read intersects
+// its row set with the row spans, and its filter receives the cells that a [Gate] passes. A write
+// calls [View.HoldsRow] and [View.Allows].
 //
-// A gate precedes the filter of a request: limits, conditions and sinks do not
-// see cells outside the view either. It turns the gaps between spans into
-// seeks, so that a view of a few columns of a wide row costs only those
-// columns.
+// The gate runs before the filter of a request, so limits, conditions and sinks do not see cells
+// outside the view either. It turns the gaps between spans into seeks, so a view of a few columns
+// of a wide row costs only those columns.
 package view
 
 import (
@@ -17,16 +15,17 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 )
 
-// View is a compiled definition. It is immutable and safe for concurrent use.
+// View is the compiled definition of an authorized view. It is immutable and safe for concurrent
+// use.
 type View struct {
 	name    string
 	rows    filter.RowSet
 	columns map[string]filter.RowSet // family -> qualifiers, never empty
 }
 
-// Compile compiles the definition of the view called name. All definitions are
-// valid: prefix "" matches everything; without prefixes and qualifiers, nothing
-// matches. The view shares the bytes of d.
+// Compile compiles the definition of the view called name. Every definition is valid. The prefix ""
+// matches everything; without prefixes and qualifiers, nothing matches. The view shares the bytes
+// of d.
 func Compile(name string, d *btapb.AuthorizedView_SubsetView) *View {
 	v := &View{name: name, columns: make(map[string]filter.RowSet, len(d.GetFamilySubsets()))}
 	v.rows = union(nil, d.GetRowPrefixes())
@@ -60,16 +59,16 @@ func Parameters(d *btapb.AuthorizedView_SubsetView) int {
 	return n
 }
 
-// Name returns the name given to Compile.
+// Name returns the name that was passed to Compile.
 func (v *View) Name() string { return v.name }
 
-// Rows returns the row keys in the view.
+// Rows returns the set of row keys in the view.
 func (v *View) Rows() filter.RowSet { return v.rows }
 
 // HoldsRow reports whether the view contains a row key.
 func (v *View) HoldsRow(key []byte) bool { return holds(v.rows.Spans, key) }
 
-// HoldsFamily reports whether the view has columns of a family.
+// HoldsFamily reports whether the view contains columns of a family.
 func (v *View) HoldsFamily(family string) bool { return len(v.columns[family].Spans) > 0 }
 
 // HoldsColumn reports whether the view contains a column.
@@ -77,11 +76,10 @@ func (v *View) HoldsColumn(family string, qualifier []byte) bool {
 	return holds(v.columns[family].Spans, qualifier)
 }
 
-// Allows reports whether the view contains all cells that a mutation of a row
-// in the view can affect, whatever the row contains. These are the column of
-// the mutation, or all columns of the family for delete_from_family. It rejects
-// delete_from_row, which affects the whole row. A mutation without a kind
-// affects nothing.
+// Allows reports whether the view contains all cells that a mutation of a row in the view can
+// affect, whatever the row contains. A mutation affects its column, delete_from_family all columns
+// of the family, and delete_from_row the whole row, which a view never allows. A mutation without a
+// kind affects nothing.
 func (v *View) Allows(m *btpb.Mutation) bool {
 	switch k := m.GetMutation().(type) {
 	case *btpb.Mutation_SetCell_:

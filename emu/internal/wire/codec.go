@@ -14,7 +14,7 @@ type Codec struct {
 	responses responsePool
 }
 
-// NewCodec returns a Codec that uses the codec of gRPC for other messages.
+// NewCodec returns a Codec that falls back to gRPC's codec for other messages.
 func NewCodec() *Codec { return &Codec{others: encoding.GetCodecV2(protocodec.Name)} }
 
 // Name returns the name of the gRPC codec that Codec replaces.
@@ -38,8 +38,8 @@ func (c *Codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(buf, &c.responses)}, nil
 }
 
-// Unmarshal decodes v from its wire form. Byte fields of v may share memory
-// with each other only.
+// Unmarshal decodes v from its wire form. Byte fields of v may share memory with each other, but
+// with nothing else.
 func (c *Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	switch m := v.(type) {
 	case *btpb.MutateRowsRequest:

@@ -1,5 +1,5 @@
-// Package guardfs wraps the file system for Pebble. It keeps disk errors from ending the
-// process, and fails the store instead.
+// Package guardfs wraps the file system that Pebble uses. A disk error makes the store fail,
+// instead of ending the process.
 package guardfs
 
 import (
@@ -16,30 +16,31 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ErrNoSpace is wrapped in the failure of a store whose disk is full.
+// ErrNoSpace is wrapped by the error of a store that failed because the disk is full.
 var ErrNoSpace = errors.New("the disk is full")
 
-// ErrLocked is returned by Lock for a name that is locked.
+// ErrLocked is returned by Lock if the name is already locked.
 var ErrLocked = errors.New("data directory is in use")
 
 // Store describes the store that owns the guarded files.
 type Store struct {
-	// Failed returns the failure of the store, or nil.
+	// Failed returns the error that made the store fail, or nil.
 	Failed func() error
-	// Fail makes the store fail.
+	// Fail makes the store fail with an error.
 	Fail func(error)
-	// Closing is closed when no call waits for the store any longer.
+	// Closing is closed once no call waits for the store.
 	Closing <-chan struct{}
-	// Apart is a directory whose file errors do not fail the store; the callers that make the
-	// files return them.
+	// Apart is a directory in which errors do not make the store fail. The callers that write its
+	// files return the errors.
 	Apart string
 }
 
-// FS names the error of a lock that is taken, and hides disk errors from Pebble. Pebble ends
-// the process on an error of the log, and retries without a pause on an error of a table file.
-// The first error fails the store, so that it acknowledges nothing more. From then on the
-// directory stays as a crash at that moment would have left it: no file is removed, and writes
-// are discarded, or kept in memory if they may be read again. That lets waiting calls finish.
+// FS is a file system that hides disk errors from Pebble, and returns ErrLocked for a lock that is
+// taken. On an error of the log, Pebble would end the process; on an error of a table file, it
+// would retry without a pause. Here the first error makes the store fail, so that it acknowledges
+// no more writes. From then on the directory stays as a crash at that moment would have left it: no
+// file is removed, and writes are discarded, or kept in memory if they may be read again. This lets
+// waiting calls finish.
 type FS struct {
 	vfs.FS
 	store Store
@@ -50,11 +51,11 @@ type FS struct {
 	after *vfs.MemFS
 }
 
-// New returns a file system that guards the files of s, on fs.
+// New returns a file system over fs that guards the files of s.
 func New(fs vfs.FS, s Store) *FS { return &FS{FS: fs, store: s, after: vfs.NewMem()} }
 
-// Opened notes that Pebble has opened the store: from now on errors of all its files fail it.
-// Earlier, only errors of the log do; Open returns the others.
+// Opened must be called once Pebble has opened the store. From then on, an error of any of its
+// files makes the store fail. Before, only errors of the log do; Pebble's Open returns the others.
 func (f *FS) Opened() { f.opened.Store(true) }
 
 // Lock implements vfs.FS.
@@ -204,7 +205,7 @@ func (f *FS) fail(name string, err error) {
 		err = fmt.Errorf("%s: %w", name, err)
 	}
 	if errors.Is(err, syscall.ENOSPC) {
-		err = fmt.Errorf("%w: make room and open the store again: %w", ErrNoSpace, err)
+		err = fmt.Errorf("%w: free some space and open the store again: %w", ErrNoSpace, err)
 	}
 	f.store.Fail(fmt.Errorf("%s: %w", kind, err))
 }

@@ -1,4 +1,4 @@
-// Package memfs implements the file system of a store in memory.
+// Package memfs implements an in-memory file system for stores without a directory.
 package memfs
 
 import (
@@ -19,12 +19,13 @@ import (
 // entirely in chunks.
 const smallFileBytes = 64 << 10
 
-// ErrLocked is returned by Lock for a name that is locked.
+// ErrLocked is returned by Lock if the name is already locked.
 var ErrLocked = errors.New("in use")
 
-// FS is a file system in memory without overhead. File contents are chunks outside the Go
-// heap, so growing copies nothing and the garbage collector's headroom does not double them. A
-// file's memory is freed with its last link and its last handle; Release frees all.
+// FS is an in-memory file system with little overhead. It stores file contents in chunks outside
+// the Go heap. A growing file is therefore not copied, and the contents do not count toward the
+// headroom of the garbage collector. The memory of a file is freed with its last link and its last
+// handle; Release frees the memory of all files.
 //
 // Names are slash-separated; the root and "." are the same directory.
 type FS struct {
@@ -52,14 +53,14 @@ type memNode struct {
 	freed    bool
 }
 
-// New returns an empty file system. now returns the modification times of files.
+// New returns an empty file system. It calls now for the modification times of files.
 func New(now func() time.Time) *FS {
 	f := &FS{now: now, nodes: map[string]*memNode{}, locks: map[string]bool{}}
 	f.nodes["/"] = &memNode{dir: true, links: 1, modified: now()}
 	return f
 }
 
-// Held returns the memory that the files take, in bytes.
+// Held returns the memory that the files use, in bytes.
 func (f *FS) Held() (n int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -483,7 +484,7 @@ func (n *memNode) growLocked(size int64) error {
 	for int64(len(n.chunks))*chunkBytes < size {
 		c, err := allocChunk()
 		if err != nil {
-			return fmt.Errorf("engine: memory for a file of %d bytes: %w", size, err)
+			return fmt.Errorf("engine: cannot allocate a file of %d bytes: %w", size, err)
 		}
 		if len(n.chunks) == 0 {
 			copy(c, n.small)

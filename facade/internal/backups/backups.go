@@ -1,7 +1,7 @@
-// Package backups implements the recovery of tables. With continuous backups, a table can be
-// restored to any second of a period; other backups outlive their table. The package checks
-// requests, stores the state of each backup, and does the work in jobs: package history reads
-// past contents of tables.
+// Package backups implements backups and restores of tables. With continuous backups, a
+// table can be restored to any second of a period. On-demand backups outlive their table.
+// The package checks requests, stores the state of each backup, and does the work in
+// jobs. It reads past contents of tables through package history.
 package backups
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Options configure a Service.
+// Options configures a Service.
 type Options struct {
 	Store           *store.Store
 	Now             func() time.Time
@@ -33,19 +33,19 @@ type Options struct {
 	Delays          Delays
 }
 
-// Delays are how long changes appear to take; 0: no delay.
+// Delays is how long changes appear to take. Zero means no delay.
 type Delays struct {
-	Backup time.Duration // a backup is CREATING, and the backups of a new table are being enabled
-	Create time.Duration // a table is CREATING
+	Backup time.Duration // time for which a backup is CREATING, and in which the backups of a new table are enabled
+	Create time.Duration // time for which a restored table is CREATING
 }
 
-// Service implements the operations. V is the request's validator.
+// Service implements the operations on backups. V is the validator of the request.
 type Service struct {
 	Options
 	V request.Validator
 }
 
-// The kinds of jobs.
+// Kinds of jobs.
 const (
 	KindBackup  = "backup"
 	KindRestore = "restore"
@@ -215,10 +215,10 @@ func (s *Service) young(t *tabledef.Table) bool {
 // CreateInput is the request of CreateBackup.
 type CreateInput struct{ TableName, BackupName *string }
 
-// CreateOutput is the answer of CreateBackup.
+// CreateOutput is the response of CreateBackup.
 type CreateOutput struct{ BackupDetails Details }
 
-// Create makes a backup of a table in its current state.
+// Create creates a backup of a table in its current state.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateBackup.html
 func (s *Service) Create(ctx context.Context, in *CreateInput) (*CreateOutput, error) {
 	name, err := s.V.ChangedTableName(in.TableName)
@@ -286,16 +286,18 @@ func (s *Service) create(ctx context.Context, id string, r record, t *tabledef.T
 // ARNInput is the request of DescribeBackup and DeleteBackup.
 type ARNInput struct{ BackupArn *string }
 
-// DescribeOutput is the answer of DescribeBackup and DeleteBackup.
+// DescribeOutput is the response of DescribeBackup and DeleteBackup.
 type DescribeOutput struct{ BackupDescription Description }
 
-func (s *Service) arn(in *ARNInput) (string, error) {
+// named returns the backup of a request, and its ARN.
+func (s *Service) named(ctx context.Context, in *ARNInput) (b backup, arn string, err error) {
 	s.V.Required("BackupArn", in.BackupArn != nil)
 	s.V.Length("BackupArn", in.BackupArn, 0, maxARNChars) // a shorter text is not the ARN of a backup
 	if err := s.V.Constrained(); err != nil {
-		return "", err
+		return b, "", err
 	}
-	return *in.BackupArn, nil
+	b, err = s.backup(ctx, *in.BackupArn)
+	return b, *in.BackupArn, err
 }
 
 // The limits of BackupArn in the API model.
@@ -304,14 +306,10 @@ const (
 	maxARNChars = 1024
 )
 
-// Describe describes a backup.
+// Describe returns the state of a backup.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeBackup.html
 func (s *Service) Describe(ctx context.Context, in *ARNInput) (*DescribeOutput, error) {
-	arn, err := s.arn(in)
-	if err != nil {
-		return nil, err
-	}
-	b, err := s.backup(ctx, arn)
+	b, arn, err := s.named(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -321,11 +319,7 @@ func (s *Service) Describe(ctx context.Context, in *ARNInput) (*DescribeOutput, 
 // Delete deletes a backup.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DeleteBackup.html
 func (s *Service) Delete(ctx context.Context, in *ARNInput) (*DescribeOutput, error) {
-	arn, err := s.arn(in)
-	if err != nil {
-		return nil, err
-	}
-	b, err := s.backup(ctx, arn)
+	b, arn, err := s.named(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -365,7 +359,7 @@ type ListInput struct {
 	BackupType              *string
 }
 
-// ListOutput is the answer of ListBackups.
+// ListOutput is the response of ListBackups.
 type ListOutput struct {
 	BackupSummaries        []Summary
 	LastEvaluatedBackupArn string `json:",omitzero"`
@@ -387,7 +381,7 @@ func millis(seconds float64) int64 {
 	}
 }
 
-// List lists the backups of a table, or all, by time.
+// List lists the backups of one table or of all tables, ordered by time.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListBackups.html
 func (s *Service) List(ctx context.Context, in *ListInput) (*ListOutput, error) {
 	name := ""

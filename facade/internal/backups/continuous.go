@@ -30,7 +30,7 @@ type recoverySpecification struct {
 	RecoveryPeriodInDays       *int32
 }
 
-// ContinuousOutput is the answer of both operations.
+// ContinuousOutput is the response of both operations.
 type ContinuousOutput struct {
 	ContinuousBackupsDescription continuousBackups
 }
@@ -69,7 +69,7 @@ func (s *Service) continuous(t *tabledef.Table) *ContinuousOutput {
 	return &ContinuousOutput{d}
 }
 
-// DescribeContinuous describes the times to which a table can be restored.
+// DescribeContinuous returns the times to which a table can be restored.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeContinuousBackups.html
 func (s *Service) DescribeContinuous(ctx context.Context, in *ContinuousInput) (*ContinuousOutput, error) {
 	name, err := s.V.ControlTableName(in.TableName)

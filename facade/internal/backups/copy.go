@@ -25,7 +25,7 @@ const (
 	failedKept = 24 * time.Hour
 )
 
-// Kinds returns the kinds of jobs for backups and restores in a store.
+// Kinds returns the kinds of jobs that create and restore the backups of a store.
 func Kinds(st *store.Store) []jobs.Kind {
 	w := worker{st}
 	return []jobs.Kind{
@@ -96,7 +96,8 @@ func (w worker) scratch(ctx context.Context, c *jobs.Claim) (p progress, err err
 	return p, c.Save(ctx, &p)
 }
 
-// hold starts to keep the log of a backup's table, and returns the new request of its job.
+// hold starts to retain the log of a backup's table. It returns the new request of the
+// backup's job.
 func (w worker) hold(ctx context.Context, id string, r record, t *tabledef.Table) (json.RawMessage, error) {
 	held, before, err := w.st.HoldLog(ctx, t, id)
 	if err != nil {
@@ -106,8 +107,8 @@ func (w worker) hold(ctx context.Context, id string, r record, t *tabledef.Table
 	return r.request(held)
 }
 
-// prepared calls prepare if the operation that created the job did not get to it, and stores
-// the request that it returns.
+// prepared calls prepare if the operation that created the job ended before it did so. It
+// stores the request that prepare returns.
 func prepared(ctx context.Context, c *jobs.Claim, prepare func(ctx context.Context) (json.RawMessage, error)) error {
 	request, err := prepare(ctx)
 	if err != nil {
@@ -325,8 +326,8 @@ func (w worker) copyLast(ctx context.Context, id string, t *tabledef.Table) erro
 	return err
 }
 
-// KeepDeleted makes the backup of a deleted table that had point-in-time recovery. keep
-// reports whether the table's own rows become the backup.
+// KeepDeleted creates a backup of a deleted table that had point-in-time recovery. keep
+// reports whether the rows of the table become the backup.
 func KeepDeleted(ctx context.Context, st *store.Store, t *tabledef.Table) (keep bool, err error) {
 	if !t.Recovery.On() {
 		return false, nil

@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Details describe a backup itself.
+// Details describes a backup without its source.
 type Details struct {
 	BackupArn              string
 	BackupCreationDateTime wire.EpochSeconds
@@ -24,7 +24,7 @@ type Description struct {
 	SourceTableFeatureDetails features
 }
 
-// Summary is an element of a list.
+// Summary is an element in the list of backups.
 type Summary struct {
 	Details
 	TableArn  string
@@ -81,7 +81,7 @@ type RestoreSummary struct {
 	SourceTableArn    string
 }
 
-// RestoreOf returns the summary of a table; nil unless it was restored.
+// RestoreOf returns the restore summary of a table, or nil if the table was not restored.
 func RestoreOf(t *tabledef.Table) *RestoreSummary {
 	r := t.Restore
 	if r == nil {

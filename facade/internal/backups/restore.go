@@ -22,7 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Overrides replace settings of the source in a restored table.
+// Overrides replaces settings of the source in a restored table.
 type Overrides struct {
 	BillingModeOverride           *string
 	GlobalSecondaryIndexOverride  []tablespec.GlobalSecondaryIndex
@@ -135,7 +135,7 @@ func (s *Service) FromBackup(ctx context.Context, in *FromBackupInput) (*tablede
 	return s.begin(ctx, t, r, nil)
 }
 
-// ToTime creates a table with the state of another at a time.
+// ToTime creates a table with the contents that another table had at a given time.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_RestoreTableToPointInTime.html
 func (s *Service) ToTime(ctx context.Context, in *ToTimeInput) (*tabledef.Table, error) {
 	s.target(in.TargetTableName)

@@ -54,7 +54,7 @@ type BulkRequest struct {
 	PerformanceTier       *string `json:",omitzero"`
 }
 
-// BulkInput locates the items of a bulk operation and gives their format.
+// BulkInput is the location and format of the items that a bulk operation reads.
 type BulkInput struct {
 	InputCompressionType *string `json:",omitzero"`
 	InputFormat          *string
@@ -63,7 +63,7 @@ type BulkInput struct {
 	S3KeyPrefix          *string `json:",omitzero"`
 }
 
-// BulkOutput selects the reports of a bulk operation and their location.
+// BulkOutput selects the reports that a bulk operation writes, and their location.
 type BulkOutput struct {
 	OutputType     []string
 	S3Bucket       *string
@@ -153,13 +153,13 @@ type BulkDescription struct {
 	TotalInputBytes       *int64 `json:",omitzero"`
 }
 
-// BulkTable names the table of a bulk operation.
+// BulkTable identifies the table of a bulk operation.
 type BulkTable struct {
 	TableID   string `json:"TableId"`
 	TableName *string
 }
 
-// BulkUsage is the consumption of a bulk operation, by table and index.
+// BulkUsage is the capacity that a bulk operation consumed, by table and index.
 type BulkUsage struct {
 	BulkPutBytes           int64
 	GlobalSecondaryIndexes map[string]BulkBytes `json:",omitzero"`
@@ -169,16 +169,16 @@ type BulkUsage struct {
 	VectorIndexes          map[string]BulkVectorBytes `json:",omitzero"`
 }
 
-// BulkBytes is the consumption of a table or an index.
+// BulkBytes is the capacity that a bulk operation consumed on a table or an index.
 type BulkBytes struct{ BulkPutBytes int64 }
 
-// BulkVectorBytes is the consumption of a vector index.
+// BulkVectorBytes is the capacity that a bulk operation consumed on a vector index.
 type BulkVectorBytes struct{ BulkPutVectorBytes int64 }
 
-// BulkOperationOutput is the answer of StartBulkPutItems and DescribeBulkOperation.
+// BulkOperationOutput is the response of StartBulkPutItems and DescribeBulkOperation.
 type BulkOperationOutput struct{ BulkOperationDescription *BulkDescription }
 
-// StartBulk starts an operation that puts the items of a bucket into an existing table.
+// StartBulk starts an operation that puts the items in a bucket into an existing table.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_StartBulkPutItems.html
 func (s *Service) StartBulk(ctx context.Context, v *request.Validator, in *BulkRequest) (*BulkOperationOutput, error) {
 	name := v.TableName(in.TableName)
@@ -193,14 +193,10 @@ func (s *Service) StartBulk(ctx context.Context, v *request.Validator, in *BulkR
 	if err != nil {
 		return nil, err
 	}
-	if t.Text != "" {
-		j, found, err := s.o.Store.Jobs.Find(ctx, kindBulk, t)
-		if found {
-			return s.describeBulk(ctx, &j)
-		}
-		if err != nil {
-			return nil, bulkError(err)
-		}
+	if j, found, err := s.earlier(ctx, &bulkWords, t); err != nil {
+		return nil, err
+	} else if found {
+		return s.describeBulk(ctx, &j)
 	}
 	def, err := s.o.Store.TableNow(ctx, name)
 	if errors.Is(err, store.ErrTableNotFound) {
@@ -212,13 +208,9 @@ func (s *Service) StartBulk(ctx context.Context, v *request.Validator, in *BulkR
 	if err != nil {
 		return nil, err
 	}
-	job, err := json.Marshal(bulkJob{Table: name, TableID: def.ID, Request: *in, Token: cmp.Or(t.Text, s.newToken())})
+	j, err := s.create(ctx, &bulkWords, t, s.o.Now(), bulkJob{Table: name, TableID: def.ID, Request: *in, Token: cmp.Or(t.Text, s.newToken())})
 	if err != nil {
 		return nil, err
-	}
-	j, err := s.o.Store.Jobs.Create(ctx, jobs.Spec{Kind: kindBulk, ID: rowID(s.newID(s.o.Now())), Request: []byte(job), Token: t})
-	if err != nil {
-		return nil, bulkError(err)
 	}
 	return s.describeBulk(ctx, &j)
 }
@@ -240,17 +232,6 @@ func (s *Service) checkBulkTable(t *tabledef.Table) error {
 		}
 	}
 	return nil
-}
-
-// bulkError converts errors of package jobs to those of bulk operations.
-func bulkError(err error) error {
-	switch {
-	case errors.Is(err, jobs.ErrTokenMismatch):
-		return awserr.New(awserr.CodeIdempotentMismatch, awserr.MsgBulkTokenMismatch)
-	case errors.Is(err, jobs.ErrTooMany):
-		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyJobs, jobs.DefaultMost)
-	}
-	return err
 }
 
 // bulkStatus returns the current status of a bulk operation, and the time of its end; 0 while
@@ -331,39 +312,32 @@ type BulkARNRequest struct {
 	BulkOperationARN *string `json:"BulkOperationArn"`
 }
 
-var bulkWords = words{awserr.MsgBulkARN, awserr.CodeResourceNotFound, awserr.MsgBulkNotFound, awserr.MsgBulkRegion}
-
-// findBulk returns the bulk operation that a request names.
-func (s *Service) findBulk(ctx context.Context, v *request.Validator, in *BulkARNRequest) (jobs.Job, error) {
-	v.Required("BulkOperationArn", in.BulkOperationARN != nil)
-	v.Length("BulkOperationArn", in.BulkOperationARN, minJobARN, maxARN)
-	if err := v.Constrained(); err != nil {
-		return jobs.Job{}, err
-	}
-	return s.find(ctx, kindBulk, *in.BulkOperationARN, bulkWords)
+var bulkWords = words{
+	kindBulk, "BulkOperationArn", awserr.MsgBulkARN, awserr.CodeResourceNotFound, awserr.MsgBulkNotFound, awserr.MsgBulkRegion,
+	awserr.CodeIdempotentMismatch, awserr.MsgBulkTokenMismatch,
 }
 
-// DescribeBulk describes a bulk operation.
+// DescribeBulk returns the state of a bulk operation.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeBulkOperation.html
 func (s *Service) DescribeBulk(ctx context.Context, v *request.Validator, in *BulkARNRequest) (*BulkOperationOutput, error) {
-	j, err := s.findBulk(ctx, v, in)
+	j, err := s.find(ctx, v, &bulkWords, in.BulkOperationARN)
 	if err != nil {
 		return nil, err
 	}
 	return s.describeBulk(ctx, &j)
 }
 
-// CancelBulkOutput is the answer of CancelBulkOperation.
+// CancelBulkOutput is the response of CancelBulkOperation.
 type CancelBulkOutput struct {
 	BulkOperationARN    string `json:"BulkOperationArn"`
 	BulkOperationStatus string
 }
 
-// CancelBulk cancels a bulk operation, which ends at its next checkpoint. Items put until then
-// stay.
+// CancelBulk cancels a bulk operation, which then ends at its next checkpoint. Items that
+// it has put by then stay in the table.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CancelBulkOperation.html
 func (s *Service) CancelBulk(ctx context.Context, v *request.Validator, in *BulkARNRequest) (*CancelBulkOutput, error) {
-	j, err := s.findBulk(ctx, v, in)
+	j, err := s.find(ctx, v, &bulkWords, in.BulkOperationARN)
 	if err != nil {
 		return nil, err
 	}
@@ -393,13 +367,13 @@ type ListBulkRequest struct {
 	NextToken  *string
 }
 
-// ListBulkOutput is the answer of ListBulkOperations.
+// ListBulkOutput is the response of ListBulkOperations.
 type ListBulkOutput struct {
 	BulkOperationsSummaryList []BulkSummary
 	NextToken                 string `json:",omitzero"`
 }
 
-// BulkSummary is a bulk operation in a list.
+// BulkSummary is an element in the list of bulk operations.
 type BulkSummary struct {
 	BulkOperationARN    string `json:"BulkOperationArn"`
 	BulkOperationStatus string
@@ -407,7 +381,7 @@ type BulkSummary struct {
 	StartTime           wire.EpochSeconds
 }
 
-// ListBulk lists the bulk operations of the last 90 days, the newest first.
+// ListBulk lists the bulk operations of the last 90 days, newest first.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListBulkOperations.html
 func (s *Service) ListBulk(ctx context.Context, v *request.Validator, in *ListBulkRequest) (*ListBulkOutput, error) {
 	v.AtLeast("MaxResults", in.MaxResults, 1)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tabletop-emu/tabletop/facade/awserr"
@@ -45,18 +44,18 @@ type ExportRequest struct {
 	ExportFormat                   *string `json:",omitzero"`
 	ExportType                     *string `json:",omitzero"`
 	IncrementalExportSpecification *Period `json:",omitzero"`
-	// FilterSpecification is described as given.
+	// FilterSpecification is returned in descriptions as given.
 	FilterSpecification jsontext.Value `json:",omitzero"`
 }
 
-// Period is the period of an incremental export.
+// Period is the period of time that an incremental export covers.
 type Period struct {
 	ExportFromTime *wire.EpochSeconds `json:",omitzero"`
 	ExportToTime   *wire.EpochSeconds `json:",omitzero"`
 	ExportViewType *string            `json:",omitzero"`
 }
 
-// Constraints checks the members of a request against the model.
+// Constraints checks the members of the request against the API model.
 func (in *ExportRequest) Constraints(v *request.Validator) {
 	v.Required("TableArn", in.TableARN != nil)
 	v.Length("TableArn", in.TableARN, 0, maxARN)
@@ -140,10 +139,10 @@ type ExportDescription struct {
 	FilterSpecification            jsontext.Value `json:",omitzero"`
 }
 
-// ExportOutput is the answer of ExportTableToPointInTime and DescribeExport.
+// ExportOutput is the response of ExportTableToPointInTime and DescribeExport.
 type ExportOutput struct{ ExportDescription *ExportDescription }
 
-// Export starts an export; its checks are in AWS's order.
+// Export starts an export. It makes its checks in the same order as AWS.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ExportTableToPointInTime.html
 func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRequest) (*ExportOutput, error) {
 	in.Constraints(v)
@@ -165,14 +164,10 @@ func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRe
 	if err != nil {
 		return nil, err
 	}
-	if t.Text != "" {
-		j, found, err := s.o.Store.Jobs.Find(ctx, kindExport, t)
-		if found {
-			return s.describeExport(&j)
-		}
-		if err != nil {
-			return nil, exportError(err)
-		}
+	if j, found, err := s.earlier(ctx, &exportWords, t); err != nil {
+		return nil, err
+	} else if found {
+		return s.describeExport(&j)
 	}
 	def, err := s.o.Store.TableNow(ctx, of.Table)
 	switch {
@@ -190,26 +185,11 @@ func (s *Service) Export(ctx context.Context, v *request.Validator, in *ExportRe
 		return nil, err
 	}
 	job := exportJob{Table: of.Table, TableARN: s.tableARN(of.Table), TableID: def.ID, Request: asked, Token: cmp.Or(t.Text, s.newToken())}
-	request, err := json.Marshal(job)
+	j, err := s.create(ctx, &exportWords, t, now, job)
 	if err != nil {
 		return nil, err
 	}
-	j, err := s.o.Store.Jobs.Create(ctx, jobs.Spec{Kind: kindExport, ID: rowID(s.newID(now)), Request: []byte(request), Token: t})
-	if err != nil {
-		return nil, exportError(err)
-	}
 	return s.describeExport(&j)
-}
-
-// exportError converts the errors of jobs to the texts of exports.
-func exportError(err error) error {
-	switch {
-	case errors.Is(err, jobs.ErrTokenMismatch):
-		return awserr.New(awserr.CodeExportConflict, awserr.MsgExportConflict)
-	case errors.Is(err, jobs.ErrTooMany):
-		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyJobs, jobs.DefaultMost)
-	}
-	return err
 }
 
 // checkTimes checks the times of an export, and fills in missing ones.
@@ -309,22 +289,20 @@ func (s *Service) describeExport(j *jobs.Job) (*ExportOutput, error) {
 	return &ExportOutput{d}, nil
 }
 
-var exportWords = words{awserr.MsgExportARN, awserr.CodeExportNotFound, awserr.MsgExportNotFound, awserr.MsgExportRegion}
+var exportWords = words{
+	kindExport, "ExportArn", awserr.MsgExportARN, awserr.CodeExportNotFound, awserr.MsgExportNotFound, awserr.MsgExportRegion,
+	awserr.CodeExportConflict, awserr.MsgExportConflict,
+}
 
 // DescribeExportRequest is the request of DescribeExport.
 type DescribeExportRequest struct {
 	ExportARN *string `json:"ExportArn"`
 }
 
-// DescribeExport describes an export.
+// DescribeExport returns the state of an export.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeExport.html
 func (s *Service) DescribeExport(ctx context.Context, v *request.Validator, in *DescribeExportRequest) (*ExportOutput, error) {
-	v.Required("ExportArn", in.ExportARN != nil)
-	v.Length("ExportArn", in.ExportARN, minJobARN, maxARN)
-	if err := v.Constrained(); err != nil {
-		return nil, err
-	}
-	j, err := s.find(ctx, kindExport, *in.ExportARN, exportWords)
+	j, err := s.find(ctx, v, &exportWords, in.ExportARN)
 	if err != nil {
 		return nil, err
 	}
@@ -338,20 +316,20 @@ type ListExportsRequest struct {
 	NextToken  *string
 }
 
-// ListExportsOutput is the answer of ListExports.
+// ListExportsOutput is the response of ListExports.
 type ListExportsOutput struct {
 	ExportSummaries []ExportSummary
 	NextToken       string `json:",omitzero"`
 }
 
-// ExportSummary is an export in a list.
+// ExportSummary is an element in the list of exports.
 type ExportSummary struct {
 	ExportARN    string `json:"ExportArn"`
 	ExportStatus string
 	ExportType   string
 }
 
-// ListExports lists the exports of existing tables, the newest first.
+// ListExports lists the exports of existing tables, newest first.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListExports.html
 func (s *Service) ListExports(ctx context.Context, v *request.Validator, in *ListExportsRequest) (*ListExportsOutput, error) {
 	only, limit, err := s.listed(v, in.TableARN, "MaxResults", in.MaxResults)

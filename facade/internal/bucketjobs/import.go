@@ -24,29 +24,30 @@ type ImportRequest struct {
 	InputFormat          *string
 	InputFormatOptions   *FormatOptions `json:",omitzero"`
 	InputCompressionType *string        `json:",omitzero"`
-	// TableCreationParameters are described as given.
+	// TableCreationParameters are returned in descriptions as given.
 	TableCreationParameters jsontext.Value
 }
 
-// BucketSource is the location of an import's files.
+// BucketSource is the location of the files that an import reads.
 type BucketSource struct {
 	S3BucketOwner *string `json:",omitzero"`
 	S3Bucket      *string
 	S3KeyPrefix   *string `json:",omitzero"`
 }
 
-// FormatOptions describe the format of files.
+// FormatOptions describes the format of the files.
 type FormatOptions struct {
 	CSV *CSVOptions `json:"Csv,omitzero"`
 }
 
-// CSVOptions describe the format of CSV files.
+// CSVOptions describes the format of CSV files.
 type CSVOptions struct {
 	Delimiter  *string  `json:",omitzero"`
 	HeaderList []string `json:",omitzero"`
 }
 
-// Constraints checks the members of a request against the model, except those of the table.
+// Constraints checks the members of the request against the API model, except those of
+// the table to create.
 func (in *ImportRequest) Constraints(v *request.Validator) {
 	v.Pattern("ClientToken", in.ClientToken, clientToken)
 	v.Required("S3BucketSource", in.S3BucketSource != nil)
@@ -116,11 +117,11 @@ type ImportDescription struct {
 	FailureMessage          string `json:",omitzero"`
 }
 
-// ImportOutput is the answer of ImportTable and DescribeImport.
+// ImportOutput is the response of ImportTable and DescribeImport.
 type ImportOutput struct{ ImportTableDescription *ImportDescription }
 
-// Import starts an import into a new table; the members of in must have been checked. Source:
-// https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
+// Import starts an import into a new table. The caller must have checked the members of
+// in. https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ImportTable.html
 func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.Table) (*ImportOutput, error) {
 	if format := *in.InputFormat; in.InputFormatOptions != nil && format != importfile.FormatCSV {
 		return nil, awserr.Validation(awserr.MsgImportOptions, format)
@@ -129,14 +130,10 @@ func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.T
 	if err != nil {
 		return nil, err
 	}
-	if t.Text != "" {
-		j, found, err := s.o.Store.Jobs.Find(ctx, kindImport, t)
-		if found {
-			return s.describeImport(&j)
-		}
-		if err != nil {
-			return nil, importError(err)
-		}
+	if j, found, err := s.earlier(ctx, &importWords, t); err != nil {
+		return nil, err
+	} else if found {
+		return s.describeImport(&j)
 	}
 	there, err := s.o.Store.TableNow(ctx, def.Name)
 	if err == nil {
@@ -154,13 +151,9 @@ func (s *Service) Import(ctx context.Context, in *ImportRequest, def *tabledef.T
 	if job.Token == "" {
 		job.Token = s.newToken()
 	}
-	request, err := json.Marshal(job)
+	j, err := s.create(ctx, &importWords, t, now, job)
 	if err != nil {
 		return nil, err
-	}
-	j, err := s.o.Store.Jobs.Create(ctx, jobs.Spec{Kind: kindImport, ID: rowID(s.newID(now)), Request: []byte(request), Token: t})
-	if err != nil {
-		return nil, importError(err)
 	}
 	return s.describeImport(&j)
 }
@@ -183,17 +176,6 @@ func (s *Service) importing(ctx context.Context, t *tabledef.Table) (bool, error
 		}
 	}
 	return false, nil
-}
-
-// importError converts the errors of jobs to the texts of imports.
-func importError(err error) error {
-	switch {
-	case errors.Is(err, jobs.ErrTokenMismatch):
-		return awserr.New(awserr.CodeImportConflict, awserr.MsgImportConflict)
-	case errors.Is(err, jobs.ErrTooMany):
-		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyJobs, jobs.DefaultMost)
-	}
-	return err
 }
 
 // arn returns the ARN of a job for a table.
@@ -248,22 +230,20 @@ func readJob(j *jobs.Job, request, progress any) error {
 	return nil
 }
 
-var importWords = words{awserr.MsgImportARN, awserr.CodeImportNotFound, awserr.MsgImportNotFound, awserr.MsgImportRegion}
+var importWords = words{
+	kindImport, "ImportArn", awserr.MsgImportARN, awserr.CodeImportNotFound, awserr.MsgImportNotFound, awserr.MsgImportRegion,
+	awserr.CodeImportConflict, awserr.MsgImportConflict,
+}
 
 // DescribeImportRequest is the request of DescribeImport.
 type DescribeImportRequest struct {
 	ImportARN *string `json:"ImportArn"`
 }
 
-// DescribeImport describes an import.
+// DescribeImport returns the state of an import.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_DescribeImport.html
 func (s *Service) DescribeImport(ctx context.Context, v *request.Validator, in *DescribeImportRequest) (*ImportOutput, error) {
-	v.Required("ImportArn", in.ImportARN != nil)
-	v.Length("ImportArn", in.ImportARN, minJobARN, maxARN)
-	if err := v.Constrained(); err != nil {
-		return nil, err
-	}
-	j, err := s.find(ctx, kindImport, *in.ImportARN, importWords)
+	j, err := s.find(ctx, v, &importWords, in.ImportARN)
 	if err != nil {
 		return nil, err
 	}
@@ -277,13 +257,13 @@ type ListImportsRequest struct {
 	NextToken *string
 }
 
-// ListImportsOutput is the answer of ListImports.
+// ListImportsOutput is the response of ListImports.
 type ListImportsOutput struct {
 	ImportSummaryList []ImportSummary
 	NextToken         string `json:",omitzero"`
 }
 
-// ImportSummary is an import in a list.
+// ImportSummary is an element in the list of imports.
 type ImportSummary struct {
 	ImportARN             string `json:"ImportArn"`
 	ImportStatus          string
@@ -295,7 +275,7 @@ type ImportSummary struct {
 	EndTime               wire.EpochSeconds `json:",omitzero"`
 }
 
-// ListImports lists imports, the newest first, including those of deleted tables.
+// ListImports lists imports, newest first, including those of deleted tables.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_ListImports.html
 func (s *Service) ListImports(ctx context.Context, v *request.Validator, in *ListImportsRequest) (*ListImportsOutput, error) {
 	only, limit, err := s.listed(v, in.TableARN, "PageSize", in.PageSize)

@@ -315,7 +315,7 @@ func (r *importRun) refuse(at place, cause error) error {
 	line := refusedItem{ImportARN: r.job.TableARN + "/" + kindImport + "/" + r.id, ErrorMessages: []string{cause.Error()}}
 	line.ItemS3Pointer.Bucket, line.ItemS3Pointer.Key, line.ItemS3Pointer.ItemIndex = *r.job.Request.S3BucketSource.S3Bucket, at.key, at.index
 	if r.logged == maxLogged {
-		line.ErrorMessages = append(line.ErrorMessages, "more are counted, and not logged")
+		line.ErrorMessages = append(line.ErrorMessages, "further items are counted, but not logged")
 	}
 	text, err := json.Marshal(line)
 	if err != nil {

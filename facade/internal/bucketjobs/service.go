@@ -37,32 +37,34 @@ const (
 // keepJobs is how long an ended job is listed (belief: as on the service).
 const keepJobs = 90 * 24 * time.Hour
 
-// Options configure a Service. All except Delay and BatchBytes are required.
+// Options configures a Service. All except Delay and BatchBytes are required.
 type Options struct {
 	Store   *store.Store
-	Buckets *os.Root // its folders stand for buckets
+	Buckets *os.Root // folder whose subfolders stand for buckets
 	Region  string
 	Account string
 	Now     func() time.Time
 	Random  func(n int) []byte
 	Wording func(operation string) request.Request
 	Delay   time.Duration // minimum time for which jobs are IN_PROGRESS
-	// BatchBytes limits the items that an import holds in one batch. Default: 4 MiB.
+	// BatchBytes limits the size of the items that an import writes in one batch.
+	// Default: 4 MiB.
 	BatchBytes int
 }
 
-// Service runs and describes exports and imports. It is safe for concurrent use.
+// Service runs and describes exports, imports and bulk operations. It is safe for
+// concurrent use.
 type Service struct{ o Options }
 
-// New returns a Service.
+// New returns a Service with the given options.
 func New(o Options) *Service { return &Service{o} }
 
-// Kinds returns the kinds of the service's jobs.
+// Kinds returns the kinds of jobs that the service runs.
 func (s *Service) Kinds() []jobs.Kind {
 	return []jobs.Kind{{Name: kindExport, Run: s.runExport, Keep: keepJobs}, {Name: kindImport, Run: s.runImport, Keep: keepJobs}, {Name: kindBulk, Run: s.runBulk, Keep: keepJobs}}
 }
 
-// Wait waits until this process has no work on exports, imports and bulk operations.
+// Wait waits until this process has no unfinished exports, imports or bulk operations.
 func (s *Service) Wait(ctx context.Context) error {
 	for _, kind := range []string{kindExport, kindImport, kindBulk} {
 		if err := s.o.Store.Jobs.Wait(ctx, kind); err != nil {
@@ -137,13 +139,53 @@ func resourceOf(arn string) (r request.ARN, ok bool) {
 // Compiled on first use, to keep the start fast.
 var jobIDPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{14}-[0-9a-f]{8}$`) })
 
-// words are the texts and the code of lookups, which differ between exports and imports.
-type words struct{ invalidARN, notFoundCode, notFound, otherRegion string }
+// words are the codes and texts of a kind of jobs, and the member of requests with its ARN.
+type words struct {
+	kind, member                                    string
+	invalidARN, notFoundCode, notFound, otherRegion string
+	mismatchCode, mismatch                          string // of a token that was used for another request
+}
 
-// find returns the job with an ARN.
-func (s *Service) find(ctx context.Context, kind string, arn string, w words) (jobs.Job, error) {
+// convert converts the errors of package jobs.
+func (w *words) convert(err error) error {
+	switch {
+	case errors.Is(err, jobs.ErrTokenMismatch):
+		return awserr.New(w.mismatchCode, "%s", w.mismatch)
+	case errors.Is(err, jobs.ErrTooMany):
+		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyJobs, jobs.DefaultMost)
+	}
+	return err
+}
+
+// earlier returns the job that an earlier request with the token created.
+func (s *Service) earlier(ctx context.Context, w *words, t jobs.Token) (j jobs.Job, found bool, err error) {
+	if t.Text == "" {
+		return j, false, nil
+	}
+	j, found, err = s.o.Store.Jobs.Find(ctx, w.kind, t)
+	return j, found, w.convert(err)
+}
+
+// create creates a job for a request.
+func (s *Service) create(ctx context.Context, w *words, t jobs.Token, now time.Time, of any) (jobs.Job, error) {
+	text, err := json.Marshal(of)
+	if err != nil {
+		return jobs.Job{}, err
+	}
+	j, err := s.o.Store.Jobs.Create(ctx, jobs.Spec{Kind: w.kind, ID: rowID(s.newID(now)), Request: text, Token: t})
+	return j, w.convert(err)
+}
+
+// find returns the job whose ARN a request gives.
+func (s *Service) find(ctx context.Context, v *request.Validator, w *words, given *string) (jobs.Job, error) {
+	v.Required(w.member, given != nil)
+	v.Length(w.member, given, minJobARN, maxARN)
+	if err := v.Constrained(); err != nil {
+		return jobs.Job{}, err
+	}
+	arn := *given
 	r, ok := resourceOf(arn)
-	id, isKind := strings.CutPrefix(r.Rest, "/"+kind+"/")
+	id, isKind := strings.CutPrefix(r.Rest, "/"+w.kind+"/")
 	switch {
 	case !ok || !isKind || !jobIDPattern().MatchString(id):
 		return jobs.Job{}, awserr.Validation("%s", w.invalidARN)
@@ -152,7 +194,7 @@ func (s *Service) find(ctx context.Context, kind string, arn string, w words) (j
 	case r.Region != s.o.Region:
 		return jobs.Job{}, awserr.New(w.notFoundCode, "%s", w.otherRegion)
 	}
-	j, err := s.o.Store.Jobs.Get(ctx, kind, rowID(id))
+	j, err := s.o.Store.Jobs.Get(ctx, w.kind, rowID(id))
 	if errors.Is(err, jobs.ErrNotFound) || err == nil && tableOf(j) != r.Table {
 		return jobs.Job{}, awserr.New(w.notFoundCode, w.notFound, arn)
 	}

@@ -6,15 +6,15 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/vectors"
 )
 
-// BulkBytes counts the bytes that a bulk operation writes: the items, and their entries in each
-// index (belief).
+// BulkBytes counts the bytes that a bulk operation writes: the items, and their entries
+// in each index. It is assumed that the service counts these.
 type BulkBytes struct {
 	Table   int64            `json:"table,omitempty"`
-	Indexes map[string]int64 `json:"indexes,omitempty"` // by name
-	Vectors map[string]int64 `json:"vectors,omitempty"` // by name
+	Indexes map[string]int64 `json:"indexes,omitempty"` // bytes by index name
+	Vectors map[string]int64 `json:"vectors,omitempty"` // bytes by index name
 }
 
-// Add counts an item that was put.
+// Add counts an item that was put into the table.
 func (b *BulkBytes) Add(t *tabledef.Table, item attr.Item) {
 	b.Table += int64(item.Size())
 	for i := range t.Indexes {

@@ -1,5 +1,5 @@
-// Package capacity computes the capacity that operations consume, in DynamoDB's units, and
-// formats it for answers.
+// Package capacity computes the capacity that operations consume, in DynamoDB's units,
+// and formats it for responses.
 package capacity
 
 import (
@@ -17,34 +17,35 @@ const (
 	writeUnitBytes = 1 << 10
 )
 
-// Units is one part of ConsumedCapacity.
+// Units is the capacity consumed on a table or an index, as one element of
+// ConsumedCapacity.
 type Units struct {
 	CapacityUnits      wire.Double
 	ReadCapacityUnits  wire.Double `json:",omitzero"`
 	WriteCapacityUnits wire.Double `json:",omitzero"`
 }
 
-// Consumed is the ConsumedCapacity of an answer. Its parts are set only for
-// ReturnConsumedCapacity INDEXES.
+// Consumed is the ConsumedCapacity of a response. The parts for the table and its indexes
+// are set only if the request has ReturnConsumedCapacity INDEXES.
 type Consumed struct {
 	TableName              string
 	CapacityUnits          wire.Double
-	ReadCapacityUnits      wire.Double      `json:",omitzero"` // only for transactions
-	WriteCapacityUnits     wire.Double      `json:",omitzero"` // only for transactions
+	ReadCapacityUnits      wire.Double      `json:",omitzero"` // set only for transactions
+	WriteCapacityUnits     wire.Double      `json:",omitzero"` // set only for transactions
 	Table                  *Units           `json:",omitzero"`
 	LocalSecondaryIndexes  map[string]Units `json:",omitzero"`
 	GlobalSecondaryIndexes map[string]Units `json:",omitzero"`
 	VectorIndexes          map[string]Bytes `json:",omitzero"`
 }
 
-// Tally sums the consumption of calls on one table.
+// Tally sums the capacity that calls on one table consume.
 type Tally struct {
-	Table   float64            // of the table itself
+	Table   float64            // units of the table without its indexes
 	indexes map[string]float64 // by name
 	vectors map[string]float64 // bytes of vector indexes, by name
 }
 
-// Add adds another tally.
+// Add adds the units of another tally.
 func (c *Tally) Add(other Tally) {
 	c.Table += other.Table
 	for name, units := range other.indexes {
@@ -55,7 +56,7 @@ func (c *Tally) Add(other Tally) {
 	}
 }
 
-// Sub subtracts another tally.
+// Sub subtracts the units of another tally.
 func (c *Tally) Sub(other Tally) {
 	c.Table -= other.Table
 	for name, units := range other.indexes {
@@ -66,10 +67,10 @@ func (c *Tally) Sub(other Tally) {
 	}
 }
 
-// Index returns the units of an index.
+// Index returns the units consumed on an index.
 func (c *Tally) Index(name string) float64 { return c.indexes[name] }
 
-// AddIndex adds units of an index.
+// AddIndex adds units consumed on an index.
 func (c *Tally) AddIndex(name string, units float64) {
 	if units == 0 {
 		return
@@ -80,8 +81,8 @@ func (c *Tally) AddIndex(name string, units float64) {
 	c.indexes[name] += units
 }
 
-// Report returns the tally in the requested form; nil if not requested. named is the name or
-// ARN of the table in the request.
+// Report returns the tally in the requested form, or nil if the request does not ask for
+// it. named is the name or ARN of the table in the request.
 func (c *Tally) Report(named string, t *tabledef.Table, mode *string) *Consumed {
 	if mode == nil || *mode == "NONE" {
 		return nil
@@ -108,7 +109,7 @@ func (c *Tally) Report(named string, t *tabledef.Table, mode *string) *Consumed 
 	return out
 }
 
-// ReportReads is Report for reads of a transaction.
+// ReportReads is like Report, applied to reads in a transaction.
 func (c *Tally) ReportReads(named string, t *tabledef.Table, mode *string) *Consumed {
 	out := c.Report(named, t, mode)
 	if out != nil {
@@ -117,7 +118,7 @@ func (c *Tally) ReportReads(named string, t *tabledef.Table, mode *string) *Cons
 	return out
 }
 
-// ReportWrites is Report for writes of a transaction.
+// ReportWrites is like Report, applied to writes in a transaction.
 func (c *Tally) ReportWrites(named string, t *tabledef.Table, mode *string) *Consumed {
 	out := c.Report(named, t, mode)
 	if out != nil {
@@ -140,7 +141,7 @@ func (c *Consumed) split(parts func(units wire.Double) (read, write wire.Double)
 	}
 }
 
-// Tallies are the tallies of a request's tables. The zero value is empty.
+// Tallies holds one tally for each table in a request. The zero value is empty.
 type Tallies struct{ tables map[string]*tableTally }
 
 type tableTally struct {
@@ -149,8 +150,8 @@ type tableTally struct {
 	table *tabledef.Table
 }
 
-// Of returns the tally of a table. Reports are in the order of names. named is the name or
-// ARN by which the request first names the table.
+// Of returns the tally of a table. named is the name or ARN that the request uses for the
+// table the first time. Reports are sorted by these names.
 func (c *Tallies) Of(name, named string, t *tabledef.Table) *Tally {
 	of := c.tables[name]
 	if of == nil {
@@ -164,8 +165,8 @@ func (c *Tallies) Of(name, named string, t *tabledef.Table) *Tally {
 	return &of.Tally
 }
 
-// Report returns the result of report, a method of Tally, for each table; nil if not
-// requested.
+// Report calls report, a method of Tally, for each table and returns the results. It
+// returns nil if the request does not ask for them.
 func (c *Tallies) Report(mode *string, report func(*Tally, string, *tabledef.Table, *string) *Consumed) []*Consumed {
 	if !Wanted(mode) {
 		return nil
@@ -178,11 +179,11 @@ func (c *Tallies) Report(mode *string, report func(*Tally, string, *tabledef.Tab
 	return all
 }
 
-// Wanted reports whether the answer carries ConsumedCapacity.
+// Wanted reports whether the response includes ConsumedCapacity.
 func Wanted(mode *string) bool { return mode != nil && *mode != "NONE" }
 
-// ReadUnits returns the read units for sizeBytes: one for each block of 4 KB or
-// part of it, at least one, and half of that for an eventually consistent read.
+// ReadUnits returns the read units for sizeBytes: one for each started block of 4 KB, and
+// at least one. An eventually consistent read consumes half of that.
 func ReadUnits(sizeBytes int, consistent bool) float64 {
 	units := float64(max(1, blocks(sizeBytes, readUnitBytes)))
 	if !consistent {
@@ -191,16 +192,16 @@ func ReadUnits(sizeBytes int, consistent bool) float64 {
 	return units
 }
 
-// WriteUnits returns the write units for an item: one for each 1 KB, or part of it, of its
-// larger size before and after; at least one.
+// WriteUnits returns the write units for writing an item: one for each started block of 1
+// KB in the larger of its sizes before and after, and at least one.
 func WriteUnits(before, after attr.Item) float64 {
 	return float64(max(1, blocks(max(before.Size(), after.Size()), writeUnitBytes)))
 }
 
 func blocks(sizeBytes, blockBytes int) int { return (sizeBytes + blockBytes - 1) / blockBytes }
 
-// WriteTally returns the cost of a write for its table and for each index whose entry
-// changes.
+// WriteTally returns the cost of a write for its table and for each index in which an
+// entry changes.
 func WriteTally(t *tabledef.Table, before, after attr.Item) Tally {
 	tally := Tally{Table: WriteUnits(before, after)}
 	for i := range t.Indexes {
@@ -250,7 +251,7 @@ func indexEntry(t *tabledef.Table, ix *tabledef.Index, item attr.Item) attr.Item
 	return entry
 }
 
-// Projects reports whether an index holds the attribute name.
+// Projects reports whether an index includes the attribute with the given name.
 func Projects(t *tabledef.Table, ix *tabledef.Index, name string) bool {
 	if ix.Projection == tabledef.ProjectAll || t.Key.IsKey(name) || ix.Key.Has(name) {
 		return true
@@ -263,14 +264,15 @@ func Projects(t *tabledef.Table, ix *tabledef.Index, name string) bool {
 	return false
 }
 
-// ItemCollectionMetrics describes the items of one partition key.
+// ItemCollectionMetrics estimates the size of an item collection: the items with one
+// partition key.
 type ItemCollectionMetrics struct {
 	ItemCollectionKey   wire.Item
 	SizeEstimateRangeGB [2]wire.Double
 }
 
-// CollectionMetrics returns ItemCollectionMetrics, if requested. Only tables with a local
-// index have item collections.
+// CollectionMetrics returns the ItemCollectionMetrics of a write, or nil if the request
+// does not ask for them. Only tables with a local index have item collections.
 func CollectionMetrics(t *tabledef.Table, mode *string, key attr.Item) *ItemCollectionMetrics {
 	if mode == nil || *mode != "SIZE" {
 		return nil
@@ -287,11 +289,11 @@ func CollectionMetrics(t *tabledef.Table, mode *string, key attr.Item) *ItemColl
 	return nil
 }
 
-// CollectionsOfTables is the ItemCollectionMetrics of several writes: by table name, each
-// item collection once.
+// CollectionsOfTables is the ItemCollectionMetrics of several writes, by table name. It
+// lists each item collection once.
 type CollectionsOfTables map[string][]*ItemCollectionMetrics
 
-// Add adds the collection of one write; nil adds nothing.
+// Add adds the collection that one write reports. It ignores nil.
 func (c *CollectionsOfTables) Add(table string, m *ItemCollectionMetrics) {
 	if m == nil || slices.ContainsFunc((*c)[table], func(there *ItemCollectionMetrics) bool {
 		return maps.EqualFunc(there.ItemCollectionKey.Item, m.ItemCollectionKey.Item, attr.Equal)

@@ -2,17 +2,17 @@ package capacity
 
 import "sync"
 
-// Room is the remaining bytes of an answer. It is safe for concurrent use.
+// Room counts the bytes that still fit in a response. It is safe for concurrent use.
 type Room struct {
 	mu   sync.Mutex
 	left int
 }
 
-// NewRoom returns an empty room of the given size.
+// NewRoom returns a Room with the given number of free bytes.
 func NewRoom(bytes int) *Room { return &Room{left: bytes} }
 
-// Take takes the bytes of an item, and reports whether it fits. After the first item that
-// does not fit, no other fits.
+// Take reserves the bytes of an item, and reports whether the item fits. After the first
+// item that does not fit, no other item fits.
 func (r *Room) Take(bytes int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

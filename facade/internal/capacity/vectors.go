@@ -7,8 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Bytes is the consumption of a vector index, which totals do not include. Searches set one
-// member, writes the other.
+// Bytes is the number of bytes read from or written to a vector index. Totals do not
+// include it. A search sets one of the fields, and a write sets the other.
 type Bytes struct {
 	VectorSearchRequestBytes wire.Double `json:",omitzero"`
 	VectorWriteRequestBytes  wire.Double `json:",omitzero"`

@@ -27,7 +27,8 @@ import (
 )
 
 const (
-	// Family is the only family of a log's table, with one cell per row: the record.
+	// Family is the only column family of a log's table. It has one cell per row, which
+	// holds the record.
 	Family = "r"
 
 	// maxTrail limits the remembered items whose newest record cell stays.
@@ -46,28 +47,30 @@ const (
 	applyTimeout = time.Minute
 )
 
-// Options configure Logs.
+// Options configures Logs.
 type Options struct {
 	Bigtable *btclient.Client
-	Catalog  string // table with the registrations
-	Family   string // of their cells; it keeps the newest
-	Prefix   string // begins the rows of the processes that write logs
-	Present  string // begins the rows of the processes that are open
+	Catalog  string // catalog table, which holds the registrations
+	Family   string // family of the registrations; it keeps only the newest cell
+	Prefix   string // row-key prefix of the processes that write logs
+	Present  string // row-key prefix of the processes that are open
 	Now      func() time.Time
 	Logger   *slog.Logger
 	Marks    *marks.Marks
-	// Recover appends the records in a row; RecoverAll finishes all work in a row.
+	// Recover appends the records in a row to the log. RecoverAll finishes all work in a
+	// row.
 	Recover, RecoverAll func(ctx context.Context, table string, row []byte) error
-	// Elapsed is a monotonic time of this process, by which it judges whether others are
-	// alive.
+	// Elapsed returns a monotonic time of this process. The process uses it to judge
+	// whether other processes are alive.
 	Elapsed func() time.Duration
-	Slot    string          // one process holds it at a time; "": none
+	Slot    string          // name that only one process holds at a time; "" for none
 	Life    context.Context //nolint:containedctx // ends when the logs are closed
-	// Later runs background work that no write waits for; nil: writes wait for it.
+	// Later runs background work that no write waits for. If it is nil, writes wait for
+	// that work.
 	Later func(func())
 }
 
-// Logs records the changes of tables that have a log. It is safe for concurrent use.
+// Logs records the changes of all tables that have a log. It is safe for concurrent use.
 type Logs struct {
 	o        Options
 	bt       *btclient.Client
@@ -90,7 +93,7 @@ type Logs struct {
 }
 
 // Grown returns a channel that is closed when this process next appends records. A reader
-// that calls Grown before it reads the logs misses none.
+// that calls Grown before it reads the logs does not miss any.
 func (lg *Logs) Grown() <-chan struct{} {
 	for {
 		if there := lg.grown.Load(); there != nil {
@@ -110,20 +113,21 @@ func (lg *Logs) notifyGrown() {
 	}
 }
 
-// New returns the logs of a process. Call Start next.
+// New returns the Logs of this process. Call Start before any other method.
 func New(o Options) *Logs {
 	lg := &Logs{o: o, bt: o.Bigtable, newest: map[trailKey]*Write{}}
 	lg.sequence = NewSequencer(o.Now, o.Elapsed, lg)
 	return lg
 }
 
-// Start sets the epoch of the process, before any other call.
+// Start sets the epoch of the process. It must be called before any other method.
 func (lg *Logs) Start(epoch uint64) {
 	lg.epoch = epoch
 	lg.sequence.Start(epoch, lg.o.Slot)
 }
 
-// Mark marks a row of a table. If the table has a log, it first registers this process.
+// Mark marks a row of a table as having unfinished work. If the table has a log, Mark
+// first registers this process.
 func (lg *Logs) Mark(ctx context.Context, log *tabledef.Log, table string, row []byte) (*marks.Mark, error) {
 	if err := lg.join(ctx, log); err != nil {
 		return nil, err
@@ -131,7 +135,7 @@ func (lg *Logs) Mark(ctx context.Context, log *tabledef.Log, table string, row [
 	return lg.o.Marks.Mark(ctx, table, row)
 }
 
-// MarkRows is Mark for several rows.
+// MarkRows is like Mark, but marks several rows.
 func (lg *Logs) MarkRows(ctx context.Context, log *tabledef.Log, table string, rows [][]byte) ([]*marks.Mark, error) {
 	if len(rows) > 0 {
 		if err := lg.join(ctx, log); err != nil {
@@ -154,17 +158,17 @@ func (lg *Logs) join(ctx context.Context, log *tabledef.Log) error {
 	return err
 }
 
-// Item is the place of an item that is being written.
+// Item locates an item that is being written.
 type Item struct {
-	Table string // Bigtable table
+	Table string // Bigtable table of the item
 	Row   []byte
 	ID    [16]byte
-	Log   *tabledef.Log // of its table
-	Hash  attr.KeyAttr  // its partition key
+	Log   *tabledef.Log // log of the item's table
+	Hash  attr.KeyAttr  // partition key
 	Key   attr.Item
 }
 
-// Write is a write with a record.
+// Write is a write that has a place in the log.
 type Write struct {
 	p     Item
 	hold  *Hold
@@ -173,16 +177,16 @@ type Write struct {
 	mark  *marks.Mark
 }
 
-// Change is a write of an item before it is recorded.
+// Change describes a write to an item before it is recorded.
 type Change struct {
 	Item         Item
-	Old, Updated attr.Item   // nil: none
-	After        Position    // the latest record of the item that is still in its row
-	Expired      bool        // the item's time to live has ended
-	Mark         *marks.Mark // of the item's row
+	Old, Updated attr.Item   // item before the write; nil if it did not exist
+	After        Position    // position of the latest record of the item that is still in its row
+	Expired      bool        // whether the write deletes an item whose time to live has ended
+	Mark         *marks.Mark // mark of the item's row
 }
 
-// Begin takes a place for a write in the log of its table.
+// Begin reserves a place for a write in the log of its table.
 func (lg *Logs) Begin(ctx context.Context, c Change) (*Write, error) {
 	hold, err := lg.sequence.Hold(ctx)
 	if err != nil {
@@ -207,16 +211,18 @@ func (p *Item) slot(at Position) uint16 {
 	return uint16(h.Sum64() % uint64(shards.SlotsOf(shards.Generation(at.Sequence))))
 }
 
-// Cell returns the mutation that sets the record cell. It is part of the commit.
+// Cell returns the mutation that sets the record cell. The mutation must be part of the
+// commit.
 func (w *Write) Cell() *btpb.Mutation {
 	return btclient.SetCell(lens.FamilyState, w.qualifier(), CellMicros(w.at), w.value)
 }
 
 func (w *Write) qualifier() []byte { return CellQualifier(w.p.ID[:], w.at) }
 
-// Commit commits a write by calling do, which reports whether the write was committed. Commit
-// then adds the write to changed, whose records the caller appends. After an error of do the
-// floor stays until recovery has looked for the record. If w is nil, nothing is recorded.
+// Commit commits a write by calling do, which reports whether the write was committed. If
+// it was, Commit adds the write to changed, and the caller must append the records of
+// changed. If do returns an error, the floor stays until recovery has looked for the
+// record. If w is nil, nothing is recorded.
 func (lg *Logs) Commit(ctx context.Context, w *Write, changed *[]*Write, do func(context.Context) (bool, error)) (done bool, err error) {
 	if w == nil {
 		return do(ctx)
@@ -248,8 +254,8 @@ func (lg *Logs) arrived(ctx context.Context, w *Write) (bool, error) {
 	return len(there.Cells) > 0, err
 }
 
-// Append appends the records of committed writes. It continues after ctx ends. If it cannot
-// append a record now, a later call does.
+// Append appends the records of committed writes to the log. It continues after ctx ends.
+// If it cannot append a record, a later call tries again.
 func (lg *Logs) Append(ctx context.Context, all []*Write) {
 	if len(all) == 0 {
 		return
@@ -267,7 +273,7 @@ func (lg *Logs) Append(ctx context.Context, all []*Write) {
 		err := lg.appendEntries(ctx, table, entries)
 		lg.mu.Lock()
 		if err != nil {
-			lg.o.Logger.WarnContext(ctx, "records of changes are appended later", "table", all[from].mark.Table, "records", to-from, "error", err)
+			lg.o.Logger.WarnContext(ctx, "records of changes will be appended later", "table", all[from].mark.Table, "records", to-from, "error", err)
 			lg.late = append(lg.late, all[from:to]...)
 		} else {
 			for _, w := range all[from:to] {
@@ -333,9 +339,9 @@ func (lg *Logs) appended(w *Write) {
 	}
 }
 
-// Clear deletes record cells that are no longer needed, if there are more than keep. The
-// newest of an item stays until the numbers of all processes are above it, since the next
-// writer of the item takes a number above it.
+// Clear deletes the record cells that are no longer needed, if there are more than keep.
+// The newest record cell of an item stays until the numbers of all processes are above
+// it, since the next writer of the item takes a number above it.
 func (lg *Logs) Clear(ctx context.Context, keep int) error {
 	if lg.enough(keep) {
 		return nil
@@ -394,7 +400,7 @@ type trailKey struct {
 
 func (w *Write) item() trailKey { return trailKey{w.p.Table, string(w.p.Row), w.p.ID} }
 
-// Settle appends the records that could not be appended before.
+// Settle appends the records that earlier calls could not append.
 func (lg *Logs) Settle(ctx context.Context) error {
 	lg.mu.Lock()
 	late := lg.late
@@ -413,8 +419,8 @@ func (lg *Logs) Settle(ctx context.Context) error {
 	return nil
 }
 
-// RecoverRow appends the records in a row of a table, and deletes their cells, now or later.
-// It returns the other cells. log may be nil.
+// RecoverRow appends the records in a row of a table to the log, and deletes their cells,
+// now or later. It returns the other cells of the row. log may be nil.
 func (lg *Logs) RecoverRow(ctx context.Context, name, table string, log *tabledef.Log, row layout.Row) (rest []layout.Cell, err error) {
 	var entries []*btpb.MutateRowsRequest_Entry
 	var found []*Write
@@ -482,7 +488,7 @@ func (lg *Logs) appendAll(ctx context.Context, table string, entries []*btpb.Mut
 	return nil
 }
 
-// Floor returns a sequence number below which no log gets new records.
+// Floor returns a sequence number below which no log will get new records.
 func (lg *Logs) Floor(ctx context.Context) (uint64, error) {
 	if err := lg.Settle(ctx); err != nil {
 		lg.o.Logger.WarnContext(ctx, "the logs do not advance", "error", err)
@@ -497,8 +503,8 @@ func (lg *Logs) Floor(ctx context.Context) (uint64, error) {
 	return floor, err
 }
 
-// Read yields the records of a slot from a position on, below a sequence number. Their images
-// share memory with a message.
+// Read yields the records of a slot in the range from a position up to a sequence number,
+// which is excluded. The images in a record share memory with a message.
 func (lg *Logs) Read(ctx context.Context, log *tabledef.Log, slot uint16, from Position, before uint64, limit int) iter.Seq2[Entry, error] {
 	if from.Sequence >= before {
 		return func(func(Entry, error) bool) {}
@@ -507,8 +513,8 @@ func (lg *Logs) Read(ctx context.Context, log *tabledef.Log, slot uint16, from P
 	return lg.read(ctx, log, []layout.Span{span}, limit)
 }
 
-// ReadSlots yields the records with sequence numbers in [from, before), slot by slot. If slots
-// only split, the records of each item are in order.
+// ReadSlots yields the records with sequence numbers in [from, before), slot by slot. If
+// slots are only split, the records of each item are in order.
 func (lg *Logs) ReadSlots(ctx context.Context, log *tabledef.Log, from, before uint64) iter.Seq2[Entry, error] {
 	var spans []layout.Span
 	for slot := range log.MaxSlots() {
@@ -540,12 +546,12 @@ func (lg *Logs) read(ctx context.Context, log *tabledef.Log, spans []layout.Span
 	}
 }
 
-// Above returns a number above all records of this process so far. Later records are not
-// below it.
+// Above returns a number above all records of this process so far. Later records will not
+// be below it.
 func (lg *Logs) Above(ctx context.Context) (uint64, error) { return lg.sequence.Above(ctx) }
 
-// Beyond returns a number above the records of all changes whose calls have returned, in any
-// process. Floors reach it, regardless of the clocks of the processes.
+// Beyond returns a number above the records of all changes whose calls have returned, in
+// any process. Floors reach this number regardless of the clocks of the processes.
 func (lg *Logs) Beyond(ctx context.Context) (uint64, error) {
 	at, err := lg.Above(ctx)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 )
 
-// Position is the place of a record in the logs of all tables of a catalog: a sequence
-// number, and the number of the process that assigned it.
+// Position is the place of a record in the logs of all tables in a catalog. It consists
+// of a sequence number and the number of the process that assigned it.
 type Position struct {
-	Sequence uint64 // nanoseconds of the wall clock, approximately
+	Sequence uint64 // approximately nanoseconds of the wall clock
 	Writer   uint16
 }
 
-// Compare orders positions.
+// Compare orders positions, like cmp.Compare.
 func (p Position) Compare(q Position) int {
 	switch {
 	case p.Sequence != q.Sequence && p.Sequence < q.Sequence, p.Sequence == q.Sequence && p.Writer < q.Writer:
@@ -31,7 +31,7 @@ func (p Position) Compare(q Position) int {
 	}
 }
 
-// Next returns the position after p.
+// Next returns the smallest position after p.
 func (p Position) Next() Position {
 	if p.Writer++; p.Writer == 0 {
 		p.Sequence++
@@ -39,19 +39,20 @@ func (p Position) Next() Position {
 	return p
 }
 
-// Time returns the approximate time of the record.
+// Time returns the approximate time at which the record was written.
 func (p Position) Time() time.Time { return time.Unix(0, int64(p.Sequence)) }
 
-// SequenceAt returns the sequence number of a time.
+// SequenceAt returns the sequence number that corresponds to a time.
 func SequenceAt(t time.Time) uint64 { return uint64(max(t.UnixNano(), 0)) }
 
 // The external form: "1", 20 digits of the sequence number, 5 digits of the writer.
 const positionDigits = 1 + 20 + 5
 
-// String returns the external form. Its width is constant, so that texts sort like numbers.
+// String returns the external form of the position. It has a constant width, so that
+// texts sort like positions.
 func (p Position) String() string { return fmt.Sprintf("1%020d%05d", p.Sequence, p.Writer) }
 
-// ParsePosition is the inverse of String.
+// ParsePosition parses the text that String returns.
 func ParsePosition(s string) (p Position, ok bool) {
 	if len(s) != positionDigits || s[0] != '1' {
 		return p, false
@@ -86,12 +87,12 @@ const (
 	keyBytes  = slotBytes + positionBytes
 )
 
-// Key returns the row of a record.
+// Key returns the row key of a record in the log.
 func Key(slot uint16, p Position) []byte {
 	return p.append(binary.BigEndian.AppendUint16(make([]byte, 0, keyBytes), slot))
 }
 
-// ParseKey is the inverse of Key.
+// ParseKey returns the slot and the position in a row key that Key returned.
 func ParseKey(key []byte) (slot uint16, p Position, ok bool) {
 	if len(key) != keyBytes {
 		return 0, p, false
@@ -99,11 +100,12 @@ func ParseKey(key []byte) (slot uint16, p Position, ok bool) {
 	return binary.BigEndian.Uint16(key), positionOf(key[slotBytes:]), true
 }
 
-// CellQualifierByte begins the columns of record cells; the item's id and the position
-// follow. Each record has its own column, because only the newest cell of a column is kept.
+// CellQualifierByte is the first byte of the columns of record cells. The id of the item
+// and the position follow. Each record has a separate column, because only the newest
+// cell of a column is kept.
 const CellQualifierByte = 'r'
 
-// CellQualifier returns the column of the record cell of an item.
+// CellQualifier returns the column of an item's record cell.
 func CellQualifier(item []byte, p Position) []byte {
 	q := append(make([]byte, 0, 1+len(item)+positionBytes), CellQualifierByte)
 	return p.append(append(q, item...))
@@ -112,14 +114,14 @@ func CellQualifier(item []byte, p Position) []byte {
 // idBytes is the size of an item's id.
 const idBytes = 16
 
-// CellItem returns the id of the item of a record cell.
+// CellItem returns the id of the item that the column of a record cell names.
 func CellItem(qualifier []byte) (id [idBytes]byte) {
 	copy(id[:], qualifier[1:])
 	return id
 }
 
-// CellPosition returns the position in the column of a record cell of an item; of any item,
-// if item is nil. ok is false for another column.
+// CellPosition returns the position that the column of a record cell names. If item is
+// not nil, the column must belong to that item. ok is false for any other column.
 func CellPosition(qualifier, item []byte) (p Position, ok bool) {
 	if len(qualifier) != 1+idBytes+positionBytes || qualifier[0] != CellQualifierByte || !bytes.HasPrefix(qualifier[1:], item) {
 		return p, false
@@ -141,5 +143,5 @@ func (v cellValue) entry(p Position) *btpb.MutateRowsRequest_Entry {
 	}}
 }
 
-// CellMicros returns the timestamp of a record's cells: its time.
+// CellMicros returns the timestamp of the cells that hold a record.
 func CellMicros(p Position) int64 { return int64(p.Sequence/uint64(time.Millisecond)) * 1000 }

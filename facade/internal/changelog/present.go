@@ -22,8 +22,8 @@ func (lg *Logs) presentRow(epoch uint64) []byte {
 	return fmt.Appendf(nil, "%s%020d", lg.o.Present, epoch)
 }
 
-// Appear records that the process is open. Call it after Start, and before reading any
-// definition.
+// Appear records in the catalog that the process is open. Call it after Start, and before
+// reading any table definition.
 func (lg *Logs) Appear(ctx context.Context) error {
 	row := lg.presentRow(lg.epoch)
 	return lg.bt.MutateRow(ctx, lg.o.Catalog, row, []*btpb.Mutation{
@@ -31,7 +31,7 @@ func (lg *Logs) Appear(ctx context.Context) error {
 	})
 }
 
-// Disappear reverts Appear. A failure has no consequences.
+// Disappear reverts Appear. If it fails, other processes only wait longer.
 func (lg *Logs) Disappear(ctx context.Context) {
 	if lg.epoch == 0 {
 		return
@@ -41,8 +41,8 @@ func (lg *Logs) Disappear(ctx context.Context) {
 	}
 }
 
-// Others reports whether another process may be open. Earlier processes of this slot do not
-// count.
+// Others reports whether another process may be open. Earlier processes of the same slot
+// do not count.
 func (lg *Logs) Others(ctx context.Context) (others bool, err error) {
 	prefix := []byte(lg.o.Present)
 	own := string(lg.presentRow(lg.epoch))

@@ -66,7 +66,7 @@ func (lg *Logs) List(ctx context.Context) (all []Registration, past uint64, err 
 	return all, past, nil
 }
 
-// Registered returns the epochs of the registered processes.
+// Registered returns the epochs of all registered processes.
 func (lg *Logs) Registered(ctx context.Context) (map[uint64]bool, error) {
 	all, _, err := lg.List(ctx)
 	there := make(map[uint64]bool, len(all))
@@ -107,11 +107,11 @@ func (lg *Logs) remove(ctx context.Context, r Registration) (removed bool, err e
 			return false, err
 		}
 	}
-	return false, fmt.Errorf("row %q of table %s changed in each of %d attempts to raise the ceiling in it", past, lg.o.Catalog, maxRemoveAttempts)
+	return false, fmt.Errorf("row %q of table %s changed during each of %d attempts to raise its ceiling", past, lg.o.Catalog, maxRemoveAttempts)
 }
 
-// Inherit removes the registrations of earlier processes of the same slot. The work in the
-// rows that they marked must be finished.
+// Inherit removes the registrations of earlier processes of the same slot. The work in
+// the rows that they marked must be finished before.
 func (lg *Logs) Inherit(ctx context.Context) error {
 	if lg.o.Slot == "" {
 		return nil
@@ -125,8 +125,9 @@ func (lg *Logs) Inherit(ctx context.Context) error {
 	return err
 }
 
-// Renew renews the registration of this process if there are others, and takes over the work
-// of dead ones. With now it does so even if the last renewal is recent.
+// Renew renews the registration of this process if there are other processes, and takes
+// over the work of dead ones. If now is set, it does so even if the last renewal is
+// recent.
 func (lg *Logs) Renew(ctx context.Context, now bool) error {
 	alone, err := lg.sequence.Renew(ctx, now)
 	if err != nil || alone {
@@ -174,8 +175,8 @@ func (lg *Logs) keepBeating() {
 	}
 }
 
-// Close appends pending records and removes the registration. If it cannot finish some work,
-// another or later process does. Life must have ended.
+// Close appends pending records and removes the registration. If it cannot finish the
+// work, another process or a later one does. The context Life must have ended.
 func (lg *Logs) Close(ctx context.Context) error {
 	lg.beating.Wait()
 	defer lg.Disappear(ctx)

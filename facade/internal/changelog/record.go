@@ -8,17 +8,17 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Kind is the effect of a write on its item, in the words of DynamoDB Streams.
+// Kind is the effect of a write on its item, in the terms of DynamoDB Streams.
 type Kind byte
 
-// The kinds.
+// Kinds of changes.
 const (
 	Insert Kind = 'I'
 	Modify Kind = 'M'
 	Remove Kind = 'R'
 )
 
-// String returns the name of the event.
+// String returns the name of the event, such as INSERT.
 func (k Kind) String() string {
 	switch k {
 	case Insert:
@@ -32,14 +32,15 @@ func (k Kind) String() string {
 	}
 }
 
-// Image is an item in a record: the JSON text of its attributes, as in answers, and its size
-// as DynamoDB counts it. The zero value is a missing item.
+// Image is the state of an item in a record: the JSON text of its attributes, as in
+// responses, and its size as DynamoDB counts it. The zero value means that the item does
+// not exist.
 type Image struct {
 	JSON []byte
 	Size int
 }
 
-// ImageOf returns the image of an item; the zero value for nil.
+// ImageOf returns the image of an item. For a nil item it returns the zero value.
 func ImageOf(item attr.Item) Image {
 	if item == nil {
 		return Image{}
@@ -47,26 +48,24 @@ func ImageOf(item attr.Item) Image {
 	return Image{JSON: attr.AppendItemJSON(make([]byte, 0, item.JSONSizeHint()), item), Size: item.Size()}
 }
 
-// Record is a change of an item, without its position in the log.
+// Record is a change to an item, without its position in the log.
 type Record struct {
 	Kind Kind
-	// Expired: the item was deleted because its time to live had ended.
+	// Expired means that the item was deleted because its time to live had ended.
 	Expired bool
-	// Origin names the writer, if the writer did so: a process that carries changes elsewhere
-	// skips its own. "" for ordinary clients.
+	// Origin identifies the writer if the writer set it, and is "" for ordinary clients.
+	// A process that replicates changes uses it to skip the changes that it wrote.
 	Origin string
 	Key    Image
-	// Old and New are the item before and after, as far as the log keeps them.
+	// Old and New are the images of the item before and after the change, if the log
+	// keeps them.
 	Old, New Image
 }
 
-// IsWhole reports whether a record has all images of its change.
+// IsWhole reports whether the record has all images of its change.
 func (r *Record) IsWhole() bool {
 	return (r.Kind == Insert || r.Old.JSON != nil) && (r.Kind == Remove || r.New.JSON != nil)
 }
-
-// MaxOriginBytes limits Record.Origin.
-const MaxOriginBytes = 255
 
 // recordVersion begins a record. A reader rejects unknown versions, since skipping one would
 // lose a change.
@@ -80,8 +79,8 @@ const (
 	flagsKnown = flagExpired | flagOld | flagNew
 )
 
-// Append appends the stored form of a record: version, kind, flags, the origin, the key, and
-// its images, each after the size of the item.
+// Append appends the stored form of the record: version, kind, flags, origin, key, and
+// the images, each preceded by the size of the item.
 func (r *Record) Append(to []byte) []byte {
 	flags := byte(0)
 	if r.Expired {
@@ -105,7 +104,7 @@ func (r *Record) Append(to []byte) []byte {
 	return to
 }
 
-// Bytes estimates the size of the stored form.
+// Bytes estimates the size of the record's stored form.
 func (r *Record) Bytes() int {
 	const rest = 32
 	return rest + len(r.Origin) + len(r.Key.JSON) + len(r.Old.JSON) + len(r.New.JSON)
@@ -121,7 +120,7 @@ func appendImage(to []byte, i Image) []byte {
 
 var errRecordText = errors.New("a record of the log is truncated")
 
-// ParseRecord is the inverse of Append. The images share the memory of data.
+// ParseRecord parses the form that Append writes. The images share memory with data.
 func ParseRecord(data []byte) (r Record, err error) {
 	if len(data) < 3 {
 		return r, errRecordText
@@ -180,8 +179,8 @@ type Entry struct {
 	Record
 }
 
-// NewRecord returns the record of a write, with the images of a stream's view; nil means no
-// item.
+// NewRecord returns the record of a write, with the images that the view of a stream
+// includes. A nil item means that the item does not exist.
 func NewRecord(view string, key, old, updated attr.Item) Record {
 	r := Record{Kind: Modify, Key: ImageOf(key)}
 	if viewsNew(view) {
@@ -203,7 +202,8 @@ func viewsNew(view string) bool { return view == "NEW_IMAGE" || view == "NEW_AND
 
 func viewsOld(view string) bool { return view == "OLD_IMAGE" || view == "NEW_AND_OLD_IMAGES" }
 
-// Seen returns the record with only the images of a stream's view: a log may keep more.
+// Seen returns the record with only the images that the view of a stream includes, since
+// the log may keep more.
 func (r Record) Seen(view string) Record {
 	if !viewsNew(view) {
 		r.New = Image{}

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// The times of the protocol, on each process's own monotonic clock: clocks of different
-// processes are never compared.
+// Times of the protocol. Each process measures them on a local monotonic clock: clocks of
+// different processes are never compared.
 const (
-	// Beat is how often a process with company renews its registration, and lists the others
-	// when it reads.
+	// Beat is the interval at which a process renews its registration if there are other
+	// processes. While it reads, it also lists the others at this interval.
 	Beat = time.Second
 
 	// lease is the greatest age of a renewal that a write relies on.
 	lease = 5 * time.Second
 
-	// CommitTimeout limits the call that commits a write with a number.
+	// CommitTimeout limits the duration of a call that commits a write with a number.
 	CommitTimeout = 10 * time.Second
 
 	// deadAfter is the time after its last seen renewal at which a process is considered
@@ -32,11 +32,11 @@ const aheadNanos = uint64(time.Second)
 
 // Sequencer assigns the sequence numbers of a process. It is safe for concurrent use.
 //
-// Processes that share a catalog find each other in its registry. A process that joins stores
-// a registration, lists the others, and starts above all their ceilings. A process that needs
-// a greater ceiling stores it and then lists the others: if two do so at once, at least one
-// sees the other. So a process that has found no other after storing its ceiling may read
-// everything below it, and need not publish a floor.
+// Processes that share a catalog find each other in its registry. A process that joins
+// stores a registration, lists the others, and starts above all their ceilings. A process
+// that needs a greater ceiling stores it and then lists the others: if two do so at once,
+// at least one sees the other. Therefore a process that finds no others after storing its
+// ceiling may read everything below the ceiling, and need not publish a floor.
 type Sequencer struct {
 	now      func() time.Time
 	elapsed  func() time.Duration
@@ -62,8 +62,9 @@ type other struct {
 	idle time.Duration // how long it has not renewed its registration, as far as this process has seen
 }
 
-// NewSequencer returns a sequencer that numbers by the clock now, and judges others by the
-// monotonic time elapsed. Call Start next.
+// NewSequencer returns a Sequencer that numbers writes by the clock now, and judges
+// whether other processes are alive by the monotonic time elapsed. Call Start before any
+// other method.
 func NewSequencer(now func() time.Time, elapsed func() time.Duration, registry Registry) *Sequencer {
 	return &Sequencer{
 		now: now, elapsed: elapsed, registry: registry,
@@ -71,11 +72,12 @@ func NewSequencer(now func() time.Time, elapsed func() time.Duration, registry R
 	}
 }
 
-// Start sets the epoch and the slot of the process, before any other call.
+// Start sets the epoch and the slot of the process. It must be called before any other
+// method.
 func (s *Sequencer) Start(epoch uint64, slot string) { s.own.Epoch, s.own.Slot = epoch, slot }
 
-// Hold keeps the floor at or below the number of a write until its record is appended.
-// Release ends it.
+// Hold keeps the floor at or below the number of a write until the record of the write is
+// appended. Release ends it.
 type Hold struct {
 	s  *Sequencer
 	at *list.Element
@@ -91,7 +93,8 @@ func (s *Sequencer) Hold(ctx context.Context) (*Hold, error) {
 	return &Hold{s, s.holds.PushBack(s.last + 1)}, nil
 }
 
-// Next returns a position above all earlier ones, a given number and the clock.
+// Next returns a position above all earlier ones, above a given number, and not before
+// the clock.
 func (h *Hold) Next(ctx context.Context, above uint64) (Position, error) {
 	s := h.s
 	for {
@@ -110,7 +113,7 @@ func (h *Hold) Next(ctx context.Context, above uint64) (Position, error) {
 	}
 }
 
-// Release releases the floor. It may be called twice.
+// Release ends the hold, so that the floor can rise. It may be called twice.
 func (h *Hold) Release() {
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
@@ -120,11 +123,12 @@ func (h *Hold) Release() {
 	}
 }
 
-// Join registers the process if it is not registered.
+// Join registers the process unless it is already registered.
 func (s *Sequencer) Join(ctx context.Context) error { return s.ready(ctx, 0, lease) }
 
-// Floor returns a number below which every record of any process, past and future, is in the
-// log. It never decreases. Without other processes and pending writes it follows the clock.
+// Floor returns a number below which every record of any process, past and future, is in
+// the log. The floor never decreases. If there are no other processes and no pending
+// writes, it follows the clock.
 func (s *Sequencer) Floor(ctx context.Context) (uint64, error) {
 	if err := s.ready(ctx, 0, Beat); err != nil {
 		return 0, err
@@ -303,9 +307,9 @@ func (s *Sequencer) take(ctx context.Context) error {
 
 func (s *Sequencer) give() { <-s.turn }
 
-// Renew renews the registration if there are other processes and the last renewal is older
-// than Beat. With now, it renews regardless of the age, and first lists the others if the
-// process seems to be alone. It reports whether the process is alone.
+// Renew renews the registration if there are other processes and the last renewal is
+// older than Beat. If now is set, it ignores the age of the last renewal, and first lists
+// the others if the process seems to be alone. It reports whether the process is alone.
 func (s *Sequencer) Renew(ctx context.Context, now bool) (alone bool, err error) {
 	joined, alone := s.stands()
 	if !joined || alone && !now {
@@ -338,8 +342,8 @@ func (s *Sequencer) stands() (joined, alone bool) {
 	return s.joined, len(s.others) == 0
 }
 
-// Passed returns a lower bound of the later numbers of all processes, and whether this
-// process is alone.
+// Passed returns a lower bound of the numbers that any process will still assign, and
+// reports whether this process is alone.
 func (s *Sequencer) Passed() (passed uint64, alone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,7 +354,7 @@ func (s *Sequencer) Passed() (passed uint64, alone bool) {
 	return passed, len(s.others) == 0
 }
 
-// Dead returns the processes that are considered dead: all their writes have ended.
+// Dead returns the processes that are considered dead. All their writes have ended.
 func (s *Sequencer) Dead() (dead []Registration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -362,7 +366,8 @@ func (s *Sequencer) Dead() (dead []Registration) {
 	return dead
 }
 
-// Buried forgets a process after its registration was removed: all its records are in the log.
+// Buried forgets a process whose registration was removed. All its records must be in the
+// log.
 func (s *Sequencer) Buried(r Registration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -370,15 +375,15 @@ func (s *Sequencer) Buried(r Registration) {
 	delete(s.others, r.Epoch)
 }
 
-// Leave returns the registration of this process for removal. ok is false if it is not
-// registered, or has pending writes.
+// Leave returns the registration of this process, which the caller removes. ok is false
+// if the process is not registered or has pending writes.
 func (s *Sequencer) Leave() (own Registration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.own, s.joined && s.holds.Len() == 0
 }
 
-// Reach raises the later numbers of this process above sequence.
+// Reach raises all later numbers of this process above sequence.
 func (s *Sequencer) Reach(ctx context.Context, sequence uint64) error {
 	if err := s.ready(ctx, sequence, lease); err != nil {
 		return err
@@ -389,8 +394,8 @@ func (s *Sequencer) Reach(ctx context.Context, sequence uint64) error {
 	return nil
 }
 
-// Above returns a number above all earlier numbers of this process. Later numbers are not
-// below it.
+// Above returns a number above all earlier numbers of this process. Later numbers will
+// not be below it.
 func (s *Sequencer) Above(ctx context.Context) (uint64, error) {
 	if err := s.ready(ctx, 0, lease); err != nil {
 		return 0, err

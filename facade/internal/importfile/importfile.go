@@ -1,13 +1,14 @@
-// Package importfile reads the files that ImportTable and StartBulkPutItems take: DynamoDB JSON,
-// object after object, Ion text, one item a line, and CSV; plain, gzip or zstd.
-// Source: developer guide, "DynamoDB data import from Amazon S3: how it works" and "S3 import
-// formats for DynamoDB".
+// Package importfile reads the files that ImportTable and StartBulkPutItems accept:
+// consecutive objects of DynamoDB JSON, Ion text with one item per line, and CSV. They
+// can be uncompressed, gzip or zstd. Source: developer guide, "DynamoDB data import from
+// Amazon S3: how it works" and "S3 import formats for DynamoDB".
 //
-// It streams items. Memory is limited by the longest item and the window of the
+// It streams items. Memory use is bounded by the longest item and the window of the
 // decompression, however large the unpacked file is. Every input results in items, in an
-// [*ItemError], after which reading continues, or in another error, after which it ends.
+// [*ItemError], after which reading continues, or in another error, after which reading
+// ends.
 //
-// It does not check whether an item fits into a table.
+// It does not check whether an item fits the key of a table.
 package importfile
 
 import (
@@ -28,7 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/itemtext"
 )
 
-// The formats and compressions, in the API's words.
+// Formats and compressions, in the words of the API.
 const (
 	FormatJSON = "DYNAMODB_JSON"
 	FormatIon  = "ION"
@@ -40,7 +41,7 @@ const (
 )
 
 const (
-	// MaxTextBytes is the maximum text of an item, more than an item of 400 KB needs.
+	// MaxTextBytes is the maximum length of an item's text. An item of 400 KB needs less.
 	MaxTextBytes = 4 << 20
 
 	// maxZstdWindow is the maximum window of a zstd file, and about the memory of reading
@@ -48,21 +49,22 @@ const (
 	maxZstdWindow = 16 << 20
 )
 
-// Options describe a file.
+// Options describes a file.
 type Options struct {
 	Format      string
 	Compression string
-	// Delimiter and Header are for CSV: without Header, the first record is the header.
+	// Delimiter and Header apply to CSV. If Header is empty, the first record is the
+	// header.
 	Delimiter byte
 	Header    []string
-	// Types are the types of CSV columns that are not strings, such as keys.
+	// Types holds the types of those CSV columns that are not strings, such as keys.
 	Types map[string]attr.Type
 }
 
-// ItemError is the error of a malformed item; reading continues after the item.
+// ItemError is the error for a malformed item. Reading can continue after the item.
 type ItemError struct{ Err error }
 
-// Error returns the fault of the item.
+// Error describes the fault in the item.
 func (e *ItemError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the fault.
@@ -73,7 +75,7 @@ var (
 	errNotItem = errors.New(`the line is not {"Item": {…}}`)
 )
 
-// Reader reads the items of a file. It is not safe for concurrent use.
+// Reader reads the items in a file. It is not safe for concurrent use.
 type Reader struct {
 	o       Options
 	text    *bufio.Reader
@@ -98,8 +100,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Open starts to read a file. Its errors are from the decompression or from file. The caller
-// closes the Reader and file.
+// Open returns a Reader for a file. Its errors come from the decompression or from the
+// file. The caller must close both the Reader and the file.
 func Open(file io.Reader, o Options) (*Reader, error) {
 	r := &Reader{o: o, header: o.Header}
 	r.read.Reader = file
@@ -124,17 +126,17 @@ func Open(file io.Reader, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// Close releases the memory of the decompression.
+// Close frees the memory of the decompression.
 func (r *Reader) Close() {
 	if r.zstd != nil {
 		r.zstd.Close()
 	}
 }
 
-// Bytes returns the number of unpacked bytes consumed so far.
+// Bytes returns the number of uncompressed bytes that were consumed so far.
 func (r *Reader) Bytes() int64 { return r.read.n - int64(r.text.Buffered()) }
 
-// Next returns the next item; io.EOF after the last.
+// Next returns the next item, or io.EOF after the last one.
 func (r *Reader) Next() (item attr.Item, err error) {
 	switch r.o.Format {
 	case FormatCSV:
@@ -202,7 +204,7 @@ func (r *Reader) record() (attr.Item, error) {
 	case err != nil:
 		return nil, err
 	case len(cells) != len(r.header):
-		return nil, &ItemError{fmt.Errorf("the record has %d cells, the header %d", len(cells), len(r.header))}
+		return nil, &ItemError{fmt.Errorf("the record has %d cells, but the header has %d", len(cells), len(r.header))}
 	}
 	item := make(attr.Item, len(cells))
 	for i, c := range cells {

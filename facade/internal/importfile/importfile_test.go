@@ -92,7 +92,7 @@ func TestReader(t *testing.T) {
 		{
 			"csv", "a,n,b\n\"x,\"\"y\r\nz\",1.0,AA==\n,2,\n1,x,\n1\n1,2,3,4\n1,2,x",
 			Options{Format: FormatCSV, Delimiter: ',', Types: keys},
-			[]string{`{"a":{"S":"x,\"y\r\nz"},"b":{"B":"AA=="},"n":{"N":"1"}}`, `{"n":{"N":"2"}}`, `refused: column "n": not a number: "x"`, "refused: the record has 1 cells, the header 3", "refused: the record has 4 cells, the header 3", `refused: column "b": illegal base64 data at input byte 0`},
+			[]string{`{"a":{"S":"x,\"y\r\nz"},"b":{"B":"AA=="},"n":{"N":"1"}}`, `{"n":{"N":"2"}}`, `refused: column "n": not a number: "x"`, "refused: the record has 1 cells, but the header has 3", "refused: the record has 4 cells, but the header has 3", `refused: column "b": illegal base64 data at input byte 0`},
 			"",
 		},
 		{"csv with a given header", "1|2", Options{Format: FormatCSV, Delimiter: '|', Header: []string{"x", "y"}}, []string{`{"x":{"S":"1"},"y":{"S":"2"}}`}, ""},

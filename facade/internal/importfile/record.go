@@ -13,19 +13,20 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/itemtext"
 )
 
-// Record is an item of a bulk operation, with the condition for putting it. Its other members
-// are those of PutItem (belief).
+// Record is an item of a bulk operation, with the condition under which it is put. It is
+// assumed that the other members are those of PutItem.
 type Record struct {
 	Item      attr.Item
 	Condition *string
-	Names     map[string]string     // nil: not given
-	Values    map[string]attr.Value // nil: not given
+	Names     map[string]string     // nil if not given
+	Values    map[string]attr.Value // nil if not given
 }
 
 // errNotRecord reports a line that is not a record.
 var errNotRecord = errors.New(`the line is not {"Item": {…}}, with or without ConditionExpression, ExpressionAttributeNames and ExpressionAttributeValues`)
 
-// Record returns the next record of a file in JSON or Ion. Its errors are those of Next.
+// Record returns the next record of a file in JSON or Ion. It returns the same errors as
+// Next.
 func (r *Reader) Record() (rec Record, err error) {
 	if r.o.Format == FormatIon {
 		var line []byte

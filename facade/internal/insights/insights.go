@@ -1,5 +1,5 @@
-// Package insights implements contributor insights for tables and indexes: their settings,
-// the names of their rules, and counts of the most used keys since the process began.
+// Package insights implements contributor insights for tables and indexes: their
+// settings, the names of their rules, and the most used keys since the process started.
 package insights
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// The statuses, actions and modes, in DynamoDB's words.
+// Statuses, actions and modes, in DynamoDB's words.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateContributorInsights.html
 const (
 	Enable  = "ENABLE"
@@ -26,8 +26,8 @@ const (
 	ThrottledKeys = "THROTTLED_KEYS"
 )
 
-// Update returns the insights after an action with a mode, which may be nil. They appear to
-// be changing for delay. Repeating the last action changes nothing.
+// Update returns the insights after an action, with a mode that may be nil. For the time
+// delay, they appear to be changing. Repeating the last action changes nothing.
 func Update(last tabledef.Insights, action string, mode *string, now time.Time, delay time.Duration) tabledef.Insights {
 	next := tabledef.Insights{Enabled: action == Enable, Mode: last.Mode, Changed: now.UnixMilli()}
 	if mode != nil {
@@ -47,7 +47,7 @@ func Update(last tabledef.Insights, action string, mode *string, now time.Time, 
 	return next
 }
 
-// Status returns the apparent status at a time.
+// Status returns the status that the insights appear to have at a time.
 func Status(i tabledef.Insights, now time.Time) string {
 	switch {
 	case i.Transition.Lasts(now):
@@ -59,11 +59,12 @@ func Status(i tabledef.Insights, now time.Time) string {
 	}
 }
 
-// Listed reports whether ListContributorInsights includes the insights i.
+// Listed reports whether ListContributorInsights includes i.
 func Listed(i tabledef.Insights, now time.Time) bool { return Status(i, now) != disabled }
 
-// Rules returns the names of the rules of a table, or of its index if that is not "": for
-// partition keys and whole keys, by consumption and by throttling.
+// Rules returns the names of the rules of a table, or of an index if index is not "".
+// There are rules for partition keys and for whole keys, by consumption and by
+// throttling.
 func Rules(i tabledef.Insights, table, index string, hasSortKey bool) []string {
 	of := table
 	if index != "" {
@@ -81,12 +82,13 @@ func Rules(i tabledef.Insights, table, index string, hasSortKey bool) []string {
 	return rules
 }
 
-// Token returns the token of a list that continues after a table or index.
+// Token returns the token of a list that continues after a given table or index.
 func Token(table, index string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(table + "/" + index))
 }
 
-// PlaceOf is the inverse of Token; nil is the beginning of the list.
+// PlaceOf returns the table and index in a token. A nil token means the beginning of the
+// list.
 func PlaceOf(token *string) (table, index string, ok bool) {
 	if token == nil {
 		return "", "", true

@@ -12,23 +12,25 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// MostKeys is the number of keys that each rule counts, as many as the service reports.
+// MostKeys is the number of keys that each rule counts. The service reports the same
+// number.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/contributorinsights_HowItWorks.html
 const MostKeys = 100
 
-// KeyCount bounds the uses of a key: at most Count, at least Count-Over.
+// KeyCount bounds the number of uses of a key: it is at most Count, and at least
+// Count-Over.
 type KeyCount struct {
-	Key         json.RawMessage // the attributes of a partition key or a whole key
+	Key         json.RawMessage // attributes of a partition key or a whole key
 	Count, Over uint64
 }
 
-// Top are the most used keys of a table or an index, in descending order of use: partition
-// keys (PKC, PKT) and keys of items (SKC, SKT), by reads and writes (PKC, SKC) and by
-// throttled requests (PKT, SKT).
+// Top lists the most used keys of a table or an index in descending order of use. It has
+// partition keys (PKC, PKT) and keys of items (SKC, SKT), by reads and writes (PKC, SKC)
+// and by throttled requests (PKT, SKT).
 type Top struct{ PKC, SKC, PKT, SKT []KeyCount }
 
-// Keys counts keys while insights are on. It is safe for concurrent use. Its size is limited
-// by MostKeys for each rule.
+// Keys counts the uses of keys while insights are on. It is safe for concurrent use. It
+// holds at most MostKeys keys per rule.
 type Keys struct {
 	mu sync.Mutex
 	of map[watched]*[rules]counter
@@ -52,9 +54,9 @@ const (
 	rules
 )
 
-// Use counts a use of a key of a table, or of its index ix if that is not nil. key may have
-// only the partition key, and may have other attributes; nil counts nothing. refused is the
-// error of a refused request, or nil.
+// Use counts a use of a key of a table, or of its index ix if that is not nil. key may
+// consist of only the partition key, and may have additional attributes. A nil key counts
+// nothing. refused is the error of a rejected request, or nil.
 func (k *Keys) Use(t *tabledef.Table, ix *tabledef.Index, key attr.Item, refused error) {
 	if len(t.Insights) == 0 || key == nil {
 		return
@@ -161,8 +163,8 @@ func (c counter) top() []KeyCount {
 	return out
 }
 
-// Top returns the most used keys of a table or an index since the last change of its
-// insights.
+// Top returns the keys of a table or an index that were used most since its insights last
+// changed.
 func (k *Keys) Top(t *tabledef.Table, index string) Top {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -31,17 +31,19 @@ func (c *Claim) Job() Job {
 	return c.job
 }
 
-// LastAttempt reports whether an error of this attempt makes the job fail for good.
+// LastAttempt reports whether an error in this attempt would make the job fail
+// permanently.
 func (c *Claim) LastAttempt() bool { return c.Job().Attempts >= maxAttempts-1 }
 
-// Changed gets a value after others have changed the job; Job returns the changed job. One
-// value may stand for several changes.
+// Changed receives a value after others have changed the job. Job then returns the
+// changed job. One value may stand for several changes.
 func (c *Claim) Changed() <-chan struct{} { return c.changed }
 
-// Pause waits on the clock of leases, unless ctx ends.
+// Pause waits for a duration on the clock of leases, or until ctx ends.
 func (c *Claim) Pause(ctx context.Context, d time.Duration) error { return c.r.o.Wall.Wait(ctx, d) }
 
-// Save stores the progress of the work, as JSON. Errors: ErrLost.
+// Save stores the progress of the work, as JSON. It returns ErrLost if this process no
+// longer owns the job.
 func (c *Claim) Save(ctx context.Context, progress any) error {
 	text, err := json.Marshal(progress)
 	if err != nil {
@@ -50,8 +52,8 @@ func (c *Claim) Save(ctx context.Context, progress any) error {
 	return c.Update(ctx, func(j *Job) error { j.Progress = text; return nil })
 }
 
-// Update changes the job by fn, which may be called several times, and returns its error.
-// Errors: ErrLost.
+// Update changes the job by calling fn, possibly several times. It returns the error of
+// fn, or ErrLost if this process no longer owns the job.
 func (c *Claim) Update(ctx context.Context, fn func(*Job) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

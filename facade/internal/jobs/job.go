@@ -10,36 +10,36 @@ import (
 // State is the state of a job.
 type State string
 
-// The states. A queued job is Running, too.
+// States of a job. A queued job is Running, too.
 const (
 	Running State = "running"
 	Done    State = "done"
 	Failed  State = "failed"
 )
 
-// Job is a job as stored in its row.
+// Job is a job in the form in which its row stores it.
 type Job struct {
 	Kind string `json:"-"`
-	// ID is unique within the kind, and orders its jobs.
+	// ID is unique among the jobs of a kind, and determines their order.
 	ID string `json:"-"`
-	// Request is the request, JSON in the format of the kind.
+	// Request is the request, as JSON in a format that the kind defines.
 	Request json.RawMessage `json:"request"`
 	State   State           `json:"state"`
-	// Created and Ended are times of Options.Now; Ended is zero while the job is Running.
+	// Created and Ended are times of Options.Now. Ended is zero while the job is Running.
 	Created time.Time `json:"created"`
 	Ended   time.Time `json:"ended,omitzero"`
 	// Progress is the kind's progress and result, as JSON.
 	Progress json.RawMessage `json:"progress,omitempty"`
-	// Failure is the reason if the job is Failed.
+	// Failure is the reason for the failure if the job is Failed.
 	Failure *Failure `json:"failure,omitempty"`
-	// Attempts counts the attempts that ended with an error.
+	// Attempts is the number of attempts that ended with an error.
 	Attempts int `json:"attempts,omitempty"`
 
-	Owner string `json:"owner,omitempty"` // the process that works on it, or ""
-	Beat  uint64 `json:"beat,omitempty"`  // grows while the owner works
+	Owner string `json:"owner,omitempty"` // process that works on the job, or ""
+	Beat  uint64 `json:"beat,omitempty"`  // counter that grows while the owner works
 }
 
-// Failure is the final error of a job: if Run returns it, the job ends.
+// Failure is an error that ends a job: if Run returns it, the job is not tried again.
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -48,24 +48,25 @@ type Failure struct {
 // Error implements error.
 func (f *Failure) Error() string { return f.Code + ": " + f.Message }
 
-// CodeInternal is the code of a job whose attempts all failed for a reason that its kind does
-// not know.
+// CodeInternal is the code of a job whose attempts all failed for a reason unknown to its
+// kind.
 const CodeInternal = "InternalError"
 
-// Errors of a Runner. They are wrapped: test with errors.Is.
+// Errors of a Runner. They may be wrapped, so test for them with errors.Is.
 var (
-	// ErrNotFound: the job does not exist.
+	// ErrNotFound means that the job does not exist.
 	ErrNotFound = errors.New("no such job")
-	// ErrExists: the id is in use.
+	// ErrExists means that the id is already in use.
 	ErrExists = errors.New("the job already exists")
-	// ErrTooMany: the limit of the kind's jobs is reached.
+	// ErrTooMany means that the kind has reached its limit of jobs.
 	ErrTooMany = errors.New("too many jobs of one kind")
-	// ErrTokenMismatch: the token was used for another request.
+	// ErrTokenMismatch means that the token was used for a different request.
 	ErrTokenMismatch = errors.New("the token was used for another request")
-	// ErrLost: another process works on the job, or it has ended or was deleted.
+	// ErrLost means that another process works on the job, or that it has ended or was
+	// deleted.
 	ErrLost = errors.New("the job no longer belongs to this process")
-	// errContended: the row changed during every attempt to write it.
-	errContended = errors.New("too many concurrent changes of one job")
+	// errContended means that the row changed during every attempt to write it.
+	errContended = errors.New("too many concurrent changes to one job")
 )
 
 // decodeJob is the inverse of json.Marshal.

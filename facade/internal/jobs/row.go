@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// RowPrefix begins the catalog's rows of jobs; the kind, "/" and the id follow.
+	// RowPrefix is the prefix of the rows of jobs in the catalog. The kind, "/" and the
+	// id follow.
 	RowPrefix = "j/"
 	// maxChanges limits the attempts to change a row that others keep changing.
 	maxChanges = 64
@@ -120,13 +121,14 @@ func (r *Runner) change(ctx context.Context, kind, id string, fn func(*Job) erro
 	return Job{}, nil, fmt.Errorf("%w: %s of kind %s", errContended, id, kind)
 }
 
-// Get returns a job. Errors: ErrNotFound.
+// Get returns a job. It returns ErrNotFound if the job does not exist.
 func (r *Runner) Get(ctx context.Context, kind, id string) (Job, error) {
 	j, _, err := r.readJob(ctx, kind, id)
 	return j, err
 }
 
-// All yields the jobs of a kind whose ids follow after, ascending. An error ends it.
+// All yields the jobs of a kind whose ids are greater than after, in ascending order. It
+// stops after an error.
 func (r *Runner) All(ctx context.Context, kind, after string) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		start := jobRow(kind, after)

@@ -14,20 +14,20 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Options configure a Runner. Only Lease is optional.
+// Options configures a Runner. Only Lease is optional.
 type Options struct {
 	Client      *btclient.Client
-	Table       string // the catalog
-	Family      string // of jobs: keeps the newest cell
-	TokenFamily string // of tokens; its cells are deleted after a day or more
-	// Owner returns a text that is unique among all processes.
+	Table       string // name of the catalog table
+	Family      string // family of jobs; it keeps only the newest cell
+	TokenFamily string // family of tokens; its cells are deleted after a day or more
+	// Owner returns a string that is unique to this process.
 	Owner    func() string
 	Now      func() time.Time
-	Wall     *clock.Clock  // of leases
+	Wall     *clock.Clock  // clock of leases
 	NewToken func() []byte // returns a short unique value
 	Logger   *slog.Logger
-	// Lease is how long a job stays with a process that does not increment its counter.
-	// Default: 10 s.
+	// Lease is the time for which a job stays with a process that does not increment the
+	// job's counter. Default: 10 s.
 	Lease time.Duration
 }
 
@@ -35,9 +35,10 @@ const defaultLease = 10 * time.Second
 
 // The default limits of a kind, and the limits of attempts.
 const (
-	// DefaultAtOnce limits the jobs of a kind that a process works on at once.
+	// DefaultAtOnce is the maximum number of jobs of a kind that a process works on at
+	// once.
 	DefaultAtOnce = 4
-	// DefaultMost limits the jobs of a kind.
+	// DefaultMost is the maximum number of jobs of a kind.
 	DefaultMost = 10_000
 
 	// maxAttempts limits the attempts of a job.
@@ -46,20 +47,22 @@ const (
 	attemptPause = time.Second
 )
 
-// Kind is a kind of jobs.
+// Kind is a kind of job.
 type Kind struct {
-	Name string // without "/"
-	// Run does the work of a job: see the package comment.
+	Name string // name without "/"
+	// Run does the work of a job. See the package comment.
 	Run func(ctx context.Context, c *Claim) error
-	// AtOnce limits the jobs that a process works on at once. Default: DefaultAtOnce.
+	// AtOnce is the maximum number of jobs that a process works on at once. Default:
+	// DefaultAtOnce.
 	AtOnce int
-	// Most limits the jobs, including ended ones. Default: DefaultMost.
+	// Most is the maximum number of jobs, including ended ones. Default: DefaultMost.
 	Most int
-	// Keep is how long an ended job is kept, on the clock Now. KeepOf, if set, returns it for
-	// a job, by its id and state. Default: until it is deleted.
+	// Keep is the time for which an ended job is kept, by the clock Now. If KeepOf is
+	// set, it returns that time for a job, given its id and state. Default: a job is kept
+	// until it is deleted.
 	Keep   time.Duration
 	KeepOf func(id string, ended State) time.Duration
-	// Forget is called before an expired job is deleted. Default: nil, it is not called.
+	// Forget, if set, is called before an expired job is deleted.
 	Forget func(ctx context.Context, j Job) error
 }
 
@@ -91,7 +94,7 @@ type Runner struct {
 	watcher bool               // a goroutine watches them
 }
 
-// New returns a Runner that has not started.
+// New returns a Runner that is not started.
 func New(ctx context.Context, o Options) *Runner {
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	r := &Runner{
@@ -102,7 +105,7 @@ func New(ctx context.Context, o Options) *Runner {
 	return r
 }
 
-// Handle adds a kind of jobs.
+// Handle registers a kind of job.
 func (r *Runner) Handle(k Kind) {
 	k.AtOnce, k.Most = cmp.Or(k.AtOnce, DefaultAtOnce), cmp.Or(k.Most, DefaultMost)
 	r.kinds[k.Name] = &k
@@ -111,8 +114,8 @@ func (r *Runner) Handle(k Kind) {
 // Start resumes the jobs of earlier processes.
 func (r *Runner) Start(ctx context.Context) error { return r.Tidy(ctx) }
 
-// Tidy resumes the jobs of ended processes, and deletes expired jobs. Without kinds it does
-// nothing.
+// Tidy resumes the jobs of ended processes, and deletes expired jobs. It does nothing if
+// no kind is registered.
 func (r *Runner) Tidy(ctx context.Context) error {
 	if len(r.kinds) == 0 {
 		return nil
@@ -155,21 +158,21 @@ type Spec struct {
 	Kind, ID string
 	Request  json.RawMessage
 	Token    Token
-	Done     bool // there is no work to do: the job is only stored
-	// Prepare, if set, does the work that must be done before Create returns. It is called
+	Done     bool // there is no work to do, so the job is only stored
+	// Prepare, if set, does work that must be done before Create returns. It is called
 	// after the job is stored, and returns the request for Run. If it fails, the job is
-	// deleted. If the process ends meanwhile, the job has Request, and Run must do the work
-	// of Prepare.
+	// deleted. If the process ends before Prepare returns, the job keeps Request, and Run
+	// must do the work of Prepare.
 	Prepare func(ctx context.Context) (json.RawMessage, error)
 }
 
-// Create creates a job, and starts its work if a slot is free. With a token that was used
-// before, it returns the job of that token. Errors: ErrExists, ErrTooMany, ErrTokenMismatch,
-// those of Prepare.
+// Create creates a job, and starts its work if a slot is free. If the token was used
+// before, Create returns the job of that token. It returns ErrExists, ErrTooMany,
+// ErrTokenMismatch, or an error from Prepare.
 func (r *Runner) Create(ctx context.Context, s Spec) (Job, error) {
 	k := r.kinds[s.Kind]
 	if k == nil {
-		return Job{}, fmt.Errorf("unknown kind of jobs: %s", s.Kind)
+		return Job{}, fmt.Errorf("unknown kind of job: %s", s.Kind)
 	}
 	if s.Token.Text != "" {
 		if j, found, err := r.Find(ctx, s.Kind, s.Token); found || err != nil {
@@ -238,8 +241,8 @@ func (r *Runner) prepare(ctx context.Context, j Job, prepare func(context.Contex
 	return j, err
 }
 
-// Update changes a job by fn, which may be called several times, and returns its error. It
-// notifies the work on the job in this process. Errors: ErrNotFound.
+// Update changes a job by calling fn, possibly several times. It notifies the work on the
+// job in this process. It returns the error of fn, or ErrNotFound.
 func (r *Runner) Update(ctx context.Context, kind, id string, fn func(*Job) error) (Job, error) {
 	j, _, err := r.change(ctx, kind, id, fn)
 	if err != nil {
@@ -251,8 +254,9 @@ func (r *Runner) Update(ctx context.Context, kind, id string, fn func(*Job) erro
 	return j, nil
 }
 
-// Delete deletes a job and ends the work on it. If may, which may be called several times,
-// returns an error, Delete returns that and does nothing. Errors: ErrNotFound.
+// Delete deletes a job and ends the work on it. It first calls may, possibly several
+// times. If may returns an error, Delete returns that error and does nothing. It returns
+// ErrNotFound if the job does not exist.
 func (r *Runner) Delete(ctx context.Context, kind, id string, may func(Job) error) error {
 	for range maxChanges {
 		j, version, err := r.readJob(ctx, kind, id)
@@ -353,7 +357,7 @@ func (r *Runner) workOn(k *Kind) {
 	}
 }
 
-// Wait waits until this process has no work on jobs of a kind.
+// Wait waits until this process has no unfinished jobs of a kind.
 func (r *Runner) Wait(ctx context.Context, kind string) error {
 	for {
 		r.mu.Lock()
@@ -372,7 +376,7 @@ func (r *Runner) Wait(ctx context.Context, kind string) error {
 	}
 }
 
-// Close ends all work. Another process, or the next one, resumes it.
+// Close stops all work. Another process, or the next one, resumes it.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.end()

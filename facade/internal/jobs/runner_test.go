@@ -24,6 +24,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,20 +41,11 @@ type catalog struct {
 func newCatalog(t *testing.T) *catalog {
 	t.Helper()
 	c := &catalog{now: clock.NewFrozen(time.Unix(1_700_000_000, 0)), wall: clock.NewFrozen(time.Unix(0, 0))}
-	db, err := engine.Open(engine.Options{Now: c.now.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db, Clock: c.now, CloneInProcess: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(srv.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
+	srv := peer.Start(t, engine.Options{Now: c.now.Now}, emu.Options{Clock: c.now, CloneInProcess: true})
+	c.conn = intercept.New(srv.Conn(), func(context.Context, any) error {
+		c.calls.Add(1)
+		return nil
 	})
-	c.conn = countedConn{srv.Conn(), &c.calls}
 	families := []layout.Family{{Name: "d", GC: layout.GC{Versions: 1}}, {Name: "k", GC: layout.GC{MaxAge: 24 * time.Hour}}}
 	if _, err := c.client().EnsureTable(t.Context(), "catalog", families, nil); err != nil {
 		t.Fatal(err)
@@ -62,22 +55,6 @@ func newCatalog(t *testing.T) *catalog {
 
 func (c *catalog) client() *btclient.Client {
 	return btclient.New(c.conn, "p", "i", btclient.Options{})
-}
-
-// countedConn counts calls.
-type countedConn struct {
-	grpc.ClientConnInterface
-	calls *atomic.Int64
-}
-
-func (c countedConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	c.calls.Add(1)
-	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
-}
-
-func (c countedConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	c.calls.Add(1)
-	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
 
 // process opens a Runner as a separate process, with its own clock of leases unless wall is

@@ -21,10 +21,11 @@ const (
 	tokenAge = 8 * time.Hour
 )
 
-// Token identifies repetitions of a request. The zero value means no token.
+// Token identifies repetitions of a request. The zero value means that the request has no
+// token.
 type Token struct {
 	Text string
-	Hash [32]byte // of the request's content
+	Hash [32]byte // hash of the request's content
 }
 
 // tokenText is the record of a token: everything needed to create its job, in case the first
@@ -61,8 +62,8 @@ func (r *Runner) readToken(ctx context.Context, kind string, t Token) (*tokenTex
 	return known, there.version, nil
 }
 
-// Find returns the job of a token; found is false if it does not exist. Errors:
-// ErrTokenMismatch.
+// Find returns the job that a token created. found is false if there is no such job. It returns
+// ErrTokenMismatch if the token was used for a different request.
 func (r *Runner) Find(ctx context.Context, kind string, t Token) (j Job, found bool, err error) {
 	known, _, err := r.readToken(ctx, kind, t)
 	if err != nil || known == nil {

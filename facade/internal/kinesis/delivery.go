@@ -13,21 +13,23 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Sink accepts records for streams. It is safe for concurrent use.
+// Sink accepts the records of streams. It is safe for concurrent use.
 type Sink interface {
 	// Has reports whether a stream exists.
 	Has(ctx context.Context, stream string) (bool, error)
-	// Put puts records into a stream: at most MaxPutRecords and about MaxPutBytes, with
-	// different partition keys. taken reports which were accepted. Errors: ErrRefused, if
-	// there is only one record; any other error applies to all records.
+	// Put puts records with different partition keys into a stream: at most MaxPutRecords
+	// records, and about MaxPutBytes. taken reports which of them were accepted. Put may
+	// return ErrRefused only if there is a single record. Any other error applies to all
+	// records.
 	Put(ctx context.Context, stream string, records []Record) (taken []bool, err error)
 }
 
-// OpenSink opens an endpoint or a folder; it returns nil without either.
+// OpenSink opens the sink at an endpoint or in a folder. It returns nil if neither is
+// given.
 func OpenSink(endpoint, dir, region string, wall *clock.Clock) (Sink, error) {
 	switch {
 	case endpoint != "" && dir != "":
-		return nil, errors.New("an endpoint and a folder exclude each other")
+		return nil, errors.New("an endpoint and a folder cannot be combined")
 	case endpoint != "":
 		sink, err := NewEndpoint(endpoint, region, wall)
 		if err != nil {
@@ -44,55 +46,57 @@ func OpenSink(endpoint, dir, region string, wall *clock.Clock) (Sink, error) {
 	return nil, nil
 }
 
-// ErrRefused reports a record that no stream ever accepts.
+// ErrRefused means that no stream will ever accept the record.
 var ErrRefused = errors.New("the record was refused")
 
-// The limits of a Put.
+// Limits of a Put.
 // https://docs.aws.amazon.com/kinesis/latest/APIReference/API_PutRecords.html
 const (
 	MaxPutRecords = 500
 	MaxPutBytes   = 5_000_000
 )
 
-// Source is the table that a delivery reads.
+// Source provides the table that a delivery reads.
 type Source interface {
-	// Table returns the table as it is, or as it was at its deletion; nil if it is no longer
-	// known.
+	// Table returns the table as it is, or as it was when it was deleted. It returns nil
+	// if the table is no longer known.
 	Table(ctx context.Context) (*tabledef.Table, error)
 	// Found records whether the stream exists.
 	Found(ctx context.Context, there bool) error
-	// Floor returns a number below which no records are added.
+	// Floor returns a number below which no more records are added.
 	Floor(ctx context.Context) (uint64, error)
-	// Read yields the records of a slot from a position on, below a number.
+	// Read yields the records of a slot in the range from a position up to a number,
+	// which is excluded.
 	Read(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error]
 	// Grown returns a channel that is closed when records are added.
 	Grown() <-chan struct{}
 }
 
-// Checkpoint is the progress of a delivery, stored as the progress of its job.
+// Checkpoint is how far a delivery has come. It is stored as the progress of the
+// delivery's job.
 type Checkpoint struct {
-	// At is a number below which the stream accepted all records.
+	// At is a number below which the stream has accepted all records.
 	At uint64 `json:"at"`
 }
 
-// Target is the table and the stream of a delivery.
+// Target identifies the table and the stream of a delivery.
 type Target struct {
 	StreamARN string `json:"streamARN"`
 	Table     string `json:"table"`
 	TableID   string `json:"tableID"`
 	Region    string `json:"region"`
-	From      uint64 `json:"from"` // of the destination
+	From      uint64 `json:"from"` // start of the destination
 }
 
-// Delivery delivers the changes of a table to a stream.
+// Delivery delivers the changes of one table to one stream.
 type Delivery struct {
 	Target Target
 	Source Source
 	Sink   Sink
-	Now    func() time.Time // of the tables
-	Wall   *clock.Clock     // of pauses
+	Now    func() time.Time // clock of the tables
+	Wall   *clock.Clock     // clock of the pauses
 	Logger *slog.Logger
-	// Changed gets a value when the destination may have changed.
+	// Changed receives a value when the destination may have changed.
 	Changed <-chan struct{}
 	// Save stores a checkpoint.
 	Save func(ctx context.Context, c Checkpoint) error
@@ -112,8 +116,8 @@ const (
 	pollEvery = time.Second
 )
 
-// Run delivers from a checkpoint on until the destination has ended and all its records are
-// accepted or expired. Errors: those of ctx, and of Save.
+// Run delivers records from a checkpoint until the destination has ended, and all its
+// records are accepted or expired. It returns the error of ctx or of Save.
 func (d *Delivery) Run(ctx context.Context, from Checkpoint) error {
 	d.checkpoint = from
 	d.checkpoint.At = max(from.At, d.Target.From)
@@ -260,8 +264,8 @@ func (d *Delivery) deliver(ctx context.Context, t *tabledef.Table, stream string
 	return end.Sequence < before, nil
 }
 
-// Pending calls visit with the changes of a table from a position on, below a number, in
-// their delivered form. It delivers nothing.
+// Pending calls visit with the changes of a table in the range from a position up to a
+// number, in their delivered form. It delivers nothing.
 func (d *Delivery) Pending(ctx context.Context, t *tabledef.Table, precision string, from changelog.Position, before uint64, visit func(streamARN string, record []byte) error) error {
 	form := Form{Region: d.Target.Region, Table: t.Name, TableID: t.ID, Precision: precision}
 	for from.Sequence < before {
@@ -370,7 +374,7 @@ func (d *Delivery) putRefused(ctx context.Context, stream string, records []Reco
 		return nil
 	}
 	d.taken[records[0].at], d.unsaved = true, true
-	d.Logger.ErrorContext(ctx, "a change is skipped: its Kinesis data stream refuses it", slog.String("table", d.Target.Table),
+	d.Logger.ErrorContext(ctx, "skipping a change that its Kinesis data stream refuses", slog.String("table", d.Target.Table),
 		slog.String("sequence", records[0].at.String()), slog.Any("error", refusal))
 	return nil
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/filelock"
 )
 
-// Dir is a folder with a file for each stream, <stream>.jsonl, with one record per line.
-// Every stream exists. Several processes may share a folder: a writer locks the file.
+// Dir is a folder in which each stream is a file, <stream>.jsonl, with one record per
+// line. Every stream exists. Several processes may share a folder: each locks a file to
+// write to it.
 type Dir struct{ root *os.Root }
 
-// OpenDir opens a folder, and creates a missing one.
+// OpenDir opens a folder, and creates it if it does not exist.
 func OpenDir(path string) (*Dir, error) {
 	const private = 0o750
 	if err := os.MkdirAll(path, private); err != nil {
@@ -34,7 +35,7 @@ func (d *Dir) Close() error { return d.root.Close() }
 // Has implements Sink.
 func (*Dir) Has(context.Context, string) (bool, error) { return true, nil }
 
-// Put implements Sink. The lines are on disk when it returns.
+// Put implements Sink. The records are on disk when it returns.
 func (d *Dir) Put(_ context.Context, stream string, records []Record) (taken []bool, err error) {
 	const private = 0o640
 	f, err := d.root.OpenFile(stream+".jsonl", os.O_RDWR|os.O_CREATE|os.O_APPEND, private)
@@ -43,7 +44,7 @@ func (d *Dir) Put(_ context.Context, stream string, records []Record) (taken []b
 	}
 	defer func() { err = errors.Join(err, f.Close()) }() // it releases the lock
 	if err := filelock.Lock(f); err != nil {
-		return nil, fmt.Errorf("%s: locking it: %w", f.Name(), err)
+		return nil, fmt.Errorf("locking %s: %w", f.Name(), err)
 	}
 	if err := cutLine(f); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)

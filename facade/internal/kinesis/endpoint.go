@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// Endpoint is a server with the API of Kinesis Data Streams. Requests are signed with the
-// access key "tabletop" and the secret "tabletop".
+// Endpoint is a client of a server that implements the API of Kinesis Data Streams. It
+// signs requests with the access key "tabletop" and the secret "tabletop".
 type Endpoint struct {
 	url    string
 	region string
@@ -29,7 +29,7 @@ type Endpoint struct {
 // callTimeout limits the wait for an answer.
 const callTimeout = 10 * time.Second
 
-// NewEndpoint returns the server at a URL of http or https.
+// NewEndpoint returns a client of the server at an http or https URL.
 func NewEndpoint(rawURL, region string, wall *clock.Clock) (*Endpoint, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -77,7 +77,7 @@ type apiError struct {
 
 // Error returns the status, the code and the text.
 func (e *apiError) Error() string {
-	return fmt.Sprintf("Kinesis answers %d %s: %s", e.status, e.Type, e.Message)
+	return fmt.Sprintf("Kinesis returned %d %s: %s", e.status, e.Type, e.Message)
 }
 
 // Has implements Sink.
@@ -121,7 +121,7 @@ func (e *Endpoint) Put(ctx context.Context, stream string, records []Record) ([]
 		return nil, err
 	}
 	if len(out.Records) != len(records) {
-		return nil, fmt.Errorf("the answer has %d of %d records", len(out.Records), len(records))
+		return nil, fmt.Errorf("the response has %d of %d records", len(out.Records), len(records))
 	}
 	taken := make([]bool, len(records))
 	for i := range taken {

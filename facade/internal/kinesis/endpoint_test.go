@@ -21,7 +21,7 @@ func TestEndpoint_Answers(t *testing.T) {
 		want    string // in the error; "" without one
 	}{
 		"taken":      {200, `{"FailedRecordCount": 0, "Records": [{"SequenceNumber": "1"}]}`, false, ""},
-		"short":      {200, `{"Records": []}`, false, "the answer has 0 of 1 records"},
+		"short":      {200, `{"Records": []}`, false, "the response has 0 of 1 records"},
 		"no JSON":    {200, `<html>`, false, "PutRecords at"},
 		"cut":        {200, `{"Records": [`, false, "PutRecords at"},
 		"throttled":  {400, `{"__type": "ProvisionedThroughputExceededException", "message": "slow"}`, false, "ProvisionedThroughputExceededException: slow"},

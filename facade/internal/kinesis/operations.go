@@ -9,17 +9,17 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Operations change the destinations of a table, for one request.
+// Operations changes the destinations of a table on behalf of one request.
 type Operations struct {
 	Store     *store.Store
-	Worker    *Worker // nil: nothing is delivered
+	Worker    *Worker // nil means that nothing is delivered
 	Validator request.Validator
 	Now       time.Time
-	Delay     time.Duration // how long changes appear to take
-	Region    string        // of the tables
+	Delay     time.Duration // time for which a change appears to be in progress
+	Region    string        // region of the tables
 }
 
-// Input is the request of these operations.
+// Input is the request of the operations that enable, disable and update a destination.
 type Input struct {
 	TableName                           *string
 	StreamArn                           *string
@@ -27,7 +27,7 @@ type Input struct {
 	UpdateKinesisStreamingConfiguration *Configuration
 }
 
-// Configuration has the settings of a destination.
+// Configuration holds the settings of a destination.
 type Configuration struct {
 	ApproximateCreationDateTimePrecision *string `json:",omitzero"`
 }
@@ -39,7 +39,7 @@ func (in *Configuration) precision() *string {
 	return in.ApproximateCreationDateTimePrecision
 }
 
-// Output is the answer of these operations.
+// Output is the response of the operations that enable, disable and update a destination.
 type Output struct {
 	TableName                           string
 	StreamArn                           string
@@ -79,7 +79,7 @@ func (o *Operations) change(ctx context.Context, in *Input, status string, check
 	return &Output{TableName: t.Name, StreamArn: *in.StreamArn, DestinationStatus: status}, err
 }
 
-// Enable starts to deliver the changes of a table to a stream.
+// Enable starts the delivery of a table's changes to a stream.
 func (o Operations) Enable(ctx context.Context, in *Input) (*Output, error) {
 	precision := in.EnableKinesisStreamingConfiguration.precision()
 	out, err := o.change(ctx, in, Enabling, func() error { return nil },
@@ -103,7 +103,7 @@ func (o Operations) Disable(ctx context.Context, in *Input) (*Output, error) {
 	return out, nil
 }
 
-// Update changes the precision of the times in records.
+// Update changes the precision of the times in a destination's records.
 func (o Operations) Update(ctx context.Context, in *Input) (*Output, error) {
 	given := in.UpdateKinesisStreamingConfiguration
 	out, err := o.change(ctx, in, Updating, func() error { return CheckUpdate(given.precision()) },
@@ -117,7 +117,7 @@ func (o Operations) Update(ctx context.Context, in *Input) (*Output, error) {
 	return out, nil
 }
 
-// WorkerDescription is the answer of DescribeKinesisStreamingDestination.
+// WorkerDescription is the response of DescribeKinesisStreamingDestination.
 type WorkerDescription struct {
 	TableName                     string
 	KinesisDataStreamDestinations []Destination
@@ -131,7 +131,7 @@ type Destination struct {
 	ApproximateCreationDateTimePrecision string `json:",omitzero"`
 }
 
-// Describe describes the destinations of a table at a time.
+// Describe returns the destinations of a table as they appear at a time.
 func Describe(t *tabledef.Table, now time.Time) *WorkerDescription {
 	out := &WorkerDescription{TableName: t.Name, KinesisDataStreamDestinations: []Destination{}}
 	for i := range t.Kinesis {

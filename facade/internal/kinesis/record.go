@@ -11,22 +11,23 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/changelog"
 )
 
-// Record is a change in its delivered form.
+// Record is a change in the form in which it is delivered.
 type Record struct {
 	// PartitionKey is the same for all changes of an item.
 	PartitionKey string
-	Data         []byte // JSON
+	Data         []byte // the change as JSON
 
 	at changelog.Position
 }
 
-// Form has the common values of a table's records.
+// Form holds the values that all records of a table share.
 type Form struct {
 	Region, Table, TableID string
-	Precision              string // "": Millisecond
+	Precision              string // "" means Millisecond
 }
 
-// Record returns a change in its delivered form. The same change always has the same eventID.
+// Record returns a change in the form in which it is delivered. The same change always
+// has the same eventID.
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/kds_gettingstarted.html
 func (f Form) Record(e *changelog.Entry) Record {
 	const rest, uuidBytes, keyBytes = 512, 16, 16

@@ -9,7 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// The temporary statuses of destinations, in DynamoDB's words; tabledef has the final ones.
+// Temporary statuses of destinations, in DynamoDB's words. Package tabledef has the final
+// statuses.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_KinesisDataStreamDestination.html
 const (
 	Enabling  = tabledef.KinesisEnabling
@@ -17,28 +18,28 @@ const (
 	Updating  = "UPDATING"
 )
 
-// The precisions of times in records. Default: Millisecond.
+// Precisions of the times in records. Default: Millisecond.
 const (
 	Millisecond = "MILLISECOND"
 	Microsecond = "MICROSECOND"
 )
 
-// MinARNChars and MaxARNChars limit a StreamArn.
+// MinARNChars and MaxARNChars are the limits of the length of a StreamArn.
 const (
 	MinARNChars = 37
 	MaxARNChars = 1024
 )
 
-// Changes changes destinations.
+// Changes changes the destinations of a table.
 type Changes struct {
 	Now    time.Time
-	Delay  time.Duration // how long changes appear to take
-	Region string        // of the tables and their streams
-	// Sought: check that a stream exists before its destination is ACTIVE.
+	Delay  time.Duration // time for which a change appears to be in progress
+	Region string        // region of the tables and their streams
+	// Sought means that a destination becomes ACTIVE only after its stream is found.
 	Sought bool
 }
 
-// Status returns the apparent status of a destination at a time.
+// Status returns the status that a destination appears to have at a time.
 func Status(d *tabledef.KinesisDestination, now time.Time) string {
 	switch {
 	case d.Transition.Lasts(now):
@@ -49,7 +50,7 @@ func Status(d *tabledef.KinesisDestination, now time.Time) string {
 	return d.State
 }
 
-// Description returns the description of a status, or "".
+// Description explains a status, or returns "" if DynamoDB does not explain it.
 func Description(status string) string {
 	if status == tabledef.KinesisFailed {
 		return awserr.MsgKinesisNoPermission
@@ -57,8 +58,8 @@ func Description(status string) string {
 	return ""
 }
 
-// Enable adds a stream for the changes of a table. It does not check whether the stream
-// exists: if it cannot, the destination fails later.
+// Enable adds a destination for the changes of a table. It does not check whether the
+// stream exists: if the stream is missing, the destination fails later.
 func (c Changes) Enable(t *tabledef.Table, arn string, precision *string) error {
 	settled := func(d tabledef.KinesisDestination) bool {
 		status := Status(&d, c.Now)
@@ -83,7 +84,8 @@ func (c Changes) Enable(t *tabledef.Table, arn string, precision *string) error 
 	return nil
 }
 
-// Disable ends the delivery to a stream. It may be repeated while that is in progress.
+// Disable ends the delivery to a stream. It may be called again while that is in
+// progress.
 func (c Changes) Disable(t *tabledef.Table, arn string) error {
 	d := t.KinesisDestination(arn)
 	if d == nil {
@@ -99,7 +101,7 @@ func (c Changes) Disable(t *tabledef.Table, arn string) error {
 	return awserr.Validation(awserr.MsgKinesisNotDisabled)
 }
 
-// Update changes the precision of times in records.
+// Update changes the precision of the times in a destination's records.
 func (c Changes) Update(t *tabledef.Table, arn, precision string) error {
 	d := t.KinesisDestination(arn)
 	switch {
@@ -114,8 +116,8 @@ func (c Changes) Update(t *tabledef.Table, arn, precision string) error {
 	return nil
 }
 
-// Found records whether the stream of a destination exists that was enabled at a sequence
-// number. It returns false if that is no longer relevant.
+// Found records whether the stream exists for the destination that was enabled at a
+// sequence number. It returns false if that destination no longer needs it.
 func Found(t *tabledef.Table, arn string, from uint64, there bool) bool {
 	d := t.KinesisDestination(arn)
 	if d == nil || d.From != from || !d.Unseen || !d.Live() {
@@ -127,7 +129,7 @@ func Found(t *tabledef.Table, arn string, from uint64, there bool) bool {
 	return true
 }
 
-// CheckDisable rejects settings in a request to disable.
+// CheckDisable rejects a request to disable a destination that has settings.
 func CheckDisable(configured bool) error {
 	if configured {
 		return awserr.Validation(awserr.MsgKinesisDisableWith)
@@ -135,7 +137,7 @@ func CheckDisable(configured bool) error {
 	return nil
 }
 
-// CheckUpdate rejects an update without settings.
+// CheckUpdate rejects an update that has no settings.
 func CheckUpdate(precision *string) error {
 	if precision == nil {
 		return awserr.Validation(awserr.MsgKinesisUpdateWithout)
@@ -146,8 +148,8 @@ func CheckUpdate(precision *string) error {
 // maxNameChars limits the name of a stream.
 const maxNameChars = 128
 
-// StreamName returns the name in the ARN of a stream; ok is false for another region or
-// resource.
+// StreamName returns the name of the stream in an ARN. ok is false if the ARN has another
+// region or names another resource.
 func StreamName(arn, region string) (name string, ok bool) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) != 6 || parts[0] != "arn" || parts[2] != "kinesis" || parts[3] != region {

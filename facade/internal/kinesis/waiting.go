@@ -12,9 +12,10 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Waiting calls visit with the pending changes of a table for its streams, in their delivered
-// form, and in order within a stream. Changes are pending without a sink, and until they are
-// delivered. It holds one page of them.
+// Waiting calls visit with the pending changes of a table for its streams, in their
+// delivered form, and in order for each stream. Changes are pending until they are
+// delivered, and forever if there is no sink. Waiting holds one page of changes in
+// memory.
 func Waiting(ctx context.Context, st *store.Store, t *tabledef.Table, region string, now time.Time, visit func(streamARN string, record []byte) error) error {
 	floor, err := st.LogFloor(ctx)
 	if err != nil || t.Log == nil {

@@ -19,7 +19,7 @@ import (
 // kind is the kind of the jobs: one each time that a destination is enabled.
 const kind = "kinesis"
 
-// Worker delivers the changes of the tables of a store.
+// Worker delivers the changes of the tables in a store.
 type Worker struct {
 	Store  *store.Store
 	Sink   Sink
@@ -29,8 +29,8 @@ type Worker struct {
 	Most   int // maximum number of tables
 }
 
-// Kind returns the kind of the deliveries. All of them run at once, because each lasts as
-// long as its destination.
+// Kind returns the kind of the delivery jobs. All deliveries run at once, because each
+// lasts as long as its destination.
 func (w *Worker) Kind() jobs.Kind {
 	return jobs.Kind{Name: kind, Run: w.run, AtOnce: w.Most, Keep: tabledef.StreamRetention}
 }
@@ -52,8 +52,8 @@ func idOf(t *tabledef.Table, d *tabledef.KinesisDestination) string {
 	return fmt.Sprintf("%s-%020d", t.ID, d.From)
 }
 
-// Changed notifies the delivery of a destination of a change of the destination. It does
-// nothing if the delivery does not exist or has ended.
+// Changed notifies the delivery of a destination that the destination has changed. It
+// does nothing if the delivery does not exist or has ended.
 func (w *Worker) Changed(ctx context.Context, t *tabledef.Table, d *tabledef.KinesisDestination) error {
 	_, err := w.Store.Jobs.Update(ctx, kind, idOf(t, d), func(*jobs.Job) error { return nil })
 	if errors.Is(err, jobs.ErrNotFound) {
@@ -62,8 +62,8 @@ func (w *Worker) Changed(ctx context.Context, t *tabledef.Table, d *tabledef.Kin
 	return err
 }
 
-// Deleted notifies the deliveries of a deleted table, which would otherwise notice only at
-// their next look.
+// Deleted notifies the deliveries of a deleted table. They would otherwise notice the
+// deletion only at their next check.
 func (w *Worker) Deleted(ctx context.Context, t *tabledef.Table) {
 	if w == nil { // there is no sink
 		return
@@ -76,8 +76,8 @@ func (w *Worker) Deleted(ctx context.Context, t *tabledef.Table) {
 	}
 }
 
-// Resume creates missing deliveries: of destinations that were enabled without a sink, or by
-// a process that ended too early.
+// Resume creates the missing deliveries of destinations that were enabled without a sink,
+// or by a process that ended before it created the delivery.
 func (w *Worker) Resume(ctx context.Context, region string) error {
 	const page = 100
 	for after, more := "", true; more; {

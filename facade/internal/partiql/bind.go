@@ -10,22 +10,22 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/expr"
 )
 
-// Column is an attribute that a SELECT names: the leaf's name and its path.
+// Column is an attribute that a SELECT names: the name of the leaf and its path.
 type Column struct {
 	Name string
 	Path expr.Path
 }
 
-// Bound is a statement with the values of its parameters, after the checks that need no
-// table.
+// Bound is a statement whose parameters are replaced by values. It has passed all checks
+// that need no table.
 type Bound struct {
 	Kind         Kind
 	Table, Index string
-	Columns      []Column  // of a SELECT; nil: all
-	Item         attr.Item // of an INSERT
+	Columns      []Column  // columns of a SELECT; nil means all
+	Item         attr.Item // item of an INSERT
 	Update       *expr.Update
-	Returning    string // "ALL OLD", "MODIFIED NEW", …; "" without one
-	// ExistsAlone: the argument of EXISTS is not a SELECT.
+	Returning    string // such as "ALL OLD" or "MODIFIED NEW"; "" without a RETURNING clause
+	// ExistsAlone means that the argument of EXISTS is not a SELECT.
 	ExistsAlone bool
 
 	where *expr.Condition
@@ -39,8 +39,8 @@ type binder struct {
 	operators  int
 }
 
-// Bind binds a statement to its parameters. Errors are of type *Error, or an attr.Error with
-// the position appended.
+// Bind binds a statement to its parameters. Errors are of type *Error, or an attr.Error
+// with the position appended.
 func (st *Statement) Bind(parameters []attr.Value) (*Bound, error) {
 	b := binder{parameters: parameters}
 	out := &Bound{Kind: st.Kind, root: st.where, order: st.order, Returning: st.returning}
@@ -228,7 +228,7 @@ func columnOf(n *node) (Column, error) {
 	return Column{Name: name, Path: path}, nil
 }
 
-// Project returns the columns of an item.
+// Project returns the part of an item that the columns select.
 func Project(columns []Column, item attr.Item) attr.Item {
 	out := make(attr.Item, len(columns))
 	for _, c := range columns {

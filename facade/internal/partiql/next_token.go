@@ -9,8 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Next is the start of the next page of a SELECT: in a partition of its plan, after a key;
-// nil is the partition's beginning.
+// Next is the start of the next page of a SELECT: the position after a key in a partition
+// of its plan. A nil key means the beginning of the partition.
 type Next struct {
 	Partition int
 	Last      attr.Item
@@ -21,8 +21,9 @@ const (
 	tokenSumBytes = 8
 )
 
-// Identity returns a hash of everything that a page token depends on: a table, a statement
-// and the values of its parameters. zeros is the spelling of zeros in these values.
+// Identity returns a hash of everything that a page token depends on: the table, the
+// statement and the values of its parameters. zeros is the spelling of zeros in these
+// values.
 func Identity(tableID, statement string, parameters []attr.Value, zeros string) [sha256.Size]byte {
 	text := appendText(appendText(nil, tableID), statement)
 	for _, v := range parameters {
@@ -35,7 +36,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
 }
 
-// Encode returns the token of a position in the pages of identity.
+// Encode returns the token for a position in the pages of a statement with the given
+// identity.
 func (n Next) Encode(identity [sha256.Size]byte) string {
 	text := append([]byte{tokenVersion}, identity[:]...)
 	text = binary.AppendUvarint(text, uint64(n.Partition))
@@ -46,8 +48,9 @@ func (n Next) Encode(identity [sha256.Size]byte) string {
 	return base64.RawURLEncoding.EncodeToString(append(text, sum[:tokenSumBytes]...))
 }
 
-// DecodeNext decodes a token. It fails with an *Error if no server issued the token, or if it
-// has another identity. Parameters that are lists or maps have no next page.
+// DecodeNext decodes a token. It returns an *Error if no server issued the token, or if
+// the token belongs to another identity. A statement with a parameter that is a list or a
+// map has no next page.
 func DecodeNext(token string, identity [sha256.Size]byte, parameters []attr.Value) (Next, error) {
 	var n Next
 	text, err := base64.RawURLEncoding.DecodeString(token)

@@ -10,15 +10,16 @@ import (
 // Key is the key of the table or index that a statement uses.
 type Key struct {
 	Hash expr.KeyAttribute
-	Sort expr.KeyAttribute // without a name: no sort key
+	Sort expr.KeyAttribute // has no name if there is no sort key
 }
 
-// Plan describes the reads of a SELECT.
+// Plan describes the reads that answer a SELECT.
 type Plan struct {
-	Partitions []attr.KeyRange // in order; empty: a scan
-	Backward   bool            // in descending order of the sort key
+	Partitions []attr.KeyRange // partitions to read, in order; a scan if empty
+	Backward   bool            // whether to read in descending order of the sort key
 	Filter     *expr.Condition
-	// Loose has the paths of the filter outside of an OR; an index must project them.
+	// Loose holds the paths of the filter that are outside of an OR. An index must
+	// project them.
 	Loose []expr.Path
 }
 
@@ -30,7 +31,7 @@ type branch struct {
 	rest    []*node         // the parts without key conditions
 }
 
-// Plan plans a SELECT. Errors are of type *Error.
+// Plan returns the plan of a SELECT. Errors are of type *Error.
 func (b *Bound) Plan(key Key) (*Plan, error) {
 	if err := b.checkOrder(key); err != nil {
 		return nil, err
@@ -237,8 +238,8 @@ func appendPaths(dst []expr.Path, n *node) []expr.Path {
 	return dst
 }
 
-// Single returns the key of the only item that a statement selects by equalities; alone
-// reports whether it has no other conditions.
+// Single returns the key of the item if the WHERE of a statement selects a single item by
+// equalities. alone reports whether the WHERE has no other conditions.
 func (b *Bound) Single(key Key) (item attr.Item, alone, ok bool) {
 	plan, err := b.planOne(key)
 	if err != nil {
@@ -290,8 +291,9 @@ func (b *Bound) planOne(key Key) (single, error) {
 	return s, nil
 }
 
-// Target returns the key of the item of a statement other than INSERT, and its WHERE as a
-// condition; nil without further conditions. Errors are of type *Error.
+// Target returns the key of the item that a statement other than INSERT addresses. It
+// also returns the rest of the WHERE as a condition, or nil if there is no rest. Errors
+// are of type *Error.
 func (b *Bound) Target(key Key) (attr.Item, *expr.Condition, error) {
 	s, err := b.planOne(key)
 	if err != nil || len(s.rest) == 0 {
@@ -300,7 +302,7 @@ func (b *Bound) Target(key Key) (attr.Item, *expr.Condition, error) {
 	return s.key, b.where, nil // the equalities are true for the item
 }
 
-// Where returns the whole WHERE as a condition; nil without one.
+// Where returns the whole WHERE as a condition, or nil if the statement has no WHERE.
 func (b *Bound) Where() *expr.Condition { return b.where }
 
 // Ordered reports whether the statement has an ORDER BY.

@@ -42,7 +42,7 @@ type node struct {
 // Kind is the kind of a statement.
 type Kind uint8
 
-// The kinds of statements.
+// Kinds of statements.
 const (
 	Select Kind = iota
 	Insert
@@ -52,7 +52,7 @@ const (
 	expression
 )
 
-// Statement is a parsed statement.
+// Statement is a parsed PartiQL statement.
 type Statement struct {
 	Kind         Kind
 	Table, Index string

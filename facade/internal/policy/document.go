@@ -49,8 +49,9 @@ var actions = []string{
 	"UpdateTableReplicaAutoScaling", "UpdateTimeToLive", "WriteDataForReplication",
 }
 
-// AllowsAction reports whether a policy may name an action: one of DynamoDB's, in any case,
-// or a pattern with stars and question marks that matches one.
+// AllowsAction reports whether a policy may name an action. It may name one of DynamoDB's
+// actions, in upper or lower case, or a pattern with stars and question marks that
+// matches one.
 func AllowsAction(name string) bool {
 	pattern, found := strings.CutPrefix(strings.ToLower(name), "dynamodb:")
 	return found && slices.ContainsFunc(actions, func(action string) bool {

@@ -13,20 +13,22 @@ import (
 // changeInterval is the minimum time between two changes of a policy on AWS.
 const changeInterval = 15 * time.Second
 
-// NoPolicy is the expected revision in a request that requires that no policy exists.
+// NoPolicy is the expected revision in a request that requires that the resource has no
+// policy.
 const NoPolicy = "NO_POLICY"
 
-// Resource is the subject of a policy.
+// Resource is a table or stream that a policy applies to.
 type Resource struct {
-	ARN   string // as given in the request
-	Table string // the name of the table
-	Label string // of the stream; "": the table's own
-	// Delay is how long a change stays invisible. The next change must wait for it, and after
-	// it until changeInterval is over. 0: changes are immediate.
+	ARN   string // ARN as given in the request
+	Table string // name of the table
+	Label string // label of the stream, or "" for the table itself
+	// Delay is how long a change stays invisible. After that time, the next change must
+	// still wait until changeInterval is over. If Delay is zero, changes are visible at
+	// once and need not wait.
 	Delay time.Duration
 }
 
-// Seen returns the policy as a request at a time sees it.
+// Seen returns the policy that a request sees at a given time.
 func Seen(p tabledef.Policy, of Resource, now time.Time) tabledef.Policy {
 	if of.Delay > 0 && now.Before(time.UnixMilli(p.Changed).Add(of.Delay)) {
 		return tabledef.Policy{Document: p.Last, Changed: p.LastChanged}
@@ -56,7 +58,7 @@ func changed(p tabledef.Policy, of Resource, document string, now time.Time) (ta
 	return next, nil
 }
 
-// Text returns the document of a policy as requests see it.
+// Text returns the document of a policy in the form that requests see.
 func Text(p tabledef.Policy) string {
 	if strings.HasPrefix(p.Document, `{"Version":`) {
 		return p.Document
@@ -64,15 +66,15 @@ func Text(p tabledef.Policy) string {
 	return defaultVersion + strings.TrimPrefix(p.Document, "{")
 }
 
-// NotFound returns the error for a resource without a policy.
+// NotFound returns the error for a resource that has no policy.
 func NotFound(of Resource) error { return notFound(of, "") }
 
 func notFound(of Resource, why string) error {
 	return awserr.New(awserr.CodePolicyNotFound, awserr.MsgPolicyNotFound, cmp.Or(why, of.ARN))
 }
 
-// Put returns the policy that follows p with document, or p if it is equivalent. A request
-// may expect a revision, or NoPolicy.
+// Put returns the policy that results from replacing the document of p, or p itself if
+// the documents are equivalent. A request may expect a revision, or NoPolicy.
 func Put(p tabledef.Policy, of Resource, document string, expected *string, now time.Time) (tabledef.Policy, error) {
 	text, err := canonical(document)
 	if err != nil {
@@ -91,8 +93,8 @@ func Put(p tabledef.Policy, of Resource, document string, expected *string, now 
 	return changed(p, of, text, now)
 }
 
-// Delete returns the policy that follows p without a document; p itself if it is already
-// deleted.
+// Delete returns the policy that results from deleting p. It returns p itself if p is
+// already deleted.
 func Delete(p tabledef.Policy, of Resource, expected *string, now time.Time) (tabledef.Policy, error) {
 	if err := expect(p, of, expected); err != nil || p.Document == "" {
 		return p, err

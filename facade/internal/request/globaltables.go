@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// GlobalTableInput is a request with the name of a global table; other members are ignored.
+// GlobalTableInput is a request that names a global table. Its other members are ignored.
 type GlobalTableInput struct{ GlobalTableName *string }
 
 // CreateGlobalTableInput is the request of CreateGlobalTable.
@@ -30,7 +30,7 @@ type ListGlobalTablesInput struct {
 	RegionName                    *string
 }
 
-// ListGlobalTablesOutput is the answer of ListGlobalTables.
+// ListGlobalTablesOutput is the response of ListGlobalTables.
 type ListGlobalTablesOutput struct{ GlobalTables []struct{} }
 
 // checkName checks the name of a global table.
@@ -45,7 +45,7 @@ func checkName(v *Validator, name *string) error {
 	return v.Constrained()
 }
 
-// CreateGlobalTable checks the request and then refuses it.
+// CreateGlobalTable checks the request and then rejects it.
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_CreateGlobalTable.html
 func CreateGlobalTable(v *Validator, in *CreateGlobalTableInput) error {
 	v.Required("ReplicationGroup", in.ReplicationGroup != nil)
@@ -55,7 +55,8 @@ func CreateGlobalTable(v *Validator, in *CreateGlobalTableInput) error {
 	return awserr.Validation(awserr.MsgVersion2017)
 }
 
-// NoGlobalTable returns the error for the name of a global table, since none exists.
+// NoGlobalTable checks the name of a global table, and returns the error that the table
+// does not exist.
 func NoGlobalTable(v *Validator, in *GlobalTableInput) error {
 	if err := checkName(v, in.GlobalTableName); err != nil {
 		return err
@@ -67,13 +68,13 @@ func NoGlobalTable(v *Validator, in *GlobalTableInput) error {
 	return awserr.New(awserr.CodeGlobalTableNotFound, text, *in.GlobalTableName)
 }
 
-// UpdateGlobalTable is NoGlobalTable for UpdateGlobalTable.
+// UpdateGlobalTable is like NoGlobalTable, but takes the request of UpdateGlobalTable.
 func UpdateGlobalTable(v *Validator, in *UpdateGlobalTableInput) error {
 	v.Required("ReplicaUpdates", in.ReplicaUpdates != nil)
 	return NoGlobalTable(v, &GlobalTableInput{in.GlobalTableName})
 }
 
-// ListGlobalTables returns an empty list.
+// ListGlobalTables checks the request and returns an empty list.
 func ListGlobalTables(v *Validator, in *ListGlobalTablesInput) (*ListGlobalTablesOutput, error) {
 	v.AtLeast("Limit", in.Limit, 1)
 	if in.ExclusiveStartGlobalTableName != nil {
@@ -85,7 +86,8 @@ func ListGlobalTables(v *Validator, in *ListGlobalTablesInput) (*ListGlobalTable
 	return &ListGlobalTablesOutput{[]struct{}{}}, nil
 }
 
-// NoReplicas returns the error for a table that is not a global table, whether or not it exists.
+// NoReplicas returns the error for a table that is not a global table, whether or not the
+// table exists.
 func NoReplicas(v *Validator, table *string) error {
 	name, err := v.ControlTableName(table)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// LegacyParameters checks the parameters from before expressions; its errors are its
-// validator's.
+// LegacyParameters checks the parameters that expressions replaced. Its errors have the
+// wording of its validator.
 type LegacyParameters struct {
 	v *Validator
 }
@@ -26,8 +26,8 @@ type Condition struct {
 	ComparisonOperator *string
 }
 
-// ExpectedAttributeValue is one element of Expected. AWS's error for a value of another type
-// contains this name from the model.
+// ExpectedAttributeValue is one element of Expected. AWS's error for a value of the wrong
+// type contains this name.
 type ExpectedAttributeValue struct {
 	Value              *wire.Value
 	Exists             *wire.Flag
@@ -56,7 +56,7 @@ var keyOperators = map[string]attr.RangeOp{
 // comparisonText has the symbols of the operators with two operands.
 var comparisonText = map[string]string{"EQ": "=", "NE": "<>", "LT": "<", "LE": "<=", "GT": ">", "GE": ">="}
 
-// CheckConditions checks the elements against the model.
+// CheckConditions checks conditions against the API model.
 func (p LegacyParameters) CheckConditions(member string, conditions map[string]Condition) {
 	for _, name := range slices.Sorted(maps.Keys(conditions)) {
 		path := member + "." + name + ".member.ComparisonOperator"
@@ -65,7 +65,7 @@ func (p LegacyParameters) CheckConditions(member string, conditions map[string]C
 	}
 }
 
-// CheckExpected checks the elements against the model.
+// CheckExpected checks the elements of Expected against the API model.
 func (p LegacyParameters) CheckExpected(expected map[string]ExpectedAttributeValue) {
 	if p.v.Current {
 		return // expectedPart checks it
@@ -75,7 +75,7 @@ func (p LegacyParameters) CheckExpected(expected map[string]ExpectedAttributeVal
 	}
 }
 
-// CheckUpdates checks the elements against the model.
+// CheckUpdates checks the elements of AttributeUpdates against the API model.
 func (p LegacyParameters) CheckUpdates(updates map[string]AttributeValueUpdate) {
 	for _, name := range slices.Sorted(maps.Keys(updates)) {
 		p.v.Enum("AttributeUpdates."+name+".member.Action", updates[name].Action, "ADD", "PUT", "DELETE")
@@ -159,7 +159,8 @@ func (p LegacyParameters) joint(operator *string, n int) (string, error) {
 	return " " + *operator + " ", nil
 }
 
-// Filter converts a QueryFilter or ScanFilter to a condition; nil without one.
+// Filter converts a QueryFilter or ScanFilter to a condition. It returns nil if the
+// filter is not given.
 func (p LegacyParameters) Filter(conditions map[string]Condition, operator *string) (*expr.Condition, error) {
 	if p.v.Operation == "Scan" && !p.v.Current {
 		if err := p.checkDepth(conditions); err != nil {
@@ -197,7 +198,7 @@ func (p LegacyParameters) checkDepth(conditions map[string]Condition) error {
 	return nil
 }
 
-// Condition converts Expected to a condition; nil without one.
+// Condition converts Expected to a condition. It returns nil if Expected is not given.
 func (p LegacyParameters) Condition(expected map[string]ExpectedAttributeValue, operator *string) (*expr.Condition, error) {
 	joint, err := p.joint(operator, len(expected))
 	if err != nil || len(expected) == 0 {
@@ -264,8 +265,8 @@ func (p LegacyParameters) expectedPart(name string, e ExpectedAttributeValue) (o
 	}
 }
 
-// Projection converts AttributesToGet to a projection onto top-level attributes; nil without
-// any.
+// Projection converts AttributesToGet to a projection to top-level attributes. It returns
+// nil if AttributesToGet is not given.
 func (p LegacyParameters) Projection(attributes []string) (*expr.Projection, error) {
 	if attributes == nil {
 		return nil, nil
@@ -305,7 +306,8 @@ func (p LegacyParameters) KeyConditions(conditions map[string]Condition) (*expr.
 	return expr.KeyConditionOf(terms...), nil
 }
 
-// Update converts AttributeUpdates to an update; nil without any.
+// Update converts AttributeUpdates to an update. It returns nil if AttributeUpdates is
+// not given.
 func (p LegacyParameters) Update(updates map[string]AttributeValueUpdate) (*expr.Update, error) {
 	if len(updates) == 0 {
 		return nil, nil

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// The profiles that are not regions.
+// Names that LayersOf accepts besides regions.
 const (
-	Current = "current" // the layer that most regions have, by operation
-	Classic = "classic" // the older layer for all operations
+	Current = "current" // layer that most regions have, by operation
+	Classic = "classic" // older layer for all operations
 )
 
 // othersColumn is the column of all operations without a column of their own.
@@ -19,7 +19,7 @@ const othersColumn = "others"
 //go:embed regions.tsv
 var regionsTable string
 
-// Layers selects the layer of each operation in one region.
+// Layers selects the layer of the service that checks each operation in one region.
 type Layers struct {
 	newer  map[string]bool // by operation
 	others bool
@@ -69,8 +69,8 @@ func newRegionRow(name string, columns, cells []string) regionRow {
 	return row
 }
 
-// LayersOf returns the layers of a region, of Current or of Classic; "" is Current. For an
-// unknown name, the error lists the known ones.
+// LayersOf returns the layers of a region, of Current or of Classic. The name "" means
+// Current. If the name is unknown, the error lists the known names.
 func LayersOf(region string) (Layers, error) {
 	if region == "" {
 		region = Current

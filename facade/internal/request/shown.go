@@ -9,7 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// ShownItem formats an item as AWS does in a failed constraint, in Java's form.
+// ShownItem formats an item as AWS shows it in a failed constraint, in the notation of
+// Java.
 func ShownItem(item attr.Item) string {
 	members := make([]string, 0, len(item))
 	for _, name := range slices.Sorted(maps.Keys(item)) {

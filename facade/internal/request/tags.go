@@ -16,7 +16,7 @@ const (
 	maxValueChars = 256
 )
 
-// Tag is one tag of a table.
+// Tag is a tag of a table.
 type Tag struct {
 	Key   *string
 	Value *string
@@ -33,7 +33,7 @@ func isText(s string) bool {
 	})
 }
 
-// MergeTags adds tags to a copy of the current ones.
+// MergeTags returns a copy of the current tags with other tags added or replaced.
 func MergeTags(current map[string]string, tags []Tag) (map[string]string, error) {
 	given := make(map[string]string, len(tags))
 	for _, t := range tags {
@@ -69,7 +69,7 @@ func checkKey(key *string) error {
 	return nil
 }
 
-// CheckTagKeys checks the keys of tags to remove.
+// CheckTagKeys checks the keys of the tags that a request removes.
 func CheckTagKeys(keys []string) error {
 	switch n := len(keys); {
 	case n == 0:

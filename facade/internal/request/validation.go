@@ -16,34 +16,35 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Validator checks the members of one request in AWS's order. It first collects failed
-// constraints of the API model; Constrained returns their error. Later checks fail at once,
-// in the words of the Request.
+// Validator checks the members of one request in AWS's order. It first collects the
+// violated constraints of the API model; Constrained returns their error. Later checks
+// return an error at once, in the wording of the Request.
 type Validator struct {
 	Request
 	failures Failures
 }
 
-// NewValidator returns the validator of a request.
+// NewValidator returns a Validator for a request.
 func NewValidator(r Request) Validator { return Validator{Request: r} }
 
-// Fail records a failed constraint of a member. value is AWS's text for it: Quoted, or
-// "null".
+// Fail records that a member violates a constraint. value is AWS's text for the member:
+// Quoted, or "null".
 func (v *Validator) Fail(member, value, constraint string) {
 	v.failures.Add(v.Request, member, value, constraint)
 }
 
-// Constrained returns the error of the constraints checked so far.
+// Constrained returns the error for all constraints that were violated so far.
 func (v *Validator) Constrained() error { return v.failures.Err(v.Request) }
 
-// Required records a missing member.
+// Required records a violation if a required member is missing.
 func (v *Validator) Required(member string, present bool) {
 	if !present {
 		v.Fail(member, "null", awserr.MsgMemberNotNull)
 	}
 }
 
-// Enum checks an optional member; set is in AWS's order.
+// Enum checks that an optional member is one of the values in set, which is in AWS's
+// order.
 func (v *Validator) Enum(member string, value *string, set ...string) {
 	if value != nil && !slices.Contains(set, *value) {
 		v.Fail(member, Quoted(*value), fmt.Sprintf(awserr.MsgMemberEnum, strings.Join(set, ", ")))
@@ -64,7 +65,7 @@ func (v *Validator) AtMost(member string, value *int32, most int32) {
 	}
 }
 
-// Length checks the number of characters of an optional member.
+// Length checks the number of characters in an optional member.
 func (v *Validator) Length(member string, value *string, least, most int) {
 	if value == nil {
 		return
@@ -77,16 +78,16 @@ func (v *Validator) Length(member string, value *string, least, most int) {
 	}
 }
 
-// Pattern checks that all of an optional member matches a regular expression; the error has
-// the model's spelling of it.
+// Pattern checks that an optional member matches a regular expression as a whole. The
+// error shows the expression as the model spells it.
 func (v *Validator) Pattern(member string, value *string, pattern string) {
 	if value != nil && !regexp.MustCompile("^(?:"+pattern+")$").MatchString(*value) {
 		v.Fail(member, Quoted(*value), fmt.Sprintf(awserr.MsgMemberPattern, pattern))
 	}
 }
 
-// Count checks the number of elements of a required list. The error for too many contains
-// elements.
+// Count checks the number of elements in a required list. The error for too many elements
+// shows them.
 func (v *Validator) Count(member string, absent bool, n, most int, elements string) {
 	switch {
 	case absent:
@@ -98,16 +99,17 @@ func (v *Validator) Count(member string, absent bool, n, most int, elements stri
 	}
 }
 
-// Statement is a PartiQL statement in a list.
+// Statement is a PartiQL statement in a list of statements.
 type Statement struct {
 	Text       *string
 	Parameters []wire.Parameter
-	More       []string // AWS's text after them
+	More       []string // AWS's text that follows the parameters
 }
 
-// Statements checks the number of elements of a list of statements. The error for too many
-// lists them: parameters only as a number, and statements beyond twice the limit only as a
-// number, too. kind is the name of an element in the API model.
+// Statements checks the number of elements in a list of statements. The error for too
+// many statements shows them, with the parameters of each only as a number. Beyond twice
+// the limit, it shows only the number of further statements. kind is the name of an
+// element in the API model.
 func (v *Validator) Statements(member, kind string, absent bool, n, most int, at func(i int) Statement) {
 	if n <= most {
 		v.Count(member, absent, n, most, "")
@@ -127,7 +129,7 @@ func (v *Validator) Statements(member, kind string, absent bool, n, most int, at
 	v.Fail(member, Quoted("["+strings.Join(shown, ", ")+"]"), fmt.Sprintf(awserr.MsgMemberMaxLength, most))
 }
 
-// The limits of names.
+// Limits of the lengths of names.
 const (
 	MinTableNameChars = 3
 	MaxTableNameChars = 255
@@ -141,8 +143,8 @@ var (
 	tableARN    = regexp.MustCompile(`^arn:[a-z-]+:dynamodb:[a-z0-9-]*:[0-9]*:table/([^/]+)$`)
 )
 
-// TableName checks the member TableName of an operation on items, which may be an ARN, and
-// returns the name.
+// TableName checks the member TableName of an operation on items, and returns the name.
+// The member may be an ARN.
 func (v *Validator) TableName(value *string) string {
 	const member = "TableName"
 	if value == nil {
@@ -154,7 +156,7 @@ func (v *Validator) TableName(value *string) string {
 	return name
 }
 
-// TableOfARN returns the name in a table's ARN; it returns any other text unchanged.
+// TableOfARN returns the name in the ARN of a table. It returns any other text unchanged.
 func TableOfARN(given string) string {
 	if m := tableARN.FindStringSubmatch(given); m != nil && len(given) <= MaxTableARNChars {
 		return m[1]
@@ -162,10 +164,10 @@ func TableOfARN(given string) string {
 	return given
 }
 
-// ARN is the parsed ARN of a table, or of a part of one.
+// ARN is the parsed ARN of a table or of a part of a table.
 type ARN struct{ Region, Account, Table, Rest string }
 
-// String returns the text of the ARN; it is the inverse of ParseARN.
+// String returns the text that ParseARN parses.
 func (a ARN) String() string {
 	return "arn:aws:dynamodb:" + a.Region + ":" + a.Account + ":table/" + a.Table + a.Rest
 }
@@ -175,8 +177,9 @@ var resourceARN = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^arn:[a-z-]+:dynamodb:([a-z0-9-]*):([0-9]*):table/([^/]*)(/.*)?$`)
 })
 
-// ParseARN parses the ARN of a table or of a part of it; ok is false for other texts. Rest
-// begins with a slash, or is empty for a table. It does not check the name.
+// ParseARN parses the ARN of a table or of a part of a table. ok is false for any other
+// text. Rest begins with a slash, or is empty for a table. ParseARN does not check the
+// name.
 func ParseARN(arn string) (a ARN, ok bool) {
 	m := resourceARN().FindStringSubmatch(arn)
 	if m == nil {
@@ -185,7 +188,7 @@ func ParseARN(arn string) (a ARN, ok bool) {
 	return ARN{m[1], m[2], m[3], m[4]}, true
 }
 
-// BatchTables checks the names in RequestItems, which may be ARNs of tables; echo returns
+// BatchTables checks the names in RequestItems, which may be ARNs of tables. echo returns
 // RequestItems in AWS's format.
 func (v *Validator) BatchTables(given []string, echo func() string) {
 	for _, g := range given {
@@ -196,7 +199,7 @@ func (v *Validator) BatchTables(given []string, echo func() string) {
 	}
 }
 
-// IsTableName reports whether a name is valid for a table.
+// IsTableName reports whether a table can have the given name.
 func IsTableName(name string) bool {
 	n := utf8.RuneCountInString(name)
 	return MinTableNameChars <= n && n <= MaxTableNameChars && namePattern.MatchString(name)
@@ -214,8 +217,8 @@ func (v *Validator) Name(member, name string) {
 	v.Length(member, &name, least, MaxTableNameChars)
 }
 
-// ControlTableName is TableName for operations on tables, whose error reports only the name,
-// in texts of their own.
+// ControlTableName is like TableName, but checks operations on tables. Their errors have
+// different texts, which show only the name.
 func (v *Validator) ControlTableName(value *string) (string, error) {
 	name, err := v.ChangedTableName(value)
 	if err != nil {
@@ -224,8 +227,8 @@ func (v *Validator) ControlTableName(value *string) (string, error) {
 	return name, v.Constrained()
 }
 
-// ChangedTableName is like ControlTableName, but reports the violated constraints of the
-// name together with those of other members.
+// ChangedTableName is like ControlTableName, but reports violated constraints of the name
+// together with those of other members.
 func (v *Validator) ChangedTableName(value *string) (string, error) {
 	if value == nil {
 		return "", awserr.Validation(awserr.MsgParameterRequired, "TableName")
@@ -245,7 +248,8 @@ func (v *Validator) ChangedTableName(value *string) (string, error) {
 	return name, nil
 }
 
-// WatchedIndex checks the name of an index for contributor insights; nil is the table itself.
+// WatchedIndex checks the name of an index for contributor insights. A nil name means the
+// table itself.
 func (v *Validator) WatchedIndex(name *string) error {
 	if name == nil {
 		return nil
@@ -257,8 +261,8 @@ func (v *Validator) WatchedIndex(name *string) error {
 	return nil
 }
 
-// ReturnOptions checks the members that select what a call reports. In the newer wording of
-// two operations, ReturnItemCollectionMetrics has a text of its own.
+// ReturnOptions checks the members that select the contents of the response. In the newer
+// wording of two operations, ReturnItemCollectionMetrics has a different text.
 func (v *Validator) ReturnOptions(capacity, collections *string) {
 	v.Enum("ReturnConsumedCapacity", capacity, "INDEXES", "TOTAL", "NONE")
 	newer := ""
@@ -268,20 +272,20 @@ func (v *Validator) ReturnOptions(capacity, collections *string) {
 	v.movedEnum("ReturnItemCollectionMetrics", collections, newer, "SIZE", "NONE")
 }
 
-// ReturnValues checks ReturnValues against the model's enum, whose text differs in the newer
-// wording.
+// ReturnValues checks ReturnValues against the enum of the API model. Its error has a
+// different text in the newer wording.
 func (v *Validator) ReturnValues(value, onFailure *string) {
 	v.movedEnum("ReturnValues", value, awserr.MsgReturnValuesEnum, "ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW")
 	v.Enum("ReturnValuesOnConditionCheckFailure", onFailure, "ALL_OLD", "NONE")
 }
 
-// JoiningOperator checks ConditionalOperator against the model's enum, whose text differs in
-// the newer wording.
+// JoiningOperator checks ConditionalOperator against the enum of the API model. Its error
+// has a different text in the newer wording.
 func (v *Validator) JoiningOperator(value *string) {
 	v.movedEnum("ConditionalOperator", value, awserr.MsgConditionalOperatorEnum, "OR", "AND")
 }
 
-// movedEnum is Enum with a text of its own in the newer wording.
+// movedEnum is Enum with a separate text in the newer wording.
 func (v *Validator) movedEnum(member string, value *string, newer string, set ...string) {
 	n := len(v.failures)
 	v.Enum(member, value, set...)
@@ -290,15 +294,16 @@ func (v *Validator) movedEnum(member string, value *string, newer string, set ..
 	}
 }
 
-// ExpressionParameter is one expression of a request; nil if not given.
+// ExpressionParameter is one expression of a request. It is nil if the request does not
+// have the expression.
 type ExpressionParameter struct {
 	Name string
 	Text *string
 }
 
-// ExpressionStyle checks that expressions are not combined with Legacy parameters, and that
-// names and values come only with an expression. Placeholders checks the names and values
-// later, after the other members.
+// ExpressionStyle checks that expressions are not combined with legacy parameters, and
+// that names and values are only given together with an expression. Placeholders checks
+// the names and values themselves, after the other members.
 func (v *Validator) ExpressionStyle(names map[string]string, values map[string]wire.Value, expressions []ExpressionParameter, legacy []string) error {
 	var given, absent []string // absent: the missing ones that could use values
 	valued := false
@@ -352,12 +357,12 @@ func (v *Validator) Placeholders(names map[string]string, values map[string]wire
 	return p, nil
 }
 
-// Legacy returns checks for the parameters from before expressions; they fail as v does.
+// Legacy returns a LegacyParameters that uses the wording of v.
 func (v *Validator) Legacy() LegacyParameters {
 	return LegacyParameters{v}
 }
 
-// Given returns the names of the given members, in order.
+// Given returns the names of those members that are given, in order.
 func Given(members ...LegacyMember) []string {
 	var given []string
 	for _, m := range members {
@@ -368,11 +373,11 @@ func Given(members ...LegacyMember) []string {
 	return given
 }
 
-// LegacyMember is a parameter from before expressions.
+// LegacyMember is a parameter that expressions replaced.
 type LegacyMember struct {
 	Name  string
 	Given bool
 }
 
-// Quoted quotes a text as AWS does in a failed constraint.
+// Quoted quotes a text in the way that AWS does in a failed constraint.
 func Quoted(s string) string { return "'" + s + "'" }

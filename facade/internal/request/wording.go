@@ -15,25 +15,25 @@ import (
 // maxMemberErrorCount limits the failed constraints in one classic message.
 const maxMemberErrorCount = 10
 
-// Request determines the wording of an answer.
+// Request determines the wording of the errors in a response.
 type Request struct {
 	Operation string
-	Current   bool // the newer layer, see Layers
+	Current   bool // the newer layer checks the operation: see Layers
 }
 
-// Failure is a violated constraint of a member.
+// Failure is a constraint that a member violates.
 type Failure struct {
 	member  string
 	text    string
-	Newer   string // in the newer wording, if the profile has it
+	Newer   string // text in the newer wording, if the profile has one
 	missing bool   // the member is missing
 }
 
-// Failures are the violated constraints of a request, in the order of the checks.
+// Failures holds the violated constraints of a request, in the order of the checks.
 type Failures []Failure
 
-// Add records a violated constraint of a member. value is AWS's text for it: quoted, or
-// "null".
+// Add records that a member violates a constraint. value is AWS's text for the member:
+// quoted, or "null".
 func (fs *Failures) Add(r Request, member, value, constraint string) {
 	f := Failure{member: member, text: fmt.Sprintf(awserr.MsgMemberClassic, value, lowerPath(member), constraint), missing: value == "null"}
 	if r.newWording(member, value) {
@@ -64,7 +64,7 @@ func (r Request) rank(f Failure) int {
 	return len(order)
 }
 
-// Err returns the error of the constraints checked so far.
+// Err returns the error for all constraints that were violated so far, or nil.
 func (fs Failures) Err(r Request) error {
 	slices.SortStableFunc(fs, func(a, b Failure) int { return r.rank(a) - r.rank(b) })
 	var older, newer []string
@@ -152,8 +152,8 @@ func (r Request) isWrite() bool {
 	return r.Operation == "PutItem" || r.Operation == "UpdateItem" || r.Operation == "DeleteItem"
 }
 
-// Reject returns the failure of an expression or a value. Three operations have the newer
-// prefix.
+// Reject returns the error for an invalid expression or value. Three operations use the
+// newer prefix.
 func (r Request) Reject(message string) error {
 	switch r.Operation {
 	case "PutItem", "UpdateItem", "DeleteItem":
@@ -164,7 +164,8 @@ func (r Request) Reject(message string) error {
 	return awserr.Validation("%s", message)
 }
 
-// RejectSelect is a failure of Select, which carries the newer prefix.
+// RejectSelect returns the error for an invalid Select, which the newer layer reports
+// with its prefix.
 func (r Request) RejectSelect(message string) error {
 	if r.Current {
 		message = fmt.Sprintf(awserr.MsgValidationErrors, 1, "", message)
@@ -172,7 +173,7 @@ func (r Request) RejectSelect(message string) error {
 	return awserr.Validation("%s", message)
 }
 
-// Value returns the failure that decoding left in a value or an item.
+// Value returns the error that decoding found in a value or an item, or nil.
 func (r Request) Value(err error) error {
 	if err == nil {
 		return nil
@@ -189,7 +190,7 @@ func (r Request) Value(err error) error {
 // isUntyped reports whether a value has no type.
 func isUntyped(e *attr.Error) bool { return e.Problem == attr.NoType || e.Problem == attr.UnknownType }
 
-// PlaceholderValue is Value for an expression attribute value.
+// PlaceholderValue is like Value, but takes the error in an expression attribute value.
 func (r Request) PlaceholderValue(key string, err error) error {
 	text := r.AttributeErrorText(err)
 	named := fmt.Sprintf(awserr.MsgValueInvalid, text, key)
@@ -216,7 +217,7 @@ func (r Request) newValueWording() bool {
 	return r.Current && r.Operation != "BatchWriteItem" && r.Operation != "Scan"
 }
 
-// AttributeErrorText returns AWS's text for an error of package attr.
+// AttributeErrorText returns AWS's text for an error from package attr.
 func (r Request) AttributeErrorText(err error) string {
 	var e *attr.Error
 	if errors.As(err, &e) {
@@ -230,7 +231,7 @@ func (r Request) AttributeErrorText(err error) string {
 	return err.Error()
 }
 
-// Expression converts an error of package expr to the answer's error.
+// Expression converts an error from package expr to the error of the response.
 func (r Request) Expression(err error) error {
 	if err == nil {
 		return nil
@@ -257,7 +258,8 @@ func lowerPath(member string) string {
 	return strings.Join(names, ".")
 }
 
-// OrNull returns a member as AWS prints it inside others.
+// OrNull returns the text with which AWS shows a member inside other members: "null" if
+// the member is not given.
 func OrNull(text *string) string {
 	if text == nil {
 		return "null"

@@ -1,12 +1,13 @@
-// Package sizes schedules the counts of a table's items, and caches their results.
+// Package sizes schedules the counting of a table's items, and caches the results.
 //
-// A write does not know whether it inserts, and would need a read to find out. Therefore
-// tables are counted on demand: a small table at once, a large one in the background, for the
-// next request. A write only increments a number in memory, which makes the count outdated.
+// A write does not know whether it inserts an item, and would need a read to find out.
+// Therefore tables are counted on demand: a small table at once, a large one in the
+// background, for the next request. A write only increments a number in memory, which
+// makes the count outdated.
 //
-// Writes of other processes and native writes do not change that number. Therefore a count
-// also expires: after smallEvery for a small table; after largeEvery for a large one, if its
-// Bigtable reports another size.
+// Writes of other processes and native writes do not change that number. Therefore a
+// count also expires. The count of a small table expires after smallEvery. The count of a
+// large table expires after largeEvery, if its Bigtable reports another size.
 package sizes
 
 import (
@@ -23,20 +24,21 @@ const (
 	largeEvery = time.Minute // minimum time between two counts
 )
 
-// Count is the number of items of a table or an index, and their bytes by DynamoDB's rules.
+// Count is the number of items in a table or an index, and their size in bytes by
+// DynamoDB's rules.
 type Count struct {
 	Items int64 `json:"items"`
 	Bytes int64 `json:"bytes"`
 }
 
-// Counts are the counts of a table and, by name, of its indexes.
+// Counts holds the counts of a table and of its indexes, by name.
 type Counts struct {
 	Count
 	Indexes map[string]Count `json:"indexes,omitempty"`
 }
 
-// Table is a process's knowledge of the size of a table; it survives changes of the table's
-// definition.
+// Table holds what a process knows about the size of a table. It survives changes to the
+// table's definition.
 type Table struct {
 	// written grows with every finished write of this process, and with some that wrote
 	// nothing.
@@ -60,14 +62,14 @@ type known struct {
 	sizeBytes int64  // size of a large table in its Bigtable
 }
 
-// NewTable returns a Table without a count.
+// NewTable returns a Table that has no count yet.
 func NewTable() *Table { return &Table{turn: make(chan struct{}, 1)} }
 
-// Wrote makes the count outdated. Call it after a write has ended, since a count that began
-// before may have missed the write.
+// Wrote makes the count outdated. Call it after a write has ended, since a count that
+// began earlier may have missed the write.
 func (t *Table) Wrote() { t.written.Add(1) }
 
-// Kept records the text that any process last kept with Source.Keep.
+// Kept records the text that any process last stored with Source.Keep.
 func (t *Table) Kept(text []byte) {
 	if kept := t.kept.Load(); kept == nil || !bytes.Equal(*kept, text) {
 		t.kept.Store(new(bytes.Clone(text)))
@@ -80,32 +82,32 @@ func (t *Table) recall() (counts Counts, ok bool) {
 	return counts, kept != nil && json.Unmarshal(*kept, &counts) == nil
 }
 
-// Source is a table in its current definition.
+// Source is a table with its current definition.
 type Source interface {
 	// Version identifies the definition.
 	Version() string
-	// Fresh reports whether counts stay correct without writes.
+	// Fresh reports whether counts stay correct as long as nothing is written.
 	Fresh() bool
-	// Count counts up to most items of the table and of each index; 0 means unlimited.
-	// It reports whether it counted all of them.
+	// Count counts the items of the table and of each index, up to most items each; 0
+	// means no limit. It reports whether it counted all of them.
 	Count(ctx context.Context, counts *Counts, most int64) (all bool, err error)
 	// StoredBytes returns the size of the table in its Bigtable.
 	StoredBytes(ctx context.Context) (int64, error)
-	// Keep stores a text for later processes.
+	// Keep stores text that later processes can read.
 	Keep(ctx context.Context, text []byte) error
 }
 
-// Counter configures the counts of tables.
+// Counter configures how tables are counted.
 type Counter struct {
-	MostItems  int64 // the maximum of a small table
+	MostItems  int64 // maximum number of items in a small table
 	Now        func() time.Time
 	Log        *slog.Logger
 	Background func(func(ctx context.Context)) // runs a function without waiting for it
 }
 
-// Now returns the counts of a table and its indexes. It counts a small table at once. For a
-// large table it returns the last result, and starts another count in the background. If a
-// count fails, the last result stays. The error is that of ctx.
+// Now returns the counts of a table and its indexes. It counts a small table at once. For
+// a large table it returns the last result, and starts another count in the background.
+// If a count fails, Now returns the last result. It returns an error only if ctx ends.
 func (t *Table) Now(ctx context.Context, c *Counter, src Source) (Counts, error) {
 	if err := t.take(ctx); err != nil {
 		return Counts{}, err
@@ -139,7 +141,7 @@ func (t *Table) Now(ctx context.Context, c *Counter, src Source) (Counts, error)
 	return t.known.Counts, nil
 }
 
-// Last returns the last result of Now, without counting.
+// Last returns the last result of Now without counting.
 func (t *Table) Last(ctx context.Context) (Counts, error) {
 	if err := t.take(ctx); err != nil {
 		return Counts{}, err

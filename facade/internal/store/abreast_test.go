@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -20,6 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // backendsAbreast are the backends, and one with concurrent calls.
@@ -107,24 +107,6 @@ func (l lostStream) RecvMsg(m any) error {
 	return errEnded
 }
 
-// bubbleBigtable returns a Bigtable within a bubble; end ends it.
-func bubbleBigtable(t *testing.T) (conn grpc.ClientConnInterface, end func()) {
-	t.Helper()
-	db, err := engine.Open(engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return srv.Conn(), func() {
-		if err := errors.Join(srv.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 // TestTransact_CrashAbreast: a process ends at any round trip of a transaction, and any of
 // its calls then may arrive: all of it happens or none, whichever process follows.
 func TestTransact_CrashAbreast(t *testing.T) {
@@ -140,8 +122,7 @@ func TestTransact_CrashAbreast(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%d/%d", next, step, seed), func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
-						conn, end := bubbleBigtable(t)
-						t.Cleanup(end) // after the stores
+						conn := peer.Start(t, engine.Options{}, emu.Options{}).Conn()
 						cut := &cutConn{ClientConnInterface: conn, coin: rand.New(rand.NewPCG(uint64(step), uint64(seed)))}
 						crashTransaction(t, conn, cut, next, "crash", step, step == steps-1)
 					})
@@ -166,8 +147,7 @@ func TestWriteItems_CrashAbreast(t *testing.T) {
 			t.Run(fmt.Sprintf("%d/%d", step, seed), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					conn, end := bubbleBigtable(t)
-					t.Cleanup(end) // after the stores
+					conn := peer.Start(t, engine.Options{}, emu.Options{}).Conn()
 					cut := &cutConn{ClientConnInterface: conn, coin: rand.New(rand.NewPCG(uint64(step), uint64(seed)))}
 					o := cut.change(testOptions(cut))
 					s, err := Open(t.Context(), o)
@@ -235,8 +215,7 @@ func TestTransact_Fair(t *testing.T) {
 		clients = 64
 	}
 	synctest.Test(t, func(t *testing.T) {
-		conn, end := bubbleBigtable(t)
-		t.Cleanup(end)
+		conn := peer.Start(t, engine.Options{}, emu.Options{}).Conn()
 		far := &cutConn{ClientConnInterface: conn}
 		o := far.change(testOptions(far))
 		o.Now = clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)).Now

@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// The catalog is one Bigtable table. Its rows are
+// CatalogTable is the Bigtable table of the catalog. Its rows are
 //
 //	t/<table name>                          a table's definition
 //	w/<token>                               marks of rows that may contain unfinished work
@@ -33,9 +33,9 @@ import (
 //	jk/<kind>/<hash of a token>             the job of a client token
 //	epoch                                   the number of stores opened so far
 //
-// A definition is two cells: the JSON text, and a version that changes with every write, so
-// that one short value guards a change. A third cell has the number of items at the last
-// count of a large table.
+// A definition is two cells: the JSON text, and a version that changes with every write,
+// so that one short value guards a change. A third cell has the number of items at the
+// last count of a large table.
 const (
 	CatalogTable     = reservedPrefix + "catalog"
 	catalogFamily    = "d"
@@ -71,7 +71,7 @@ var (
 	versionQualifier    = []byte("version")
 )
 
-// CatalogFamilies are the families of the catalog.
+// CatalogFamilies returns the column families of the catalog.
 func CatalogFamilies() []layout.Family {
 	return []layout.Family{
 		{Name: catalogFamily, GC: layout.GC{Versions: 1}},
@@ -160,7 +160,7 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 
 // errOvertaken: this process changed a definition while it was being read. The cache must not
 // take the old one, which writes after the change would use.
-var errOvertaken = errors.New("the definition was changed while it was read")
+var errOvertaken = errors.New("the definition changed while it was being read")
 
 // read is one attempt of refresh. Errors: errOvertaken.
 func (cat *catalog) read(ctx context.Context, name string) (*cachedTable, error) {
@@ -278,7 +278,8 @@ func (cat *catalog) current(ctx context.Context, t *tabledef.Table) (*cachedTabl
 	return c, nil
 }
 
-// Table returns a table's definition, whatever its status. Errors: ErrTableNotFound.
+// Table returns the definition of a table in any status. It returns ErrTableNotFound if
+// the table does not exist.
 func (cat *catalog) Table(ctx context.Context, name string) (*tabledef.Table, error) {
 	c, err := cat.lookup(ctx, name)
 	if err != nil {
@@ -287,7 +288,8 @@ func (cat *catalog) Table(ctx context.Context, name string) (*tabledef.Table, er
 	return c.def, nil
 }
 
-// TableNow is Table without the cache: it sees changes by other processes at once.
+// TableNow is like Table, but bypasses the cache, so that it sees changes by other
+// processes at once.
 func (cat *catalog) TableNow(ctx context.Context, name string) (*tabledef.Table, error) {
 	c, err := cat.refresh(ctx, name)
 	if err != nil {
@@ -299,8 +301,8 @@ func (cat *catalog) TableNow(ctx context.Context, name string) (*tabledef.Table,
 	return c.def, nil
 }
 
-// Settled is TableNow for table settings. A table that is being restored has no settings yet:
-// ErrTableNotFound.
+// Settled is like TableNow, but serves operations on settings. A table that is being
+// restored has no settings yet, so Settled returns ErrTableNotFound.
 func (cat *catalog) Settled(ctx context.Context, name string) (*tabledef.Table, error) {
 	t, err := cat.TableNow(ctx, name)
 	if err == nil && t.Restoring() {
@@ -309,9 +311,9 @@ func (cat *catalog) Settled(ctx context.Context, name string) (*tabledef.Table, 
 	return t, err
 }
 
-// Outdated reports whether an operation failed without a write because a Bigtable table is
-// missing: another process may have deleted and recreated the table. If so, it empties the
-// cache of definitions.
+// Outdated reports whether an operation failed, without having written anything, because
+// a Bigtable table is missing. Another process may have deleted and recreated the table.
+// If so, Outdated clears the cache of definitions.
 func (cat *catalog) Outdated(err error) bool {
 	if status.Code(err) != codes.NotFound || errors.Is(err, errIndexesBehind) {
 		return false
@@ -322,8 +324,8 @@ func (cat *catalog) Outdated(err error) bool {
 	return true
 }
 
-// ListTables returns up to limit table names after a name, ascending, and whether there are
-// more.
+// ListTables returns up to limit table names that follow a given name, in ascending
+// order. It also reports whether there are more.
 func (cat *catalog) ListTables(ctx context.Context, after string, limit int) (names []string, more bool, err error) {
 	span := layout.Span{Start: append(tableRow(after), 0), End: cells.PrefixEnd([]byte(tableRowPrefix))}
 	rows := cat.bt.Read(ctx, btclient.Read{

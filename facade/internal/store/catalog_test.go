@@ -13,11 +13,11 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	gocmp "github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 )
 
 func TestStore_Catalog(t *testing.T) {
@@ -147,33 +147,6 @@ func TestStore_AddIndex(t *testing.T) {
 	}
 }
 
-// listingConn counts the reads of table lists.
-type listingConn struct {
-	grpc.ClientConnInterface
-	lists atomic.Int64
-}
-
-func (c *listingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-	return &listingStream{stream, c}, err
-}
-
-type listingStream struct {
-	grpc.ClientStream
-	c *listingConn
-}
-
-func (s *listingStream) SendMsg(m any) error {
-	if r, ok := m.(*btpb.ReadRowsRequest); ok {
-		for _, span := range r.GetRows().GetRowRanges() {
-			if strings.HasPrefix(string(span.GetStartKeyClosed()), tableRowPrefix) && r.GetRowsLimit() > 0 {
-				s.c.lists.Add(1)
-			}
-		}
-	}
-	return s.ClientStream.SendMsg(m)
-}
-
 // A store counts the tables after a while, and when it may have created too many: not at each
 // creation.
 func TestStore_TableLimit(t *testing.T) {
@@ -184,8 +157,17 @@ func TestStore_TableLimit(t *testing.T) {
 			ctx := t.Context()
 			now := clock.NewFrozen(testTime)
 			conn := start(t)
-			c := &listingConn{ClientConnInterface: conn}
-			o := testOptions(c)
+			var lists atomic.Int64 // reads of lists of tables
+			o := testOptions(intercept.New(conn, func(_ context.Context, req any) error {
+				if r, ok := req.(*btpb.ReadRowsRequest); ok {
+					for _, span := range r.GetRows().GetRowRanges() {
+						if strings.HasPrefix(string(span.GetStartKeyClosed()), tableRowPrefix) && r.GetRowsLimit() > 0 {
+							lists.Add(1)
+						}
+					}
+				}
+				return nil
+			}))
 			o.Now, o.MaxTables = now.Now, 6
 			s := openStore(t, o)
 			other := openStore(t, testOptions(conn))
@@ -195,7 +177,7 @@ func TestStore_TableLimit(t *testing.T) {
 				})
 				return err
 			}
-			c.lists.Store(0)
+			lists.Store(0)
 			for _, step := range []struct {
 				name  string
 				by    *Store
@@ -216,7 +198,7 @@ func TestStore_TableLimit(t *testing.T) {
 				if err := create(step.by, step.name); !errors.Is(err, step.want) {
 					t.Errorf("creating %s: %v, want %v", step.name, err, step.want)
 				}
-				if n := c.lists.Load(); n != step.lists {
+				if n := lists.Load(); n != step.lists {
 					t.Errorf("after %s: %d lists of tables, want %d", step.name, n, step.lists)
 				}
 			}

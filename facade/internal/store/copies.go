@@ -17,7 +17,7 @@ import (
 
 // errCopy rejects a write that would make a copy differ from the highest version.
 func (p *slot) errCopy() error {
-	return fmt.Errorf("%w: item %s of table %s is a copy of its highest version: expected a write of the attributes that the version has after the request",
+	return fmt.Errorf("%w: item %s of table %s is a copy of its highest version: expected the attributes that this version has after the request",
 		ErrOutsideMapping, attr.AppendItemJSON(nil, p.key), p.l.name)
 }
 

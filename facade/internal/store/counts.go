@@ -33,8 +33,8 @@ type counter struct {
 	reader *reader
 }
 
-// Counts returns the item counts and sizes of a table and its indexes, as sizes.Table.Now
-// does. Errors: those of the definition, and of ctx.
+// Counts returns the item counts and sizes of a table and its indexes, like
+// sizes.Table.Now. It returns an error if the definition cannot be read or ctx ends.
 func (ct *counter) Counts(ctx context.Context, t *tabledef.Table) (sizes.Counts, error) {
 	c, err := ct.cat.current(ctx, t)
 	if err != nil {
@@ -46,7 +46,7 @@ func (ct *counter) Counts(ctx context.Context, t *tabledef.Table) (sizes.Counts,
 	}, &countedTable{ct, c})
 }
 
-// KnownCounts returns the last result of Counts, without counting.
+// KnownCounts returns the last result of Counts without counting.
 func (ct *counter) KnownCounts(ctx context.Context, t *tabledef.Table) (sizes.Counts, error) {
 	c, err := ct.cat.current(ctx, t)
 	if err != nil {
@@ -70,7 +70,7 @@ func (t *countedTable) StoredBytes(ctx context.Context) (int64, error) {
 	return n, err
 }
 
-// Keep stores text beside the definition, unless the definition has changed.
+// Keep stores a text next to the definition, unless the definition has changed.
 func (t *countedTable) Keep(ctx context.Context, text []byte) error {
 	guard := btclient.Chain(btclient.OfColumn(catalogFamily, versionQualifier), btclient.Newest(1), btclient.OfValue(t.c.version))
 	_, err := t.bt.CheckAndMutate(ctx, t.o.Catalog, tableRow(t.c.def.Name), guard, []*btpb.Mutation{

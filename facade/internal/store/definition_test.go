@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 )
 
 // betweenConn calls a function once, after a definition was read and before the reader gets
@@ -95,7 +97,7 @@ func TestCatalog_Overtaken(t *testing.T) {
 func TestStore_LoggedTable(t *testing.T) {
 	t.Parallel()
 	conn := backends["emu"](t)
-	c := &eachCallConn{ClientConnInterface: conn}
+	c := intercept.New(conn, nil)
 	s, other := openStore(t, testOptions(c)), openStore(t, testOptions(conn))
 	table := newTable(t, s, tabledef.Table{
 		Name: "music", Key: testSchemas["S"], Attributes: []attr.KeyAttr{stringKey("p")}, BillingMode: "PAY_PER_REQUEST",
@@ -109,23 +111,13 @@ func TestStore_LoggedTable(t *testing.T) {
 			t.Errorf("%s: %d tables with streams, %v", when, len(got), err)
 		}
 	}
-	c.before = look
+	c.Before(func(_ context.Context, req any) error {
+		look(fmt.Sprintf("before %T", req))
+		return nil
+	})
 	if _, err := s.DeleteTable(t.Context(), "music"); err != nil {
 		t.Fatal(err)
 	}
-	c.before = nil
+	c.Before(nil)
 	look("afterwards")
-}
-
-// eachCallConn calls a function before each unary call.
-type eachCallConn struct {
-	grpc.ClientConnInterface
-	before func(method string)
-}
-
-func (c *eachCallConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	if c.before != nil {
-		c.before("before " + method)
-	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
 }

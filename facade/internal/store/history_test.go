@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // recoverable turns on point-in-time recovery of a table.
@@ -88,7 +89,7 @@ func (p past) write(t *testing.T, s *Store, def *tabledef.Table, rnd *rand.Rand,
 func TestHistory_EachSecond(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-	o := testOptions(testBigtable(t, now))
+	o := testOptions(peer.Bigtable(t, now))
 	o.Now, o.Shards = now.Now, tabledef.Shards{Rotation: 10 * time.Second, Slots: []int{1, 2, 4}}
 	s := openStore(t, o)
 	newTable(t, s, tabledef.Table{Name: "tab", Key: testSchemas["S"]})
@@ -148,7 +149,7 @@ func TestHistory_WhileItIsWritten(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {
 		now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-		o := testOptions(testBigtable(t, now))
+		o := testOptions(peer.Bigtable(t, now))
 		o.Now, o.Shards = now.Now, tabledef.Shards{Slots: []int{3}}
 		s := openStore(t, o)
 		newTable(t, s, tabledef.Table{Name: "tab", Key: testSchemas["S"]})
@@ -194,7 +195,7 @@ func TestHistory_WhileItIsWritten(t *testing.T) {
 func TestHistory_Changes(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-	o := testOptions(testBigtable(t, now))
+	o := testOptions(peer.Bigtable(t, now))
 	o.Now, o.Shards = now.Now, tabledef.Shards{Rotation: time.Second, Slots: []int{1, 3}}
 	s := openStore(t, o)
 	newTable(t, s, tabledef.Table{Name: "tab", Key: testSchemas["S"]})
@@ -248,7 +249,7 @@ func TestHistory_Changes(t *testing.T) {
 // Pending writes delay the reading until their records are in the log.
 func TestHistory_WaitsForWritesUnderWay(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, testOptions(testBigtable(t, clock.New())))
+	s := openStore(t, testOptions(peer.Bigtable(t, clock.New())))
 	newTable(t, s, tabledef.Table{Name: "tab", Key: testSchemas["S"]})
 	def := recoverable(t, s, "tab")
 	ctx, stop := context.WithCancel(t.Context())
@@ -286,7 +287,7 @@ func TestHistory_WaitsForWritesUnderWay(t *testing.T) {
 
 func TestHistory_NeedsALog(t *testing.T) {
 	t.Parallel()
-	s := openStore(t, testOptions(testBigtable(t, clock.New())))
+	s := openStore(t, testOptions(peer.Bigtable(t, clock.New())))
 	def := newTable(t, s, tabledef.Table{Name: "tab", Key: testSchemas["S"], StreamEnabled: true, StreamView: "KEYS_ONLY"})
 	for _, err := range s.History.Items(t.Context(), def, s.History.NewScratch(), 1) {
 		if !errors.Is(err, history.ErrNoLog) {

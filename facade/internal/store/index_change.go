@@ -119,7 +119,7 @@ func (x *indexLayout) timeOf(order int64) int64 {
 
 // entryRow returns the row of an item's entry; nil without an entry.
 func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
-	if item == nil || x.key.IsMulti() && !x.key.Holds(item) || !x.key.IsMulti() && !x.x.Contains(item) {
+	if item == nil || x.excludes != nil && x.excludes(item) || x.key.IsMulti() && !x.key.Holds(item) || !x.key.IsMulti() && !x.x.Contains(item) {
 		return nil, nil
 	}
 	return x.row(item)
@@ -166,7 +166,7 @@ func (x *indexLayout) holdsSame(a, b attr.Item) bool {
 
 // place lays out the entry of an item; ok is false if the item has no entry in this index.
 func (x *indexLayout) place(item attr.Item, order int64) (lens.Placed, bool, error) {
-	if item == nil || x.key.IsMulti() && !x.key.Holds(item) {
+	if item == nil || x.excludes != nil && x.excludes(item) || x.key.IsMulti() && !x.key.Holds(item) {
 		return lens.Placed{}, false, nil
 	}
 	placed, ok, err := x.x.Place(item, x.timeOf(order))

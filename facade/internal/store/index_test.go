@@ -15,7 +15,6 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
@@ -28,7 +27,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
@@ -160,17 +161,13 @@ func checkIndexes(ctx context.Context, s *Store, t *tabledef.Table, m model) err
 // After any writes the indexes match the items.
 func TestStore_Indexes(t *testing.T) {
 	t.Parallel()
-	limit := 20
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
 			s := openStore(t, testOptions(conn))
 			n := 0
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(20, func(r *rapid.T) {
 				n++
 				def := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
 				keys := rapid.SliceOfN(genKey(def.Key), 1, 3).Draw(r, "keys")
@@ -266,38 +263,17 @@ func TestStore_IndexRaces(t *testing.T) {
 	}
 }
 
-// faultyConn fails the calls that refuse selects.
-type faultyConn struct {
-	grpc.ClientConnInterface
-	mu     sync.Mutex
-	refuse func(method string, req any) bool
-}
-
-func (c *faultyConn) set(refuse func(method string, req any) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.refuse = refuse
-}
-
-func (c *faultyConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	c.mu.Lock()
-	refuse := c.refuse
-	c.mu.Unlock()
-	if refuse != nil && refuse(method, req) {
-		return status.Error(codes.Unavailable, "refused by the test")
-	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
-}
-
-// indexWrites selects the writes of index rows after the first n.
-func indexWrites(n int) func(string, any) bool {
-	return func(_ string, req any) bool {
+// failIndexWrites fails the writes of index rows after the first n.
+func failIndexWrites(n int) intercept.Func {
+	return func(_ context.Context, req any) error {
 		r, ok := req.(*btpb.CheckAndMutateRowRequest)
 		if !ok || !strings.Contains(r.GetTableName(), reservedPrefix+"i.") {
-			return false
+			return nil
 		}
-		n--
-		return n < 0
+		if n--; n < 0 {
+			return status.Error(codes.Unavailable, "refused by the test")
+		}
+		return nil
 	}
 }
 
@@ -367,7 +343,7 @@ func TestStore_Recovery(t *testing.T) {
 						}
 						t.Run(fmt.Sprintf("%s/%s/%d", name, w.name, reached), func(t *testing.T) {
 							t.Parallel()
-							c := &faultyConn{ClientConnInterface: conn}
+							c := intercept.New(conn, nil)
 							o := testOptions(c)
 							o.Instance = fmt.Sprintf("%s-%s-%d", name, w.name, reached)
 							s := openStore(t, o)
@@ -377,11 +353,11 @@ func TestStore_Recovery(t *testing.T) {
 									t.Fatal(err)
 								}
 							}
-							c.set(indexWrites(reached))
+							c.Before(failIndexWrites(reached))
 							if err := put(t.Context(), s, def, w.after); err == nil {
 								t.Fatal("the write reached its indexes")
 							}
-							c.set(nil)
+							c.Before(nil)
 							s = next(t, o, s, def, key)
 							if err := checkIndexes(t.Context(), s, def, model{keyText(key): w.after}); err != nil {
 								t.Error(err)
@@ -404,19 +380,7 @@ func TestStore_Recovery(t *testing.T) {
 func TestStore_Tombstones(t *testing.T) {
 	t.Parallel()
 	c := clock.NewFrozen(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
-	db, err := engine.Open(engine.Options{Now: c.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(srv.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
+	srv := peer.Start(t, engine.Options{Now: c.Now}, emu.Options{})
 	o := testOptions(srv.Conn())
 	o.Now = c.Now
 	s := openStore(t, o)
@@ -534,10 +498,6 @@ func TestStore_StaleDrain(t *testing.T) {
 // meanwhile; and at the next start.
 func TestStore_IndexLag(t *testing.T) {
 	t.Parallel()
-	limit := 20
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -546,7 +506,7 @@ func TestStore_IndexLag(t *testing.T) {
 			o.Now, o.IndexLag = now.Now, time.Minute
 			s := openStore(t, o)
 			n := 0
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(20, func(r *rapid.T) {
 				n++
 				ctx := t.Context()
 				def := newTable(t, s, indexedTable("lagging"+strconv.Itoa(n)))

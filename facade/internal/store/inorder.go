@@ -9,12 +9,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// PageBytes is the maximum size of an answer, and of the items held for sorting.
+// PageBytes is the maximum size of a response, and of the items held in memory for
+// sorting.
 const PageBytes = 1 << 20
 
-// InPasses sorts items by compare, which must not find two items equal. It holds one page of
-// them: each pass over items finds the next page. A page is as large as an answer, so an
-// answer takes one pass.
+// InPasses yields items in the order of compare, which must not find two items equal. It
+// holds one page of items in memory, and makes one pass over items for each page. A page
+// is as large as a response, so a response takes one pass.
 func InPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
 	var last layout.Stored
 	for {
@@ -68,19 +69,19 @@ func (l *leastItems) add(item layout.Decoded) {
 	}
 }
 
-// Len is part of heap.Interface.
+// Len implements heap.Interface.
 func (l *leastItems) Len() int { return len(l.items) }
 
-// Less puts the greatest item first, as the next to drop.
+// Less implements heap.Interface. The greatest item comes first, as the next one to drop.
 func (l *leastItems) Less(i, j int) bool { return l.compare(l.items[i], l.items[j]) > 0 }
 
-// Swap is part of heap.Interface.
+// Swap implements heap.Interface.
 func (l *leastItems) Swap(i, j int) { l.items[i], l.items[j] = l.items[j], l.items[i] }
 
-// Push is part of heap.Interface.
+// Push implements heap.Interface.
 func (l *leastItems) Push(x any) { l.items = append(l.items, x.(layout.Decoded)) }
 
-// Pop is part of heap.Interface.
+// Pop implements heap.Interface.
 func (l *leastItems) Pop() any {
 	last := len(l.items) - 1
 	item := l.items[last]

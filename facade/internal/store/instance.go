@@ -50,7 +50,7 @@ func newInstance(ctx context.Context, o Options) *instance {
 // lanesOfProcess is the number of operations that may run all their calls concurrently.
 const lanesOfProcess = 16
 
-// BigtableTables returns the ids of all tables of the Bigtable instance.
+// BigtableTables returns the ids of all tables in the Bigtable instance.
 func (in *instance) BigtableTables(ctx context.Context) ([]string, error) { return in.bt.Tables(ctx) }
 
 // beginEpoch counts this start, so that its tokens and ids differ from those of every other
@@ -142,7 +142,7 @@ func (in *instance) reporter(table, phase string) *Reporter {
 	return NewReporter(table, phase, in.o.Progress)
 }
 
-// Abreast calls do with the numbers below n: concurrently if calls to Bigtable are, else in
-// sequence. After an error it starts no further calls. It returns the error of the lowest
-// number.
+// Abreast calls do with each number below n. The calls are concurrent if calls to
+// Bigtable are, and sequential otherwise. After an error it starts no further calls. It
+// returns the error of the lowest number.
 func (in *instance) Abreast(n int, do func(i int) error) error { return in.lanes.Each(n, do) }

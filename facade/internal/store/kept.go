@@ -24,12 +24,12 @@ type keeper struct {
 	tables *tables
 }
 
-// KeptTable returns the id of a Bigtable table that keeps items under a name.
+// KeptTable returns the id of the Bigtable table that keeps items under a given name.
 func (k *keeper) KeptTable(name string) string {
 	return newTableID(reservedPrefix+"b.", strings.ReplaceAll(name, "/", "."))
 }
 
-// DropKept drops a table of KeptTable, which may not exist.
+// DropKept drops the table that KeptTable names, if it exists.
 func (k *keeper) DropKept(ctx context.Context, table string) error {
 	return k.bt.DropTable(ctx, table)
 }
@@ -42,8 +42,8 @@ func (k *keeper) keptLayout(def *tabledef.Table, table string) (*tableLayout, er
 	return k.cat.newLayout(&tabledef.Table{Name: def.Name, ID: def.ID, BigtableTable: table, Key: def.Key})
 }
 
-// Kept yields the items of def that another table keeps. That table must not change
-// meanwhile.
+// Kept yields the items of the definition def that another table keeps. That table must
+// not change meanwhile.
 func (k *keeper) Kept(ctx context.Context, def *tabledef.Table, table string) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		l, err := k.keptLayout(def, table)
@@ -56,8 +56,8 @@ func (k *keeper) Kept(ctx context.Context, def *tabledef.Table, table string) it
 	}
 }
 
-// Keep writes items into a table that only the caller knows: one of KeptTable, or, for "",
-// the table of a definition that is being restored. It replaces existing items.
+// Keep writes items into a table that only the caller knows: one that KeptTable names or,
+// for "", the table of a definition that is being restored. It replaces existing items.
 func (k *keeper) Keep(ctx context.Context, def *tabledef.Table, table string, items iter.Seq2[attr.Item, error]) error {
 	l, err := k.keptLayout(def, table)
 	if err != nil {
@@ -106,8 +106,8 @@ func (k *keeper) Keep(ctx context.Context, def *tabledef.Table, table string, it
 // https://cloud.google.com/bigtable/quotas
 const maxKeptMutations = 50_000
 
-// FinishRestore makes a table ACTIVE after its items were restored, if a job still restores
-// it. Errors: ErrTableNotFound.
+// FinishRestore makes a table ACTIVE after its items were restored. It returns
+// ErrTableNotFound if no job is restoring the table any more.
 func (k *keeper) FinishRestore(ctx context.Context, name, id string) error {
 	c, err := k.restored(ctx, name, id)
 	if err != nil {

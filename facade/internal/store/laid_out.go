@@ -31,7 +31,7 @@ func (ts *tables) checkLoaded(ctx context.Context, m *layout.Mapping) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("looking up the mapping by which table %s was loaded: %w", m.TargetTable(), err)
+			return fmt.Errorf("looking up the mapping with which table %s was loaded: %w", m.TargetTable(), err)
 		}
 		rows = append(rows, row)
 	}
@@ -82,7 +82,7 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 	}
 	name, table := m.SourceTable(), m.TargetTable()
 	unread := func(err error) error {
-		ts.o.Logger.Warn("the noted layout of a table cannot be read; it is not compared with the mapping", "table", name, "bigtableTable", table, "error", err)
+		ts.o.Logger.Warn("the recorded layout of a table cannot be read, so it is not compared with the mapping", "table", name, "bigtableTable", table, "error", err)
 		return nil
 	}
 	was, err := layout.FromSchemaRows(table, note)
@@ -108,7 +108,7 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 		}
 		for _, item := range items {
 			if what := moves.Of(item); what != "" {
-				return fmt.Errorf("%w: table %s in Bigtable table %s (%s); of item %s, %s: serve it by that mapping, or load it again by this one",
+				return fmt.Errorf("%w: table %s in Bigtable table %s (%s); of item %s, %s: serve it with that mapping, or load it again with this one",
 					ErrOtherMapping, name, table, strings.Join(changes, "; "), attr.AppendItemJSON(nil, was.Key().KeyOf(item)), what)
 			}
 			progress.Item()

@@ -49,7 +49,7 @@ func (l *itemLatches) shard(id attr.ItemID) *latchShard { return &l.shards[int(i
 
 func (l *itemLatches) lock(ctx context.Context, id attr.ItemID) error {
 	if err := l.take(ctx, id); err != nil {
-		return fmt.Errorf("waiting for another write of the item: %w", err)
+		return fmt.Errorf("waiting for another write to the item: %w", err)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (l *itemLatches) wait(ctx context.Context, s *latchShard, q *latchQueue, tu
 		passed = q.passed
 		s.mu.Unlock()
 		if stuck {
-			return s.giveUp(q, turn, fmt.Errorf("%w: fewer than two of them have ended for %v", ErrContended, l.patience))
+			return s.giveUp(q, turn, fmt.Errorf("%w: fewer than two of them ended within %v", ErrContended, l.patience))
 		}
 		timer.Reset(l.patience)
 	}
@@ -133,7 +133,7 @@ func (l *itemLatches) lockAll(ctx context.Context, slots []*slot) (unlock func()
 		if err := l.take(ctx, id); err != nil {
 			ids = ids[:n]
 			unlock()
-			return nil, fmt.Errorf("waiting for another write of %d items: %w", len(slots), err)
+			return nil, fmt.Errorf("waiting for another write to one of %d items: %w", len(slots), err)
 		}
 	}
 	return unlock, nil

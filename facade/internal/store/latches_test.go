@@ -144,7 +144,7 @@ func TestLatches_Patience(t *testing.T) {
 						mu.Lock()
 						defer mu.Unlock()
 						if err != nil {
-							if !errors.Is(err, ErrContended) || !strings.HasSuffix(err.Error(), "fewer than two of them have ended for 2s") {
+							if !errors.Is(err, ErrContended) || !strings.HasSuffix(err.Error(), "fewer than two of them ended within 2s") {
 								t.Error(err)
 							}
 							if after := time.Since(held); after > 2*patience {

@@ -47,6 +47,8 @@ type indexLayout struct {
 	base  attr.KeySchema // of the DynamoDB table
 	lag   time.Duration  // the maximum lag of reads
 	x     *secondary.Index
+	// excludes reports that an item has no entry, whatever its attributes; nil: no item.
+	excludes func(item attr.Item) bool
 	// importMicros is the timestamp of the cells of entries for items that another writer
 	// loaded.
 	importMicros int64
@@ -120,6 +122,10 @@ func (cat *catalog) newLayout(def *tabledef.Table) (*tableLayout, error) {
 		var err error
 		if l.due, err = dueIndex(def); err != nil {
 			return nil, fmt.Errorf("due times of table %s: %w", def.Name, err)
+		}
+		// Garbage collection would leave the entries of the items that it deletes.
+		if e := l.base.Expiry(); e.Collected && e.Attribute == def.TTLAttribute {
+			l.due.excludes = l.base.CollectsItem
 		}
 		l.indexes = append(l.indexes, l.due)
 	}

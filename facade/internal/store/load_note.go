@@ -92,7 +92,7 @@ func (in *instance) noteWrite(ctx context.Context, l *tableLayout) error {
 		set := btclient.SetCell(layout.SchemaFamily, []byte(loadnote.WrittenColumn), in.nowMicros(), loadnote.MomentValue(now))
 		noted, err := in.bt.CheckAndMutate(ctx, layout.SchemaTable, layout.SchemaRowPrefix(l.table), btclient.Unless(followedRow(), loadedRow()), []*btpb.Mutation{set}, nil)
 		if err != nil && status.Code(err) != codes.NotFound {
-			return fmt.Errorf("noting that table %s was written to after its load: %w", l.table, err)
+			return fmt.Errorf("recording that table %s was written to after its load: %w", l.table, err)
 		}
 		if noted {
 			n.noted.Store(true)

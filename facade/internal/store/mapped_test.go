@@ -22,7 +22,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
 
@@ -291,10 +290,6 @@ func genVideoItem(t *rapid.T) attr.Item {
 // Items that share a row do not affect each other, and a row is removed with its last item.
 func TestStore_SharedRows(t *testing.T) {
 	t.Parallel()
-	limit := 25
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -306,7 +301,7 @@ func TestStore_SharedRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(25, func(r *rapid.T) {
 				if err := empty(ctx, s, def); err != nil {
 					r.Fatal(err)
 				}

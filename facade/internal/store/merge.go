@@ -8,8 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/pull"
 )
 
-// MergeInOrder merges sequences that are each in the order of compare. each runs the reads of
-// their first items, possibly concurrently.
+// MergeInOrder merges sequences, each of which is in the order of compare. each runs the
+// reads of their first items, possibly concurrently.
 func MergeInOrder(each func(n int, do func(i int) error) error, sequences []iter.Seq2[layout.Stored, error], compare func(a, b layout.Stored) int, yield func(layout.Stored, error) bool) {
 	type stream struct {
 		head layout.Stored

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // TestStore_SettleForgotten: a row that is being settled while its table is deleted is
@@ -11,7 +12,7 @@ import (
 func TestStore_SettleForgotten(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	s := openStore(t, testOptions(testBigtable(t, clock.New())))
+	s := openStore(t, testOptions(peer.Bigtable(t, clock.New())))
 	m, err := s.marks.Mark(ctx, "Gone", []byte("row"))
 	if err != nil {
 		t.Fatal(err)

@@ -16,16 +16,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Placed is a Bigtable table with the families that a store needs.
+// Placed is a Bigtable table with the column families that a store needs.
 type Placed struct {
 	ID       string
 	Families []layout.Family
 }
 
-// PlacedTables yields the Bigtable tables of a store that is not open: its catalog, and for
-// each table without a mapping its rows, indexes, due times and log, which only the catalog
-// names. It writes nothing. An error is the last result. It uses only Conn, Project,
-// Instance, AppProfile and Deadline of o.
+// PlacedTables yields the Bigtable tables of a store that is not open. These are its
+// catalog and, for each table without a mapping, the tables of its rows, indexes, due
+// times and log, which only the catalog names. PlacedTables does not write. After an
+// error, it yields the error last. It uses only Conn, Project, Instance, AppProfile and
+// Deadline of o.
 func PlacedTables(ctx context.Context, o Options) iter.Seq2[Placed, error] {
 	bt := btclient.New(o.Conn, o.Project, o.Instance, btclient.Options{AppProfile: o.AppProfile, Deadline: o.Deadline})
 	return func(yield func(Placed, error) bool) {

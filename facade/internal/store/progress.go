@@ -1,12 +1,12 @@
 package store
 
-// Progress is the progress of work on all items of a table.
+// Progress describes how far work on all items of a table has come.
 type Progress struct {
-	Table string // DynamoDB table
-	Phase string // "filling index GSI1", "filling due times", "comparing with the mapping"
-	Items int64  // read so far
-	Done  bool   // the work has ended
-	Err   error  // why it ended early
+	Table string // name of the DynamoDB table
+	Phase string // such as "filling index GSI1", "filling due times", "comparing with the mapping"
+	Items int64  // number of items read so far
+	Done  bool   // whether the work has ended
+	Err   error  // reason why the work ended early
 }
 
 // progressEvery is the number of items between reports.
@@ -18,7 +18,8 @@ type Reporter struct {
 	report func(Progress)
 }
 
-// NewReporter reports the start of work on a table. report may be nil. The caller calls End.
+// NewReporter returns a Reporter for work on a table, and reports that the work starts.
+// report may be nil. The caller must call End.
 func NewReporter(table, phase string, report func(Progress)) *Reporter {
 	r := &Reporter{Progress{Table: table, Phase: phase}, report}
 	r.send()
@@ -31,14 +32,14 @@ func (r *Reporter) send() {
 	}
 }
 
-// Item counts an item.
+// Item counts one item.
 func (r *Reporter) Item() {
 	if r.Items++; r.Items%progressEvery == 0 {
 		r.send()
 	}
 }
 
-// End reports the end of the work. Callers defer it, with the address of their error.
+// End reports that the work has ended. Callers defer it, with the address of their error.
 func (r *Reporter) End(err *error) {
 	r.Done, r.Err = true, *err
 	r.send()

@@ -31,8 +31,8 @@ type reader struct {
 	segments *segment.Cutter
 }
 
-// GetItem returns the item with the given key (the key attributes alone), or nil. A key
-// outside the table's layout has no item.
+// GetItem returns the item with the given key, or nil if it does not exist. The key
+// consists of the key attributes alone. A key outside the table's layout has no item.
 func (rd *reader) GetItem(ctx context.Context, t *tabledef.Table, key attr.Item) (attr.Item, error) {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
@@ -49,9 +49,9 @@ func (rd *reader) GetItem(ctx context.Context, t *tabledef.Table, key attr.Item)
 	return st.item, err
 }
 
-// GetItems calls take for each of the keys, in any order, with its index and the item; nil if
-// the item does not exist. It reads all items with one read, and passes each on as it
-// arrives. It ends when take returns false.
+// GetItems calls take for each of the keys, in any order, with the index of the key and
+// the item, or nil if the item does not exist. It requests all items with one read, and
+// passes each on as it arrives. It stops when take returns false.
 func (rd *reader) GetItems(ctx context.Context, t *tabledef.Table, keys []attr.Item, take func(i int, item attr.Item) bool) error {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {
@@ -131,10 +131,11 @@ func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
 	return btclient.AnyOf(append(filters, anyIntent())...)
 }
 
-// Query yields the items of the table, or of its index ix if that is not nil, that satisfy
-// the condition, by sort key, ascending if forward, after startAfter (the key attributes of
-// the table, and of the index; nil: from the start). Index entries have the projected
-// attributes. An error ends the sequence.
+// Query yields the items that satisfy the condition from the table, or from its index ix
+// if that is not nil. The items are sorted by sort key, ascending if forward is set. They
+// begin after startAfter, which holds the key attributes of the table and of the index,
+// or at the start if it is nil. Index entries have only the projected attributes. An
+// error ends the sequence.
 func (rd *reader) Query(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, cond attr.KeyRange, forward bool, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		c, err := rd.cat.current(ctx, t)
@@ -360,8 +361,9 @@ func (rd *reader) indexItems(ctx context.Context, c *cachedTable, x *indexLayout
 }
 
 // Scan yields the items of one segment of the table or index, in a stable order, after
-// startAfter. total is at least 1. The cost of a segment is proportional to its share of the
-// table. Errors: ErrOtherSegment.
+// startAfter. total must be at least 1. The cost of a segment is proportional to its
+// share of the table. Scan returns ErrOtherSegment if startAfter belongs to another
+// segment.
 func (rd *reader) Scan(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, segment, total int, startAfter attr.Item) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		if err := rd.scanSegment(ctx, t, ix, segment, total, startAfter, yield); err != nil {

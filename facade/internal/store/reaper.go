@@ -31,7 +31,7 @@ const maxOverdue = 5 * 365 * 24 * time.Hour
 
 // Tidy deletes the expired items in all tables with a time to live, ends the transactions
 // that timed out, and removes the remains of DELETING tables. It returns the number of
-// deleted items, even with an error.
+// deleted items, even if it returns an error.
 //
 // It reads only the due times, never a table. It checks an item again before deleting it. An
 // item that a transaction holds stays until the next call. In a table that follows another one
@@ -99,9 +99,9 @@ func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error)
 	return nil
 }
 
-// NextDue returns the first time in (after, until] at which Tidy finds an item to delete or a
-// table to remove; found is false if it finds nothing. Other processes may change that
-// meanwhile.
+// NextDue returns the first time in (after, until] at which Tidy will find an item to
+// delete or a table to remove. found is false if there is no such time. Other processes
+// may change the result meanwhile.
 func (rp *reaper) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
 	consider := func(t time.Time) {
 		if t.After(after) && !t.After(until) && (!found || t.Before(next)) {

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // recordsOf returns the records of a table's log below its floor: kinds and keys.
@@ -94,7 +95,7 @@ func TestLog_ArrivesTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-			conn := &twiceConn{ClientConnInterface: testBigtable(t, now)}
+			conn := &twiceConn{ClientConnInterface: peer.Bigtable(t, now)}
 			o := testOptions(conn)
 			o.Now = now.Now
 			s := openStore(t, o)
@@ -122,7 +123,7 @@ func TestLog_ArrivesTwice(t *testing.T) {
 func TestCatalog_ArrivesTwice(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-	conn := &twiceConn{ClientConnInterface: testBigtable(t, now)}
+	conn := &twiceConn{ClientConnInterface: peer.Bigtable(t, now)}
 	o := testOptions(conn)
 	o.Now = now.Now
 	s := openStore(t, o)
@@ -147,40 +148,15 @@ func TestCatalog_ArrivesTwice(t *testing.T) {
 	}
 }
 
-// hookedConn calls before ahead of each call; an error of before is the call's.
-type hookedConn struct {
-	grpc.ClientConnInterface
-	mu     sync.Mutex
-	before func(req any) error
-}
-
-func (c *hookedConn) hook(before func(req any) error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.before = before
-}
-
-func (c *hookedConn) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
-	c.mu.Lock()
-	before := c.before
-	c.mu.Unlock()
-	if before != nil {
-		if err := before(req); err != nil {
-			return err
-		}
-	}
-	return c.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
-}
-
 // severalStores opens stores over one Bigtable, with clocks that differ from the first's, and
 // creates a table with a log. All of them know each other.
-func severalStores(t *testing.T, skews ...time.Duration) (stores []*Store, def *tabledef.Table, conns []*hookedConn, now, wall *clock.Clock) {
+func severalStores(t *testing.T, skews ...time.Duration) (stores []*Store, def *tabledef.Table, conns []*intercept.Conn, now, wall *clock.Clock) {
 	t.Helper()
 	now = clock.NewFrozen(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
 	wall = clock.NewFrozen(now.Now())
-	shared := testBigtable(t, now)
+	shared := peer.Bigtable(t, now)
 	for i, skew := range skews {
-		conns = append(conns, &hookedConn{ClientConnInterface: shared})
+		conns = append(conns, intercept.New(shared, nil))
 		o := testOptions(conns[i])
 		o.Now, o.Wall, o.Rand = func() time.Time { return now.Now().Add(skew) }, wall, rand.NewChaCha8([32]byte{byte(i)})
 		stores = append(stores, openStore(t, o))
@@ -208,16 +184,16 @@ func TestLog_SlowNotDead(t *testing.T) {
 	stores, def, conns, now, wall := severalStores(t, 0, 10*time.Second)
 	slow, other := stores[0], stores[1]
 	hangs := errors.New("it is stopped")
-	conns[0].hook(func(any) error { return hangs })
+	conns[0].Before(func(context.Context, any) error { return hangs })
 	now.Advance(5 * time.Second)
 	var back atomic.Bool
-	conns[1].hook(func(req any) error {
+	conns[1].Before(func(_ context.Context, req any) error {
 		m, ok := req.(*btpb.CheckAndMutateRowRequest)
 		if !ok || !strings.HasPrefix(string(m.GetRowKey()), logRowPrefix+"0") || len(m.GetTrueMutations()) != 1 ||
 			m.GetTrueMutations()[0].GetDeleteFromRow() == nil || back.Swap(true) {
 			return nil
 		}
-		conns[0].hook(nil)
+		conns[0].Before(nil)
 		return slow.logs.Renew(ctx, true)
 	})
 	for range 60 {
@@ -234,7 +210,7 @@ func TestLog_SlowNotDead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	conns[0].hook(func(req any) error {
+	conns[0].Before(func(_ context.Context, req any) error {
 		if m, ok := req.(*btpb.MutateRowRequest); ok && strings.HasSuffix(m.GetTableName(), "/"+def.Log.Table) {
 			return errors.New("it appends later")
 		}
@@ -247,7 +223,7 @@ func TestLog_SlowNotDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conns[0].hook(nil)
+	conns[0].Before(nil)
 	before := len(recordsBelow(t, other, def, floor))
 	recordsOf(t, slow, def)
 	if after := recordsBelow(t, other, def, floor); !back.Load() || len(after) != before {

@@ -28,16 +28,16 @@ const (
 
 var requestQualifier = []byte("request")
 
-// Errors of transactions with a request token.
+// Errors of requests with a token.
 var (
 	ErrTokenMismatch = errors.New("the token was used for another request")
 	ErrTokenRunning  = errors.New("the request with this token is still running")
 )
 
-// RequestToken identifies repetitions of a request.
+// RequestToken identifies the repetitions of a request.
 type RequestToken struct {
 	Token string
-	Hash  [32]byte // of the request's content
+	Hash  [32]byte // hash of the request's content
 }
 
 // The record of a request with a token is its state, the hash of its content, the id of the

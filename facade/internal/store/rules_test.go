@@ -60,6 +60,38 @@ func TestMapping_TimeToLiveOfARule(t *testing.T) {
 	}
 }
 
+// Beside a rule whose items garbage collection deletes, the endpoint deletes the items of a rule
+// with mode attribute. It keeps due times only of the latter.
+func TestReapExpired_RuleOfItsOwn(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	text := strings.Replace(accountsMapping, "{name: profile,", "{name: profile, ttl: {attribute: expires, mode: attribute},", 1)
+	o := testOptions(backends["emu"](t), loadMapping(t, text))
+	now := time.Date(2024, 5, 14, 11, 14, 20, 0, time.UTC)
+	o.Now = func() time.Time { return now }
+	s := openStore(t, o)
+	s.Wait()
+	def, err := s.Table(ctx, "Accounts")
+	if err != nil || def.TTLAttribute != "expires" {
+		t.Fatalf("%+v, %v", def, err)
+	}
+	for _, sk := range []string{"SES#1", "profile"} {
+		if err := put(ctx, s, def, attr.Item{"PK": attr.String("ann"), "SK": attr.String(sk), "v": attr.String("x"), "expires": attr.Int(now.Add(time.Minute).Unix())}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rows := dump(t, s, def.TTLTable); len(rows) != 1 {
+		t.Errorf("due times %v, want one", rows)
+	}
+	now = now.Add(time.Hour)
+	if n, err := s.reapExpired(ctx); n != 1 || err != nil {
+		t.Errorf("%d items deleted, %v", n, err)
+	}
+	if got, err := collect(s.Scan(ctx, def, nil, 0, 1, nil)); len(got) > 0 || err != nil {
+		t.Errorf("scan: %v, %v", got, err)
+	}
+}
+
 // If only a cell identifies an item, the second of two items in one row is rejected, and
 // neither is mistaken for the other.
 func TestMapping_KeysInCells(t *testing.T) {

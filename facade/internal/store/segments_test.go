@@ -11,41 +11,13 @@ import (
 	"time"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/internal/store/segment"
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 )
-
-// countingConn counts the rows that are read.
-type countingConn struct {
-	grpc.ClientConnInterface
-	rows atomic.Int64
-}
-
-func (c *countingConn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-	stream, err := c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
-	return &countingStream{stream, &c.rows}, err
-}
-
-type countingStream struct {
-	grpc.ClientStream
-	rows *atomic.Int64
-}
-
-func (s *countingStream) RecvMsg(m any) error {
-	err := s.ClientStream.RecvMsg(m)
-	if resp, ok := m.(*btpb.ReadRowsResponse); ok && err == nil {
-		for _, c := range resp.GetChunks() {
-			if c.GetCommitRow() {
-				s.rows.Add(1)
-			}
-		}
-	}
-	return err
-}
 
 // segmentItem returns an item of these tests' tables: table key p, s, index key g.
 func segmentItem(i int) attr.Item {
@@ -67,7 +39,17 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conn := &countingConn{ClientConnInterface: start(t)}
+			var rows atomic.Int64 // that were read
+			conn := intercept.New(start(t), nil)
+			conn.After(func(_ context.Context, m any) error {
+				resp, _ := m.(*btpb.ReadRowsResponse)
+				for _, c := range resp.GetChunks() {
+					if c.GetCommitRow() {
+						rows.Add(1)
+					}
+				}
+				return nil
+			})
 			s := openStore(t, testOptions(conn))
 			def, index := segmentTable(t, s)
 			const items = 600 // more than cuts.SmallRows
@@ -83,7 +65,7 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 					}
 					seen := map[string]int{}
 					for at := range total {
-						before := conn.rows.Load()
+						before := rows.Load()
 						got, err := collect(s.Scan(t.Context(), def, ix, at, total, nil))
 						if err != nil {
 							t.Fatal(err)
@@ -91,7 +73,7 @@ func TestScan_SegmentsReadTheirShare(t *testing.T) {
 						for _, item := range got {
 							seen[item["s"].Str]++
 						}
-						read, share := conn.rows.Load()-before, int64(items/total)
+						read, share := rows.Load()-before, int64(items/total)
 						if read > share+2 {
 							t.Errorf("index %v: segment %d of %d read %d rows, its share is %d", ix != nil, at, total, read, share)
 						}

@@ -13,21 +13,21 @@ import (
 // maxSnapshotAttempts limits the attempts to read items that others write.
 const maxSnapshotAttempts = 16
 
-// ItemRead is one item of a snapshot.
+// ItemRead is one item that Snapshot reads.
 type ItemRead struct {
 	Table *tabledef.Table
 	Key   attr.Item
 
-	// Results of Snapshot.
+	// Snapshot sets the following fields.
 	Item attr.Item
-	Err  error // why there is no snapshot: ErrIntent, ErrSnapshot
+	Err  error // why there is no snapshot: ErrIntent or ErrSnapshot
 
 	slot *slot
 	st   itemState
 }
 
-// Snapshot reads items as of one moment. It returns false if it found no such moment; the
-// items at fault have their Err. No item may occur twice.
+// Snapshot reads several items as of the same moment. If it does not find such a moment,
+// it returns false, and sets Err of the items at fault. No item may occur twice.
 //
 // It reads all items until two passes agree. State cells never repeat, so an item with the
 // same state cell twice did not change in between. An item that is absent twice may have

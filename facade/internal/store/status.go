@@ -7,7 +7,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// TTLChanging reports whether a change of a table's time to live still appears to be pending.
+// TTLChanging reports whether a change to a table's time to live still appears to be
+// pending.
 func (cat *catalog) TTLChanging(t *tabledef.Table) bool {
 	return !t.TTLChanged.IsZero() && cat.o.Now().Before(t.TTLChanged.Add(cat.o.StatusDelays.TimeToLive))
 }

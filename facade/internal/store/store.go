@@ -24,98 +24,106 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Errors of the store that operations convert to AWS errors. They are wrapped: test them with
-// errors.Is. Any other error is a failure of the Bigtable.
+// Errors of the store that operations convert to AWS errors. They may be wrapped, so test
+// for them with errors.Is. Any other error is a failure of the Bigtable.
 var (
 	ErrTableExists   = errors.New("table exists")
 	ErrTooManyTables = errors.New("too many tables")
 	ErrTableNotFound = errors.New("table not found")
-	// ErrSchemaConflict: the key schema of a CreateTable differs from the table's mapping.
+	// ErrSchemaConflict means that the key schema in a CreateTable request differs from
+	// that in the table's mapping.
 	ErrSchemaConflict = errors.New("key schema differs from the table's mapping")
-	// ErrOutsideMapping: the item does not fit the table's layout; the text names the rule
-	// and the attribute. Or the mapping that the table was created with is missing.
+	// ErrOutsideMapping means that the item does not fit the layout of its table. The
+	// text names the rule and the attribute. It may also mean that the mapping with which
+	// the table was created is missing.
 	ErrOutsideMapping = errors.New("outside the table's mapping")
-	// ErrOtherMapping: the mapping that laid out the table's rows places its items elsewhere
-	// than the given one.
-	ErrOtherMapping = errors.New("the rows were laid out by another mapping")
-	// ErrContended: the item changed during every attempt to write it.
+	// ErrOtherMapping means that the rows of a table were laid out by a mapping that
+	// places the items elsewhere than the given mapping.
+	ErrOtherMapping = errors.New("the rows were laid out with another mapping")
+	// ErrContended means that the item changed during every attempt to write it.
 	ErrContended = errors.New("too many concurrent writes of one item")
-	// ErrOtherSegment: the start key of a scan is not in its segment.
+	// ErrOtherSegment means that the start key of a scan belongs to another segment.
 	ErrOtherSegment = errors.New("the start key belongs to another segment")
-	// errIndexesBehind: the item is written; its index entries follow when an index is read.
+	// errIndexesBehind means that the item is written, but its index entries will only be
+	// written when an index is read.
 	errIndexesBehind = errors.New("the item is written, but its indexes are not yet")
-	// ErrIntent: the item belongs to a pending transaction.
+	// ErrIntent means that a pending transaction holds the item.
 	ErrIntent = errors.New("item is held by a transaction")
 )
 
-// Presence is the requirement of a write on the existing item.
+// Presence is the condition under which a write proceeds, depending on whether the item
+// exists.
 type Presence uint8
 
-// The requirements of a write.
+// Conditions on the existence of the item.
 const (
-	AnyPresence  Presence = iota // nothing
-	MustExist                    // the item exists
-	MustNotExist                 // the item does not exist
+	AnyPresence  Presence = iota // no condition
+	MustExist                    // the item must exist
+	MustNotExist                 // the item must not exist
 )
 
-// Hint lets WriteItem write without reading the item. The zero value reads it.
+// Hint allows WriteItem to write without reading the item. With the zero value, WriteItem
+// reads the item.
 type Hint struct {
-	// Blind: the outcome depends on the old item only by Require, and the caller does not
-	// need the old item. The item becomes Replacement (nil: it is deleted) if Require holds.
-	// If it does not, or if the store needs the old item, WriteItem reads the item and calls
-	// fn, which must have the same outcome.
+	// Blind means that the outcome depends on the old item only through Require, and that
+	// the caller does not need the old item. If Require holds, Replacement becomes the
+	// item, or the item is deleted if Replacement is nil. If Require does not hold, or if
+	// the store needs the old item, WriteItem reads the item and calls fn, which must
+	// have the same outcome.
 	Blind       bool
 	Replacement attr.Item
 	Require     Presence
 
-	// Expired: the write deletes the item because its time to live has ended.
+	// Expired means that the write deletes the item because its time to live has ended.
 	Expired bool
 }
 
-// Options configure a store. These are optional: AppProfile, Mappings, IndexLag,
-// StatusDelays, Deadline, Concurrency, Progress, Shards, Slot, StreamRetention,
-// CountedItems, BatchBytes, Kinds and KeepDeleted.
+// Options configures a store. Optional are AppProfile, Mappings, IndexLag, StatusDelays,
+// Deadline, Concurrency, Progress, Shards, Slot, StreamRetention, CountedItems,
+// BatchBytes, Kinds and KeepDeleted.
 type Options struct {
 	Conn              grpc.ClientConnInterface
-	Project, Instance string            // of the tables
-	AppProfile        string            // of data calls; "": the default profile
-	Catalog           string            // id of the catalog's table
-	Mappings          []*layout.Mapping // one for each table
+	Project, Instance string            // project and instance of the tables
+	AppProfile        string            // app profile of data calls; "" means the default profile
+	Catalog           string            // id of the catalog table
+	Mappings          []*layout.Mapping // at most one per table
 	Now               func() time.Time
-	Wall              *clock.Clock // for the leases of jobs, and of processes that share logs
-	Rand              io.Reader    // safe for concurrent use
+	Wall              *clock.Clock // clock for the leases of jobs, and of processes that share logs
+	Rand              io.Reader    // must be safe for concurrent use
 	Logger            *slog.Logger
-	IndexLag          time.Duration // delay from a write to its entries in global indexes
+	IndexLag          time.Duration // delay from a write until its entries in global indexes are visible
 	StatusDelays      StatusDelays
 	MaxTables         int
-	Deadline          time.Duration   // for a call to the Bigtable; 0: none
-	Concurrency       int             // concurrent calls of one operation; 0, 1: in sequence
-	Progress          func(Progress)  // nil: progress is not reported
-	Shards            tabledef.Shards // rotation and slots of new streams; 0: defaults
-	// Slot names a slot that one process holds at a time: the process immediately takes over
-	// from an earlier process of the slot; "": none.
+	Deadline          time.Duration   // deadline of a call to the Bigtable; 0 means none
+	Concurrency       int             // number of concurrent calls in one operation; 0 or 1 means that calls are sequential
+	Progress          func(Progress)  // receives the progress of background work; may be nil
+	Shards            tabledef.Shards // rotation and slots of new streams; zero means the defaults
+	// Slot is a name that only one process holds at a time. The process takes over
+	// immediately from an earlier process with the same slot. "" means no slot.
 	Slot            string
-	StreamRetention time.Duration // of new streams; 0: tabledef.StreamRetention
-	CountedItems    int64         // maximum table size for a count by a description; 0: countedItems
-	// BatchBytes limits the items, index entries or log records in one batch of work over a
-	// whole table. 0: defaultBatchBytes, and the default of package history.
+	StreamRetention time.Duration // retention of new streams; 0 means tabledef.StreamRetention
+	CountedItems    int64         // maximum number of items that a description counts; 0 means countedItems
+	// BatchBytes limits the size of the items, index entries or log records in one batch
+	// of work on a whole table. Zero means defaultBatchBytes, or the default of package
+	// history.
 	BatchBytes int
 
-	// Kinds returns the kinds of jobs of the store. nil: it has no jobs.
+	// Kinds returns the kinds of jobs of the store. If it is nil, the store has no jobs.
 	Kinds func(*Store) []jobs.Kind
-	// KeepDeleted is called with a deleted table before its rows are removed; if keep is
-	// true they stay. It may be called again for the same table. nil: nothing is kept.
+	// KeepDeleted is called with a deleted table before its rows are removed. If keep is
+	// true, the rows stay. It may be called again for the same table. If it is nil, all
+	// rows are removed.
 	KeepDeleted func(ctx context.Context, s *Store, t *tabledef.Table) (keep bool, err error)
 }
 
-// StatusDelays are the times during which tables and their parts appear to be changing; 0:
-// none.
+// StatusDelays holds the times for which tables and their parts appear to be changing.
+// Zero means no delay.
 type StatusDelays struct {
 	Create, Update, Delete, IndexCreate, IndexFill, IndexDelete, Backup, TimeToLive time.Duration
 }
 
-// Store stores items in Bigtable. It is safe for concurrent use. Its parts do the work;
-// operations use their exported methods.
+// Store stores items in a Bigtable. It is safe for concurrent use. The embedded parts do
+// the work; operations call their exported methods.
 type Store struct {
 	*instance
 	*catalog
@@ -133,14 +141,15 @@ type Store struct {
 	marks *marks.Marks
 	logs  *changelog.Logs
 
-	// Jobs runs the catalog's jobs, of the kinds in Options.Kinds.
+	// Jobs runs the jobs of the kinds in Options.Kinds.
 	Jobs *jobs.Runner
 	// History reads past states of tables.
 	History *history.Reader
 }
 
-// Open opens the catalog, and creates it in an empty instance. It defines the tables of
-// mappings that are new to the catalog, and finishes the pending work of earlier processes.
+// Open opens the catalog, and creates it if the instance is empty. It creates the tables
+// of mappings that are new to the catalog, and finishes the pending work of earlier
+// processes.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	mappings, err := mappingsOf(o.Mappings)
 	if err != nil {
@@ -248,7 +257,7 @@ func mappingsOf(given []*layout.Mapping) (map[string]*layout.Mapping, error) {
 	return mappings, nil
 }
 
-// Close stops background work (index backfill, jobs). The next Open resumes it.
+// Close stops background work such as index backfills and jobs. The next Open resumes it.
 func (s *Store) Close() error {
 	s.Jobs.Close()
 	s.end()

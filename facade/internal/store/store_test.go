@@ -29,18 +29,17 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// backends are the Bigtables under the store: see testBigtable, and Google's test server over
+// backends are the Bigtables under the store: see peer.Bigtable, and Google's test server over
 // a network.
 var backends = map[string]func(testing.TB) grpc.ClientConnInterface{
 	"emu": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
-		return testBigtable(tb, clock.New())
+		return peer.Bigtable(tb, clock.New())
 	},
 	"bttest": func(tb testing.TB) grpc.ClientConnInterface {
 		tb.Helper()
@@ -349,10 +348,6 @@ func empty(ctx context.Context, s *Store, t *tabledef.Table) error {
 // behind.
 func TestStore_Items(t *testing.T) {
 	t.Parallel()
-	limit := 25
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -363,7 +358,7 @@ func TestStore_Items(t *testing.T) {
 				tables[name] = newTable(t, s, tabledef.Table{Name: name, Key: schema})
 			}
 			names := slices.Sorted(maps.Keys(tables))
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(25, func(r *rapid.T) {
 				def := tables[rapid.SampledFrom(names).Draw(r, "table")]
 				if err := empty(t.Context(), s, def); err != nil {
 					r.Fatal(err)
@@ -532,17 +527,13 @@ func pages(n int, page func(after attr.Item) iter.Seq2[layout.Stored, error]) ([
 // scans return all items once, with any number of segments.
 func TestStore_Query(t *testing.T) {
 	t.Parallel()
-	limit := 25
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, start := range backends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			conn := start(t)
 			s := openStore(t, testOptions(conn))
 			n := 0
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(25, func(r *rapid.T) {
 				schema := testSchemas[rapid.SampledFrom(slices.Sorted(maps.Keys(testSchemas))).Draw(r, "schema")]
 				n++
 				def := newTable(t, s, tabledef.Table{Name: "query" + strconv.Itoa(n), Key: schema})

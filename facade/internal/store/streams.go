@@ -195,8 +195,8 @@ func (ts *tables) gone(ctx context.Context, prefix []byte) (defs []*tabledef.Tab
 	return defs, nil
 }
 
-// LoggedTable returns the table with an id as it is, or as it was at its deletion; nil if its
-// log is no longer known.
+// LoggedTable returns the table with a given id as it is, or as it was when it was
+// deleted. It returns nil if the log of the table is no longer known.
 func (ts *tables) LoggedTable(ctx context.Context, name, id string) (*tabledef.Table, error) {
 	switch c, err := ts.cat.refresh(ctx, name); {
 	case err == nil && c.def.ID == id:
@@ -211,8 +211,9 @@ func (ts *tables) LoggedTable(ctx context.Context, name, id string) (*tabledef.T
 	return defs[0], nil
 }
 
-// TablesWithStreams returns the tables of a name, or all (""), that have or recently had
-// streams, in no order. It includes deleted tables, with status DELETING.
+// TablesWithStreams returns the tables with a given name, or all tables for "", that have
+// streams or recently had them, in no particular order. Deleted tables have the status
+// DELETING.
 func (ts *tables) TablesWithStreams(ctx context.Context, name string) ([]*tabledef.Table, error) {
 	names := []string{name}
 	if name == "" {
@@ -270,11 +271,11 @@ func (ts *tables) tidyLogs(ctx context.Context) error {
 	return nil
 }
 
-// ChangeLog changes the purposes of a table's log: fn changes Recovery and Copies of a copy
-// of the definition, or returns an error that aborts. Unlike UpdateTable it accepts a table
-// that is being updated, or was deleted within deletedGrace, and the status does not change.
-// Errors: ErrTableNotFound, also for a table that is being created or otherwise deleted;
-// fn's.
+// ChangeLog changes the purposes of a table's log. fn changes Recovery and Copies in a
+// copy of the definition, or returns an error that aborts the change. Unlike UpdateTable,
+// ChangeLog does not change the status, and accepts a table that is being updated or was
+// deleted within deletedGrace. It returns the error of fn, or ErrTableNotFound, which
+// includes tables that are being created or were deleted earlier.
 func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.Table) error) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -300,9 +301,9 @@ func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.
 // errUnchanged: there is nothing to change.
 var errUnchanged = errors.New("nothing to change")
 
-// HoldLog gives a table a log with both images until ReleaseLog is called with the same id.
-// It returns the table, and a number above all changes whose calls have returned. Errors:
-// ErrTableNotFound.
+// HoldLog gives a table a log with both images until ReleaseLog is called with the same
+// id. It returns the table, and a number above all changes whose calls have returned. It
+// returns ErrTableNotFound if the table does not exist.
 func (ts *tables) HoldLog(ctx context.Context, t *tabledef.Table, id string) (*tabledef.Table, uint64, error) {
 	held, err := ts.ChangeLog(ctx, t.Name, func(d *tabledef.Table) error {
 		switch {
@@ -329,7 +330,7 @@ func (ts *tables) HoldLog(ctx context.Context, t *tabledef.Table, id string) (*t
 	return held, above, nil
 }
 
-// ReleaseLog ends HoldLog; the table may have been deleted.
+// ReleaseLog reverts HoldLog. The table may have been deleted meanwhile.
 func (ts *tables) ReleaseLog(ctx context.Context, name, id string) error {
 	_, err := ts.ChangeLog(ctx, name, func(d *tabledef.Table) error {
 		n := len(d.Copies)
@@ -389,14 +390,14 @@ func (ts *tables) replaceTurned(ctx context.Context, was, next *tabledef.Table, 
 	}
 }
 
-// LogFloor returns a sequence number below which no log gets new records.
+// LogFloor returns a sequence number below which no log will get new records.
 func (ts *tables) LogFloor(ctx context.Context) (uint64, error) { return ts.logs.Floor(ctx) }
 
 // LogGrown returns a channel that is closed when this process next appends records to a log.
 func (ts *tables) LogGrown() <-chan struct{} { return ts.logs.Grown() }
 
-// ReadLog yields the records of a slot from a position on, below a sequence number. Their
-// images share memory with a message.
+// ReadLog yields the records of a slot in the range from a position up to a sequence
+// number, which is excluded. The images in a record share memory with a message.
 func (ts *tables) ReadLog(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error] {
 	return ts.logs.Read(ctx, log, slot, from, before, limit)
 }

@@ -33,10 +33,11 @@ type tables struct {
 	keepDeleted func(ctx context.Context, t *tabledef.Table) (bool, error)
 }
 
-// CreateTable creates a table with its indexes from spec, a definition without the fields
-// that the store sets; only an ID that a client already has may be set. It returns the
-// definition once the table is usable: ACTIVE, or CREATING for a while. Errors:
-// ErrTableExists, ErrTooManyTables, ErrSchemaConflict.
+// CreateTable creates a table and its indexes from spec, a definition without the fields
+// that the store sets. ID may be set to an id that a client already has. CreateTable
+// returns the definition once the table is usable: ACTIVE, or CREATING for a while. It
+// returns ErrTableExists, ErrTooManyTables or ErrSchemaConflict if it cannot create the
+// table.
 func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -63,7 +64,7 @@ func (ts *tables) CreateTable(ctx context.Context, spec *tabledef.Table) (*table
 	def.BigtableTable = newTableID("ddb.", def.Name, def.ID)
 	if m := ts.cat.mappings[def.Name]; m != nil {
 		if m.Key() != def.Key {
-			return nil, fmt.Errorf("%w: table %s has %v, its mapping has %v", ErrSchemaConflict, def.Name, def.Key, m.Key())
+			return nil, fmt.Errorf("%w: table %s has %v, but its mapping has %v", ErrSchemaConflict, def.Name, def.Key, m.Key())
 		}
 		def.BigtableTable, def.Mapped = m.TargetTable(), true
 		if def.Note, err = noteOf(m); err != nil {
@@ -161,8 +162,9 @@ func (ts *tables) activate(ctx context.Context, next *tabledef.Table, version []
 	return ts.cat.replaceTable(ctx, next, version)
 }
 
-// EndCreating makes a table ACTIVE, but not before a time. The table was created with a
-// Transition to CREATING without an end. Errors: ErrTableNotFound.
+// EndCreating makes a table ACTIVE, but not before a given time. The table must have been
+// created with a Transition to CREATING that has no end. EndCreating returns
+// ErrTableNotFound if the table does not exist.
 func (ts *tables) EndCreating(ctx context.Context, name string, at time.Time) error {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -183,9 +185,9 @@ func (ts *tables) EndCreating(ctx context.Context, name string, at time.Time) er
 }
 
 // DeleteTable deletes a table with its indexes and rows. It returns the definition with
-// status DELETING once the table is removed. With a delay for DELETING, it returns once the
-// removal at its end is stored. It ignores DeletionProtection. Errors: ErrTableNotFound,
-// *TableInUseError.
+// status DELETING once the table is removed or, if there is a delay for DELETING, once
+// the time of the removal is stored. It ignores DeletionProtection. It returns
+// ErrTableNotFound or a *TableInUseError if it cannot delete the table.
 func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -259,12 +261,13 @@ func (ts *tables) finishDelete(ctx context.Context, def *tabledef.Table) error {
 	return err
 }
 
-// UpdateTable changes a table's definition: fn changes a copy of it, or returns an error that
-// aborts. Indexes that fn appends to Indexes are created and filled in the background (status
-// CREATING, Backfilling, then ACTIVE; the table is UPDATING meanwhile); indexes that it
-// removes are deleted. A change of TTLAttribute adds due times, which the caller must fill,
-// or removes them. fn is called again if another update came first. Errors: ErrTableNotFound,
-// also for a table that is being restored; *TableInUseError; fn's.
+// UpdateTable changes the definition of a table. fn changes a copy of the definition, or
+// returns an error that aborts the change. Indexes that fn appends to Indexes are created
+// and filled in the background. They are CREATING and Backfilling, and then ACTIVE;
+// meanwhile the table is UPDATING. Indexes that fn removes are deleted. A change of
+// TTLAttribute adds due times, which the caller must fill, or removes them. fn is called
+// again if another update came first. UpdateTable returns the error of fn, a
+// *TableInUseError, or ErrTableNotFound, which includes tables that are being restored.
 func (ts *tables) UpdateTable(ctx context.Context, name string, fn func(*tabledef.Table) error) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()

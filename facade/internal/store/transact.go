@@ -28,18 +28,18 @@ type transactor struct {
 	writer *writer
 }
 
-// Change is one item of a transaction. Fn is as in WriteItem; a Check does not write the
-// result of Fn.
+// Change is one item of a transaction. Fn is the same as in WriteItem. A Check does not
+// write the result of Fn.
 type Change struct {
 	Table *tabledef.Table
 	Key   attr.Item
 	Check bool
 	Fn    func(old attr.Item) (attr.Item, error)
 
-	// Results of Transact.
+	// Transact sets the following fields.
 	Old, Updated attr.Item
-	Err          error // why the item refused the transaction
-	ImageBytes   int   // of a replay: the larger of the first run's images
+	Err          error // why this item made the transaction fail
+	ImageBytes   int   // set by a replay: size of the larger image in the first run
 
 	write  *itemWrite
 	st     *itemState // as read by evaluate, whose Fn returned Updated
@@ -71,9 +71,10 @@ func (ch *Change) blame(err error) error {
 	return err
 }
 
-// Transact makes all changes or none. If it makes none, committed is false, and Err of the
-// changes at fault is the error of Fn, ErrIntent if another transaction holds the item, or
-// ErrOutsideMapping. Each change must have a different item.
+// Transact makes all changes or none of them. If it makes none, committed is false, and
+// Err is set in the changes at fault: to the error of Fn, to ErrIntent if another
+// transaction holds the item, or to ErrOutsideMapping. Each change must have a different
+// item.
 //
 // With a token, Transact recognizes the repetition of a request that succeeded: replayed is
 // true, ImageBytes of the changes is set, and nothing else happens. Errors: ErrTokenMismatch,

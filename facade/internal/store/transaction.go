@@ -54,9 +54,10 @@ const transactionTimeout = 10 * time.Second
 
 // errRecordGone: a transaction took so long that others finished it and removed its record.
 // It may have been committed.
-var errRecordGone = errors.New("the record of the transaction is gone")
+var errRecordGone = errors.New("the record of the transaction no longer exists")
 
-// ErrSnapshot reports an item that changed during every attempt to read it with others.
+// ErrSnapshot means that an item changed during every attempt to read it together with
+// others.
 var ErrSnapshot = errors.New("item is being written")
 
 // heldError: a transaction holds the item. It is an ErrIntent.
@@ -65,7 +66,7 @@ type heldError struct {
 	key attr.Item // of the item
 }
 
-// Error names the item and the transaction.
+// Error describes the item and the transaction that holds it.
 func (e *heldError) Error() string {
 	return fmt.Sprintf("%v: item %s, transaction %x", ErrIntent, attr.AppendItemJSON(nil, e.key), e.id)
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/test/intercept"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/internal/test/property"
 )
@@ -100,10 +101,6 @@ func checkNoIntents(tb testing.TB, s *Store, tables ...string) {
 // share rows.
 func TestTransact_Model(t *testing.T) {
 	t.Parallel()
-	limit := 10
-	if long.Enabled() {
-		limit = property.All
-	}
 	for name, start := range backendsAbreast {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +113,7 @@ func TestTransact_Model(t *testing.T) {
 				t.Fatal(err)
 			}
 			n := 0
-			rapid.Check(t, property.First(limit, func(r *rapid.T) {
+			rapid.Check(t, property.First(10, func(r *rapid.T) {
 				n++
 				indexed := newTable(t, s, indexedTable("indexed"+strconv.Itoa(n)))
 				plain := newTable(t, s, tabledef.Table{Name: "plain" + strconv.Itoa(n), Key: testSchemas["NN"]})
@@ -868,7 +865,7 @@ func TestTransact_Transfers(t *testing.T) {
 func TestTransact_IndexFails(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	conn := &faultyConn{ClientConnInterface: backends["emu"](t)}
+	conn := intercept.New(backends["emu"](t), nil)
 	now := clock.NewFrozen(testTime)
 	o := testOptions(conn)
 	o.Now, o.IndexLag = now.Now, time.Minute
@@ -886,11 +883,11 @@ func TestTransact_IndexFails(t *testing.T) {
 		s.marks.Unmark(m, false, nil)
 	}
 	item := attr.Item{"p": attr.String("p"), "s": attr.Int(1), "g": attr.String("g"), "h": attr.Int(2)}
-	conn.set(indexWrites(0))
+	conn.Before(failIndexWrites(0))
 	if ok, _, err := s.Transact(ctx, RequestToken{}, []*Change{replaceBy(def, keyAttrs(def, item), item)}); err != nil || !ok {
 		t.Fatalf("committed: %v, %v", ok, err)
 	}
-	conn.set(nil)
+	conn.Before(nil)
 	now.Advance(2 * o.IndexLag)
 	items, err := collect(s.Scan(ctx, def, def.Index("all"), 0, 1, nil))
 	if err != nil || len(items) != 1 {

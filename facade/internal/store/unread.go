@@ -7,23 +7,23 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// MaxUnreadNamed limits the rows that an error names.
+// MaxUnreadNamed is the maximum number of rows that an error names.
 const MaxUnreadNamed = 10
 
-// Unread collects rows that the mapping cannot read, to report them together.
+// Unread collects rows that the mapping cannot read, so that they are reported together.
 type Unread struct {
 	rows  int64
 	first []error
 }
 
-// Add adds a row and the reason.
+// Add adds a row with the reason why it cannot be read.
 func (u *Unread) Add(row []byte, err error) {
 	if u.rows++; len(u.first) < MaxUnreadNamed {
 		u.first = append(u.first, fmt.Errorf("row %q: %w", row, err))
 	}
 }
 
-// Err returns the error of a table's unread rows; nil without any.
+// Err returns an error that describes the collected rows of a table, or nil without any.
 func (u *Unread) Err(table, remedy string) error {
 	if u.rows == 0 {
 		return nil

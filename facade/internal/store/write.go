@@ -47,7 +47,8 @@ const maxWriteAttempts = 64
 // fn may be called several times. WriteItem returns when the item and its index entries are
 // written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, *FollowedError, fn's.
 //
-// If a transaction that has ended or timed out holds the item, WriteItem settles it first.
+// If a transaction that has ended or timed out holds the item, WriteItem settles that
+// transaction's change of the item first.
 func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	for range maxWriteAttempts {
 		var held *heldError

@@ -14,21 +14,21 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Replacement is a write of an item regardless of the old one.
+// Replacement is a write of an item that does not depend on the old item.
 type Replacement struct {
-	Key, Item attr.Item // item is nil to delete
+	Key, Item attr.Item // item is nil to delete it
 	Blind     bool      // the caller does not need the old item
 
-	// Results of WriteItems, like those of WriteItem. The error is ErrContended, ErrIntent or
-	// a refusal.
+	// Results of WriteItems, like those of WriteItem. The error is ErrContended,
+	// ErrIntent or one that IsRefusal reports.
 	Old, Updated attr.Item
 	Err          error
 
 	done bool // the item is written
 }
 
-// IsRefusal reports whether an error rejects one item for good: it does not fit the layout of
-// its table, or the Bigtable does not accept its cells.
+// IsRefusal reports whether an error rejects one item permanently: either the item does
+// not fit the layout of its table, or the Bigtable does not accept its cells.
 func IsRefusal(err error) bool {
 	if errors.Is(err, ErrOutsideMapping) {
 		return true
@@ -40,8 +40,9 @@ func IsRefusal(err error) bool {
 	return false
 }
 
-// WriteItems is WriteItem for several items of a table, none twice; it reads them together if
-// possible. Each write is independent; an error that is not specific to one item ends them.
+// WriteItems is like WriteItem, but writes several different items of a table. If
+// possible, it reads them together. Each write is independent. An error that is not
+// specific to one item ends all of them.
 func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Replacement) error {
 	if len(all) == 0 { // all were throttled
 		return nil

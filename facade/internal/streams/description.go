@@ -14,8 +14,8 @@ var arnPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^arn:[^:]*:dynamodb:[^:]*:[0-9]{12}:table/([a-zA-Z0-9_.-]+)/stream/([^/]+)$`)
 })
 
-// SplitARN returns the table and the label of a stream's ARN. The pattern does not check the
-// length of the name: that would take 100 KB of memory in every process.
+// SplitARN returns the table and the label in the ARN of a stream. The pattern does not
+// check the length of the name, since that would take 100 KB of memory in every process.
 func SplitARN(arn string) (table, label string, ok bool) {
 	parts := arnPattern().FindStringSubmatch(arn)
 	if parts == nil || len(parts[1]) < 3 || len(parts[1]) > 255 {
@@ -24,7 +24,7 @@ func SplitARN(arn string) (table, label string, ok bool) {
 	return parts[1], parts[2], true
 }
 
-// Description describes a stream in an answer, with a page of its shards.
+// Description describes a stream in a response, with a page of its shards.
 type Description struct {
 	CreationRequestDateTime wire.EpochSeconds
 	KeySchema               []tablespec.KeySchemaElement
@@ -37,7 +37,7 @@ type Description struct {
 	TableName               string
 }
 
-// Description describes the stream of a table, without shards.
+// Description returns the description of a table's stream, without shards.
 func (v View) Description(t *tabledef.Table, arn string) Description {
 	return Description{
 		CreationRequestDateTime: wire.EpochSeconds(changelog.Position{Sequence: v.Stream.Shards.Since}.Time().UnixMilli()),

@@ -15,15 +15,15 @@ import (
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_streams_GetShardIterator.html
 const IteratorAge = 15 * time.Minute
 
-// Iterator is a position in a shard. It contains its whole state, so it remains valid after a
-// restart.
+// Iterator is a position in a shard. It contains its complete state, so it stays valid
+// after a restart.
 type Iterator struct {
-	Stream                string // its ARN
+	Stream                string // ARN of the stream
 	Table, TableID, Label string
 	Shard                 Shard
-	From                  changelog.Position // the first position to read
-	Trims                 bool               // the start may be trimmed
-	Issued                int64              // milliseconds
+	From                  changelog.Position // first position to read
+	Trims                 bool               // whether the start may be trimmed
+	Issued                int64              // time in milliseconds
 }
 
 const iteratorVersion = 1
@@ -32,8 +32,8 @@ const iteratorVersion = 1
 // service.
 const iteratorKind = "|1|"
 
-// String returns the text that clients get: the ARN of the stream, iteratorKind, and base64
-// of the version, the other members, and a checksum.
+// String returns the text that clients receive: the ARN of the stream, iteratorKind, and
+// the base64 form of the version, the other members and a checksum.
 func (it Iterator) String() string {
 	b := []byte{iteratorVersion, 0}
 	if it.Trims {
@@ -48,7 +48,7 @@ func (it Iterator) String() string {
 	return it.Stream + iteratorKind + base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b)))
 }
 
-// ParseIterator is the inverse of String.
+// ParseIterator parses the text that String returns.
 func ParseIterator(text string) (it Iterator, ok bool) {
 	stream, place, ok := strings.Cut(text, iteratorKind)
 	b, err := base64.StdEncoding.Strict().DecodeString(place)
@@ -87,7 +87,7 @@ func ParseIterator(text string) (it Iterator, ok bool) {
 	return it, true
 }
 
-// Expired reports whether an iterator is too old.
+// Expired reports whether the iterator is too old.
 func (it Iterator) Expired(now time.Time) bool {
 	return now.UnixMilli()-it.Issued >= IteratorAge.Milliseconds()
 }

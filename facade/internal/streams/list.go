@@ -8,15 +8,16 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Summary is a stream in a list.
+// Summary is an element in the list of streams.
 type Summary struct {
 	StreamARN   string `json:"StreamArn"`
 	StreamLabel string
 	TableName   string
 }
 
-// List returns a page of the known streams of tables at a time, after an ARN. It sorts them
-// by ARN, which differs from the order of names. more reports whether others follow.
+// List returns a page of the streams of tables that are known at a time, starting after a
+// given ARN. The streams are sorted by ARN, which differs from the order of their names.
+// more reports whether others follow.
 func List(tables []*tabledef.Table, now time.Time, arnOf func(t *tabledef.Table, label string) string, after string, limit int) (list []Summary, more bool) {
 	list = []Summary{}
 	for _, t := range tables {

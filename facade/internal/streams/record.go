@@ -10,16 +10,16 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// Records is the answer of GetRecords. It is a wire.Answer.
+// Records is the response of GetRecords. It implements wire.Answer.
 type Records struct {
 	View
 	Region, TableID string
 	Records         []changelog.Entry
-	Next            *string // NextShardIterator
-	Complete        uint64  // everything below it was delivered
+	Next            *string // value of NextShardIterator
+	Complete        uint64  // number below which everything was delivered
 }
 
-// Watermark is the sequence number below which everything was delivered.
+// Watermark returns the sequence number below which everything was delivered.
 func (a *Records) Watermark() string { return changelog.Position{Sequence: a.Complete}.String() }
 
 // WriteJSON implements wire.Answer.

@@ -10,20 +10,20 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// View is a stream at a time.
+// View is the state of a stream at a given time.
 type View struct {
 	Stream *tabledef.Stream
-	// Floor is the sequence number below which no records are added; Trim, the number below
-	// which records are trimmed.
+	// Floor is the sequence number below which no more records are added. Trim is the
+	// number below which records are trimmed.
 	Floor, Trim uint64
 }
 
-// At returns the view of a stream at a time, read up to floor.
+// At returns the view of a stream at a time, with its records up to floor.
 func At(s *tabledef.Stream, floor uint64, now time.Time) View {
 	return View{s, floor, changelog.SequenceAt(now.Add(-s.Kept()))}
 }
 
-// Shard is a slot of a stream in one generation.
+// Shard is one slot of a stream in one generation.
 type Shard struct {
 	Generation uint64
 	Slot       int
@@ -31,12 +31,13 @@ type Shard struct {
 
 const shardPrefix = "shardId-"
 
-// ID returns the id of a shard: its start, in milliseconds, and its slot.
+// ID returns the id of a shard, which consists of its start in milliseconds and its slot.
 func (v View) ID(sh Shard) string {
 	return fmt.Sprintf("%s%020d-%08x", shardPrefix, v.Stream.Shards.Begin(sh.Generation)/uint64(time.Millisecond), sh.Slot)
 }
 
-// Find returns the shard with an id. ok is false if it never existed or was trimmed.
+// Find returns the shard with a given id. ok is false if that shard never existed or was
+// trimmed.
 func (v View) Find(id string) (sh Shard, ok bool) {
 	ms, slot, ok := strings.Cut(strings.TrimPrefix(id, shardPrefix), "-")
 	begin, err := strconv.ParseUint(ms, 10, 43) // limits ms so that nanoseconds do not overflow
@@ -65,7 +66,8 @@ func (v View) last() uint64 {
 // Begin returns the sequence number at which a shard begins.
 func (v View) Begin(sh Shard) uint64 { return v.Stream.Shards.Begin(sh.Generation) }
 
-// End returns the sequence number before which a shard ends.
+// End returns the sequence number at which a shard ends. That number is not part of the
+// shard.
 func (v View) End(sh Shard) uint64 {
 	end := v.Stream.Shards.Begin(sh.Generation + 1)
 	if until := v.Stream.Until; until != 0 && until < end {
@@ -74,10 +76,10 @@ func (v View) End(sh Shard) uint64 {
 	return end
 }
 
-// Closed reports whether a shard accepts no more records.
+// Closed reports whether a shard no longer accepts records.
 func (v View) Closed(sh Shard) bool { return v.Floor >= v.End(sh) }
 
-// Parent returns the shard that had the partitions before.
+// Parent returns the shard that held the same partitions in the previous generation.
 func (v View) Parent(sh Shard) (parent Shard, ok bool) {
 	if sh.Generation == 0 {
 		return parent, false
@@ -85,8 +87,8 @@ func (v View) Parent(sh Shard) (parent Shard, ok bool) {
 	return Shard{sh.Generation - 1, sh.Slot % v.Stream.Shards.SlotsOf(sh.Generation-1)}, true
 }
 
-// List returns up to limit shards after an id ("": from the first), in the order of ids. more
-// reports whether others follow.
+// List returns up to limit shards that follow a given id, sorted by id. The id "" means
+// the beginning. more reports whether others follow.
 func (v View) List(after string, limit int) (shards []Shard, more bool) {
 	sh := Shard{Generation: v.first()}
 	// The shard after may not exist; its start gives the position anyway.
@@ -109,7 +111,7 @@ func (v View) List(after string, limit int) (shards []Shard, more bool) {
 	return shards, false
 }
 
-// Children returns the shards that continue the partitions of a shard.
+// Children returns the shards that hold the partitions of a shard in the next generation.
 func (v View) Children(of Shard) (shards []Shard) {
 	next := of.Generation + 1
 	if !v.exists(of) || next > v.last() {
@@ -121,20 +123,21 @@ func (v View) Children(of Shard) (shards []Shard) {
 	return shards
 }
 
-// ShardDescription describes a shard in an answer.
+// ShardDescription describes a shard in a response.
 type ShardDescription struct {
 	ParentShardID       string `json:"ParentShardId,omitzero"`
 	SequenceNumberRange SequenceRange
 	ShardID             string `json:"ShardId"`
 }
 
-// SequenceRange has the first and the last number of a shard; an open shard has no end.
+// SequenceRange holds the first and the last sequence number of a shard. An open shard
+// has no last one.
 type SequenceRange struct {
 	EndingSequenceNumber   string `json:",omitzero"`
 	StartingSequenceNumber string
 }
 
-// Describe describes a shard.
+// Describe returns the description of a shard.
 func (v View) Describe(sh Shard) ShardDescription {
 	d := ShardDescription{ShardID: v.ID(sh)}
 	d.SequenceNumberRange.StartingSequenceNumber = changelog.Position{Sequence: v.Begin(sh)}.String()
@@ -147,7 +150,8 @@ func (v View) Describe(sh Shard) ShardDescription {
 	return d
 }
 
-// Status returns the status of a table's stream: it changes together with the table.
+// Status returns the status of a table's stream, which changes together with that of the
+// table.
 func (v View) Status(t *tabledef.Table) string {
 	changing := t.Status != tabledef.StatusActive && v.Stream.Label == t.StreamLabel
 	switch {

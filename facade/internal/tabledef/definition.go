@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// The statuses of tables and indexes, in DynamoDB's words.
+// Statuses of tables and indexes, in DynamoDB's words.
 const (
 	StatusCreating = "CREATING"
 	StatusActive   = "ACTIVE"
@@ -16,91 +16,100 @@ const (
 	StatusDeleting = "DELETING"
 )
 
-// The kinds of index projections, in DynamoDB's words.
+// Kinds of index projections, in DynamoDB's words.
 const (
 	ProjectAll      = "ALL"
 	ProjectKeysOnly = "KEYS_ONLY"
 	ProjectInclude  = "INCLUDE"
 )
 
-// Table is a table's definition, as the catalog stores it. A *Table from the store is shared:
-// never change it; UpdateTable passes its function a copy to change.
+// Table is the definition of a table, as the catalog stores it. A *Table that the store
+// returns is shared and must not be modified. UpdateTable passes a copy to its function.
 type Table struct {
 	Name string `json:"name"`
-	ID   string `json:"id"` // TableId, UUID form; set by CreateTable
-	// BigtableTable is the id of the table that holds the rows; set by
-	// CreateTable.
+	ID   string `json:"id"` // TableId in the form of a UUID; set by CreateTable
+	// BigtableTable is the id of the Bigtable table that holds the rows. CreateTable sets
+	// it.
 	BigtableTable string `json:"bigtableTable"`
-	// Mapped: a mapping lays out the table's rows; set by CreateTable.
+	// Mapped means that a mapping lays out the rows of the table. CreateTable sets it.
 	Mapped bool `json:"mapped,omitempty"`
-	// Note identifies that mapping, as noteOf returns it; set by the store.
+	// Note identifies that mapping, in the form that noteOf returns. The store sets it.
 	Note       map[string][]byte `json:"note,omitempty"`
 	Key        attr.KeySchema    `json:"key"`
-	Attributes []attr.KeyAttr    `json:"attributes"` // AttributeDefinitions, in the given order
+	Attributes []attr.KeyAttr    `json:"attributes"` // value of AttributeDefinitions, in the given order
 	Status     string            `json:"status"`     // set by the store
 	Created    time.Time         `json:"created"`    // set by CreateTable
-	// Transition overrides Status for a while.
+	// Transition temporarily overrides Status.
 	Transition Transition `json:"transition,omitzero"`
-	// Encrypting is the last change of the encryption.
+	// Encrypting is the last change to the encryption.
 	Encrypting  Encrypting `json:"encrypting,omitzero"`
 	BillingMode string     `json:"billingMode,omitempty"`
 	Provisioned
 	Class string `json:"class,omitempty"`
 	// ClassChanged is when an update last set Class; the zero time: never.
-	ClassChanged       time.Time `json:"classChanged,omitzero"`
+	ClassChanged time.Time `json:"classChanged,omitzero"`
+	// ClassChangedBefore is when the update before the last one set it.
+	ClassChangedBefore time.Time `json:"classChangedBefore,omitzero"`
 	DeletionProtection bool      `json:"deletionProtection,omitempty"`
 	StreamEnabled      bool      `json:"streamEnabled,omitempty"`
-	StreamView         string    `json:"streamView,omitempty"` // StreamViewType
-	// StreamLabel is the label of the newest stream; "" without one.
+	StreamView         string    `json:"streamView,omitempty"` // value of StreamViewType
+	// StreamLabel is the label of the newest stream, or "" without a stream.
 	StreamLabel string `json:"streamLabel,omitempty"`
-	// Log is the table's change log; nil if it never had one; set by the store.
+	// Log is the change log of the table, or nil if the table never had one. The store
+	// sets it.
 	Log *Log `json:"log,omitempty"`
-	// Streams are all known streams, the newest last; set by the store.
+	// Streams lists all known streams, with the newest last. The store sets it.
 	Streams []Stream `json:"streams,omitempty"`
-	// Kinesis are the current and former Kinesis data streams for changes; at most one is
-	// current.
+	// Kinesis lists the current and former Kinesis data streams for changes. At most one
+	// of them is current.
 	Kinesis []KinesisDestination `json:"kinesis,omitempty"`
 	// Recovery is set while point-in-time recovery is on.
 	Recovery *Recovery `json:"recovery,omitempty"`
-	// Copies are the jobs that copy a past state of the table.
+	// Copies lists the jobs that copy a past state of the table.
 	Copies []string `json:"copies,omitempty"`
 	// Restore is the source of a restored table.
 	Restore *Restore `json:"restore,omitempty"`
-	// Deleted is when the table was deleted; set by the store.
+	// Deleted is the time at which the table was deleted. The store sets it.
 	Deleted time.Time `json:"deleted,omitzero"`
-	// OnDemandSince is when the billing mode last became on demand; the zero time: the mode
-	// never changed.
+	// OnDemandSince is the time at which the billing mode last changed to on-demand. It
+	// is zero if the mode never changed.
 	OnDemandSince time.Time  `json:"onDemandSince,omitzero"`
 	Throughput    Throughput `json:"throughput,omitzero"`
-	// TTLAttribute is the attribute with the expiry time; "" without one.
+	// TTLAttribute is the attribute that holds the expiry time, or "" if items do not
+	// expire.
 	TTLAttribute string `json:"ttlAttribute,omitempty"`
-	// TTLChanged is when TTLAttribute last changed; the zero time: never.
+	// TTLChanged is the time at which TTLAttribute last changed. It is zero if it never
+	// changed.
 	TTLChanged time.Time `json:"ttlChanged,omitzero"`
-	// TTLTable is the id of the table of due times; set by the store.
+	// TTLTable is the id of the Bigtable table with the due times. The store sets it.
 	TTLTable string `json:"ttlTable,omitempty"`
-	// TTLFilling: due times of older items are still missing; set by the store.
+	// TTLFilling means that the due times of older items are still missing. The store
+	// sets it.
 	TTLFilling bool `json:"ttlFilling,omitempty"`
-	// TTLFillAgain is FillAgain for the due times.
+	// TTLFillAgain is like Index.FillAgain, but applies to the due times.
 	TTLFillAgain time.Time         `json:"ttlFillAgain,omitzero"`
 	Tags         map[string]string `json:"tags,omitempty"`
-	// Policies has the policies of the table, under "", and of its streams, by label.
+	// Policies holds the policies of the table, under "", and of its streams, under their
+	// labels.
 	Policies map[string]Policy `json:"policies,omitempty"`
-	// Insights has the settings of the table, under "", and of its indexes, by name.
+	// Insights holds the settings of the table, under "", and of its indexes, under their
+	// names.
 	Insights map[string]Insights `json:"insights,omitempty"`
-	Indexes  []Index             `json:"indexes,omitempty"` // local and global, in the given order
-	// Leaving are deleted indexes that still appear as DELETING; set by the store.
+	Indexes  []Index             `json:"indexes,omitempty"` // local and global indexes, in the given order
+	// Leaving lists the deleted indexes that still appear as DELETING. The store sets it.
 	Leaving []Index `json:"leaving,omitempty"`
-	// Vectors are the vector indexes in the given order, with deleted ones that still appear as
-	// DELETING.
+	// Vectors lists the vector indexes in the given order, including deleted ones that
+	// still appear as DELETING.
 	Vectors []VectorIndex `json:"vectors,omitempty"`
-	// Extra holds request members that only descriptions use, by name, as JSON text.
+	// Extra holds request members that are only returned in descriptions, by name, as
+	// JSON.
 	Extra map[string]string `json:"extra,omitempty"`
 }
 
-// Restore is the source of a restored table.
+// Restore identifies the source of a restored table.
 type Restore struct {
-	Job       string    `json:"job,omitempty"`       // id of the job; "" after all items are restored
-	BackupARN string    `json:"backupArn,omitempty"` // "" for a point in time
+	Job       string    `json:"job,omitempty"`       // id of the restore job; "" after all items are restored
+	BackupARN string    `json:"backupArn,omitempty"` // ARN of the backup; "" if the source is a point in time
 	TableARN  string    `json:"tableArn"`
 	Time      time.Time `json:"time"`
 }
@@ -108,21 +117,20 @@ type Restore struct {
 // Restoring reports whether the table is still being restored.
 func (t *Table) Restoring() bool { return t.Restore != nil && t.Status == StatusCreating }
 
-// OnDemandThroughput limits the use of an on-demand table or index. In a request -1 removes a
-// limit.
+// OnDemandThroughput limits the throughput of an on-demand table or index. In a request,
+// -1 removes a limit.
 type OnDemandThroughput struct {
 	MaxReadRequestUnits  *int64 `json:",omitzero"`
 	MaxWriteRequestUnits *int64 `json:",omitzero"`
 }
 
-// WarmThroughput is the throughput that a table or an index can handle at once.
+// WarmThroughput is the throughput that a table or an index can handle immediately.
 type WarmThroughput struct {
 	ReadUnitsPerSecond  *int64 `json:",omitzero"`
 	WriteUnitsPerSecond *int64 `json:",omitzero"`
 }
 
-// Throughput is the other throughput of a request, table or index, besides the provisioned
-// one.
+// Throughput is the on-demand and warm throughput of a request, a table or an index.
 type Throughput struct {
 	OnDemand *OnDemandThroughput `json:"onDemandThroughput,omitempty"`
 	Warm     *WarmThroughput     `json:"warmThroughput,omitempty"`
@@ -133,25 +141,25 @@ type Index struct {
 	Name       string   `json:"name"`
 	Global     bool     `json:"global"`
 	Key        IndexKey `json:"key"`
-	Projection string   `json:"projection"`       // ProjectAll, …
-	NonKey     []string `json:"nonKey,omitempty"` // of ProjectInclude
+	Projection string   `json:"projection"`       // ProjectAll, ProjectKeysOnly or ProjectInclude
+	NonKey     []string `json:"nonKey,omitempty"` // attributes of ProjectInclude
 	Provisioned
 	Throughput Throughput `json:"throughput,omitzero"`
 	// The store sets the following fields.
 	Status        string `json:"status"`
 	Backfilling   bool   `json:"backfilling,omitempty"`
 	BigtableTable string `json:"bigtableTable"`
-	// Transition overrides Status for a while.
+	// Transition temporarily overrides Status.
 	Transition Transition `json:"transition,omitzero"`
-	// FillFrom is when the filling of an added index appears to begin; the zero time for an
-	// index created with its table.
+	// FillFrom is the time at which the filling of an added index appears to begin. It is
+	// zero for an index that was created with its table.
 	FillFrom time.Time `json:"fillFrom,omitzero"`
 	// FillAgain is the time from which no process uses a definition without the index, so
-	// that the index can be completed; then it becomes the zero time.
+	// that the index can be completed. After that it is zero.
 	FillAgain time.Time `json:"fillAgain,omitzero"`
 }
 
-// Index returns the index with a name, or nil.
+// Index returns the index with the given name, or nil.
 func (t *Table) Index(name string) *Index {
 	for i := range t.Indexes {
 		if t.Indexes[i].Name == name {
@@ -206,7 +214,7 @@ type (
 	plainIndex Index
 )
 
-// Encode returns the text that the catalog stores.
+// Encode returns the text that the catalog stores for the table.
 func Encode(def *Table) ([]byte, error) {
 	t := storedTable{plainTable: plainTable(*def), Key: storeKey(def.Key)}
 	for _, a := range def.Attributes {
@@ -237,7 +245,7 @@ func indexesOf(stored []storedIndex) ([]Index, error) {
 	return indexes, nil
 }
 
-// Decode is the inverse of Encode.
+// Decode parses the text that Encode returns.
 func Decode(text []byte) (*Table, error) {
 	var t storedTable
 	err := json.Unmarshal(text, &t)
@@ -262,8 +270,8 @@ func Decode(text []byte) (*Table, error) {
 	return def, err
 }
 
-// Clone returns a deep copy through the stored form, so that a definition never has values
-// that the catalog would lose.
+// Clone returns a deep copy that has passed through the stored form, so that a definition
+// never has values that the catalog would lose.
 func (t *Table) Clone() (*Table, error) {
 	text, err := Encode(t)
 	if err != nil {

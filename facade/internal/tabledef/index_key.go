@@ -12,23 +12,23 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/secondary"
 )
 
-// IndexKey is the key of an index: the attributes of its partition key and its sort key. Most
-// indexes have one of the former, and at most one of the latter; a global one may have up to
-// MaxKeyAttributesOfKind (package tableschema) of each.
+// IndexKey is the key of an index: the attributes of its partition key and of its sort
+// key. Most indexes have one partition key attribute and at most one sort key attribute.
+// A global index may have up to MaxKeyAttributesOfKind (package tablespec) of each.
 type IndexKey struct {
 	Hash, Range []attr.KeyAttr
 }
 
-// IndexKeyOf returns the key of a table as an index key.
+// IndexKeyOf converts the key of a table to an IndexKey.
 func IndexKeyOf(k attr.KeySchema) IndexKey {
 	attrs := k.Attrs()
 	return IndexKey{Hash: attrs[:1:1], Range: attrs[1:]}
 }
 
-// Attributes returns all attributes, the partition key's first.
+// Attributes returns all attributes of the key, with those of the partition key first.
 func (k IndexKey) Attributes() []attr.KeyAttr { return slices.Concat(k.Hash, k.Range) }
 
-// Has reports whether name is part of the key.
+// Has reports whether name is an attribute of the key.
 func (k IndexKey) Has(name string) bool {
 	named := func(a attr.KeyAttr) bool { return a.Name == name }
 	return slices.ContainsFunc(k.Hash, named) || slices.ContainsFunc(k.Range, named)
@@ -43,10 +43,10 @@ func (k IndexKey) Of(item layout.Stored) attr.Item {
 	return key
 }
 
-// IsMulti reports whether a part of the key has several attributes.
+// IsMulti reports whether the partition key or the sort key has several attributes.
 func (k IndexKey) IsMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
 
-// Schema returns the key of an index that is not multi.
+// Schema returns the key as a KeySchema. The key must not be multi.
 func (k IndexKey) Schema() attr.KeySchema {
 	schema := attr.KeySchema{Hash: k.Hash[0]}
 	if len(k.Range) > 0 {
@@ -85,8 +85,8 @@ const (
 	maxPlainPartition = 1 << 10
 )
 
-// MultiRow returns the index row of the item with the given attributes, for a multi key; base
-// is the key of the table.
+// MultiRow returns the index row of the item with the given attributes. The key must be
+// multi. base is the key of the table.
 func (k IndexKey) MultiRow(base attr.KeySchema, item attr.Item) []byte {
 	hashes := make([]attr.Value, len(k.Hash))
 	for i, a := range k.Hash {
@@ -149,7 +149,7 @@ func orderedBytes(value attr.Value) []byte {
 	return []byte(value.Str)
 }
 
-// MultiSpan returns the rows that satisfy a condition on a multi key.
+// MultiSpan returns the range of index rows that satisfy a condition on a multi key.
 func MultiSpan(c attr.KeyRange) layout.Span {
 	prefix := multiPartition(c.Hashes())
 	for _, value := range c.Equal {
@@ -180,8 +180,8 @@ func MultiSpan(c attr.KeyRange) layout.Span {
 	return span
 }
 
-// Holds reports whether an item has all attributes of the key, with their types, not empty,
-// and within the size limit of keys.
+// Holds reports whether an item can be in the index: it must have all attributes of the
+// key, with their types, not empty, and within the size limit of keys.
 func (k IndexKey) Holds(item attr.Item) bool {
 	return holdsPart(k.Hash, item, attr.MaxHashBytes) && holdsPart(k.Range, item, attr.MaxSortBytes)
 }
@@ -198,9 +198,9 @@ func holdsPart(part []attr.KeyAttr, item attr.Item, most int) bool {
 	return size <= most
 }
 
-// Definition returns the index's definition for the mapping that writes its entries. The
-// mapping supports only keys of one attribute each; other key attributes count as projected,
-// and MultiRow returns the rows.
+// Definition returns the definition of the index for the mapping that writes its entries.
+// The mapping only supports keys with one attribute each, so further key attributes count
+// as projected, and MultiRow returns the rows.
 func (ix *Index) Definition() secondary.Def {
 	d := secondary.Def{Name: ix.Name, KeysOnly: ix.Projection == ProjectKeysOnly, Include: ix.NonKey}
 	if !ix.Key.IsMulti() {

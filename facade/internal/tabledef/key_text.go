@@ -22,7 +22,7 @@ func CutKey(schema attr.KeySchema, value []byte) (key attr.Item, rest []byte, ok
 	return key, value, true
 }
 
-// AppendBytes appends b so that CutBytes finds its end.
+// AppendBytes appends b in a form from which CutBytes can split it off.
 func AppendBytes(dst, b []byte) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(b))), b...)
 }

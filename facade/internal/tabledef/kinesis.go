@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The final statuses of Kinesis destinations, in DynamoDB's words.
+// Final statuses of Kinesis destinations, in DynamoDB's words.
 const (
 	KinesisEnabling = "ENABLING"
 	KinesisActive   = "ACTIVE"
@@ -16,25 +16,25 @@ const (
 // KinesisDestination is a current or former Kinesis data stream for the changes of a table.
 type KinesisDestination struct {
 	StreamARN string `json:"streamARN"`
-	// Precision is the precision of times in records; "" if it was never set.
+	// Precision is the precision of the times in records. It is "" if it was never set.
 	Precision string `json:"precision,omitempty"`
-	State     string `json:"state"` // KinesisActive, …
-	// Unseen: whether the stream exists is not known yet.
+	State     string `json:"state"` // KinesisActive, KinesisDisabled or KinesisFailed
+	// Unseen means that it is not yet known whether the stream exists.
 	Unseen bool `json:"unseen,omitempty"`
-	// Transition overrides State for a while.
+	// Transition temporarily overrides State.
 	Transition Transition `json:"transition,omitzero"`
-	// From is the sequence number of the stream's first change, set by the store. Until is
-	// the number before which the stream ends, and Ended the time when it ended; both are 0
-	// while it is live.
+	// From is the sequence number of the stream's first change. The store sets it. Until
+	// is the number before which the stream ends, and Ended is the time at which it
+	// ended; both are zero while the destination is live.
 	From  uint64    `json:"from"`
 	Until uint64    `json:"until,omitempty"`
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// Live reports whether a destination should receive changes.
+// Live reports whether the destination receives changes.
 func (d KinesisDestination) Live() bool { return d.State == KinesisActive }
 
-// KinesisDestination returns the destination for a stream, or nil.
+// KinesisDestination returns the destination with the given stream ARN, or nil.
 func (t *Table) KinesisDestination(arn string) *KinesisDestination {
 	for i := range t.Kinesis {
 		if t.Kinesis[i].StreamARN == arn {
@@ -44,8 +44,8 @@ func (t *Table) KinesisDestination(arn string) *KinesisDestination {
 	return nil
 }
 
-// HasLog reports whether the log of a table may still have readers at a time: streams or
-// Kinesis destinations.
+// HasLog reports whether streams or Kinesis destinations may still read the log of the
+// table at a time.
 func (t *Table) HasLog(now time.Time) bool {
 	return slices.ContainsFunc(t.Streams, func(s Stream) bool { return !s.IsGone(now) }) ||
 		slices.ContainsFunc(t.Kinesis, func(d KinesisDestination) bool {

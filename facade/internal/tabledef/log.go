@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The reasons of a log.
+// Reasons for a table to have a log.
 const (
-	ReasonStream   = "stream"   // a stream reads it
+	ReasonStream   = "stream"   // a stream reads the log
 	ReasonKinesis  = "kinesis"  // a Kinesis data stream receives the changes
 	ReasonRecovery = "recovery" // the table can be restored to any time of a period
 	ReasonCopy     = "copy"     // jobs copy a past state of the table
@@ -17,8 +17,8 @@ const (
 // bothImages is the view of a log with other reasons than a stream.
 const bothImages = "NEW_AND_OLD_IMAGES"
 
-// LogReasons returns the table's reasons for a log, and the images that records need, as a
-// stream's view.
+// LogReasons returns the reasons for which the table has a log. It also returns the
+// images that records need, in the form of a stream view.
 func (t *Table) LogReasons() (reasons []string, view string) {
 	if t.StreamEnabled {
 		reasons, view = append(reasons, ReasonStream), t.StreamView
@@ -35,19 +35,20 @@ func (t *Table) LogReasons() (reasons []string, view string) {
 	return reasons, view
 }
 
-// Recovery has the times to which a table can be restored; nil: none.
+// Recovery determines the times to which a table can be restored. A nil Recovery means
+// that it cannot be restored.
 type Recovery struct {
 	Since time.Time `json:"since"`
-	Days  int       `json:"days"` // length of the period before now
+	Days  int       `json:"days"` // length in days of the period that ends now
 }
 
-// MaxRecoveryDays is the maximum recovery period.
+// MaxRecoveryDays is the maximum length of a recovery period, in days.
 const MaxRecoveryDays = 35
 
-// On reports whether a table can be restored.
+// On reports whether the table can be restored.
 func (r *Recovery) On() bool { return r != nil }
 
-// Earliest returns the first time to which a table can be restored.
+// Earliest returns the first time to which the table can be restored.
 func (r *Recovery) Earliest(now time.Time) time.Time {
 	if at := now.AddDate(0, 0, -r.Days); at.After(r.Since) {
 		return at
@@ -55,31 +56,32 @@ func (r *Recovery) Earliest(now time.Time) time.Time {
 	return r.Since
 }
 
-// StreamRetention is how long the records of a stream are readable, and a stream exists after
-// its end, unless the stream has its own retention.
+// StreamRetention is the default time for which the records of a stream can be read, and
+// for which a stream exists after its end.
 const StreamRetention = 24 * time.Hour
 
-// Log is the change log of a table. It is on while it has a reason.
+// Log is the change log of a table. It is on as long as it has a reason.
 type Log struct {
-	Table   string   `json:"table"` // Bigtable table
+	Table   string   `json:"table"` // id of the Bigtable table
 	Reasons []string `json:"reasons,omitempty"`
 	Shards  Shards   `json:"shards"`
-	// View is the kind of recorded images, as a stream's view.
+	// View is the kind of images that are recorded, in the form of a stream view.
 	View string `json:"view,omitempty"`
-	// Images is the sequence number from which on all records have both images; 0: they do
-	// not.
+	// Images is the sequence number from which all records have both images. It is 0 if
+	// they do not have both.
 	Images uint64 `json:"images,omitempty"`
-	// MostSlots is the largest number of slots ever.
+	// MostSlots is the largest number of slots that the log has ever had.
 	MostSlots int `json:"mostSlots,omitempty"`
-	// Retention is how long the log keeps its cells.
+	// Retention is the time for which the log keeps its cells.
 	Retention time.Duration `json:"retention,omitempty"`
-	// Known is the time from which every process knows all reasons; before it, a process may
-	// record less or nothing. The zero time: from the beginning.
+	// Known is the time from which every process knows all reasons. Before it, a process
+	// may record less or nothing. Zero means that the reasons have been known from the
+	// beginning.
 	Known time.Time `json:"known,omitzero"`
 }
 
-// Wait sets Known after reasons were added that other processes may not know yet. Until then,
-// the features that need them appear as being enabled.
+// Wait sets Known after adding reasons that other processes may not know yet. Until that
+// time, features that depend on these reasons appear as being enabled.
 func (t *Table) Wait(was *Table, known time.Time) {
 	log := *t.Log
 	log.Known = known
@@ -98,13 +100,13 @@ func (t *Table) Wait(was *Table, known time.Time) {
 	}
 }
 
-// HasImages reports whether records have both images.
+// HasImages reports whether the records have both images.
 func (l *Log) HasImages() bool { return l != nil && l.Images != 0 }
 
 // MaxSlots returns the number of slots that may have records.
 func (l *Log) MaxSlots() int { return max(l.MostSlots, 1, slices.Max(l.Shards.Slots)) }
 
-// KnownReasons returns the reasons of a log; nil if l is nil.
+// KnownReasons returns the reasons of the log, or nil if l is nil.
 func (l *Log) KnownReasons() []string {
 	if l == nil {
 		return nil
@@ -112,8 +114,8 @@ func (l *Log) KnownReasons() []string {
 	return l.Reasons
 }
 
-// Adds reports whether a log has new reasons, so that processes that do not know them record
-// too little.
+// Adds reports whether a change of the log adds reasons. Processes that do not know the
+// new reasons record too little.
 func (l *Log) Adds(was *Log) bool {
 	whole := was.On() && was.View == bothImages
 	return slices.ContainsFunc(l.KnownReasons(), func(r string) bool {
@@ -124,15 +126,15 @@ func (l *Log) Adds(was *Log) bool {
 // On reports whether writes are recorded.
 func (l *Log) On() bool { return l != nil && len(l.Reasons) > 0 }
 
-// Shards determines the slot of a record by its partition key. The number of slots can change
-// from one generation to the next.
+// Shards determines the slot of a record from its partition key. The number of slots can
+// change between generations.
 type Shards struct {
-	Since    uint64        `json:"since"`    // sequence number of the start of generation 0: whole milliseconds
-	Rotation time.Duration `json:"rotation"` // of a generation: whole milliseconds
-	Slots    []int         `json:"slots"`    // of each generation, the last for all later ones; each a multiple of the one before
+	Since    uint64        `json:"since"`    // sequence number at which generation 0 begins, in whole milliseconds
+	Rotation time.Duration `json:"rotation"` // duration of a generation, in whole milliseconds
+	Slots    []int         `json:"slots"`    // number of slots in each generation, each a multiple of the one before; the last one applies to all later generations
 }
 
-// Generation returns the generation of a sequence number.
+// Generation returns the generation that a sequence number belongs to.
 func (s Shards) Generation(sequence uint64) uint64 {
 	if sequence < s.Since {
 		return 0
@@ -151,18 +153,19 @@ func (s Shards) SlotsOf(generation uint64) int {
 // Stream is a part of a table's log that clients may read.
 type Stream struct {
 	Label  string `json:"label"`
-	View   string `json:"view"` // StreamViewType
+	View   string `json:"view"` // value of StreamViewType
 	Shards Shards `json:"shards"`
-	// Retention is how long records are readable, and how long the stream exists after its
-	// end; 0: StreamRetention.
+	// Retention is the time for which records can be read, and for which the stream
+	// exists after its end. Zero means StreamRetention.
 	Retention time.Duration `json:"retention,omitzero"`
-	// Until is the sequence number before which the stream ends, and Ended the time when it
-	// ended; 0 for an open stream.
+	// Until is the sequence number before which the stream ends, and Ended is the time at
+	// which it ended. Both are zero for an open stream.
 	Until uint64    `json:"until,omitempty"`
 	Ended time.Time `json:"ended,omitzero"`
 }
 
-// Stream returns the stream with a label; nil if it does not exist at a time.
+// Stream returns the stream with the given label, or nil if it does not exist at the
+// given time.
 func (t *Table) Stream(label string, now time.Time) *Stream {
 	for i := range t.Streams {
 		if s := &t.Streams[i]; s.Label == label && !s.IsGone(now) {
@@ -172,21 +175,21 @@ func (t *Table) Stream(label string, now time.Time) *Stream {
 	return nil
 }
 
-// IsGone reports whether a stream ended so long ago that it no longer exists.
+// IsGone reports whether the stream ended so long ago that it no longer exists.
 func (s *Stream) IsGone(now time.Time) bool {
 	return s.Until != 0 && !now.Before(s.Ended.Add(s.Kept()))
 }
 
-// Kept returns how long a record of the stream is readable.
+// Kept returns the time for which a record of the stream can be read.
 func (s *Stream) Kept() time.Duration { return cmp.Or(s.Retention, StreamRetention) }
 
-// StreamLabel returns the label of a stream: the time of its start.
+// StreamLabel returns the label of a stream, which is derived from the time of its start.
 func StreamLabel(since uint64) string {
 	return time.Unix(0, int64(since)).UTC().Format("2006-01-02T15:04:05.000")
 }
 
-// AfterStreams returns a sequence number, or the first whole millisecond after all streams of
-// some tables if that is later.
+// AfterStreams returns the given sequence number, or the first whole millisecond after
+// all streams of the given tables if that is later.
 func AfterStreams(at uint64, tables []*Table) uint64 {
 	for _, t := range tables {
 		for _, s := range t.Streams {

@@ -5,10 +5,9 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
-	"github.com/tabletop-emu/tabletop/internal/layout/mapfile"
 )
 
-// OfMapping returns the table that a mapping describes.
+// OfMapping returns the definition of the table that a mapping describes.
 func OfMapping(m *layout.Mapping) *Table {
 	def := &Table{Name: m.SourceTable(), Key: m.Key(), BillingMode: "PAY_PER_REQUEST"}
 	define := func(k attr.KeyAttr) {
@@ -18,8 +17,8 @@ func OfMapping(m *layout.Mapping) *Table {
 	}
 	define(def.Key.Hash)
 	define(def.Key.Range)
-	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
-		def.TTLAttribute = ttl.Attribute
+	if e := m.Expiry(); e.Kept {
+		def.TTLAttribute = e.Attribute
 	}
 	for _, x := range m.Indexes() {
 		d := x.Def()

@@ -6,23 +6,24 @@ import "time"
 type Provisioned struct {
 	ReadUnits  int64 `json:"readUnits,omitempty"`
 	WriteUnits int64 `json:"writeUnits,omitempty"`
-	// UnitChanges has the last changes of ReadUnits and WriteUnits.
+	// UnitChanges records the last changes of ReadUnits and WriteUnits.
 	UnitChanges UnitChanges `json:"unitChanges,omitzero"`
-	// Meanwhile is the apparent throughput until the last change is done.
+	// Meanwhile is the throughput that the table appears to have until the last change is
+	// complete.
 	Meanwhile UnitsMeanwhile `json:"unitsMeanwhile,omitzero"`
 }
 
-// UnitChanges records changes of provisioned throughput.
+// UnitChanges records when and how often the provisioned throughput changed.
 type UnitChanges struct {
-	// Increased and Decreased are the times of the last increase and decrease of either unit;
-	// the zero time: never.
+	// Increased and Decreased are the times of the last increase and decrease of either
+	// unit. They are zero if there was none.
 	Increased time.Time `json:"increased,omitzero"`
 	Decreased time.Time `json:"decreased,omitzero"`
-	// Decreases counts the decreases on the day of Decreased, in UTC.
+	// Decreases is the number of decreases on the day of Decreased, in UTC.
 	Decreases int64 `json:"decreases,omitempty"`
 }
 
-// DecreasesOn returns the number of decreases on the day of a time.
+// DecreasesOn returns the number of decreases on the day of a given time.
 func (c UnitChanges) DecreasesOn(now time.Time) int64 {
 	const day = "2006-01-02"
 	if c.Decreased.UTC().Format(day) != now.UTC().Format(day) {
@@ -31,7 +32,8 @@ func (c UnitChanges) DecreasesOn(now time.Time) int64 {
 	return c.Decreases
 }
 
-// UnitsMeanwhile is the apparent provisioned throughput until a time.
+// UnitsMeanwhile is the provisioned throughput that a table appears to have until a given
+// time.
 type UnitsMeanwhile struct {
 	ReadUnits   int64       `json:"readUnits,omitempty"`
 	WriteUnits  int64       `json:"writeUnits,omitempty"`
@@ -39,10 +41,11 @@ type UnitsMeanwhile struct {
 	Until       time.Time   `json:"until"`
 }
 
-// Change sets the units; 0 means on demand. During the transition the table shows the old
-// units and the time of the call; a decrease does not count for its day yet. If the billing
-// mode changes, it shows the new units at once. Afterwards it shows the new units, and the end
-// of the transition as the time of the change. Source: recordings of the service, dynalite 3.2.1.
+// Change sets the units; 0 means on-demand. During the transition, the table shows the
+// old units and the time of the call, and a decrease does not yet count for its day. If
+// the billing mode changes, the table shows the new units immediately. After the
+// transition, it shows the new units, with the end of the transition as the time of the
+// change. Source: recordings of the service, dynalite 3.2.1.
 func (p *Provisioned) Change(read, write int64, now time.Time, tr Transition) {
 	shown := UnitsMeanwhile{ReadUnits: p.ReadUnits, WriteUnits: p.WriteUnits, UnitChanges: p.UnitChanges, Until: tr.Until}
 	if p.ReadUnits == 0 || read == 0 {

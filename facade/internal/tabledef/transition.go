@@ -9,30 +9,32 @@ import (
 // StatusDelays of the store hide that for a while: the definition has the end of that time,
 // and the apparent state follows from the clock, without timers.
 
-// Transition is a status that lasts until a time.
+// Transition is a status that lasts until a given time.
 type Transition struct {
 	Status string    `json:"status"`
 	Until  time.Time `json:"until"`
-	// Stream is the pending change of the table's stream: StreamEnable, StreamDisable, or "".
+	// Stream is the pending change to the table's stream: StreamEnable, StreamDisable, or
+	// "".
 	Stream string `json:"stream,omitzero"`
 }
 
-// The changes of a stream.
+// Changes to a stream.
 const (
 	StreamEnable  = "ENABLE"
 	StreamDisable = "DISABLE"
 )
 
-// Encrypting is a change of the encryption of a table, visible until a time.
+// Encrypting is a change to the encryption of a table that is visible until a given time.
 type Encrypting struct {
 	Until time.Time `json:"until,omitzero"`
-	Key   string    `json:"key,omitzero"` // ARN of the old key; "" for the default key
+	Key   string    `json:"key,omitzero"` // ARN of the old key; "" means the default key
 }
 
-// Lasts reports whether the transition has not ended.
+// Lasts reports whether the transition is still in progress.
 func (tr Transition) Lasts(now time.Time) bool { return now.Before(tr.Until) }
 
-// TransitionAfter returns the transition that ends delay after now; the zero value for 0.
+// TransitionAfter returns a transition that ends delay after now. If delay is 0, it
+// returns the zero value.
 func TransitionAfter(now time.Time, status string, delay time.Duration) Transition {
 	if delay <= 0 {
 		return Transition{}
@@ -40,7 +42,7 @@ func TransitionAfter(now time.Time, status string, delay time.Duration) Transiti
 	return Transition{Status: status, Until: now.Add(delay)}
 }
 
-// UpdatingUntil returns a transition to UPDATING that lasts at least until a time.
+// UpdatingUntil returns a transition to UPDATING that lasts at least until a given time.
 func UpdatingUntil(tr Transition, until time.Time) Transition {
 	if tr.Until.After(until) {
 		until = tr.Until
@@ -54,7 +56,8 @@ func (t *Table) inTransition(now time.Time) bool {
 		slices.ContainsFunc(t.Indexes, func(ix Index) bool { return ix.Transition.Lasts(now) })
 }
 
-// At returns the apparent table at a time: t itself if that is equal.
+// At returns the table as it appears at a given time. It returns t itself if nothing
+// differs.
 func (t *Table) At(now time.Time) *Table {
 	if !t.inTransition(now) {
 		return t
@@ -83,15 +86,16 @@ func (t *Table) IsGone(now time.Time) bool {
 	return t.Status == StatusDeleting && !t.Transition.Lasts(now)
 }
 
-// TableInUseError rejects a change of a table that is being created, changed or deleted.
+// TableInUseError rejects a change to a table that is being created, changed or deleted.
 type TableInUseError struct {
 	Table  string
 	Status string // StatusCreating, StatusUpdating or StatusDeleting
-	// Stream and Label are the pending change of the table's stream, if that is the reason.
+	// Stream and Label describe the pending change to the table's stream, if that is the
+	// reason.
 	Stream, Label string
 }
 
-// Error implements error.
+// Error describes the status of the table.
 func (e *TableInUseError) Error() string { return "table " + e.Table + " is " + e.Status }
 
 // CheckUnused returns an error if the table is being changed.

@@ -15,10 +15,11 @@ const (
 	maxNonKeyAttributes = 20  // of one index
 )
 
-// Constraints checks table definitions in requests against the API model.
+// Constraints checks the table definitions in requests against the API model.
 type Constraints struct{ *request.Validator }
 
-// Definitions checks definitions against the model; path is their place.
+// Definitions checks attribute definitions against the model. path is their location in
+// the request.
 func (v Constraints) Definitions(path string, defs []AttributeDefinition) {
 	for i, d := range defs {
 		path := fmt.Sprintf("%sAttributeDefinitions.%d.member.", path, i+1)
@@ -39,8 +40,8 @@ func (v Constraints) keyName(member string, name *string) {
 	}
 }
 
-// KeySchema checks the key of a table or an index; most is the model's maximum of attributes,
-// 0 without one.
+// KeySchema checks the key of a table or an index. most is the maximum number of
+// attributes in the model, or 0 if it has no maximum.
 func (v Constraints) KeySchema(member string, schema []KeySchemaElement, most int) {
 	if len(schema) == 0 {
 		if schema == nil {
@@ -83,7 +84,7 @@ func (v Constraints) Projection(member string, p *Projection) {
 	}
 }
 
-// Throughput checks provisioned units; nil means none.
+// Throughput checks provisioned units. A nil value means that the request has none.
 func (v Constraints) Throughput(member string, t *ProvisionedThroughput) {
 	if t == nil {
 		return

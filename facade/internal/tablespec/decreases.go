@@ -7,12 +7,21 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Limits of decreases of provisioned throughput. Source: developer guide, "Quotas in Amazon
-// DynamoDB".
+// Limits of decreases of provisioned throughput, and of two updates of the class of a table.
+// Source: developer guide, "Quotas in Amazon DynamoDB".
 const (
 	decreasesADay    = 4
 	decreaseInterval = time.Hour
+	classInterval    = 30 * 24 * time.Hour
 )
+
+// CheckClass rejects a third update of the class of a table in 30 days.
+func CheckClass(before *tabledef.Table, now time.Time) error {
+	if second := before.ClassChangedBefore; !second.IsZero() && now.Sub(second) < classInterval {
+		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgClassChanges)
+	}
+	return nil
+}
 
 // CheckDecreases rejects an update that decreases the throughput of a table or an index too
 // often: after the first four times of a day, in UTC, at most once an hour.

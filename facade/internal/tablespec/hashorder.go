@@ -6,13 +6,13 @@ import (
 	"unicode/utf16"
 )
 
-// DefaultHashRoom is the default size of a hash table, in which AWS collects the keys of a
-// table.
+// DefaultHashRoom is the default size of the hash table in which AWS collects the keys of
+// a table.
 const DefaultHashRoom = 16
 
-// HashOrder returns names, each once, in AWS's order in messages about key schemas: that of a
-// Java hash table, which begins with room for some names and doubles when it is more than
-// three quarters full.
+// HashOrder returns each of the names once, in the order that AWS uses in messages about
+// key schemas. This is the order of a Java hash table. The table has initial room for
+// some names, and doubles its size when it is more than three quarters full.
 func HashOrder(names []string, room int) []string {
 	var distinct []string
 	seen := make(map[string]bool, len(names))

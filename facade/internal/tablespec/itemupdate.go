@@ -10,8 +10,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// CheckUpdate rejects changes of the key, a wrong type for a key attribute of an index, as
-// far as that is clear without the item, and paths into keys.
+// CheckUpdate rejects an update that changes the key or has paths into keys. It also
+// rejects an update that sets a key attribute of an index to a wrong type, if that is
+// known without the item.
 func CheckUpdate(t *tabledef.Table, update *expr.Update) error {
 	if update == nil {
 		return nil
@@ -31,12 +32,13 @@ func CheckUpdate(t *tabledef.Table, update *expr.Update) error {
 	return CheckPathsOutsideKeys(t, slices.Concat(update.Paths(), update.ReadPaths()))
 }
 
-// ApplyUpdate returns the item after the update. It starts from the stored item or, if that
-// does not exist, from an item with only the key. An update that only removes attributes
-// creates no item; an update without clauses does.
+// ApplyUpdate returns the item after the update. It starts from the stored item or, if
+// that does not exist, from an item with only the key. An update that only removes
+// attributes does not create an item, but an update without clauses does.
 //
-// An invalid path is an error in a missing item as in any other. One recording of the service
-// differs for REMOVE; DynamoDB Local agrees with us.
+// An invalid path is also an error if the item does not exist. One recording of the
+// service shows a different result for REMOVE; DynamoDB Local behaves as ApplyUpdate
+// does.
 func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr.Item) (attr.Item, error) {
 	updated := old
 	if old == nil {
@@ -72,8 +74,8 @@ func ApplyUpdate(t *tabledef.Table, key attr.Item, update *expr.Update, old attr
 	return updated, nil
 }
 
-// ReturnedAttributes returns the attributes for an answer, by the mode of ReturnValues; nil
-// for none.
+// ReturnedAttributes returns the attributes that a response includes for a mode of
+// ReturnValues, or nil if it includes none.
 func ReturnedAttributes(mode *string, update *expr.Update, old, updated attr.Item) attr.Item {
 	if mode == nil {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// MaxItemBytes is the maximum size of an item: the names and the values of its attributes.
-// Source: the quotas page of the developer guide.
+// MaxItemBytes is the maximum size of an item, which is the sum of the names and values
+// of its attributes. Source: quotas page of the developer guide.
 const MaxItemBytes = 400 << 10
 
-// CheckKey checks the member Key: exactly the key attributes, with their types, not empty,
-// not too large.
+// CheckKey checks the member Key. It must have exactly the key attributes, with their
+// types, and their values must not be empty or too large.
 func CheckKey(key attr.KeySchema, given attr.Item) error {
 	attrs := key.Attrs()
 	if len(given) != len(attrs) {
@@ -29,7 +29,8 @@ func CheckKey(key attr.KeySchema, given attr.Item) error {
 	return CheckKeySizes(key, given)
 }
 
-// CheckKeySizes checks the key attributes of an item after their types.
+// CheckKeySizes checks the sizes of the key attributes of an item whose types were
+// already checked.
 func CheckKeySizes(key attr.KeySchema, item attr.Item) error {
 	for _, a := range key.Attrs() {
 		if value := item[a.Name]; IsEmpty(value) {
@@ -45,12 +46,12 @@ func CheckKeySizes(key attr.KeySchema, item attr.Item) error {
 	return nil
 }
 
-// IsEmpty reports whether a value is empty, which no key attribute may be.
+// IsEmpty reports whether a value is empty, and thus invalid as a key attribute.
 func IsEmpty(value attr.Value) bool {
 	return (value.Type == attr.S || value.Type == attr.B) && value.Str == ""
 }
 
-// KindName returns the word for a type in the texts about empty keys.
+// KindName returns the word for a type in the error texts for empty keys.
 func KindName(t attr.Type) string {
 	if t == attr.B {
 		return "binary"
@@ -58,7 +59,7 @@ func KindName(t attr.Type) string {
 	return "string"
 }
 
-// CheckItem checks a whole item against a table: its key and its index keys.
+// CheckItem checks the key and the index keys of an item against its table.
 func CheckItem(t *tabledef.Table, item attr.Item) error {
 	for _, a := range t.Key.Attrs() {
 		value, ok := item[a.Name]
@@ -78,8 +79,8 @@ func CheckItem(t *tabledef.Table, item attr.Item) error {
 	return checkVectorAttributes(t, nil, item, false)
 }
 
-// CheckGivenIndexKeys rejects an empty value for a key attribute of an index in an item or an
-// update. One of the two is nil.
+// CheckGivenIndexKeys rejects an empty value for a key attribute of an index. The value
+// is in an item or an update, one of which is nil.
 func CheckGivenIndexKeys(t *tabledef.Table, item attr.Item, update *expr.Update) error {
 	for i := range t.Indexes {
 		for _, a := range t.Indexes[i].Key.Attributes() {
@@ -166,7 +167,7 @@ func checkIndexKeySizes(ix *tabledef.Index, old, item attr.Item) error {
 }
 
 // CheckPathsOutsideKeys rejects paths that lead into a key attribute of a table or its
-// indexes: keys are scalars.
+// indexes, because keys are scalars.
 func CheckPathsOutsideKeys(t *tabledef.Table, paths []expr.Path) error {
 	nested := map[string]bool{}
 	for _, p := range paths {

@@ -5,11 +5,11 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Quotas limit the throughput of an account in a region. The zero value has no limits.
+// Quotas limits the throughput of an account in a region. The zero value sets no limits.
 type Quotas struct {
 	Region         string
-	Table, Account int64 // units of a table or an index, and of all provisioned ones
-	// ReadUnits and WriteUnits are the provisioned units of other tables.
+	Table, Account int64 // maximum units of one table or index, and of all provisioned ones together
+	// ReadUnits and WriteUnits are the provisioned units of the other tables.
 	ReadUnits, WriteUnits int64
 }
 
@@ -28,8 +28,8 @@ func reserved(t *tabledef.Table) (read, write int64) {
 	return read, write
 }
 
-// Check rejects an increase of a table's throughput beyond the quotas; before may be empty.
-// Existing throughput stays valid.
+// Check rejects an increase of a table's throughput beyond the quotas. before may be
+// empty. Existing throughput stays valid.
 func (q Quotas) Check(before, after *tabledef.Table) error {
 	if q == (Quotas{}) {
 		return nil

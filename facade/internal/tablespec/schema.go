@@ -9,34 +9,34 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// The limits of a table. Source: quotas page of the developer guide.
+// Limits of a table. Source: quotas page of the developer guide.
 const (
-	MaxKeyAttributesOfKind    = 4 // HASH, and RANGE, of a global index
+	MaxKeyAttributesOfKind    = 4 // limit for HASH attributes, and for RANGE attributes, of a global index
 	maxCapacityUnits          = 1_000_000_000_000
 	maxLocalSecondaryIndexes  = 5
 	maxGlobalSecondaryIndexes = 20
 	maxNonKeyAttributesSummed = 100 // over the indexes of a table
 )
 
-// AttributeDefinition is a key attribute with its type.
+// AttributeDefinition is the name and type of a key attribute.
 type AttributeDefinition struct {
 	AttributeName *string
 	AttributeType *string
 }
 
-// Name returns the name in a checked definition.
+// Name returns the name in a definition that was checked.
 func (d AttributeDefinition) Name() string { return *d.AttributeName }
 
-// KeySchemaElement is an attribute of a key, with its role.
+// KeySchemaElement is the name of a key attribute and its role in the key.
 type KeySchemaElement struct {
 	AttributeName *string
 	KeyType       *string
 }
 
-// Name returns the name in a checked element.
+// Name returns the name in an element that was checked.
 func (e KeySchemaElement) Name() string { return *e.AttributeName }
 
-// Kind returns HASH or RANGE from a checked element.
+// Kind returns HASH or RANGE from an element that was checked.
 func (e KeySchemaElement) Kind() string { return *e.KeyType }
 
 // DefinitionOf returns the definition of a key attribute.
@@ -44,13 +44,13 @@ func DefinitionOf(a attr.KeyAttr) AttributeDefinition {
 	return AttributeDefinition{new(a.Name), new(a.Type.String())}
 }
 
-// Projection is the projection of an index.
+// Projection is the projection of an index in a request.
 type Projection struct {
 	ProjectionType   *string  `json:",omitzero"`
 	NonKeyAttributes []string `json:",omitzero"`
 }
 
-// ProvisionedThroughput is in units per second.
+// ProvisionedThroughput is the provisioned throughput in a request, in units per second.
 type ProvisionedThroughput struct {
 	ReadCapacityUnits  *int64
 	WriteCapacityUnits *int64
@@ -73,13 +73,13 @@ type GlobalSecondaryIndex struct {
 	WarmThroughput        *tabledef.WarmThroughput
 }
 
-// The billing modes.
+// Billing modes.
 const (
 	BillingProvisioned = "PROVISIONED"
 	BillingOnDemand    = "PAY_PER_REQUEST"
 )
 
-// Schema has the keys and indexes in a request to create a table.
+// Schema holds the keys and indexes in a request to create a table.
 type Schema struct {
 	AttributeDefinitions   []AttributeDefinition
 	KeySchema              []KeySchemaElement
@@ -88,8 +88,8 @@ type Schema struct {
 	VectorIndexes          []VectorIndex
 }
 
-// Resolve checks a schema and sets the keys and indexes of a table. Its billing mode must be
-// set.
+// Resolve checks a schema and sets the keys and indexes of a table. The billing mode of
+// the table must be set.
 func (in Schema) Resolve(t *tabledef.Table) error {
 	if err := CheckDefinedOnce(in.AttributeDefinitions); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (in Schema) Resolve(t *tabledef.Table) error {
 	return awserr.Validation(awserr.MsgUnusedDefinitions, definitionNames(in.AttributeDefinitions), strings.Join(HashOrder(used, DefaultHashRoom), ", "))
 }
 
-// DefinitionsOf returns the key attributes of checked definitions.
+// DefinitionsOf returns the key attributes of definitions that were checked.
 func DefinitionsOf(defs []AttributeDefinition) []attr.KeyAttr {
 	types := DefinedTypes(defs)
 	out := make([]attr.KeyAttr, len(defs))
@@ -162,7 +162,7 @@ func DefinitionsOf(defs []AttributeDefinition) []attr.KeyAttr {
 	return out
 }
 
-// DefinedTypes returns the types of the defined attributes by name.
+// DefinedTypes returns the types of the defined attributes, by name.
 func DefinedTypes(defs []AttributeDefinition) map[string]attr.Type {
 	types := make(map[string]attr.Type, len(defs))
 	for _, d := range defs {
@@ -172,7 +172,7 @@ func DefinedTypes(defs []AttributeDefinition) map[string]attr.Type {
 	return types
 }
 
-// CheckDefinedOnce rejects duplicate definitions of an attribute.
+// CheckDefinedOnce rejects definitions that define an attribute twice.
 func CheckDefinedOnce(defs []AttributeDefinition) error {
 	seen := make(map[string]bool, len(defs))
 	for _, d := range defs {
@@ -251,8 +251,9 @@ func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (ta
 	return key, nil
 }
 
-// CheckDefined rejects a key schema with undefined attributes; types are the types of defs.
-// Its error lists both if there are as many definitions as key attributes.
+// CheckDefined rejects a key schema with undefined attributes. types holds the types of
+// defs. Its error lists both the definitions and the key attributes if there are as many
+// of one as of the other.
 func CheckDefined(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) error {
 	keys := make([]string, len(schema))
 	undefined := false
@@ -318,8 +319,8 @@ func resolveLocal(t *tabledef.Table, in LocalSecondaryIndex, types map[string]at
 	return ix, resolveProjection(&ix, in.Projection)
 }
 
-// ResolveGlobal checks a global index of a table with the given billing mode; withoutUnits is
-// the operation's text for an index without throughput.
+// ResolveGlobal checks a global index of a table with the given billing mode.
+// withoutUnits is the operation's error text for an index without throughput.
 func ResolveGlobal(in GlobalSecondaryIndex, billing, withoutUnits string, types map[string]attr.Type) (tabledef.Index, error) {
 	ix := tabledef.Index{Name: *in.IndexName, Global: true}
 	var err error
@@ -345,7 +346,7 @@ func ResolveGlobal(in GlobalSecondaryIndex, billing, withoutUnits string, types 
 		Target{Index: ix.Name, Billing: billing, Provisioned: ix.Provisioned})
 }
 
-// CheckUnits rejects more units than any table can have.
+// CheckUnits rejects units that exceed the maximum of any table.
 func CheckUnits(t *ProvisionedThroughput) error {
 	if *t.ReadCapacityUnits > maxCapacityUnits {
 		return awserr.Validation(awserr.MsgUnitsOutOfBounds, *t.ReadCapacityUnits, "ReadCapacityUnits")
@@ -356,9 +357,20 @@ func CheckUnits(t *ProvisionedThroughput) error {
 	return nil
 }
 
+// TooManyGlobal reports whether a table has more global indexes than it may have.
+func TooManyGlobal(t *tabledef.Table) bool {
+	global := 0
+	for i := range t.Indexes {
+		if t.Indexes[i].Global {
+			global++
+		}
+	}
+	return global > maxGlobalSecondaryIndexes
+}
+
 // CheckIndexLimits checks the limits over all indexes of a table.
 func CheckIndexLimits(t *tabledef.Table) error {
-	local, global, nonKey := 0, 0, 0
+	local, nonKey := 0, 0
 	seen := map[string]bool{}
 	for i := range t.Indexes {
 		ix := &t.Indexes[i]
@@ -367,9 +379,7 @@ func CheckIndexLimits(t *tabledef.Table) error {
 		}
 		seen[ix.Name] = true
 		nonKey += len(ix.NonKey)
-		if ix.Global {
-			global++
-		} else {
+		if !ix.Global {
 			local++
 		}
 	}
@@ -383,7 +393,7 @@ func CheckIndexLimits(t *tabledef.Table) error {
 	switch {
 	case local > maxLocalSecondaryIndexes:
 		return awserr.Validation(awserr.MsgTooManyLocal)
-	case global > maxGlobalSecondaryIndexes:
+	case TooManyGlobal(t):
 		return awserr.Validation(awserr.MsgTooManyGlobal)
 	case nonKey > maxNonKeyAttributesSummed:
 		return awserr.Validation(awserr.MsgTooManyNonKey, maxNonKeyAttributesSummed)
@@ -391,8 +401,8 @@ func CheckIndexLimits(t *tabledef.Table) error {
 	return nil
 }
 
-// UsedKeys returns the key attributes of the table and its indexes, and those of search
-// schemas, each once, in order.
+// UsedKeys returns the key attributes of the table, its indexes and its search schemas,
+// each once, in order.
 func UsedKeys(t *tabledef.Table) []string {
 	var used []string
 	addName := func(name string) {
@@ -417,7 +427,7 @@ func UsedKeys(t *tabledef.Table) []string {
 	return used
 }
 
-// KeySchemaElements converts a key for descriptions.
+// KeySchemaElements converts a key to the form that descriptions use.
 func KeySchemaElements(key tabledef.IndexKey) []KeySchemaElement {
 	var out []KeySchemaElement
 	for _, a := range key.Hash {

@@ -13,13 +13,13 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Source is a table, or an index of it.
+// Source is the table or index that a Query or Scan reads.
 type Source struct {
 	Table *tabledef.Table
-	Index *tabledef.Index // nil: the table itself
+	Index *tabledef.Index // nil means the table itself
 }
 
-// Key returns the key schema of the read.
+// Key returns the key schema of the table or index.
 func (s Source) Key() tabledef.IndexKey {
 	if s.Index != nil {
 		return s.Index.Key
@@ -27,7 +27,7 @@ func (s Source) Key() tabledef.IndexKey {
 	return tabledef.IndexKeyOf(s.Table.Key)
 }
 
-// Unprojected returns the attributes in paths that the index does not project.
+// Unprojected returns those attributes in paths that the index does not project.
 func (s Source) Unprojected(paths []expr.Path) []string {
 	var missing []string
 	for _, path := range paths {
@@ -38,11 +38,11 @@ func (s Source) Unprojected(paths []expr.Path) []string {
 	return missing
 }
 
-// CheckStartKey checks the shape of an ExclusiveStartKey: it must have the key of the table
-// and, for an index, the index's key attributes. It checks the types of the read's key, except
-// in the older layer for a scan of the table itself (scans). onlyHash omits the sort key, for a
-// request whose condition on the partition key is wrong: that error comes first. Errors:
-// ValidationException.
+// CheckStartKey checks the shape of an ExclusiveStartKey: it must have the key of the
+// table and, for an index, the index's key attributes. It checks the types of these
+// attributes, except in the older layer for a scan of the table itself (scans). onlyHash
+// skips the sort key, for a request whose condition on the partition key is wrong, since
+// that error comes first. The error is a ValidationException.
 func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 	names := map[string]bool{}
 	for _, a := range s.Table.Key.Attrs() {
@@ -77,7 +77,7 @@ func (s Source) CheckStartKey(given attr.Item, scans, onlyHash bool) error {
 	return nil
 }
 
-// CheckStartKeyOfTable checks the table's key in an ExclusiveStartKey. Errors:
+// CheckStartKeyOfTable checks the table's key in an ExclusiveStartKey. The error is a
 // ValidationException.
 func (s Source) CheckStartKeyOfTable(given attr.Item) error {
 	err := CheckKey(s.Table.Key, s.Table.Key.KeyOf(given))
@@ -87,7 +87,7 @@ func (s Source) CheckStartKeyOfTable(given attr.Item) error {
 	return err
 }
 
-// LastKey returns the LastEvaluatedKey after an item.
+// LastKey returns the LastEvaluatedKey for a page that ends with an item.
 func (s Source) LastKey(item layout.Stored) attr.Item {
 	key := tabledef.IndexKeyOf(s.Table.Key).Of(item)
 	if s.Index != nil {
@@ -96,8 +96,9 @@ func (s Source) LastKey(item layout.Stored) attr.Item {
 	return key
 }
 
-// BytesOnPage returns the number of bytes that an entry of the given sizes adds to a page. For
-// an index it uses the sort key of the index, not of the table (belief).
+// BytesOnPage returns the number of bytes that an entry of the given sizes adds to a
+// page. For an index, it uses the sort key of the index instead of that of the table,
+// which is an assumption.
 func (s Source) BytesOnPage(entry layout.Stored, sizes attr.Sizes) int {
 	if s.Index == nil {
 		return sizes.OnPage(entry.Get(s.Table.Key.Range.Name))

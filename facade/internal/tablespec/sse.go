@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// SSESpecification is a request's settings for the encryption of a table.
+// SSESpecification is the encryption settings of a table in a request.
 type SSESpecification struct {
 	Enabled        *wire.Flag `json:",omitzero"`
 	SSEType        *string    `json:",omitzero"`
@@ -28,7 +28,8 @@ type SSEDescription struct {
 	KMSMasterKeyARN string `json:"KMSMasterKeyArn,omitzero"`
 }
 
-// ExtraSSE is the name of the stored settings in tabledef.Table.Extra, as JSON.
+// ExtraSSE is the key under which tabledef.Table.Extra stores the encryption settings, as
+// JSON.
 const ExtraSSE = "SSESpecification"
 
 // The types of encryption. Only KMS is served.
@@ -40,7 +41,8 @@ const (
 // managedKeyAlias names AWS's default key.
 const managedKeyAlias = "alias/aws/dynamodb"
 
-// Constraints checks the members against the model; member is the name of the whole.
+// Constraints checks the members against the API model. member is the name of the
+// settings in the request.
 func (in *SSESpecification) Constraints(v *request.Validator, member string) {
 	if in != nil {
 		v.Enum(member+".SSEType", in.SSEType, sseAES, sseKMS)
@@ -68,7 +70,8 @@ func (in *SSESpecification) check() error {
 	return nil
 }
 
-// Set records the encryption of a new table, for descriptions; nil leaves it.
+// Set records the encryption of a new table, for descriptions. A nil specification
+// changes nothing.
 func (in *SSESpecification) Set(t *tabledef.Table) error {
 	if in == nil {
 		return nil
@@ -87,8 +90,8 @@ func (in *SSESpecification) Set(t *tabledef.Table) error {
 	return nil
 }
 
-// Change changes the encryption of a table, which appears to be in progress for delay; nil
-// leaves it.
+// Change changes the encryption of a table. The change appears to be in progress for
+// delay. A nil specification changes nothing.
 func (in *SSESpecification) Change(t *tabledef.Table, now time.Time, delay time.Duration, region, account string) error {
 	if in == nil {
 		return nil
@@ -112,7 +115,8 @@ func (in *SSESpecification) Change(t *tabledef.Table, now time.Time, delay time.
 	return in.Set(t)
 }
 
-// DescribeSSE describes the encryption of a table; nil for the default.
+// DescribeSSE describes the encryption of a table. It returns nil for the default
+// encryption.
 func DescribeSSE(t *tabledef.Table, now time.Time, region, account string) *SSEDescription {
 	if now.Before(t.Encrypting.Until) {
 		return DescribeSSEChange(t)
@@ -128,7 +132,8 @@ func DescribeSSE(t *tabledef.Table, now time.Time, region, account string) *SSED
 	return &SSEDescription{Status: "ENABLED", SSEType: sseKMS, KMSMasterKeyARN: kmsKeyARN(key, region, account)}
 }
 
-// DescribeSSEChange describes the encryption of a table during a change: the old one.
+// DescribeSSEChange describes the encryption that a table had before a change that is
+// still in progress.
 func DescribeSSEChange(t *tabledef.Table) *SSEDescription {
 	d := &SSEDescription{Status: tabledef.StatusUpdating, KMSMasterKeyARN: t.Encrypting.Key}
 	if d.KMSMasterKeyARN != "" {

@@ -7,22 +7,23 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// The initial throughput of a table or an index on demand. Source: developer guide,
-// "On-demand capacity mode".
+// Initial throughput of an on-demand table or index. Source: developer guide, "On-demand
+// capacity mode".
 const (
 	OnDemandReadUnits  = 12_000
 	OnDemandWriteUnits = 4_000
 )
 
-// WarmDescription describes warm throughput.
+// WarmDescription describes the warm throughput of a table or an index.
 type WarmDescription struct {
 	ReadUnitsPerSecond  int64
 	Status              string
 	WriteUnitsPerSecond int64
 }
 
-// DescribeWarm describes the warm throughput of a table or an index. While it is being
-// created, only requested values appear. Source: recordings of the service.
+// DescribeWarm describes the warm throughput of a table or an index. While the table or
+// index is being created, only requested values appear. Source: recordings of the
+// service.
 func DescribeWarm(s tabledef.Throughput, p tabledef.Provisioned, billing string, creating bool) *WarmDescription {
 	status := tabledef.StatusActive
 	if creating {
@@ -55,8 +56,8 @@ func unitsOf(given *int64) int64 {
 	return *given
 }
 
-// KeepWarm records the warm throughput of a table and its indexes before a change: it never
-// decreases. Indexes that are being created are skipped.
+// KeepWarm records the warm throughput of a table and its indexes before a change,
+// because warm throughput never decreases. It skips indexes that are being created.
 func KeepWarm(t *tabledef.Table, now time.Time) {
 	keep := func(s *tabledef.Throughput, p tabledef.Provisioned) {
 		w := warm(*s, p, t.BillingMode)
@@ -72,18 +73,19 @@ func KeepWarm(t *tabledef.Table, now time.Time) {
 	}
 }
 
-// NoUnitsBound removes a bound in a request.
+// NoUnitsBound is the value in a request that removes a bound.
 const NoUnitsBound = -1
 
 // Target is the table or index whose throughput a request sets.
 type Target struct {
-	Index       string // its name, "" for the table itself
+	Index       string // name of the index, or "" for the table itself
 	Billing     string
 	Provisioned tabledef.Provisioned
-	Changed     bool // it existed before
+	Changed     bool // whether the table or index existed before
 }
 
-// SetThroughput sets the given settings of a table or an index; others stay.
+// SetThroughput changes the throughput settings of a table or an index that the request
+// contains.
 func SetThroughput(s *tabledef.Throughput, given tabledef.Throughput, of Target) error {
 	if o := given.OnDemand; o != nil {
 		if err := of.checkBounds(o); err != nil {
@@ -111,8 +113,8 @@ func SetThroughput(s *tabledef.Throughput, given tabledef.Throughput, of Target)
 	return nil
 }
 
-// EchoBounds returns the bounds in the answer to a request: removed bounds appear as
-// requested.
+// EchoBounds returns the bounds in the response to a request. Removed bounds appear as in
+// the request.
 func EchoBounds(bounds, asked *tabledef.OnDemandThroughput) *tabledef.OnDemandThroughput {
 	if asked == nil {
 		return bounds
@@ -197,8 +199,8 @@ func setUnits(units **int64, given *int64) {
 	}
 }
 
-// SetBilling changes the billing mode of a table. It resets the provisioned units, or the
-// bounds.
+// SetBilling changes the billing mode of a table. It resets the provisioned units or the
+// on-demand bounds.
 func SetBilling(t *tabledef.Table, mode string, now time.Time) {
 	if t.BillingMode == mode {
 		return

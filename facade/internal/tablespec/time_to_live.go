@@ -10,8 +10,8 @@ import (
 // ttlChangeInterval is the minimum time between two changes of a table on AWS.
 const ttlChangeInterval = time.Hour
 
-// CheckTimeToLive rejects a change that has no effect, that replaces the attribute, or that
-// follows the last one too soon.
+// CheckTimeToLive rejects a change that has no effect, replaces the attribute, or follows
+// the last change too soon.
 func CheckTimeToLive(t *tabledef.Table, attribute string, enable bool, now time.Time) error {
 	switch {
 	case t.TTLAttribute == "" && !enable:

@@ -39,7 +39,7 @@ type VectorIndex struct {
 	DistanceFunction *string
 }
 
-// VectorAttribute names the attribute that holds the vectors.
+// VectorAttribute names the attribute that holds the vectors of an index.
 type VectorAttribute struct {
 	AttributeName *string
 }
@@ -50,7 +50,8 @@ type SearchSchemaElement struct {
 	SearchSchemaElementType *string
 }
 
-// Dimensions is the number of dimensions in a request. The service truncates fractions.
+// Dimensions is the number of dimensions in a request. Like the service, it truncates
+// fractions.
 type Dimensions int64
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -67,7 +68,7 @@ func (d *Dimensions) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// VectorIndex checks the definition of a vector index against the model.
+// VectorIndex checks the definition of a vector index against the API model.
 func (v Constraints) VectorIndex(member string, ix VectorIndex) {
 	if v.Required(member+".IndexName", ix.IndexName != nil); ix.IndexName != nil {
 		v.Name(member+".IndexName", *ix.IndexName)
@@ -95,8 +96,8 @@ func (v Constraints) VectorIndex(member string, ix VectorIndex) {
 	v.Enum(member+".DistanceFunction", ix.DistanceFunction, tabledef.DistanceCosine, tabledef.DistanceDotProduct, tabledef.DistanceEuclidean)
 }
 
-// ResolveVector checks and converts the definition of a vector index. billing is the mode of
-// its table, and defs are the attribute definitions of the request.
+// ResolveVector checks and converts the definition of a vector index. billing is the
+// billing mode of its table, and defs are the attribute definitions in the request.
 func ResolveVector(in VectorIndex, billing string, defs []AttributeDefinition) (tabledef.VectorIndex, error) {
 	if billing != BillingOnDemand {
 		return tabledef.VectorIndex{}, awserr.Validation(awserr.MsgVectorsProvisioned)
@@ -177,8 +178,9 @@ func (in Schema) resolveVectors(t *tabledef.Table) error {
 	return nil
 }
 
-// CheckVectors checks the limits over all vector indexes of a table after an update added one.
-// Errors: ValidationException, LimitExceededException.
+// CheckVectors checks the limits that apply to all vector indexes of a table together,
+// after an update added one. The error is a ValidationException or a
+// LimitExceededException.
 func CheckVectors(t *tabledef.Table) error {
 	if len(t.LiveVectors()) > maxVectorIndexes {
 		return awserr.New(awserr.CodeLimitExceeded, awserr.MsgTooManyVectorsAdded)
@@ -186,7 +188,7 @@ func CheckVectors(t *tabledef.Table) error {
 	return CheckDimensions(t)
 }
 
-// CheckDimensions rejects vector indexes of the same attribute with different dimensions.
+// CheckDimensions rejects vector indexes on the same attribute with different dimensions.
 func CheckDimensions(t *tabledef.Table) error {
 	dimensions := map[string]int{}
 	for _, ix := range t.LiveVectors() {
@@ -198,7 +200,7 @@ func CheckDimensions(t *tabledef.Table) error {
 	return nil
 }
 
-// VectorDescription describes a vector index in answers.
+// VectorDescription describes a vector index in responses.
 type VectorDescription struct {
 	Backfilling      *bool `json:",omitzero"`
 	Dimensions       int
@@ -213,7 +215,7 @@ type VectorDescription struct {
 	VectorAttribute  VectorAttribute
 }
 
-// DescribeVector describes the definition of a vector index.
+// DescribeVector returns the description of a vector index.
 func DescribeVector(ix *tabledef.VectorIndex) VectorDescription {
 	d := VectorDescription{
 		Dimensions: ix.Dimensions, DistanceFunction: ix.Distance, IndexName: ix.Name,
@@ -229,7 +231,8 @@ func DescribeVector(ix *tabledef.VectorIndex) VectorDescription {
 	return d
 }
 
-// IsVector reports whether a request defines the same vector index, except for its name.
+// IsVector reports whether a request defines the same vector index as a table has, except
+// for its name.
 func (in VectorIndex) IsVector(ix *tabledef.VectorIndex) bool {
 	asked, err := vectorOf(in)
 	asked.Name, asked.Transition, asked.FillFrom = ix.Name, ix.Transition, ix.FillFrom

@@ -13,16 +13,16 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 )
 
-// Use is the way in which a request uses a table.
+// Use is the way in which a request uses a table: Read or Write.
 type Use byte
 
-// The uses.
+// Ways to use a table.
 const (
 	Read  Use = 'R'
 	Write Use = 'W'
 )
 
-// String returns the use as it appears in reasons.
+// String returns the name of the use in throttling reasons.
 func (u Use) String() string {
 	if u == Read {
 		return "Read"
@@ -44,13 +44,13 @@ const (
 // account, which are forgotten last.
 const maxBuckets = 1 << 17
 
-// Options configure a Limiter. Only Now is required.
+// Options configures a Limiter. Only Now is required.
 type Options struct {
 	Now func() time.Time
-	// Partitions enables the limits of partitions.
+	// Partitions enables the limits of individual partitions.
 	Partitions bool
-	// TableReadUnits and TableWriteUnits are the account's limits per second for a table or
-	// an index on demand.
+	// TableReadUnits and TableWriteUnits are the account's limits, in units per second,
+	// for an on-demand table or index.
 	TableReadUnits, TableWriteUnits int64
 	// ARN returns the ARN of a table.
 	ARN func(table string) string
@@ -75,12 +75,13 @@ type bucketKey struct {
 	partition    uint64 // 0: the whole table or index
 }
 
-// New returns a Limiter with fresh buckets.
+// New returns a Limiter whose buckets are all unused.
 func New(o Options) *Limiter {
 	return &Limiter{o: o, scope: o.ARN(""), buckets: &buckets{known: map[bucketKey]*bucket{}, rates: map[rateKey]*bucket{}}}
 }
 
-// For returns l for callers whose tables have other ARNs; it shares the buckets of l.
+// For returns a Limiter for callers whose tables have different ARNs. It shares the
+// buckets of l.
 func (l *Limiter) For(arn func(table string) string) *Limiter {
 	if l == nil {
 		return nil
@@ -99,15 +100,15 @@ type demand struct {
 	use    Use
 }
 
-// Take admits a use of a table with the consumption tally, and takes it from the buckets.
-// Otherwise it returns an *awserr.Error and takes nothing. item has the partition key
-// attributes of the table and of the indexes whose partitions are used.
+// Take admits a use of a table that consumes the units in tally, and takes these from the
+// buckets. Otherwise it returns an *awserr.Error and takes nothing. item holds the
+// partition key attributes of the table, and of the indexes whose partitions are used.
 func (l *Limiter) Take(t *tabledef.Table, use Use, item attr.Item, tally capacity.Tally) error {
 	return l.draw(t, use, item, tally, true)
 }
 
-// Spend takes the consumption of an admitted request that Take did not know yet; negative
-// units are returned to the buckets.
+// Spend takes the units that an admitted request consumed and that Take did not know yet.
+// Negative units are returned to the buckets.
 func (l *Limiter) Spend(t *tabledef.Table, use Use, item attr.Item, tally capacity.Tally) {
 	_ = l.draw(t, use, item, tally, false) // it rejects nothing
 }

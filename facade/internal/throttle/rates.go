@@ -31,8 +31,8 @@ var rates = map[string]rate{
 
 type rateKey struct{ scope, operation string }
 
-// Call admits a call of an operation, or returns an *awserr.Error. Calls that are refused
-// later count, too.
+// Call admits a call of an operation, or returns an *awserr.Error. Calls that are
+// rejected later for other reasons also count.
 func (l *Limiter) Call(operation string) error {
 	if l == nil {
 		return nil

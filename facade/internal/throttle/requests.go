@@ -6,8 +6,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Reading is an admitted read, whose consumption is known at its end. A nil Reading is not
-// throttled.
+// Reading is an admitted read, whose consumption is known only at its end. A nil Reading
+// is not throttled.
 type Reading struct {
 	l     *Limiter
 	table *tabledef.Table
@@ -16,8 +16,8 @@ type Reading struct {
 }
 
 // Read admits a read of a table, or of its index ix if that is not nil, or returns an
-// *awserr.Error. item has the partition key if the read is of one partition. weight is the
-// cost of a unit: 2 in a transaction.
+// *awserr.Error. item holds the partition key if the read is of a single partition.
+// weight is the cost of a unit, which is 2 in a transaction.
 func (l *Limiter) Read(t *tabledef.Table, ix *tabledef.Index, item attr.Item, consistent bool, weight float64) (*Reading, error) {
 	if l == nil {
 		return nil, nil
@@ -34,7 +34,7 @@ func (l *Limiter) Read(t *tabledef.Table, ix *tabledef.Index, item attr.Item, co
 	return r, nil
 }
 
-// Consumed sets the total consumption of the read.
+// Consumed sets the total number of units that the read consumed.
 func (r *Reading) Consumed(tally capacity.Tally) {
 	if r != nil {
 		rest := capacity.Tally{}
@@ -44,13 +44,14 @@ func (r *Reading) Consumed(tally capacity.Tally) {
 	}
 }
 
-// Writing returns the new state of an item from the current one.
+// Writing returns the new state of an item, given the current one.
 type Writing = func(old attr.Item) (attr.Item, error)
 
-// Write returns fn with throttling: the result fails with an *awserr.Error without
-// throughput. Call it for every write; a repeated call for the same write first returns its
-// earlier consumption. A write that fn refuses costs the read. weight is the cost of a unit
-// of the table: 2 in a transaction.
+// Write wraps fn with throttling: the returned function fails with an *awserr.Error if
+// throughput is exceeded. Call Write for every write. If the returned function is called
+// again for the same write, it first returns the units that it took earlier. A write that
+// fn rejects costs as much as the read. weight is the cost of a unit of the table, which
+// is 2 in a transaction.
 func (l *Limiter) Write(t *tabledef.Table, weight float64, key attr.Item, fn Writing) Writing {
 	if l == nil {
 		return fn

@@ -8,9 +8,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Of returns the vector of an item in an index of a table; ok is false if the index does not
-// hold the item. The item may have been written natively, so any of its attributes may be
-// unfit.
+// Of returns the vector of an item in an index of a table. ok is false if the index does
+// not include the item. The item may have been written natively, so any of its attributes
+// may be invalid.
 func Of(t *tabledef.Table, ix *tabledef.VectorIndex, item attr.Item) (vector []float32, ok bool) {
 	for _, name := range ix.Schema {
 		switch value, there := item[name]; {
@@ -31,8 +31,8 @@ func projects(t *tabledef.Table, ix *tabledef.VectorIndex, name string) bool {
 	return ix.Projection == tabledef.ProjectAll || t.Key.IsKey(name) || slices.Contains(ix.Schema, name) || slices.Contains(ix.NonKey, name)
 }
 
-// Project returns the attributes of an item that an index holds, with the vector in the
-// precision of the index.
+// Project returns the attributes of an item that an index includes, with the vector in
+// the precision of the index.
 func Project(t *tabledef.Table, ix *tabledef.VectorIndex, item attr.Item, vector []float32) attr.Item {
 	entry := maps.Clone(item)
 	maps.DeleteFunc(entry, func(name string, _ attr.Value) bool { return !projects(t, ix, name) })
@@ -45,9 +45,9 @@ func Project(t *tabledef.Table, ix *tabledef.VectorIndex, item attr.Item, vector
 // minBytes is the minimum charge of a write or a search.
 const minBytes = 1 << 10
 
-// Bytes returns the size of the entry of an item in an index: 4 bytes for each dimension, the
-// name of the vector, and the other projected attributes. Source: captures of the service of
-// August 2026.
+// Bytes returns the size of an item's entry in an index: 4 bytes per dimension, plus the
+// name of the vector and the other projected attributes. Source: captures of the service
+// of August 2026.
 func Bytes(t *tabledef.Table, ix *tabledef.VectorIndex, item attr.Item) int {
 	size := 4*ix.Dimensions + len(ix.Attribute)
 	for name, value := range item {
@@ -58,11 +58,13 @@ func Bytes(t *tabledef.Table, ix *tabledef.VectorIndex, item attr.Item) int {
 	return size
 }
 
-// AtLeast returns the bytes charged for a write or a search of the given size.
+// AtLeast returns the number of bytes that are charged for a write or a search of the
+// given size.
 func AtLeast(size int) float64 { return float64(max(minBytes, size)) }
 
-// WriteBytes returns the cost of a write on an index: the larger of the entries before and
-// after, or 0 if the entry does not change. A nil item does not exist.
+// WriteBytes returns the number of bytes that a write costs on an index. It is the size
+// of the larger entry of those before and after the write, or 0 if the entry does not
+// change. A nil item does not exist.
 func WriteBytes(t *tabledef.Table, ix *tabledef.VectorIndex, before, after attr.Item) float64 {
 	was, had := Of(t, ix, before)
 	is, has := Of(t, ix, after)

@@ -10,9 +10,9 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tabledef"
 )
 
-// Score returns the distance of two vectors of the same length. It computes with 64 bits, and
-// limits the result to the range of 32-bit floats. A zero vector has the cosine distance 1.
-// Source: captures of the service of August 2026.
+// Score returns the distance of two vectors of the same length. It computes with 64-bit
+// floats, and limits the result to the range of 32-bit floats. A zero vector has the
+// cosine distance 1. Source: captures of the service of August 2026.
 func Score(distance string, a, b []float32) float64 {
 	var score float64
 	switch distance {
@@ -69,9 +69,9 @@ func NewNearest(distance string, most int) *Nearest {
 	return &Nearest{distance: distance, most: most, results: results{highest: distance == tabledef.DistanceDotProduct}}
 }
 
-// Offer adds a result if it is among the best so far, and then drops the worst beyond the
-// limit. It calls item only for a result that it adds. Of equal scores, the first offered is
-// better.
+// Offer adds a result if it is among the best so far, and drops the worst one if there
+// are too many. It calls item only for a result that it adds. If scores are equal, the
+// result that was offered first is better.
 func (n *Nearest) Offer(score float64, item func() attr.Item) {
 	r := Result{Score: score, order: n.offered}
 	n.offered++
@@ -85,7 +85,7 @@ func (n *Nearest) Offer(score float64, item func() attr.Item) {
 	heap.Push(&n.results, r)
 }
 
-// Results returns the best results, the best one first.
+// Results returns the best results, with the best one first.
 func (n *Nearest) Results() []Result {
 	slices.SortFunc(n.results.all, n.results.compare)
 	return n.results.all

@@ -19,23 +19,24 @@ import (
 // Problem is the reason why a value cannot be a vector of an index.
 type Problem uint8
 
-// The problems of values.
+// Problems of values.
 const (
-	Fits       Problem = iota // it is a vector
+	Fits       Problem = iota // the value is a vector
 	NoList                    // the value is not a list
-	WrongSize                 // the list has another number of elements
+	WrongSize                 // the number of elements differs from that of the index
 	NoNumber                  // an element is not a number
 	OutOfRange                // an element is beyond the range of 32-bit floats
 )
 
-// Fault is the reason why a value is not a vector. The zero value reports no fault.
+// Fault explains why a value is not a vector. The zero value means that there is no
+// fault.
 type Fault struct {
 	Problem Problem
-	At      int        // the position of the element
-	Element attr.Value // the wrong element, if any
+	At      int        // index of the element
+	Element attr.Value // invalid element, if any
 }
 
-// Parse converts a value to a vector of the given number of dimensions.
+// Parse converts a value to a vector with the given number of dimensions.
 func Parse(v attr.Value, dimensions int) ([]float32, Fault) {
 	if v.Type != attr.L {
 		return nil, Fault{Problem: NoList}
@@ -75,9 +76,9 @@ func value(vector []float32) attr.Value {
 	return attr.ListOf(elements...)
 }
 
-// NumberText returns the text of a number beyond the range of 32-bit floats as AWS shows it
-// (belief, except for powers of ten): digits and exponent. number ends with zeros, since
-// attributes have at most 38 digits.
+// NumberText returns the text with which AWS shows a number beyond the range of 32-bit
+// floats: digits and an exponent. Except for powers of ten, that form is an assumption.
+// number ends with zeros, since attributes have at most 38 digits.
 func NumberText(number string) string {
 	sign, digits := "", number
 	if rest, negative := strings.CutPrefix(number, "-"); negative {

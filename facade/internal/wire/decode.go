@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// CheckJSON rejects a body that is not exactly one JSON object.
+// CheckJSON returns an error unless the body is exactly one JSON object.
 func CheckJSON(body []byte) error {
 	value := jsontext.Value(body)
 	if !value.IsValid() {
@@ -24,10 +24,10 @@ func CheckJSON(body []byte) error {
 	return nil
 }
 
-// Decode reads a request into in, a pointer to a struct with the member names of the API
-// model. It is as strict as AWS: names are case-sensitive, invalid UTF-8 and repeated names
-// are rejected, null counts as absent, unknown members are ignored. The model's Integer is
-// int32, and its Long is int64. Errors are *awserr.Error.
+// Decode decodes a request into in, a pointer to a struct with the member names of the
+// API model. It is as strict as AWS: names are case-sensitive, and invalid UTF-8 and
+// repeated names are rejected. Null counts as absent, and unknown members are ignored.
+// The model's Integer is int32, and its Long is int64. Errors are of type *awserr.Error.
 func Decode(body []byte, in any) error {
 	if err := json.Unmarshal(body, in); err != nil {
 		return decodeError(body, in, err)

@@ -12,7 +12,7 @@ import (
 // answerOptions make answers reproducible by sorting the members of maps.
 var answerOptions = json.JoinOptions(json.Deterministic(true), jsontext.EscapeForHTML(false))
 
-// Encode returns the JSON of an answer or of part of one.
+// Encode returns a response, or a part of one, as JSON.
 func Encode(out any) ([]byte, error) {
 	if items, ok := out.(Answer); ok {
 		var w Writer
@@ -22,11 +22,11 @@ func Encode(out any) ([]byte, error) {
 	return json.Marshal(out, answerOptions)
 }
 
-// Answer is an answer with possibly many items. It writes its own JSON, equal to the result
-// of json.Marshal, which would validate and copy the text of each item again.
+// Answer is a response that may contain many items. It writes its JSON itself. The result
+// equals that of json.Marshal, which would validate and copy the text of each item again.
 type Answer interface{ WriteJSON(w *Writer) }
 
-// Writer writes the members of an answer in order.
+// Writer writes the members of a response in order.
 type Writer struct {
 	json []byte
 	err  error // of the first member that failed
@@ -41,22 +41,23 @@ func (w *Writer) member(name string) {
 	w.json = append(append(append(w.json, sep, '"'), name...), '"', ':')
 }
 
-// Begin begins an answer in reused memory.
+// Begin starts a response in reused memory.
 func (w *Writer) Begin(memory []byte) { w.json = memory }
 
-// Reserve makes room for one or several items.
+// Reserve allocates room for one or more items.
 func (w *Writer) Reserve(bytes int) {
 	const rest = 64 // for the other members
 	w.json = make([]byte, 0, bytes+rest)
 }
 
-// BeginList begins a member that is a list of items, written one by one.
+// BeginList starts a member that is a list of items. Element writes the items.
 func (w *Writer) BeginList(name string) {
 	w.member(name)
 	w.json = append(w.json, '[')
 }
 
-// Element appends an item to a list with appendJSON, and returns its sizes.
+// Element appends one item to the list by calling appendJSON, and returns the sizes of
+// the item.
 func (w *Writer) Element(appendJSON func(dst []byte) (json []byte, sizes attr.Sizes, err error)) (sizes attr.Sizes, err error) {
 	if w.json[len(w.json)-1] != '[' {
 		w.json = append(w.json, ',')
@@ -65,10 +66,10 @@ func (w *Writer) Element(appendJSON func(dst []byte) (json []byte, sizes attr.Si
 	return sizes, err
 }
 
-// EndList ends the list of BeginList.
+// EndList ends the list that BeginList started.
 func (w *Writer) EndList() { w.json = append(w.json, ']') }
 
-// Item writes an item member, unless it is absent.
+// Item writes a member that is an item, unless the item is absent.
 func (w *Writer) Item(name string, item *Item) {
 	if item == nil {
 		return
@@ -77,13 +78,13 @@ func (w *Writer) Item(name string, item *Item) {
 	w.json = attr.AppendItemJSON(w.json, item.Item)
 }
 
-// Number writes a number member.
+// Number writes a member that is a number.
 func (w *Writer) Number(name string, n int) {
 	w.member(name)
 	w.json = strconv.AppendInt(w.json, int64(n), 10)
 }
 
-// Optional writes any other member, unless it is absent.
+// Optional writes a member of any other type, unless it is absent.
 func Optional[T any](w *Writer, name string, value *T) {
 	if value == nil || w.err != nil {
 		return

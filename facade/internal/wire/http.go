@@ -23,7 +23,8 @@ const ContentTypeJSON = "application/x-amz-json-1.0"
 // plainJSON is an alternative media type of requests; the answer has the same.
 const plainJSON = "application/json"
 
-// MaxRequestBytes limits the body of a request, before and after decompression.
+// MaxRequestBytes is the maximum size of a request's body, both before and after
+// decompression.
 const MaxRequestBytes = 16 << 20
 
 // maxHeaderBytes limits the request line plus the headers.
@@ -36,7 +37,7 @@ const minCompressBytes = 4 << 10
 const (
 	unknownOperationXML = "<UnknownOperationException/>\n"
 	healthTextFormat    = "healthy: %s "
-	headersTextFormat   = "the line and the headers of the request have %d bytes, the limit is %d\n" // ours
+	headersTextFormat   = "the line and the headers of the request have %d bytes, but the limit is %d\n" // ours
 )
 
 // Headers of all or most answers: the server's identity and the media type.
@@ -45,8 +46,8 @@ var (
 	jsonHeader   = []string{ContentTypeJSON}
 )
 
-// Dates formats the Date headers of answers. It caches the last one, because consecutive
-// answers usually have the same second.
+// Dates formats the Date headers of responses. It caches the last one, because
+// consecutive responses are usually sent in the same second.
 type Dates struct{ last atomic.Pointer[datedHeader] }
 
 type datedHeader struct {
@@ -54,7 +55,7 @@ type datedHeader struct {
 	header []string
 }
 
-// At returns the values of the Date header at time t.
+// At returns the value of the Date header at time t.
 func (d *Dates) At(t time.Time) []string {
 	last := d.last.Load()
 	if last == nil || last.second != t.Unix() {
@@ -64,18 +65,18 @@ func (d *Dates) At(t time.Time) []string {
 	return last.header
 }
 
-// Response is an uncompressed answer.
+// Response is an uncompressed response.
 type Response struct {
 	Status      int
 	ContentType string // "" omits the header
 	Body        []byte
-	RequestID   string        // see RequestID
-	Date        []string      // see Dates; if nil, the HTTP server sets it
-	Watermark   string        // the delivered position of a stream; "" omits the header
+	RequestID   string        // random bytes, see RequestID
+	Date        []string      // value from Dates; if nil, the HTTP server sets it
+	Watermark   string        // position up to which a stream was delivered; "" omits the header
 	RetryAfter  time.Duration // delay for a throttled client; 0 omits the header
 }
 
-// NewResponse returns the answer to the call r, with the HTTP status and the JSON body.
+// NewResponse returns the response to the call r, with an HTTP status and a JSON body.
 func NewResponse(r *http.Request, status int, body []byte) Response {
 	a := Response{Status: status, ContentType: plainJSON, Body: body}
 	if isMediaType(r.Header.Get("Content-Type"), ContentTypeJSON) {
@@ -84,8 +85,9 @@ func NewResponse(r *http.Request, status int, body []byte) Response {
 	return a
 }
 
-// OutsideProtocol returns the answer to a request outside the protocol: a CORS preflight, a
-// health check, or a request that AWS does not know. ok is false for a call of the protocol.
+// OutsideProtocol returns the response to a request outside the protocol: a CORS
+// preflight, a health check, or a request that AWS does not know. ok is false if the
+// request is a call of the protocol.
 func OutsideProtocol(r *http.Request) (a Response, ok bool) {
 	if n := headerBytes(r); n > maxHeaderBytes {
 		return Response{Status: http.StatusBadRequest, Body: fmt.Appendf(nil, headersTextFormat, n, maxHeaderBytes)}, true
@@ -104,7 +106,8 @@ func OutsideProtocol(r *http.Request) (a Response, ok bool) {
 	}
 }
 
-// Host returns the host of a request, also of one from this process.
+// Host returns the host that a request was sent to, even if the request comes from this
+// process.
 func Host(r *http.Request) string { return cmp.Or(r.Host, r.URL.Host) }
 
 // headerBytes returns the size of the request line and the headers, without line ends.
@@ -118,7 +121,7 @@ func headerBytes(r *http.Request) int {
 	return n
 }
 
-// RequestIDBytes is the number of random bytes for a request id.
+// RequestIDBytes is the number of random bytes in a request id.
 const RequestIDBytes = 32
 
 // requestIDLen is the length of a request id in characters.
@@ -126,7 +129,8 @@ const requestIDLen = (RequestIDBytes*8 + 4) / 5
 
 var requestIDEncoding = base32.HexEncoding.WithPadding(base32.NoPadding)
 
-// RequestID encodes 32 random bytes as the 52 characters [0-9A-V] of an id.
+// RequestID encodes 32 random bytes as a request id of 52 characters in the range
+// [0-9A-V].
 func RequestID(random []byte) string {
 	var id [requestIDLen]byte
 	requestIDEncoding.Encode(id[:], random)
@@ -144,8 +148,9 @@ func isMediaType(header, want string) bool {
 	return strings.EqualFold(strings.TrimSpace(mediaType), want)
 }
 
-// ReadBody reads and decompresses the body. It rejects more than MaxRequestBytes before or
-// after decompression, and returns both forms. Errors are *awserr.Error.
+// ReadBody reads and decompresses the body of a request. It rejects a body that exceeds
+// MaxRequestBytes before or after decompression, and returns both forms. Errors are of
+// type *awserr.Error.
 func ReadBody(r *http.Request) (sent, body []byte, err error) {
 	if r.Body == nil {
 		return nil, nil, nil
@@ -184,7 +189,7 @@ func drain(r *http.Request) {
 	}
 }
 
-// Write sends a to w as the answer to r, with AWS's headers.
+// Write writes the response to w, with AWS's headers. r is the request.
 func (a Response) Write(w http.ResponseWriter, r *http.Request) {
 	drain(r)
 	h := w.Header()

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// RoundTripper returns a transport that passes requests to server in this process, in the
-// caller's goroutine. It ignores the host of the request's URL.
+// RoundTripper returns a transport that passes requests to server within this process, in
+// the goroutine of the caller. It ignores the host in the URL of a request.
 func RoundTripper(server http.Handler) http.RoundTripper { return roundTripper{server} }
 
 type roundTripper struct{ server http.Handler }

@@ -37,19 +37,20 @@ const (
 	querySignedHeaders = "X-Amz-SignedHeaders"
 )
 
-// Caller is the signer of a request; zero if it is unsigned.
+// Caller identifies the signer of a request. It is zero if the request is not signed.
 type Caller struct{ AccessKey, Region string }
 
-// CallerOf returns the signer of a request, without verifying the signature.
+// CallerOf returns the signer that a request names, without verifying the signature.
 func CallerOf(r *http.Request) Caller {
 	sig, _ := parseSignature(r)
 	return sig.caller()
 }
 
-// Authenticate checks the signature of a request with the body as sent, and returns the
-// signer. secrets maps access keys to secrets. Without secrets, any well-formed signature
-// passes. With secrets it must be correct, for any region, and at most 15 minutes off one of
-// the clocks; the error names the first clock. Errors are *awserr.Error.
+// Authenticate checks the signature of a request, given the body as it was sent, and
+// returns the signer. secrets maps access keys to secrets. If it is empty, any
+// well-formed signature passes. Otherwise the signature must be correct, for any region,
+// and its time must be within 15 minutes of one of the clocks; the error shows the first
+// clock. Errors are of type *awserr.Error.
 func Authenticate(r *http.Request, body []byte, secrets map[string]string, clocks ...time.Time) (Caller, error) {
 	sig, err := parseSignature(r)
 	if err == nil && secrets != nil {
@@ -205,10 +206,10 @@ func (sig signature) verify(r *http.Request, body []byte, secrets map[string]str
 	return nil
 }
 
-// Credential is the key, region and service for signing a request.
+// Credential is the key, the region and the service with which a request is signed.
 type Credential struct{ AccessKey, Secret, Region, Service string }
 
-// Sign signs a request with its final headers and body.
+// Sign signs a request, which must have its final headers and body.
 func Sign(r *http.Request, body []byte, now time.Time, c Credential) {
 	date := now.UTC().Format(signatureTime)
 	r.Header.Set("X-Amz-Date", date)

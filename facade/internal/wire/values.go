@@ -16,7 +16,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/awserr"
 )
 
-// Flag is a Boolean of the model: true, false, or a string that AWS accepts as one.
+// Flag is a Boolean member of the API model: true, false, or a string that AWS accepts as
+// one of them.
 type Flag bool
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -56,11 +57,11 @@ func (f *Flag) String() string {
 // IsTrue reports whether an optional flag is given and true.
 func (f *Flag) IsTrue() bool { return f != nil && bool(*f) }
 
-// Integer is an Integer of the model that may be any number: the newer layer of the
-// service truncates decimals and takes the nearest Integer.
+// Integer is an Integer member of the API model to which requests may assign any number.
+// The newer layer of the service truncates decimals and uses the nearest Integer.
 type Integer struct {
 	Nearest int32
-	Err     error // of the older layer, where the number does not fit
+	Err     error // error of the older layer, if the number does not fit
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -82,7 +83,7 @@ func (n *Integer) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// Int32 returns a pointer to the nearest int32; nil if n is nil.
+// Int32 returns a pointer to the nearest int32, or nil if n is nil.
 func (n *Integer) Int32() *int32 {
 	if n == nil {
 		return nil
@@ -90,16 +91,16 @@ func (n *Integer) Int32() *int32 {
 	return &n.Nearest
 }
 
-// EpochSeconds is a time in the protocol's format: seconds since 1970, with milliseconds as
-// decimals.
-type EpochSeconds int64 // milliseconds
+// EpochSeconds is a time in the format of the protocol: seconds since 1970, with
+// milliseconds as decimals.
+type EpochSeconds int64 // in milliseconds
 
 // MarshalJSONTo implements json.MarshalerTo.
 func (t EpochSeconds) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(jsontext.Value(strconv.FormatFloat(float64(t)/1000, 'f', -1, 64)))
 }
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom; it rounds to milliseconds.
+// UnmarshalJSONFrom implements json.UnmarshalerFrom. It rounds to milliseconds.
 func (t *EpochSeconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	value, err := dec.ReadValue()
 	if err != nil {
@@ -117,11 +118,11 @@ func (t *EpochSeconds) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return nil
 }
 
-// Time returns the time.
+// Time converts e to a time.Time.
 func (t EpochSeconds) Time() time.Time { return time.UnixMilli(int64(t)) }
 
-// Double is a floating-point number in the protocol's format: always with a decimal point, by
-// which clients distinguish it from an integer.
+// Double is a floating-point number in the format of the protocol. It always has a
+// decimal point, by which clients distinguish it from an integer.
 type Double float64
 
 // MarshalJSONTo implements json.MarshalerTo.
@@ -133,12 +134,12 @@ func (d Double) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(jsontext.Value(text))
 }
 
-// Item is an item, or a key, of a request or an answer. A value that is well-formed JSON but
-// not an attribute value does not stop the decoding, because AWS checks it after the
-// constraints of the members. Err has its error.
+// Item is an item or a key in a request or a response. A value that is well-formed JSON
+// but not an attribute value does not stop the decoding, because AWS checks it after the
+// constraints of the members. Err holds the error of such a value.
 type Item struct {
 	Item attr.Item
-	Err  error // for requests; then Item is nil, or has attributes without a name
+	Err  error // only in requests; Item is then nil, or has attributes without a name
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.
@@ -148,10 +149,22 @@ func (w *Item) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		return err
 	}
 	if w.Item, w.Err = attr.UnmarshalItem(raw); w.Err != nil {
+		if e, ok := errors.AsType[*attr.Error](w.Err); ok && e.Problem == attr.TooDeep && hasUnnamed(raw) {
+			w.Err = errEmptyName // of the item itself, it precedes the depth of any value
+			return nil
+		}
 		return serializationOf(w.Err)
 	}
 	w.Err = checkNames(w.Item)
 	return nil
+}
+
+// hasUnnamed reports whether an item has an attribute without a name.
+func hasUnnamed(item jsontext.Value) bool {
+	var attributes map[string]jsontext.Value
+	_ = json.Unmarshal(item, &attributes) // a fault behind the depth is not reported
+	_, found := attributes[""]
+	return found
 }
 
 // MarshalJSONTo implements json.MarshalerTo.
@@ -159,7 +172,7 @@ func (w Item) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(attr.AppendItemJSON(nil, w.Item))
 }
 
-// Value is an attribute value, decoded like Item.
+// Value is an attribute value. It is decoded in the same way as Item.
 type Value struct {
 	Value attr.Value
 	Err   error
@@ -186,11 +199,11 @@ func (w Value) MarshalJSONTo(enc *jsontext.Encoder) error {
 	return enc.WriteValue(attr.AppendJSON(nil, w.Value))
 }
 
-// Parameter is the value of a statement's parameter.
+// Parameter is the value of a parameter of a statement.
 type Parameter struct {
 	Value
-	// Zeros has the number of fraction digits of each zero as written; the values do not have
-	// it.
+	// Zeros holds the number of fraction digits that each zero was written with, since
+	// the values do not preserve it.
 	Zeros string
 }
 
@@ -258,7 +271,8 @@ func checkNamesWithin(value attr.Value) error {
 	return checkNames(value.Map)
 }
 
-// OptionalItem returns nil for a nil item, to omit the member.
+// OptionalItem returns the item for a response, or nil to omit the member if the item is
+// nil.
 func OptionalItem(item attr.Item) *Item {
 	if item == nil {
 		return nil

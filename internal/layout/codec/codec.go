@@ -14,36 +14,36 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// Codec converts the value of one attribute to the value of one cell, and back. It is
-// immutable: an entry of the table All, or the result of proto.
+// Codec converts the value of an attribute to the value of a cell, and back. It is immutable. It is
+// an entry of the table All, or created by proto.
 type Codec struct {
-	Name string // name in a mapping file; "": by type
+	Name string // name in a mapping file; "" if the type decides
 	Args string // arguments in a mapping file: "(file, message)"
-	Doc  string // its output, in words
+	Doc  string // describes its output
 
-	In        attr.Type   // type of all accepted values; Absent for several types
-	Sorts     []attr.Type // types whose cells sort as their values do
-	ByType    bool        // depends on the type: sets, maps and lists can have one cell per element
+	In        attr.Type   // type of the accepted values; Absent if it accepts several types
+	Sorts     []attr.Type // types whose cells sort like their values
+	ByType    bool        // the encoding depends on the type: sets, maps and lists can have one cell per element
 	Paths     bool        // a map has one cell per leaf
 	SelfTyped bool        // the bytes determine the type without a schema
 	NoKeys    bool        // unusable for key attributes
-	OmitsNull bool        // a NULL has no cell
+	OmitsNull bool        // NULL values have no cell
 	Message   protoreflect.MessageDescriptor
 
-	// Domain describes the accepted values; nil for any value.
+	// Domain describes the accepted values. It is nil if all values are accepted.
 	Domain func(s Schema) string
-	// Encode returns false for a value outside of the domain under the schema.
+	// Encode encodes a value. It returns false for a value outside the domain under the schema.
 	Encode func(v attr.Value, s Schema) ([]byte, bool)
 	Decode func(b []byte, s Schema) (attr.Value, error)
-	// Stray encodes a value of another type, with an accepted loss; nil if the codec has no
-	// such form.
+	// Stray encodes a value of another type with an accepted loss. It is nil if the codec cannot do
+	// that.
 	Stray func(v attr.Value, s Schema) ([]byte, bool)
-	// Round encodes the nearest number in the domain, with an accepted loss of precision;
-	// nil for a codec that does not round.
+	// Round encodes the nearest number in the domain, with an accepted loss of precision. It is nil
+	// if the codec does not round.
 	Round func(v attr.Value) ([]byte, bool)
 }
 
-// Expected describes the values that a codec accepts, or returns "" for any value.
+// Expected describes the values that the codec accepts. It returns "" if all values are accepted.
 func (c *Codec) Expected(s Schema) string {
 	if c.Domain == nil {
 		return ""
@@ -51,7 +51,8 @@ func (c *Codec) Expected(s Schema) string {
 	return c.Domain(s)
 }
 
-// Parse finds a codec by its text; descriptors are the descriptor sets for codec proto.
+// Parse returns the codec for its text in a mapping file. descriptors holds the descriptor sets for
+// codec proto.
 func Parse(text string, descriptors map[string][]byte) (*Codec, error) {
 	if args, ok := strings.CutPrefix(text, "proto("); ok && strings.HasSuffix(args, ")") {
 		file, name, _ := strings.Cut(strings.TrimSuffix(args, ")"), ",")
@@ -69,7 +70,7 @@ func Parse(text string, descriptors map[string][]byte) (*Codec, error) {
 	return nil, fmt.Errorf("unknown codec %q; expected %s", text, names)
 }
 
-// The codecs that every put needs.
+// These are the codecs that every put needs.
 var (
 	ByType  = goByType("", "scalars as they are, others as canonical DynamoDB JSON")
 	DDBJSON = &Codec{
@@ -229,7 +230,7 @@ func strayPlain(v attr.Value, _ Schema) ([]byte, bool) { return Plain(v), true }
 func messageCodec(d protoreflect.MessageDescriptor) *Codec {
 	return &Codec{
 		Name: "proto", SelfTyped: true, NoKeys: true, Message: d,
-		Domain: says("a value that message " + string(d.FullName()) + " gives back (codec proto)"),
+		Domain: says("a value that message " + string(d.FullName()) + " restores (codec proto)"),
 		Encode: func(v attr.Value, s Schema) ([]byte, bool) { return encodeMessage(d, v, s) },
 		Decode: func(b []byte, s Schema) (attr.Value, error) { return decodeMessage(d, b, s) },
 	}

@@ -24,7 +24,7 @@ func findMessage(descriptors map[string][]byte, file, name string) (protoreflect
 	}
 	src, ok := descriptors[file]
 	if !ok {
-		return nil, fmt.Errorf("codec proto: descriptor set %s not found; expected a file beside the mapping (protoc --descriptor_set_out --include_imports)", file)
+		return nil, fmt.Errorf("codec proto: descriptor set %s not found; expected a file next to the mapping file (protoc --descriptor_set_out --include_imports)", file)
 	}
 	set := &descriptorpb.FileDescriptorSet{}
 	if err := proto.Unmarshal(src, set); err != nil {

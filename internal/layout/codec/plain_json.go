@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// AppendPlainJSON appends v as JSON without types: binaries as base64, sets as
-// arrays in canonical order, map keys sorted.
+// AppendPlainJSON appends v as JSON without types: binaries as base64, sets as arrays in canonical
+// order, and maps with sorted keys.
 func AppendPlainJSON(dst []byte, v attr.Value) []byte {
 	quote := func(dst []byte, s string) []byte {
 		b, err := jsontext.AppendQuote(dst, s)
@@ -81,7 +81,7 @@ func parsePlainJSON(b []byte, s Schema) (attr.Value, error) {
 	return v, nil
 }
 
-// DecodePlainJSON reads the next value of d as plain JSON.
+// DecodePlainJSON decodes the next value of d from plain JSON.
 func DecodePlainJSON(d *jsontext.Decoder, s Schema) (attr.Value, error) {
 	tok, err := d.ReadToken()
 	if err != nil {

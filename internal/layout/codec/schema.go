@@ -10,13 +10,13 @@ import (
 // Schema is the type of an attribute, or of a value inside an attribute.
 type Schema struct {
 	Type attr.Type
-	// Elem is the type of the elements of a list, or of the values of a map whose key is not
-	// in Keys; nil if unknown.
+	// Elem is the type of the elements of a list, or of the values of a map whose keys are not in
+	// Keys. It is nil if unknown.
 	Elem *Schema
-	Keys map[string]Schema // of a map, by key
+	Keys map[string]Schema // types of the values of a map, by key
 }
 
-// At returns the schema of the value of a map's key.
+// At returns the schema of the value with a given key in a map.
 func (s Schema) At(key string) Schema {
 	if s.Type != attr.M {
 		return Schema{}
@@ -30,7 +30,7 @@ func (s Schema) At(key string) Schema {
 	return Schema{}
 }
 
-// Text returns the schema in the form of the mapping file, on one line of JSON.
+// Text returns the schema as in a mapping file, on one line of JSON.
 func (s Schema) Text() []byte {
 	switch {
 	case s.Type == attr.L && s.Elem != nil:

@@ -8,14 +8,14 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// TimeFormat is a canonical format of instants, in UTC.
+// TimeFormat is a canonical text format for instants in UTC.
 type TimeFormat struct {
-	Layout string // of package time; "" for a count of units since 1970
+	Layout string // layout of package time; "" for a count of units since 1970
 	Digits int    // the exact number of digits
 	unit   int64  // in milliseconds
 }
 
-// ValueType returns the type of the attributes with the format: S for ISO, N for epochs.
+// ValueType returns the type of attributes in this format: S for ISO, N for epochs.
 func (f TimeFormat) ValueType() attr.Type {
 	if f.Layout != "" {
 		return attr.S
@@ -23,7 +23,7 @@ func (f TimeFormat) ValueType() attr.Type {
 	return attr.N
 }
 
-// Format returns the text of an instant, or false outside of the format's
+// Format returns the text of an instant. It returns false if the instant is outside the format's
 // domain.
 func (f TimeFormat) Format(millis int64) (string, bool) {
 	if millis < 0 || millis > MaxTimeMillis {
@@ -39,9 +39,9 @@ func (f TimeFormat) Format(millis int64) (string, bool) {
 	return text, millis%f.unit == 0 && len(text) == f.Digits
 }
 
-// From returns the first instant, in milliseconds, whose ISO text begins with b or sorts
-// above it. b may be the beginning of a text, or continue behind one. From returns false
-// if b does not determine the instant.
+// From returns the first instant, in milliseconds, whose ISO text begins with b or sorts after it.
+// b may be a prefix of a text, or extend a text. From returns false if b does not determine the
+// instant.
 func (f TimeFormat) From(b []byte) (int64, bool) {
 	text := []byte(time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC).Format(f.Layout))
 	n := copy(text, b)
@@ -52,7 +52,7 @@ func (f TimeFormat) From(b []byte) (int64, bool) {
 	return f.Parse(string(text))
 }
 
-// Parse is the inverse of Format, and rejects everything that Format does not write.
+// Parse parses a text that Format returned, and rejects every other text.
 func (f TimeFormat) Parse(text string) (int64, bool) {
 	var millis int64
 	if f.Layout != "" {
@@ -80,12 +80,12 @@ func (f TimeFormat) Parse(text string) (int64, bool) {
 	return millis, ok && back == text
 }
 
-// TimeFormats are the time formats of `as:`, by name.
+// TimeFormats maps the names that `as:` accepts to time formats.
 var TimeFormats = map[string]TimeFormat{
 	"iso(s)": {Layout: "2006-01-02T15:04:05"}, "iso(ms)": {Layout: "2006-01-02T15:04:05.000"},
 	"iso(s,Z)": {Layout: "2006-01-02T15:04:05Z"}, "iso(ms,Z)": {Layout: "2006-01-02T15:04:05.000Z"},
 	"epoch(s)": {Digits: 10, unit: 1000}, "epoch(ms)": {Digits: 13, unit: 1},
 }
 
-// MaxTimeMillis keeps timestamps in microseconds within int64.
+// MaxTimeMillis is the latest time whose microseconds fit into an int64.
 const MaxTimeMillis = math.MaxInt64 / 1000

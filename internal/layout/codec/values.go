@@ -17,7 +17,7 @@ const typeTags = "?SNBOZsnbLM"
 // TagOf returns the tag byte of a type.
 func TagOf(t attr.Type) byte { return typeTags[t] }
 
-// TypeOfTag is the inverse of TagOf.
+// TypeOfTag returns the type of a tag byte.
 func TypeOfTag(tag byte) (attr.Type, bool) {
 	for t := attr.S; t <= attr.M; t++ {
 		if typeTags[t] == tag {
@@ -27,8 +27,8 @@ func TypeOfTag(tag byte) (attr.Type, bool) {
 	return attr.Absent, false
 }
 
-// AppendTagged appends the self-describing form of v: its tag byte, then the
-// native form of a scalar or the payload of the canonical JSON of others.
+// AppendTagged appends the self-describing form of v: its tag byte, followed by the native form of
+// a scalar, or by the payload of the canonical JSON of other types.
 func AppendTagged(dst []byte, v attr.Value) []byte {
 	dst = append(dst, TagOf(v.Type))
 	if v.Type.IsScalar() {
@@ -40,10 +40,10 @@ func AppendTagged(dst []byte, v attr.Value) []byte {
 	return dst[:start+copy(dst[start:], payload)]
 }
 
-// ParseTagged is the inverse of AppendTagged.
+// ParseTagged parses a value that AppendTagged wrote.
 func ParseTagged(b []byte) (attr.Value, error) { return ParseTaggedText(string(b)) }
 
-// ParseTaggedText parses like ParseTagged, from a string.
+// ParseTaggedText is like ParseTagged for a string.
 func ParseTaggedText(text string) (attr.Value, error) {
 	if text == "" {
 		return attr.Value{}, errors.New("an empty value has no type tag")
@@ -58,15 +58,15 @@ func ParseTaggedText(text string) (attr.Value, error) {
 	return attr.UnmarshalValue([]byte(`{"` + t.String() + `":` + text[1:] + `}`))
 }
 
-// AppendWhole appends a whole item in the form of a tagged map.
+// AppendWhole appends a whole item as a tagged map.
 func AppendWhole(dst []byte, item attr.Item) []byte {
 	const overhead = 16 // about what an attribute has besides its name and value
 	dst = slices.Grow(dst, item.Size()+overhead*(1+len(item)))
 	return attr.AppendItemJSON(append(dst, TagOf(attr.M)), item)
 }
 
-// ParseWhole is the inverse of AppendWhole. Unlike ParseTagged it does not count the item
-// as a level: attributes may have their full depth.
+// ParseWhole parses an item that AppendWhole wrote. Unlike ParseTagged, it does not count the item
+// as a level of nesting, so attributes may have their full depth.
 func ParseWhole(b []byte) (attr.Item, error) {
 	if len(b) == 0 || b[0] != TagOf(attr.M) {
 		return nil, fmt.Errorf("%s is not an item", phrase.ClipHex(b, ShownBytes))
@@ -87,7 +87,7 @@ func appendScalar(dst []byte, v attr.Value) []byte {
 	}
 }
 
-// ParseScalar is the inverse of appendScalar.
+// ParseScalar parses a scalar of type t in its native form.
 func ParseScalar(t attr.Type, b []byte) (attr.Value, error) {
 	return parseScalarText(t, string(b))
 }
@@ -109,13 +109,13 @@ func parseScalarText(t attr.Type, text string) (attr.Value, error) {
 	return attr.Value{}, fmt.Errorf("%s is not a value of type %s", phrase.ClipHex([]byte(text), ShownBytes), t)
 }
 
-// ShownBytes is the number of bytes of a value in an error message.
+// ShownBytes is the maximum number of bytes of a value that an error message shows.
 const ShownBytes = 64
 
-// Shown returns the text of a value for error messages.
+// Shown returns a value as text for error messages.
 func Shown(v attr.Value) string { return phrase.ClipTo(string(attr.AppendJSON(nil, v)), ShownBytes) }
 
-// Plain returns the plain form of a value. Decoding it requires the type only for scalars.
+// Plain returns the plain form of a value. The type is needed to decode it only for scalars.
 func Plain(v attr.Value) []byte {
 	if v.Type.IsScalar() {
 		return appendScalar(nil, v)
@@ -128,14 +128,14 @@ func Plain(v attr.Value) []byte {
 func parsePlain(t attr.Type, b []byte) (attr.Value, error) {
 	switch {
 	case t == attr.Absent:
-		return attr.Value{}, errors.New("neither the schema nor the sidecar says its type")
+		return attr.Value{}, errors.New("neither the schema nor the sidecar has its type")
 	case t.IsScalar():
 		return ParseScalar(t, b)
 	}
 	return attr.UnmarshalValue(b)
 }
 
-// Integer returns the value of an N that is an integer of 64 bits.
+// Integer returns the value of an N that is a 64-bit integer.
 func Integer(v attr.Value) (int64, bool) {
 	if v.Type != attr.N {
 		return 0, false

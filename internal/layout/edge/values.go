@@ -16,23 +16,23 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Values draws values that attack a mapping.
+// Values draws random values that test the limits of a mapping.
 type Values struct {
 	*rand.Rand
 
-	Mild  bool     // draw values without special meaning to a joiner or codec
+	Mild  bool     // draw only values without a special meaning to joiners and codecs
 	Marks []string // texts with a special meaning to the mapping
 }
 
-// Pick draws one of from.
+// Pick draws a random element of from.
 func Pick[T any](g *Values, from ...T) T { return from[g.IntN(len(from))] }
 
-// LargeMember is the length, in bytes, of an occasional large text: a value or a member of
-// a value, but not a key.
+// LargeMember is the length in bytes of the large texts that are drawn occasionally, as a value or
+// a member of a value, but not as a key.
 const LargeMember = 16 << 10
 
-// Encoded draws a value near the edges of the domain of an encoder, and sometimes a value
-// outside.
+// Encoded draws a value near the boundaries of an encoder's domain, and sometimes a value outside
+// of it.
 func (g *Values) Encoded(e *rowkey.Encoder) attr.Value {
 	if !g.Mild && g.IntN(4) == 0 {
 		return g.Plain(e.In)
@@ -61,7 +61,7 @@ func (g *Values) Encoded(e *rowkey.Encoder) attr.Value {
 	return g.Plain(e.In)
 }
 
-// Plain draws a key value; a mild one if Mild is set.
+// Plain draws a key value. If Mild is set, the value has no special meaning.
 func (g *Values) Plain(kind attr.Type) attr.Value {
 	switch {
 	case !g.Mild:
@@ -75,7 +75,7 @@ func (g *Values) Plain(kind attr.Type) attr.Value {
 	return g.Key(kind)
 }
 
-// Key draws a key value of type S, N or B that is not empty.
+// Key draws a non-empty key value of type S, N or B.
 func (g *Values) Key(kind attr.Type) attr.Value {
 	for {
 		v := attr.Value{Type: kind}
@@ -203,7 +203,7 @@ func (g *Values) Typed(s codec.Schema, depth int) attr.Value {
 	return g.Value(max(depth, 0))
 }
 
-// Message draws a map of few fields of a protobuf, with boundary values of their kinds.
+// Message draws a map with a few fields of a protobuf message, with boundary values of their kinds.
 func (g *Values) Message(d protoreflect.MessageDescriptor, s codec.Schema, depth int) attr.Value {
 	v := attr.MapOf(map[string]attr.Value{})
 	for range min(g.IntN(4), d.Fields().Len()) {

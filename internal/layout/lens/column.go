@@ -6,7 +6,7 @@ import (
 	"github.com/tabletop-emu/tabletop/cells"
 )
 
-// Column is a run of versions of one column, newest first.
+// Column holds consecutive versions of one column, newest first.
 type Column struct {
 	Family    string
 	Qualifier []byte
@@ -28,7 +28,7 @@ func Columns(row []cells.Cell, f func(Column) error) error {
 	return nil
 }
 
-// Sidecar returns the newest values of the type cells of a row, by qualifier.
+// Sidecar returns the newest values of the sidecar cells of a row, by qualifier.
 func Sidecar(row cells.Row) map[string][]byte {
 	var side map[string][]byte
 	_ = Columns(row.Cells, func(c Column) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/maperr"
 )
 
-// CheckRange returns an error for a condition that does not fit the key.
+// CheckRange returns an error if a condition does not fit the key.
 func CheckRange(c attr.KeyRange, table string, k attr.KeySchema) *maperr.Error {
 	bad := func(a attr.KeyAttr, v attr.Value) *maperr.Error {
 		return &maperr.Error{Code: maperr.CodeKey, Table: table, Attribute: a.Name, What: "the condition has type " + v.Type.String(), Expected: "type " + a.Type.String()}
@@ -30,7 +30,7 @@ func CheckRange(c attr.KeyRange, table string, k attr.KeySchema) *maperr.Error {
 	return nil
 }
 
-// CheckKey returns an error if an item of a table lacks valid key attributes.
+// CheckKey returns an error if an item lacks a key attribute, or has an invalid one.
 func CheckKey(k attr.KeySchema, table string, key attr.Item) *maperr.Error {
 	for _, a := range k.Attrs() {
 		v := key[a.Name]
@@ -50,8 +50,8 @@ func CheckKey(k attr.KeySchema, table string, key attr.Item) *maperr.Error {
 	return nil
 }
 
-// Bounds returns the interval of the encoded forms of the values that satisfy c. The encoding
-// form must preserve the order of values. A side that form cannot encode has no bound.
+// Bounds returns the interval of the encoded values that satisfy c. The encoding form must preserve
+// the order of values. If form cannot encode a bound, the interval is unbounded on that side.
 func Bounds(c attr.KeyRange, form func(attr.Value) ([]byte, bool)) Interval {
 	var v Interval
 	from := func(x attr.Value, above bool) {
@@ -94,7 +94,7 @@ func Bounds(c attr.KeyRange, form func(attr.Value) ([]byte, bool)) Interval {
 	return v
 }
 
-// Reversed returns the condition for encoded forms in reverse order.
+// Reversed returns the equivalent condition for values that are encoded in reverse order.
 func Reversed(c attr.KeyRange) attr.KeyRange {
 	switch c.Op {
 	case attr.RangeLess:

@@ -6,10 +6,10 @@ import (
 	"github.com/tabletop-emu/tabletop/cells"
 )
 
-// Interval is the set of keys x with Lo <= x < Hi; a nil Hi has no bound.
+// Interval is the set of keys x with Lo <= x < Hi. A nil Hi means no bound.
 type Interval struct{ Lo, Hi []byte }
 
-// Empty reports whether no key is in the interval.
+// Empty reports whether the interval contains no keys.
 func (v Interval) Empty() bool { return v.Hi != nil && bytes.Compare(v.Lo, v.Hi) >= 0 }
 
 // Intersect returns the interval of the keys in both intervals.
@@ -23,7 +23,7 @@ func (v Interval) Intersect(o Interval) Interval {
 	return v
 }
 
-// Within returns the interval of the keys that begin with prefix, without the prefix.
+// Within returns the keys of the interval that begin with prefix, with the prefix removed.
 func (v Interval) Within(prefix []byte) Interval {
 	var w Interval
 	if rest, ok := bytes.CutPrefix(v.Lo, prefix); ok {

@@ -1,14 +1,14 @@
 package lens
 
-// Reserved families. A mapping cannot declare them for its own cells.
+// These families are reserved. A mapping cannot declare them for its own cells.
 const (
-	// FamilyTypes holds the type sidecar: `a/…`, `c/…`, `r/…`, `i/…` cells.
+	// FamilyTypes holds the sidecar cells: `a/…`, `c/…`, `r/…` and `i/…`.
 	FamilyTypes = "_t"
-	// FamilyState holds the facade's bookkeeping. It is never part of an
-	// item: Place does not write it, Items does not read it.
+	// FamilyState holds the facade's bookkeeping. It is never part of an item: Place does not write
+	// it, and Items does not read it.
 	FamilyState = "_f"
-	// FamilyTombstone holds, in tables of indexes, the mark of a deleted entry until
-	// garbage collection removes it. A row with no other cells is not an entry.
+	// FamilyTombstone marks a deleted entry in a table of an index until garbage collection removes
+	// the mark. A row without other cells is not an entry.
 	FamilyTombstone = "_x"
 	// FamilyPosition holds, for each item and index entry that a migration wrote from a live
 	// source, the position of its last change, also after its deletion. The facade neither
@@ -29,8 +29,8 @@ func Bookkeeping(family string) bool {
 // FamilyItem is the family of the default layout, and of index rows.
 const FamilyItem = "a"
 
-// Limits of Bigtable. Source: google/bigtable/v2/data.proto (row key,
-// qualifier) and bigtable_table_admin.proto (family name).
+// These are limits of Bigtable. Sources: google/bigtable/v2/data.proto (row key, qualifier) and
+// bigtable_table_admin.proto (family name).
 const (
 	MaxRowKeyBytes     = 4096
 	MaxQualifierBytes  = 16384

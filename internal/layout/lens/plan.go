@@ -7,12 +7,12 @@ import (
 	"github.com/tabletop-emu/tabletop/cells"
 )
 
-// Plan describes how to read the items that satisfy a condition: the rows that can hold them,
-// or only some extents of these rows, and their order. The read can return other items too;
-// the caller filters by the condition.
+// Plan describes how to read the items that satisfy a condition: the rows that can hold them, or
+// some extents of these rows, and the order of the items. The read can return other items too, so
+// the caller must check the condition.
 type Plan struct {
 	Spans   []cells.Span // sorted, disjoint
-	Extents []Extent     // nil: whole rows
+	Extents []Extent     // nil for whole rows
 	Order   Order
 }
 
@@ -20,21 +20,22 @@ type Plan struct {
 // and the items of each row are sorted by sort key.
 type Order uint8
 
-// The orders of a plan.
+// These are the orders of a plan.
 const (
-	// SameOrder: ascending by sort key; read the spans reversed for descending.
+	// SameOrder means ascending by sort key. For descending order, read the spans in reverse.
 	SameOrder Order = iota
-	// ReversedOrder: descending by sort key.
+	// ReversedOrder means descending by sort key.
 	ReversedOrder
-	// MergeOrder: each span alone is ascending; merge them.
+	// MergeOrder means that each span is ascending, so that the spans must be merged.
 	MergeOrder
-	// MergeReversedOrder: each span alone is descending; merge them.
+	// MergeReversedOrder means that each span is descending, so that the spans must be merged.
 	MergeReversedOrder
-	// SortOrder: no order; gather the items of the partition and sort them.
+	// SortOrder means that the items are in no order, so that all items of the partition must be
+	// sorted.
 	SortOrder
 )
 
-// Clamp limits the bounds of a span to legal row keys.
+// Clamp restricts the bounds of a span to legal row keys.
 func Clamp(s cells.Span) cells.Span {
 	if len(s.Start) > MaxRowKeyBytes {
 		s.Start = s.Start[:MaxRowKeyBytes]
@@ -45,12 +46,12 @@ func Clamp(s cells.Span) cells.Span {
 	return s
 }
 
-// Overlap reports whether some row is in both spans.
+// Overlap reports whether two spans have a row key in common.
 func Overlap(s, o cells.Span) bool {
 	return (len(o.End) == 0 || bytes.Compare(s.Start, o.End) < 0) && (len(s.End) == 0 || bytes.Compare(o.Start, s.End) < 0)
 }
 
-// MergeSpans sorts spans and joins those that overlap.
+// MergeSpans sorts spans and joins overlapping ones.
 func MergeSpans(spans []cells.Span) []cells.Span {
 	slices.SortFunc(spans, func(a, b cells.Span) int { return bytes.Compare(a.Start, b.Start) })
 	var merged []cells.Span

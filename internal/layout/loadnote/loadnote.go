@@ -14,8 +14,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// Changes returns the differences between a mapping and the one in the rows of
-// layout.SchemaTable, with which its table was loaded. It returns nil without such rows.
+// Changes returns the differences between a mapping and the mapping with which its table was
+// loaded, as stored in the rows of layout.SchemaTable. It returns nil if there are no such rows.
 func Changes(rows []layout.Row, m *layout.Mapping) []string {
 	was, err := layout.FromSchemaRows(m.TargetTable(), rows)
 	if err != nil {
@@ -56,8 +56,8 @@ func as(m, was *layout.Mapping) (*layout.Mapping, error) {
 	return m, nil
 }
 
-// At returns the time that the last load of a table gave to cells without a time of their
-// own; zero if the rows do not have it.
+// At returns the timestamp that the last load of a table used for cells without a specific
+// timestamp. It returns zero if the rows do not have it.
 func At(rows []layout.Row, table string) time.Time {
 	for _, row := range rows {
 		if !slices.Equal(row.Key, layout.SchemaRowPrefix(table)) {
@@ -72,17 +72,18 @@ func At(rows []layout.Row, table string) time.Time {
 	return time.Time{}
 }
 
-// Columns of the first row, beside those of its mapping. [Until] reads UntilColumn if the
-// time of the cells differs, and [Unfinished] reads UnfinishedColumn. A DynamoDB endpoint
-// writes WrittenColumn, for [Written].
+// These are columns of the first row, next to those of its mapping. [Until] reads UntilColumn if
+// the time of the cells differs, and [Unfinished] reads UnfinishedColumn. A DynamoDB endpoint
+// writes WrittenColumn, which [Written] reads.
 const (
 	UntilColumn      = "until"
 	UnfinishedColumn = "unfinished"
 	WrittenColumn    = "written"
-	// ContentsColumn has the contents of the source of the last load, if it has no time.
+	// ContentsColumn identifies the contents of the source of the last load, if the source has no
+	// time.
 	ContentsColumn = "contents"
-	// LoadColumn has the id of the load that is running, or was interrupted. It can exist
-	// before any other column.
+	// LoadColumn holds the id of a load that is running or was interrupted. It can exist before any
+	// other column.
 	LoadColumn = "load"
 	// FollowedColumn has the time since which a migration follows a live table, for [Followed]:
 	// the migration sets it before its first write to the table, and deletes it at its end. It
@@ -97,15 +98,14 @@ func OfLoad(column string) bool { return column != LoadColumn && column != Follo
 // share their progress.
 const PartsPrefix = "parts/"
 
-// MaxAge bounds how long a DynamoDB endpoint that found no load relies on that. It looks
-// again before it acknowledges a later write, and notes that write if there is a load.
+// MaxAge limits how long a DynamoDB endpoint relies on having found no load. After that time it
+// checks again before it acknowledges a write, and records the write if it finds a load.
 const MaxAge = time.Second
 
-// SetUntil records in the rows of a table the time of its export.
+// SetUntil records the time of a table's export in its rows.
 func SetUntil(rows []layout.Row, at time.Time) { addMoment(rows, UntilColumn, at) }
 
-// SetUnfinished records in the rows of a table that a load of exports up to a time has
-// begun.
+// SetUnfinished records in the rows of a table that a load of exports up to a given time has begun.
 func SetUnfinished(rows []layout.Row, at time.Time) { addMoment(rows, UnfinishedColumn, at) }
 
 func addMoment(rows []layout.Row, column string, at time.Time) {
@@ -119,11 +119,11 @@ func addCell(rows []layout.Row, column string, value []byte) {
 	slices.SortStableFunc(row.Cells, order)
 }
 
-// MomentValue returns the value of a column with a time: RFC 3339 in UTC, with nanoseconds.
+// MomentValue returns the value of a column that holds a time: RFC 3339 in UTC, with nanoseconds.
 func MomentValue(at time.Time) []byte { return []byte(at.UTC().Format(time.RFC3339Nano)) }
 
-// Until returns the time of the last export in the last load of a table; zero if the rows
-// do not have it.
+// Until returns the time of the last export in the last load of a table. It returns zero if the
+// rows do not have it.
 func Until(rows []layout.Row, table string) time.Time {
 	if at, ok := momentOf(rows, table, UntilColumn); ok {
 		return at
@@ -131,22 +131,22 @@ func Until(rows []layout.Row, table string) time.Time {
 	return At(rows, table)
 }
 
-// Dated reports whether the rows record the time of the exports apart from the time of the
-// cells, since the mapping may set another time for cells.
+// Dated reports whether the rows record the time of the exports separately from the time of the
+// cells, for which the mapping may set another time.
 func Dated(rows []layout.Row, table string) bool {
 	_, dated := momentOf(rows, table, UntilColumn)
 	return dated
 }
 
-// Unfinished returns the time up to which the exports of an unfinished load reach; zero
-// without such a load.
+// Unfinished returns the time up to which the exports of an unfinished load reach. It returns zero
+// if no load is unfinished.
 func Unfinished(rows []layout.Row, table string) time.Time {
 	at, _ := momentOf(rows, table, UnfinishedColumn)
 	return at
 }
 
-// Written reports whether a DynamoDB endpoint may have written to a table since a load: it
-// records that before its first write.
+// Written reports whether a DynamoDB endpoint may have written to a table since a load. The
+// endpoint records this before its first write.
 func Written(rows []layout.Row, table string) bool {
 	_, written := momentOf(rows, table, WrittenColumn)
 	return written
@@ -165,7 +165,7 @@ func SetContents(rows []layout.Row, contents string) { addCell(rows, ContentsCol
 // them, or "".
 func Contents(rows []layout.Row, table string) string { return textOf(rows, table, ContentsColumn) }
 
-// Load returns the id of the load that is running, or was interrupted; "" without one.
+// Load returns the id of a load that is running or was interrupted, or "".
 func Load(rows []layout.Row, table string) string { return textOf(rows, table, LoadColumn) }
 
 // textOf reads a column of the first row; "" if it is missing.
@@ -198,18 +198,18 @@ func columnOf(rows []layout.Row, table, column string) (value []byte, ok bool) {
 	return nil, false
 }
 
-// Moves finds the items that a new mapping lays out in other places than the old one.
+// Moves finds items that the new mapping lays out in other places than the old one.
 type Moves struct{ was, now *layout.Mapping }
 
-// NewMoves compares the mapping of stored rows with the current one.
+// NewMoves returns a Moves that compares the mapping of stored rows with the current mapping.
 func NewMoves(was, now *layout.Mapping) (Moves, error) {
 	now, err := as(now, was)
 	return Moves{was, now}, err
 }
 
-// Of describes the part of an item that the current mapping lays out elsewhere, or
-// differently: a cell, its row, or its entry in an index that both mappings lay out in one
-// table. It returns "" if there is no such part.
+// Of describes the part of an item that the current mapping lays out elsewhere or differently: a
+// cell, its row, or its entry in an index that both mappings lay out in the same table. It returns
+// "" if the item has no such part.
 func (v Moves) Of(item attr.Item) string {
 	before, err := v.was.Place(item, 0)
 	if err != nil {
@@ -249,7 +249,7 @@ func (v Moves) Of(item attr.Item) string {
 // moved compares two layouts of one item.
 func moved(before, after lens.Placed) string {
 	if !bytes.Equal(before.Row, after.Row) {
-		return fmt.Sprintf("it is in row %s, the mapping looks for it in row %s", phrase.Clip(phrase.Column(string(before.Row))), phrase.Clip(phrase.Column(string(after.Row))))
+		return fmt.Sprintf("it is in row %s, but the mapping expects it in row %s", phrase.Clip(phrase.Column(string(before.Row))), phrase.Clip(phrase.Column(string(after.Row))))
 	}
 	old, now := sorted(before.Cells), sorted(after.Cells)
 	i := 0
@@ -265,7 +265,7 @@ func moved(before, after lens.Placed) string {
 	case i == len(old), order(old[i], now[i]) > 0:
 		return fmt.Sprintf("it has no cell in column %s, which the mapping reads", column(now[i]))
 	}
-	return fmt.Sprintf("its cell in column %s holds something else than the mapping reads there", column(old[i]))
+	return fmt.Sprintf("its cell in column %s does not hold the value that the mapping expects there", column(old[i]))
 }
 
 func sorted(cells []layout.Cell) []layout.Cell {

@@ -8,7 +8,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/maperr"
 )
 
-// CheckWords checks the enumerated words of a Spec that does not come from Parse.
+// CheckWords checks the fields of a Spec that must be one of several words. Parse has already
+// checked them for the Specs it returns.
 func (s *Spec) CheckWords() (faults []*maperr.SpecError) {
 	word := func(path, text string, words ...string) {
 		if text != "" && !slices.Contains(words, text) {

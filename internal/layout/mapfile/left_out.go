@@ -14,7 +14,7 @@ func (s *Spec) LeftOut() []LeftOut {
 		case IndexAsNone:
 			all = append(all, LeftOut{g.Name, "its mapping says as: none"})
 		case IndexAsView:
-			all = append(all, LeftOut{g.Name, "it is a continuous materialized view (as: view), which has to be created with its query and then follows the table"})
+			all = append(all, LeftOut{g.Name, "it is a continuous materialized view (as: view), which must be created with its query and then follows the table"})
 		}
 	}
 	return all

@@ -9,29 +9,29 @@ import (
 	"strings"
 )
 
-// LockFile is the name of the file beside a mapping that holds its Lock.
+// LockFile is the name of the file next to a mapping file that holds its Lock.
 const LockFile = "mapping.lock.json"
 
-// Lock holds the decisions of the compiler for a mapping file that loaded rows depend on.
-// A mapping that compiles to another lock reads and writes other rows.
+// Lock holds those decisions of the compiler for a mapping file on which loaded rows depend. A
+// mapping that compiles to another lock reads and writes different rows.
 type Lock struct {
 	APIVersion string `json:"apiVersion"`
-	// Hash is the SHA-256 of the mapping as Spec.YAML writes it, so that
-	// comments and layout of the file do not matter, with the joiner of the rows,
-	// and of the descriptor sets that it names.
+	// Hash is the SHA-256 of the mapping, the joiner of the rows, and the descriptor sets that the
+	// mapping names. It covers the mapping as Spec.YAML writes it, so comments and formatting do
+	// not matter.
 	Hash   string `json:"hash"`
 	Source string `json:"source,omitempty"` // DynamoDB table
 	Target string `json:"target"`           // Bigtable table
-	// Joiner is the joiner of the rows: the outcome of auto, once that is proven.
+	// Joiner is the joiner of the rows. For auto, it is the outcome once that is proven.
 	Joiner    string       `json:"joiner,omitempty"`
 	ListEpoch int64        `json:"listEpoch"` // ListEpochMillis
 	Families  []LockFamily `json:"families"`
-	// Shared are the attributes that share the family target.shared.
+	// Shared lists the attributes that share the family target.shared.
 	Shared []string `json:"shared,omitempty"`
 }
 
-// LockFamily is a family of the table. If it belongs to one attribute, Attribute names it,
-// and its members or keys are the columns.
+// LockFamily is a family of the table. If the family belongs to a single attribute, Attribute is
+// its name, and the members or keys of the attribute are the columns.
 type LockFamily struct {
 	Name      string `json:"name"`
 	Versions  int    `json:"versions,omitempty"`
@@ -45,7 +45,7 @@ func (l Lock) JSON() ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// ParseLock parses the text of JSON, strictly.
+// ParseLock strictly parses a text that Lock.JSON returned.
 func ParseLock(text []byte) (Lock, error) {
 	var l Lock
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -59,8 +59,8 @@ func ParseLock(text []byte) (Lock, error) {
 	return l, nil
 }
 
-// Changes returns the differences of a mapping with lock now from one with lock l, one
-// line each. It returns nil if, by their locks, both have the same rows.
+// Changes returns the differences between the mappings with the locks l and now, one line each. It
+// returns nil if both mappings produce the same rows according to their locks.
 func (l Lock) Changes(now Lock) []string {
 	var changes []string
 	differ := func(what, was, is string) {
@@ -106,7 +106,7 @@ func (l Lock) Changes(now Lock) []string {
 	}
 	differ("the shared family", strings.Join(l.Shared, " "), strings.Join(now.Shared, " "))
 	if len(changes) == 0 && l.Hash != now.Hash {
-		changes = append(changes, "rules or schema of the mapping are others")
+		changes = append(changes, "the rules or the schema of the mapping differ")
 	}
 	return changes
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// MaxTableIDChars is the length of the longest table id of Bigtable.
+// MaxTableIDChars is the maximum length of a Bigtable table id.
 // https://cloud.google.com/bigtable/quotas
 const MaxTableIDChars = 50
 
-// BigtableName converts a name to the characters that Bigtable allows in the names of
-// tables and families. Each other byte becomes ".hh", and a name longer than longest ends
-// in a hash.
+// BigtableName converts a name to the characters that Bigtable allows in the names of tables and
+// families. Every other byte becomes ".hh", and a name longer than longest is shortened and ends in
+// a hash.
 func BigtableName(name string, longest int) string {
 	var b strings.Builder
 	for i := range len(name) {
@@ -37,7 +37,7 @@ func BigtableName(name string, longest int) string {
 	return s
 }
 
-// IndexTable returns the id of the Bigtable table, or view, of an index: the id of the
+// IndexTable returns the id of the Bigtable table or view of an index. It consists of the id of the
 // table, "__" and the name of the index, converted by BigtableName.
 func IndexTable(table, index string) string {
 	return BigtableName(table+"__"+index, MaxTableIDChars)

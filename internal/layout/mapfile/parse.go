@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/strictyaml"
 )
 
-// Parse reads a mapping file strictly: unknown keys are errors. Errors are *maperr.SpecError, or
+// Parse strictly parses a mapping file; unknown keys are errors. Errors are *maperr.SpecError, or
 // maperr.SpecErrors for several faults.
 func Parse(file string, src []byte) (*Spec, error) {
 	root, err := strictyaml.Parse(file, src)
@@ -141,7 +141,7 @@ func readSchema(v strictyaml.Value, s *Schema) error {
 		},
 		"M": func(v strictyaml.Value) error {
 			if s.Type == attr.L {
-				return v.Fail("both L and M", expectedSchema)
+				return v.Fail("L and M are both set", expectedSchema)
 			}
 			s.Type = attr.M
 			if v.Kind() == strictyaml.Mapping {
@@ -151,7 +151,7 @@ func readSchema(v strictyaml.Value, s *Schema) error {
 		},
 		"else": func(v strictyaml.Value) error {
 			if s.Type != attr.M || s.Elem != nil {
-				return v.Fail("else without keys", expectedSchema)
+				return v.Fail("else is set without keys", expectedSchema)
 			}
 			return elem(v)
 		},
@@ -180,7 +180,7 @@ func readProjection(v strictyaml.Value, g *GSI) (err error) {
 }
 
 func readLag(v strictyaml.Value, g *GSI) (err error) {
-	g.Lag, err = readDuration(v, 0, "a duration from 0s on, such as 500ms")
+	g.Lag, err = readDuration(v, 0, "a duration of at least 0s, such as 500ms")
 	if err == nil && g.Lag%time.Millisecond != 0 {
 		err = v.Unfit("a duration in whole milliseconds, such as 500ms")
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Read parses the mapping file src; file names it in errors, which have the form
-// `file:line:column: path: what; expected …`. It reads the files that src names, descriptor
-// sets of protobufs, from beside.
+// Read parses the mapping file src. Errors have the form `file:line:column: path: what; expected
+// …`, with the given file name. It reads the descriptor sets that src names from the file system
+// beside.
 func Read(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	spec, err := Parse(file, src)
 	if err != nil {
@@ -23,8 +23,8 @@ func Read(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	return spec, nil
 }
 
-// ReadDescriptors reads the descriptor sets in fsys that codec proto names. Compile reports
-// missing ones.
+// ReadDescriptors reads the descriptor sets that codec proto names from fsys. It ignores missing
+// files, which Compile reports.
 func (s *Spec) ReadDescriptors(fsys fs.FS) error {
 	for _, name := range s.descriptorFiles() {
 		set, err := fs.ReadFile(fsys, name)

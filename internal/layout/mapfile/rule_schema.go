@@ -41,12 +41,17 @@ func readRuleSchema(v strictyaml.Value, r *Rule) error {
 
 // RuleSchema returns the types of attributes under a rule. Without a schema of its own, a rule
 // has the types of Source.Schema. Otherwise it has the attributes of its schema, by default
-// with the types of Source.Schema, and the attributes of its puts.
+// with the types of Source.Schema, and the attributes of its puts. Derived attributes are not
+// among them.
 func (s *Spec) RuleSchema(r *Rule) map[string]Schema {
-	if r.Schema == nil {
+	if r.Schema == nil && len(r.Derive) == 0 {
 		return s.Source.Schema
 	}
 	own := maps.Clone(r.Schema)
+	if r.Schema == nil {
+		own = maps.Clone(s.Source.Schema)
+	}
+	maps.DeleteFunc(own, func(name string, _ Schema) bool { return r.derives(name) })
 	for name, t := range own {
 		if t.Type == attr.Absent {
 			own[name] = s.Source.Schema[name]
@@ -54,7 +59,7 @@ func (s *Spec) RuleSchema(r *Rule) map[string]Schema {
 	}
 	for i := range r.Put {
 		name := r.Put[i].Attr
-		if _, listed := own[name]; listed {
+		if _, listed := own[name]; listed || r.derives(name) {
 			continue
 		}
 		if t, known := s.Source.Schema[name]; known {
@@ -62,6 +67,22 @@ func (s *Spec) RuleSchema(r *Rule) map[string]Schema {
 		}
 	}
 	return own
+}
+
+// DerivedType returns the type of an attribute that a rule derives: S by default.
+func (s *Spec) DerivedType(r *Rule, name string) Schema {
+	for _, t := range []Schema{r.Schema[name], s.Source.Schema[name]} {
+		if t.Type != attr.Absent {
+			return t
+		}
+	}
+	return Schema{Type: attr.S}
+}
+
+// derives reports whether a template of the rule gives the attribute.
+func (r *Rule) derives(name string) bool {
+	_, ok := r.Derive[name]
+	return ok
 }
 
 // Types returns the types of attributes outside of rules, such as in the entries of
@@ -73,7 +94,14 @@ func (s *Spec) Types() map[string]Schema {
 		types = map[string]Schema{}
 	}
 	for i := range s.Rules {
-		for name, t := range s.Rules[i].Schema {
+		own := maps.Clone(s.Rules[i].Schema)
+		for name := range s.Rules[i].Derive {
+			if own == nil {
+				own = map[string]Schema{}
+			}
+			own[name] = s.DerivedType(&s.Rules[i], name)
+		}
+		for name, t := range own {
 			if _, known := s.Source.Schema[name]; known || t.Type == attr.Absent {
 				continue
 			}

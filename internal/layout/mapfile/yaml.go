@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// YAML returns the mapping file of s; Parse reads it back to the same Spec.
+// YAML returns s as a mapping file, which Parse reads back to the same Spec.
 func (s *Spec) YAML() ([]byte, error) {
 	families := yaml.MapSlice{}
 	for _, f := range s.Target.Families {
@@ -22,10 +22,6 @@ func (s *Spec) YAML() ([]byte, error) {
 	if !s.DefaultTime.IsZero() {
 		defaultTime = s.DefaultTime.UTC().Format(time.RFC3339Nano)
 	}
-	var ttl yaml.MapSlice
-	if s.Source.TTL != nil {
-		ttl = object(item("attribute", s.Source.TTL.Attribute), given("mode", s.Source.TTL.Mode))
-	}
 	return marshal(object(
 		item("apiVersion", APIVersion),
 		given("compat", s.Compat),
@@ -33,7 +29,7 @@ func (s *Spec) YAML() ([]byte, error) {
 			given("table", s.Source.Table),
 			item("key", keyYAML(s.Source.Key)),
 			given("schema", entries(s.Source.Schema, schemaYAML)),
-			given("ttl", ttl),
+			given("ttl", s.Source.TTL.yaml()),
 			given("gsis", elements(s.Source.GSIs, GSI.yaml)),
 		)),
 		item("target", object(
@@ -102,6 +98,13 @@ func prefixItem(key, prefix string) yaml.MapItem {
 	return given(key, prefix)
 }
 
+func (t *TTL) yaml() yaml.MapSlice {
+	if t == nil {
+		return nil
+	}
+	return object(item("attribute", t.Attribute), given("mode", t.Mode))
+}
+
 func keyYAML(k attr.KeySchema) yaml.MapSlice {
 	return object(item("hash", keyAttrYAML(k.Hash)), given("range", keyAttrYAML(k.Range)))
 }
@@ -131,7 +134,8 @@ func (s *Spec) ruleYAML(rule Rule) yaml.MapSlice {
 	if len(rule.Same) > 0 {
 		when = append(when, item("same", rule.Same))
 	}
-	return object(item("name", rule.Name), given("when", when), s.ruleSchemaYAML(&rule), item("row", rule.Row), item("put", elements(rule.Put, Put.yaml)), given("latest", rule.Latest), given("tag", rule.Tag))
+	return object(item("name", rule.Name), given("when", when), s.ruleSchemaYAML(&rule), given("ttl", rule.TTL.yaml()),
+		given("derive", entries(rule.Derive, func(template string) any { return template })), item("row", rule.Row), item("put", elements(rule.Put, Put.yaml)), given("latest", rule.Latest), given("tag", rule.Tag))
 }
 
 func (p Put) yaml() yaml.MapSlice {

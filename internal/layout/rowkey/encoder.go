@@ -10,38 +10,37 @@ import (
 // KeyOrder is the order of encoded values relative to the order of the values.
 type KeyOrder uint8
 
-// The orders of encoders.
+// These are the orders of encoders.
 const (
 	NoOrder KeyOrder = iota
 	SameOrder
 	ReversedOrder
 )
 
-// Encoder writes one value into a row key, a qualifier or the text of a key
-// attribute, injectively on its domain unless it is derived.
+// Encoder encodes a value in a row key, a qualifier or the text of a key attribute. It is injective
+// on its domain unless it is derived.
 type Encoder struct {
-	Name string // name in a template: "revms(13)"
+	Name string // name in a template, such as "revms(13)"
 	In   attr.Type
 	Time bool // the value is an instant in milliseconds
-	// Derived reports that the encoded form does not determine the value. The value is stored
-	// elsewhere, and the encoded form is checked against it.
+	// Derived reports whether the encoded form does not determine the value. In this case the value
+	// is stored elsewhere, and the encoded form is checked against it.
 	Derived bool
-	// Identifies reports that a derived encoder is a hash without collisions in practice.
+	// Identifies reports whether a derived encoder is a hash that has no collisions in practice.
 	Identifies bool
-	Shards     int      // of a salt: the number of its different texts
-	Prefix     string   // of values, omitted from the encoded form
+	Shards     int      // for a salt: the number of its possible texts
+	Prefix     string   // prefix of all values, omitted from the encoded form
 	Version    bool     // the value is the number of a version
-	Order      KeyOrder // of values of type In
-	Width      int      // in bytes, of every encoded value; 0: variable
-	Expected   string   // the domain, in words
+	Order      KeyOrder // order of encoded values of type In
+	Width      int      // width in bytes of every encoded value; 0 if it varies
+	Expected   string   // describes the domain
 	Bytes      bool     // the encoded form is not UTF-8
 	encode     func(dst []byte, v attr.Value) ([]byte, bool)
-	// Decode is the inverse of EncodeKey. It may accept more than EncodeKey writes.
+	// Decode decodes a value that EncodeKey encoded. It may accept more than EncodeKey writes.
 	Decode func(b []byte) (attr.Value, bool)
 }
 
-// EncodeKey appends the encoded form of v. It returns false for a value outside of the
-// domain.
+// EncodeKey appends the encoded form of v. It returns false if v is outside the domain.
 func (e *Encoder) EncodeKey(dst []byte, v attr.Value) ([]byte, bool) {
 	if v.Type != e.In {
 		return dst, false
@@ -49,7 +48,7 @@ func (e *Encoder) EncodeKey(dst []byte, v attr.Value) ([]byte, bool) {
 	return e.encode(dst, v)
 }
 
-// DecodeKey is the inverse of EncodeKey, and rejects everything that EncodeKey does not
+// DecodeKey decodes a value that EncodeKey encoded, and rejects everything that EncodeKey does not
 // write.
 func (e *Encoder) DecodeKey(b []byte) (attr.Value, bool) {
 	switch {
@@ -66,15 +65,14 @@ func (e *Encoder) DecodeKey(b []byte) (attr.Value, bool) {
 	return v, ok && bytes.Equal(back, b)
 }
 
-// Verbatim is the default encoder of {attr}, {member} and {key}: the text of a name or number,
-// the bytes of a binary.
+// Verbatim is the default encoder of {attr}, {member} and {key}. It writes the text of a name or
+// number, or the bytes of a binary.
 var Verbatim = &Encoder{
 	In: attr.S, Order: SameOrder,
 	encode: asItIs,
 }
 
-// ParseElementEncoder finds the encoder of members of a set, or of keys of a map,
-// of type t.
+// ParseElementEncoder returns the encoder for members of a set, or for keys of a map, of type t.
 func ParseElementEncoder(text string, t attr.Type) (*Encoder, error) {
 	if text == "" {
 		return Verbatim, nil

@@ -16,11 +16,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/codec"
 )
 
-// EncoderKind is an encoder before its arguments, by its name in mapping files.
+// EncoderKind describes encoders of the same name in mapping files, which differ in their
+// arguments.
 type EncoderKind struct {
 	Name string
-	Args string // arguments in a mapping file: "(w)"; "" for none
-	Doc  string // its output, in words
+	Args string // arguments in a mapping file, such as "(w)"; "" if it has none
+	Doc  string // describes its output
 
 	is Encoder // the part that does not depend on the arguments
 	// with completes it by its arguments, and by the type of the encoded value; nil if it is
@@ -154,8 +155,8 @@ var encoderNames = func() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }()
 
-// ParseEncoder finds an encoder by its text. operand is the type of the value to encode,
-// or Absent if the encoder defines it (a capture).
+// ParseEncoder returns the encoder for a text. operand is the type of the value to encode, or
+// Absent if the encoder defines it, as for a capture.
 func ParseEncoder(text string, operand attr.Type) (*Encoder, error) {
 	name, arg := text, ""
 	if i := strings.IndexByte(text, '('); i >= 0 && strings.HasSuffix(text, ")") {
@@ -277,7 +278,7 @@ func timeEncoder(e *Encoder, _ string, operand attr.Type) error {
 // stripEncoder makes e omit a prefix of the value: strip(prefix).
 func stripEncoder(e *Encoder, prefix string, _ attr.Type) error {
 	if prefix == "" {
-		return errors.New("encoder strip: no prefix; expected strip(prefix)")
+		return errors.New("encoder strip needs a prefix; expected strip(prefix)")
 	}
 	e.In, e.Order, e.Prefix, e.Expected = attr.S, SameOrder, prefix, fmt.Sprintf("text that begins with %q", prefix)
 	e.encode = func(dst []byte, v attr.Value) ([]byte, bool) {
@@ -291,7 +292,7 @@ func stripEncoder(e *Encoder, prefix string, _ attr.Type) error {
 // constEncoder makes e write the only text that it accepts: const(text).
 func constEncoder(e *Encoder, text string, _ attr.Type) error {
 	if text == "" {
-		return errors.New("encoder const: no text; expected const(text)")
+		return errors.New("encoder const needs a text; expected const(text)")
 	}
 	e.In, e.Order, e.Width, e.Expected = attr.S, SameOrder, len(text), fmt.Sprintf("the text %q", text)
 	e.encode = func(dst []byte, v attr.Value) ([]byte, bool) { return append(dst, text...), v.Str == text }

@@ -11,9 +11,9 @@ import (
 // JoinKind selects how a Joiner joins the segments of a row key.
 type JoinKind uint8
 
-// The kinds of joiners.
+// These are the kinds of joiners.
 const (
-	JoinPlain   JoinKind = iota // delimiter; last segment unrestricted
+	JoinPlain   JoinKind = iota // delimiter; the last segment is unrestricted
 	JoinEscaped                 // delimiter; bytes up to '$' as $hh, except in open segments
 	JoinOC                      // 00 as 00 FF, joined by 00 01
 	JoinFixed                   // no delimiter
@@ -23,16 +23,16 @@ const (
 type Joiner struct {
 	Kind  JoinKind
 	Delim byte
-	Auto  bool // escaped, until a proof shows that plain gives the same bytes
+	Auto  bool // like escaped, until a proof shows that plain gives the same bytes
 	// All means that last segments are escaped too, except those of the rules with the most
-	// segments: rows of rules with different numbers of segments never meet.
+	// segments. Rows of rules with different numbers of segments are then never equal.
 	All bool
 }
 
 // escapeMax is the highest byte that JoinEscaped escapes: the escape itself.
 const escapeMax = '$'
 
-// ParseJoiner finds a joiner by its text in a mapping file.
+// ParseJoiner returns the joiner for its text in a mapping file.
 func ParseJoiner(text string) (Joiner, error) {
 	switch text {
 	case "", "auto":
@@ -90,9 +90,9 @@ func (j Joiner) Delimiter() []byte {
 	return nil
 }
 
-// DelimOffence returns the first byte that plain does not allow in a segment before the
-// last, or -1. Under auto the escape is not allowed either, so that the plain and the
-// escaped form of a segment are the same.
+// DelimOffence returns the index of the first byte that plain does not allow in a segment before
+// the last, or -1. With auto, the escape character is not allowed either, so that the plain and the
+// escaped form of a segment are equal.
 func (j Joiner) DelimOffence(seg []byte) int {
 	limit := j.Delim
 	if j.Auto {
@@ -101,8 +101,8 @@ func (j Joiner) DelimOffence(seg []byte) int {
 	return slices.IndexFunc(seg, func(c byte) bool { return c <= limit })
 }
 
-// AppendSegment appends one segment in its form in the key, without a delimiter. open means
-// that the segment is the last one, so it may hold any bytes.
+// AppendSegment appends the form that a segment has in the key, without a delimiter. open means
+// that the segment is the last one, so it may contain any bytes.
 func (j Joiner) AppendSegment(dst, seg []byte, open bool) []byte {
 	switch {
 	case j.Kind == JoinOC:
@@ -120,8 +120,8 @@ func (j Joiner) AppendSegment(dst, seg []byte, open bool) []byte {
 	return append(dst, seg...)
 }
 
-// Split splits a key into n segments; the last one takes the rest. For JoinFixed, widths
-// has the widths of the first n-1 segments.
+// Split splits a key into n segments. The last segment takes the rest of the key. For JoinFixed,
+// widths holds the widths of the first n-1 segments.
 func (j Joiner) Split(key []byte, n int, widths []int) ([][]byte, bool) {
 	segs := make([][]byte, 0, n)
 	switch j.Kind {
@@ -164,7 +164,7 @@ func (j Joiner) Split(key []byte, n int, widths []int) ([][]byte, bool) {
 	return append(segs, key), true
 }
 
-// SplitClosed splits like Split, with the last segment in the form of the others.
+// SplitClosed is like Split, but expects the last segment in the same form as the others.
 func (j Joiner) SplitClosed(key []byte, n int, widths []int) ([][]byte, bool) {
 	segs, ok := j.Split(key, n, widths)
 	if !ok || j.Kind != JoinEscaped {

@@ -19,7 +19,7 @@ func AppendKeyBytes(dst []byte, v attr.Value) []byte {
 	return append(dst, v.Str...)
 }
 
-// ParseKeyBytes is the inverse of KeyBytes.
+// ParseKeyBytes decodes the result of KeyBytes.
 func ParseKeyBytes(t attr.Type, b []byte) (attr.Value, bool) {
 	switch {
 	case t == attr.N:
@@ -37,7 +37,7 @@ const (
 	hashedTail    = 3 // 00 03, a hash
 )
 
-// AppendPartition appends the self-delimiting form of a partition key; long reports that its
+// AppendPartition appends the self-delimiting form of a partition key. long reports whether the
 // escaped form would exceed maxBytes.
 func AppendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
 	start := len(dst)
@@ -50,7 +50,8 @@ func AppendPartition(dst, key []byte, maxBytes int) (out []byte, long bool) {
 	return append(dst, key...), true
 }
 
-// CutPartition is the inverse of AppendPartition; rest is the remainder of the row key.
+// CutPartition decodes the partition key at the beginning of a row key. rest is the remainder of
+// the row key.
 func CutPartition(row []byte) (key, rest []byte, ok bool) {
 	if len(row) >= 4 && row[0] == 0 && row[1] == longPartition {
 		n := int(binary.BigEndian.Uint16(row[2:]))
@@ -63,15 +64,15 @@ func CutPartition(row []byte) (key, rest []byte, ok bool) {
 	return key, rest, ok && more
 }
 
-// ShortKeyBytes is the longest key attribute whose encoding needs no memory from the heap.
+// ShortKeyBytes is the size of the longest key attribute that is encoded without a heap allocation.
 const ShortKeyBytes = 64
 
 // groupBytes is the number of bytes of a key in one group of AppendGroups.
 const groupBytes = 8
 
-// AppendGroups appends an order-preserving, self-delimiting form of key, of at most 9/8 of
-// its length plus 9 bytes. It has groups of eight bytes. After each group comes ff if
-// another group follows, or the number of bytes in the group.
+// AppendGroups appends an order-preserving, self-delimiting form of key, of at most 9/8 of its
+// length plus 9 bytes. It consists of groups of eight bytes. Each group is followed by ff if
+// another group follows, or else by the number of bytes in the group.
 func AppendGroups(dst, key []byte) []byte {
 	for len(key) >= groupBytes {
 		dst = append(append(dst, key[:groupBytes]...), 0xff)
@@ -82,8 +83,8 @@ func AppendGroups(dst, key []byte) []byte {
 	return append(dst, byte(len(key)))
 }
 
-// TailHash appends a hash that replaces the base key in the row of an index whose key would be
-// too long. base may overlap the memory behind dst: TailHash reads it first.
+// TailHash appends a hash that replaces the base key in an index row whose key would be too long.
+// base may overlap the memory after dst, because TailHash reads base first.
 func TailHash(dst, base []byte) []byte {
 	sum := sha256.Sum256(base)
 	return append(append(dst, 0, hashedTail), sum[:16]...)

@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// Digests are the hash functions of the encoders salt and hash.
+// Digests lists the hash functions of the encoders salt and hash.
 var Digests = map[string]func(text string) []byte{
 	"fnv1a32": func(text string) []byte { h := fnv.New32a(); _, _ = h.Write([]byte(text)); return h.Sum(nil) },
 	"crc32":   func(text string) []byte { return binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))) },
@@ -28,7 +28,7 @@ var Digests = map[string]func(text string) []byte{
 // minIdentityBytes is the minimal length of a digest that can identify a value.
 const minIdentityBytes = md5.Size
 
-// ParseDigest finds a function of Digests by its name.
+// ParseDigest returns the function in Digests with the given name.
 func ParseDigest(name string) (func(text string) []byte, error) {
 	f, ok := Digests[name]
 	if !ok {
@@ -37,7 +37,7 @@ func ParseDigest(name string) (func(text string) []byte, error) {
 	return f, nil
 }
 
-// MaxShards limits the number of ranges that a read fans out to.
+// MaxShards limits the number of ranges to which a read fans out.
 const MaxShards = 1000
 
 // ShardOf returns the shard of a text, in [0, n): the first eight bytes of its digest
@@ -76,7 +76,7 @@ func saltEncoder(e *Encoder, arg string, operand attr.Type) error {
 	n, errN := strconv.Atoi(strings.TrimSpace(args[1]))
 	w, errW := strconv.Atoi(strings.TrimSpace(args[2]))
 	if errN != nil || errW != nil || n < 1 || n > MaxShards || w < 1 || w > 18 || int64(n) > Pow10(w) {
-		return fmt.Errorf("encoder salt: %s shards of %s digits; expected 1 to %d, in as many digits as they need", args[1], args[2], MaxShards)
+		return fmt.Errorf("encoder salt: %s shards of %s digits; expected 1 to %d shards, and enough digits for all of them", args[1], args[2], MaxShards)
 	}
 	e.derivedFrom(operand)
 	e.Shards, e.Width = n, w

@@ -10,18 +10,18 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// CaptureName matches the names of captures. The name of a key attribute may be anything
-// that ends before the colon.
+// CaptureName matches the names of captures. The name of a key attribute may be any text without a
+// colon.
 var CaptureName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// The slots of a rule's variables: the key attributes first, then the captures.
+// These are the slots of a rule's variables: first the key attributes, then the captures.
 const (
 	SlotHash = iota
 	SlotRange
 	FirstCapture
 )
 
-// Slots of the names that only a cell template can use.
+// These are the slots of names that only a cell template can use.
 const (
 	SlotNone   = -1 - iota
 	SlotAttr   // {attr}: the attribute's name
@@ -29,14 +29,14 @@ const (
 	SlotKey    // {key}: a key of a map
 )
 
-// Part is a literal, or (Lit is nil) a reference to a variable.
+// Part is a literal or, if Lit is nil, a reference to a variable.
 type Part struct {
 	Lit  []byte
 	Slot int
 	Enc  *Encoder
 }
 
-// Template is text with references in braces: `VideoComment#{t:revms(13)}`.
+// Template is text with references in braces, such as `VideoComment#{t:revms(13)}`.
 type Template struct {
 	Src   string
 	Parts []Part
@@ -67,7 +67,7 @@ func ParseTemplate(src string, resolve func(name, enc string) (slot int, e *Enco
 			return nil, fmt.Errorf("template %q: %w", src, err)
 		}
 		if n := len(t.Parts); n > 0 && t.Parts[n-1].Lit == nil && t.Parts[n-1].Enc.Width == 0 {
-			return nil, fmt.Errorf("template %q: nothing separates {%s} from the text before it; expected a literal between", src, name)
+			return nil, fmt.Errorf("template %q: nothing separates {%s} from the text before it; expected a literal between them", src, name)
 		}
 		t.Parts = append(t.Parts, Part{Slot: slot, Enc: e})
 		rest = rest[end+1:]
@@ -105,8 +105,8 @@ func (t *Template) Width() int {
 	return w
 }
 
-// Special returns the slot of {attr}, {member} or {key}, or SlotNone without such a
-// reference.
+// Special returns the slot of the reference {attr}, {member} or {key}, or SlotNone if the template
+// has no such reference.
 func (t *Template) Special() int {
 	for _, p := range t.Parts {
 		if p.Slot < SlotNone {
@@ -121,9 +121,8 @@ func (t *Template) IsLiteral() bool {
 	return !slices.ContainsFunc(t.Parts, func(p Part) bool { return p.Lit == nil })
 }
 
-// Render appends the text of the template; special is the value of {attr}, {member} or
-// {key}. bad is a reference whose variable has no value, or a value outside of the domain
-// of its encoder.
+// Render appends the text of the template. special is the value of {attr}, {member} or {key}. bad
+// is a reference whose variable has no value, or a value outside the domain of its encoder.
 func (t *Template) Render(dst []byte, vars []attr.Value, special string) (out []byte, bad *Part) {
 	for i := range t.Parts {
 		p := &t.Parts[i]
@@ -144,10 +143,9 @@ func (t *Template) Render(dst []byte, vars []attr.Value, special string) (out []
 	return dst, nil
 }
 
-// RenderKnown appends the text up to the first reference whose variable has no value. whole
-// reports that all variables have values. A salt of a variable without a value is rendered as
-// shard, unless shard is negative. bad is a reference whose value is outside of the domain of
-// its encoder.
+// RenderKnown appends the text up to the first reference whose variable has no value. whole reports
+// whether all variables have values. A salt of a variable without a value is rendered as shard,
+// unless shard is negative. bad is a reference whose value is outside the domain of its encoder.
 func (t *Template) RenderKnown(dst []byte, vars []attr.Value, shard int) (out []byte, whole bool, bad *Part) {
 	for i := range t.Parts {
 		p := &t.Parts[i]
@@ -173,9 +171,9 @@ func (p *Part) UnknownSalt(vars []attr.Value) bool {
 	return p.Lit == nil && p.Enc.Shards > 0 && vars[p.Slot].IsAbsent()
 }
 
-// Match parses text and sets the variables; a variable that already has a value must get
-// the same one. special gets the value of {attr}, {member} or {key}. A reference takes its
-// fixed width, or the text up to the next literal, or the rest.
+// Match parses text and sets the variables. A variable that already has a value must match it.
+// special is set to the value of {attr}, {member} or {key}. A reference takes its fixed width, or
+// the text up to the next literal, or the rest of the text.
 func (t *Template) Match(text []byte, vars []attr.Value, special *string) bool {
 	for i := range t.Parts {
 		p := &t.Parts[i]
@@ -224,8 +222,8 @@ func (t *Template) length(i int, text []byte) int {
 	return len(text)
 }
 
-// Cut splits a text that Match accepts into the texts of the parts. It returns nil if the
-// text does not match.
+// Cut splits a text into the texts of the template's parts. It returns nil if the text does not
+// match.
 func (t *Template) Cut(text []byte) [][]byte {
 	cut := make([][]byte, len(t.Parts))
 	for i := range t.Parts {
@@ -252,7 +250,7 @@ func (t *Template) Ambiguous() bool {
 	return false
 }
 
-// LiteralEnds returns the common prefix and suffix of all texts of the template. prefixOf
+// LiteralEnds returns the prefix and the suffix that all texts of the template share. prefixOf
 // returns the known prefix of the text of a reference.
 func (t *Template) LiteralEnds(prefixOf func(p *Part) []byte) (prefix, suffix []byte) {
 	for i := range t.Parts {
@@ -271,8 +269,7 @@ func (t *Template) LiteralEnds(prefixOf func(p *Part) []byte) (prefix, suffix []
 	return prefix, suffix
 }
 
-// Unknown returns the first reference without a value. If shard is not negative, salts do
-// not count.
+// Unknown returns the first reference without a value. It ignores salts unless shard is negative.
 func (t *Template) Unknown(vars []attr.Value, shard int) *Part {
 	for i := range t.Parts {
 		if p := &t.Parts[i]; p.Lit == nil && (p.Slot < 0 || vars[p.Slot].IsAbsent() && (shard < 0 || p.Enc.Shards == 0)) {
@@ -282,7 +279,7 @@ func (t *Template) Unknown(vars []attr.Value, shard int) *Part {
 	return nil
 }
 
-// UsesCapture reports whether any reference in the template is to a capture.
+// UsesCapture reports whether the template refers to a capture.
 func (t *Template) UsesCapture() bool {
 	return slices.ContainsFunc(t.Slots(), func(s int) bool { return s >= FirstCapture })
 }

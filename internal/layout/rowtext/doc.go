@@ -1,3 +1,3 @@
-// Package rowtext writes rows as text: the canonical text of a row in golden files and
-// dumps, and the meaning of the sidecar's cells.
+// Package rowtext writes rows as text, in the canonical format of golden files and dumps, and
+// describes the meaning of sidecar cells.
 package rowtext

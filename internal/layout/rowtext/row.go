@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// FormatRow appends the canonical text of a row, as in goldens and dumps:
+// FormatRow appends the canonical text of a row, as in golden files and dumps:
 //
 //	key [hex]
 //	  family:qualifier @micros = value
@@ -61,10 +61,10 @@ func appendCell(dst []byte, c cells.Cell, value string) []byte {
 	return fmt.Appendf(dst, "%s:%s @%d = %s", c.Family, plainText(c.Qualifier), c.Timestamp, value)
 }
 
-// CellText returns a cell in the form of a line of FormatRow, without the indentation.
+// CellText returns the line that FormatRow writes for a cell, without the indentation.
 func CellText(c cells.Cell) string { return string(appendCell(nil, c, ValueText(c.Value))) }
 
-// ColumnText returns a column in the form of a line of FormatRow: family:qualifier.
+// ColumnText returns the name of a column as FormatRow writes it: family:qualifier.
 func ColumnText(family string, qualifier []byte) string { return family + ":" + plainText(qualifier) }
 
 // plainText returns bytes unquoted, with unprintable ones escaped as in Go.

@@ -10,16 +10,16 @@ import (
 // SidecarKind is the meaning of a cell of FamilyTypes.
 type SidecarKind string
 
-// The kinds of sidecar cells.
+// These are the kinds of sidecar cells.
 const (
-	SidecarPresence   SidecarKind = "presence"   // i/: the item exists, and has no other cell
-	SidecarAttributes SidecarKind = "attributes" // i/: attributes of an item that have no cell of their own
-	SidecarType       SidecarKind = "type"       // a/ and c/: a value of another type than the schema's
+	SidecarPresence   SidecarKind = "presence"   // i/: the item exists and has no other cell
+	SidecarAttributes SidecarKind = "attributes" // i/: attributes of an item that do not have a separate cell
+	SidecarType       SidecarKind = "type"       // a/ and c/: a value whose type differs from the schema
 	SidecarEmpty      SidecarKind = "empty"      // a/ and c/: an empty map or list
 	SidecarJSON       SidecarKind = "json"       // a/ and c/: a set, map or list kept as JSON
 	SidecarAbsent     SidecarKind = "absent"     // a/: a version lacks an attribute
 	SidecarRule       SidecarKind = "rule"       // r/: the rule that wrote a shared column
-	SidecarUnknown    SidecarKind = "unknown"    // none of these: no mapping wrote it
+	SidecarUnknown    SidecarKind = "unknown"    // any other cell, which no mapping wrote
 )
 
 // SidecarKindOf returns the kind of a cell of FamilyTypes.
@@ -54,7 +54,7 @@ func SidecarKindOf(c cells.Cell) SidecarKind {
 	return SidecarUnknown
 }
 
-// String describes the cells of the kind in words.
+// String describes the meaning of cells of this kind.
 func (k SidecarKind) String() string {
 	switch k {
 	case SidecarPresence:

@@ -1,6 +1,6 @@
-// Package secondary lays out secondary indexes: the attributes of an item that an index
-// holds, the row of its entry, and the rows that a query reads. Indexes of a mapping file
-// have readable rows; those of the facade alone have one cell each.
+// Package secondary lays out secondary indexes. It computes the attributes of an item that an index
+// holds, the row of its entry, and the rows that a query reads. Rows of indexes in a mapping file
+// are readable; those of other indexes have a single cell.
 package secondary
 
 import (
@@ -20,19 +20,18 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// Def declares a secondary index. Local indexes have the base table's
-// hash attribute as Key.Hash.
+// Def declares a secondary index. For local indexes, Key.Hash is the base table's hash attribute.
 type Def struct {
 	Name string
 	Key  attr.KeySchema
-	// KeysOnly projects only the key attributes of index and table; otherwise Include names
-	// the other projected attributes. If both are zero, all attributes are projected.
+	// KeysOnly projects only the key attributes of the index and the table. Otherwise Include names
+	// the other projected attributes. If neither is set, all attributes are projected.
 	KeysOnly bool
 	Include  []string
 }
 
-// Index is the layout of one secondary index: projected item to index row and
-// back. One row holds one item. It is immutable and safe for concurrent use.
+// Index is the layout of a secondary index, which converts projected items to index rows and back.
+// Each row holds one item. Index is immutable and safe for concurrent use.
 type Index struct {
 	def    Def
 	base   attr.KeySchema
@@ -47,9 +46,9 @@ type Index struct {
 // attributes.
 const keysOnlyQualifier = "~"
 
-// Default returns the layout of an index that no mapping file describes:
-// an index row is one cell, FamilyItem with an empty qualifier, that holds the
-// projected item. A cell with an empty value is a tombstone: no item.
+// Default returns the layout of an index that no mapping file describes. An index row has a single
+// cell in FamilyItem, with an empty qualifier, that holds the projected item. A cell with an empty
+// value is a tombstone.
 func Default(targetTable string, base attr.KeySchema, def Def) (*Index, error) {
 	for _, a := range append(def.Key.Attrs(), base.Attrs()...) {
 		if a.Name == "" || a.Type != attr.S && a.Type != attr.N && a.Type != attr.B {
@@ -62,8 +61,8 @@ func Default(targetTable string, base attr.KeySchema, def Def) (*Index, error) {
 // Name returns the name of the index.
 func (x *Index) Name() string { return x.def.Name }
 
-// Lag returns the time after which a write reaches the index, from the mapping file; 0 by
-// default.
+// Lag returns the longest time until a write reaches the index, as set in the mapping file. The
+// default is 0.
 func (x *Index) Lag() time.Duration { return x.lag }
 
 // Def returns the declaration of the index.
@@ -80,13 +79,13 @@ func (x *Index) Families() []cells.Family {
 	return []cells.Family{{Name: lens.FamilyItem, GC: cells.GC{Versions: 1}}}
 }
 
-// OneCell reports whether an index row is one cell (the default layout), so
-// that its newest version wins and a tombstone can replace it.
+// OneCell reports whether index rows have a single cell, as in the default layout. The newest
+// version of the cell then wins, and a tombstone can replace it.
 func (x *Index) OneCell() bool { return x.mapped == nil }
 
-// Contains reports whether an item is in the index: it has all the index's key attributes,
-// with the declared types, none of them empty or above the size limit of keys. Items written
-// before the index was created can violate that.
+// Contains reports whether the index contains an item. It does so if the item has all key
+// attributes of the index, with the declared types, non-empty and within the size limit of keys.
+// Items that were written before the index was created can violate this.
 func (x *Index) Contains(item attr.Item) bool {
 	return lens.CheckKey(x.def.Key, x.source, item) == nil && x.def.Key.Fits(item)
 }
@@ -183,8 +182,8 @@ func (x *Index) defaultRow(keys attr.Item) ([]byte, *maperr.Error) {
 	return row, nil
 }
 
-// Place lays out the index entry of a base item. ok is false when the item is
-// not in the index. Errors are *maperr.Error.
+// Place lays out the index entry of a base item. ok is false if the index does not contain the
+// item. Errors are *maperr.Error.
 func (x *Index) Place(item attr.Item, timeMicros int64) (placed lens.Placed, ok bool, err error) {
 	if !x.Contains(item) {
 		return lens.Placed{}, false, nil
@@ -198,8 +197,8 @@ func (x *Index) Place(item attr.Item, timeMicros int64) (placed lens.Placed, ok 
 	return placed, true, nil
 }
 
-// Cells returns the cells of the entry of an item that is in the index, and how
-// many of them Place counts as exceptions. Errors are *maperr.Error.
+// Cells returns the cells of the index entry of an item, and how many of them Place counts as
+// exceptions. The index must contain the item. Errors are *maperr.Error.
 func (x *Index) Cells(item attr.Item, timeMicros int64) (placed []cells.Cell, exceptions int, err error) {
 	projected := x.Project(item)
 	if x.mapped == nil {
@@ -227,8 +226,8 @@ func (x *Index) Cells(item attr.Item, timeMicros int64) (placed []cells.Cell, ex
 	return append(placed, types...), len(types), nil
 }
 
-// Items returns the projected item of an index row: one, or none for a
-// tombstone or an empty row. Errors are *maperr.Error: E-CORRUPT.
+// Items returns the projected item of an index row, or nothing for a tombstone or an empty row.
+// Errors are *maperr.Error: E-CORRUPT.
 func (x *Index) Items(row cells.Row) ([]attr.Item, error) {
 	if x.mapped != nil {
 		return x.mappedItems(row)
@@ -301,10 +300,10 @@ func (x *Index) mappedItems(row cells.Row) ([]attr.Item, error) {
 	return []attr.Item{item}, nil
 }
 
-// PlanQuery returns the index rows that can satisfy c, a condition on the key of the
-// index. In SameOrder, rows come in the order of the index key, with ties in a stable
-// order of the base key. In MergeOrder the rows of each span come in that order. Errors
-// are *maperr.Error.
+// PlanQuery returns a plan to read the index rows that can satisfy c, a condition on the key of the
+// index. With SameOrder, rows are in the order of the index key, and rows with equal index keys are
+// in a stable order of the base key. With MergeOrder, the rows of each span are in that order.
+// Errors are *maperr.Error.
 func (x *Index) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
 	if err := lens.CheckRange(c, x.source, x.def.Key); err != nil {
 		return lens.Plan{}, err
@@ -321,5 +320,5 @@ func (x *Index) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
 	return x.mappedPlan(c), nil
 }
 
-// PlanScan returns the plan to read the whole index.
+// PlanScan returns a plan to read the whole index.
 func (x *Index) PlanScan() lens.Plan { return lens.Plan{Spans: []cells.Span{{}}} }

@@ -37,8 +37,8 @@ type indexShard struct {
 	digest   func(text string) []byte // nil: the attribute is the number of the shard
 }
 
-// Compile builds an index that a mapping file lays out as a table with the given key. It
-// calls fail for every fault, with its path.
+// Compile builds the layout of an index that a mapping file stores as a table with the given key.
+// It calls fail for every fault, with the path of the fault.
 func Compile(spec *mapfile.Spec, g *mapfile.GSI, key attr.KeySchema, path string, fail func(path string, code maperr.Code, what, expected string)) *Index {
 	def := Def{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}
@@ -59,7 +59,7 @@ func (x *Index) compileRow(g *mapfile.GSI, path string, fail func(path string, c
 	find := func(path, name string) attr.KeyAttr {
 		i := slices.IndexFunc(all, func(a attr.KeyAttr) bool { return a.Name == name })
 		if i < 0 {
-			fail(path, maperr.CodeInverse, fmt.Sprintf("%q is a key attribute neither of the index nor of the table", name), "one of them")
+			fail(path, maperr.CodeInverse, fmt.Sprintf("%q is neither a key attribute of the index nor of the table", name), "one of them")
 			return attr.KeyAttr{}
 		}
 		return all[i]
@@ -115,9 +115,9 @@ func (m *mappedLayout) inRow(name string) bool {
 	return slices.ContainsFunc(m.keys, func(a attr.KeyAttr) bool { return a.Name == name })
 }
 
-// Distinct reports whether the row key alone distinguishes the entries: it has all key
-// attributes of the table. If the mapping file leaves some out (GSI.Row), its author
-// asserts that two items never share a row.
+// Distinct reports whether the row key alone distinguishes the entries, because it contains all key
+// attributes of the table. If the mapping file omits some of them (GSI.Row), its author asserts
+// that two items never share a row.
 func (x *Index) Distinct() bool {
 	return x.mapped == nil || !slices.ContainsFunc(x.base.Attrs(), func(a attr.KeyAttr) bool { return !x.mapped.inRow(a.Name) })
 }
@@ -175,7 +175,7 @@ func (x *Index) mappedRow(keys attr.Item) ([]byte, *maperr.Error) {
 		}
 		seg := rowkey.KeyBytes(keys[a.Name])
 		if m.joiner.Kind == rowkey.JoinPlain && i > 0 && bytes.IndexByte(seg, m.joiner.Delim) >= 0 {
-			return nil, fault(maperr.CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "it only in the first attribute of the row, or joiner escaped or oc")
+			return nil, fault(maperr.CodeDelim, a.Name, fmt.Sprintf("%q holds the delimiter %q", seg, m.joiner.Delim), "the delimiter only in the first attribute of the row, or joiner escaped or oc")
 		}
 		row = m.joiner.AppendSegment(row, seg, i == len(m.keys)-1)
 	}

@@ -1,4 +1,4 @@
-// Package unmapped lays out tables without a mapping file: one row per item, one
-// self-describing cell per attribute. It loses nothing, accepts every legal item, and keeps
-// the order of sort keys.
+// Package unmapped lays out tables without a mapping file, with one row per item and one
+// self-describing cell per attribute. It is lossless, accepts every legal item, and preserves the
+// order of sort keys.
 package unmapped

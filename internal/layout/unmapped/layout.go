@@ -15,16 +15,16 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/rowkey"
 )
 
-// Layout is the layout of one table. Family FamilyItem has one self-describing cell (type tag
-// and value) for each attribute outside the key. A cell with an empty qualifier marks an item
-// of key attributes alone. It holds the whole item if the name of an attribute is too long for
-// a qualifier.
+// Layout is the layout of a table. The family FamilyItem has one self-describing cell (type tag and
+// value) for each attribute outside the key. A cell with an empty qualifier marks an item that has
+// only key attributes. If the name of an attribute is too long for a qualifier, that cell holds the
+// whole item.
 //
-// A row key is the self-delimiting partition key, then the sort key: S as UTF-8, B as its
-// bytes, N in its ordered form. The 00 bytes of a partition key are escaped as in the oc
-// joiner, up to a length. A longer partition key (many 00) is 00 02, its length and its bytes.
-// Partitions need no order among themselves, so the form may depend on the key. So every legal
-// key fits: at most 4+2048+1024 bytes.
+// A row key consists of the self-delimiting partition key and the sort key: S as UTF-8, B as its
+// bytes, N in its ordered form. The 00 bytes of a partition key are escaped as in the oc joiner,
+// unless the result is too long. In that case (many 00 bytes), the partition key is written as 00
+// 02, its length and its bytes. The form may depend on the key because partitions need not be
+// ordered. Every legal key therefore fits into 4+2048+1024 bytes.
 type Layout struct {
 	table    string
 	key      attr.KeySchema
@@ -235,7 +235,7 @@ func (l *Layout) ItemOf(row cells.Row, key attr.Item) (attr.Item, error) {
 	return l.item(row)
 }
 
-// PlanQuery returns the plan to read the items that satisfy c, in their order.
+// PlanQuery returns a plan to read the items that satisfy c, in their order.
 func (l *Layout) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
 	if err := lens.CheckRange(c, l.table, l.key); err != nil {
 		return lens.Plan{}, err
@@ -248,8 +248,8 @@ func (l *Layout) PlanQuery(c attr.KeyRange) (lens.Plan, error) {
 	return PlanWithin(prefix, c, func(b []byte) []byte { return b }), nil
 }
 
-// PlanWithin returns the plan for the rows that begin with prefix and continue with the
-// sort key, encoded by form.
+// PlanWithin returns a plan for the rows whose keys begin with prefix and continue with the sort
+// key, encoded by form.
 func PlanWithin(prefix []byte, c attr.KeyRange, form func([]byte) []byte) lens.Plan {
 	v := lens.Bounds(c, func(v attr.Value) ([]byte, bool) { return rowkey.KeyBytes(v), true })
 	if v.Empty() {
@@ -265,5 +265,5 @@ func PlanWithin(prefix []byte, c attr.KeyRange, form func([]byte) []byte) lens.P
 	return lens.Plan{Spans: []cells.Span{lens.Clamp(s)}}
 }
 
-// PlanScan returns the plan to read all items.
+// PlanScan returns a plan to read all items.
 func (l *Layout) PlanScan() lens.Plan { return lens.Plan{Spans: []cells.Span{{}}} }

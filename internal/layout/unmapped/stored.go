@@ -12,7 +12,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// Stored is an item in the form of its row. It decodes attributes on demand.
+// Stored is an item that decodes attributes from its row on demand.
 type Stored struct {
 	l       *Layout
 	row     cells.Row
@@ -46,8 +46,8 @@ func (s *Stored) Get(name string) attr.Value {
 // Item returns all attributes. Errors are *Error: E-CORRUPT.
 func (s *Stored) Item() (attr.Item, error) { return s.l.item(s.row) }
 
-// AppendJSON appends the item as attr.AppendItemJSON does, and returns its sizes. Cells
-// come in the order of their names: the key attributes have their places between them.
+// AppendJSON appends the item like attr.AppendItemJSON, and returns its sizes. Attributes are
+// sorted by name, with the key attributes between those of the cells.
 func (s *Stored) AppendJSON(dst []byte) (json []byte, sizes attr.Sizes, err error) {
 	w := attr.ItemWriter{JSON: dst}
 	keys := s.l.keyNames

@@ -1,7 +1,7 @@
-// Package bombs tests small inputs that expand in the receiver: each is rejected with an error or
-// served, and its allocations have a limit. It also tests that large reads leave no memory behind.
-// It has no other code.
+// Package bombs tests small inputs that expand in the receiver: each must be rejected with an error
+// or served, with limited allocations. It also tests that large reads do not leave memory in use.
+// It contains only tests.
 //
-// The counters of allocations are those of the process, so the tests run one at a time, in a
-// process of their own.
+// Allocations are counted for the whole process, so the tests run one at a time, in a separate
+// process.
 package bombs

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cputime measures the processor time of benchmarks, which depends less on a busy machine
-// than the clock.
+// Package cputime measures the CPU time of benchmarks, on which other work on the machine has less
+// influence than on wall time.
 package cputime
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Benchmark is the required part of a *testing.B.
+// Benchmark is the part of *testing.B that this package uses.
 type Benchmark interface {
 	Loop() bool
 	ReportAllocs()
@@ -17,8 +17,8 @@ type Benchmark interface {
 	Fatal(args ...any)
 }
 
-// Loop runs fn for each iteration of the benchmark, with its number from 0 on. It reports the
-// process's CPU time for one as cpu-ns/op, and allocations.
+// Loop runs fn for each iteration of the benchmark, with the number of the iteration, from 0. It
+// reports allocations, and the CPU time of the process per iteration as cpu-ns/op.
 func Loop(b Benchmark, fn func(i int)) {
 	b.ReportAllocs()
 	n, began := 0, ofProcess(b)
@@ -28,8 +28,8 @@ func Loop(b Benchmark, fn func(i int)) {
 	b.ReportMetric(float64(ofProcess(b)-began)/float64(n), "cpu-ns/op")
 }
 
-// LoopApart is Loop without the time of apart: the part of fn's work that a comparison excludes.
-// Both run in turn, so that other work on the machine affects both.
+// LoopApart is like Loop, but subtracts the time of apart, which does the part of fn's work that a
+// comparison excludes. The two run alternately, so that other work on the machine affects both.
 func LoopApart(b Benchmark, fn, apart func(i int)) {
 	b.ReportAllocs()
 	n, took := 0, time.Duration(0)

@@ -1,8 +1,9 @@
-// Package failures tests requests, loads and verifications over a failing Bigtable: each call fails
-// in each way that a remote server can fail, once and permanently. It has no other code.
+// Package failures tests requests, loads and verifications over a failing Bigtable. Each call fails
+// in each way in which a remote server can fail, once and permanently. The package contains only
+// tests.
 //
-// The results are a table in docs/reliability.md. The test compares the table with its results, and
-// go generate writes it again. Time is virtual, so waiting for a hanging server takes no time.
+// The results are in a table in docs/reliability.md. The test compares the table with its results,
+// and go generate rewrites it. Time is virtual, so waiting for a hanging server takes no wall time.
 package failures
 
 //go:generate go test . -run TestMatrix$ -count=1 -rewrite

@@ -1,7 +1,6 @@
 package failures
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -22,6 +21,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
@@ -110,7 +110,7 @@ func TestMatrix(t *testing.T) {
 				t.Run(strings.Trim(how.name, "`")+"/"+by.name, func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
-						cells := overBigtable(t, how, by.meet)
+						cells := by.meet(t, peer.Start(t, engine.Options{}, emu.Options{}).Conn(), how)
 						mu.Lock()
 						defer mu.Unlock()
 						for rpc, c := range cells {
@@ -241,25 +241,6 @@ func compareDocs(t *testing.T, table string, whole bool) {
 	default:
 		t.Errorf("%s differs from the results; go generate ./internal/test/failures writes it (-docs +seen):\n%s", page, cmp.Diff(strings.Split(have, "\n"), strings.Split(table, "\n")))
 	}
-}
-
-// overBigtable calls meet over a Bigtable in memory.
-func overBigtable(t *testing.T, how failure, meet func(*testing.T, grpc.ClientConnInterface, failure) map[string]*cell) map[string]*cell {
-	t.Helper()
-	db, err := engine.Open(engine.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := emu.New(emu.Options{DB: db})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := errors.Join(srv.Close(), db.Close()); err != nil {
-			t.Error(err)
-		}
-	}()
-	return meet(t, srv.Conn(), how)
 }
 
 // meetEach makes the calls of a complete run fail one after the other: run gets the failing

@@ -15,6 +15,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/tabletop-emu/tabletop/emu"
+	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
 // quotaConn is a connection to a Bigtable that accepts a limited number of rows at a time, and
@@ -98,15 +102,11 @@ func TestQuota(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				overBigtable(t, failure{}, func(t *testing.T, conn grpc.ClientConnInterface, _ failure) map[string]*cell {
-					t.Helper()
-					quota := &quotaConn{ClientConnInterface: conn, most: 7}
-					do(t, quota)
-					if quota.refused == 0 || quota.refused > quota.taken/2 {
-						t.Errorf("%d calls were refused, %d taken", quota.refused, quota.taken)
-					}
-					return nil
-				})
+				quota := &quotaConn{ClientConnInterface: peer.Start(t, engine.Options{}, emu.Options{}).Conn(), most: 7}
+				do(t, quota)
+				if quota.refused == 0 || quota.refused > quota.taken/2 {
+					t.Errorf("%d calls were refused, %d taken", quota.refused, quota.taken)
+				}
 			})
 		})
 	}

@@ -1,4 +1,4 @@
-// Package faketb implements testing.TB for examples, and for tests of how a test fails.
+// Package faketb implements testing.TB for examples, and for tests that check how a test fails.
 package faketb
 
 import (
@@ -8,17 +8,17 @@ import (
 	"testing"
 )
 
-// TB records a failure instead of failing a test.
+// TB is a testing.TB that records a failure instead of failing a test.
 type TB struct {
 	testing.TB // for the methods that testkit does not use
 
-	Message string // of the last failure
+	Message string // message of the last failure
 
 	ctx      context.Context
 	cleanups []func()
 }
 
-// New returns the TB of an example.
+// New returns a TB for an example.
 func New() *TB { return &TB{ctx: context.Background()} }
 
 // Helper implements testing.TB.
@@ -33,13 +33,13 @@ func (f *TB) Cleanup(fn func()) { f.cleanups = append(f.cleanups, fn) }
 // Errorf implements testing.TB.
 func (f *TB) Errorf(format string, args ...any) { f.Message = fmt.Sprintf(format, args...) }
 
-// Fatalf panics with f.
+// Fatalf records the failure and panics with f.
 func (f *TB) Fatalf(format string, args ...any) {
 	f.Errorf(format, args...)
 	panic(f)
 }
 
-// End runs the cleanups and prints a failure, as the end of a test does.
+// End runs the cleanups and prints a failure, as at the end of a test.
 func (f *TB) End() {
 	for _, fn := range slices.Backward(f.cleanups) {
 		fn()
@@ -49,7 +49,7 @@ func (f *TB) End() {
 	}
 }
 
-// Failure returns the message with which fn fails its test.
+// Failure runs fn, and returns the message with which fn fails its test.
 func Failure(t *testing.T, fn func(testing.TB)) (message string) {
 	t.Helper()
 	f := &TB{ctx: t.Context()}

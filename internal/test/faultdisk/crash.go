@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// Crashing is a disk that is copied before each changing operation, in the state after a crash at
-// that moment. It is safe for concurrent use.
+// Crashing is a disk that is copied before each operation that changes it. Each copy has the state
+// after a crash at that moment. It is safe for concurrent use.
 type Crashing struct {
 	mem  *Memory
 	seed uint64
@@ -21,19 +21,19 @@ type Crashing struct {
 	crashes     []Crash
 }
 
-// Crash is the disk after one crash.
+// Crash is a copy of the disk after a crash.
 type Crash struct {
 	FS          vfs.FS
-	Done, Begun int // numbers of steps that had ended, and begun, before it
+	Done, Begun int // numbers of steps that had ended, and had begun, before the crash
 }
 
-// NewCrashing returns an empty disk. With seed 0 its crashes lose all unsynced data, otherwise all
-// or half of it.
+// NewCrashing returns an empty disk. With seed 0, a crash loses all unsynced data; otherwise it
+// loses all or about half of it.
 func NewCrashing(seed uint64) *Crashing {
 	return &Crashing{mem: NewMemory(), seed: seed, rng: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// FS returns the disk.
+// FS returns the file system of the disk.
 func (c *Crashing) FS() vfs.FS {
 	return Wrap(c.mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
@@ -53,7 +53,7 @@ func (c *Crashing) crash() {
 	c.crashes = append(c.crashes, Crash{c.mem.CrashClone(cfg), c.done, c.begun})
 }
 
-// Take returns the crashes since its last call.
+// Take returns the crashes since the last call of Take.
 func (c *Crashing) Take() []Crash {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,9 +76,9 @@ func (c *Crashing) step(do func() error) error {
 
 // Script is a sequence of steps on a store with a crashing disk.
 type Script struct {
-	Disk  *Crashing // with the store that the steps change
+	Disk  *Crashing // the disk of the store that the steps change
 	Steps []Step
-	// Text returns the whole content of the store.
+	// Text returns the whole contents of the store as text.
 	Text func() string
 	// Reopen opens a store on the disk after a crash and returns its text.
 	Reopen func(Crash) (string, error)
@@ -88,13 +88,13 @@ type Script struct {
 type Step struct {
 	Name   string
 	Do     func() error
-	Unseen bool // it does not change Text
+	Unseen bool // the step does not change Text
 }
 
 // Run runs the steps, and opens a store on the disk after each crash. The store must have all
-// acknowledged data, and all or nothing of the step in progress. Run returns the number of crashes
-// and the first fault. It is also a fault if no crash has the state between two steps, since the
-// steps were then not tested.
+// acknowledged data, and either all or nothing of the step in progress. Run returns the number of
+// crashes and the first fault. It is also a fault if no crash has the state between two steps,
+// because those steps were not tested.
 func (s *Script) Run() (crashes int, err error) {
 	states := []string{s.Text()}
 	for i, step := range s.Steps {
@@ -103,7 +103,7 @@ func (s *Script) Run() (crashes int, err error) {
 		}
 		states = append(states, s.Text())
 		if !step.Unseen && states[i] == states[i+1] {
-			return 0, fmt.Errorf("%s changes nothing", step.Name)
+			return 0, fmt.Errorf("%s does not change anything", step.Name)
 		}
 	}
 	s.Disk.crash()

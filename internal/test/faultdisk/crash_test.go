@@ -63,7 +63,7 @@ func TestScript(t *testing.T) {
 		{"whole", "", func(fs vfs.FS, parts ...string) error { return replace(fs, true, parts...) }},
 		{"lost", "which is neither the state before", func(fs vfs.FS, parts ...string) error { return replace(fs, false, parts...) }},
 		{"in halves", "in first, leaves\na\nwhich", func(fs vfs.FS, parts ...string) error { return write(fs, "store", parts...) }},
-		{"nothing", "first changes nothing", func(vfs.FS, ...string) error { return nil }},
+		{"nothing", "first does not change anything", func(vfs.FS, ...string) error { return nil }},
 		{"error", "first: broken", func(vfs.FS, ...string) error { return errors.New("broken") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// Wrap is errorfs.Wrap for a disk that reuses no logs: errorfs does not see writes to a reused
-// log.
+// Wrap is like errorfs.Wrap, but prevents the reuse of logs, because errorfs does not see writes to
+// a reused log.
 func Wrap(fs vfs.FS, inj errorfs.Injector) vfs.FS {
 	return freshLogs{errorfs.Wrap(fs, inj)}
 }
@@ -24,10 +24,10 @@ func (f freshLogs) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategor
 	return f.Create(newname, c)
 }
 
-// Memory is a disk in memory that can be cloned at any moment while a store uses it.
+// Memory is an in-memory disk that can be cloned at any moment while a store uses it.
 //
-// It serializes Link, ReuseForWrite and CrashClone. In vfs.MemFS the first two take the clone lock
-// twice, nested, and deadlock if CrashClone starts to wait between the two.
+// It serializes Link, ReuseForWrite and CrashClone. In vfs.MemFS, the first two acquire the clone
+// lock twice, nested, and deadlock if CrashClone starts to wait between the two.
 type Memory struct {
 	*vfs.MemFS
 	mu sync.Mutex // held by these three
@@ -50,7 +50,7 @@ func (m *Memory) ReuseForWrite(oldname, newname string, c vfs.DiskWriteCategory)
 	return m.MemFS.ReuseForWrite(oldname, newname, c)
 }
 
-// CrashClone returns the disk after a crash now, as vfs.MemFS does.
+// CrashClone returns a copy of the disk after a crash at this moment, like vfs.MemFS.
 func (m *Memory) CrashClone(cfg vfs.CrashCloneCfg) *vfs.MemFS {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,15 +25,15 @@ import (
 // Token is the token of the control API.
 const Token = "secret"
 
-// Options configure Start.
+// Options configures Start.
 type Options struct {
 	// Project and Instance name the project and instance of the lab. Default: p and i.
 	Project, Instance string
 	// Clock is the lab's clock. Default: frozen at 2023-11-14T22:13:20Z.
 	Clock *clock.Clock
-	// Logger is the lab's logger. Default: it discards.
+	// Logger is the lab's logger. Default: nothing is logged.
 	Logger *slog.Logger
-	// Fixture is a shipped fixture, which is loaded with its mapping. Default: none.
+	// Fixture is the name of a shipped fixture, which is loaded with its mapping. Default: none.
 	Fixture string
 	// Closed leaves the DynamoDB endpoint closed.
 	Closed bool
@@ -46,11 +46,11 @@ type Server struct {
 	Lab      *lab.Lab
 	DynamoDB *dynamodb.Endpoint
 	API      *control.Server
-	URL      string           // of API
-	Mapping  *mapping.Mapping // of Options.Fixture
+	URL      string           // URL of API
+	Mapping  *mapping.Mapping // mapping of Options.Fixture
 }
 
-// Start starts a server that ends with the test.
+// Start starts a server that stops at the end of the test.
 func Start(t *testing.T, o Options) *Server {
 	t.Helper()
 	s := &Server{}

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	longPackage = module + "/internal/test/long"
-	longList    = "internal/test/long/tests.tsv"
+	longPackage     = module + "/internal/test/long"
+	longList        = "internal/test/long/tests.tsv"
+	propertyPackage = module + "/internal/test/property"
 )
 
 // TestLongTier compares the tests that ask for the long tier with the list of them. It
@@ -36,14 +37,16 @@ func TestLongTier(t *testing.T) {
 		t.Errorf("%s is not sorted by package and test, or lists a test twice", longList)
 	}
 	for _, f := range goFiles(t) {
-		if path.Dir(f.path) == path.Dir(longList) {
+		if path.Dir(f.path) == path.Dir(longList) || within(f.path, "internal/test/property") {
 			continue
 		}
 		for _, d := range f.tree.Decls {
 			if slices.Contains(f.imports, "testing") && names(d, "testing", "Short") != "" {
 				t.Errorf("%s: testing.Short is not used: call %s.Enabled", f.path, longPackage)
 			}
-			if !slices.Contains(f.imports, longPackage) || names(d, "long", "Test", "Enabled") == "" {
+			asks := slices.Contains(f.imports, longPackage) && names(d, "long", "Test", "Enabled") != "" ||
+				slices.Contains(f.imports, propertyPackage) && names(d, "property", "First") != ""
+			if !asks {
 				continue
 			}
 			name := declared(d)

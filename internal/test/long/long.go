@@ -2,18 +2,18 @@
 // `make test-long` sets [Variable] and runs both.
 //
 // A test of the long tier calls [Test]. A test with a small instance in the quick tier and a
-// large one in the long tier calls [Enabled]. Each such test has a row in tests.tsv, with the
-// reason and the quick test that can still fail in its place.
+// large one in the long tier calls [Enabled], and a property test property.First. Each such test
+// has a row in tests.tsv, with the reason and the quick test that can still fail in its place.
 package long
 
 import "os"
 
-// Variable is the environment variable that enables the long tier when it is "1". It does not
-// begin with TABLETOP_ like the variables of the program's flags.
+// Variable is the environment variable that enables the long tier when it is "1". Unlike the
+// variables of the program's flags, it does not begin with TABLETOP_.
 const Variable = "LONG_TESTS"
 
-// Enabled reports whether the long tier runs. Call it inside a test and not while a
-// package is initialized: go test caches results by the variables that tests read.
+// Enabled reports whether the long tier runs. It must be called inside a test and not during the
+// initialization of a package, because go test caches results by the variables that tests read.
 func Enabled() bool { return os.Getenv(Variable) == "1" }
 
 // Test skips tb unless the long tier runs.
@@ -24,6 +24,6 @@ func Test(tb interface {
 ) {
 	tb.Helper()
 	if !Enabled() {
-		tb.Skip("a test of the long tier: make test-long, or " + Variable + "=1")
+		tb.Skip("the test is in the long tier: run make test-long, or set " + Variable + "=1")
 	}
 }

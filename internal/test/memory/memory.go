@@ -1,8 +1,8 @@
-// Package memory measures the memory of work in tests.
+// Package memory measures in tests how much memory work uses.
 //
 // Memory and allocations are counted for the whole process, so a test that measures them runs in
-// [Alone]. The figures do not depend on time: [Peak] reads the heap at each garbage collection, and
-// allocations trigger those.
+// [Alone]. The figures do not depend on timing: [Peak] reads the size of the heap at each garbage
+// collection, which allocations trigger.
 package memory
 
 import (
@@ -21,9 +21,9 @@ import (
 // aloneVariable names the test that a process of [Alone] runs.
 const aloneVariable = "TEST_ALONE"
 
-// Alone runs body in a process of its own, without other tests. The calling test is parallel to
-// others, must be a top-level test, and fails if body fails. Its other statements run in both
-// processes.
+// Alone runs body in a separate process, without other tests. The calling test must be a top-level
+// test. It runs in parallel with other tests, and fails if body fails. Its other statements run in
+// both processes.
 func Alone(t *testing.T, body func(t *testing.T)) {
 	t.Helper()
 	if os.Getenv(aloneVariable) == t.Name() {
@@ -43,26 +43,27 @@ func Alone(t *testing.T, body func(t *testing.T)) {
 	text := strings.TrimSpace(string(out))
 	switch {
 	case err != nil:
-		t.Errorf("in a process of its own: %v\n%s", err, text)
+		t.Errorf("in a separate process: %v\n%s", err, text)
 	case strings.Contains(text, "\n--- SKIP: "+t.Name()+" "):
-		t.Skipf("in a process of its own:\n%s", text)
+		t.Skipf("in a separate process:\n%s", text)
 	case !strings.Contains(text, "--- PASS: "+t.Name()+" "):
-		t.Errorf("the process of its own did not run the test:\n%s", text)
+		t.Errorf("the separate process did not run the test:\n%s", text)
 	case testing.Verbose():
 		t.Log(text)
 	}
 }
 
-// CollectSeldom makes the process collect garbage when the heap is five times the live memory, unless
-// GOGC is set. Call it in TestMain of a package whose tests open many small stores: by default a
-// quarter of their time is garbage collection. A process of [Alone] collects like any program.
+// CollectSeldom makes the process collect garbage when the heap is five times the size of the live
+// memory, unless GOGC is set. It is for TestMain of packages whose tests open many small stores,
+// which otherwise spend a quarter of their time on garbage collection. It does not apply to
+// processes of [Alone].
 func CollectSeldom() {
 	if os.Getenv(aloneVariable) == "" && os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
 }
 
-// Live collects garbage and returns the live bytes of the heap.
+// Live collects garbage and returns the size of the live heap in bytes.
 func Live() uint64 {
 	for range 2 { // pools survive one collection
 		runtime.GC()
@@ -77,8 +78,8 @@ func marked() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// Allocated returns the bytes that the process allocates on the heap while work runs. Garbage
-// collection is off meanwhile, since it would empty pools, which are then filled again.
+// Allocated returns the number of bytes that the process allocates on the heap while work runs.
+// Garbage collection is off meanwhile, because it would empty pools, which would then be refilled.
 func Allocated(work func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var before, after runtime.MemStats
@@ -88,10 +89,10 @@ func Allocated(work func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Peak returns the largest growth of the live heap while work ran, in bytes. A collection starts
-// whenever the heap has grown by a quarter. In [Alone] each collection is exact, but one that is
-// followed at once by another may be missed. So the result is a lower bound, and includes memory
-// that work leaves behind.
+// Peak returns the largest growth of the live heap while work ran, in bytes. A garbage collection
+// starts whenever the heap has grown by a quarter. In [Alone], the size at each collection is
+// exact, but a collection may be missed if another one follows at once. The result is therefore a
+// lower bound. It includes memory that work leaves behind.
 func Peak(work func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(25))
 	p := watch()

@@ -1,5 +1,5 @@
-// Package metamorphic runs random operations, from a seed, on a naive model
-// and on the engine's variants, and compares all their answers.
+// Package metamorphic runs random operations from a seed on a naive model and on variants of the
+// engine, and compares all results.
 package metamorphic
 
 import (
@@ -99,7 +99,7 @@ type op struct {
 	limit     int               // readJournal: limit for records outside collections; 0 reads all
 }
 
-// String returns the operation as text for a reader.
+// String returns the operation as readable text.
 func (o op) String() string {
 	var b strings.Builder
 	list := func(n int, item func(i int)) {

@@ -19,7 +19,6 @@ import (
 // store runs operations and answers with text, which must be the same for all stores.
 type store interface {
 	run(ctx context.Context, o op) string
-	close() error
 }
 
 // errTakenBack ends a catalog update without changes.
@@ -81,8 +80,6 @@ type modelStore struct {
 }
 
 const noSnapshot = "no snapshot\n"
-
-func (s *modelStore) close() error { return nil }
 
 func (s *modelStore) run(_ context.Context, o op) string {
 	switch o.kind {

@@ -7,7 +7,7 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// CreateBackup keeps the present state of a table under a name.
+// CreateBackup saves the current state of a table under a name.
 func (d *DB) CreateBackup(from, name string) error {
 	if _, ok := d.backups[name]; ok {
 		return engine.ErrBackupExists

@@ -29,8 +29,7 @@ func (j *journal) keep() time.Duration {
 	return keep
 }
 
-// Record is a record of a journal. In a record of a garbage collection, each Mutation deletes one
-// cell.
+// Record is a journal record. In a record of a garbage collection, each Mutation deletes one cell.
 type Record struct {
 	Kind      engine.JournalKind
 	Row       string
@@ -120,7 +119,7 @@ func (d *DB) recordDeleted(t *table, kind engine.JournalKind, keys map[key]bool)
 	d.record(t, kind, row, muts)
 }
 
-// SetJournal makes a table keep a journal for a reason; 0 ends that.
+// SetJournal makes a table keep a journal for a reason. A retention of 0 ends it.
 func (d *DB) SetJournal(name string, reason engine.JournalReason, keep time.Duration) error {
 	t, err := d.table(name)
 	if err != nil {
@@ -146,7 +145,7 @@ func (d *DB) setTerm(t *table, reason engine.JournalReason, keep time.Duration) 
 	}
 }
 
-// RecordDropped records the families that tables had in before and no longer have.
+// RecordDropped records the removal of the families that tables have in before but no longer have.
 func (d *DB) RecordDropped(before *DB) {
 	now := map[int]*table{}
 	for t := range d.all() {
@@ -200,9 +199,9 @@ func (d *DB) JournalAt(name string, reason engine.JournalReason, micros int64) (
 	return after, nil
 }
 
-// ReadJournal returns the records after a position, of the rows of a span and without a row, and
-// the position after them: that of the last of limit records outside garbage collections, or the
-// end.
+// ReadJournal returns the records after a position that belong to a row of a span or to no row, and
+// the position after them. It stops after limit records, not counting records of garbage
+// collections, or at the end.
 func (d *DB) ReadJournal(name string, reason engine.JournalReason, span engine.Span, after uint64, limit int) ([]Record, uint64, error) {
 	t, err := d.journaled(name, reason)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package model implements a naive Bigtable: the reference that tests compare the engine
-// with. It holds a map of cells, sorts it whenever it is read, and prefers being obviously
-// right to being fast. One goroutine may use it at a time.
+// Package model implements a naive Bigtable, the reference with which tests compare the engine. It
+// keeps a map of cells, sorts it at every read, and prefers obvious correctness to speed. It is not
+// safe for concurrent use.
 package model
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/hllpp"
 )
 
-// DB is a store of tables, backups, views and resources. Its methods are those of engine.DB and of
-// its transactions, and return the same errors, unwrapped.
+// DB is a store of tables, backups, views and resources. It has the methods of engine.DB and of its
+// transactions, which return the same errors, unwrapped.
 type DB struct {
 	o         Options
 	tables    map[string]*table
@@ -33,7 +33,7 @@ type DB struct {
 	gaps   []gap
 }
 
-// Options configure the store, like those of the engine.
+// Options configures the store, like engine.Options.
 type Options struct {
 	Now         func() time.Time
 	EagerGC     bool
@@ -93,11 +93,11 @@ func (d *DB) Snapshot() *DB {
 	return &n
 }
 
-// TakeBack reverts the store to a snapshot.
+// TakeBack reverts the store to an earlier copy.
 func (d *DB) TakeBack(before *DB) { *d = *before.Snapshot() }
 
-// Restore sets the content of the store to that of s. Numbers that were used since are not used
-// again.
+// Restore sets the contents of the store to those of s. Numbers that were assigned since are not
+// reused.
 func (d *DB) Restore(s *DB) {
 	last, micros := d.last, d.micros
 	d.TakeBack(s)
@@ -174,7 +174,7 @@ func (d *DB) DeleteTable(name string) error {
 	return nil
 }
 
-// SoftDeleteTable removes a table, which can be undeleted.
+// SoftDeleteTable removes a table, which can be undeleted later.
 func (d *DB) SoftDeleteTable(name string) error {
 	t, err := d.table(name)
 	if err != nil {
@@ -185,7 +185,7 @@ func (d *DB) SoftDeleteTable(name string) error {
 	return nil
 }
 
-// UndeleteTable restores the last removed table with that name.
+// UndeleteTable restores the most recently removed table with the given name.
 func (d *DB) UndeleteTable(name string) error {
 	if _, ok := d.tables[name]; ok {
 		return engine.ErrTableExists
@@ -200,7 +200,7 @@ func (d *DB) UndeleteTable(name string) error {
 	return engine.ErrTableNotFound
 }
 
-// PurgeTables removes the deleted tables whose name starts with prefix.
+// PurgeTables removes the deleted tables whose names start with prefix.
 func (d *DB) PurgeTables(prefix string) {
 	d.deleted = slices.DeleteFunc(d.deleted, func(x deletedTable) bool { return strings.HasPrefix(x.t.name, prefix) })
 }
@@ -240,8 +240,8 @@ func (d *DB) Tables() []Table {
 	return ts
 }
 
-// DeletedTables returns the tables that can be undeleted, sorted by name, and then the latest
-// first.
+// DeletedTables returns the tables that can be undeleted, sorted by name; tables with the same name
+// are sorted from newest to oldest.
 func (d *DB) DeletedTables() []Table {
 	var ts []Table
 	for _, x := range slices.Backward(d.deleted) {
@@ -253,7 +253,7 @@ func (d *DB) DeletedTables() []Table {
 	return ts
 }
 
-// ModifyFamilies applies all changes or none.
+// ModifyFamilies applies the changes in order. Either all of them take effect or none.
 func (d *DB) ModifyFamilies(name string, changes []engine.FamilyChange) error {
 	t, err := d.table(name)
 	if err != nil {
@@ -331,7 +331,7 @@ func (d *DB) serverMicros(t *table) int64 {
 	return micros
 }
 
-// Mutate applies muts in order, all or none.
+// Mutate atomically applies muts, in order.
 func (d *DB) Mutate(name, row string, muts []engine.Mutation) error {
 	t, err := d.table(name)
 	if err != nil {
@@ -466,8 +466,7 @@ func accumulateSketch(old string, stored bool, m engine.Mutation) (string, error
 	return string(sketch.Marshal()), nil
 }
 
-// ReadModifyWrite applies rules in order, all or none, and returns the new
-// cells in storage order.
+// ReadModifyWrite atomically applies rules, in order, and returns the new cells in storage order.
 func (d *DB) ReadModifyWrite(name, row string, rules []engine.RuleReadModifyWrite) ([]engine.Cell, error) {
 	t, err := d.table(name)
 	if err != nil {
@@ -535,7 +534,7 @@ type Row struct {
 	Cells []engine.Cell
 }
 
-// Scan returns the rows of the spans, or all rows without spans.
+// Scan returns the rows of the spans, or all rows if there are no spans.
 func (d *DB) Scan(name string, spans []engine.Span, reverse bool) ([]Row, error) {
 	t, err := d.table(name)
 	if err != nil {
@@ -558,8 +557,8 @@ func (d *DB) Scan(name string, spans []engine.Span, reverse bool) ([]Row, error)
 	return rows, nil
 }
 
-// RunGC removes the garbage by the families' rules, expired records, and tables that can no longer
-// be undeleted.
+// RunGC removes garbage according to the families' rules, expired records, and tables that can no
+// longer be undeleted.
 func (d *DB) RunGC() {
 	for _, name := range slices.Sorted(maps.Keys(d.tables)) {
 		t := d.tables[name]
@@ -634,8 +633,8 @@ func collects(r engine.GCRule, version int, age time.Duration) bool {
 	return false
 }
 
-// Column returns the position of the beginning of a column in the cells of one row: the first cell
-// in it or after it. A family that the table does not have is after all others.
+// Column returns the index of the first cell in or after a column among the cells of a row.
+// Families that the table does not have sort after all others.
 func (d *DB) Column(name string, cells []engine.Cell, family string, qualifier []byte) int {
 	t, err := d.table(name)
 	if err != nil {

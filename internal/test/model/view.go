@@ -8,21 +8,21 @@ import (
 	"github.com/tabletop-emu/tabletop/engine"
 )
 
-// View is the definition of an authorized view: rows and qualifiers with one of the prefixes, and
-// the named qualifiers.
+// View is the definition of an authorized view. It contains rows and qualifiers that begin with one
+// of the prefixes, and the named qualifiers.
 type View struct {
-	Rows     []string // prefixes
+	Rows     []string // prefixes of row keys
 	Families map[string]Columns
 }
 
-// Columns are the columns of a family that are in a view.
+// Columns selects the columns of a family that are in a view.
 type Columns struct{ Qualifiers, Prefixes []string }
 
-// Errors of views. The engine does not have them.
+// These are errors of views, which the engine does not have.
 var (
 	ErrViewExists   = errors.New("view exists")
 	ErrViewNotFound = errors.New("view not found")
-	ErrOutside      = errors.New("outside of the view")
+	ErrOutside      = errors.New("outside the view")
 )
 
 func (v View) holdsRow(row string) bool {
@@ -62,8 +62,8 @@ func (d *DB) view(name, id string) (View, error) {
 	return v, nil
 }
 
-// CreateView creates a view of a table. Views of an earlier table with that name apply again, since
-// only the API deletes views with their table.
+// CreateView creates a view of a table. Views of an earlier table with the same name apply again,
+// because only the API deletes views with their table.
 func (d *DB) CreateView(name, id string, v View) error {
 	t, err := d.table(name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (d *DB) DeleteView(name, id string) error {
 // GetView returns a view.
 func (d *DB) GetView(name, id string) (View, error) { return d.view(name, id) }
 
-// ScanView is Scan through a view.
+// ScanView is like Scan, but through a view.
 func (d *DB) ScanView(name, id string, spans []engine.Span, reverse bool) ([]Row, error) {
 	v, err := d.view(name, id)
 	if err != nil {
@@ -122,7 +122,7 @@ func (d *DB) ScanView(name, id string, spans []engine.Span, reverse bool) ([]Row
 	return slices.DeleteFunc(rows, func(r Row) bool { return !v.holdsRow(r.Key) || len(r.Cells) == 0 }), err
 }
 
-// MutateView is Mutate through a view.
+// MutateView is like Mutate, but through a view.
 func (d *DB) MutateView(name, id, row string, muts []engine.Mutation) error {
 	if err := d.checkWrite(name, id, row, muts); err != nil {
 		return err
@@ -143,8 +143,8 @@ func (d *DB) checkWrite(name, id, row string, muts []engine.Mutation) error {
 	return nil
 }
 
-// CheckView applies onTrue if the view has a cell of a row, otherwise onFalse, and reports which.
-// Both must be valid.
+// CheckView applies onTrue if the view contains a cell of a row, and otherwise onFalse. It reports
+// which of them it applied. Both must be valid.
 func (d *DB) CheckView(name, id, row string, onTrue, onFalse []engine.Mutation) (matched bool, err error) {
 	if err := d.checkWrite(name, id, row, slices.Concat(onTrue, onFalse)); err != nil {
 		return false, err
@@ -168,7 +168,7 @@ func (d *DB) CheckView(name, id, row string, onTrue, onFalse []engine.Mutation) 
 	return matched, d.Mutate(name, row, chosen)
 }
 
-// ReadModifyWriteView is ReadModifyWrite through a view.
+// ReadModifyWriteView is like ReadModifyWrite, but through a view.
 func (d *DB) ReadModifyWriteView(name, id, row string, rules []engine.RuleReadModifyWrite) ([]engine.Cell, error) {
 	v, err := d.view(name, id)
 	switch {

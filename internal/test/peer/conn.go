@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Conn is a connection with instances of its own, which no other connection uses, in this run
-// of the tests or in another.
+// Conn is a connection whose instances no other connection uses, neither in this run of the tests
+// nor in another.
 type Conn struct {
 	*grpc.ClientConn
 	suffix string // of the names of instances
@@ -24,10 +24,10 @@ type Conn struct {
 
 var conns atomic.Int64
 
-// Apart returns a connection over conn whose instances are its own.
+// Apart returns a connection over conn that uses separate instances.
 func Apart(conn *grpc.ClientConn) *Conn { return (&Conn{ClientConn: conn}).Another() }
 
-// Another returns the same connection with other instances.
+// Another returns a connection over the same conn that uses other instances.
 func (c *Conn) Another() *Conn {
 	return &Conn{c.ClientConn, fmt.Sprintf("-%x-%d", time.Now().UnixNano(), conns.Add(1))} //nolint:forbidigo // names must differ between runs
 }
@@ -49,7 +49,8 @@ func (c *Conn) Invoke(ctx context.Context, method string, args, reply any, opts 
 	return err
 }
 
-// NewStream implements grpc.ClientConnInterface. The answers of streams do not name instances.
+// NewStream implements grpc.ClientConnInterface. It leaves responses unchanged, because those of
+// streams do not name instances.
 func (c *Conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	stream, err := c.ClientConn.NewStream(ctx, desc, method, opts...)
 	return &renamedStream{stream, c}, err

@@ -1,10 +1,12 @@
-// Package peer wraps Google's bttest so that tests can rely on it as a Bigtable.
+// Package peer opens the Bigtables under the tests of the DynamoDB endpoint. It wraps Google's
+// bttest, so that tests can rely on it as a Bigtable.
 //
-// It serves one call at a time, since reads of bttest share the list of a row's columns with
-// writes: a read can miss a cell or return it twice. Bigtable reads a row at one moment.
+// The wrapped server serves one call at a time, since reads of bttest share the list of a row's
+// columns with writes: a read can miss a cell or return it twice. Bigtable reads a row at one
+// moment.
 //
-// It collects no garbage: bttest uses the time of day, and with a frozen clock the cells of a
-// test may have any age.
+// It does not collect garbage, because bttest uses the wall clock, and the cells of a test with a
+// frozen clock may have any age.
 package peer
 
 import (
@@ -17,10 +19,10 @@ import (
 
 const maxReceiveBytes = 256 << 20 // gRPC's own limit is 4 MiB
 
-// ServerOptions returns the options of a server that serves one call at a time and ignores
-// garbage-collection rules. The answers of a stream are held until its handler has returned, so
-// that a slow reader does not delay other clients; sent messages must not be changed. It accepts
-// messages as large as the service does.
+// ServerOptions returns options for a server that serves one call at a time and ignores
+// garbage-collection rules. The server holds the responses of a stream until the handler has
+// returned, so that a slow reader does not delay other clients; handlers must not change sent
+// messages. It accepts messages as large as the service does.
 func ServerOptions() []grpc.ServerOption {
 	var mu sync.Mutex
 	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

@@ -1,27 +1,27 @@
-// Package property limits the cases of property tests.
+// Package property limits the cases of property tests in the quick tier.
 package property
 
 import (
 	"flag"
 
 	"pgregory.net/rapid"
+
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// All is the limit without a limit: all cases run.
-const All = 0
-
 // First returns a property that checks prop in the first n cases and holds in all others. After a
-// failure it is prop, so that the failure can be reproduced and shrunk. With the limit All, and
+// failure it is prop, so that the failure can be reproduced and shrunk. In the long tier, and
 // with the flag -rapid.checks, it is prop.
 func First(n int, prop func(*rapid.T)) func(*rapid.T) {
-	flag.Visit(func(f *flag.Flag) {
-		if f.Name == "rapid.checks" {
-			n = All
-		}
-	})
-	if n == All {
+	all := long.Enabled()
+	flag.Visit(func(f *flag.Flag) { all = all || f.Name == "rapid.checks" })
+	if all {
 		return prop
 	}
+	return first(n, prop)
+}
+
+func first(n int, prop func(*rapid.T)) func(*rapid.T) {
 	ran, failed := 0, false
 	return func(t *rapid.T) {
 		if ran++; ran > n && !failed {

@@ -1,9 +1,9 @@
-// Package race reports whether tests are built with the race detector. It allocates, and takes
-// memory and time, so figures measured with it do not describe the program.
+// Package race reports whether tests are built with the race detector. The detector allocates and
+// takes memory and time, so figures measured with it do not describe the program.
 package race
 
-// OneAfterTheOther skips a long test with sequential calls under the race detector, since other
-// tests find the same races sooner.
+// OneAfterTheOther skips a long test under the race detector if its calls are sequential, because
+// other tests find the same races sooner.
 func OneAfterTheOther(tb interface {
 	Helper()
 	Skip(args ...any)
@@ -11,6 +11,6 @@ func OneAfterTheOther(tb interface {
 ) {
 	tb.Helper()
 	if Enabled {
-		tb.Skip("its calls come one after the other, and take many times as long with the race detector")
+		tb.Skip("its calls are sequential, and take many times as long with the race detector")
 	}
 }

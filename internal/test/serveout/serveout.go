@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Output is the output of a server.
+// Output is the output of a server up to its ready line.
 type Output struct {
-	Text    string            // all of it, up to the ready line
-	Exports map[string]string // the variables that it prints for export
-	Ready   string            // the last line
+	Text    string            // the whole output, up to and including the ready line
+	Exports map[string]string // the environment variables that it prints for export
+	Ready   string            // the ready line
 }
 
 // Read reads the standard output of a server up to the ready line.

@@ -15,7 +15,7 @@ type API interface {
 	GetRecords(context.Context, *dynamodbstreams.GetRecordsInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error)
 }
 
-// Reader reads a stream, each record once.
+// Reader reads a stream and returns each record once.
 type Reader struct {
 	api    API
 	arn    *string
@@ -23,13 +23,10 @@ type Reader struct {
 	closed map[string]bool    // the shards that were read to their end
 }
 
-// New returns a reader that begins with the first retained record.
+// New returns a reader that starts at the first retained record.
 func New(api API, arn *string) *Reader {
 	return &Reader{api, arn, map[string]*string{}, map[string]bool{}}
 }
-
-// Shards returns the number of shards that had records.
-func (r *Reader) Shards() int { return len(r.last) }
 
 // Read passes the unread records to take, those of one item in the order of its writes. After
 // an error it can be called again, and continues.

@@ -1,10 +1,10 @@
-// Command stress runs the quick tier again and again beside busy loops, and lists the tests that
-// failed, each with its number of failures and the output of the first one.
+// Command stress runs the quick tier repeatedly next to busy loops. It lists the tests that failed,
+// each with the number of its failures and the output of the first one.
 //
 //	go run ./internal/test/stress [-runs 20] [-loops 2] [-cpu 1,2] [package ...]
 //
-// Each run has a seed of its own for the order of tests. It exits with 1 when a test failed
-// and with 3 when a test could not be compiled or started.
+// Each run uses a different seed for the order of tests. The exit status is 1 if a test failed, and
+// 3 if a test could not be compiled or started.
 package main
 
 import (
@@ -30,9 +30,9 @@ import (
 )
 
 func main() {
-	runs := flag.Int("runs", 20, "how many times the tests run")
-	loops := flag.Int("loops", 2, "how many busy loops run beside them")
-	cpu := flag.String("cpu", "1,2", "values of GOMAXPROCS; each run has all tests once for each")
+	runs := flag.Int("runs", 20, "number of runs")
+	loops := flag.Int("loops", 2, "number of busy loops next to the tests")
+	cpu := flag.String("cpu", "1,2", "values of GOMAXPROCS; each run runs all tests once for each value")
 	flag.Parse()
 	packages := flag.Args()
 	if len(packages) == 0 {

@@ -1,5 +1,5 @@
-// Package synthetic generates large tables of items for tests and benchmarks, with
-// all ten types; the same seed gives the same items.
+// Package synthetic generates large tables of items with all ten types for tests and benchmarks.
+// The same seed gives the same items.
 //
 //	err := synthetic.WriteLines(file, 1, 1_000_000)
 package synthetic
@@ -13,9 +13,10 @@ import (
 	"strconv"
 )
 
-// WriteLines writes n items as JSON lines, as in the data files of an export. They have keys of two
-// attributes (PK, SK), a hundred items in a partition, scalars, sets, nested and empty documents,
-// and a few values of an unusual type for their attribute. A line has about 700 bytes.
+// WriteLines writes n items as JSON lines, as in the data files of an export. Their key has two
+// attributes (PK, SK), and a partition has a hundred items. The items contain scalars, sets, nested
+// and empty documents, and a few values of an unusual type for their attribute. A line has about
+// 700 bytes.
 func WriteLines(w io.Writer, seed uint64, n int64) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	lines := json.NewEncoder(out)

@@ -320,7 +320,7 @@ var errKilled = errors.New("killed")
 // them in any order, beside another process that writes at the same time.
 func TestApply_Model(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(12)
+	seeds := uint64(30)
 	if long.Enabled() {
 		seeds = 600
 	}

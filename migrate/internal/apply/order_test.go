@@ -101,6 +101,74 @@ func TestApply_Order(t *testing.T) {
 	}
 }
 
+// A later change that another process makes between any two writes of a change is what remains, with and
+// without old images: the earlier one neither overwrites it nor leaves an entry.
+func TestApply_Overtaken(t *testing.T) {
+	t.Parallel()
+	for _, complete := range []bool{false, true} {
+		for at := 1; ; at++ {
+			to := newTarget(t, mustLoad(t, rowOfOne))
+			w := to.writer(t, true)
+			without := func(c apply.Change) apply.Change {
+				if c.Complete = complete; !complete {
+					c.Was = nil
+				}
+				return c
+			}
+			if _, err := w.Apply(t.Context(), []apply.Change{changeOf(1, "", "g1")}); err != nil {
+				t.Fatal(err)
+			}
+			other, writes := to.writer(t, true), 0
+			other.B = table.NewBigtable(to.ClientConnInterface, table.Options{})
+			to.hook = func() error {
+				if writes++; writes != at {
+					return nil
+				}
+				_, err := other.Apply(t.Context(), []apply.Change{without(changeOf(3, "g2", "g3"))})
+				return err
+			}
+			if _, err := w.Apply(t.Context(), []apply.Change{without(changeOf(2, "g1", "g2"))}); err != nil {
+				t.Fatal(err)
+			}
+			if writes < at {
+				if at < 4 {
+					t.Errorf("complete %t: overtaken %d times, want more", complete, at-1)
+				}
+				break
+			}
+			if got, want := sorted(to.text(t)), sorted(wanted(t, to.m, map[string]apply.Change{"a": changeOf(3, "g2", "g3")})); got != want {
+				t.Errorf("complete %t, overtaken at write %d: the tables hold\n%s\nwant\n%s", complete, at, got, want)
+			}
+		}
+	}
+}
+
+// An earlier change that another process makes after the row was read is overwritten.
+func TestApply_Raced(t *testing.T) {
+	t.Parallel()
+	to := newTarget(t, mustLoad(t, rowOfOne))
+	w, other := to.writer(t, true), to.writer(t, true)
+	other.B = table.NewBigtable(to.ClientConnInterface, table.Options{})
+	once := false
+	to.hook = func() error {
+		if once {
+			return nil
+		}
+		once = true
+		_, err := other.Apply(t.Context(), []apply.Change{changeOf(1, "", "g1")})
+		return err
+	}
+	c := changeOf(2, "g1", "g2")
+	c.Was, c.Complete = nil, false
+	done, err := w.Apply(t.Context(), []apply.Change{c})
+	if err != nil || done.Raced != 1 || done.Applied != 1 {
+		t.Errorf("%+v, error %v, want one race", done, err)
+	}
+	if got, want := sorted(to.text(t)), sorted(wanted(t, to.m, map[string]apply.Change{"a": changeOf(2, "", "g2")})); got != want {
+		t.Errorf("the tables hold\n%s\nwant\n%s", got, want)
+	}
+}
+
 // written calls a function with each row that is written.
 type written struct {
 	grpc.ClientConnInterface

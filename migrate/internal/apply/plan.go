@@ -173,7 +173,7 @@ func (w *Writer) obsolete(row layout.Row, places []place) []write {
 		if before, ok := failed[p.item]; !ok || before != nil {
 			failed[p.item] = err
 		}
-		if item != nil && !p.item.newer { // else the entries of the stored item are not obsolete
+		if item != nil {
 			p.item.former = append(p.item.former, item)
 		}
 		if item != nil || !p.Shared { // else its columns belong to another item

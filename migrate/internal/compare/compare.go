@@ -20,13 +20,14 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Comparer compares the tables of a run with its source. The run is prepared and connected.
+// Comparer compares the tables of a run with its source. The run must be prepared and
+// connected.
 type Comparer struct {
 	run  *table.Run
 	jobs []*job // of the run, in its order
 }
 
-// New returns the comparer of a run.
+// New returns a Comparer for a run.
 func New(r *table.Run) *Comparer {
 	c := &Comparer{run: r}
 	for _, j := range r.Jobs {
@@ -44,8 +45,8 @@ type job struct {
 	collected bool
 }
 
-// All compares the tables of all jobs. loaded means that a load of this run wrote them, and
-// noted that in layout.SchemaTable.
+// All compares the tables of all jobs. loaded means that a load of this run wrote them
+// and recorded that in layout.SchemaTable.
 func (c *Comparer) All(ctx context.Context, loaded bool) error {
 	r := c.run
 	for _, j := range c.jobs {
@@ -92,8 +93,8 @@ func (h held) what() string {
 	return phrase.Counted(h.Rows, "row") + ", " + phrase.Counted(h.Cells.Count, "cell")
 }
 
-// scan reads a table of a job, or spans of it, and sums up its contents. items reads the items
-// of a row, or is nil. k determines the losses by garbage collection.
+// scan reads a table of a job, or spans of it, and sums up its contents. items returns
+// the items of a row; it may be nil. k determines the losses by garbage collection.
 func scan(ctx context.Context, b *table.Bigtable, j *table.Job, id string, items func(layout.Row) ([]attr.Item, error), k table.Retention, spans ...layout.Span) (held, error) {
 	var h held
 	done := j.Timed("reading back")
@@ -136,7 +137,7 @@ func scan(ctx context.Context, b *table.Bigtable, j *table.Job, id string, items
 	return h, nil
 }
 
-// Base compares the items' table of a job, and returns a summary.
+// Base compares the table of the items of a job, and returns a summary.
 func Base(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job) (string, error) {
 	return (&job{Job: j}).base(ctx, b, r, table.Retention{})
 }
@@ -188,7 +189,7 @@ func (j *job) base(ctx context.Context, b *table.Bigtable, r *report.Report, k t
 func tableChanged(j *table.Job, h held) report.Failure {
 	return report.Failure{
 		Kind: report.TableChanged, Table: j.Report.Target, Want: wantedText(j), Got: h.what(),
-		Detail: "another reading of the table found no difference: something writes to it",
+		Detail: "a second read of the table found no difference: something is writing to it",
 	}
 }
 
@@ -216,7 +217,7 @@ func missingTable(ctx context.Context, b *table.Bigtable, j *table.Job, notFound
 	return f, nil
 }
 
-// Index compares the table of index i of a job.
+// Index compares the table of the job's index number i.
 func Index(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job, i int) (string, error) {
 	x := j.Indexes[i]
 	h, err := scan(ctx, b, j, x.TargetTable(), nil, table.Retention{})

@@ -129,7 +129,7 @@ func (d *differ) warnOfAge() {
 	for _, missing := range d.aged {
 		n += missing
 	}
-	d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("table %s: families with a maxAge (%s) lack %s: garbage collection goes by the clock of the target, which may be ahead of this one",
+	d.report.Warnings = append(d.report.Warnings, fmt.Sprintf("table %s: families with a maxAge (%s) lack %s: garbage collection uses the clock of the target, which may be ahead of this one",
 		d.table, strings.Join(families, ", "), phrase.Counted(n, "cell")))
 }
 
@@ -258,8 +258,9 @@ func (d *differ) row(key []byte, want *expectedRow, got layout.Row, found bool) 
 	}
 }
 
-// hides adds to the failure of an extra cell of a row that readers get it instead of the
-// expected cell old, unless they read both: the column is a list, or has an item a version.
+// hides adds to the failure of an extra cell that readers get it instead of the expected
+// cell old. It adds nothing if they read both, because the column is a list or has one
+// version per item.
 func (d *differ) hides(f report.Failure, want []layout.Cell, old layout.Cell, got layout.Row, extra layout.Cell, micros int64) report.Failure {
 	row := func(cells []layout.Cell) layout.Row { return layout.Row{Key: got.Key, Cells: cells} }
 	now := row(exchange(old, want, got.Cells))
@@ -376,7 +377,7 @@ func (d *differ) rowItems(at report.Failure, want *expectedRow, got layout.Row) 
 	}
 }
 
-// DiffItems calls fail with each attribute in which two items differ.
+// DiffItems calls fail for each attribute in which two items differ.
 func DiffItems(want, got attr.Item, fail func(report.Failure)) {
 	names := map[string]bool{}
 	for name := range want {
@@ -398,7 +399,7 @@ func DiffItems(want, got attr.Item, fail func(report.Failure)) {
 	}
 }
 
-// ValueText formats a value for reports; a long one is cut.
+// ValueText formats a value for reports, and truncates a long one.
 func ValueText(v attr.Value) string {
 	if v.IsAbsent() {
 		return ""
@@ -406,14 +407,14 @@ func ValueText(v attr.Value) string {
 	return phrase.Clip(string(attr.AppendJSON(nil, v)))
 }
 
-// CellDiff is the difference of two rows in one cell.
+// CellDiff describes a cell in which two rows differ.
 type CellDiff struct {
 	failure report.Failure // its place is only the column
 	want    int            // index of the expected cell, or -1
 	got     layout.Cell
 }
 
-// In returns the failure at the place of another one.
+// In returns the difference as a failure, located where the given failure is.
 func (c CellDiff) In(at report.Failure) report.Failure {
 	f := c.failure
 	f.Table, f.RowKey, f.RowHex, f.File = at.Table, at.RowKey, at.RowHex, at.File
@@ -459,13 +460,13 @@ func exchange(column layout.Cell, want, got []layout.Cell) []layout.Cell {
 	return cells
 }
 
-// DiffCells calls fail with each cell in which two rows differ.
+// DiffCells calls fail for each cell in which two rows differ.
 func DiffCells(want, got []layout.Cell, fail func(CellDiff)) {
 	diffCellsAs(want, got, table.CellText, asStored, func(int) bool { return false }, fail)
 }
 
-// diffCellsAs is DiffCells with another text for cells. element reports whether an expected
-// cell is an element of a list, whose value begins with its type.
+// diffCellsAs is like DiffCells, but formats cells with another function. element reports
+// whether an expected cell is an element of a list, whose value begins with its type.
 func diffCellsAs(want, got []layout.Cell, cellText func(layout.Cell) string, stored func(layout.Cell) layout.Cell, element func(i int) bool, fail func(CellDiff)) {
 	gotText := func(c layout.Cell) string { return cellText(stored(c)) }
 	type column struct{ family, qualifier string }
@@ -653,8 +654,8 @@ func scalarTexts(v attr.Value) []string {
 // shown.
 const maxOrderBytes = 1 << 10
 
-// textsOf is cellText for the rows of a mapping's table. It shows a protobuf as its fields and
-// bytes.
+// textsOf returns a function like cellText for the rows of a mapping's table. It shows a
+// protobuf as its fields and bytes.
 func textsOf(m *layout.Mapping, row layout.Row) func(layout.Cell) string {
 	decoded := m.CellText(row)
 	return func(c layout.Cell) string {

@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// FamiliesCheck is the name of the check of families in a report.
+// FamiliesCheck is the report's name for the check of column families.
 const FamiliesCheck = "families"
 
 // compareFamilies compares the families of a job's tables with the mapping. It returns the

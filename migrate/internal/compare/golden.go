@@ -29,8 +29,8 @@ func goldenAt(t golden.Table, key []byte) report.Failure {
 	return f
 }
 
-// GoldenRows compares tables with a golden file, text by text. The jobs of the run supply the
-// items of the rows.
+// GoldenRows compares tables with a golden file, text by text. The jobs of the run
+// determine which items the rows belong to.
 func GoldenRows(ctx context.Context, r *table.Run, tables []golden.Table) (string, error) {
 	rows := 0
 	for i, t := range tables {
@@ -151,7 +151,7 @@ func (o *goldenOwners) onlyTypesDiffer(layout table.RowLayout, rule string, c Ce
 	return onlyTypesDiffer(cell.Value, golden.Value(string(c.got.Value)), element)
 }
 
-// SchemaGolden returns the golden text of the tables of the jobs.
+// SchemaGolden returns the golden text that describes the tables of the jobs.
 func SchemaGolden(jobs []*table.Job) []byte {
 	var b bytes.Buffer
 	for _, j := range jobs {
@@ -172,7 +172,7 @@ func SchemaGolden(jobs []*table.Job) []byte {
 	return b.Bytes()
 }
 
-// FidelityGolden returns the golden text of the fidelity of each attribute.
+// FidelityGolden returns the golden text that lists the fidelity of each attribute.
 func FidelityGolden(jobs []*table.Job) ([]byte, error) {
 	all := []report.Fidelity{}
 	for _, j := range jobs {
@@ -232,8 +232,8 @@ func Goldens(ctx context.Context, r *table.Run, f *table.Fixture) error {
 	return nil
 }
 
-// LineDiff returns the lines that only one of two texts has; a line missing n times is listed n
-// times.
+// LineDiff returns the lines that only one of two texts has. A line that the other text
+// lacks n times is listed n times.
 func LineDiff(a, b []byte) (onlyA, onlyB []string) {
 	count := map[string]int{}
 	for line := range strings.Lines(string(b)) {
@@ -261,8 +261,8 @@ func LineDiff(a, b []byte) (onlyA, onlyB []string) {
 	return onlyA, onlyB
 }
 
-// GoldenTablesOf returns the golden rows of a fixture, starting with the table of the first
-// job.
+// GoldenTablesOf returns the golden rows of a fixture. Rows before any table line belong
+// to the table of the first job.
 func GoldenTablesOf(f *table.Fixture, first *table.Job) ([]golden.Table, error) {
 	tables, err := golden.Parse(f.GoldenFile, first.Report.Target, f.Golden)
 	return tables, table.OfFixtures(err)

@@ -9,7 +9,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// LockText returns the lock file of a fixture; nil if it has no mapping.
+// LockText returns the content of the fixture's lock file, or nil if the fixture has no
+// mapping.
 func LockText(f *table.Fixture, j *table.Job) ([]byte, error) {
 	if f.Mapping == nil {
 		return nil, nil
@@ -30,7 +31,7 @@ func compareLock(r *table.Run, f *table.Fixture, j *table.Job) error {
 	}
 	was, err := mapfile.ParseLock(text)
 	if err != nil {
-		return source.Damaged(source.FixtureInvalid, source.Position{File: mapfile.LockFile}, err, "the lock cannot be understood")
+		return source.Damaged(source.FixtureInvalid, source.Position{File: mapfile.LockFile}, err, "the lock file cannot be parsed")
 	}
 	now, err := j.Mapping.Lock()
 	if err != nil {

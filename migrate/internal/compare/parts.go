@@ -20,7 +20,7 @@ import (
 // partRowsCheck is the check of the rows that a part read.
 const partRowsCheck = "rows of the part"
 
-// ReadPart reads the range of each table that belongs to the part, and sums it up.
+// ReadPart reads the range of each table that this part verifies, and records its checksums.
 func (c *Comparer) ReadPart(ctx context.Context) error {
 	r := c.run
 	index := r.Options.Share.Index - 1
@@ -75,7 +75,7 @@ func readRange(ctx context.Context, b *table.Bigtable, j *table.Job, id string, 
 	return h, err
 }
 
-// EndPart notes that the part of the verification is complete.
+// EndPart records that this part of the verification is complete.
 func (c *Comparer) EndPart() error {
 	var done []parts.Table
 	for _, j := range c.jobs {
@@ -84,9 +84,9 @@ func (c *Comparer) EndPart() error {
 	return c.run.EndPart(done)
 }
 
-// Finish ends a verification in parts. If the sums of the parts equal those of the source,
-// there are no differences. Otherwise it compares the differing key ranges row by row, for
-// which it reads the whole source. The report covers all parts.
+// Finish ends a verification in parts. If the sums of the parts equal those of the
+// source, there are no differences. Otherwise it reads the whole source again, and
+// compares the key ranges whose sums differ, row by row. The report covers all parts.
 func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o table.Options) (*report.Report, error) {
 	r, done, err := table.Finish(ctx, src, o)
 	if err != nil {
@@ -219,7 +219,7 @@ func compareIn(ctx context.Context, r *table.Run, j *table.Job, spans []layout.S
 	if err == nil && r.Report.AllDifferences() == before && j.Options.Exact() && len(j.Refused) == 0 && !j.CollectsExpired() {
 		r.Report.Fail(report.Failure{
 			Kind: report.TableChanged, Table: j.Report.Target, Want: wantedText(j),
-			Detail: "the sums of the parts differ, but another reading of the table found no difference: something writes to it",
+			Detail: "the sums of the parts differ, but a second read of the table found no difference: something is writing to it",
 		})
 	}
 	return err

@@ -13,7 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// RestartCheck is the name of the check of a restart in a report.
+// RestartCheck is the report's name for the check after a restart.
 const RestartCheck = "restart"
 
 // persisted is a table with its contents before the Bigtable was closed.
@@ -72,7 +72,7 @@ func (c *Comparer) Restart(ctx context.Context) error {
 	return nil
 }
 
-// LeaveOpen notes that the Bigtable of another loader is not restarted.
+// LeaveOpen records that a Bigtable that another loader filled is not restarted.
 func LeaveOpen(r *table.Run) {
 	for _, j := range r.Jobs {
 		r.Report.Skip(RestartCheck, j.Report.Target, "another loader's Bigtable is only read, and not closed")

@@ -88,7 +88,7 @@ func (l *losses) add(j *table.Job, k table.Retention, row rowGroup, most int) {
 		if i := l.lossGroup(g.Rule, g.family, g.gc, cells[g]); len(l.failures) < most || l.groups[i].columns == 1 {
 			f := report.InRow(j.Report.Target, row.Key)
 			f.Kind, f.Column, f.Want = report.LossNotAccepted, g.column, phrase.Counted(cells[g], "cell")
-			f.Detail = fmt.Sprintf("garbage collection by %s of family %s would remove %s; accept_loss does not name it (what: retention)", g.gc, g.family, f.Want)
+			f.Detail = fmt.Sprintf("garbage collection by %s of family %s would remove %s; accept_loss does not list this loss (what: retention)", g.gc, g.family, f.Want)
 			l.failures = append(l.failures, tl.Owned(f, g.Owner).Grouped(fmt.Sprint(g.Rule, " ", g.family, " ", g.gc)))
 		}
 	}
@@ -150,8 +150,8 @@ func (j *job) retained(r *report.Report, k table.Retention) error {
 	return err
 }
 
-// Collect runs garbage collection and checks that it removed exactly the cells that its rules
-// select.
+// Collect runs garbage collection and checks that it removed exactly the cells that the
+// rules select.
 func (c *Comparer) Collect(ctx context.Context) error {
 	r := c.run
 	const name = "garbage collection"

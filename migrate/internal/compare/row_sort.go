@@ -14,15 +14,16 @@ import (
 // ExpectedPart is the content that one item puts in one row.
 type ExpectedPart struct {
 	rule string
-	Item []byte // canonical JSON
-	Key  string // of the item, canonical JSON
+	Item []byte // item as canonical JSON
+	Key  string // key of the item, canonical JSON
 	N    int64  // number of the item
 	Row  []byte
 	cell []layout.Cell
 }
 
-// NewRowSort returns a sorter of expected parts, by row key and then by item, in runs of most
-// bytes. dir is for temporary files; "" is the system's.
+// NewRowSort returns a sorter that orders expected parts by row key, then by item. Each
+// sorted run holds at most most bytes. dir is the folder for temporary files; "" means
+// the system's.
 func NewRowSort(dir string, most int) *extsort.Sorter[ExpectedPart] {
 	return &extsort.Sorter[ExpectedPart]{
 		What: "the rows of a large table", Dir: dir, Most: most,

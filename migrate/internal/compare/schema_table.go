@@ -77,7 +77,7 @@ func compareSchema(ctx context.Context, r *table.Run, j *table.Job, required boo
 		}
 		detail := phrase.Counted(int64(len(got)), "row") + " of table " + j.Report.Target
 		if changes := loadnote.Changes(got, j.Mapping); len(changes) > 0 {
-			detail += "; the table was loaded by another mapping: " + strings.Join(changes, "; ")
+			detail += "; the table was loaded with another mapping: " + strings.Join(changes, "; ")
 		}
 		return detail, nil
 	})

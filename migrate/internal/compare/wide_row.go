@@ -20,11 +20,11 @@ import (
 // maxWideBytes bounds the memory for sorting a wide row.
 const maxWideBytes = 16 << 20
 
-// grouping groups the cells of a row such that the items of the row are those of its groups.
-// nil: the row cannot be divided.
+// grouping groups the cells of a row so that decoding each group yields the items of the
+// row. A nil grouping means that the row cannot be divided.
 type grouping func(row []byte) func(layout.Cell) string
 
-// ByItem returns the grouping of a mapping's table by items.
+// ByItem returns the grouping that divides rows of a mapping's table by item.
 func ByItem(m *layout.Mapping) grouping {
 	return func(row []byte) func(layout.Cell) string {
 		if g := m.Groups(row); g != nil {
@@ -61,8 +61,8 @@ func (g rowGroup) lost(k table.Retention, yield func(c layout.Cell, rule string)
 	}
 }
 
-// Groups yields the rows of a table, or of spans of it; wide rows come in groups of cells. k
-// determines the losses by garbage collection.
+// Groups yields the rows of a table, or of spans of it. Wide rows come as several groups
+// of cells. k determines the losses by garbage collection.
 func Groups(ctx context.Context, b *table.Bigtable, id string, o table.Options, by grouping, k table.Retention, spans ...layout.Span) iter.Seq2[rowGroup, error] {
 	return func(yield func(rowGroup, error) bool) {
 		w := wideRow{o: o}

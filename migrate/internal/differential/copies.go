@@ -99,9 +99,9 @@ func (d *trial) write(ctx context.Context, r *report.Report, pair *endpoints.Pai
 	if taken == (err == nil) && (err == nil || refused.Status == http.StatusBadRequest) {
 		return nil
 	}
-	f := report.Failure{Kind: report.PatternDiffers, Pattern: op, ItemKey: d.key(items[0]), Want: "a refusal, since the copy differs from the highest version", Got: "the copy taken"}
+	f := report.Failure{Kind: report.PatternDiffers, Pattern: op, ItemKey: d.key(items[0]), Want: "a refusal, since the copy differs from the highest version", Got: "the copy accepted"}
 	if taken {
-		f.Want = "the copy taken, as it equals the highest version"
+		f.Want = "the copy accepted, since it equals the highest version"
 	}
 	if refused != nil {
 		f.Got = refused.Error()

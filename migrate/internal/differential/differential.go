@@ -33,14 +33,14 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Table names the table, on both sides, that differential runs fill and delete. It is also the
-// prefix of their index tables.
+// Table is the name of the table that differential runs fill and delete, in DynamoDB and
+// in Bigtable. It is also the prefix of the names of their index tables.
 const Table = "_differential"
 
-// Run checks each mapping with migrate.VerifyOptions.Differential items drawn from the mapping
-// itself, and with the source's items if own is set. The mapping alone, the DynamoDB endpoint
-// and the loader must each return the original items. They must reject items that the mapping
-// cannot hold. Failing cases are shrunk first.
+// Run checks each mapping with migrate.VerifyOptions.Differential items drawn from the
+// mapping itself, and also with the source's items if own is set. The mapping alone, the
+// DynamoDB endpoint and the loader must each return the original items, and must reject
+// items that the mapping cannot hold. Failing cases are shrunk before they are reported.
 func Run(ctx context.Context, r *table.Run, own bool, saved []fixtures.Exchange) error {
 	for _, j := range r.Jobs {
 		before := r.Report.Differences
@@ -119,7 +119,7 @@ func differentialOf(ctx context.Context, r *table.Run, j *table.Job, from string
 	})
 }
 
-// Requests runs the saved requests of a fixture, and drawn ones.
+// Requests runs the saved requests of a fixture, and randomly drawn ones.
 func Requests(ctx context.Context, r *table.Run, j *table.Job, saved []fixtures.Exchange) error {
 	const name = "differential requests"
 	why := unfit(j.Mapping.Spec())
@@ -395,18 +395,18 @@ func (d *trial) put(ctx context.Context, r *report.Report, j *table.Job, items [
 			switch {
 			case errors.As(err, &refused) && refused.Status == http.StatusBadRequest:
 				if taken && !d.mayRefuse(item, refused) {
-					f.Want, f.Got = "the item taken, as the mapping can hold it", refused.Error()
+					f.Want, f.Got = "the item accepted, since the mapping can hold it", refused.Error()
 					r.Fail(d.located(f, item))
 				}
 				continue
 			case errors.As(err, &refused):
-				f.Want, f.Got = "the item taken or refused", refused.Error()
+				f.Want, f.Got = "the item accepted or refused", refused.Error()
 				r.Fail(d.located(f, item))
 				continue
 			case err != nil:
 				return err
 			case !taken:
-				f.Want, f.Got = "a refusal, since the mapping cannot hold the item", "the item taken"
+				f.Want, f.Got = "a refusal, since the mapping cannot hold the item", "the item accepted"
 				r.Fail(f)
 				back = item
 			}

@@ -57,7 +57,7 @@ func unfitForRequests(m *layout.Mapping) string {
 	if keepsCopies(m.Spec()) {
 		return "the mapping keeps copies of items, which DynamoDB does not"
 	}
-	if ttl := m.Spec().Source.TTL; ttl != nil && ttl.Mode != "" && ttl.Mode != mapfile.TTLAttribute {
+	if m.Expiry().Collected {
 		return "the mapping hides expired items, which DynamoDB may or may not return"
 	}
 	return ""
@@ -373,7 +373,7 @@ func (d *trial) compareRows(ctx context.Context, r *report.Report, all fixtures.
 		for _, text := range slices.Concat(all.Groups...) {
 			item, err := attr.UnmarshalItem([]byte(text))
 			if err != nil {
-				return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.RequestsFile}, err, "the answer of %s has a member that is not an item", all.Op)
+				return source.Damaged(source.FixtureInvalid, source.Position{File: fixtures.RequestsFile}, err, "the response of %s has a member that is not an item", all.Op)
 			}
 			items = append(items, item)
 		}
@@ -442,7 +442,7 @@ func readExchange(ctx context.Context, d *endpoints.Pair, x fixtures.Exchange) (
 				LastEvaluatedKey jsontext.Value
 			}
 			if err := json.Unmarshal(answer, &page); err != nil {
-				return "", fmt.Errorf("the answer of %s is not JSON: %w", x.Op, err)
+				return "", fmt.Errorf("the response of %s is not JSON: %w", x.Op, err)
 			}
 			scanned += page.ScannedCount
 			for _, item := range page.Items {

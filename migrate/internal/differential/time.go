@@ -59,8 +59,8 @@ func newTrialTime(m *layout.Mapping, o table.Options) trialTime {
 		t.start = o.Now().UTC().Truncate(time.Second)
 	}
 	t.collects = !slices.ContainsFunc(m.Families(), func(f layout.Family) bool { return f.GC.MaxAge > 0 })
-	if ttl := m.TTL(); ttl != nil && ttl.Mode == mapfile.TTLAttribute {
-		t.attribute = ttl.Attribute
+	if e := m.Expiry(); e.Kept {
+		t.attribute = e.Attribute
 	}
 	return t
 }
@@ -125,7 +125,7 @@ func (d *trial) awaitDueTimes(ctx context.Context, pair *endpoints.Pair) error {
 			TimeToLiveDescription struct{ TimeToLiveStatus string }
 		}
 		if err := json.Unmarshal(answer, &found); err != nil {
-			return fmt.Errorf("the answer of DescribeTimeToLive is not JSON: %w", err)
+			return fmt.Errorf("the response of DescribeTimeToLive is not JSON: %w", err)
 		}
 		if found.TimeToLiveDescription.TimeToLiveStatus == "ENABLED" {
 			return nil

@@ -64,11 +64,11 @@ func (r *patternRun) compare(got []attr.Item) *mismatch {
 func refusedAnswer(err error) *mismatch {
 	var refused *Refusal
 	if errors.As(err, &refused) {
-		return &mismatch{want: "an answer", got: refused.Error(), detail: "the request is refused"}
+		return &mismatch{want: "an answer", got: refused.Error(), detail: "the request was refused"}
 	}
 	switch status.Code(err) { //nolint:exhaustive // the others say nothing of the request
 	case codes.NotFound, codes.InvalidArgument, codes.FailedPrecondition, codes.OutOfRange, codes.Unimplemented:
-		return &mismatch{want: "an answer", got: phrase.Clip(status.Convert(err).Message()), detail: "the request is refused"}
+		return &mismatch{want: "an answer", got: phrase.Clip(status.Convert(err).Message()), detail: "the request was refused"}
 	}
 	return nil
 }

@@ -1,11 +1,11 @@
-// Package endpoints reads the tables of a run through both endpoints: with DynamoDB requests and
-// with native Bigtable reads. It runs access patterns and compares the answers with the
-// fixture's expectations, with each other, and with an oracle: a DynamoDB endpoint that
-// holds the items without their mapping.
+// Package endpoints reads the tables of a run through both endpoints: with DynamoDB
+// requests and with native Bigtable reads. It runs access patterns, and compares the
+// answers with the fixture's expectations, with each other, and with an oracle. The
+// oracle is a DynamoDB endpoint that holds the items without their mapping.
 //
-// What it promises: a refusal of an endpoint is an answer, and a difference; the tables are
-// afterwards as they were; the oracle leaves its own instance empty.
+// If an endpoint refuses a request, the refusal counts as its answer, and as a
+// difference. Afterwards the tables are as they were before, and the oracle's instance is
+// empty.
 //
-// What it does not do: it loads no data of its own, and it does not check rows: package
-// compare does.
+// The package does not load data, and it does not check rows: package compare does.
 package endpoints

@@ -29,7 +29,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Pair runs access patterns through both endpoints of a table.
+// Pair runs access patterns through the DynamoDB and the Bigtable endpoint of a table.
 type Pair struct {
 	b      *table.Bigtable
 	J      *table.Job
@@ -38,7 +38,7 @@ type Pair struct {
 	oracle *oracle // or nil
 }
 
-// Open opens both endpoints on the table of a job.
+// Open opens the DynamoDB and the Bigtable endpoint on the table of a job.
 func Open(b *table.Bigtable, server *facade.Server, j *table.Job, r *report.Report) *Pair {
 	return &Pair{b: b, J: j, client: &http.Client{Transport: server.RoundTripper()}, report: r}
 }
@@ -58,7 +58,7 @@ func (d *Pair) restore(ctx context.Context) error {
 	return load.Afresh(ctx, d.b, d.J)
 }
 
-// Refusal is an error answer of the DynamoDB endpoint.
+// Refusal is an error that the DynamoDB endpoint returned.
 type Refusal struct {
 	Status int
 	Body   string
@@ -66,7 +66,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return fmt.Sprintf("HTTP %d: %s", r.Status, phrase.Clip(r.Body)) }
 
-// Code returns the name of the error: ValidationException.
+// Code returns the name of the error, such as ValidationException.
 func (r *Refusal) Code() string {
 	var body struct {
 		Type string `json:"__type"`
@@ -81,8 +81,8 @@ func (r *Refusal) Code() string {
 // which can be several times that in JSON.
 const maxAnswerBytes = 256 << 20
 
-// DynamoDB sends a request, or each of several, and returns the items of all pages. merged
-// reports whether items of several requests are put in order.
+// DynamoDB sends one or more requests and returns the items of all pages. merged reports
+// whether it sorted the items of several requests.
 func (d *Pair) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) ([]attr.Item, error) {
 	var items []attr.Item
 	for _, one := range q.Requests() {
@@ -101,8 +101,8 @@ func (d *Pair) DynamoDB(ctx context.Context, q *fixtures.Request, merged bool) (
 	return items, nil
 }
 
-// Pages sends a request and follows its pages, unless it sets a Limit. The error is a *Refusal
-// if the endpoint answers with an error.
+// Pages sends a request and fetches all its pages, unless the request sets a Limit. The
+// error is a *Refusal if the endpoint answers with an error.
 func (d *Pair) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr.Item) error) error {
 	body := maps.Clone(q.Request)
 	if body == nil {
@@ -114,7 +114,7 @@ func (d *Pair) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr
 	for {
 		text, err := json.Marshal(body, json.Deterministic(true))
 		if err != nil {
-			return fmt.Errorf("request of %s: %w", q.Op, err)
+			return fmt.Errorf("encode the request of %s: %w", q.Op, err)
 		}
 		answer, err := d.Call(ctx, q.Op, text)
 		if err != nil {
@@ -122,7 +122,7 @@ func (d *Pair) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr
 		}
 		page, last, err := answerItems(answer)
 		if err != nil {
-			return fmt.Errorf("answer of %s: %w", q.Op, err)
+			return fmt.Errorf("response of %s: %w", q.Op, err)
 		}
 		if err := yield(page); err != nil {
 			return err
@@ -134,8 +134,8 @@ func (d *Pair) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr
 	}
 }
 
-// Call sends a request to the DynamoDB endpoint. The error is a *Refusal if it answers with an
-// error.
+// Call sends a request to the DynamoDB endpoint. The error is a *Refusal if the endpoint
+// responds with an error.
 func (d *Pair) Call(ctx context.Context, op string, body []byte) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://dynamodb.local/", bytes.NewReader(body))
 	if err != nil {
@@ -150,7 +150,7 @@ func (d *Pair) Call(ctx context.Context, op string, body []byte) ([]byte, error)
 	defer func() { _ = resp.Body.Close() }() // in memory
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes))
 	if err != nil {
-		return nil, fmt.Errorf("answer of %s: %w", op, err)
+		return nil, fmt.Errorf("response of %s: %w", op, err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		return nil, &Refusal{resp.StatusCode, string(answer)}
@@ -262,7 +262,7 @@ func (d *Pair) compareScan(ctx context.Context) (string, error) {
 		return nil
 	})
 	if err == nil && d.report.Differences == before {
-		fail(report.Failure{Want: phrase.Counted(d.J.Wanted.Items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB endpoint gives other items than GetItem"})
+		fail(report.Failure{Want: phrase.Counted(d.J.Wanted.Items.Count, "item"), Got: detail, Detail: "Scan through the DynamoDB endpoint returns different items from GetItem"})
 	}
 	return detail, err
 }
@@ -270,21 +270,21 @@ func (d *Pair) compareScan(ctx context.Context) (string, error) {
 // unservedJob returns why the DynamoDB endpoint cannot serve the job's table; "" if it can.
 func unservedJob(j *table.Job) string {
 	if !source.TableName().MatchString(j.Report.Name) {
-		return fmt.Sprintf("%q cannot name a DynamoDB table", j.Report.Name)
+		return fmt.Sprintf("%q is not a valid name for a DynamoDB table", j.Report.Name)
 	}
 	return Unserved(j.Mapping)
 }
 
-// Unserved returns why the DynamoDB endpoint cannot serve a table of that mapping; "" if it
-// can.
+// Unserved returns why the DynamoDB endpoint cannot serve a table with that mapping, or
+// "" if it can.
 func Unserved(m *layout.Mapping) string {
 	if spec := m.Spec(); spec != nil && spec.Compat != "" {
-		return "the layout " + spec.Compat + " does not give items back as they were, and the DynamoDB endpoint does not serve it"
+		return "the layout " + spec.Compat + " does not return items unchanged, so the DynamoDB endpoint does not serve it"
 	}
 	return ""
 }
 
-// NewServer returns the DynamoDB endpoint for the tables of all jobs.
+// NewServer returns a DynamoDB endpoint that serves the tables of all jobs.
 func NewServer(ctx context.Context, conn grpc.ClientConnInterface, o table.Options, jobs ...*table.Job) (*facade.Server, error) {
 	fo := facade.Options{
 		Conn: conn, Project: o.Project, Instance: o.Instance, Now: o.Now,

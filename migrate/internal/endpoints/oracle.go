@@ -40,7 +40,7 @@ const (
 func openOracle(ctx context.Context, r *table.Run, j *table.Job) (o *oracle, why string, err error) {
 	switch {
 	case !source.TableName().MatchString(j.Report.Name):
-		return nil, fmt.Sprintf("%q cannot name a DynamoDB table", j.Report.Name), nil
+		return nil, fmt.Sprintf("%q is not a valid name for a DynamoDB table", j.Report.Name), nil
 	case j.Report.Items > maxOracleItems:
 		return nil, fmt.Sprintf("%s are more than %d", phrase.Counted(j.Report.Items, "item"), maxOracleItems), nil
 	}
@@ -52,7 +52,7 @@ func openOracle(ctx context.Context, r *table.Run, j *table.Job) (o *oracle, why
 	case err != nil:
 		return nil, "", fmt.Errorf("reading instance %s of the oracle: %w", instance, err)
 	case len(tables) > 0:
-		return nil, "", fmt.Errorf("instance %s of the oracle has tables of others (%s): verify on a separate Bigtable, or in another instance", instance, phrase.Clip(strings.Join(tables, ", ")))
+		return nil, "", fmt.Errorf("the oracle's instance %s already has tables (%s): verify on a separate Bigtable, or in another instance", instance, phrase.Clip(strings.Join(tables, ", ")))
 	}
 	o.server, err = facade.New(ctx, facade.Options{
 		Conn: r.Conn, Project: j.Options.Project, Instance: instance, Now: j.Options.Now,

@@ -148,8 +148,8 @@ func (r *patternRun) writes(ctx context.Context) error {
 	return nil
 }
 
-// Golden returns the golden items of a pattern: the answer of the DynamoDB endpoint, after its
-// write if the pattern writes.
+// Golden returns the golden items of a pattern. They are the answer of the DynamoDB
+// endpoint, after its write if the pattern writes.
 func (d *Pair) Golden(ctx context.Context, p fixtures.Pattern) (items []attr.Item, err error) {
 	merged := p.Expect.Order == "merged"
 	switch {

@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// NativePatterns runs the native reads of the access patterns that do not write.
+// NativePatterns runs the native reads of all access patterns that do not write.
 func NativePatterns(ctx context.Context, r *table.Run, j *table.Job, patterns []fixtures.Pattern) error {
 	d := &Pair{b: r.B, J: j, report: r.Report}
 	for _, p := range patterns {

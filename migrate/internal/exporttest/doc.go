@@ -1,3 +1,3 @@
-// Package exporttest builds exports to S3 for tests, intact and damaged in all kinds
-// of ways.
+// Package exporttest builds exports to S3 for tests, both intact and damaged in various
+// ways.
 package exporttest

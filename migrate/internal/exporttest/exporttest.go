@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Pack returns data as gzip.
+// Pack compresses data with gzip.
 func Pack(data []byte) []byte {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.StatelessCompression) // many exports are small: no tables
@@ -27,7 +27,7 @@ func Pack(data []byte) []byte {
 	return b.Bytes()
 }
 
-// PackZstd returns data as zstd.
+// PackZstd compresses data with zstd.
 func PackZstd(data []byte) []byte {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 	if err != nil {
@@ -37,7 +37,7 @@ func PackZstd(data []byte) []byte {
 	return z.EncodeAll(data, nil)
 }
 
-// Flip changes one byte, counted from the end if at is negative.
+// Flip changes the byte of s at an index. A negative index counts from the end.
 func Flip(s string, at int) string {
 	b := []byte(s)
 	b[(at+len(b))%len(b)] ^= 1
@@ -49,11 +49,11 @@ func sum64(data []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Dir is the folder of the full export, below that of its bucket.
+// Dir is the folder of the full export within its bucket.
 const Dir = "bucket/pre/AWSDynamoDB/01716790307109-5f9d6aaa"
 
-// New builds an export to S3 of the given lines, one slice a data file,
-// as the service lays it out.
+// New builds a full export to S3 in the layout of the service. Each slice of lines
+// becomes one data file.
 func New(files ...[]string) fstest.MapFS {
 	fsys := fstest.MapFS{Dir + "/_started": {}}
 	var list strings.Builder
@@ -97,11 +97,11 @@ func repack(fsys fstest.MapFS, text string) {
 	edit(fsys, "manifest-files.json", was, sum64(fsys[p].Data))
 }
 
-// Lines are two items, as lines of a full export.
+// Lines are two items in the format of a full export.
 var Lines = []string{`{"Item":{"id":{"S":"a"},"n":{"N":"1"}}}`, `{"Item":{"id":{"S":"b"},"n":{"N":"2"}}}`}
 
-// Damages lists every kind of damage that errors distinguish. The message must contain the
-// text, after the file's folder.
+// Damages lists every kind of damage that errors distinguish. The error message must
+// contain the given text after the file's folder.
 var Damages = []struct {
 	Name   string
 	Spoil  func(fsys fstest.MapFS)
@@ -134,14 +134,14 @@ var Damages = []struct {
 	{"wrong count of a file", func(f fstest.MapFS) {
 		edit(f, "manifest-files.json", `"itemCount":2`, `"itemCount":5`)
 		edit(f, "manifest-summary.json", `"itemCount":3`, `"itemCount":6`)
-	}, "count-mismatch", "/data/file0.json.gz: the file holds 2 items, line 1 of manifest-files.json says 5"},
+	}, "count-mismatch", "/data/file0.json.gz: the file holds 2 items, but line 1 of manifest-files.json says 5"},
 	{"more items than counted", func(f fstest.MapFS) {
 		edit(f, "manifest-files.json", `"itemCount":2`, `"itemCount":1`)
 		edit(f, "manifest-summary.json", `"itemCount":3`, `"itemCount":2`)
-	}, "count-mismatch", "/data/file0.json.gz:2: the file holds more items than the 1 of line 1 of manifest-files.json"},
+	}, "count-mismatch", "/data/file0.json.gz:2: the file holds more items than the 1 that line 1 of manifest-files.json declares"},
 	{
 		"wrong total", func(f fstest.MapFS) { edit(f, "manifest-summary.json", `"itemCount":3`, `"itemCount":4`) },
-		"count-mismatch", "/manifest-summary.json: manifest-summary.json says 4 items in all, the files of manifest-files.json add up to 3",
+		"count-mismatch", "/manifest-summary.json: manifest-summary.json says 4 items in all, but the files of manifest-files.json add up to 3",
 	},
 	{
 		"missing summary", func(f fstest.MapFS) { delete(f, Dir+"/manifest-summary.json") },
@@ -171,7 +171,7 @@ var Damages = []struct {
 	}, "checksum-mismatch", "/manifest-summary.json: the MD5 of the manifest is"},
 	{
 		"unknown version", func(f fstest.MapFS) { edit(f, "manifest-summary.json", "2020-06-30", "2031-01-01") },
-		"manifest-invalid", `the manifest is of version "2031-01-01"`,
+		"manifest-invalid", `the manifest has version "2031-01-01"`,
 	},
 	{
 		"unknown type of export", func(f fstest.MapFS) { edit(f, "manifest-summary.json", "FULL_EXPORT", "PARTIAL_EXPORT") },
@@ -183,7 +183,7 @@ var Damages = []struct {
 	},
 	{
 		"a key that leaves the export", func(f fstest.MapFS) { edit(f, "manifest-files.json", "data/file0", "data/../../file0") },
-		"manifest-invalid", "/manifest-files.json:1: dataFileS3Key cannot be followed",
+		"manifest-invalid", "/manifest-files.json:1: dataFileS3Key does not name a file of the export",
 	},
 	{"extra data file", func(f fstest.MapFS) {
 		f[Dir+"/data/zz.json.gz"] = &fstest.MapFile{Data: Pack(nil)}
@@ -217,19 +217,19 @@ var Damages = []struct {
 	}, "value-invalid", "/data/file0.json.gz:2: not a DynamoDB value: Item.n"},
 	{"endless line", func(f fstest.MapFS) {
 		repack(f, Lines[0]+"\n"+strings.Repeat(" ", 8<<20+1))
-	}, "too-long", "/data/file0.json.gz:2: more than 8388608 bytes of space stand between items"},
+	}, "too-long", "/data/file0.json.gz:2: more than 8388608 bytes of white space between items"},
 }
 
-// Sample returns an export of three items in three data files; one file is empty.
+// Sample returns an export of three items in three data files; one of the files is empty.
 func Sample() fstest.MapFS {
 	return New(Lines, []string{`{"Item":{"id":{"S":"c"},"n":{"N":"3"}}}`}, nil)
 }
 
-// Time is the time of the export that New builds.
+// Time is the time of the exports that New builds.
 var Time = time.Date(2024, 5, 27, 6, 11, 47, 109e6, time.UTC)
 
-// AddIncremental adds an incremental export of the given lines, its data in the
-// shared folder.
+// AddIncremental adds an incremental export of the given lines. Its data files go into
+// the folder that all incremental exports share.
 func AddIncremental(fsys fstest.MapFS, id string, from, to time.Time, lines ...string) {
 	dir := path.Join(path.Dir(Dir), id)
 	data := Pack([]byte(strings.Join(lines, "\n") + "\n"))
@@ -248,7 +248,7 @@ func AddIncremental(fsys fstest.MapFS, id string, from, to time.Time, lines ...s
 		"outputFormat":"DYNAMODB_JSON","outputView":"NEW_AND_OLD_IMAGES","exportType":"INCREMENTAL_EXPORT"}`, from.UTC().Format("2006-01-02T15:04:05.000Z07:00"), to.UTC().Format("2006-01-02T15:04:05.000Z07:00"), id, len(lines)))
 }
 
-// Change is one line of an incremental export; an image of "" is left out.
+// Change returns one line of an incremental export. It leaves out an image that is "".
 func Change(written time.Time, keys, old, new string) string {
 	line := fmt.Sprintf(`{"Metadata":{"WriteTimestampMicros":{"N":"%d"}},"Keys":%s`, written.UnixMicro(), keys)
 	if old != "" {
@@ -260,13 +260,13 @@ func Change(written time.Time, keys, old, new string) string {
 	return line + "}"
 }
 
-// Key returns the JSON of a key.
+// Key returns a key as JSON.
 func Key(id string) string { return fmt.Sprintf(`{"id":{"S":%q}}`, id) }
 
-// Item returns the JSON of an item.
+// Item returns an item as JSON.
 func Item(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }
 
-// WantDamage fails tb unless err is damage of a kind of package source, with the given text.
+// WantDamage fails tb unless err is a source.Error of that kind, with the given text.
 func WantDamage[Damage ~string](tb testing.TB, err error, got, want Damage, text string) {
 	tb.Helper()
 	if err == nil || got != want || !strings.Contains(err.Error(), text) {

@@ -25,23 +25,24 @@ type checkpoint struct {
 	lost  []string // warnings about tables that lack the recorded rows
 }
 
-// CheckpointState is the content of the file.
+// CheckpointState is the content of a checkpoint file.
 type CheckpointState struct {
-	// Load is the hash of the source, mapping and target.
+	// Load is a hash of the source, the mapping and the target.
 	Load string `json:"load"`
-	// Tables are the tables in order.
+	// Tables holds the progress of each table, in order.
 	Tables []checkpointTable `json:"tables"`
 }
 
 type checkpointTable struct {
 	Items int64 `json:"items"` // written, from the first on
-	// Retry are the numbers of those items that Bigtable refused.
+	// Retry lists the numbers of the items that Bigtable refused.
 	Retry []int64 `json:"retry,omitempty"`
-	// Row is the row of the last accepted item: if it is missing, so are the others.
+	// Row is the row of the last accepted item. If it is missing, the other rows are
+	// missing too.
 	Row []byte `json:"row,omitempty"`
 }
 
-// CheckCheckpoint rejects a checkpoint of another load.
+// CheckCheckpoint returns an error if the checkpoint belongs to another load.
 func CheckCheckpoint(jobs []*table.Job) error {
 	_, err := openCheckpoint(jobs)
 	return err
@@ -68,10 +69,10 @@ func openCheckpoint(jobs []*table.Job) (*checkpoint, error) {
 	}
 	var found CheckpointState
 	if err := json.Unmarshal(text, &found); err != nil {
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, source.JSONCause(err), "the file is not a checkpoint of a load: name another, or remove it")
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, source.JSONCause(err), "the file is not the checkpoint of a load: name another file, or remove this one")
 	}
 	if found.Load != c.state.Load || len(found.Tables) != len(jobs) {
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, nil, "the checkpoint is of another load: the source, the mapping or the target has changed since; remove it to load from the start")
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: path}, nil, "the checkpoint belongs to another load: the source, the mapping or the target has changed since; remove it to load from the start")
 	}
 	c.state = found
 	return c, nil
@@ -106,7 +107,7 @@ func (c *checkpoint) begin(ctx context.Context, w *writer, index int) (checkpoin
 		}
 	}
 	if !held {
-		c.lost = append(c.lost, fmt.Sprintf("table %s lacks rows that are written according to the checkpoint %s, %s: loading from the start",
+		c.lost = append(c.lost, fmt.Sprintf("table %s lacks rows that checkpoint %s records as written, %s: loading from the start",
 			w.tables[0].ID, c.path, phrase.Counted(done.Items, "item")))
 		*done = checkpointTable{}
 		if err := c.save(); err != nil { // before new rows confirm the old record
@@ -155,7 +156,7 @@ func (c *checkpoint) remove() error {
 	return nil
 }
 
-// wants reports whether an item of a table is still unwritten.
+// wants reports whether an item of a table has not been written yet.
 func (t checkpointTable) wants(n int64) bool {
 	if n >= t.Items {
 		return true

@@ -17,8 +17,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Finish ends a load in parts: it checks that all parts are complete and that no items of
-// different parts met, and records how to read the tables. The report covers all parts.
+// Finish ends a load in parts. It checks that all parts are complete and that no items of
+// different parts met, and then records how to read the tables. The report covers all
+// parts.
 func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Source, o table.Options) (*report.Report, error) {
 	r, done, err := table.Finish(ctx, src, o)
 	if err != nil {
@@ -50,7 +51,7 @@ func Finish(ctx context.Context, conn grpc.ClientConnInterface, src *source.Sour
 		for i, j := range r.Jobs {
 			joined.Tables[i].Rows = j.Report.Rows
 			if more := j.Report.DeadLetters - joined.Tables[i].DeadLetters; more > 0 {
-				return nil, source.Damaged(source.CellCollision, source.Position{File: src.Path}, nil, "the parts of table %s are written, but do not fit together: %s met by items of other parts", j.Source.Name, phrase.Counted(more, "item"))
+				return nil, source.Damaged(source.CellCollision, source.Position{File: src.Path}, nil, "the parts of table %s are written, but do not fit together: cells of %s are also written by items of other parts", j.Source.Name, phrase.Counted(more, "item"))
 			}
 		}
 		joined.Rows = 0
@@ -121,16 +122,16 @@ func sharedRows(r *table.Run, j *table.Job, rows *extsort.Set, done []*parts.Com
 		p := source.Part{Index: i + 1, Of: len(done)}
 		f, err := os.Open(r.Folder.RowsFile(p, j.Report.Target))
 		if err != nil {
-			return false, fmt.Errorf("reading which rows part %v wrote: %w", p, err)
+			return false, fmt.Errorf("reading the rows that part %v wrote: %w", p, err)
 		}
 		rows.Join(f) // Join closes it
 		is, err := f.Stat()
 		if err != nil {
-			return false, fmt.Errorf("reading which rows part %v wrote: %w", p, err)
+			return false, fmt.Errorf("reading the rows that part %v wrote: %w", p, err)
 		}
 		if n := d.Tables[index].Rows; is.Size() != n*hashBytes {
 			return false, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Name()}, nil,
-				"the file has %s, and %s of part %v take %d: remove %s beside it, and load the part again",
+				"the file has %s, but the %s of part %v take %d: remove %s beside it, and load the part again",
 				phrase.Counted(is.Size(), "byte"), phrase.Counted(n, "row"), p, n*hashBytes, filepath.Base(r.Folder.File(p, parts.Done)))
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// Loader loads the tables of a run, which is prepared and connected.
+// Loader loads the tables of a run. The run must be prepared and connected.
 type Loader struct {
 	run  *table.Run
 	jobs []*job // of the run, in its order
 }
 
-// New returns the loader of a run.
+// New returns a Loader for a run.
 func New(r *table.Run) *Loader {
 	l := &Loader{run: r}
 	for _, j := range r.Jobs {
@@ -52,8 +52,8 @@ type job struct {
 // loadCheck is the check that the items of a table are loaded.
 const loadCheck = "load"
 
-// Check rejects tables that the load would spoil, before anything is written. It appends to the
-// warnings of the report.
+// Check rejects tables that the load would spoil, before anything is written. It may add
+// warnings to the report.
 func (l *Loader) Check(ctx context.Context) error {
 	for _, j := range l.jobs {
 		warnings, err := j.check(ctx)
@@ -79,7 +79,7 @@ func (j *job) check(ctx context.Context) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// All loads all tables, each from its checkpoint on.
+// All loads all tables, each from its position in the checkpoint.
 func (l *Loader) All(ctx context.Context) error {
 	r := l.run
 	c, err := openCheckpoint(r.Jobs)
@@ -143,7 +143,7 @@ func (j *job) loadNoted(ctx context.Context, r *report.Report, c *checkpoint, in
 	return j.endNote(ctx, unfinished)
 }
 
-// Again loads all tables a second time, and checks that there was nothing to write.
+// Again loads all tables a second time, and checks that it had nothing to write.
 func (l *Loader) Again(ctx context.Context) error {
 	for _, j := range l.jobs {
 		if err := l.run.Report.Check("second load", j.Report.Target, func() (string, error) { return j.again(ctx, l.run.Report) }); err != nil {
@@ -176,7 +176,7 @@ func (j *job) again(ctx context.Context, r *report.Report) (string, error) {
 	} else if changed > 0 {
 		r.Fail(report.Failure{Kind: report.NotIdempotent, Table: layout.SchemaTable, Want: "nothing to write", Got: phrase.Counted(int64(changed), "row") + " written again"})
 	}
-	return fmt.Sprintf("%s there already, %d written", phrase.Counted(unchanged, "cell"), written), nil
+	return fmt.Sprintf("%s already there, %d written", phrase.Counted(unchanged, "cell"), written), nil
 }
 
 // Afresh loads the table of a job without a checkpoint or notes.
@@ -184,7 +184,7 @@ func Afresh(ctx context.Context, b *table.Bigtable, j *table.Job) error {
 	return (&job{Job: j, b: b}).load(ctx, newCheckpoint(), 0, nil)
 }
 
-// EndPart records that the part of the load is complete, and removes its checkpoint.
+// EndPart records that this part of the load is complete, and removes its checkpoint.
 func (l *Loader) EndPart() error {
 	var done []parts.Table
 	for _, j := range l.jobs {

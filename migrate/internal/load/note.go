@@ -139,7 +139,7 @@ func (j *job) begin(ctx context.Context) error {
 
 // overtaken returns the error of a load that another one has overtaken.
 func (j *job) overtaken() error {
-	return source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s: another load has begun since this one checked it: wait for its end, then load again", j.Report.Target)
+	return source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s: another load has begun since this one checked the table: wait until that load ends, then load again", j.Report.Target)
 }
 
 // ifLatest changes the first row, and writes the id of a load there, unless the row names
@@ -240,8 +240,15 @@ func (j *job) writeSchema(ctx context.Context, unfinished bool) (changed int, er
 			}
 		}
 		if i == 0 {
+			begun, earlier := j.begun, j.earlier
 			if err := j.begin(ctx); err != nil {
 				return 0, err
+			}
+			// A load that may mix with this one may have ended since got was read. A note that an
+			// endpoint made since then is about the new table.
+			if j.begun && !begun {
+				j.earlier = earlier
+				return j.writeSchema(ctx, unfinished)
 			}
 			if err := j.writeFirst(ctx, btclient.AppendSets(gone, row.Cells)); err != nil {
 				return 0, err

@@ -34,7 +34,7 @@ func (j *job) remaps(ctx context.Context) (warning string, err error) {
 	if len(changes) == 0 {
 		return "", nil
 	}
-	by := fmt.Sprintf("Bigtable table %s was loaded by another mapping: %s", j.Report.Target, strings.Join(changes, "; "))
+	by := fmt.Sprintf("Bigtable table %s was loaded with another mapping: %s", j.Report.Target, strings.Join(changes, "; "))
 	was, err := layout.FromSchemaRows(j.Report.Target, noted)
 	if err != nil { // also a change
 		return by, nil //nolint:nilerr // see above
@@ -46,7 +46,7 @@ func (j *job) remaps(ctx context.Context) (warning string, err error) {
 	case err != nil:
 		return "", err
 	case l.cells == 0:
-		return by + "; it left no cells of this source's items that this one does not write", nil
+		return by + "; this mapping writes every cell that the other one wrote for this source's items", nil
 	}
 	stay := fmt.Sprintf("%s; %s of items of this source would stay beside the new cells, e.g. %s", by, phrase.Counted(l.cells, "cell"), l.example)
 	if !j.Options.Remap {

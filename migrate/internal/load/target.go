@@ -67,10 +67,10 @@ func (j *job) endpointWrites(ctx context.Context) (warning string, err error) {
 		return "", nil
 	case !j.Options.KeepWrites:
 		return "", source.Damaged(source.TargetWritten, source.Position{}, nil,
-			"Bigtable table %s: a DynamoDB endpoint has written since the last load, and the items that it deleted would come back: load into another table, delete this one first, or use --keep-writes: written items then stay unchanged, and deleted ones come back", j.Report.Target)
+			"Bigtable table %s: a DynamoDB endpoint has written to it since the last load, and the items that the endpoint deleted would come back: load into another table, delete this table first, or use --keep-writes, which keeps written items unchanged and brings deleted items back", j.Report.Target)
 	}
 	j.keeps = true
-	return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written since the last load: the items that it wrote stay unchanged, and the items that it deleted come back", j.Report.Target), nil
+	return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written to it since the last load: the items that the endpoint wrote stay unchanged, and the items that it deleted come back", j.Report.Target), nil
 }
 
 // countEndpointWrites is endpointWrites for a source with incremental exports; written means that the
@@ -102,12 +102,12 @@ func (j *job) countEndpointWrites(ctx context.Context, written bool) error {
 	if gone > 0 { // of deleted items, which leave no state, or of moved ones
 		wrote = append(wrote, "removed "+phrase.Counted(gone, "index row"))
 	}
-	did := "written since the load, and left nothing to count, as deletions do"
+	did := "written to it since the load, but left nothing to count, as after deletions"
 	if len(wrote) > 0 {
 		did = fmt.Sprintf("%s since the load, e.g. in row %s (items that it deleted cannot be counted)", strings.Join(wrote, " and "), example)
 	}
 	return source.Damaged(source.TargetWritten, source.Position{}, nil,
-		"Bigtable table %s: a DynamoDB endpoint has %s: the changes of the source may be older, and would undo that: load into another table, or delete this one first",
+		"Bigtable table %s: a DynamoDB endpoint has %s: the changes in the source may be older, and would undo these writes: load into another table, or delete this one first",
 		j.Report.Target, did)
 }
 
@@ -146,7 +146,7 @@ func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 	target, ends := j.Report.Target, j.Source.ExportTime
 	at, until, how := loadnote.At(noted, target), loadnote.Until(noted, target), "was loaded with exports up to"
 	if begun := loadnote.Unfinished(noted, target); !begun.IsZero() && !begun.Before(until) {
-		until, how = begun, "is loaded in part with exports up to"
+		until, how = begun, "is partly loaded with exports up to"
 	}
 	older := !ends.IsZero() && table.Micros(ends) < table.Micros(until)
 	begins := j.Source.FullTime
@@ -175,9 +175,9 @@ func (j *job) otherTime(ctx context.Context) (warning string, err error) {
 		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "Bigtable table %s was loaded with cells at %s, and the source%s would write older cells, at %s, which reads would not return: set a time in the mapping that is not earlier (timestamps.default), or load into another table",
 			target, at.Format(time.RFC3339Nano), noTime, own)
 	}
-	what := fmt.Sprintf("Bigtable table %s was loaded from other items, also by a source without a time: the items of both would mix, and deleted attributes and index entries would stay", target)
+	what := fmt.Sprintf("Bigtable table %s was loaded from other items of a source that also has no time: the items of both sources would mix, and deleted attributes and index entries would stay", target)
 	if !other || table.Micros(at) != j.Micros {
-		what = fmt.Sprintf("Bigtable table %s was loaded from another source, with cells at %s: the items of both would mix, with new cells at %s, and deleted attributes and index entries would stay", target, at.Format(time.RFC3339Nano), own)
+		what = fmt.Sprintf("Bigtable table %s was loaded from another source, with cells at %s: the items of both sources would mix, with new cells at %s, and deleted attributes and index entries would stay", target, at.Format(time.RFC3339Nano), own)
 	}
 	if !j.Options.Mix {
 		return "", source.Damaged(source.TargetNewer, source.Position{}, nil, "%s: load the full export of that time with the incremental ones since, load into another table, or allow the mix (--mix)", what)

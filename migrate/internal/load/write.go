@@ -358,9 +358,9 @@ func (w *writer) send(ctx context.Context, table string, entries []writeEntry) (
 	for i, e := range entries {
 		switch why, isBad := bad[i]; {
 		case isBad:
-			why = source.Damaged(source.WriteRefused, e.entry.Position, why, "Bigtable refuses row %q of table %s", e.GetRowKey(), table)
+			why = source.Damaged(source.WriteRefused, e.entry.Position, why, "Bigtable refused row %q of table %s", e.GetRowKey(), table)
 			if w.job == nil || w.job.Letters == nil {
-				return nil, fmt.Errorf("%w; earlier rows are written", why)
+				return nil, fmt.Errorf("%w; earlier rows were written", why)
 			}
 			if err := w.job.Letters.Add(w.job, e.entry, why); err != nil {
 				return nil, err

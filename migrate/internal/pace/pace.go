@@ -1,4 +1,5 @@
-// Package pace limits the rows per second that a load or a verification writes and reads.
+// Package pace limits the number of rows per second that a load or a verification reads
+// and writes.
 package pace
 
 import (
@@ -9,8 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// Pace limits the total rows per second that are written, looked up or read back. A nil Pace
-// has no limit.
+// Pace limits the number of rows per second that are written, looked up or read back in
+// total. A nil Pace sets no limit.
 type Pace struct {
 	every time.Duration // interval between rows
 	now   func() time.Duration
@@ -18,14 +19,14 @@ type Pace struct {
 	next  time.Duration // when the next row may go
 }
 
-// RowsAtOnce is the number of rows read between waits for the pace.
+// RowsAtOnce is the number of rows that are read before the next wait.
 const RowsAtOnce = 256
 
 // paceStep is the time whose rows are sent together.
 const paceStep = 100 * time.Millisecond
 
-// New returns a pace of rows per second, by a monotonic clock and its sleep function. It
-// returns nil, which has no limit, if rows is 0.
+// New returns a Pace of rows per second, given a monotonic clock and a sleep function for
+// it. It returns nil, which sets no limit, if rows is 0.
 func New(rows int, now func() time.Duration, sleep func(context.Context, time.Duration) error) *Pace {
 	if rows <= 0 || now == nil || sleep == nil {
 		return nil
@@ -41,16 +42,15 @@ func (p *Pace) most(of int) int {
 	return max(1, min(of, int(paceStep/max(1, p.every))))
 }
 
-// Chunk returns how many rows each call takes, if rows are split into calls of about the
-// same size.
+// Chunk returns the number of rows per call that splits rows into calls of similar size.
 func (p *Pace) Chunk(rows int) int {
 	most := p.most(rows)
 	calls := max(1, (rows+most-1)/most)
 	return max(1, (rows+calls-1)/calls)
 }
 
-// Wait waits until rows may go. Unused time is lost: a slow target gets no burst of rows
-// afterwards.
+// Wait waits until the pace allows the rows. Unused time is lost: after a delay, a slow
+// target does not get a burst of rows.
 func (p *Pace) Wait(ctx context.Context, rows int) error {
 	if p == nil {
 		return nil
@@ -67,7 +67,7 @@ func (p *Pace) Wait(ctx context.Context, rows int) error {
 	return nil
 }
 
-// Rows yields rows at the pace.
+// Rows yields rows no faster than the pace allows.
 func (p *Pace) Rows(ctx context.Context, rows iter.Seq2[layout.Row, error]) iter.Seq2[layout.Row, error] {
 	if p == nil {
 		return rows

@@ -1,10 +1,10 @@
 // Package parts stores the results of the parts of a load or verification in their shared
 // folder.
 //
-// Each part is a process that handles some files of the source. Parts share a folder, or
-// their folders are merged afterwards. A running part has its checkpoint there; a complete
-// part leaves its [Complete]. The process that finishes reads the results of all parts,
-// and makes the checks that a single part cannot make.
+// Each part is a process that handles some of the source's files. Parts share a folder,
+// or their folders are merged afterwards. A running part has its checkpoint there; a
+// complete part leaves its [Complete]. The process that finishes reads the results of all
+// parts, and makes the checks that a single part cannot make.
 package parts
 
 import (
@@ -25,56 +25,56 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// The kinds of work in parts. The names of their files begin with it.
+// Kinds of work that can run in parts. File names begin with the kind.
 const (
 	Loading   = "load"
 	Verifying = "verify"
 )
 
-// The files of a part.
+// Names of the files of a part.
 const (
-	Checkpoint = "checkpoint" // progress of its load
-	Done       = "done"       // its [Complete], once it is complete
-	Rows       = "rows"       // of a load: the hashes of its row keys, in order
+	Checkpoint = "checkpoint" // progress of the part's load
+	Done       = "done"       // [Complete] of the part, written at its end
+	Rows       = "rows"       // hashes of the row keys that the part's load wrote, in order
 )
 
-// Folder is the folder of the parts of one load or verification.
+// Folder stores the parts of one load or verification.
 type Folder struct {
 	Dir  string
 	Verb string // Loading or Verifying
-	// Identity is the hash of the whole work, and Tables its number of source tables. A
-	// complete part with others is rejected.
+	// Identity is a hash of the whole work, and Tables is the number of its source
+	// tables. A complete part that recorded other values is rejected.
 	Identity string
 	Tables   int
-	// MaxDifferences is how many failures the report of a part lists.
+	// MaxDifferences is the number of failures that the report of a part lists.
 	MaxDifferences int
 }
 
-// File returns the name of a file of a part.
+// File returns the name of one of a part's files.
 func (f Folder) File(p source.Part, kind string) string {
 	return filepath.Join(f.Dir, fmt.Sprintf("%s-%d-of-%d.%s", f.Verb, p.Index, p.Of, kind))
 }
 
-// RowsFile returns the name of the file of the row keys that a load's part wrote to a
-// table.
+// RowsFile returns the name of the file with the row keys that a part of a load wrote to
+// a table.
 func (f Folder) RowsFile(p source.Part, table string) string {
 	return f.File(p, Rows) + "." + table
 }
 
-// CreateRows opens a temporary file for the rows of a part, since another process may run the
-// same part. PlaceRows moves the complete file into place.
+// CreateRows creates a temporary file for the rows of a part, since another process may
+// run the same part. PlaceRows moves the complete file into place.
 func (f Folder) CreateRows(p source.Part, table string) (*os.File, error) {
 	if err := os.MkdirAll(f.Dir, 0o777); err != nil {
 		return nil, fmt.Errorf("creating the folder of the parts: %w", err)
 	}
 	rows, err := os.CreateTemp(f.Dir, filepath.Base(f.RowsFile(p, table))+".*")
 	if err != nil {
-		return nil, fmt.Errorf("keeping the rows of part %v: %w", p, err)
+		return nil, fmt.Errorf("saving the rows of part %v: %w", p, err)
 	}
 	return rows, nil
 }
 
-// PlaceRows moves a file of CreateRows into place; it removes the file if err is not nil.
+// PlaceRows moves a file from CreateRows into place, or removes it if err is not nil.
 func (f Folder) PlaceRows(rows *os.File, p source.Part, table string, err error) error {
 	if err == nil {
 		err = rows.Sync()
@@ -88,24 +88,24 @@ func (f Folder) PlaceRows(rows *os.File, p source.Part, table string, err error)
 	return err
 }
 
-// Complete is the result of a complete part.
+// Complete is the result of a part that is complete.
 type Complete struct {
-	Identity string         `json:"identity"` // of the whole work
+	Identity string         `json:"identity"` // identity of the whole work
 	Report   *report.Report `json:"report"`
-	Tables   []Table        `json:"tables"` // in the order of the source
+	Tables   []Table        `json:"tables"` // tables in the order of the source
 }
 
 // Table is the result of a part for one table of the source.
 type Table struct {
-	Joiner string `json:"joiner,omitempty"` // the joiner that the keys of the part allow
-	Row    []byte `json:"row,omitempty"`    // the last row that the part's load wrote
+	Joiner string `json:"joiner,omitempty"` // joiner that the keys of the part allow
+	Row    []byte `json:"row,omitempty"`    // last row that the part's load wrote
 	Rows   int64  `json:"rows,omitempty"`   // number of hashes that the part's load saved
-	// Ranges has, by Bigtable table, the sums that the part's items need in each range of keys,
-	// and the stored sums of the range that this part reads.
+	// Ranges holds the sums of each range of keys, by Bigtable table: those that the
+	// part's items contribute, and the stored sums of the range that this part reads.
 	Ranges Ranges `json:"ranges,omitempty"`
 }
 
-// Read reads the result of a part; nil if the part is not complete.
+// Read reads the result of a part. It returns nil if the part is not complete.
 func (f Folder) Read(p source.Part) (*Complete, error) {
 	name := f.File(p, Done)
 	text, err := os.ReadFile(name)
@@ -121,7 +121,7 @@ func (f Folder) Read(p source.Part) (*Complete, error) {
 	}
 	if done.Identity != f.Identity || len(done.Tables) != f.Tables {
 		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: name}, nil,
-			"part %v is of another %s: the source, the mapping or the target differs or has changed; name another folder, or remove the file and run the part again", p, f.Verb)
+			"part %v belongs to another %s command: the source, the mapping or the target differs or has changed; name another folder, or remove the file and run the part again", p, f.Verb)
 	}
 	return &done, nil
 }
@@ -137,7 +137,7 @@ func (f Folder) End(p source.Part, done Complete) error {
 		err = WriteWhole(f.File(p, Done), append(text, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("noting that part %v is complete: %w", p, err)
+		return fmt.Errorf("recording that part %v is complete: %w", p, err)
 	}
 	return nil
 }
@@ -171,8 +171,8 @@ func (f Folder) there() (map[int]map[int]bool, error) {
 // pattern matches the files of n parts.
 func (f Folder) pattern(n int) string { return fmt.Sprintf("%s-*-of-%d.*", f.Verb, n) }
 
-// Admit rejects a part if the folder has parts of another number: together they could not be
-// finished.
+// Admit returns an error if the folder holds parts of a load or verification that was
+// split into another number of parts. Such parts could not be finished together.
 func (f Folder) Admit(p source.Part) error {
 	there, err := f.there()
 	if err != nil {
@@ -181,14 +181,15 @@ func (f Folder) Admit(p source.Part) error {
 	for _, of := range slices.Sorted(maps.Keys(there)) {
 		if of != p.Of {
 			return source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil,
-				"the folder has parts of %d, and this one is part %v: expected parts of one %s; name another folder, or remove %s there to begin in parts of %d", of, p, f.Verb, f.pattern(of), p.Of)
+				"the folder holds parts of a %[3]s command with %[1]d parts, but this is part %[2]v: name another folder, or remove %[4]s there to start again with %[5]d parts", of, p, f.Verb, f.pattern(of), p.Of)
 		}
 	}
 	return nil
 }
 
-// Count returns the total number of parts, by the files in the folder, and the parts that have
-// begun. It returns an error if the folder has no part, or parts of several numbers.
+// Count returns the total number of parts, according to the files in the folder, and the
+// parts that have begun. It returns an error if the folder has no parts, or parts of
+// different totals.
 func (f Folder) Count() (of int, begun map[int]bool, err error) {
 	at := source.Position{File: f.Dir}
 	there, err := f.there()
@@ -198,18 +199,19 @@ func (f Folder) Count() (of int, begun map[int]bool, err error) {
 	numbers := slices.Sorted(maps.Keys(there))
 	if len(numbers) > 1 {
 		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil,
-			"the folder has parts of %d and parts of %d: expected parts of one %s; remove %s or %s", numbers[0], numbers[1], f.Verb, f.pattern(numbers[0]), f.pattern(numbers[1]))
+			"the folder holds parts of a %[3]s command with %[1]d parts and of one with %[2]d parts: remove either %[4]s or %[5]s", numbers[0], numbers[1], f.Verb, f.pattern(numbers[0]), f.pattern(numbers[1]))
 	}
 	if len(numbers) == 1 {
 		of = numbers[0]
 	}
 	if of == 0 {
-		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder has no part of a %s: expected %s and so on, which parts leave until they are finished", f.Verb, filepath.Base(f.File(source.Part{Index: 1, Of: 2}, Done)))
+		return 0, nil, source.Damaged(source.CheckpointInvalid, at, nil, "the folder holds no parts of a %s command: expected files such as %s, which parts leave there until the end of the work", f.Verb, filepath.Base(f.File(source.Part{Index: 1, Of: 2}, Done)))
 	}
 	return of, there[of], nil
 }
 
-// ReadAll reads the results of all parts. It returns an error if one is not complete.
+// ReadAll reads the results of all parts. It returns an error if any part is not
+// complete.
 func (f Folder) ReadAll(of int, begun map[int]bool) ([]*Complete, error) {
 	var all []*Complete
 	var lacking []string
@@ -234,12 +236,12 @@ func (f Folder) ReadAll(of int, begun map[int]bool) ([]*Complete, error) {
 		if len(lacking) > most {
 			text += fmt.Sprintf(" and %d more", len(lacking)-most)
 		}
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil, "not all parts are complete: %s lacking of %d", text, of)
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil, "of %[2]d parts, these are not complete: %[1]s", text, of)
 	}
 	return all, nil
 }
 
-// Reports returns the reports of parts.
+// Reports returns the reports of all given parts.
 func Reports(all []*Complete) (reports []*report.Report) {
 	for _, p := range all {
 		reports = append(reports, p.Report)
@@ -261,12 +263,12 @@ func (f Folder) Remove(of int) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("removing what complete parts left: %w", err)
+		return fmt.Errorf("removing the files of complete parts: %w", err)
 	}
 	return nil
 }
 
-// WriteWhole replaces a file atomically: a reader sees the old content or the new.
+// WriteWhole replaces a file atomically: a reader sees either the old or the new content.
 func WriteWhole(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".tabletop-*")
 	if err != nil {

@@ -22,7 +22,8 @@ func InSpan(s layout.Span, key []byte) bool {
 	return bytes.Compare(key, s.Start) >= 0 && (len(s.End) == 0 || bytes.Compare(key, s.End) < 0)
 }
 
-// Range has the sums of a range of row keys: expected by the items, and stored.
+// Range holds the sums of a range of row keys: those that the items should produce, and
+// those of the stored rows.
 type Range struct {
 	layout.Span `json:"-"`
 
@@ -31,22 +32,23 @@ type Range struct {
 	Rows   int64 `json:"rows,omitzero"` // number of stored rows
 }
 
-// Ranges are the ranges of tables, by table id; empty without parts.
+// Ranges holds the ranges of each table, by table id. It is empty for work that is not in
+// parts.
 type Ranges map[string][]Range
 
-// Sums are sums over cells and items. Equal cells and items have equal sums.
+// Sums holds checksums over cells and items. Equal cells and items have equal sums.
 type Sums struct {
 	Cells extsort.Bag `json:"cells"`
 	Items extsort.Bag `json:"items"`
 }
 
-// Join adds other sums.
+// Join adds the sums o.
 func (s *Sums) Join(o Sums) {
 	s.Cells.Join(o.Cells)
 	s.Items.Join(o.Items)
 }
 
-// RangesOf returns the ranges that begin at cuts, by table.
+// RangesOf returns the ranges that begin at the given cuts, by table.
 func RangesOf(cuts map[string][][]byte) Ranges {
 	ranges := Ranges{}
 	for table, keys := range cuts {
@@ -57,7 +59,7 @@ func RangesOf(cuts map[string][][]byte) Ranges {
 	return ranges
 }
 
-// Want adds an item's contribution to a row to the range of the row.
+// Want adds what an item contributes to a row to the range of that row.
 func (t Ranges) Want(table string, row []byte, what Sums) {
 	ranges := t[table]
 	for i := range ranges {

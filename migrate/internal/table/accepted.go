@@ -18,8 +18,8 @@ func (j *Job) Why(rule, what string) string {
 	return ""
 }
 
-// Unmet warns of acceptances of some kinds of losses that neither an item of the source nor the
-// mapping is known to need: they would hide future losses.
+// Unmet warns of accepted losses, of the given kinds, that no item of the source and no
+// part of the mapping is known to need. Such acceptances would hide losses in the future.
 func (j *Job) Unmet(kinds ...string) (warnings []string) {
 	spec := j.Mapping.Spec()
 	if spec == nil || j.Report.Items == 0 {

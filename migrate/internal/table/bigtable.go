@@ -21,8 +21,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// The retries after a transient error, and the first wait, which doubles each time. A read is
-// the first call to meet a missing server: it gives up after 3 s, a write after 25 s.
+// The retries after a transient error, and the first wait, which doubles each time. A
+// read is the first call that reaches a missing server, so it gives up after 3 s, and a
+// write after 25 s.
 const (
 	maxReadRetries  = 5
 	maxWriteRetries = 8
@@ -32,24 +33,25 @@ const (
 	firstRetryWait = 100 * time.Millisecond
 )
 
-// defaultDeadline is the longest time without an answer from Bigtable.
+// defaultDeadline is how long a call waits for an answer from Bigtable.
 const defaultDeadline = time.Minute
 
-// Bigtable is the client of the instance that the tables are in.
+// Bigtable is a client of the instance that holds the tables.
 type Bigtable struct {
 	*btclient.Client
-	// Extra reports cells that reads skip, and with them rows that have no other cells; it may
-	// be nil.
+	// Extra reports the cells that reads skip, including all cells of rows that have no
+	// others. It may be nil.
 	Extra func(layout.Cell) bool
-	// Live removes expired items from a row, by table id; nil for tables without expiry.
+	// Live removes expired items from a row of the table with the given id. It returns
+	// nil for tables without expiry.
 	Live map[string]func(layout.Row) layout.Row
 
-	profile string // of row calls; "": the instance's default
+	profile string // app profile of row calls; "" selects the instance's default
 	// Splits are the split keys of new tables, by table id.
 	Splits map[string][][]byte
 }
 
-// NewBigtable returns the client of the instance that the options name.
+// NewBigtable returns a client of the instance that the options name.
 func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
 	retry := btclient.Retry{Reads: maxReadRetries, Writes: maxWriteRetries, Late: maxLateRetries, First: firstRetryWait, Sleep: o.Sleep, Jitter: o.Jitter}
 	if o.Waiting != nil && o.Sleep != nil {
@@ -60,12 +62,13 @@ func NewBigtable(conn grpc.ClientConnInterface, o Options) *Bigtable {
 	})}
 }
 
-// StateFamily is in every table of items and indexes: the DynamoDB endpoint keeps its
-// bookkeeping there.
+// StateFamily is the family in which the DynamoDB endpoint keeps its bookkeeping. Every
+// table of items or index entries has it.
 var StateFamily = layout.Family{Name: lens.FamilyState, GC: layout.GC{Versions: 1}}
 
-// MakeTable creates a table, or the missing families of an existing one. It rejects a table
-// whose garbage collection differs from the mapping's, since items would have another lifetime.
+// MakeTable creates a table, or adds missing families to an existing one. It rejects a
+// table whose garbage collection differs from that in the mapping, since items would have
+// another lifetime.
 func (b *Bigtable) MakeTable(ctx context.Context, id string, families []layout.Family) (created bool, err error) {
 	families = slices.Clone(families)
 	if id != layout.SchemaTable && id != migrationstate.Table {
@@ -82,13 +85,13 @@ func (b *Bigtable) MakeTable(ctx context.Context, id string, families []layout.F
 		}
 		return &source.Error{
 			Damage: source.MappingRefused,
-			Detail: fmt.Sprintf("family %s of Bigtable table %s has the garbage-collection rule {%v}, the mapping's is {%v}: change one of them, or load into another table",
+			Detail: fmt.Sprintf("family %s of Bigtable table %s has the garbage-collection rule {%v}, but the mapping declares {%v}: change one of them, or load into another table",
 				family, id, have, want),
 		}
 	})
 }
 
-// Rows streams rows in key order. The caller owns the slices of a row.
+// Rows streams rows in key order. The caller owns the slices in a row.
 func (b *Bigtable) Rows(ctx context.Context, r btclient.Read) iter.Seq2[layout.Row, error] {
 	return func(yield func(layout.Row, error) bool) {
 		for part, err := range b.Parts(ctx, r, math.MaxInt) {
@@ -99,8 +102,8 @@ func (b *Bigtable) Rows(ctx context.Context, r btclient.Read) iter.Seq2[layout.R
 	}
 }
 
-// Parts streams rows of any size: a row of more than most bytes comes in parts. Parts and rows
-// may be empty, since extra cells are left out.
+// Parts streams rows of any size. It splits a row of more than most bytes into parts.
+// Parts and rows may be empty, since extra cells are left out.
 func (b *Bigtable) Parts(ctx context.Context, r btclient.Read, most int) iter.Seq2[btclient.Part, error] {
 	r.Clone = true
 	return func(yield func(btclient.Part, error) bool) {
@@ -143,7 +146,8 @@ func (b *Bigtable) TableRows(ctx context.Context, table string, spans ...layout.
 	}
 }
 
-// TableParts is TableRows with large rows in parts, as in [Bigtable.Parts].
+// TableParts is like TableRows, but returns large rows in parts, as [Bigtable.Parts]
+// does.
 func (b *Bigtable) TableParts(ctx context.Context, table string, spans []layout.Span, most int) iter.Seq2[btclient.Part, error] {
 	return func(yield func(btclient.Part, error) bool) {
 		if len(spans) == 0 {
@@ -161,7 +165,7 @@ func (b *Bigtable) TableParts(ctx context.Context, table string, spans []layout.
 	}
 }
 
-// Micros returns the timestamp of a cell for a time, in whole milliseconds.
+// Micros converts a time to the timestamp of a cell, truncated to milliseconds.
 func Micros(t time.Time) int64 { return t.UnixMilli() * 1000 }
 
 // HasTable reports whether a table exists.
@@ -173,7 +177,8 @@ func (b *Bigtable) HasTable(ctx context.Context, table string) (bool, error) {
 	return err == nil, err
 }
 
-// HasRows reports whether a table has rows; the error is NotFound if there is no table.
+// HasRows reports whether a table has rows. The error has the code NotFound if the table
+// does not exist.
 func (b *Bigtable) HasRows(ctx context.Context, table string) (bool, error) {
 	for _, err := range b.Rows(ctx, btclient.Read{Table: table, Spans: []layout.Span{{}}, Filter: btclient.FirstCells(1), Limit: 1}) {
 		return err == nil, err

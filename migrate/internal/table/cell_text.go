@@ -8,10 +8,10 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 )
 
-// CellText returns the part of a cell's canonical text after its column.
+// CellText returns the canonical text of a cell without its column.
 func CellText(c layout.Cell) string { return VersionText(c, rowtext.ValueText(c.Value)) }
 
-// VersionText is CellText with another text for the value.
+// VersionText is like CellText, but formats the value as the given text.
 func VersionText(c layout.Cell, value string) string {
 	return phrase.Clip(fmt.Sprintf("@%d = %s", c.Timestamp, value))
 }

@@ -52,11 +52,11 @@ func (s *keySample) cuts(n int) (keys [][]byte) {
 	return keys
 }
 
-// RangesOf returns the n ranges of each table of the job, by table.
+// RangesOf returns n ranges for each table of the job, by table.
 func (j *Job) RangesOf(n int) parts.Ranges { return parts.RangesOf(j.Cuts(n)) }
 
-// Cuts returns the keys that divide the tables of the job into n ranges, by table. They depend
-// on the whole source, not on the part.
+// Cuts returns the keys that divide each table of the job into n ranges, by table. They
+// depend on the whole source, not on the part.
 func (j *Job) Cuts(n int) map[string][][]byte {
 	samples := map[string]*keySample{}
 	for _, table := range j.Targets() {

@@ -12,31 +12,33 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// DeadLetters writes the items that could not be loaded.
+// DeadLetters writes the items that could not be loaded to a stream.
 type DeadLetters struct {
 	w io.Writer
 	r *report.Report
 }
 
-// NewDeadLetters writes letters to w, and counts the items as differences in r.
+// NewDeadLetters returns a DeadLetters that writes to w, and counts the items as
+// differences in r.
 func NewDeadLetters(w io.Writer, r *report.Report) *DeadLetters { return &DeadLetters{w, r} }
 
-// DeadLetter is one line of the dead letters: an item that was not loaded, or not as a
-// whole.
+// DeadLetter is one line of the dead letters. It describes an item that was not loaded,
+// or only in part.
 type DeadLetter struct {
 	File   string        `json:"file"` // position in the source
 	Line   int           `json:"line"`
-	Table  string        `json:"table"` // the DynamoDB table
+	Table  string        `json:"table"` // name of the DynamoDB table
 	Damage source.Damage `json:"damage"`
 	Error  string        `json:"error"`
-	// Item is the item. Text is the text of the entry if it is not an item.
+	// Item is the item. If the entry is not an item, Text holds its text instead.
 	Item jsontext.Value `json:"item,omitzero"`
 	Text string         `json:"text,omitzero"`
-	// Key replaces Item if the source deletes an item that could not be deleted.
+	// Key replaces Item for an item that the source deletes but the load could not
+	// delete.
 	Key jsontext.Value `json:"key,omitzero"`
 }
 
-// Add writes one letter and counts it as a difference.
+// Add writes one letter and counts the item as a difference.
 func (l *DeadLetters) Add(j *Job, e source.Entry, err error) error {
 	letter, key := DeadLetter{}, ""
 	if e.Item != nil {
@@ -48,7 +50,7 @@ func (l *DeadLetters) Add(j *Job, e source.Entry, err error) error {
 	return l.Write(j, letter, e.Position, err)
 }
 
-// Write writes a letter.
+// Write writes one letter without counting it.
 func (l *DeadLetters) Write(j *Job, letter DeadLetter, at source.Position, err error) error {
 	letter.File, letter.Line, letter.Table, letter.Damage, letter.Error = at.File, at.Line, j.Report.Name, source.DamageOf(err), err.Error()
 	j.Report.DeadLetters++
@@ -62,7 +64,7 @@ func (l *DeadLetters) Write(j *Job, letter DeadLetter, at source.Position, err e
 	return nil
 }
 
-// NotLoaded returns the failure of an item that is not loaded.
+// NotLoaded returns the failure of an item that was not loaded.
 func NotLoaded(j *Job, key string, err error) report.Failure {
 	return report.Failure{Kind: report.NotLoaded, Table: j.Report.Target, ItemKey: key, Damage: source.DamageOf(err), Detail: err.Error()}
 }

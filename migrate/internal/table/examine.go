@@ -28,6 +28,7 @@ type tally struct {
 	index      map[string]extsort.Bag
 	expired    int64 // items that the DynamoDB endpoint now deletes
 	exceptions int64
+	derived    int64 // bytes
 	sidecar    []report.SidecarCells
 	rules      []report.RuleRows
 	entries    []report.RuleRows // of the indexes
@@ -44,15 +45,16 @@ type ruleAttribute struct{ rule, attribute string }
 const maxCountedAttributes = 20_000
 
 // examine reads all of the table's source, lays it out, and checks that no two items
-// meet. It finds the expected contents of the tables, and describes the mapping in the
-// report of the job.
+// meet. It computes the expected contents of the tables, and describes the mapping in the
+// job's report.
 //
-// It is a separate pass before the writing one, so that a damaged source, or meeting items,
-// are found before anything is written. It makes every check in that one pass, and reads
-// the source again only to name items that meet, or that garbage collection would remove.
+// It is a separate pass before the writing one, so that a damaged source, or meeting
+// items, are found before anything is written. It makes every check in that one pass, and
+// reads the source again only to name items that meet, or that garbage collection would
+// remove.
 //
-// If the mapping leaves the joiner open, all keys decide on it: that changes no row (see
-// layout.JoinerProof).
+// If the mapping leaves the joiner open, examine chooses it based on all keys. The choice
+// does not change any row (see layout.JoinerProof).
 func examine(ctx context.Context, j *Job) (warnings []string, err error) {
 	var proof *layout.JoinerProof
 	var t *tally
@@ -185,7 +187,7 @@ func count(ctx context.Context, j *Job, proof *layout.JoinerProof) (t *tally, er
 	j.Wanted = Contents{Cells: t.cells, Items: t.items, Index: t.index}
 	j.Report.Items, j.Report.Rows, j.Report.Cells = t.n, t.rows, t.cells.Count
 	j.Report.Exceptions, j.Report.Sidecar, j.Report.Rules = t.exceptions, t.sidecar, append(t.rules, t.entries...)
-	j.Report.Accepted = t.accepted
+	j.Report.Accepted, j.Report.DerivedBytes = t.accepted, t.derived
 	j.Report.Expired = t.expired + j.left
 	return t, nil
 }
@@ -234,6 +236,7 @@ func (t *tally) add(j *Job, p Placed) {
 			j.Ranges.Want(x.TargetTable(), p.Index[i].Row, parts.Sums{Cells: entry})
 		}
 	}
+	t.derived += int64(p.Base.Saved)
 	if p.Base.Exceptions > 0 {
 		t.exceptions += int64(p.Base.Exceptions)
 		t.addSidecar(j, p)

@@ -9,21 +9,22 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Fixture is a fixture directory with its data, or a source, which is a fixture
-// without Files.
+// Fixture is a fixture directory with its data. A plain source is a fixture without
+// Files.
 type Fixture struct {
 	*fixtures.Fixture
 	Data  *source.Source
 	Files fs.FS
 }
 
-// OfSource returns a source as a fixture.
+// OfSource returns a source as a Fixture.
 func OfSource(src *source.Source) *Fixture {
 	return &Fixture{Fixture: &fixtures.Fixture{}, Data: src}
 }
 
-// OpenFixture opens a fixture directory, the root of fsys, even if its mapping file does not
-// compile (see Compiles). o overrides the settings of the fixture.
+// OpenFixture opens the fixture directory at the root of fsys. A mapping file that does
+// not compile is not an error: Compiles reports it. o overrides the settings of the
+// fixture.
 func OpenFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
 	folder, err := fixtures.Open(fsys)
 	if err != nil {
@@ -41,7 +42,7 @@ func OpenFixture(fsys fs.FS, o source.Options) (*Fixture, error) {
 	return f, err
 }
 
-// Compiles returns the error of compiling the mapping file, or nil.
+// Compiles returns the error from compiling the mapping file, or nil.
 func (f *Fixture) Compiles() error {
 	if f.Refused == nil {
 		return nil
@@ -49,7 +50,7 @@ func (f *Fixture) Compiles() error {
 	return OfFixtures(f.Refused)
 }
 
-// OptionalFile reads a file of a fixture. It returns nil if the file does not exist.
+// OptionalFile reads a file of the fixture, or returns nil if the file does not exist.
 func (f *Fixture) OptionalFile(name string) ([]byte, error) {
 	if f.Files == nil {
 		return nil, nil
@@ -58,7 +59,7 @@ func (f *Fixture) OptionalFile(name string) ([]byte, error) {
 	return text, OfFixtures(err)
 }
 
-// OfFixtures converts an error of a fixture to an error of the input.
+// OfFixtures converts an error of package fixtures to an error of the input.
 func OfFixtures(err error) error {
 	bad, ok := errors.AsType[*fixtures.Error](err)
 	if !ok {

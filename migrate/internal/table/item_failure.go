@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// ItemKind returns the kind of failure if only the item cannot be verified because of err; ""
-// if err affects the whole input.
+// ItemKind returns the kind of failure that err is for a single item. It returns "" if
+// err affects the whole input.
 func ItemKind(err error) report.Kind {
 	switch source.DamageOf(err) { //nolint:exhaustive // the other kinds are no failures
 	case source.ItemUnmatched:
@@ -137,7 +137,7 @@ func (l RowLayout) unplaced(e source.Entry, err error) report.Failure {
 	return f
 }
 
-// Failed reports whether an item of the job has failed.
+// Failed reports whether any item of the job has failed.
 func (j *Job) Failed(item attr.Item) bool {
 	return j.failures != nil && j.failures.ItemsFailed() && j.failures.HasFailed(j.Report.Target, j.KeyJSON(item))
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Job is the data of one table: its source, its mapping and the results of examining them.
+// Job is the data of one table: its source, its mapping, and the results of examining
+// them.
 type Job struct {
 	Source  *source.Table
 	whole   *source.Table // the full table if Source is a part of it
@@ -25,14 +26,14 @@ type Job struct {
 	Options Options
 
 	Report   report.TableReport
-	Warnings []string       // about the inference, or a given mapping that may be for another table
-	Letters  *DeadLetters   // nil: an item that cannot be loaded is an error
+	Warnings []string       // warnings about the inference, or about a given mapping that may be for another table
+	Letters  *DeadLetters   // nil means that an item that cannot be loaded is an error
 	failures *report.Report // of items that cannot be laid out; nil: they are errors
 
 	// Results of the examination.
 
 	Wanted  Contents
-	Refused []int64 // the numbers of excluded items, ascending
+	Refused []int64 // numbers of the excluded items, ascending
 
 	now  time.Time // for the time to live; zero: not checked
 	left int64     // items that leavesOut excluded in the last pass
@@ -44,14 +45,14 @@ type Job struct {
 	Joiner string
 }
 
-// Contents are sums over the expected contents of a job's tables.
+// Contents holds sums over the expected contents of a job's tables.
 type Contents struct {
-	Cells extsort.Bag            // in the items' table
-	Items extsort.Bag            // in that table
+	Cells extsort.Bag            // cells in the table of the items
+	Items extsort.Bag            // items in that table
 	Index map[string]extsort.Bag // cells of the index tables, by table id
 }
 
-// NewJob finds or infers the mapping of a table.
+// NewJob returns the job of a table, with its given or inferred mapping.
 func NewJob(ctx context.Context, src *source.Source, t *source.Table, o Options) (*Job, error) {
 	j := &Job{Source: t, Options: o, Report: report.TableReport{Name: t.Name, Choices: []infer.Choice{}, Rules: []report.RuleRows{}, Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}, Refused: []report.RefusedItems{}}}
 	if o.Now != nil {
@@ -91,7 +92,7 @@ func adopt(j *Job, src *source.Source) error {
 	at := source.Position{File: src.Path}
 	if declared := t.Key; declared.Hash.Name != "" {
 		if !keyMatches(declared.Hash, m.Key().Hash) || !keyMatches(declared.Range, m.Key().Range) {
-			return source.Damaged(source.MappingRefused, at, nil, "the key of table %s is %s (%s), its mapping says %s", t.Name, source.KeyText(declared), t.KeyFrom, source.KeyText(m.Key()))
+			return source.Damaged(source.MappingRefused, at, nil, "the key of table %s is %s (%s), but its mapping declares %s", t.Name, source.KeyText(declared), t.KeyFrom, source.KeyText(m.Key()))
 		}
 	}
 	selected := t.Named && t.Name == src.Asked
@@ -139,7 +140,7 @@ func (j *Job) timestamp() {
 	if us, ok := j.Mapping.ImportTimeMicros(); ok {
 		chosen, why = time.UnixMicro(us).UTC(), "set by the mapping"
 	} else if t := j.Source.FullTime; !t.IsZero() {
-		chosen, why = t.UTC(), "the full export's exportTime: data that did not change since keeps its time"
+		chosen, why = t.UTC(), "the full export's exportTime: data that has not changed since keeps its time"
 	} else if t := j.Source.ExportTime; !t.IsZero() {
 		chosen, why = t.UTC(), "the export's exportTime"
 	}
@@ -169,12 +170,13 @@ func (j *Job) describeMapping() error {
 	return nil
 }
 
-// KeyJSON returns the canonical JSON of an item's key.
+// KeyJSON returns the key of an item as canonical JSON.
 func (j *Job) KeyJSON(item attr.Item) string {
 	return string(attr.AppendItemJSON(nil, j.Mapping.Key().KeyOf(item)))
 }
 
-// Targets returns the Bigtable tables of the job: first the items' table, then the indexes.
+// Targets returns the Bigtable tables of the job: first the table of the items, then
+// those of the indexes.
 func (j *Job) Targets() []string {
 	tables := []string{j.Mapping.TargetTable()}
 	for _, x := range j.Mapping.Indexes() {
@@ -183,7 +185,7 @@ func (j *Job) Targets() []string {
 	return tables
 }
 
-// Timed starts to measure a phase; done ends it.
+// Timed starts to measure a phase. The caller calls done at its end.
 func (j *Job) Timed(phase string) (done func(items int64)) {
 	if j.Options.Stopwatch == nil {
 		return func(int64) {}

@@ -11,9 +11,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// LeftOut returns the parts of a DynamoDB table that its mapping does not lay out: parts that
-// the mapping file leaves out, and parts that only the table's description has. t is nil
-// without a description.
+// LeftOut returns the parts of a DynamoDB table that its mapping does not lay out. These
+// are parts that the mapping file leaves out, and parts that only the table's description
+// has. t is nil if there is no description.
 func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 	left := []report.NotLaidOut{}
 	spec := m.Spec()
@@ -48,12 +48,12 @@ func LeftOut(m *layout.Mapping, t *source.Table) []report.NotLaidOut {
 				projectionText(x.Projection, x.Include), projectionText(spec.Source.GSIs[i].Projection, spec.Source.GSIs[i].Include)))
 		}
 	}
-	switch expiry, by := t.TTL, spec.Source.TTL; {
+	switch expiry, by := t.TTL, spec.TTLAttribute(); {
 	case expiry == "":
-	case by == nil:
+	case by == "":
 		add("time to live by "+expiry, "the description of the table has it, but its mapping does not (source.ttl): items do not expire")
-	case by.Attribute != expiry:
-		add("time to live by "+expiry, fmt.Sprintf("the description of the table has it, but in its mapping items expire by %s (source.ttl)", by.Attribute))
+	case by != expiry:
+		add("time to live by "+expiry, fmt.Sprintf("the description of the table has it, but in its mapping items expire by %s (source.ttl)", by))
 	}
 	return left
 }
@@ -77,7 +77,7 @@ func projectionText(projection string, include []string) string {
 	return projection
 }
 
-// LeaveOut reports the parts that the mappings of all tables leave out.
+// LeaveOut reports the parts of all tables that the mappings leave out.
 func (r *Run) LeaveOut() {
 	for _, j := range r.Jobs {
 		r.Report.LeaveOut(j.Source.Name, LeftOut(j.Mapping, j.Source)...)

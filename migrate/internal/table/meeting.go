@@ -107,14 +107,14 @@ func meetings(ctx context.Context, j *Job, at *places) (again bool, err error) {
 		}
 		for _, c := range p.Base.Cells { // check all before adding any: a removed item holds no cell
 			if first.there(extsort.CellHash(p.Base.Row, c)) {
-				return first.meet(onCell(c), source.CellCollision, "the mapping puts the item on a cell of the item at %s: %s")
+				return first.meet(onCell(c), source.CellCollision, "the mapping puts the item in a cell of the item at %s: %s")
 			}
 		}
 		for _, c := range p.Base.Cells {
 			if !first.awaited(extsort.CellHash(p.Base.Row, c)) {
 				continue
 			}
-			if err := first.meet(onCell(c), source.CellCollision, "the mapping puts the item twice on one cell, at %s: %s"); err != nil {
+			if err := first.meet(onCell(c), source.CellCollision, "the mapping puts the item in one cell twice, at %s: %s"); err != nil {
 				return err
 			}
 		}
@@ -151,7 +151,7 @@ func entriesOnRow(ctx context.Context, j *Job, index int, same []extsort.Hash) e
 		}
 		m := meets(j, p, row, "the row of "+phrase.Clip(j.KeyJSON(p.Entry.Item)))
 		m.at = RowLayout{j, x}.Owned(report.InRow(x.TargetTable(), p.Index[index].Row), Owner{p.Base.Rule, m.key})
-		return first.meet(m, source.CellCollision, "index "+x.Name()+" has the item on the row of the item at %s: %s")
+		return first.meet(m, source.CellCollision, "index "+x.Name()+" puts the item in the row of the item at %s: %s")
 	})
 }
 

@@ -20,11 +20,13 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// FallbackTime is the timestamp of imported cells if neither the mapping nor the input gives
-// a time. It is never the current time, so that the same input gives the same cells.
+// FallbackTime is the timestamp of imported cells if neither the mapping nor the input
+// gives a time. It is a constant instead of the current time, so that the same input
+// gives the same cells.
 var FallbackTime = time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Options are the options of all functions of package migrate, whose own options document them.
+// Options holds the options of all functions of package migrate. The fields are
+// documented there, in the options of each function.
 type Options struct {
 	Project, Instance, Target string
 	AppProfile                string
@@ -32,7 +34,7 @@ type Options struct {
 	MaxDifferences            int
 	AllowEmpty                bool
 	Timestamps                fixtures.TimestampPolicy
-	LenientSets               bool   // see the tolerances of a fixture
+	LenientSets               bool   // see the tolerances in fixture.yaml
 	Fixture                   string // name of the fixture, for the report
 
 	Progress  func(source.Progress)
@@ -46,13 +48,13 @@ type Options struct {
 
 	DeadLetter io.Writer
 	Checkpoint string
-	Share      source.Part // part of the source to process; zero: all
-	Parts      string      // the folder with the progress of the parts
-	Tablets    int         // of a table that the load creates
-	Pace       *pace.Pace  // limits rows written or read; nil for no limit
+	Share      source.Part // part of the source to process; zero means all of it
+	Parts      string      // folder that holds the progress of the parts
+	Tablets    int         // number of tablets of a table that the load creates
+	Pace       *pace.Pace  // limits the rows written or read; nil sets no limit
 	Remap      bool
-	Mix        bool // load over what another source was loaded from
-	KeepWrites bool // load over later writes of a DynamoDB endpoint
+	Mix        bool // allow loading over another source
+	KeepWrites bool // allow loading over later writes of a DynamoDB endpoint
 	RunGC      func(context.Context) error
 	Restart    func(context.Context) (grpc.ClientConnInterface, error)
 
@@ -60,16 +62,16 @@ type Options struct {
 	Seed         uint64
 	Regress      string
 
-	Judges bool // items that cannot be laid out are failures, as in a verification
-	Warn   bool // of losses by garbage collection, since no comparison follows
-	// Expires excludes from a verification the items that garbage collection deletes because of
-	// their time to live: it may or may not have run.
+	Judges bool // report items that cannot be laid out as failures, as a verification does
+	Warn   bool // warn of losses by garbage collection, since no comparison follows
+	// Expires excludes from a verification the items whose time to live is over. Garbage
+	// collection may already have deleted them.
 	Expires bool
 
 	Knobs
 }
 
-// The defaults of Knobs.
+// Defaults of Knobs.
 const (
 	// maxWindowBytes bounds the memory for sorting when tables differ. Equal tables are not
 	// sorted: see extsort.Bag.
@@ -81,7 +83,7 @@ const (
 	checkpointEvery = 8 << 20
 )
 
-// Knobs are options that only tests set.
+// Knobs holds options that only tests set.
 type Knobs struct {
 	Held            int // bytes of items that are kept decoded; default source.MaxHeldBytes
 	Window          int // bytes for sorting; default maxWindowBytes
@@ -105,10 +107,10 @@ func (o Options) folder() parts.Folder {
 // defaultName is the default project and instance.
 const defaultName = "tabletop"
 
-// Exact reports whether a comparison has no tolerance.
+// Exact reports whether the comparison must be exact, without any tolerance.
 func (o Options) Exact() bool { return o.Tolerance() == "" }
 
-// Tolerance names the tolerance of a comparison; "" for none.
+// Tolerance returns the name of the comparison's tolerance, or "" if it has none.
 func (o Options) Tolerance() string {
 	var parts []string
 	if o.Timestamps != "" && o.Timestamps != fixtures.TimestampsExact {
@@ -120,13 +122,13 @@ func (o Options) Tolerance() string {
 	return strings.Join(parts, ", ")
 }
 
-// Inference returns the options of an inference, for a caller that lays out all items, or
-// needs only the key.
+// Inference returns the options of an inference for a caller that lays out all items, or
+// that needs only the key.
 func (o Options) Inference() infer.Options {
 	return infer.Options{Progress: o.Progress, TempDir: o.TempDir, OpenJoiner: true}
 }
 
-// Normalized returns the options with their defaults.
+// Normalized returns the options with defaults filled in.
 func (o Options) Normalized() Options {
 	o.Project, o.Instance = cmp.Or(o.Project, defaultName), cmp.Or(o.Instance, defaultName)
 	o.Held, o.Window, o.Part = cmp.Or(o.Held, source.MaxHeldBytes), cmp.Or(o.Window, maxWindowBytes), cmp.Or(o.Part, maxPartBytes)

@@ -22,13 +22,13 @@ func partOf(src *source.Source, o Options) (*source.Source, error) {
 	return src.Part(o.Share)
 }
 
-// givenMapping returns an error if the mapping would be inferred: a part sees too little of the
-// data.
+// givenMapping returns an error if the mapping would be inferred, since a part sees too
+// little of the data.
 func givenMapping(src *source.Source, o Options) error {
 	if len(o.Mappings) > 0 {
 		return nil
 	}
-	return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "parts need a given mapping, since each sees only its own items: infer it first, from the whole source")
+	return source.Damaged(source.MappingRefused, source.Position{File: src.Path}, nil, "parts need an explicit mapping, since a part sees only some of the items: infer the mapping first, from the whole source")
 }
 
 // identify sets the identity of the folder of the parts. It covers the source, the target, the
@@ -87,23 +87,24 @@ func (r *Run) beginPart(src *source.Source) error {
 	return nil
 }
 
-// Complete reports whether the run is an already complete part. Its report is that part's.
+// Complete reports whether the run is a part that was already complete. The report of the
+// run is then that of the part.
 func (r *Run) Complete() bool { return r.complete != nil }
 
-// EndPart records that the part is complete, with its report and its tables.
+// EndPart records that the part is complete, along with its report and its tables.
 func (r *Run) EndPart(tables []parts.Table) error {
 	part := r.Options.Share
 	if before, err := r.Folder.Read(part); err != nil {
 		return err
 	} else if before != nil {
-		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v was completed by another process meanwhile: that result counts", part))
+		r.Report.Warnings = append(r.Report.Warnings, fmt.Sprintf("part %v was completed by another process in the meantime: the result of that process is used", part))
 		return nil
 	}
 	return r.Folder.End(part, parts.Complete{Report: r.Report, Tables: tables})
 }
 
-// Finish finds the mappings of a source that was processed in parts, and reads the results of
-// the parts. It returns an error if one is not complete.
+// Finish returns a run for a source that was processed in parts. It finds the mappings,
+// and reads the results of all parts. It returns an error if a part is not complete.
 func Finish(ctx context.Context, src *source.Source, o Options) (*Run, []*parts.Complete, error) {
 	o = o.Normalized()
 	if err := givenMapping(src, o); err != nil {
@@ -124,8 +125,8 @@ func Finish(ctx context.Context, src *source.Source, o Options) (*Run, []*parts.
 	return r, all, err
 }
 
-// ProveJoiners chooses the joiners that mappings leave open, by the keys of all parts. After a
-// pass over the whole source, none is open any more.
+// ProveJoiners chooses the joiners that mappings leave open, based on the keys of all
+// parts. After a pass over the whole source, all joiners are already chosen.
 func (r *Run) ProveJoiners(all []*parts.Complete) (err error) {
 	for i, j := range r.Jobs {
 		if j.Mapping.ProveJoiner() == nil {

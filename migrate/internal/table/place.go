@@ -11,9 +11,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Placed is one item with its layout.
+// Placed is an item with its layout.
 type Placed struct {
-	N     int64 // its number in the table, from 0
+	N     int64 // number of the item in the table, from 0
 	Entry source.Entry
 	Base  lens.Placed
 	Index []lens.Placed // one per index of the job; Row is nil if the index has no entry for the item
@@ -22,13 +22,14 @@ type Placed struct {
 	losses []layout.Loss
 }
 
-// Each calls yield with the layout of every item that can be loaded, in the
-// order of the source.
+// Each calls yield with the layout of every item that can be loaded, in the order of the
+// source.
 func (j *Job) Each(ctx context.Context, phase string, yield func(p Placed) error) error {
 	return j.EachWanted(ctx, phase, nil, yield)
 }
 
-// EachWanted is Each for the items whose numbers wanted accepts; nil accepts all.
+// EachWanted is like Each, but visits only the items whose numbers wanted accepts. If
+// wanted is nil, it visits all items.
 func (j *Job) EachWanted(ctx context.Context, phase string, wanted func(n int64) bool, yield func(p Placed) error) error {
 	total := j.Source.Total
 	if items := j.Report.Items; items > 0 {

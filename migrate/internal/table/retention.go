@@ -10,14 +10,15 @@ import (
 )
 
 // Retention determines the cells that the garbage-collection rules of a table's families
-// remove. A mapping may put items on cells that its own rules remove: the next run deletes
-// them, which an earlier comparison would not show.
+// remove. A mapping may put items into cells that its own rules remove. The next run of
+// garbage collection deletes these cells, which an earlier comparison would not show.
 type Retention struct {
 	gc  map[string]layout.GC // by family; only families with a rule
 	now time.Time            // zero: ages are not checked
 }
 
-// NewRetention returns the rules of families at the time now; nil disables ages.
+// NewRetention returns the garbage-collection rules of families at the time now. If now
+// is nil, ages are not checked.
 func NewRetention(families []layout.Family, now func() time.Time) Retention {
 	k := Retention{gc: map[string]layout.GC{}}
 	for _, f := range families {
@@ -31,10 +32,10 @@ func NewRetention(families []layout.Family, now func() time.Time) Retention {
 	return k
 }
 
-// Of returns the rule of a family; the zero GC without one.
+// Of returns the rule of a family, or the zero GC if it has none.
 func (k Retention) Of(family string) layout.GC { return k.gc[family] }
 
-// Unjudged lists the families whose maxAge cannot be checked without a clock.
+// Unjudged lists the families whose maxAge cannot be checked because no clock is given.
 func (k Retention) Unjudged() []string {
 	var names []string
 	for name, gc := range k.gc {
@@ -63,8 +64,8 @@ func (k Retention) expired(c layout.Cell) bool {
 	return gc.MaxAge > 0 && !k.now.IsZero() && c.Timestamp < k.now.Add(-gc.MaxAge).UnixMicro()
 }
 
-// Lost calls yield with each cell that the rules remove, and the rule. The cells are those of
-// one row in storage order.
+// Lost calls yield with each cell that the rules remove, and with the responsible rule.
+// The cells are those of one row in storage order.
 func (k Retention) Lost(cells []layout.Cell, yield func(c layout.Cell, rule string)) {
 	l := LostCells{k: k}
 	for _, c := range cells {
@@ -74,15 +75,16 @@ func (k Retention) Lost(cells []layout.Cell, yield func(c layout.Cell, rule stri
 	}
 }
 
-// LostCells finds the removed cells of one row, given in storage order.
+// LostCells finds the cells of one row that garbage collection removes. The cells must
+// come in storage order.
 type LostCells struct {
 	k       Retention
 	last    layout.Cell
 	version int // of the last cell, 0 for the newest
 }
 
-// Rule returns the rule that removes the next cell, or "". If a family has both rules, each of
-// them removes cells.
+// Rule returns the rule that removes the next cell, or "" if the cell is kept. If a
+// family has both rules, each of them removes cells.
 func (l *LostCells) Rule(c layout.Cell) string {
 	if l.last.Family == c.Family && bytes.Equal(l.last.Qualifier, c.Qualifier) {
 		l.version++
@@ -105,10 +107,10 @@ func (l *LostCells) Rule(c layout.Cell) string {
 func versionsText(gc layout.GC) string { return layout.GC{Versions: gc.Versions}.String() }
 func ageText(gc layout.GC) string      { return layout.GC{MaxAge: gc.MaxAge}.String() }
 
-// Empty reports whether no family has a rule.
+// Empty reports whether all families lack a rule.
 func (k Retention) Empty() bool { return len(k.gc) == 0 }
 
-// NewLostCells returns a LostCells for a row.
+// NewLostCells returns a LostCells for a new row.
 func NewLostCells(k Retention) LostCells { return LostCells{k: k} }
 
 // Kept returns the cells that the rules keep, in storage order.

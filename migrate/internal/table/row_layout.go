@@ -8,14 +8,14 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/report"
 )
 
-// RowLayout reads and lays out the rows of one Bigtable table: the items' table or an index.
-// The zero value is for a table without a mapping.
+// RowLayout reads and lays out the rows of one Bigtable table, which holds items or the
+// entries of an index. The zero value is for a table without a mapping.
 type RowLayout struct {
 	J     *Job
 	Index *secondary.Index // nil for the table of the items
 }
 
-// LayoutOf returns the layout of a Bigtable table of one of the jobs.
+// LayoutOf returns the layout of a Bigtable table that belongs to one of the jobs.
 func LayoutOf(table string, jobs ...*Job) RowLayout {
 	for _, j := range jobs {
 		if j.Report.Target == table {
@@ -41,7 +41,7 @@ func (l RowLayout) Items(row layout.Row) ([]attr.Item, error) {
 	return l.J.Mapping.Items(row)
 }
 
-// Place lays out an item; Row is nil if the table cannot have it.
+// Place lays out an item. Row is nil if the item has no place in the table.
 func (l RowLayout) Place(item attr.Item) lens.Placed {
 	var placed lens.Placed
 	switch {
@@ -54,11 +54,11 @@ func (l RowLayout) Place(item attr.Item) lens.Placed {
 	return placed
 }
 
-// Owner identifies the owner of a row, cell or answer: the rule that takes the item, and the
-// item's key.
+// Owner identifies the item that a row, cell or answer belongs to, by the rule that takes
+// the item and by the item's key.
 type Owner struct{ Rule, Item string }
 
-// OwnerOf returns the owner for an item.
+// OwnerOf returns the Owner that identifies an item.
 func (l RowLayout) OwnerOf(item attr.Item) Owner {
 	if l.J == nil {
 		return Owner{}
@@ -70,7 +70,8 @@ func (l RowLayout) OwnerOf(item attr.Item) Owner {
 	return o
 }
 
-// Owned adds an owner to a failure, and the line of the responsible mapping rule.
+// Owned adds an owner to a failure, with the line of the mapping rule that takes the
+// item.
 func (l RowLayout) Owned(f report.Failure, o Owner) report.Failure {
 	f.Rule, f.ItemKey = o.Rule, o.Item
 	switch {

@@ -16,15 +16,15 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// Run has the tables of a source, their target, and the report.
+// Run holds the tables of a source, their target, and the report.
 type Run struct {
 	Conn    grpc.ClientConnInterface
-	B       *Bigtable // over conn; both nil until needed
+	B       *Bigtable // client over conn; both are nil until they are needed
 	Jobs    []*Job
 	Report  *report.Report
 	Options Options
 
-	Folder   parts.Folder    // of the parts, if this is one
+	Folder   parts.Folder    // folder of the parts, if the run is a part
 	complete *parts.Complete // result of the already complete part
 }
 
@@ -39,7 +39,7 @@ func (r *Run) Connect(conn grpc.ClientConnInterface) {
 	}
 }
 
-// Sum fills in the totals of the report.
+// Sum computes the totals in the report.
 func (r *Run) Sum() {
 	r.Report.Items, r.Report.Rows, r.Report.Exceptions, r.Report.Tables = 0, 0, 0, r.Report.Tables[:0]
 	for _, j := range r.Jobs {
@@ -50,10 +50,11 @@ func (r *Run) Sum() {
 	}
 }
 
-// newRun finds the mapping of each table, and reads only as much of the source as that needs.
+// newRun finds the mapping of each table, and reads only the part of the source that it
+// needs for that.
 func newRun(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	if len(src.Tables) == 0 {
-		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no table")
+		return nil, source.Damaged(source.Unrecognized, source.Position{File: src.Path}, nil, "the source has no tables")
 	}
 	r := report.New(o.MaxDifferences)
 	r.Fixture, r.Source, r.Format, r.Compared = o.Fixture, src.Path, src.Format, !o.Warn
@@ -97,7 +98,8 @@ func newRun(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	return made, err
 }
 
-// Prepare finds the mapping of each table and checks the whole source, or its part.
+// Prepare returns a run with the mapping of each table, after checking the whole source
+// or the part of it that the options name.
 func Prepare(ctx context.Context, src *source.Source, o Options) (*Run, error) {
 	all, err := newRun(ctx, src, o.Normalized())
 	if err != nil || all.Complete() {
@@ -146,7 +148,7 @@ func (r *Run) Examine(ctx context.Context, src *source.Source) error {
 	return nil
 }
 
-// Wants reports whether a check runs; otherwise it records the reason in the report.
+// Wants reports whether to run a check. If not, it records the reason in the report.
 func (r *Run) Wants(name string, choice *bool) bool {
 	if choice == nil || *choice {
 		return true
@@ -155,8 +157,8 @@ func (r *Run) Wants(name string, choice *bool) bool {
 	return false
 }
 
-// WarnOfPatterns warns that access patterns of a mapping are not run, since the mapping is used
-// without the folder of the patterns.
+// WarnOfPatterns warns that the access patterns of a mapping will not run, because the
+// folder of the patterns was not given.
 func (r *Run) WarnOfPatterns() {
 	for _, j := range r.Jobs {
 		if spec := j.Mapping.Spec(); spec != nil && len(spec.Patterns) > 0 {

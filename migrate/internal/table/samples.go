@@ -19,7 +19,8 @@ const (
 	maxSampleBytes  = 4 << 10 // of an item or its row, as text
 )
 
-// Describe fills in the fidelity and samples of a job's mapping, before any item was examined.
+// Describe sets the fidelity and the samples of a job's mapping before any item is
+// examined.
 func (j *Job) Describe() { (&tally{}).describe(j) }
 
 // describe fills in the fidelity of a job's mapping, and the first item of each of its rules.

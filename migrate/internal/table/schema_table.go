@@ -14,12 +14,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 )
 
-// SchemaFamilies are the families of layout.SchemaTable.
+// SchemaFamilies are the column families of layout.SchemaTable.
 var SchemaFamilies = []layout.Family{{Name: layout.SchemaFamily, GC: layout.GC{Versions: 1}}}
 
-// SchemaRows returns the expected rows of layout.SchemaTable for the job's table. They include
-// until, the end of its exports, if it is not the time of the cells. A default layout has no
-// such rows.
+// SchemaRows returns the rows that layout.SchemaTable should hold for the job's table.
+// They include until, the end of the table's exports, if it differs from the time of the
+// cells. A default layout has no such rows.
 func (j *Job) SchemaRows(until time.Time) ([]layout.Row, error) {
 	if j.Mapping.Spec() == nil {
 		return nil, nil
@@ -31,8 +31,8 @@ func (j *Job) SchemaRows(until time.Time) ([]layout.Row, error) {
 	return rows, err
 }
 
-// SchemaOf reads the rows of layout.SchemaTable of one table; none if layout.SchemaTable does
-// not exist.
+// SchemaOf reads the rows of one table in layout.SchemaTable. It returns no rows if
+// layout.SchemaTable does not exist.
 func (b *Bigtable) SchemaOf(ctx context.Context, table string) ([]layout.Row, error) {
 	prefix := layout.SchemaRowPrefix(table)
 	var rows []layout.Row
@@ -48,12 +48,12 @@ func (b *Bigtable) SchemaOf(ctx context.Context, table string) ([]layout.Row, er
 	return rows, nil
 }
 
-// CutNote returns rows without the cells of a column.
+// CutNote returns the rows without the cells of one column.
 func CutNote(rows []layout.Row, column string) []layout.Row {
 	return CutColumns(rows, func(of string) bool { return of == column })
 }
 
-// CutColumns returns rows without the cells of the columns that which selects.
+// CutColumns returns the rows without the cells of the columns that which selects.
 func CutColumns(rows []layout.Row, which func(column string) bool) []layout.Row {
 	rest := slices.Clone(rows)
 	for i, row := range rest {

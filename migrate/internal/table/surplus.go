@@ -89,7 +89,7 @@ func (s *surplus) add(j *Job, p Placed) error {
 func (s *surplus) warnings(ctx context.Context, j *Job) ([]string, error) {
 	var warnings []string
 	say := func(gc, family string, cells int64, rule, item string) {
-		warnings = append(warnings, fmt.Sprintf("table %s: garbage collection by %s of family %s would remove %s, e.g. of rule %s, item %s: accept_loss does not name it (what: retention)",
+		warnings = append(warnings, fmt.Sprintf("table %s: garbage collection by %s of family %s would remove %s, e.g. of rule %s, item %s: accept_loss does not list this loss (what: retention)",
 			j.Report.Target, gc, family, phrase.Counted(cells, "cell"), rule, item))
 	}
 	for _, f := range j.Mapping.Families() {

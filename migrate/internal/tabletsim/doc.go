@@ -1,21 +1,21 @@
-// Package tabletsim runs the writing side of a load in parts against a model of a Bigtable, to
-// predict the time of a load of a billion rows, and which of its settings matter. The
-// writing side is the loader's own code: package load's Stream over the client of package
-// btclient. In the model, tablets split and move, and nodes queue work beyond their
-// guidance and refuse work beyond their capacity.
+// Package tabletsim runs the writing side of a load in parts against a model of Bigtable.
+// It predicts how long a load of a billion rows takes, and which of its settings matter.
+// The writing side is the loader's real code: the Stream of package load, over the client
+// of package btclient. In the model, tablets split and move. Nodes queue work beyond
+// their recommended load, and refuse work beyond their capacity.
 //
-// What it promises: batches, pace, look-ups and retries are the loader's code, and the
-// model begins at the connection; when a load ends, each row was answered as written; the
-// same plan gives the same figures, since no two parts act at the same virtual time. That
-// time is the bubble of testing/synctest.
+// Batches, pace, look-ups and retries are the loader's code; the model begins at the
+// connection. When a load ends, every row has been acknowledged. The same plan gives the
+// same figures, since no two parts act at the same virtual time. Virtual time is that of
+// the surrounding testing/synctest bubble.
 //
 // A plan can run at a scale of 1/n ([Plan.Scale]): it has 1/n of the rows, tablets split
-// at 1/n of the bytes, and one move in n keeps its tablet away. Each second is like one at
-// full size, but there are fewer of them. Moves that coincide at full size do not coincide
-// at a smaller scale, and parts wait rather longer for them.
+// at 1/n of the bytes, and one move in n makes its tablet unavailable. Each second is
+// like one at full size, but there are fewer of them. Moves that coincide at full size do
+// not coincide at a smaller scale, so parts wait somewhat longer for them.
 //
-// What it does not do: it does not lay out items, whose CPU time is a number of the plan;
-// it stores no rows, so a looked-up row is never found; reads are queued and never refused.
-// Its constants are the service's guidance, or otherwise guesses, not
+// The model does not lay out items; their CPU time is a number in the plan. It does not
+// store rows, so a looked-up row is never found. Reads are queued and never refused. The
+// constants follow the service's guidance where it exists; the others are guesses, not
 // measurements.
 package tabletsim

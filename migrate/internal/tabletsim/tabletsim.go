@@ -16,44 +16,44 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
-// Plan is a load in parts, with its cluster.
+// Plan describes a load in parts, and the cluster that it writes to.
 type Plan struct {
-	Rows     int64         // in all
-	RowBytes int64         // of a stored row, also by the load's estimate
-	Parts    int           // running at once, each with one pending call; at most 1024
+	Rows     int64         // number of rows
+	RowBytes int64         // size of a stored row, which the load also uses as its estimate
+	Parts    int           // number of parts, which run at once; each has one pending call; at most 1024
 	Check    time.Duration // CPU time of a part per row, before it writes any
 	LayOut   time.Duration // CPU time of a part per row, not spent during calls
-	Wire     time.Duration // of a round trip
-	Pace     int           // rows per second of a part; 0: unlimited
+	Wire     time.Duration // duration of a round trip
+	Pace     int           // rows per second of a part; 0 means no limit
 	There    bool          // the table exists, and each part looks its rows up; otherwise one part creates it, and the others look up their first batch
 	Sorted   bool          // the files are in row-key order; otherwise each batch has rows of all tablets
-	Tablets  int           // of the table at the start
-	Nodes    int           // servers
-	Lost     int64         // one write in Lost loses its answer; 0: none
-	Scale    int64         // one row in Scale is written; 0: 1
+	Tablets  int           // number of tablets at the start
+	Nodes    int           // number of servers
+	Lost     int64         // one write in Lost loses its answer; 0 means none
+	Scale    int64         // one row in Scale is written; 0 means 1
 
-	Room      time.Duration // of work that a node queues before it refuses writes; 0: unlimited
-	RetryInfo bool          // a refusal has a RetryInfo
-	Asks      time.Duration // of work that a node queues before it asks for less (RateLimitInfo); 0: never
+	Room      time.Duration // work that a node queues before it refuses writes; 0 means no limit
+	RetryInfo bool          // refusals include a RetryInfo
+	Asks      time.Duration // work that a node queues before it asks for less (RateLimitInfo); 0 means that it never asks
 }
 
 func (p Plan) scale() int64 { return max(1, p.Scale) }
 
-// Outcome is the result of a plan. Its counts are of the written rows: multiply them by Scale
-// for the full size.
+// Outcome is the result of a plan. Its counts cover only the rows that were written:
+// multiply them by Scale for the full size.
 type Outcome struct {
-	Took    time.Duration // at full size
+	Took    time.Duration // duration of the load at full size
 	Reads   int64         // calls of ReadRows
 	Calls   int64         // calls of MutateRows
-	Refused int64         // of Calls, those that a node refused
-	Away    int64         // of both, those that met a moving tablet
-	Lost    int64         // of Calls, those whose answer was lost
-	Asked   int64         // of Calls, those that were asked for less
+	Refused int64         // number of Calls that a node refused
+	Away    int64         // number of Reads and Calls that met a moving tablet
+	Lost    int64         // number of Calls whose answer was lost
+	Asked   int64         // number of Calls whose answer asked for less
 	Waited  float64       // share of the time of all parts spent waiting before retries
-	Tablets int           // at the end
+	Tablets int           // number of tablets at the end
 	Busy    float64       // share of the nodes' capacity that was used
 
-	Written int64 // rows answered as written
+	Written int64 // rows that were acknowledged
 }
 
 // alignment keeps the times of parts apart, and bounds their number: a part acts only at times
@@ -61,8 +61,9 @@ type Outcome struct {
 // times are multiples of it. Then the same plan gives the same figures.
 const alignment = 1 << 10
 
-// Run runs a plan, by a monotonic clock that starts at 0 and its sleep function. Both are those
-// of a bubble of testing/synctest, since the load's client has timers.
+// Run runs a plan. It takes a monotonic clock that starts at 0 and the clock's sleep
+// function. Both must belong to a testing/synctest bubble, since the load's client has
+// timers.
 func Run(ctx context.Context, p Plan, now func() time.Duration, sleep func(context.Context, time.Duration) error) (Outcome, error) {
 	if p.Parts < 1 || p.Parts > alignment || p.Nodes < 1 {
 		return Outcome{}, fmt.Errorf("a load of %d parts on %d nodes: want 1 to %d, and 1 or more", p.Parts, p.Nodes, alignment)

@@ -1,6 +1,6 @@
-// Package iam decides on access: it determines the permissions that an RPC needs, on which
-// resource, and which of them policies grant. Permissions of RPCs come from the service's
-// audit logs, those of roles from the list of its predefined roles.
+// Package iam checks access: it determines which permissions an RPC needs on which resources, and
+// whether policies grant them. The permissions of RPCs come from the service's audit log
+// documentation, and the permissions of roles from its list of predefined roles.
 package iam
 
 import (
@@ -17,7 +17,7 @@ import (
 // Need is a permission on a resource.
 type Need struct {
 	Permission string // such as bigtable.tables.readRows
-	Resource   string // its name
+	Resource   string // the name of the resource
 }
 
 // needs are the permissions of an RPC, by service and method: "field permission …; …". The
@@ -133,8 +133,8 @@ var needs = map[string]string{
 	"ServerReflection/ServerReflectionInfo": "",
 }
 
-// NeedsOf returns the permissions that a request of an RPC, by its full method name, needs;
-// false for an unknown RPC, which only the owner may call.
+// NeedsOf returns the permissions that a request needs, given the full method name of its RPC. It
+// returns false for an unknown RPC, which only the owner may call.
 func NeedsOf(fullMethod string, req any) ([]Need, bool) {
 	method := fullMethod[strings.LastIndexByte(fullMethod, '.')+1:]
 	spec, known := needs[method]
@@ -223,8 +223,8 @@ func text(m proto.Message, path string) string {
 	return ""
 }
 
-// Above returns the resources whose policies apply to one: itself, and its ancestors that can
-// have a policy.
+// Above returns the resources whose policies apply to a resource: the resource itself, and its
+// ancestors that can have a policy.
 func Above(resource string) []string {
 	parts := strings.Split(resource, "/")
 	var out []string
@@ -237,22 +237,22 @@ func Above(resource string) []string {
 	return out
 }
 
-// Roles has the existing roles, and their members on a project, whose policy is not part of
-// this API. It is safe for concurrent use.
+// Roles holds the defined roles, and the members that have a role on the project. The project's
+// policy is not part of Bigtable's API. Roles is safe for concurrent use.
 type Roles struct {
 	mu      sync.Mutex
 	defined map[string][]string
 	project iampb.Policy
 }
 
-// Bind gives members a role on the project.
+// Bind grants members a role on the project.
 func (r *Roles) Bind(role string, members ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.project.Bindings = append(r.project.GetBindings(), &iampb.Binding{Role: role, Members: slices.Clone(members)})
 }
 
-// Project returns the policy of the project. It is a copy.
+// Project returns a copy of the project's policy.
 func (r *Roles) Project() *iampb.Policy {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -293,8 +293,8 @@ func (r *Roles) grants(role, permission string) bool {
 	return ok && (role == "roles/bigtable.admin" || slices.Contains(predefined[role], short))
 }
 
-// Grants reports whether a policy gives a permission to a principal. Bindings with
-// a condition give nothing.
+// Grants reports whether a policy grants a permission to a principal. It ignores bindings with a
+// condition.
 func (r *Roles) Grants(p *iampb.Policy, principal, permission string) bool {
 	for _, b := range p.GetBindings() {
 		if b.GetCondition() != nil || !slices.ContainsFunc(b.GetMembers(), func(m string) bool { return isMember(m, principal) }) {

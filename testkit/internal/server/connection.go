@@ -49,11 +49,11 @@ func (s *Server) Connect() (*grpc.ClientConn, error) {
 	return conn, nil
 }
 
-// ClientConn returns a connection for one client. The official clients close their connection,
-// so they cannot have that of Connect. Its calls still use that: a second handshake would cost
-// half as much as opening the store.
+// ClientConn returns a connection for a single client. Official clients close their connection, so
+// they cannot use that of Connect directly. Calls still go through the shared connection, because
+// another handshake would cost half as much as opening the store.
 //
-// Its calls carry the pairs of header.
+// Its calls carry the given header pairs.
 func (s *Server) ClientConn(tb testing.TB, header ...string) *grpc.ClientConn {
 	tb.Helper()
 	shared, err := s.Connect()
@@ -70,8 +70,8 @@ func (s *Server) ClientConn(tb testing.TB, header ...string) *grpc.ClientConn {
 	return conn
 }
 
-// over sends the calls of a connection over another, while it is open. It has no network
-// connection of its own.
+// over is a connection that sends its calls over a shared connection while it is open. It has no
+// separate network connection.
 type over struct {
 	shared *grpc.ClientConn
 	header []string

@@ -17,8 +17,8 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/internal/iam"
 )
 
-// PrincipalHeader names the principal of a call. It does not prove an identity: every
-// client of the server can send it.
+// PrincipalHeader is the request header that names the principal of a call. It does not prove an
+// identity, because every client of the server can send it.
 const PrincipalHeader = "x-tabletop-testkit-principal"
 
 // guard enforces policies in front of the server's handlers.
@@ -29,7 +29,7 @@ type guard struct {
 
 func (g *guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if set, ok := req.(*iampb.SetIamPolicyRequest); ok && slices.ContainsFunc(set.GetPolicy().GetBindings(), func(b *iampb.Binding) bool { return b.GetCondition() != nil }) {
-		return nil, status.Error(codes.InvalidArgument, "testkit.WithIAM does not evaluate conditions of bindings: set none")
+		return nil, status.Error(codes.InvalidArgument, "testkit.WithIAM does not evaluate conditions; remove the condition from the binding")
 	}
 	principal := principalOf(ctx)
 	if principal == "" {

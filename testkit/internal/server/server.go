@@ -1,5 +1,5 @@
-// Package server runs the Bigtable of a test's environment: it opens the lab, connects
-// clients to it and ends it with the test. Packages btkit and testkit are its public faces.
+// Package server runs the Bigtable server of a test environment: it opens the lab, connects clients
+// to it and closes it when the test ends. Packages btkit and testkit are its public API.
 package server
 
 import (
@@ -23,19 +23,20 @@ import (
 // server for many clients would take a twentieth of the time from Start to the first answer.
 const streamWorkers = 4
 
-// Config has the settings of an environment's options.
+// Config holds the settings that the options of an environment change.
 type Config struct {
-	// Lab are the options of the lab. Defaults: Project and Instance are "tabletop", the
-	// clock shows the time of the machine, and nothing is logged.
+	// Lab holds the options of the lab. Defaults: Project and Instance are "tabletop", the clock
+	// follows the machine's clock, and nothing is logged.
 	Lab lab.Options
-	// Roles enforces IAM policies with these roles. Default: nil, nothing is denied.
+	// Roles, if not nil, makes the server enforce IAM policies with these roles. Default: nil, no
+	// call is denied.
 	Roles *iam.Roles
-	// Restarts makes Reopen keep rows that are in memory.
+	// Restarts makes Reopen keep data that is in memory.
 	Restarts bool
 }
 
-// Server is the Bigtable of an environment. Its methods may be called from several
-// goroutines, except Reopen.
+// Server is the Bigtable server of an environment. Its methods are safe for concurrent use, except
+// for Reopen.
 type Server struct {
 	tb     testing.TB
 	config Config
@@ -79,16 +80,16 @@ func Start(tb testing.TB, c Config) *Server {
 	return s
 }
 
-// TB returns the test of Start.
+// TB returns the test that was passed to Start.
 func (s *Server) TB() testing.TB { return s.tb }
 
-// Lab returns the lab.
+// Lab returns the lab that the server runs on.
 func (s *Server) Lab() *lab.Lab { return s.lab }
 
-// Context returns the context of work that outlives a call. It ends after the test.
+// Context returns the context for work that outlives a call. It is canceled after the test.
 func (s *Server) Context() context.Context { return s.lab.Context() }
 
-// Roles returns the roles of the enforced policies, nil if none are enforced.
+// Roles returns the roles that IAM enforcement uses, or nil if policies are not enforced.
 func (s *Server) Roles() *iam.Roles { return s.config.Roles }
 
 // InstanceName returns the resource name of the environment's instance.
@@ -96,7 +97,7 @@ func (s *Server) InstanceName() string {
 	return "projects/" + s.config.Lab.Project + "/instances/" + s.config.Lab.Instance
 }
 
-// Must fails the environment's test if a call has failed.
+// Must fails the environment's test if err is not nil.
 func (s *Server) Must(call string, err error) {
 	s.tb.Helper()
 	if err != nil {
@@ -104,8 +105,8 @@ func (s *Server) Must(call string, err error) {
 	}
 }
 
-// Addr returns the loopback address, host:port, of the Bigtable server. The first call opens
-// the port.
+// Addr returns the loopback address of the Bigtable server as host:port. The first call opens the
+// port.
 func (s *Server) Addr() string {
 	s.tb.Helper()
 	s.mu.Lock()
@@ -149,10 +150,10 @@ func (s *Server) closeStore() error {
 	return errors.Join(err, s.lab.CloseStore(s.serving.Wait))
 }
 
-// Reopen closes the store and opens it again. The environment must have been started with
-// Restarts or with a folder: data that is only in memory would be lost. Its clients and ports
-// then have no server, and none of its methods may be called meanwhile, so it is for
-// environments with a single user. An endpoint must be restarted around it.
+// Reopen closes the store and opens it again. The environment must have been started with Restarts
+// or with a folder, because data that is only in memory would be lost. Existing clients and ports
+// stop working, and no other method may be called meanwhile, so only the sole user of an
+// environment may call it. A DynamoDB endpoint must be closed before and started afterwards.
 func (s *Server) Reopen() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,6 +169,6 @@ func (s *Server) close() {
 	defer s.mu.Unlock()
 	s.lab.End()
 	if err := s.closeStore(); err != nil {
-		s.tb.Errorf("testkit: ending: %v", err)
+		s.tb.Errorf("testkit: closing the store: %v", err)
 	}
 }

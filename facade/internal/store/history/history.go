@@ -1,11 +1,12 @@
-// Package history computes the contents of a table at a past time, from its current contents
-// and the log of its changes. Nothing was stored at that time.
+// Package history computes the contents of a table at a past time from its current
+// contents and the log of its changes. Nothing needs to be stored at the past time
+// itself.
 //
-// If an item has changed since, its past state is the old image of the first record after the
-// time. Any other item is unchanged. So the items are read, concurrently with writes. After
-// each batch of items the log is read up to the present; the log determines the items that it
-// contains. The images from the log, one per item, go to a scratch table in the Bigtable,
-// since they may be as large as the table.
+// If an item has changed since, its past state is the old image of the first record after
+// the time. Any other item is unchanged. So the items are read, concurrently with writes.
+// After each batch of items the log is read up to the present; the log determines which
+// of the items have changed. The images from the log, one per item, go to a scratch table
+// in the Bigtable, since they may be as large as the table.
 package history
 
 import (
@@ -33,19 +34,19 @@ const (
 	batchBytes = 2 << 20
 )
 
-// Log is the log of changes.
+// Log provides the log of a table's changes.
 type Log interface {
 	// Beyond returns a number above all records of changes whose calls have returned.
 	Beyond(ctx context.Context) (uint64, error)
-	// Floor returns a number below which no record will be added.
+	// Floor returns a number below which no more records will be added.
 	Floor(ctx context.Context) (uint64, error)
-	// ReadSlots yields the records of all slots between two numbers. The records of an item
-	// are in order, unless the number of slots shrank meanwhile. They share memory with
-	// messages.
+	// ReadSlots yields the records of all slots between two numbers. The records of an
+	// item are in order, unless the number of slots shrinks meanwhile. The records share
+	// memory with messages.
 	ReadSlots(ctx context.Context, log *tabledef.Log, from, before uint64) iter.Seq2[changelog.Entry, error]
 }
 
-// Options configure a Reader.
+// Options configures a Reader.
 type Options struct {
 	Bigtable *btclient.Client
 	// NewScratch returns a new unique id for a scratch table.
@@ -54,44 +55,46 @@ type Options struct {
 	Log        Log
 	// Scan yields the items of a table in a stable order.
 	Scan func(ctx context.Context, t *tabledef.Table) iter.Seq2[layout.Stored, error]
-	// BatchItems limits the items or records held at once. Default: 1000.
+	// BatchItems limits the number of items or records in memory. Default: 1000.
 	BatchItems int
-	// BatchBytes limits, roughly, the bytes of items or records held at once. Default: 2 MiB.
+	// BatchBytes limits, approximately, the bytes of items or records in memory. Default:
+	// 2 MiB.
 	BatchBytes int
-	// Order compares two keys in the order of Scan. An item that the table cannot hold comes
-	// last.
+	// Order compares two keys in the order of Scan. A key of an item that the table
+	// cannot hold comes last.
 	Order func(ctx context.Context, t *tabledef.Table, a, b attr.Item) (int, error)
 }
 
 // Reader reads past states of tables. It is safe for concurrent use.
 type Reader struct{ o Options }
 
-// New returns a Reader.
+// New returns a Reader with the given options.
 func New(o Options) *Reader {
 	o.BatchItems, o.BatchBytes = cmp.Or(o.BatchItems, batchItems), cmp.Or(o.BatchBytes, batchBytes)
 	return &Reader{o}
 }
 
-// ErrNoLog reports a table whose changes are not recorded with both images.
+// ErrNoLog means that the changes of a table are not recorded with both images.
 var ErrNoLog = errors.New("the changes of the table are not recorded")
 
-// Before returns the number above all changes up to a time, including its whole millisecond.
+// Before returns the number above all changes up to a time, including the whole
+// millisecond of that time.
 func Before(t time.Time) uint64 {
 	return changelog.SequenceAt(t.Truncate(time.Millisecond).Add(time.Millisecond))
 }
 
-// Item is an item of a table at a past time.
+// Item is an item that a table held at a past time.
 type Item struct {
-	// JSON is the text of its attributes, as from attr.AppendItemJSON. The next item reuses
-	// the memory.
+	// JSON is the text of the item's attributes, as from attr.AppendItemJSON. The next
+	// item reuses the memory.
 	JSON []byte
-	// Size is the item's attr.Item.Size.
+	// Size is the size of the item, as Item.Size of package attr computes it.
 	Size int
 
 	stored layout.Stored // nil: JSON must be decoded
 }
 
-// Attributes returns the decoded item.
+// Attributes decodes the item.
 func (i *Item) Attributes() (attr.Item, error) {
 	if i.stored != nil {
 		return i.stored.Item()
@@ -99,7 +102,7 @@ func (i *Item) Attributes() (attr.Item, error) {
 	return attr.DecodeItem(jsontext.NewDecoder(bytes.NewReader(i.JSON)))
 }
 
-// Stored converts stored items without changes.
+// Stored yields stored items as Items, without looking for changes.
 func Stored(all iter.Seq2[layout.Stored, error]) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var i Item
@@ -116,21 +119,21 @@ func Stored(all iter.Seq2[layout.Stored, error]) iter.Seq2[Item, error] {
 	}
 }
 
-// NewScratch returns the id of a new scratch table. A job records it before Items creates the
-// table, so that a later attempt can drop the table.
+// NewScratch returns the id of a new scratch table. A job records the id before Items
+// creates the table, so that a later attempt can drop the table.
 func (r *Reader) NewScratch() string { return r.o.NewScratch() }
 
-// DropScratch removes a scratch table of an earlier call, which may not exist.
+// DropScratch drops the scratch table of an earlier call, if it exists.
 func (r *Reader) DropScratch(ctx context.Context, id string) error {
 	return r.o.Bigtable.DropTable(ctx, id)
 }
 
-// Now returns a number above all changes whose calls have returned. Of later calls, only
-// those of other processes may have changes below it.
+// Now returns a number above all changes whose calls have returned. Changes of later
+// calls can be below it only if other processes make them.
 func (r *Reader) Now(ctx context.Context) (uint64, error) { return r.o.Log.Beyond(ctx) }
 
-// Records yields the records of a table between two numbers, like Log.ReadSlots, once all of
-// them are in the log.
+// Records yields the records of a table between two numbers, like Log.ReadSlots. It first
+// waits until all of them are in the log.
 func (r *Reader) Records(ctx context.Context, t *tabledef.Table, from, before uint64) iter.Seq2[changelog.Entry, error] {
 	return func(yield func(changelog.Entry, error) bool) {
 		err := errNoImages(t)
@@ -168,9 +171,10 @@ func (r *Reader) reach(ctx context.Context, number uint64) error {
 	}
 }
 
-// Items yields exactly the items that a table held after all changes below a number, in any
-// order. The table may be written meanwhile. Native writes since then appear in their current
-// state, because no log has them. Errors: ErrNoLog, also if the log begins after the number.
+// Items yields exactly the items that a table held after all changes below a number, in
+// any order. The table may be written to meanwhile. Later native writes appear in their
+// current state, because no log has them. Items returns ErrNoLog if the table has no
+// suitable log, or if the log begins after the number.
 func (r *Reader) Items(ctx context.Context, t *tabledef.Table, scratch string, before uint64) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		p := &past{Reader: r, t: t, earliest: r.images(t, scratch, false)}
@@ -203,12 +207,12 @@ func (r *Reader) images(t *tabledef.Table, scratch string, latest bool) images {
 // Change is the change of an item between two times.
 type Change struct {
 	Key      attr.Item
-	Old, New changelog.Image    // at the first and the second time; zero: the item did not exist
-	At       changelog.Position // of the last record in between
+	Old, New changelog.Image    // states at the first and the second time; the zero value means that the item did not exist
+	At       changelog.Position // position of the last record in between
 }
 
-// Changes yields the items that were written between two numbers, each once, in any order,
-// even if they did not change. Errors: ErrNoLog.
+// Changes yields each item that was written between two numbers once, in any order, even
+// if it did not change. It returns ErrNoLog if the table has no suitable log.
 func (r *Reader) Changes(ctx context.Context, t *tabledef.Table, scratch string, from, before uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		earliest, latest := r.images(t, scratch, false), r.images(t, scratch, true)

@@ -1,8 +1,9 @@
-// Package lanes runs independent calls concurrently if they wait for a network, and otherwise
-// in sequence, which is faster within one process.
+// Package lanes runs independent calls concurrently if they wait for a network. Otherwise
+// it runs them in sequence, which is faster within one process.
 //
-// The waiting goroutine makes calls too, so that nested calls of Each cannot deadlock. A
-// panic of a call is raised in the waiting goroutine. One lane needs no allocation.
+// The goroutine that waits for the calls also makes calls, so nested calls of Each cannot
+// deadlock. If a call panics, the panic is raised in the waiting goroutine. A single lane
+// does not allocate.
 package lanes
 
 import (
@@ -10,14 +11,14 @@ import (
 	"sync/atomic"
 )
 
-// Lanes limit the concurrent calls of a process. The zero value is one lane.
+// Lanes limits the concurrent calls of a process. The zero value is a single lane.
 type Lanes struct {
 	most int           // for one Each
 	free chan struct{} // one slot for each goroutine besides the waiting one
 }
 
-// New returns lanes that run at most most calls of one Each concurrently. All calls of Each
-// together run at most all, plus one each.
+// New returns Lanes on which one Each runs at most most calls concurrently. All running
+// Each calls together run at most all calls, plus one for each Each.
 func New(most, all int) *Lanes {
 	return &Lanes{most: most, free: make(chan struct{}, all)}
 }
@@ -25,7 +26,7 @@ func New(most, all int) *Lanes {
 // Wide reports whether there is more than one lane.
 func (l *Lanes) Wide() bool { return l != nil && l.most > 1 }
 
-// Each calls do with the numbers below n. After an error it starts no further calls. It
+// Each calls do with each number below n. After an error it starts no further calls. It
 // returns the error of the lowest number.
 func (l *Lanes) Each(n int, do func(i int) error) error {
 	if !l.Wide() || n < 2 {
@@ -57,8 +58,8 @@ func (l *Lanes) Each(n int, do func(i int) error) error {
 	return e.err
 }
 
-// Both calls two independent functions. If the first fails, it returns that error; with one
-// lane, it then does not call the second.
+// Both calls two independent functions. If the first one fails, Both returns its error;
+// with a single lane it then does not call the second one.
 func (l *Lanes) Both(first, second func() error) error {
 	return l.Each(2, func(i int) error {
 		if i == 0 {
@@ -113,8 +114,8 @@ func (e *each) fail(i int, err error) {
 	}
 }
 
-// Gathered collects values and calls a function with them, with the concurrency of one Each.
-// With one lane it calls the function when a value is added.
+// Gathered collects values and calls a function with each of them, with the concurrency
+// of one Each. With a single lane it calls the function as soon as a value is added.
 type Gathered[T any] struct {
 	lanes *Lanes
 	do    func(T) error
@@ -130,7 +131,8 @@ func Gather[T any](l *Lanes, do func(T) error) *Gathered[T] {
 	return &Gathered[T]{lanes: l, do: do}
 }
 
-// Add adds a value of about size bytes. The error may belong to an earlier value.
+// Add adds a value with a size of about size bytes. The error that it returns may belong
+// to an earlier value.
 func (g *Gathered[T]) Add(v T, size int) error {
 	if !g.lanes.Wide() {
 		return g.do(v)
@@ -142,7 +144,7 @@ func (g *Gathered[T]) Add(v T, size int) error {
 	return g.Done()
 }
 
-// Done handles the held values. After an error it drops them.
+// Done processes the values that are still held. After an error it drops them.
 func (g *Gathered[T]) Done() error {
 	held := g.held
 	err := g.lanes.Each(len(held), func(i int) error { return g.do(held[i]) })

@@ -1,4 +1,4 @@
-// Package marks records, durably, which rows may contain unfinished work of a write.
+// Package marks records durably which rows may contain the unfinished work of a write.
 package marks
 
 import (
@@ -22,12 +22,12 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// A mark in the catalog says that a row of a table may contain unfinished work: an item whose
-// index entries are pending, by an outbox cell or its state, or a record that is not in the
-// table's log yet. It is written before the first such write, and removed with others some
-// time after the last one is finished. So a start after a crash reads a short list instead of
-// the tables, and a row that is written often is marked once. Marks that are made together
-// are one row of the catalog, a note.
+// A mark in the catalog means that a row of a table may contain unfinished work: an item
+// whose index entries are pending, by an outbox cell or its state, or a record that is
+// not in the table's log yet. It is written before the first such write, and removed with
+// others some time after the last one is finished. So a start after a crash reads a short
+// list instead of the tables, and a row that is written often is marked once. Marks that
+// are made together are one row of the catalog, a note.
 const (
 	// maxIdle limits the marks without a pending write. The next write of such a row needs no
 	// new mark; a start after a crash examines all these rows. Beyond the limit, marks are
@@ -39,27 +39,27 @@ const (
 	// in the row, and leaves the mark.
 	lease = 10 * time.Minute
 
-	// MaxLagging limits the rows with postponed writes.
+	// MaxLagging is the maximum number of rows with postponed writes.
 	MaxLagging = 4096
 )
 
 // noteQualifier is the column of a note: the table, and the rows.
 var noteQualifier = []byte("rows")
 
-// Options configure marks.
+// Options configures Marks.
 type Options struct {
 	Bigtable *btclient.Client
-	Catalog  string // table of the notes
-	Family   string // of their cells, which keeps the newest
-	Prefix   string // begins the rows of notes; a token follows
+	Catalog  string // catalog table, which holds the notes
+	Family   string // family of the notes; it keeps only the newest cell
+	Prefix   string // row-key prefix of the notes, which a token follows
 	Now      func() time.Time
-	NewToken func() []byte // unique; it begins with the epoch of the process, 8 bytes
+	NewToken func() []byte // returns a unique token that begins with the 8 bytes of the process's epoch
 	Logger   *slog.Logger
-	Lanes    *lanes.Lanes    // for work in several rows
+	Lanes    *lanes.Lanes    // lanes for work in several rows
 	Life     context.Context //nolint:containedctx // ends with the store; idle marks are removed before
 }
 
-// Marks are this process's marks. It is safe for concurrent use.
+// Marks holds the marks of this process. It is safe for concurrent use.
 type Marks struct {
 	o     Options
 	mu    sync.Mutex
@@ -68,10 +68,10 @@ type Marks struct {
 	dirty int              // marks of rows with unfinished work that no write is doing
 }
 
-// New returns the marks of a new process.
+// New returns the Marks of a new process.
 func New(o Options) *Marks { return &Marks{o: o, byRow: map[string]*Mark{}} }
 
-// Mark is one mark. The fields below ready are under Marks.mu.
+// Mark is the mark of one row. Marks.mu guards the fields below ready.
 type Mark struct {
 	Table string // DynamoDB table
 	Row   []byte
@@ -116,8 +116,8 @@ func (ms *Marks) drop(m *Mark) bool {
 
 func markID(table string, row []byte) string { return table + "\x00" + string(row) }
 
-// Mark durably marks a row that is about to contain unfinished work, and begins a use of the
-// mark. Unmark ends it.
+// Mark durably marks a row that is about to contain unfinished work, and starts a use of
+// the mark. Unmark ends the use.
 func (ms *Marks) Mark(ctx context.Context, table string, row []byte) (*Mark, error) {
 	marks, err := ms.MarkRows(ctx, table, [][]byte{row})
 	if err != nil {
@@ -126,7 +126,7 @@ func (ms *Marks) Mark(ctx context.Context, table string, row []byte) (*Mark, err
 	return marks[0], nil
 }
 
-// MarkRows is Mark for several rows of a table, with one write.
+// MarkRows is like Mark, but marks several rows of a table with one write.
 func (ms *Marks) MarkRows(ctx context.Context, table string, rows [][]byte) (marks []*Mark, err error) {
 	if len(rows) == 0 {
 		return nil, nil
@@ -166,7 +166,7 @@ func (ms *Marks) MarkRows(ctx context.Context, table string, rows [][]byte) (mar
 	return marks, nil
 }
 
-// Use adds a user to a mark that is already in use.
+// Use starts another use of a mark that is already in use.
 func (ms *Marks) Use(m *Mark) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -207,7 +207,7 @@ func (ms *Marks) writeNote(ctx context.Context, n *note) {
 }
 
 // Unmark ends a use of a mark. clean is false if the row may contain unfinished work.
-// entered, if not nil, is the state of an item that has entered its indexes.
+// entered is the state of an item whose index entries are written, or nil.
 func (ms *Marks) Unmark(m *Mark, clean bool, entered []byte) {
 	ms.mu.Lock()
 	m.users--
@@ -233,8 +233,8 @@ func (ms *Marks) Unmark(m *Mark, clean bool, entered []byte) {
 	}
 }
 
-// Entered reports whether an item, by the value of its state, is known to have entered its
-// indexes.
+// Entered reports whether the index entries of an item are known to be written, given the
+// value of the item's state.
 func (ms *Marks) Entered(table string, row, state []byte) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -253,9 +253,9 @@ func (ms *Marks) soil(m *Mark, order int64) {
 	m.due = min(m.due, order)
 }
 
-// Postpone leaves a committed write to the caller of Due, which brings it to the indexes
-// after their lag. It returns false if the write must be finished now: without a lag, or when
-// too many writes are postponed.
+// Postpone leaves a committed write to the caller of Due, which applies the write to the
+// indexes after their lag. It returns false if the write must be finished now, because
+// there is no lag or because too many writes are postponed.
 func (ms *Marks) Postpone(m *Mark, order int64, lag time.Duration) bool {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -266,8 +266,8 @@ func (ms *Marks) Postpone(m *Mark, order int64, lag time.Duration) bool {
 	return true
 }
 
-// Flush removes idle marks, note by note, until at most keep are left. If a note cannot be
-// removed, that is harmless: the next start finds no work there.
+// Flush removes idle marks, note by note, until at most keep are left. A note that cannot
+// be removed does no harm: the next start finds no work in its rows.
 func (ms *Marks) Flush(ctx context.Context, keep int) error {
 	ms.mu.Lock()
 	if ms.idle <= keep {
@@ -295,7 +295,7 @@ func (ms *Marks) Flush(ctx context.Context, keep int) error {
 	return ms.o.Bigtable.DeleteRows(ctx, ms.o.Catalog, keys)
 }
 
-// Forget removes the marks of a deleted table, with its unfinished work.
+// Forget removes the marks of a deleted table and its unfinished work.
 func (ms *Marks) Forget(ctx context.Context, table string) error {
 	ms.mu.Lock()
 	var keys [][]byte
@@ -311,15 +311,15 @@ func (ms *Marks) Forget(ctx context.Context, table string) error {
 	return ms.o.Bigtable.DeleteRows(ctx, ms.o.Catalog, keys)
 }
 
-// Counts returns the numbers of all marks, of idle ones, and of dirty ones, whose rows may
-// contain unfinished work that no write is doing.
+// Counts returns the number of all marks, of idle marks, and of dirty marks. The row of a
+// dirty mark may contain unfinished work that no write is doing.
 func (ms *Marks) Counts() (all, idle, dirty int) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
 	return len(ms.byRow), ms.idle, ms.dirty
 }
 
-// Due returns the dirty marks of a table with work of orders below before.
+// Due returns the dirty marks of a table that have work with an order below before.
 func (ms *Marks) Due(table string, before int64) (due []*Mark) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -334,9 +334,10 @@ func (ms *Marks) Due(table string, before int64) (due []*Mark) {
 	return due
 }
 
-// Settle finishes the work in a dirty row by calling work, which returns the least order of
-// the remaining work; ok is false without any. The row stays dirty during the call, so that
-// other readers do the work too, and after the call if a write left more meanwhile.
+// Settle finishes the work in a dirty row by calling work. work returns the least order
+// of the remaining work, and ok is false if none remains. The row stays dirty during the
+// call, so that other readers also do the work. It also stays dirty if a write leaves
+// more work meanwhile.
 func (ms *Marks) Settle(m *Mark, work func() (left int64, ok bool, err error)) error {
 	ms.mu.Lock()
 	soiled := m.soiled
@@ -362,8 +363,8 @@ func (ms *Marks) Settle(m *Mark, work func() (left int64, ok bool, err error)) e
 	return nil
 }
 
-// Recover finishes the work in rows that earlier processes marked. It removes expired marks
-// whose process is not registered.
+// Recover finishes the work in rows that earlier processes marked. It removes expired
+// marks of processes that are not registered.
 func (ms *Marks) Recover(ctx context.Context, work Work, registered func(context.Context) (map[uint64]bool, error)) error {
 	var old [][]byte
 	expired := ms.o.Now().Add(-lease).UnixMicro()
@@ -403,14 +404,14 @@ func (ms *Marks) epochOf(key []byte) uint64 {
 	return binary.BigEndian.Uint64(token)
 }
 
-// RecoverOf finishes the work in rows that one process marked. The marks stay, since the
-// process may only be slow.
+// RecoverOf finishes the work in rows that one process marked. It keeps the marks, since
+// the process may only be slow.
 func (ms *Marks) RecoverOf(ctx context.Context, epoch uint64, work Work) error {
 	prefix := ms.o.Prefix + hex.EncodeToString(binary.BigEndian.AppendUint64(nil, epoch))
 	return ms.recoverNotes(ctx, prefix, work, func([]byte, int64) {})
 }
 
-// Work finishes the work in a row of a DynamoDB table.
+// Work is a function that finishes the work in a row of a DynamoDB table.
 type Work func(ctx context.Context, table string, row []byte) error
 
 // markedRow is a row of a note.

@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// Kept is how long unused cuts are kept: the maximum pause of a client between two pages
-	// of a parallel scan.
+	// Kept is the time for which unused cuts are kept. It is the maximum pause of a
+	// client between two pages of a parallel scan.
 	Kept = 15 * time.Minute
-	// Touched is how often the use of cuts is recorded. In between, a process relies on its
-	// cached cuts.
+	// Touched is the interval at which the use of cuts is recorded. Within it, a process
+	// relies on its cached cuts.
 	Touched = time.Minute
 
 	// maxAttempts limits the attempts to store cuts that other processes keep changing.
 	maxAttempts = 64
 
-	// SmallRows is the number of rows from which a table is cut.
+	// SmallRows is the minimum number of rows in a table that is cut.
 	SmallRows  = 256
 	smallBytes = 512 << 10
 	// countedBytes is the size up to which all keys of a table are read to cut it evenly; a
@@ -41,21 +41,22 @@ var (
 	cutsQualifier    = []byte("cuts")
 )
 
-// ErrContended reports that other processes changed the cuts during every attempt to store some.
-var ErrContended = errors.New("too many concurrent scans chose segments of one table")
+// ErrContended means that other processes changed the cuts during every attempt to store
+// new ones.
+var ErrContended = errors.New("too many concurrent scans choose segments of one table")
 
-// CutterOptions configure a Cutter.
+// CutterOptions configures a Cutter.
 type CutterOptions struct {
 	Bigtable *btclient.Client
-	Catalog  string // table of the cuts
-	Family   string // of their cells, which expire some time after Kept
-	Prefix   string // begins the rows of cuts
+	Catalog  string // catalog table, which holds the cuts
+	Family   string // family of the cuts; its cells expire some time after Kept
+	Prefix   string // row-key prefix of the cuts
 	Now      func() time.Time
-	NewToken func() []byte // unique for each set of cuts
+	NewToken func() []byte // returns a token that is unique for each set of cuts
 }
 
-// Cutter caches cuts by Bigtable table, and stores them in the catalog. It is safe for
-// concurrent use.
+// Cutter chooses the cuts of Bigtable tables, stores them in the catalog, and caches
+// them. It is safe for concurrent use.
 type Cutter struct {
 	o     CutterOptions
 	mu    sync.Mutex
@@ -65,7 +66,7 @@ type Cutter struct {
 	using chan struct{}
 }
 
-// NewCutter returns a cutter with an empty cache.
+// NewCutter returns a Cutter with an empty cache.
 func NewCutter(o CutterOptions) *Cutter {
 	return &Cutter{o: o, known: map[string]knownCuts{}, using: make(chan struct{}, 1)}
 }
@@ -92,8 +93,8 @@ func (ct *Cutter) remember(table string, known knownCuts) {
 	ct.known[table] = known
 }
 
-// Of returns the segments of a scan over the rows of a Bigtable table whose items have the
-// partition key hash. begins means that the request is the first of its segment.
+// Of returns the segments for a scan of a Bigtable table. hash is the partition key of
+// the items. begins means that the request is the first one of its segment.
 func (ct *Cutter) Of(ctx context.Context, table string, hash []attr.KeyAttr, spans []layout.Span, total int, begins bool) (Segments, error) {
 	seg := Segments{Total: total, Hash: hash}
 	if total <= 1 {

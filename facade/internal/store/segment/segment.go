@@ -13,14 +13,14 @@ import (
 // maxPieces limits the pieces of a table.
 const maxPieces = 1024
 
-// Segments divides a table, or an index, into the segments of a scan.
+// Segments divides a table or an index into the segments of a parallel scan.
 type Segments struct {
 	Total int
-	Cuts  [][]byte // ascending row keys, each the first of its piece; empty: by hash
+	Cuts  [][]byte // ascending row keys, each the first of its piece; if empty, items are divided by hash
 	Hash  []attr.KeyAttr
 }
 
-// Spans returns the rows of a segment.
+// Spans returns the row ranges that a segment must read.
 func (g Segments) Spans(segment int, all []layout.Span) []layout.Span {
 	if len(g.Cuts) == 0 {
 		return all
@@ -45,7 +45,7 @@ func (g Segments) firstPiece(segment int) int {
 	return (segment*pieces + g.Total - 1) / g.Total
 }
 
-// HasItem reports whether an item in a segment's rows belongs to the segment.
+// HasItem reports whether an item in the rows of a segment belongs to that segment.
 func (g Segments) HasItem(segment int, item layout.Stored) bool {
 	if g.Total <= 1 || len(g.Cuts) > 0 {
 		return true
@@ -69,19 +69,19 @@ func (g Segments) HasRow(segment int, row []byte) bool {
 	return g.firstPiece(segment) <= piece && piece < g.firstPiece(segment+1)
 }
 
-// Cuts returns the keys that cut a table, from keys in ascending order: evenly spread, up to
-// the maximum number.
+// Cuts returns the keys at which to cut a table, given keys in ascending order. They are
+// evenly spread, and at most as many as a table can have pieces.
 func Cuts(keys [][]byte) [][]byte { return evenly(keys, maxPieces-1) }
 
-// Sample holds some of the added keys, evenly spread, including the first.
+// Sample holds an evenly spread subset of the added keys, including the first one.
 type Sample struct {
 	Rows   int // number of added keys
 	Keys   [][]byte
 	stride int
 }
 
-// Add adds the next key, and may keep a copy. It keeps every stride-th key; the stride
-// doubles when there are too many.
+// Add adds the next key. It may keep a copy of the key: it keeps every stride-th key, and
+// doubles the stride when there are too many.
 func (s *Sample) Add(key []byte) {
 	s.stride = max(s.stride, 1)
 	if s.Rows%s.stride == 0 {
