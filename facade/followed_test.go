@@ -162,7 +162,7 @@ func TestFollowed(t *testing.T) {
 			}
 			placeItem(t, bt, m)
 			there := allRows(t, bt, "products") + allRows(t, bt, m.Indexes()[0].TargetTable())
-			const want = "table Products has followed another table since 2026-11-20T12:00:00Z, and the changes there would overwrite this write: end the migration first: tabletop migrate status"
+			const want = "table Products has followed another table since 2026-11-20T12:00:00Z, and the changes there would overwrite this write: end the migration first: tabletop migrate finish"
 			for range 2 {
 				for _, w := range itemWrites {
 					answer, err := s.Call(t.Context(), w[0], []byte(w[1]))

@@ -20,6 +20,9 @@
 // rejects network sources and binary Ion, with a hint. Package stream reads the changes of a live table through the
 // clients of its caller; package source reads files.
 //
+// [Follow] applies the changes of live tables to loaded ones, [Status] reads its state, and
+// [EndFollow] ends it.
+//
 // A load or verification passes through these packages, in this order:
 //
 //   - source: reads exports and files of items in bounded memory.

@@ -27,7 +27,8 @@ import (
 type FollowOptions struct {
 	Common
 
-	// Tables are the DynamoDB tables to follow. Default: all that were loaded.
+	// Tables are the DynamoDB tables to follow. Default: all that were loaded, unless their migration
+	// has ended.
 	Tables []string
 
 	// Source calls the DynamoDB that has the tables.
@@ -100,6 +101,11 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 		return source.Damaged(source.Unsupported, source.Position{}, nil, "mode %q: expected %s, %s or %s", o.Mode, follow.Auto, follow.Guarded, follow.Ordered)
 	}
 	x := o.options()
+	if len(o.Tables) == 0 {
+		if mappings, err = unended(ctx, table.NewBigtable(conn, x), mappings); err != nil {
+			return err
+		}
+	}
 	letters := o.DeadLetter
 	if letters != nil && len(mappings) > 1 {
 		letters = &lockedWriter{w: letters}
@@ -172,6 +178,24 @@ func followed(ctx context.Context, conn grpc.ClientConnInterface, c Common, tabl
 		return stored, nil
 	}
 	return slices.DeleteFunc(stored, func(m *mapping.Mapping) bool { return !slices.Contains(tables, m.SourceTable()) }), nil
+}
+
+// unended returns the mappings whose tables have no migration that has ended: those tables have the
+// writes now, so only a caller that names them follows them again.
+func unended(ctx context.Context, b *table.Bigtable, all []*mapping.Mapping) (open []*mapping.Mapping, err error) {
+	for _, m := range all {
+		s, _, err := b.StateOf(ctx, (*layout.Mapping)(m).TargetTable())
+		if err != nil {
+			return nil, err
+		}
+		if s.Phase != ms.Ended {
+			open = append(open, m)
+		}
+	}
+	if len(open) == 0 {
+		return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "the migrations of all loaded tables have ended: name a table to follow it again")
+	}
+	return open, nil
 }
 
 // EndFollow ends the migration of a DynamoDB table: from then on DynamoDB endpoints accept writes to

@@ -177,7 +177,7 @@ func TestFollowed(t *testing.T) {
 	followTable(t, conn, "t")
 	there := allTables(t, conn)
 	_, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o})
-	WantDamage(t, err, source.TargetFollowed, "Bigtable table t follows a live table (phase FOLLOWING since 2026-11-28T09:00:00Z, set by ana@host), and the load would undo some of the later changes: end the migration first: tabletop migrate status")
+	WantDamage(t, err, source.TargetFollowed, "Bigtable table t follows a live table (phase FOLLOWING since 2026-11-28T09:00:00Z, set by ana@host), and the load would undo some of the later changes: end the migration first: tabletop migrate finish")
 	if got := allTables(t, conn); got != there {
 		t.Errorf("the tables hold\n%s\nwant\n%s", got, there)
 	}

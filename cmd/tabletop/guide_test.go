@@ -6,33 +6,63 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-// guide runs the blocks of docs/guide.md. Blocks marked sh are commands, one per line; blocks
-// marked text are part of the last command's output; blocks marked yaml are files, named by
-// their first line.
+// guide runs the blocks of a document such as docs/guide.md. Blocks marked sh are commands, one per
+// line; blocks marked text are part of the last command's output; blocks marked yaml are files, named
+// by their first line.
 type guide struct {
 	t       *testing.T
 	dir     string
-	assigns []string // assignments of variables and functions for later commands
-	server  *server  // in the background, or nil
-	command string   // the last one
-	printed string   // its output
+	assigns []string  // assignments of variables and functions for later commands
+	jobs    []*server // in the background: job %1 is the first; nil if it has ended
+	command string    // the last one
+	printed string    // its output
 	counts  map[string]int
+
+	// ports has the addresses of the servers by those of the document, which may be in use.
+	ports map[string]string
+}
+
+// newGuide returns a guide that runs in an empty folder.
+func newGuide(t *testing.T) *guide {
+	t.Helper()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skipf("the commands are those of a shell: %v", err)
+	}
+	return &guide{t: t, dir: t.TempDir(), counts: map[string]int{}, ports: map[string]string{}}
+}
+
+// page reads a document.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // notRun are commands whose results the test already has: the program, whose build needs the
 // module's sources, and an empty folder.
 var notRun = []string{"CGO_ENABLED=0 go build -pgo=cmd/tabletop/serve.pgo -o bin/tabletop ./cmd/tabletop", "export PATH=$PWD/bin:$PATH", "cd $(mktemp -d)"}
 
-// guideBigtable is the address in the guide: a server's default.
-const guideBigtable = "127.0.0.1:8086"
+// serveAddresses are the flags of serve with an address, the defaults, and the variables in which
+// serve prints the address.
+var serveAddresses = []struct{ flag, address, variable string }{
+	{"--bigtable", "127.0.0.1:8086", "BIGTABLE_EMULATOR_HOST"},
+	{"--dynamodb", "127.0.0.1:8000", "AWS_ENDPOINT_URL_DYNAMODB"},
+	{"--console", "off", "TABLETOP_CONSOLE_URL"},
+}
 
 var (
 	fenced     = regexp.MustCompile("(?ms)^```([a-z]+)\n(.*?)^```$")
+	ended      = regexp.MustCompile(`^kill %([0-9]+)(?: && wait %[0-9]+)?$`)
 	assignment = regexp.MustCompile(`^([A-Z]+=|[a-z]+\(\) \{)`)
 )
 
@@ -40,38 +70,30 @@ var (
 // output with the guide.
 func TestGuide(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skipf("the guide's commands are those of a shell: %v", err)
-	}
-	text, err := os.ReadFile("../../docs/guide.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
+	g := newGuide(t)
 	// The AWS CLI needs an account; the fixture has its output.
-	writeFile(t, dir, "aws", `#!/bin/sh
+	writeFile(t, g.dir, "aws", `#!/bin/sh
 case "$2" in
 describe-time-to-live) echo '{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}' ;;
 *) exec cat fixtures/s2-video/source/table.json ;;
 esac
 `)
-	if err := os.Chmod(filepath.Join(dir, "aws"), 0o700); err != nil {
+	if err := os.Chmod(filepath.Join(g.dir, "aws"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	(&guide{t: t, dir: dir, counts: map[string]int{}}).follow(string(text), "sh", "text", "yaml")
+	g.follow(page(t, "guide.md"), "sh", "text", "yaml")
 }
 
 // TestControlDocs does the same with docs/control.md.
 func TestControlDocs(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skipf("the commands are those of a shell: %v", err)
-	}
-	text, err := os.ReadFile("../../docs/control.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	(&guide{t: t, dir: t.TempDir(), counts: map[string]int{}}).follow(string(text), "sh", "text")
+	newGuide(t).follow(page(t, "control.md"), "sh", "text")
+}
+
+// TestLiveDocs does the same with docs/live.md.
+func TestLiveDocs(t *testing.T) {
+	t.Parallel()
+	newGuide(t).follow(page(t, "live.md"), "sh", "text")
 }
 
 // follow runs the blocks of a text, which must have blocks of the given kinds.
@@ -93,7 +115,7 @@ func (g *guide) follow(text string, kinds ...string) {
 			g.t.Errorf("a block is marked %s, which must be sh, text, yaml or go", block[1])
 		}
 	}
-	g.stop()
+	g.stopAll()
 	for _, kind := range kinds {
 		if g.counts[kind] == 0 {
 			g.t.Errorf("the guide has no block marked %s", kind)
@@ -110,22 +132,26 @@ func (g *guide) run(line string) {
 			return
 		}
 	}
-	background, isServer := strings.CutSuffix(line, " &")
+	background, isJob := strings.CutSuffix(line, " &")
 	switch {
 	case assignment.MatchString(line):
 		g.assigns = append(g.assigns, line)
 		return
-	case line == "kill %1":
-		g.stop()
+	case line == "kill $(jobs -p)":
+		g.stopAll()
 		return
-	case isServer:
-		g.serve(background)
+	case ended.MatchString(line):
+		n, err := strconv.Atoi(ended.FindStringSubmatch(line)[1])
+		if err != nil || n < 1 || n > len(g.jobs) || g.jobs[n-1] == nil {
+			g.t.Fatalf("%s: no such job runs", line)
+		}
+		g.stop(n - 1)
+		return
+	case isJob:
+		g.start(background)
 		return
 	}
-	if g.server != nil {
-		line = strings.ReplaceAll(line, guideBigtable, g.server.env["BIGTABLE_EMULATOR_HOST"])
-	}
-	out, code := g.shell(line)
+	out, code := g.shell(g.ported(line))
 	g.printed = out
 	if code != "0" {
 		g.t.Fatalf("%s\nexits %s:\n%s", g.command, code, out)
@@ -145,33 +171,84 @@ func (g *guide) shell(line string) (out, code string) {
 	return string(text), string(rune('0' + cmd.ProcessState.ExitCode()))
 }
 
-// serve starts a server as in the guide, on other ports, since those of the guide may be in
-// use.
-func (g *guide) serve(line string) {
+// ported returns a line with the addresses of the servers in place of those of the document.
+func (g *guide) ported(line string) string {
+	for shown, actual := range g.ports {
+		line = strings.ReplaceAll(line, shown, actual)
+	}
+	return line
+}
+
+// start starts a command in the background; a server on free ports.
+func (g *guide) start(line string) {
 	g.t.Helper()
 	words, _ := g.shell("printf '%s\\n' " + line) // expands its variables
 	args := strings.Fields(words)
-	if g.server != nil || len(args) < 2 || args[0] != "tabletop" || args[1] != "serve" {
-		g.t.Fatalf("%s: want tabletop serve, and no other server beside it", line)
+	if len(args) < 2 || args[0] != "tabletop" {
+		g.t.Fatalf("%s: want a command of tabletop", line)
 	}
-	for i, arg := range args {
-		if file := filepath.Join(g.dir, arg); i > 1 && !strings.HasPrefix(arg, "-") {
-			args[i] = file
+	shown, own := map[string]string{}, []string(nil) // addresses by the variables that serve prints; its flags
+	if args[1] == "serve" {
+		for _, a := range serveAddresses {
+			at := slices.IndexFunc(args, func(arg string) bool { return arg == a.flag || strings.HasPrefix(arg, a.flag+"=") })
+			if at >= 0 {
+				if _, value, ok := strings.Cut(args[at], "="); ok {
+					args = slices.Insert(args, at+1, value)
+				}
+				a.address = args[at+1]
+				args = slices.Delete(args, at, at+2)
+			}
+			if shown[a.variable] = a.address; a.address != "off" {
+				a.address = anyPort
+			}
+			if at >= 0 || a.address != "off" {
+				own = append(own, a.flag, a.address)
+			}
 		}
 	}
-	g.server = serve(g.t, append(args[2:], "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0")...)
-}
-
-// stop stops the server in the background, if there is one.
-func (g *guide) stop() {
-	g.t.Helper()
-	if g.server == nil {
+	for i, arg := range args {
+		args[i] = g.ported(arg)
+	}
+	s := &server{stderr: &strings.Builder{}}
+	args = append(args, own...)
+	s.cmd = exec.CommandContext(g.t.Context(), "tabletop", args[1:]...)
+	s.cmd.Dir, s.cmd.Stderr = g.dir, s.stderr
+	g.jobs = append(g.jobs, s)
+	if len(shown) == 0 {
+		s.launch(g.t)
 		return
 	}
-	if code := g.server.end(g.t, syscall.SIGTERM); code != exitEqual || g.server.stderr.Len() > 0 {
-		g.t.Errorf("the server ends with exit code %d:\n%s", code, g.server.stderr)
+	s.begin(g.t)
+	for variable, address := range shown {
+		if actual := s.env[variable]; actual != "" && address != anyPort {
+			g.ports[address] = strings.TrimPrefix(actual, "http://")
+		}
 	}
-	g.server = nil
+}
+
+// stop ends a job, if it runs. Its messages are the output of the command that ends it.
+func (g *guide) stop(i int) {
+	g.t.Helper()
+	s := g.jobs[i]
+	if s == nil {
+		return
+	}
+	if code := s.end(g.t, syscall.SIGTERM); code != exitEqual || s.ready != "" && !s.quiet() {
+		g.t.Errorf("%s\nends with exit code %d:\n%s", s.cmd, code, s.stderr)
+	}
+	g.printed = s.stderr.String()
+	g.jobs[i] = nil
+	for len(g.jobs) > 0 && g.jobs[len(g.jobs)-1] == nil { // as in a shell, its number is free again
+		g.jobs = g.jobs[:len(g.jobs)-1]
+	}
+}
+
+// stopAll ends all jobs.
+func (g *guide) stopAll() {
+	g.t.Helper()
+	for len(g.jobs) > 0 {
+		g.stop(len(g.jobs) - 1)
+	}
 }
 
 // compare finds each shown line after the previous one. An ellipsis matches anything, including

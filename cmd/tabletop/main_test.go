@@ -120,6 +120,18 @@ func (s *server) begin(t *testing.T) {
 	if s.out, err = s.cmd.StdoutPipe(); err != nil {
 		t.Fatal(err)
 	}
+	s.launch(t)
+	out, err := serveout.Read(s.out)
+	if err != nil {
+		_ = s.cmd.Wait()
+		t.Fatalf("%v: %v\n%s", err, s.cmd.ProcessState, s.stderr)
+	}
+	s.env, s.ready = out.Exports, out.Ready
+}
+
+// launch starts the command, and kills it at the end of the test.
+func (s *server) launch(t *testing.T) {
+	t.Helper()
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -127,12 +139,6 @@ func (s *server) begin(t *testing.T) {
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
 	})
-	out, err := serveout.Read(s.out)
-	if err != nil {
-		_ = s.cmd.Wait()
-		t.Fatalf("%v: %v\n%s", err, s.cmd.ProcessState, s.stderr)
-	}
-	s.env, s.ready = out.Exports, out.Ready
 }
 
 // end sends sig, and returns the exit code.

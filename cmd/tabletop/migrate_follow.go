@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/stream"
 )
@@ -38,7 +39,7 @@ func (f *liveTargetFlags) common(t *target) migrate.Common {
 }
 
 type followCommand struct {
-	Tables     []string `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all that were loaded." placeholder:"TABLE"`
+	Tables     []string `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all that were loaded, unless their migration has ended." placeholder:"TABLE"`
 	Until      string   `default:"never" help:"When to end: tip is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
 	Since      string   `help:"Time of the loaded items, if the loaded source had none." placeholder:"RFC3339" group:"Follow:"`
 	Apply      string   `enum:"auto,guarded,ordered" default:"auto" help:"How changes are written: guarded tests each row, ordered writes many rows at once, auto is ordered while more than a minute behind. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
@@ -129,7 +130,7 @@ func (c *followCommand) Run(ctx context.Context, p *program) error {
 			_, _ = fmt.Fprintln(p.stderr, "tabletop: interrupted; the same command continues")
 		}
 		if refused != nil && refused.n > 0 {
-			_, _ = fmt.Fprintf(p.stderr, "tabletop: %d changes could not be applied: see %s\n", refused.n, c.DeadLetter)
+			_, _ = fmt.Fprintf(p.stderr, "tabletop: %s could not be applied: see %s\n", phrase.Counted(int64(refused.n), "change"), c.DeadLetter)
 		}
 		return followError(err)
 	})
@@ -183,7 +184,7 @@ type followLog struct {
 func (l *followLog) report(s migrate.FollowStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	text := fmt.Sprintf("following %s: %d changes, %.0f a second, lag %s", s.Table, s.Changes, s.Rate, lagText(s.Lag))
+	text := fmt.Sprintf("following %s: %s, %.0f a second, lag %s", s.Table, phrase.Counted(s.Changes, "change"), s.Rate, lagText(s.Lag))
 	if l.p.progress {
 		_, _ = fmt.Fprintf(l.p.stderr, "\r\x1b[K%s", text)
 		return

@@ -126,7 +126,8 @@ func (c *Client) SetGC(ctx context.Context, table string, f Family) error {
 	return nil
 }
 
-// DropFamily deletes a family of a table with all its cells. A missing family, or table, is none.
+// DropFamily deletes a family of a table with all its cells. It succeeds if the family
+// or the table does not exist.
 func (c *Client) DropFamily(ctx context.Context, table, family string) error {
 	there, err := c.Families(ctx, table)
 	if _, ok := there[family]; !ok && (err == nil || status.Code(err) == codes.NotFound) {

@@ -51,15 +51,16 @@ func (s *Stream) fail(kind Kind, shard string, err error, format string, args ..
 	return &Error{Kind: kind, Table: s.opts.Table, Shard: shard, Err: err, Detail: fmt.Sprintf(format, args...)}
 }
 
+// startAgain is the remedy if the changes cannot be continued: the target keeps an old state.
+const startAgain = "export the table again, load it into another instance, and follow it there"
+
 // gap returns an error for missing records: those since a time, or of an unknown time if it is
 // zero.
 func (s *Stream) gap(shard string, since time.Time, err error, format string, args ...any) *Error {
 	e := s.fail(Gap, shard, err, format, args...)
-	if e.Since = since; since.IsZero() {
-		e.Detail += "; end this migration (tabletop migrate finish), export the table again, load it into new tables, and follow it"
-	} else {
-		e.Detail += fmt.Sprintf("; records since %s are missing: end this migration (tabletop migrate finish), load the full export again "+
-			"with incremental ones from before that time on, and follow it", since.UTC().Format(time.RFC3339))
+	if e.Since = since; !since.IsZero() {
+		e.Detail += fmt.Sprintf("; records since %s are missing", since.UTC().Format(time.RFC3339))
 	}
+	e.Detail += "; " + startAgain
 	return e
 }

@@ -218,7 +218,7 @@ func (s *Stream) checkTable(ctx context.Context) error {
 	switch {
 	case c != nil && c.TableID != s.tableID:
 		return s.fail(OtherTable, "", nil, "it has the id %s, but the checkpoint is of a table with the id %s: the table was created again or restored; "+
-			"export it, load it into new tables, and follow it", s.tableID, c.TableID)
+			startAgain, s.tableID, c.TableID)
 	case c != nil && c.StreamARN != s.arn && s.arn != "":
 		return s.gap("", c.Watermark, nil, "its stream is %s, but the checkpoint is of %s: the stream was disabled and enabled again", s.arn, c.StreamARN)
 	case s.opts.ARN != "" && s.opts.ARN != s.arn:

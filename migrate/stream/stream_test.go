@@ -151,7 +151,7 @@ func TestOpen_Refusals(t *testing.T) {
 			"other stream":      {OtherStream, "expected arn:other", func(_ *fake, o *Options) { o.ARN = "arn:other" }},
 			"other table":       {OtherTable, "created again or restored", checkpoint(func(c *Checkpoint) { c.TableID = "table-0" })},
 			"enabled again":     {Gap, "disabled and enabled again", checkpoint(func(c *Checkpoint) { c.StreamARN = "arn:before" })},
-			"old checkpoint":    {Gap, "an incremental export", checkpoint(func(c *Checkpoint) { c.Watermark = time.Now().Add(-23*time.Hour - time.Second) })},
+			"old checkpoint":    {Gap, "load it into another instance", checkpoint(func(c *Checkpoint) { c.Watermark = time.Now().Add(-23*time.Hour - time.Second) })},
 			"young checkpoint":  {"", "", checkpoint(func(c *Checkpoint) { c.Watermark = time.Now().Add(-23 * time.Hour) })},
 			"old export":        {Gap, "retains records", func(_ *fake, o *Options) { o.Since = time.Now().Add(-23*time.Hour - time.Second) }},
 			"young stream":      {Gap, "was enabled at", func(_ *fake, o *Options) { o.Since = time.Now().Add(minAhead - time.Second) }},
@@ -224,7 +224,7 @@ func TestRun_Gaps(t *testing.T) {
 					time.Sleep(21 * time.Hour)
 				}
 				second := start(t, openFake(t, f, o), nil)
-				e := expectKind(t, second.wait(t), Gap, "shard "+shard, "an incremental export")
+				e := expectKind(t, second.wait(t), Gap, "shard "+shard, "load it into another instance")
 				if e.Since.After(before) || before.Sub(e.Since) > 5*time.Second {
 					t.Errorf("the gap begins at %s, and the follower ended at %s", e.Since, before)
 				}

@@ -34,7 +34,7 @@ var next = map[Phase][]Phase{
 func (p Phase) Followed() bool { return p == CatchingUp || p == Following || p == Drained }
 
 // EndFirst is the end of each text that refuses a write to a followed table.
-const EndFirst = "end the migration first: tabletop migrate status"
+const EndFirst = "end the migration first: tabletop migrate finish"
 
 // State is the state of the migration of a Bigtable table. The zero value is that of a table
 // without a migration.

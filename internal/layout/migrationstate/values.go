@@ -35,7 +35,7 @@ type Shard struct {
 	Watermark time.Time `json:"watermark,omitzero"`
 }
 
-// Progress is what the follower did since it started.
+// Progress counts the work of a follower since its start.
 type Progress struct {
 	Started   time.Time `json:"started"`
 	SourceNow time.Time `json:"sourceNow"` // the clock of the source at Checkpoint.At

@@ -128,11 +128,18 @@ var layers = []layerRule{
 }
 
 // onlyTestkit lists imports that only testkit, and the packages that tests share, have outside
-// of tests. migrate/stream also has the clients of AWS.
+// of tests. The folders in liveSources also have the clients of AWS.
 var onlyTestkit = []string{
 	"testing", "github.com/stretchr/testify", "github.com/aws",
 	"cloud.google.com/go/bigtable$", "cloud.google.com/go/bigtable/bttest",
 }
+
+// liveSources read live tables of AWS: migrate/stream through the clients that cmd/tabletop makes.
+var liveSources = []string{"migrate/stream", "cmd/tabletop"}
+
+// onlyCommand lists imports that only cmd/tabletop has: the search for credentials in files,
+// variables and metadata servers.
+var onlyCommand = []string{"github.com/aws/aws-sdk-go-v2/config", "github.com/aws/aws-sdk-go-v2/feature"}
 
 // nowhere lists imports that have another path today: no file has them.
 var nowhere = map[string]string{
@@ -149,8 +156,11 @@ func refused(folder, imported string, test bool) (layer, why string) {
 			return "", "use " + current
 		}
 	}
-	ofStream := within(folder, "migrate/stream") && matches(imported, "github.com/aws")
-	if !test && !ofStream && !within(folder, "testkit") && !within(folder, "migrate/internal/exporttest") && !within(folder, "internal/test") && slices.ContainsFunc(onlyTestkit, func(p string) bool { return matches(imported, p) }) {
+	if folder != "cmd/tabletop" && slices.ContainsFunc(onlyCommand, func(p string) bool { return matches(imported, p) }) {
+		return "", "only cmd/tabletop looks for credentials"
+	}
+	ofSource := matches(imported, "github.com/aws") && slices.ContainsFunc(liveSources, func(in string) bool { return within(folder, in) })
+	if !test && !ofSource && !within(folder, "testkit") && !within(folder, "migrate/internal/exporttest") && !within(folder, "internal/test") && slices.ContainsFunc(onlyTestkit, func(p string) bool { return matches(imported, p) }) {
 		return "", "only testkit does"
 	}
 	i := slices.IndexFunc(layers, func(l layerRule) bool {
@@ -261,6 +271,11 @@ func TestLayers(t *testing.T) {
 		{"control/internal/requests", "~/control/lab", false, false},
 		{"facade", "~/control/lab", false, true},
 		{"cmd/tabletop", "~/testkit", false, true},
+		{"cmd/tabletop", "github.com/aws/aws-sdk-go-v2/config", false, false},
+		{"cmd/cbtemulator", "github.com/aws/aws-sdk-go-v2/aws", false, true},
+		{"testkit", "github.com/aws/aws-sdk-go-v2/config", true, true},
+		{"testkit", "github.com/aws/aws-sdk-go-v2/feature/ec2/imds", false, true},
+		{"testkit", "github.com/aws/aws-sdk-go-v2/credentials", false, false},
 		{"internal/extsort", "~/fixtures", false, true},
 		{"internal/s3export", "~/migrate/source", false, true},
 		{"internal/s3export", "~/facade/attr", false, false},
@@ -272,6 +287,37 @@ func TestLayers(t *testing.T) {
 		if _, why := refused(c.folder, strings.Replace(c.imported, "~", module, 1), c.test); (why != "") != c.refused {
 			t.Errorf("%s (tests: %v) imports %s: %q; want refused: %v", c.folder, c.test, c.imported, why, c.refused)
 		}
+	}
+}
+
+// TestLayering_Emulator checks that cmd/cbtemulator, a Bigtable alone, links no client of AWS.
+func TestLayering_Emulator(t *testing.T) {
+	t.Parallel()
+	imports := map[string][]string{} // by folder
+	for _, f := range productionFiles(t) {
+		imports[path.Dir(f.path)] = append(imports[path.Dir(f.path)], f.imports...)
+	}
+	// chain returns how a folder imports a client of AWS, "" if it does not.
+	var chain func(folder string, seen map[string]bool) string
+	chain = func(folder string, seen map[string]bool) string {
+		seen[folder] = true
+		for _, imported := range imports[folder] {
+			if matches(imported, "github.com/aws") {
+				return folder + " imports " + imported
+			}
+			if in, ok := strings.CutPrefix(imported, module+"/"); ok && !seen[in] {
+				if found := chain(in, seen); found != "" {
+					return folder + " -> " + found
+				}
+			}
+		}
+		return ""
+	}
+	if found := chain("cmd/cbtemulator", map[string]bool{}); found != "" {
+		t.Errorf("the emulator of Bigtable alone links a client of AWS: %s", found)
+	}
+	if chain("cmd/tabletop", map[string]bool{}) == "" {
+		t.Error("cmd/tabletop has clients of AWS, but this test does not find them")
 	}
 }
 

@@ -88,6 +88,8 @@ var realTime = map[string]string{
 	"conformance/soak/soak_test.go paced":                           "keeps the rate that a flag gives",
 	"conformance/soak/soak_test.go settle":                          "looks again until the heap has settled, however long that takes",
 	"conformance/soak/soak_test.go report":                          "reports how long the run took",
+	"migrate/follow_test.go start":                                  "gives a migration the clock of its servers, which have the real time",
+	"migrate/follow_test.go pause":                                  "lets other goroutines run, for a millisecond or less, and asserts nothing about it",
 	"testkit/btkit/example_faults_test.go ExampleEnv_Latency":       "shows a latency beyond the deadline of a call, and awaits neither",
 }
 

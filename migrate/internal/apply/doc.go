@@ -16,7 +16,7 @@
 //
 // # Two ways to write
 //
-// A [Guarded] writer tests and writes each row in one request, CheckAndMutateRow. An [Ordered]
+// A guarded writer tests and writes each row in one request, CheckAndMutateRow. An ordered
 // writer sends many rows in one request, MutateRows: it needs the changes of each item in their
 // order, and no other process may write.
 //

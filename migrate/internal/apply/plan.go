@@ -17,7 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// plan is what a batch of changes writes.
+// plan has the writes of a batch of changes.
 type plan struct {
 	items    []*changed
 	base     []write

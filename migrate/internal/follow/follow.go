@@ -153,6 +153,9 @@ func (f *follower) check(ctx context.Context) (since time.Time, err error) {
 	if begun := loadnote.Unfinished(notes, f.store.Table); !begun.IsZero() {
 		return since, f.refused(source.Unsupported, "a load is unfinished: finish it first (tabletop migrate load)")
 	}
+	if loadnote.Written(notes, f.store.Table) { // begin would find it too, but only after it has set the phase
+		return since, statetable.WrittenError(f.store.Table)
+	}
 	if changes := loadnote.Changes(notes, f.Mapping); len(changes) > 0 {
 		return since, f.refused(source.MappingRefused, "it was loaded by another mapping, and rows of both would mix: %s", changes[0])
 	}

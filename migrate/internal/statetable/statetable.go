@@ -275,9 +275,14 @@ func (s Store) SetFollowed(ctx context.Context) error {
 		btclient.SetCell(layout.SchemaFamily, []byte(loadnote.FollowedColumn), table.Micros(now), loadnote.MomentValue(now)),
 	})
 	if err == nil && matched {
-		err = source.Damaged(source.TargetWritten, source.Position{}, nil, "Bigtable table %s: a DynamoDB endpoint has written since the load, or a load is running, and changes of the source would overwrite that: wait for the load, or load into another table and follow that one", s.Table)
+		err = WrittenError(s.Table)
 	}
 	return err
+}
+
+// WrittenError returns the error for a table that another process writes.
+func WrittenError(table string) error {
+	return source.Damaged(source.TargetWritten, source.Position{}, nil, "Bigtable table %s: a DynamoDB endpoint has written since the load, or a load is running, and changes of the source would overwrite that: wait for the load, or load into another table and follow that one", table)
 }
 
 // EndFollowed lets DynamoDB endpoints write to the table again.

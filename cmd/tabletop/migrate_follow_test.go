@@ -1,0 +1,241 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/clock"
+)
+
+// liveTables are a server with live DynamoDB tables, and one into which they are loaded.
+type liveTables struct {
+	t              *testing.T
+	dir            string
+	source, target *server
+}
+
+// newLiveTables starts both servers.
+func newLiveTables(t *testing.T) *liveTables {
+	t.Helper()
+	return &liveTables{
+		t: t, dir: t.TempDir(),
+		source: serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "127.0.0.1:0", "--console", "127.0.0.1:0"),
+		target: serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off"),
+	}
+}
+
+// ctl runs a verb on the source.
+func (l *liveTables) ctl(args ...string) {
+	l.t.Helper()
+	env := []string{"TABLETOP_CONSOLE_URL=" + l.source.env["TABLETOP_CONSOLE_URL"], "TABLETOP_CONSOLE_TOKEN=" + l.source.env["TABLETOP_CONSOLE_TOKEN"]}
+	if out, code := tabletopIn(l.t, env, append([]string{"ctl"}, args...)...); code != exitEqual {
+		l.t.Fatalf("%v: exit code %d: %s", args, code, out)
+	}
+}
+
+// create creates a table with a stream of a view; without a stream if the view is empty.
+func (l *liveTables) create(table, view string) {
+	l.t.Helper()
+	stream := ""
+	if view != "" {
+		stream = `,"StreamSpecification":{"StreamEnabled":true,"StreamViewType":"` + view + `"}`
+	}
+	l.ctl("query", "CreateTable", `{"TableName":"`+table+`","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]`+stream+`}`)
+}
+
+// item is an item as JSON.
+func item(id string, n int) string { return fmt.Sprintf(`{"id":{"S":%q},"n":{"N":"%d"}}`, id, n) }
+
+// load loads items into the target.
+func (l *liveTables) load(table string, items ...string) {
+	l.t.Helper()
+	file := writeFile(l.t, l.dir, table+".jsonl", strings.Join(items, "\n")+"\n")
+	if out, code := tabletop(l.t, "migrate", "load", file, "--key", "id", "--table", table, "--target", l.address()); code != exitEqual {
+		l.t.Fatalf("exit code %d: %s", code, out)
+	}
+}
+
+// address is that of the target.
+func (l *liveTables) address() string { return l.target.env["BIGTABLE_EMULATOR_HOST"] }
+
+// followArgs returns the command that follows a table. The clock of the source is two minutes ahead,
+// and the items were read in between.
+func (l *liveTables) followArgs(table string, more ...string) []string {
+	return append([]string{
+		"migrate", "follow", table, "--dynamodb-endpoint", l.source.env["AWS_ENDPOINT_URL_DYNAMODB"],
+		"--target", l.address(), "--since", clock.New().Now().Add(90 * time.Second).Format(time.RFC3339),
+	}, more...)
+}
+
+// ready creates, loads and returns a table Things that can be followed.
+func (l *liveTables) ready() {
+	l.t.Helper()
+	l.create("Things", "NEW_AND_OLD_IMAGES")
+	l.ctl("put", "Things", item("a", 1))
+	l.load("Things", item("a", 1))
+	l.ctl("advance", "2m")
+}
+
+// follow follows Things in the background, until the follower has caught up.
+func (l *liveTables) follow() *server {
+	l.t.Helper()
+	s := &server{stderr: &strings.Builder{}, cmd: exec.CommandContext(l.t.Context(), "tabletop", l.followArgs("Things")...)}
+	s.cmd.Stderr = s.stderr
+	s.launch(l.t)
+	if out, code := tabletop(l.t, "migrate", "status", "Things", "--wait", "phase=FOLLOWING", "--target", l.address()); code != exitEqual {
+		l.t.Fatalf("exit code %d: %s", code, out)
+	}
+	return s
+}
+
+// holds checks the rows of Things against items.
+func (l *liveTables) holds(items ...string) {
+	l.t.Helper()
+	file := writeFile(l.t, l.dir, "want.jsonl", strings.Join(items, "\n")+"\n")
+	out, code := tabletop(l.t, "migrate", "verify", file, "--key", "id", "--table", "Things", "--against", l.address(), "--timestamps", "ignore")
+	if code != exitEqual {
+		l.t.Fatalf("exit code %d: %s", code, out)
+	}
+}
+
+// writeTarget writes an item through a DynamoDB endpoint over the target.
+func (l *liveTables) writeTarget() {
+	l.t.Helper()
+	mapping := filepath.Join(l.dir, "mapping.yaml")
+	if out, code := tabletop(l.t, "migrate", "infer", filepath.Join(l.dir, "Things.jsonl"), "--key", "id", "--table", "Things", "-o", mapping); code != exitEqual {
+		l.t.Fatalf("exit code %d: %s", code, out)
+	}
+	over := serve(l.t, "--target", l.address(), "--dynamodb", "127.0.0.1:0", "--auth", "none", "--mapping", mapping)
+	r, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost, over.env["AWS_ENDPOINT_URL_DYNAMODB"], strings.NewReader(`{"TableName":"Things","Item":`+item("d", 1)+`}`))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	r.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
+	r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
+		l.t.Fatalf("%s: %s: %v", resp.Status, text, err)
+	}
+}
+
+// TestFollow_Killed: after SIGKILL, another process continues once the lease has ended, and no change is
+// missing. Meanwhile another process is refused, with the name of the first.
+func TestFollow_Killed(t *testing.T) {
+	t.Parallel()
+	l := newLiveTables(t)
+	l.ready()
+	first := l.follow()
+	l.ctl("put", "Things", item("b", 1))
+	out, code := tabletop(t, l.followArgs("Things")...)
+	if owner := fmt.Sprintf(" %d follows its source", first.cmd.Process.Pid); code != exitBadInput || !strings.Contains(out, owner) || !strings.Contains(out, "end that process, or wait") {
+		t.Errorf("exit code %d, want %d and %q: %s", code, exitBadInput, owner, out)
+	}
+	if out, code := tabletop(t, "migrate", "finish", "Things", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "end that process") {
+		t.Errorf("exit code %d, want %d: %s", code, exitBadInput, out)
+	}
+	first.end(t, syscall.SIGKILL)
+	l.ctl("put", "Things", item("b", 2))
+	l.ctl("put", "Things", item("c", 1))
+	l.ctl("query", "DeleteItem", `{"TableName":"Things","Key":{"id":{"S":"a"}}}`)
+	for {
+		out, code := tabletop(t, l.followArgs("Things", "--until", "tip")...)
+		if code == exitEqual {
+			break
+		}
+		if code != exitBadInput || !strings.Contains(out, "with a lease until") {
+			t.Fatalf("exit code %d: %s", code, out)
+		}
+		if err := sleep(t.Context(), statusEvery); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.holds(item("b", 2), item("c", 1))
+	if out, code := tabletop(t, "migrate", "finish", "Things", "--target", l.address()); code != exitEqual {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	l.holds(item("b", 2), item("c", 1))
+	l.writeTarget()
+	if out, code := tabletop(t, l.followArgs("Things", "--until", "tip")...); code != exitBadInput || !strings.Contains(out, "a DynamoDB endpoint has written since the load") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	args := l.followArgs("", "--until", "tip")
+	if out, code := tabletop(t, slices.DeleteFunc(args, func(arg string) bool { return arg == "" })...); code != exitBadInput || !strings.Contains(out, "the migrations of all loaded tables have ended: name a table") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if out, code := tabletop(t, "migrate", "status", "--json", "--target", l.address()); code != exitEqual || !strings.Contains(out, `"phase": "ENDED"`) {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// TestFollow_Interrupted: SIGTERM ends a follower with its progress and its lease, so that the next one
+// continues at once.
+func TestFollow_Interrupted(t *testing.T) {
+	t.Parallel()
+	l := newLiveTables(t)
+	l.ready()
+	first := l.follow()
+	if code := first.end(t, syscall.SIGTERM); code != exitEqual || !strings.Contains(first.stderr.String(), "interrupted; the same command continues") {
+		t.Errorf("exit code %d: %s", code, first.stderr)
+	}
+	l.ctl("put", "Things", item("b", 1))
+	if out, code := tabletop(t, l.followArgs("Things", "--until", "tip")...); code != exitEqual {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if out, code := tabletop(t, "migrate", "status", "--json", "--target", l.address()); code != exitEqual || !strings.Contains(out, `"changes": 1,`) {
+		t.Errorf("exit code %d, and the second follower must apply 1 change: %s", code, out)
+	}
+	l.holds(item("a", 1), item("b", 1))
+}
+
+// TestFollow_Refused: a table that cannot be followed is refused with the remedy.
+func TestFollow_Refused(t *testing.T) {
+	t.Parallel()
+	l := newLiveTables(t)
+	l.create("Keys", "KEYS_ONLY")
+	l.create("Plain", "")
+	l.ctl("advance", "2m")
+	l.create("Young", "NEW_AND_OLD_IMAGES")
+	for _, table := range []string{"Keys", "Plain", "Young", "Absent"} {
+		l.load(table, item("a", 1))
+	}
+	for _, c := range []struct {
+		table string
+		code  int
+		want  string
+	}{
+		{"Other", exitBadInput, "table Other was not loaded; loaded are Absent, Keys, Plain, Young: load an export of it first"},
+		{"Keys", exitBadInput, "its stream has the view KEYS_ONLY, whose records lack the new items; disable the stream, enable one"},
+		{"Plain", exitBadInput, "it has no enabled stream; enable one with the view NEW_AND_OLD_IMAGES"},
+		{"Young", exitBadInput, "expected at least 1m0s before"},
+		{"Absent", exitBadInput, "the source does not have the table; check its name, the endpoint and the region"},
+	} {
+		if out, code := tabletop(t, l.followArgs(c.table)...); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("table %s: exit code %d, want %d and %q: %s", c.table, code, c.code, c.want, out)
+		}
+	}
+	out, code := tabletop(t, "migrate", "follow", "Keys", "--dynamodb-endpoint", "http://127.0.0.1:1", "--target", l.address(), "--since", "2024-01-01T00:00:00Z")
+	if code != exitEnvironment || !strings.Contains(out, "the source does not answer; check the endpoint") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if out, code := tabletop(t, "migrate", "follow", "Keys", "--dynamodb-endpoint", l.source.env["AWS_ENDPOINT_URL_DYNAMODB"], "--target", l.address()); code != exitBadInput || !strings.Contains(out, "say when it was read (--since)") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if out, code := tabletop(t, "migrate", "status", "Other", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "table Other has no migration") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if out, code := tabletop(t, "migrate", "finish", "Other", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "table Other was not loaded") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
