@@ -159,7 +159,7 @@ func (c *compiler) partly(t *timeToLive, rule int) (broken bool) {
 		return false
 	}
 	for _, j := range puts {
-		c.fail(fmt.Sprintf("rules[%d].put[%d].cell", rule, j), maperr.CodeFamily, fmt.Sprintf("ttl %s deletes cells of rule %s, and not this one", t.mode, r.Name), fmt.Sprintf("gc: {maxAge: %s} %s", t.maxAge(), expected))
+		c.fail(fmt.Sprintf("rules[%d].put[%d].cell", rule, j), maperr.CodeFamily, fmt.Sprintf("ttl %s deletes other cells of rule %s, but not this one", t.mode, r.Name), fmt.Sprintf("gc: {maxAge: %s} %s", t.maxAge(), expected))
 	}
 	return true
 }

@@ -87,7 +87,7 @@ func TestReader(t *testing.T) {
 			"ion", "$ion_1_0 {Item:{a:\"x\",n:1.5}}\n{Item:{s:$dynamodb_SS::[]}}\n{a:{}}\n{Item:{a:sym}}\n{Item:{}}",
 			Options{Format: FormatIon},
 			[]string{`{"a":{"S":"x"},"n":{"N":"1.5"}}`, "refused: Item.s: SS is empty", `refused: the line is not {"Item": {…}}`},
-			"not a value of an item",
+			"is not valid in an item",
 		},
 		{
 			"csv", "a,n,b\n\"x,\"\"y\r\nz\",1.0,AA==\n,2,\n1,x,\n1\n1,2,3,4\n1,2,x",
@@ -97,7 +97,7 @@ func TestReader(t *testing.T) {
 		},
 		{"csv with a given header", "1|2", Options{Format: FormatCSV, Delimiter: '|', Header: []string{"x", "y"}}, []string{`{"x":{"S":"1"},"y":{"S":"2"}}`}, ""},
 		{"csv, a column twice", "x,x\n1,2", Options{Format: FormatCSV, Delimiter: ','}, nil, `column "x" twice`},
-		{"csv, an open quote", "x\n\"1", Options{Format: FormatCSV, Delimiter: ','}, nil, "is not closed"},
+		{"csv, an open quote", "x\n\"1", Options{Format: FormatCSV, Delimiter: ','}, nil, "has no closing quote"},
 		{"csv, a record too long", "x\n" + strings.Repeat("1", MaxTextBytes+1), Options{Format: FormatCSV, Delimiter: ','}, nil, "too long"},
 	} {
 		for _, c.o.Compression = range []string{None, Gzip, Zstd} {
