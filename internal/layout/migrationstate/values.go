@@ -40,16 +40,19 @@ type Progress struct {
 	Started   time.Time `json:"started"`
 	SourceNow time.Time `json:"sourceNow"` // the clock of the source at Checkpoint.At
 	Rule      string    `json:"rule,omitempty"`
-	Changes   int64     `json:"changes"`  // records
-	Applied   int64     `json:"applied"`  // items
-	Already   int64     `json:"already"`  // items whose position was as high
-	Refused   int64     `json:"refused"`  // dead letters
-	Unread    int64     `json:"unread"`   // rows written without a read
-	Read      int64     `json:"read"`     // rows that were read first
-	Raced     int64     `json:"raced"`    // rows that changed in between
-	Rate      float64   `json:"rate"`     // records a second, of late
+	Changes   int64     `json:"changes"` // records
+	Applied   int64     `json:"applied"` // items
+	Already   int64     `json:"already"` // items whose position was as high
+	Refused   int64     `json:"refused"` // dead letters
+	Unread    int64     `json:"unread"`  // rows written without a read
+	Read      int64     `json:"read"`    // rows that were read first
+	Raced     int64     `json:"raced"`   // rows that changed in between
+	Rate      float64   `json:"rate"`    // records a second, of late
 	Throttles int       `json:"throttles"`
 	Mode      string    `json:"mode"` // guarded or ordered
+	// Dirty is the generation that has the keys of all changes that were applied since the
+	// checkpoint, or of a later one.
+	Dirty uint64 `json:"dirty,omitempty"`
 }
 
 // Letter is a change that cannot be applied: the target keeps the older state of the item.
