@@ -266,7 +266,7 @@ func (v *verification) targetRows(ctx context.Context, keys *extsort.Sorter[seen
 		v.j.Report.Cells += int64(len(g.Cells))
 		items, err := m.Items(g.Row)
 		if err != nil {
-			if !v.reported[hex.EncodeToString(g.Key)] {
+			if !v.broken[hex.EncodeToString(g.Key)] {
 				f := report.InRow(v.j.Report.Target, g.Key)
 				f.Kind, f.Detail = report.RowUnreadable, phrase.Clip(err.Error())
 				v.o.Report.Fail(f)

@@ -64,9 +64,9 @@ type verification struct {
 	mu       sync.Mutex
 	open     []*suspect
 	live     report.Live
-	rows     int64
-	last     time.Time // of the source's answers
-	reported map[string]bool
+	last     time.Time            // of the source's answers
+	reported map[attr.ItemID]bool // items that differ, at most maxOpen
+	broken   map[string]bool      // rows of them that cannot be read
 }
 
 // maxOpen is the number of suspects that are collected before they are judged.
@@ -79,7 +79,7 @@ const CheckName = "live comparison"
 func Run(ctx context.Context, o Options) error {
 	m := o.Mapping
 	v := &verification{
-		o: o, b: o.B, store: statetable.Store{B: o.B, Table: m.TargetTable(), Now: o.Now}, reported: map[string]bool{},
+		o: o, b: o.B, store: statetable.Store{B: o.B, Table: m.TargetTable(), Now: o.Now}, reported: map[attr.ItemID]bool{}, broken: map[string]bool{},
 		j: &table.Job{Mapping: m, Indexes: m.Indexes(), Options: o.Table, Report: report.TableReport{
 			Name: m.SourceTable(), Target: m.TargetTable(), Choices: []infer.Choice{}, Fidelity: []report.Fidelity{}, Samples: []report.Sample{}, Rules: []report.RuleRows{},
 			Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}, Refused: []report.RefusedItems{},
@@ -224,7 +224,11 @@ func (v *verification) detail(same bool) string {
 // suspect adds suspects, and judges them if they are many.
 func (v *verification) suspect(ctx context.Context, some ...*suspect) error {
 	v.mu.Lock()
-	v.open = append(v.open, some...)
+	for _, x := range some {
+		if !v.reported[x.id] {
+			v.open = append(v.open, x)
+		}
+	}
 	var all []*suspect
 	if len(v.open) >= maxOpen {
 		all, v.open = v.open, nil
@@ -337,6 +341,9 @@ func (v *verification) count(o outcome) {
 // differs implements sides.
 func (v *verification) differs(x *suspect) {
 	v.live.Compared++
+	if len(v.reported) < maxOpen {
+		v.reported[x.id] = true
+	}
 	if l, ok := v.letters[v.j.KeyJSON(x.key)]; ok {
 		f := x.found[0]
 		f.Kind, f.Column, f.Want, f.Got, f.Mapping = report.NotLoaded, "", "", "", l.Mapping
@@ -352,7 +359,7 @@ func (v *verification) differs(x *suspect) {
 	}
 	for _, f := range x.found {
 		if f.Kind == report.RowUnreadable {
-			v.reported[f.RowHex] = true
+			v.broken[f.RowHex] = true
 		}
 		if f.Detail != "" {
 			f.Detail += "; "
