@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -279,5 +280,62 @@ func TestVerifyLive_Sample(t *testing.T) {
 	items := int64(len(l.items(t)))
 	if len(r.Failures) > 0 || live.Compared == 0 || live.Compared >= items || !strings.Contains(r.Text(), fmt.Sprintf("fewer than %.2g %% of all differ", 300/float64(live.Compared))) {
 		t.Errorf("of %d items:\n%s", items, r.Text())
+	}
+}
+
+// lostCheckpoints is a connection that refuses to save checkpoints.
+type lostCheckpoints struct{ grpc.ClientConnInterface }
+
+func (c lostCheckpoints) Invoke(ctx context.Context, method string, in, out any, o ...grpc.CallOption) error {
+	if r, ok := in.(*btpb.MutateRowRequest); ok && strings.HasPrefix(string(r.GetRowKey()), "t#c#") {
+		return status.Error(codes.PermissionDenied, "no checkpoint")
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, in, out, o...)
+}
+
+// A follower that stops after it recorded changed keys, and before its checkpoint, loses none of them.
+func TestVerifyLive_DirtyAfterCrash(t *testing.T) {
+	t.Parallel()
+	l := startEarly(t, 20)
+	sleep, stop := l.follow(t, "one")
+	if r, _ := l.verifyLive(t, l.liveOptions(sleep)); len(r.Failures) > 0 {
+		t.Fatal(r.Text())
+	}
+	stop()
+	for i := range 6 {
+		l.put(t, "changed", fmt.Sprint(i), i, nil)
+	}
+	crashed := l.options("two")
+	crashed.UntilTip = true
+	if err := migrate.Follow(t.Context(), lostCheckpoints{l.target}, crashed); status.Code(err) != codes.PermissionDenied {
+		t.Fatalf("the follower ends with %v", err)
+	}
+	last := l.options("three")
+	last.UntilTip = true
+	if err := migrate.Follow(t.Context(), l.target, last); err != nil {
+		t.Fatal(err)
+	}
+	o := l.liveOptions(pause)
+	o.Dirty = true
+	if r, live := l.verifyLive(t, o); len(r.Failures) > 0 || live.Compared != 6 {
+		t.Errorf("6 keys changed:\n%s", r.Text())
+	}
+}
+
+// A table that catches up is refused, with what to wait for.
+func TestVerifyLive_CatchingUp(t *testing.T) {
+	t.Parallel()
+	l := create(t, followedTable)
+	l.put(t, "p", "s", 1, nil)
+	l.env.Advance(5 * time.Minute)
+	l.loaded = time.Hour
+	l.load(t)
+	o := l.options("one")
+	o.UntilTip = true
+	if err := migrate.Follow(t.Context(), l.target, o); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := migrate.VerifyLive(t.Context(), l.target, l.liveOptions(pause)); err == nil || !strings.Contains(err.Error(), "phase CATCHING_UP") || !strings.Contains(err.Error(), "--wait phase=FOLLOWING") {
+		t.Errorf("the error is %v", err)
 	}
 }

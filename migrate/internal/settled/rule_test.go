@@ -214,8 +214,8 @@ func TestSettle_Needs(t *testing.T) {
 // script is a world in which each call does what the test says.
 type script struct {
 	world
-	values, sources, positionsAt []int
-	awaited                      int
+	values, sources, positionsAt, staleAt []int
+	awaited                               int
 }
 
 func next(of *[]int) int {
@@ -246,6 +246,10 @@ func (s *script) judge(_ context.Context, some []*suspect) error {
 	some[0].found = nil
 	if s.seen[some[0]] != s.seenIndex {
 		some[0].found = []report.Failure{{Kind: report.ValueDiffers}}
+		return nil
+	}
+	if some[0].stale = len(s.staleAt) > 0 && next(&s.staleAt) == 1; some[0].stale {
+		some[0].found = []report.Failure{{Kind: report.IndexStale}}
 	}
 	return nil
 }
@@ -258,16 +262,20 @@ func TestSettle_ChangedBack(t *testing.T) {
 	for _, of := range []struct {
 		name                       string
 		values, sources, positions []int
+		stale                      []int
 		want                       string
 		awaited                    int
 	}{
-		{"and back", []int{1, 1}, []int{2, 1}, []int{1, 3, 3}, "equal", 1},
-		{"to a difference", []int{1, 1}, []int{2, 2}, []int{1, 3, 3, 3}, "ValueDiffers", 2},
-		{"each time", []int{1}, []int{2}, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, "unsettled", 5},
+		{"and back", []int{1, 1}, []int{2, 1}, []int{1, 3, 3}, nil, "equal", 1},
+		{"to a difference", []int{1, 1}, []int{2, 2}, []int{1, 3, 3, 3}, nil, "ValueDiffers", 2},
+		{"each time", []int{1}, []int{2}, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, nil, "unsettled", 5},
+		{"an entry that is written late", []int{1}, []int{1}, []int{1}, []int{1, 0}, "equal", 1},
+		{"an entry that a later change deleted first", []int{1}, []int{1}, []int{1, 1, 1, 2}, []int{1, 1, 0}, "equal", 2},
+		{"a missing entry", []int{1}, []int{1}, []int{1}, []int{1}, "IndexStale", 2},
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
-			s := &script{world: world{seen: map[*suspect]int{}}, values: of.values, sources: of.sources, positionsAt: of.positions}
+			s := &script{world: world{seen: map[*suspect]int{}}, values: of.values, sources: of.sources, positionsAt: of.positions, staleAt: of.stale}
 			if err := settle(t.Context(), s, []*suspect{{}}, 5); err != nil {
 				t.Fatal(err)
 			}
