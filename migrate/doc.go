@@ -5,7 +5,7 @@
 // cell and item by item, or only reads and compares stored rows. A fixture directory also has golden
 // rows, and access patterns that run on both endpoints: as a DynamoDB request and as a native Bigtable
 // read. [Lint] applies the rules of package lint, [MakePlan] describes a load, [Diff] compares two
-// sides, [Reverse] writes rows as an export. Their result is a [report.Report]. Package infer finds a
+// sides, [Reverse] writes rows as an export, [VerifyLive] compares a live table that [Follow] follows. Their result is a [report.Report]. Package infer finds a
 // mapping if none is given.
 //
 // A damaged input is refused with a [source.Error] before anything is written, and nothing is dropped
@@ -29,6 +29,7 @@
 //   - internal/load: the load: write.go writes the rows, checkpoint.go saves its progress.
 //   - internal/pace: how many rows a second are written and read.
 //   - internal/compare: the comparison: it reads the rows back; differ.go finds cells that differ.
+//   - internal/settled: the comparison of a live table with the rows that a follower writes.
 //   - internal/golden: the golden rows of fixtures.
 //   - internal/endpoints: requests through both endpoints.
 //   - internal/differential: random items and requests of a mapping.

@@ -29,7 +29,7 @@ type suspect struct {
 	first    []byte // the position before the wait
 }
 
-// sides are what the settle rule reads and calls. Each call concerns a few suspects.
+// sides has the calls of the settle rule. Each concerns a few suspects.
 type sides interface {
 	// target reads row and position of each suspect, at one moment.
 	target(ctx context.Context, some []*suspect) error
@@ -134,7 +134,7 @@ func still(ctx context.Context, s sides, all []*suspect) (moved, rest []*suspect
 	return moved, rest, nil
 }
 
-// entries judges suspects of which only entries of indexes differ. Those of the last change are
+// entries judges suspects whose entries in indexes alone differ. Those of the last change are
 // written by now. But a later change may have deleted entries before it writes the item: only the
 // position after another wait shows that.
 func entries(ctx context.Context, s sides, all []*suspect) (moved []*suspect, err error) {

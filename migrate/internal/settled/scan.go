@@ -133,10 +133,19 @@ func (v *verification) suspectKey(ctx context.Context, key []byte) error {
 		return fmt.Errorf("the key %.200s: %w", key, err)
 	}
 	x, err := v.newSuspect(item)
-	if err != nil {
-		return fmt.Errorf("the key %.200s: %w", key, err)
+	if err == nil {
+		return v.suspect(ctx, x)
 	}
-	return v.suspect(ctx, x)
+	// No rule takes an item of this key, so the target has none.
+	switch now, _, failed := v.o.Source.Get(ctx, item); {
+	case failed != nil:
+		return failed
+	case now == nil:
+		v.live.Compared++
+	default:
+		v.refuse(item, err)
+	}
+	return nil
 }
 
 // changed compares the items whose keys are in the generations from one to another.

@@ -111,8 +111,12 @@ func (v *verification) run(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if v.followed && !v.last.IsZero() {
-		if err := v.mark.await(ctx, v.last); err != nil {
+	if v.followed {
+		last := v.live.From
+		if v.last.After(last) {
+			last = v.last
+		}
+		if err := v.mark.await(ctx, last); err != nil {
 			return "", err
 		}
 	}
