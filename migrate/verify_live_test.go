@@ -339,3 +339,37 @@ func TestVerifyLive_CatchingUp(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// Items that share a row are read and judged one by one.
+func TestVerifyLive_SharedRows(t *testing.T) {
+	t.Parallel()
+	text := followedTable[:strings.Index(followedTable, "on: {unknown")] + `on: {unknown-attribute: error}
+rules: [{name: entity, row: ["{PK}"], put: [{attr: "*", cell: "a:{SK}", codec: ddbjson}]}]
+`
+	text = strings.Replace(text, "\n  gsis: [{name: G, hash: G, projection: ALL, as: table}]", "", 1)
+	l := create(t, text)
+	l.env.Advance(5 * time.Minute)
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 60 {
+		l.write(t, r)
+	}
+	l.put(t, "p0", "s0", 1, nil)
+	l.load(t)
+	sleep, _ := l.follow(t, "one")
+	for range 60 {
+		l.write(t, r)
+	}
+	o := l.liveOptions(sleep)
+	if r, live := l.verifyLive(t, o); len(r.Failures) > 0 || live.Unsettled > 0 || live.Compared == 0 {
+		t.Fatalf("after the writes:\n%s", r.Text())
+	}
+	l.put(t, "p0", "s0", 2, nil)
+	l.put(t, "p0", "s1", 2, nil)
+	if r, _ := l.verifyLive(t, o); len(r.Failures) > 0 {
+		t.Fatalf("after two more:\n%s", r.Text())
+	}
+	l.mutate(t, "t", "p0", btclient.DeleteColumn("a", []byte("s1"), 0, 0))
+	if r, _ := l.verifyLive(t, o); r.Differences != 1 || r.Failures[0].Kind != report.MissingItem && r.Failures[0].Kind != report.MissingRow || !strings.Contains(r.Failures[0].ItemKey, `"s1"`) {
+		t.Errorf("without an item:\n%s", r.Text())
+	}
+}
