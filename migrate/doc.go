@@ -17,11 +17,11 @@
 // mapping accepts their loss.
 //
 // The package does not start a server: callers pass a connection to any Bigtable. It
-// rejects network sources and binary Ion, with a hint. Package stream reads the changes of a live table through the
-// clients of its caller; package source reads files.
+// rejects network sources and binary Ion, with a hint. Package stream reads a live table
+// through the clients of its caller; package source reads files.
 //
-// [Follow] applies the changes of live tables to loaded ones, [Status] reads its state, and
-// [EndFollow] ends it.
+// [Follow] applies the changes of live tables to loaded ones, [Status] reads its state,
+// [VerifyLive] compares both sides while writes continue, and [EndFollow] ends it.
 //
 // A load or verification passes through these packages, in this order:
 //
@@ -35,6 +35,7 @@
 //     progress.
 //   - internal/apply: brings changes of items into rows and index entries.
 //   - internal/follow: follows a live table: lease, checkpoints, dead letters.
+//   - internal/settled: compares a live table with its target while writes continue.
 //   - internal/statetable: reads and writes the table _migration_state.
 //   - internal/pace: limits the rows read and written per second.
 //   - internal/compare: reads the rows back and compares them; differ.go finds the cells

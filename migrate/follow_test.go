@@ -41,23 +41,38 @@ rules: [{name: entity, row: ["{PK}", "{SK}"], put: [{attr: "*", cell: "a:{attr}"
 
 // live is a source with a stream, and a target into which its items were loaded.
 type live struct {
+	env     *testkit.Env
 	ddb     *dynamodb.Client
 	clients stream.Clients
 	target  grpc.ClientConnInterface
 	m       *mapping.Mapping
 	now     func() time.Time
-	history atomic.Int64 // writes
+	loaded  time.Duration // from now until the time of the loaded items
+	history atomic.Int64  // writes
 }
 
 // start creates a table with a stream, writes n items, and loads them.
 func start(t *testing.T, text string, n int) *live {
+	t.Helper()
+	l := create(t, text)
+	l.now, l.loaded = time.Now, 2*time.Minute
+	r := rand.New(rand.NewPCG(1, 1))
+	for range n {
+		l.write(t, r)
+	}
+	l.load(t)
+	return l
+}
+
+// create creates a table with a stream, and a target.
+func create(t *testing.T, text string) *live {
 	t.Helper()
 	env := testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{}))
 	m, err := mapping.Load("m.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &live{ddb: env.DynamoDB(t), m: m, now: time.Now, target: btkit.Start(t).Conn()}
+	l := &live{env: env, ddb: env.DynamoDB(t), m: m, now: env.Now, target: btkit.Start(t).Conn()}
 	l.clients = stream.Clients{Table: l.ddb, Stream: env.DynamoDBStreams(t)}
 	_, err = l.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String("Things"), BillingMode: types.BillingModePayPerRequest,
@@ -68,11 +83,6 @@ func start(t *testing.T, text string, n int) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rand.New(rand.NewPCG(1, 1))
-	for range n {
-		l.write(t, r)
-	}
-	l.load(t)
 	return l
 }
 
@@ -113,7 +123,7 @@ func (l *live) source(t *testing.T, at time.Time) *source.Source {
 func (l *live) load(t *testing.T) {
 	t.Helper()
 	o := migrate.LoadOptions{Common: l.common()}
-	if _, err := migrate.Load(t.Context(), l.target, l.source(t, l.now().Add(2*time.Minute)), o); err != nil {
+	if _, err := migrate.Load(t.Context(), l.target, l.source(t, l.now().Add(l.loaded)), o); err != nil {
 		t.Fatal(err)
 	}
 }

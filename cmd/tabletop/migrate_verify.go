@@ -35,6 +35,7 @@ type verifyCommand struct {
 	Seed         uint64     `help:"Random seed for the items and requests of --differential. Default: ${default}." default:"1" placeholder:"S" group:"Generated items:" rare:""`
 	Regress      string     `help:"Save the items and requests that --differential fails on, shrunk, as a fixture folder that verify accepts as --source." placeholder:"DIR" group:"Generated items:" rare:""`
 	Update       updateMode `help:"Rewrite the golden files of a fixture. Rejected if $$CI is true, except with --update=force." placeholder:"force" group:"Fixture:"`
+	verifyLiveFlags
 	partFlags
 	Checkpoint string `help:"Folder in which --part stores its results for --finish." placeholder:"DIR" group:"Parts of the work:" rare:""`
 }
@@ -68,7 +69,10 @@ func (f *maxDiffsFlag) validateMaxDiffs() error {
 
 // Validate checks combinations of flags.
 func (c *verifyCommand) Validate(args *kong.Context) error {
-	if err := c.sourceFlags.Validate(args); err != nil {
+	if c.Live {
+		return c.validateLive()
+	}
+	if err := errors.Join(c.checkAlone(), c.sourceFlags.Validate(args)); err != nil {
 		return err
 	}
 	var mine error
@@ -126,6 +130,7 @@ func (*verifyCommand) examples() []example {
 	return []example{
 		{"Check that a mapping loses nothing of an export", "tabletop migrate verify export --mapping orders.yaml"},
 		{"Check that a load into Cloud Bigtable is complete", "tabletop migrate verify export --mapping orders.yaml --against projects/shop/instances/main"},
+		{"Compare a live table with its Bigtable table while writes continue", "tabletop migrate verify --live --table Orders --against 127.0.0.1:8087"},
 		{"Write a report for a browser, and one for a build server", "tabletop migrate verify export --report html=report.html --report junit=report.xml"},
 	}
 }
@@ -133,6 +138,9 @@ func (*verifyCommand) examples() []example {
 // Run verifies the source.
 func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 	relaxGC()
+	if c.Live {
+		return c.runLive(ctx, p)
+	}
 	in, mappings, tables, err := c.input()
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func (s *Stream) callError(shard string, err error) error {
 		return s.fail(Unanswered, shard, err, "the source does not answer; check the endpoint, and start again")
 	}
 	return s.fail(Refused, shard, err, "the source refuses a call; check the credentials and their permissions "+
-		"(DescribeTable, DescribeStream, GetShardIterator, GetRecords)")
+		"(DescribeTable, DescribeStream, GetShardIterator, GetRecords; Scan and GetItem for a verification)")
 }
 
 // repeat makes a call until it succeeds or fails permanently. throttled may be nil.

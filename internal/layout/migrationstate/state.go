@@ -56,6 +56,9 @@ type State struct {
 	ExportTime time.Time `json:"exportTime,omitzero"`
 	// Dirty is the generation of changed keys that is being written.
 	Dirty uint64 `json:"dirty,omitempty"`
+	// Verified is the generation with which the last verification began that found no
+	// difference; 0 without one. It and later ones have all keys that changed since.
+	Verified uint64 `json:"verified,omitempty"`
 }
 
 // String describes the phase, who set it and when.

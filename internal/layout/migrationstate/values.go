@@ -50,6 +50,9 @@ type Progress struct {
 	Rate      float64   `json:"rate"`    // records a second, of late
 	Throttles int       `json:"throttles"`
 	Mode      string    `json:"mode"` // guarded or ordered
+	// Dirty is the generation that has the keys of all changes that were applied since the
+	// checkpoint, or of a later one.
+	Dirty uint64 `json:"dirty,omitempty"`
 }
 
 // Letter is a change that cannot be applied: the target keeps the older state of the item.

@@ -105,7 +105,7 @@ func (w *Writer) nowMicros() int64 { return w.Now().UnixMilli() * 1000 }
 // left records that a row of the item cannot be read.
 func (item *changed) left(row layout.Row, table string, err error) {
 	if item.unread == nil {
-		item.unread = source.Damaged(source.MappingRefused, item.At, err, "row %q of table %s cannot be read by the mapping, so the change of item %s cannot be made there", row.Key, table, item.key)
+		item.unread = source.Damaged(source.MappingRefused, item.At, err, "the mapping cannot read row %q of table %s, so the change of item %s cannot be made there", row.Key, table, item.key)
 	}
 }
 

@@ -90,7 +90,8 @@ type follower struct {
 	mu        sync.Mutex
 	lease     time.Time // its end
 	following bool
-	dirty     uint64 // the generation of changed keys; 0: none is recorded
+	dirty     uint64         // the generation of changed keys; 0: none is recorded
+	applying  map[uint64]int // batches by their generation
 	letters   map[attr.ItemID]bool
 	progress  ms.Progress
 	saved     stream.Checkpoint
@@ -102,7 +103,7 @@ type follower struct {
 // of type *[stream.Error]; [source.Error] is a table that cannot be followed; [*ms.HeldError] another
 // process that follows it.
 func Run(ctx context.Context, o Options) error {
-	f := &follower{Options: o, store: statetable.Store{B: o.B, Table: o.Mapping.TargetTable(), Now: o.Now}, letters: map[attr.ItemID]bool{}}
+	f := &follower{Options: o, store: statetable.Store{B: o.B, Table: o.Mapping.TargetTable(), Now: o.Now}, letters: map[attr.ItemID]bool{}, applying: map[uint64]int{}}
 	f.progress.Started = o.Now()
 	var err error
 	if f.mapping, err = Hash(o.Mapping); err != nil {
@@ -282,15 +283,22 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 	}
 }
 
-// renew renews the lease, and changes the phase when the source was caught up with.
+// renew renews the lease, changes the phase when the source was caught up with, and reads the
+// generation of changed keys.
 func (f *follower) renew(ctx context.Context, since time.Time) error {
 	now := f.Now()
 	f.mu.Lock()
 	caughtUp := !f.following && f.stream.Status().Watermark.After(since)
 	early := f.lease.Sub(now) > leaseTime-renewEvery
 	f.mu.Unlock()
-	if early && !caughtUp {
-		return nil
+	if early && !caughtUp { // a verification waits until the follower knows its generation
+		s, err := f.store.State(ctx)
+		if err == nil {
+			f.mu.Lock()
+			f.dirty = s.Dirty
+			f.mu.Unlock()
+		}
+		return err
 	}
 	s, err := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
 		if s.Owner != f.Owner {
@@ -324,6 +332,7 @@ func (f *follower) save(ctx context.Context) error {
 	f.changes, f.savedAt = f.progress.Changes, now
 	c := toStored(f.stream.Checkpoint())
 	c.Mapping, c.Version, c.At, c.Progress = f.mapping, f.Version, now, f.progress
+	c.Progress.Dirty = f.recorded()
 	f.mu.Unlock()
 	status := f.stream.Status()
 	c.Progress.SourceNow, c.Progress.Rule = status.Now, status.Rule
@@ -337,6 +346,16 @@ func (f *follower) save(ctx context.Context) error {
 		f.Report(f.store.Table, c)
 	}
 	return nil
+}
+
+// recorded returns the generation that has all keys whose changes are applied from now on. A
+// batch that began before the current generation still writes to its own.
+func (f *follower) recorded() uint64 {
+	least := f.dirty
+	for generation := range f.applying {
+		least = min(least, generation)
+	}
+	return least
 }
 
 // end saves the last checkpoint and releases the lease.
@@ -354,7 +373,15 @@ func (f *follower) apply(ctx context.Context, records []stream.Record) error {
 	f.mu.Lock()
 	left := f.lease.Sub(f.Now()) - leaseReserve
 	dirty, lag := f.dirty, f.Now().Sub(f.stream.Status().Watermark)
+	f.applying[dirty]++
 	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.applying[dirty]--; f.applying[dirty] == 0 {
+			delete(f.applying, dirty)
+		}
+	}()
 	if left <= 0 {
 		return f.refused(source.TargetWritten, "the lease has ended: was this process paused?")
 	}

@@ -157,8 +157,13 @@ func (s Store) SaveCheckpoint(ctx context.Context, source string, c ms.Checkpoin
 
 // each yields the values of the rows with a prefix.
 func each[V ms.Value](ctx context.Context, s Store, prefix []byte) iter.Seq2[V, error] {
+	return eachIn[V](ctx, s, layout.Span{Start: prefix, End: cells.PrefixEnd(prefix)})
+}
+
+// eachIn yields the values of the rows of a span.
+func eachIn[V ms.Value](ctx context.Context, s Store, span layout.Span) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
-		for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}}) {
+		for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{span}}) {
 			if status.Code(err) == codes.NotFound {
 				return
 			}
@@ -197,6 +202,17 @@ func (s Store) Dirty(ctx context.Context, generation uint64) iter.Seq2[ms.Dirty,
 	return each[ms.Dirty](ctx, s, ms.DirtyPrefix(s.Table, generation))
 }
 
+// DirtyIn reads the keys that changed in any generation from one up to another. A key of several
+// generations comes several times.
+func (s Store) DirtyIn(ctx context.Context, from, to uint64) iter.Seq2[ms.Dirty, error] {
+	return eachIn[ms.Dirty](ctx, s, layout.Span{Start: ms.DirtyPrefix(s.Table, from), End: cells.PrefixEnd(ms.DirtyPrefix(s.Table, to))})
+}
+
+// DropDirty deletes the keys of all generations up to one.
+func (s Store) DropDirty(ctx context.Context, to uint64) error {
+	return s.clear(ctx, layout.Span{Start: ms.DirtyPrefix(s.Table, 0), End: cells.PrefixEnd(ms.DirtyPrefix(s.Table, to))})
+}
+
 // AddDirty records that items changed in a generation.
 func (s Store) AddDirty(ctx context.Context, generation uint64, keys map[attr.ItemID]ms.Dirty) error {
 	var rows []*btpb.MutateRowsRequest_Entry
@@ -219,9 +235,18 @@ func (s Store) History(ctx context.Context) iter.Seq2[ms.Event, error] {
 // Clear deletes the checkpoints, dead letters and changed keys of the table. The state and the history
 // stay.
 func (s Store) Clear(ctx context.Context) error {
-	var rows [][]byte
+	var spans []layout.Span
 	for _, prefix := range [][]byte{ms.CheckpointRow(s.Table, ""), ms.LetterPrefix(s.Table), ms.TablePrefix(s.Table + "#" + ms.FamilyDirty)} {
-		for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.KeysOnly()}) {
+		spans = append(spans, layout.Span{Start: prefix, End: cells.PrefixEnd(prefix)})
+	}
+	return s.clear(ctx, spans...)
+}
+
+// clear deletes the rows of spans.
+func (s Store) clear(ctx context.Context, spans ...layout.Span) error {
+	var rows [][]byte
+	for _, span := range spans {
+		for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{span}, Filter: btclient.KeysOnly()}) {
 			if status.Code(err) == codes.NotFound {
 				return nil
 			}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tabletop-emu/tabletop/migrate"
+)
+
+// verifyLiveFlags configure verify --live.
+type verifyLiveFlags struct {
+	Live       bool    `help:"Compare a live DynamoDB table with the Bigtable table that migrate follow writes, while writes continue." group:"Live table:"`
+	Dirty      bool    `help:"With --live, compare only the keys that changed since the last run without a difference. It needs a complete run first." group:"Live table:" rare:""`
+	Consistent bool    `help:"With --live, scan the live table consistently, at twice the price." group:"Live table:" rare:""`
+	Sample     float64 `help:"With --live, compare this share of the keys, such as 0.01. Default: all." placeholder:"SHARE" group:"Live table:" rare:""`
+	Settle     int     `help:"With --live, how often an item that differs is read again while it changes. Default: ${default}." default:"5" placeholder:"N" group:"Live table:" rare:""`
+	Segments   int     `help:"With --live, how many segments of the live table are scanned at once. Default: ${default}." default:"4" placeholder:"N" group:"Live table:" rare:""`
+	liveSourceFlags
+}
+
+// checkAlone rejects flags that need --live.
+func (f *verifyLiveFlags) checkAlone() error {
+	for _, x := range []struct {
+		flag string
+		set  bool
+	}{{"--dirty", f.Dirty}, {"--consistent", f.Consistent}, {"--sample", f.Sample != 0}, {"--dynamodb-endpoint", f.DynamoDBEndpoint != ""}, {"--region", f.Region != ""}} {
+		if x.set {
+			return fmt.Errorf("%s needs --live", x.flag)
+		}
+	}
+	return nil
+}
+
+// validateLive checks the flags of verify --live.
+func (c *verifyCommand) validateLive() error {
+	var wrong []error
+	for _, x := range []struct {
+		flag string
+		set  bool
+	}{
+		{"a source", c.Path != "" || c.Source != ""}, {"--mapping", !c.auto()}, {"--data", c.Data != ""}, {"--part and --finish", c.partly()},
+		{"--differential", c.Differential != 0}, {"--update", c.Update.UpdateMode != ""}, {"--write-mapping", c.WriteMapping != ""},
+		{"--fail-on and --rules", c.FailOn != "" || c.Rules != ""},
+	} {
+		if x.set {
+			wrong = append(wrong, fmt.Errorf("--live and %s cannot be combined: the items are those of the live table, and the mapping is that of its load", x.flag))
+		}
+	}
+	if c.Against == "" {
+		if c.Against = environmentTarget(); c.Against == "" {
+			wrong = append(wrong, errors.New("--live needs the Bigtable: --against HOST:PORT, or BIGTABLE_EMULATOR_HOST in the environment"))
+		}
+	}
+	if c.Against != "" {
+		wrong = append(wrong, checkTarget("--against", c.Against))
+	}
+	switch {
+	case c.Sample < 0 || c.Sample >= 1:
+		wrong = append(wrong, fmt.Errorf("--sample: %g must be a share between 0 and 1", c.Sample))
+	case c.Sample > 0 && c.Dirty:
+		wrong = append(wrong, errors.New("--sample and --dirty cannot be combined"))
+	case c.Settle < 1:
+		wrong = append(wrong, fmt.Errorf("--settle: %d must be 1 or more", c.Settle))
+	case c.Segments < 1:
+		wrong = append(wrong, fmt.Errorf("--segments: %d must be 1 or more", c.Segments))
+	}
+	return errors.Join(append(wrong, c.checkDynamoDB(), c.validateReports(), c.validateMaxDiffs())...)
+}
+
+// runLive compares live tables.
+func (c *verifyCommand) runLive(ctx context.Context, p *program) error {
+	tables, _, err := c.connectDynamoDB(ctx)
+	if err != nil {
+		return err
+	}
+	return c.withTarget(ctx, "--against", c.Against, func(t *target) error {
+		if err := c.look(ctx, c.Against, t, false); err != nil {
+			return err
+		}
+		o := migrate.LiveOptions{Common: common(nil), Source: tables, Consistent: c.Consistent, Segments: c.Segments, Settle: c.Settle, Sample: c.Sample, Dirty: c.Dirty}
+		if c.Table != "" {
+			o.Tables = []string{c.Table}
+		}
+		o.Project, o.Instance, o.Deadline, o.AppProfile = t.project, t.instance, c.deadline(c.Against), c.AppProfile
+		o.MaxDifferences, o.MaxRowsPerSecond = c.MaxDiffs, given(c.MaxRowsPerSecond)
+		done := p.showProgress(&o.Progress)
+		r, err := migrate.VerifyLive(ctx, t.conn, o)
+		done()
+		if err != nil {
+			return followError(err)
+		}
+		r.ComparedWith = c.Against
+		return c.finishPart(p, r, "verify", c.partFlags)
+	})
+}

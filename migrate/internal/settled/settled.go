@@ -1,0 +1,429 @@
+package settled
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/internal/phrase"
+	"github.com/tabletop-emu/tabletop/migrate/infer"
+	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
+	"github.com/tabletop-emu/tabletop/migrate/internal/follow"
+	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/report"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+	"github.com/tabletop-emu/tabletop/migrate/stream"
+)
+
+// Source reads the items of a live table; *[stream.Items] is one.
+type Source interface {
+	Scan(ctx context.Context, segment, segments int, consistent bool) iter.Seq2[stream.Page, error]
+	Get(ctx context.Context, key attr.Item) (item attr.Item, at time.Time, err error)
+}
+
+// Options are the options of Run. All but Consistent, Sample and Dirty are required.
+type Options struct {
+	B       *table.Bigtable
+	Mapping *layout.Mapping
+	Source  Source
+	Report  *report.Report
+	Table   table.Options // normalized
+
+	Consistent bool // scan consistently
+	Segments   int  // of the scan
+	Rounds     int  // of the settle rule
+	// Sample is the share of the keys to compare; 0 and 1: all.
+	Sample float64
+	// Dirty compares only the keys that changed since the last verification.
+	Dirty bool
+
+	Now   func() time.Time
+	Sleep func(context.Context, time.Duration) error
+}
+
+// verification is the verification of one table.
+type verification struct {
+	o     Options
+	b     *table.Bigtable
+	j     *table.Job
+	c     *judge
+	store statetable.Store
+	mark  watermark
+
+	followed bool                 // a process follows the table
+	letters  map[string]ms.Letter // by key
+
+	mu       sync.Mutex
+	open     []*suspect
+	live     report.Live
+	last     time.Time            // of the source's answers
+	reported map[attr.ItemID]bool // items that differ, at most maxOpen
+	broken   map[string]bool      // rows of them that cannot be read
+}
+
+// maxOpen is the number of suspects that are collected before they are judged.
+const maxOpen = 20_000
+
+// CheckName is the name of the check in a report.
+const CheckName = "live comparison"
+
+// Run compares one table, and adds the result to the report.
+func Run(ctx context.Context, o Options) error {
+	m := o.Mapping
+	v := &verification{
+		o: o, b: o.B, store: statetable.Store{B: o.B, Table: m.TargetTable(), Now: o.Now}, reported: map[attr.ItemID]bool{}, broken: map[string]bool{},
+		j: &table.Job{Mapping: m, Indexes: m.Indexes(), Options: o.Table, Report: report.TableReport{
+			Name: m.SourceTable(), Target: m.TargetTable(), Choices: []infer.Choice{}, Fidelity: []report.Fidelity{}, Samples: []report.Sample{}, Rules: []report.RuleRows{},
+			Sidecar: []report.SidecarCells{}, Accepted: []report.AcceptedLoss{}, Phases: []report.Phase{}, Refused: []report.RefusedItems{},
+		}},
+	}
+	v.c = newJudge(v.j, o.Now)
+	v.c.cells = o.Dirty
+	v.mark = watermark{store: v.store, sourceName: m.SourceTable(), sleep: o.Sleep}
+	err := o.Report.Check(CheckName, m.TargetTable(), func() (string, error) { return v.run(ctx) })
+	if err != nil {
+		return err
+	}
+	v.j.Report.Live = &v.live
+	o.Report.Tables = append(o.Report.Tables, v.j.Report)
+	return nil
+}
+
+func (v *verification) run(ctx context.Context) (string, error) {
+	from, generation, err := v.begin(ctx)
+	if err != nil {
+		return "", err
+	}
+	before := v.o.Report.AllDifferences()
+	if v.o.Dirty {
+		err = v.changed(ctx, from, generation-1)
+	} else {
+		err = v.all(ctx)
+	}
+	if err != nil {
+		return "", err
+	}
+	if v.followed {
+		last := v.live.From
+		if v.last.After(last) {
+			last = v.last
+		}
+		if err := v.mark.await(ctx, last); err != nil {
+			return "", err
+		}
+	}
+	v.live.To, v.live.Rule = v.mark.last.Watermark, v.mark.last.Progress.Rule
+	same := v.o.Report.AllDifferences() == before
+	if generation > 0 {
+		err = v.end(ctx, generation, same)
+	}
+	return v.detail(same), err
+}
+
+// refused is the error of a table that cannot be verified now.
+func (v *verification) refused(format string, args ...any) error {
+	return source.Damaged(source.Unsupported, source.Position{}, nil, "Bigtable table %s: %s", v.store.Table, fmt.Sprintf(format, args...))
+}
+
+// begin checks the state, starts a generation of changed keys and waits until the follower writes it.
+// from is the first generation to judge. A sample starts none.
+func (v *verification) begin(ctx context.Context) (from, generation uint64, err error) {
+	hash, err := follow.Hash(v.o.Mapping)
+	if err != nil {
+		return 0, 0, err
+	}
+	name := v.o.Mapping.SourceTable()
+	s, err := v.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
+		switch {
+		case s.Phase == ms.CatchingUp:
+			return s, nil, v.refused("%s; its items can be older than the load: wait for the phase %s (tabletop migrate status --wait phase=%s)", s, ms.Following, ms.Following)
+		case s.Phase != ms.Following && s.Phase != ms.Drained:
+			return s, nil, v.refused("%s; a table is verified while a process follows its source: tabletop migrate follow %s", s, name)
+		case s.Mapping != "" && s.Mapping != hash:
+			return s, nil, v.refused("it is followed by another mapping than the stored one: run `tabletop migrate status`")
+		case v.o.Dirty && s.Verified == 0:
+			return s, nil, v.refused("no complete verification found it equal, so that the changed keys alone prove nothing: verify it without --dirty first")
+		}
+		from = s.Verified
+		if !v.sampled() {
+			s.Dirty++
+		}
+		return s, nil, nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	if !v.sampled() {
+		generation = s.Dirty
+	}
+	// Without a process, no key goes to an earlier generation: the next one reads the state first.
+	if v.followed = follows(s, v.o.Now()); v.followed {
+		polls := 0
+		err = v.mark.until(ctx, func(c ms.Checkpoint) bool { polls++; return c.Progress.Dirty >= generation || polls > maxIdle })
+		if err == nil && polls > maxIdle {
+			err = v.refused("%s does not record changed keys: does it have an older version? Start it again: tabletop migrate follow %s", s.Owner, name)
+		}
+		v.live.From = v.mark.last.Progress.SourceNow
+	} else {
+		v.mark.last, _, err = v.store.Checkpoint(ctx, statetable.StreamSource)
+		v.live.From = v.mark.last.Watermark
+	}
+	return from, generation, err
+}
+
+func (v *verification) sampled() bool { return v.o.Sample > 0 && v.o.Sample < 1 }
+
+// end records a verification: if it found no difference, only keys of its generation can differ from
+// now on.
+func (v *verification) end(ctx context.Context, generation uint64, same bool) error {
+	_, err := v.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
+		switch {
+		case same:
+			s.Verified = max(s.Verified, generation)
+		case !v.o.Dirty: // a key that did not change differs
+			s.Verified = 0
+		}
+		return s, nil, nil
+	})
+	if err != nil || !same {
+		return err
+	}
+	return v.store.DropDirty(ctx, generation-1)
+}
+
+// detail describes the result.
+func (v *verification) detail(same bool) string {
+	l := &v.live
+	what := phrase.Counted(l.Compared, "key") + " compared"
+	if v.o.Dirty {
+		what += ", those that changed since the last verification"
+	}
+	switch {
+	case v.sampled() && same && l.Compared > 0:
+		what += fmt.Sprintf(", a sample of %g: at 95 %%, fewer than %.2g %% of all differ", v.o.Sample, min(100, 300/float64(l.Compared)))
+	case v.sampled():
+		what += fmt.Sprintf(", a sample of %g", v.o.Sample)
+	}
+	what += fmt.Sprintf(", each at a time from %s to %s", l.From.UTC().Format(time.RFC3339), l.To.UTC().Format(time.RFC3339))
+	if v.followed {
+		what += fmt.Sprintf(" (watermark by %s)", l.Rule)
+	} else {
+		what += " (no process followed the source: only a frozen source is proved)"
+	}
+	for _, n := range []struct {
+		n    int64
+		text string
+	}{{l.Suspects, "looked at twice"}, {l.Unsettled, "unsettled"}, {l.Expired, "expired on one side"}, {l.Collected, "without collected cells"}} {
+		if n.n > 0 {
+			what += fmt.Sprintf(", %d %s", n.n, n.text)
+		}
+	}
+	return what
+}
+
+// suspect adds suspects, and judges them if they are many.
+func (v *verification) suspect(ctx context.Context, some ...*suspect) error {
+	v.mu.Lock()
+	for _, x := range some {
+		if !v.reported[x.id] {
+			v.open = append(v.open, x)
+		}
+	}
+	var all []*suspect
+	if len(v.open) >= maxOpen {
+		all, v.open = v.open, nil
+	}
+	v.mu.Unlock()
+	return v.settle(ctx, all)
+}
+
+// settleRest judges the suspects that are left.
+func (v *verification) settleRest(ctx context.Context) error {
+	v.mu.Lock()
+	all := v.open
+	v.open = nil
+	v.mu.Unlock()
+	return v.settle(ctx, all)
+}
+
+func (v *verification) settle(ctx context.Context, all []*suspect) error {
+	if len(all) == 0 {
+		return nil
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.live.Suspects += int64(len(all))
+	return settle(ctx, v, all, v.o.Rounds)
+}
+
+// newSuspect returns the suspect of a key.
+func (v *verification) newSuspect(key attr.Item) (*suspect, error) {
+	schema := v.o.Mapping.Key()
+	key = schema.KeyOf(key)
+	at, err := v.o.Mapping.Locate(key)
+	return &suspect{key: key, id: schema.ID(key), at: at}, err
+}
+
+// target implements sides.
+func (v *verification) target(ctx context.Context, some []*suspect) error {
+	return v.read(ctx, some, true)
+}
+
+// positions implements sides.
+func (v *verification) positions(ctx context.Context, some []*suspect) error {
+	return v.read(ctx, some, false)
+}
+
+// source implements sides.
+func (v *verification) source(ctx context.Context, some []*suspect) (last time.Time, err error) {
+	var mu sync.Mutex
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxCalls)
+	for _, x := range some {
+		group.Go(func() error {
+			item, at, err := v.o.Source.Get(ctx, x.key)
+			mu.Lock()
+			defer mu.Unlock()
+			x.item = item
+			if at.After(last) {
+				last = at
+			}
+			return err
+		})
+	}
+	err = group.Wait()
+	if last.After(v.last) {
+		v.last = last
+	}
+	return last, err
+}
+
+// await implements sides. It also reads the dead letters: their items are older in the target.
+func (v *verification) await(ctx context.Context, t time.Time) error {
+	if err := v.mark.await(ctx, t); err != nil {
+		return err
+	}
+	v.letters = map[string]ms.Letter{}
+	for l, err := range v.store.Letters(ctx) {
+		if err != nil {
+			return err
+		}
+		if v.letters[l.Key] = l; len(v.letters) == maxOpen {
+			break
+		}
+	}
+	return nil
+}
+
+// judge implements sides.
+func (v *verification) judge(ctx context.Context, some []*suspect) error {
+	out, err := v.compare(ctx, some)
+	for x, o := range out {
+		x.found, x.stale, x.outcome = o.failures, o.stale, o
+		x.outcome.stored, x.outcome.failures = nil, nil
+	}
+	return err
+}
+
+// equal implements sides.
+func (v *verification) equal(x *suspect) { v.count(x.outcome) }
+
+func (v *verification) count(o outcome) {
+	v.live.Compared++
+	if o.expired {
+		v.live.Expired++
+	}
+	if o.collected {
+		v.live.Collected++
+	}
+}
+
+// differs implements sides.
+func (v *verification) differs(x *suspect) {
+	v.live.Compared++
+	if len(v.reported) < maxOpen {
+		v.reported[x.id] = true
+	}
+	if l, ok := v.letters[v.j.KeyJSON(x.key)]; ok {
+		f := x.found[0]
+		f.Kind, f.Column, f.Want, f.Got, f.Mapping = report.NotLoaded, "", "", "", l.Mapping
+		f.Detail = "a change of the item could not be applied: " + l.Reason
+		v.o.Report.Fail(f)
+		return
+	}
+	since := "the item has no change since the load"
+	if len(x.position) > len(x.id) {
+		if s, err := apply.ParseStamp(x.position[len(x.id):]); err == nil {
+			since = "last change applied: " + time.UnixMicro(s.Micros).UTC().Format(time.RFC3339Nano)
+		}
+	}
+	for _, f := range x.found {
+		if f.Kind == report.RowUnreadable {
+			v.broken[f.RowHex] = true
+		}
+		if f.Detail != "" {
+			f.Detail += "; "
+		}
+		f.Detail += since
+		v.o.Report.Fail(f)
+	}
+}
+
+// maxNamed bounds the unsettled keys that a report names.
+const maxNamed = 100
+
+// unsettled implements sides.
+func (v *verification) unsettled(x *suspect) {
+	v.live.Unsettled++
+	if len(v.live.UnsettledKeys) < maxNamed {
+		v.live.UnsettledKeys = append(v.live.UnsettledKeys, v.j.KeyJSON(x.key))
+	}
+}
+
+// compare compares suspects as they were read, also their entries in indexes.
+func (v *verification) compare(ctx context.Context, some []*suspect) (map[*suspect]outcome, error) {
+	out := map[*suspect]outcome{}
+	rows := map[*suspect][]entry{}
+	var needed []entry
+	for _, x := range some {
+		o := v.c.item(x, x.item, x.row)
+		out[x] = o
+		if len(o.failures) > 0 || x.at.Derived {
+			continue
+		}
+		rows[x] = x.entries
+		for _, index := range v.j.Indexes {
+			if placed, ok := v.c.expected(index, o.stored); ok {
+				rows[x] = append(rows[x][:len(rows[x]):len(rows[x])], entry{index, placed.Row})
+			}
+		}
+		needed = append(needed, rows[x]...)
+	}
+	if len(needed) == 0 {
+		return out, nil
+	}
+	found, err := v.entryRows(ctx, needed)
+	if err != nil {
+		return nil, err
+	}
+	for x, entries := range rows {
+		o := out[x]
+		if len(o.failures) > 0 {
+			continue
+		}
+		for _, e := range entries {
+			o.failures = append(o.failures, v.c.entryRow(x.key, o.stored, e, found[e.index.Name()+"\x00"+string(e.row)])...)
+		}
+		o.stale = len(o.failures) > 0
+		out[x] = o
+	}
+	return out, nil
+}

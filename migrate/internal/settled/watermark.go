@@ -1,0 +1,89 @@
+package settled
+
+import (
+	"context"
+	"time"
+
+	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+	"github.com/tabletop-emu/tabletop/migrate/stream"
+)
+
+const (
+	pollEvery = time.Second // the follower saves as often
+	// maxDead and maxIdle bound the polls without progress: while no process follows the table,
+	// and while one does but is stuck.
+	maxDead = 30
+	maxIdle = 900
+)
+
+// margin is how far the watermark must be past a time, by its rule: the times of the service's
+// records are approximate.
+func margin(rule string) time.Duration {
+	if rule == stream.RuleHeader {
+		return time.Second // several endpoints may have several clocks
+	}
+	return 2 * time.Second
+}
+
+// watermark is the progress of the follower.
+type watermark struct {
+	store      statetable.Store
+	sourceName string // of the DynamoDB table
+	sleep      func(context.Context, time.Duration) error
+	last       ms.Checkpoint
+}
+
+// await waits until all writes of the source up to t are applied.
+func (w *watermark) await(ctx context.Context, t time.Time) error {
+	return w.until(ctx, func(c ms.Checkpoint) bool { return !c.Watermark.Before(t.Add(margin(c.Progress.Rule))) })
+}
+
+// until waits until a checkpoint is reached.
+func (w *watermark) until(ctx context.Context, reached func(ms.Checkpoint) bool) error {
+	for idle := 0; ; {
+		c, _, err := w.store.Checkpoint(ctx, statetable.StreamSource)
+		if err != nil {
+			return err
+		}
+		if c.Watermark.After(w.last.Watermark) {
+			idle = 0
+		} else {
+			idle++
+		}
+		w.last = c
+		if reached(c) {
+			return nil
+		}
+		if idle >= maxDead {
+			if follows, err := w.followed(ctx); err != nil {
+				return err
+			} else if !follows || idle >= maxIdle {
+				return w.stuck(follows)
+			}
+		}
+		if err := w.sleep(ctx, pollEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// followed reports whether a process follows the table.
+func (w *watermark) followed(ctx context.Context) (bool, error) {
+	s, err := w.store.State(ctx)
+	return follows(s, w.store.Now()), err
+}
+
+func follows(s ms.State, now time.Time) bool { return s.Owner != "" && s.Lease.After(now) }
+
+// stuck is the error of a watermark that does not move.
+func (w *watermark) stuck(followed bool) error {
+	why := "no process follows the source"
+	if followed {
+		why = "the follower makes no progress"
+	}
+	return source.Damaged(source.Unsupported, source.Position{}, nil,
+		"Bigtable table %s: %s, and its writes since %s may be missing, so that differences cannot be judged: run `tabletop migrate follow %s` during the verification",
+		w.store.Table, why, w.last.Watermark.UTC().Format(time.RFC3339), w.sourceName)
+}
