@@ -17,7 +17,7 @@ import (
 
 // liveSourceFlags name the DynamoDB of the live tables.
 type liveSourceFlags struct {
-	DynamoDBEndpoint string `name:"dynamodb-endpoint" help:"The DynamoDB with the live tables, and with their streams. Default: that of AWS, or AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_DYNAMODB_STREAMS." placeholder:"URL" group:"Live table:"`
+	DynamoDBEndpoint string `name:"dynamodb-endpoint" help:"The DynamoDB with the live tables. Default: that of AWS." placeholder:"URL" group:"Live table:"`
 	Region           string `help:"Region of the live tables. Default: that of the AWS configuration; us-east-1 with --dynamodb-endpoint." placeholder:"NAME" group:"Live table:" rare:""`
 }
 

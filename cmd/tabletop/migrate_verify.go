@@ -24,7 +24,7 @@ type verifyCommand struct {
 	lintFlags
 	maxDiffsFlag
 	AllowEmpty   bool   `help:"Accept an empty source. Default: an empty source is an error, because nothing would be verified." group:"Input:" rare:""`
-	WriteMapping string `help:"Also write the inferred mapping to a file, for serve --mapping. If the input has several tables, {table} in the name is replaced by the name of each." placeholder:"FILE" group:"Mapping:"`
+	WriteMapping string `help:"Also write the inferred mapping to a file; {table} in its name becomes the name of each table." placeholder:"FILE" group:"Mapping:"`
 	forceFlag
 	Against     string `help:"Check the rows that another loader wrote to this Bigtable, without writing anything. Default: load into a private store and check that, even if $$BIGTABLE_EMULATOR_HOST is set." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
 	Data        string `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`

@@ -10,7 +10,7 @@ import (
 
 // verifyLiveFlags configure verify --live.
 type verifyLiveFlags struct {
-	Live       bool    `help:"Compare a live DynamoDB table with the Bigtable table that migrate follow writes, while writes continue." group:"Live table:"`
+	Live       bool    `help:"Compare live tables with what migrate follow writes." group:"Live table:"`
 	Dirty      bool    `help:"With --live, compare only the keys that changed since the last run without a difference. It needs a complete run first." group:"Live table:" rare:""`
 	Consistent bool    `help:"With --live, scan the live table consistently, at twice the price." group:"Live table:" rare:""`
 	Sample     float64 `help:"With --live, compare this share of the keys, such as 0.01. Default: all." placeholder:"SHARE" group:"Live table:" rare:""`
