@@ -24,7 +24,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
-// ServerTimestamp, used as the timestamp of a mutation, makes the engine assign the current time,
+// ServerTimestamp is the timestamp of a mutation to which the engine assigns the current time,
 // truncated to the table's granularity.
 const ServerTimestamp int64 = -1
 

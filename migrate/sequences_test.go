@@ -281,7 +281,7 @@ func (s *sequence) load(d drawn, l loading) {
 	loads, needsMix, needsKeep, known := s.guide(d)
 	if known {
 		want := (loads || needsMix && mix) && (!needsKeep || keep)
-		if want == (damage != "") && !(raced && damage != "") { // beside another load it may be refused
+		if want == (damage != "") && (!raced || damage == "") { // beside another load it may be refused
 			s.fatalf("the guide says: loads %v, with --mix %v, needs --keep-writes %v; the load answers %v", loads, needsMix, needsKeep, err)
 		}
 	}

@@ -120,7 +120,7 @@ func (c *statusCommand) Run(ctx context.Context, p *program) error {
 			}
 			if err := sleep(ctx, statusEvery); err != nil {
 				if c.Watch {
-					return nil //nolint:nilerr // Ctrl-C ends it
+					return nil // Ctrl-C ends it
 				}
 				return err
 			}

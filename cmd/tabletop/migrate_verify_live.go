@@ -39,8 +39,13 @@ func (c *verifyCommand) validateLive() error {
 		flag string
 		set  bool
 	}{
-		{"a source", c.Path != "" || c.Source != ""}, {"--mapping", !c.auto()}, {"--data", c.Data != ""}, {"--part and --finish", c.partly()},
-		{"--differential", c.Differential != 0}, {"--update", c.Update.UpdateMode != ""}, {"--write-mapping", c.WriteMapping != ""},
+		{"a source", c.Path != "" || c.Source != ""},
+		{"--mapping", !c.auto()},
+		{"--data", c.Data != ""},
+		{"--part and --finish", c.partly()},
+		{"--differential", c.Differential != 0},
+		{"--update", c.Update.UpdateMode != ""},
+		{"--write-mapping", c.WriteMapping != ""},
 		{"--fail-on and --rules", c.FailOn != "" || c.Rules != ""},
 	} {
 		if x.set {

@@ -54,11 +54,11 @@ rules:
 `
 )
 
-func mustLoad(t testing.TB, text string) *layout.Mapping {
-	t.Helper()
+func mustLoad(tb testing.TB, text string) *layout.Mapping {
+	tb.Helper()
 	m, err := layout.Load("m.yaml", []byte(text))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return m
 }
@@ -70,31 +70,31 @@ type target struct {
 	hook func() error
 }
 
-func newTarget(t testing.TB, m *layout.Mapping) *target {
-	t.Helper()
+func newTarget(tb testing.TB, m *layout.Mapping) *target {
+	tb.Helper()
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	server, err := emu.New(emu.Options{DB: db})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := errors.Join(server.Close(), db.Close()); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	to := &target{ClientConnInterface: server.Conn(), m: m}
 	position := layout.Family{Name: lens.FamilyPosition, GC: layout.GC{Versions: 1}}
 	b := table.NewBigtable(to, table.Options{})
 	for _, x := range m.Indexes() {
-		if _, err := b.MakeTable(t.Context(), x.TargetTable(), append(slices.Clone(x.Families()), position)); err != nil {
-			t.Fatal(err)
+		if _, err := b.MakeTable(tb.Context(), x.TargetTable(), append(slices.Clone(x.Families()), position)); err != nil {
+			tb.Fatal(err)
 		}
 	}
-	if _, err := b.MakeTable(t.Context(), m.TargetTable(), append(slices.Clone(m.Families()), position)); err != nil {
-		t.Fatal(err)
+	if _, err := b.MakeTable(tb.Context(), m.TargetTable(), append(slices.Clone(m.Families()), position)); err != nil {
+		tb.Fatal(err)
 	}
 	return to
 }
@@ -121,8 +121,8 @@ func (c *target) NewStream(ctx context.Context, desc *grpc.StreamDesc, method st
 }
 
 // writer returns a writer that fails the test if a change is refused.
-func (c *target) writer(t testing.TB, guarded bool) *apply.Writer {
-	t.Helper()
+func (c *target) writer(tb testing.TB, guarded bool) *apply.Writer {
+	tb.Helper()
 	return &apply.Writer{
 		B: table.NewBigtable(c, table.Options{}), Mapping: c.m, Guarded: guarded, Now: func() time.Time { return time.UnixMilli(1e12) },
 		Refuse: func(c apply.Change, err error) error { return fmt.Errorf("refused %v: %w", c.Key, err) },

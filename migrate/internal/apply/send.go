@@ -73,7 +73,7 @@ func (w *Writer) sendOrdered(ctx context.Context, p *plan, stats *Stats) error {
 			}
 			continue
 		}
-		w.count(item, item.newer || item.stands, stats)
+		stats.count(item.newer || item.stands)
 	}
 	for _, x := range p.base {
 		if x.read {
@@ -85,12 +85,12 @@ func (w *Writer) sendOrdered(ctx context.Context, p *plan, stats *Stats) error {
 	return nil
 }
 
-// count counts a change that was made.
-func (w *Writer) count(item *changed, already bool, stats *Stats) {
+// count counts a change that was made, or that was there already.
+func (s *Stats) count(already bool) {
 	if already {
-		stats.Already++
+		s.Already++
 	} else {
-		stats.Applied++
+		s.Applied++
 	}
 }
 
@@ -233,7 +233,7 @@ func (w *Writer) one(ctx context.Context, item *changed, base *write, removals, 
 			return false, err
 		}
 	}
-	w.count(item, already, stats)
+	stats.count(already)
 	return false, nil
 }
 

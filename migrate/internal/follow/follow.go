@@ -94,7 +94,6 @@ type follower struct {
 	applying  map[uint64]int // batches by their generation
 	letters   map[attr.ItemID]bool
 	progress  ms.Progress
-	saved     stream.Checkpoint
 	changes   int64 // at the last save
 	savedAt   time.Time
 }
@@ -245,16 +244,19 @@ func (f *follower) run(ctx context.Context, since time.Time) error {
 	if f.stream, err = stream.Open(ctx, f.Clients, o); err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if err := f.stream.Run(ctx, f.apply); err != nil {
+		if err := f.stream.Run(inner, f.apply); err != nil {
 			return err
 		}
 		return errDone // the stream is disabled, and was applied to its end
 	})
-	group.Go(func() error { return f.tick(ctx, since) })
-	if err = group.Wait(); errors.Is(err, errDone) {
+	group.Go(func() error { return f.tick(inner, since) })
+	switch err = group.Wait(); {
+	case errors.Is(err, errDone):
 		return nil
+	case ctx.Err() != nil: // a call that it ended has another error
+		return ctx.Err()
 	}
 	return err
 }

@@ -39,7 +39,6 @@ type world struct {
 	seenIndex int
 	seen      map[*suspect]int
 	results   []string
-	truth     []string // the state at the time of each final difference
 }
 
 // pass lets time pass.
