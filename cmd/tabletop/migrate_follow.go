@@ -39,7 +39,7 @@ func (f *liveTargetFlags) common(t *target) migrate.Common {
 }
 
 type followCommand struct {
-	Tables     []string `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all that were loaded, unless their migration has ended." placeholder:"TABLE"`
+	Tables     []string `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all loaded tables whose migration has not ended." placeholder:"TABLE"`
 	Until      string   `default:"never" help:"When to end: tip is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
 	Since      string   `help:"Time of the loaded items, if the loaded source had none." placeholder:"RFC3339" group:"Follow:"`
 	Apply      string   `enum:"auto,guarded,ordered" default:"auto" help:"How changes are written: guarded tests each row, ordered writes many rows at once, auto is ordered while more than a minute behind. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`

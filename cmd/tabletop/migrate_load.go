@@ -69,7 +69,7 @@ const maxTablets = 1000
 
 // Help returns the long help of the command.
 func (*loadCommand) Help() string {
-	return `Creates the tables and writes the rows that the mapping describes. It checks the whole input first: if the input is damaged, it creates nothing, not even a folder. A repeated load writes nothing, and reports the number of existing cells. Incremental exports next to the full one update a loaded table: items that they delete are removed, with their index entries. Load rejects a table to which a DynamoDB endpoint has written since, or into which later exports were loaded. It also rejects a table whose cells would hide the loaded ones (a source without a time, over an export). It compares nothing: verify --against does that.
+	return `Creates the tables and writes the rows that the mapping describes. It checks the whole input first: if the input is damaged, it creates nothing, not even a folder. A repeated load writes nothing, and reports the number of existing cells. Incremental exports next to the full one update a loaded table: items that they delete are removed, with their index entries. Load rejects a table to which a DynamoDB endpoint has written since, or into which later exports were loaded. It also rejects a table whose cells are newer than those of the source, since reads would not return the loaded cells: for example, a source without a time over an export. It compares nothing: verify --against does that.
 
 Exits 0 if everything is loaded, 1 if there are dead letters, 2 if the input or the mapping is at fault, 3 if a server or this machine fails.`
 }

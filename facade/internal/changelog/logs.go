@@ -546,12 +546,12 @@ func (lg *Logs) read(ctx context.Context, log *tabledef.Log, spans []layout.Span
 	}
 }
 
-// Above returns a number above all records of this process so far. Later records will not
-// be below it.
+// Above returns a sequence number greater than those of all records of this process so
+// far. Later records will not be below it.
 func (lg *Logs) Above(ctx context.Context) (uint64, error) { return lg.sequence.Above(ctx) }
 
-// Beyond returns a number above the records of all changes whose calls have returned, in
-// any process. Floors reach this number regardless of the clocks of the processes.
+// Beyond returns a sequence number greater than those of all changes whose requests have
+// completed, in any process. Floors reach this number regardless of the clocks of the processes.
 func (lg *Logs) Beyond(ctx context.Context) (uint64, error) {
 	at, err := lg.Above(ctx)
 	if err != nil {

@@ -74,7 +74,8 @@ func notFound(of Resource, why string) error {
 }
 
 // Put returns the policy that results from replacing the document of p, or p itself if
-// the documents are equivalent. A request may expect a revision, or NoPolicy.
+// the documents are equivalent. expected, if not nil, is the
+// revision that the policy must have, or NoPolicy if there must be none.
 func Put(p tabledef.Policy, of Resource, document string, expected *string, now time.Time) (tabledef.Policy, error) {
 	text, err := canonical(document)
 	if err != nil {

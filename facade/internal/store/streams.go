@@ -302,8 +302,8 @@ func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.
 var errUnchanged = errors.New("nothing to change")
 
 // HoldLog gives a table a log with both images until ReleaseLog is called with the same
-// id. It returns the table, and a number above all changes whose calls have returned. It
-// returns ErrTableNotFound if the table does not exist.
+// id. It returns the table, and a sequence number greater than those of all changes whose
+// requests have completed. It returns ErrTableNotFound if the table does not exist.
 func (ts *tables) HoldLog(ctx context.Context, t *tabledef.Table, id string) (*tabledef.Table, uint64, error) {
 	held, err := ts.ChangeLog(ctx, t.Name, func(d *tabledef.Table) error {
 		switch {

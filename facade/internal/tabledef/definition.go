@@ -151,7 +151,7 @@ type Index struct {
 	BigtableTable string `json:"bigtableTable"`
 	// Transition temporarily overrides Status.
 	Transition Transition `json:"transition,omitzero"`
-	// FillFrom is the time at which the filling of an added index appears to begin. It is
+	// FillFrom is the time from which descriptions show an added index as backfilling. It is
 	// zero for an index that was created with its table.
 	FillFrom time.Time `json:"fillFrom,omitzero"`
 	// FillAgain is the time from which no process uses a definition without the index, so

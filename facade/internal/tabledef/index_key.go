@@ -46,7 +46,8 @@ func (k IndexKey) Of(item layout.Stored) attr.Item {
 // IsMulti reports whether the partition key or the sort key has several attributes.
 func (k IndexKey) IsMulti() bool { return len(k.Hash) > 1 || len(k.Range) > 1 }
 
-// Schema returns the key as a KeySchema. The key must not be multi.
+// Schema returns the key as a KeySchema. The partition key and the sort key
+// must each have at most one attribute: see IsMulti.
 func (k IndexKey) Schema() attr.KeySchema {
 	schema := attr.KeySchema{Hash: k.Hash[0]}
 	if len(k.Range) > 0 {

@@ -37,8 +37,8 @@ type indexShard struct {
 	digest   func(text string) []byte // nil: the attribute is the number of the shard
 }
 
-// Compile builds the layout of an index that a mapping file stores as a table with the given key.
-// It calls fail for every fault, with the path of the fault.
+// Compile builds the layout of an index with `as: table`. key is the key of the index, and path is
+// the path of its entry in the mapping file. It calls fail for each fault, with a path below path.
 func Compile(spec *mapfile.Spec, g *mapfile.GSI, key attr.KeySchema, path string, fail func(path string, code maperr.Code, what, expected string)) *Index {
 	def := Def{Name: g.Name, Key: key, KeysOnly: g.Projection == mapfile.ProjectKeysOnly, Include: g.Include}
 	x := &Index{def: def, base: spec.Source.Key, table: mapfile.IndexTable(spec.Target.Table, g.Name), source: spec.Source.Table, lag: g.Lag}

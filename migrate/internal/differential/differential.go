@@ -119,7 +119,9 @@ func differentialOf(ctx context.Context, r *table.Run, j *table.Job, from string
 	})
 }
 
-// Requests runs the saved requests of a fixture, and randomly drawn ones.
+// Requests sends the saved requests of a fixture, and then random ones, to the endpoint of the
+// mapping, and reports each response that differs from that of a simple DynamoDB. If the mapping
+// cannot be tested in this way, it reports the check as skipped.
 func Requests(ctx context.Context, r *table.Run, j *table.Job, saved []fixtures.Exchange) error {
 	const name = "differential requests"
 	why := unfit(j.Mapping.Spec())

@@ -158,7 +158,7 @@ func (v *verification) changed(ctx context.Context, from, to uint64) error {
 		}
 		key, err := attr.UnmarshalItem([]byte(d.Key))
 		if err != nil {
-			return fmt.Errorf("a changed key: %w", err)
+			return fmt.Errorf("reading the stored key of a changed item: %w", err)
 		}
 		if err := keys.Add(seen{v.o.Mapping.Key().ID(key), []byte(d.Key)}); err != nil {
 			return err

@@ -208,7 +208,7 @@ func (s Store) DirtyIn(ctx context.Context, from, to uint64) iter.Seq2[ms.Dirty,
 	return eachIn[ms.Dirty](ctx, s, layout.Span{Start: ms.DirtyPrefix(s.Table, from), End: cells.PrefixEnd(ms.DirtyPrefix(s.Table, to))})
 }
 
-// DropDirty deletes the keys of all generations up to one.
+// DropDirty deletes the keys of all generations up to and including to.
 func (s Store) DropDirty(ctx context.Context, to uint64) error {
 	return s.clear(ctx, layout.Span{Start: ms.DirtyPrefix(s.Table, 0), End: cells.PrefixEnd(ms.DirtyPrefix(s.Table, to))})
 }

@@ -36,7 +36,8 @@ const (
 
 // Log provides the log of a table's changes.
 type Log interface {
-	// Beyond returns a number above all records of changes whose calls have returned.
+	// Beyond returns a sequence number greater than those of all changes whose requests have
+	// completed, in any process.
 	Beyond(ctx context.Context) (uint64, error)
 	// Floor returns a number below which no more records will be added.
 	Floor(ctx context.Context) (uint64, error)
@@ -128,8 +129,8 @@ func (r *Reader) DropScratch(ctx context.Context, id string) error {
 	return r.o.Bigtable.DropTable(ctx, id)
 }
 
-// Now returns a number above all changes whose calls have returned. Changes of later
-// calls can be below it only if other processes make them.
+// Now returns a sequence number greater than those of all changes whose requests have
+// completed. Changes of later requests can be below it only if other processes make them.
 func (r *Reader) Now(ctx context.Context) (uint64, error) { return r.o.Log.Beyond(ctx) }
 
 // Records yields the records of a table between two numbers, like Log.ReadSlots. It first

@@ -155,7 +155,7 @@ func imageOf(value []byte) (i changelog.Image, err error) {
 	}
 	size, n := binary.Uvarint(value)
 	if n <= 0 || size > 1<<31 {
-		return i, fmt.Errorf("an image of %d bytes has no size", len(value))
+		return i, fmt.Errorf("the size at the start of a stored image of %d bytes is invalid", len(value))
 	}
 	return changelog.Image{JSON: value[n:], Size: int(size)}, nil
 }
