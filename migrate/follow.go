@@ -200,13 +200,14 @@ func unended(ctx context.Context, b *table.Bigtable, all []*mapping.Mapping) (op
 
 // EndFollow ends the migration of a DynamoDB table: from then on DynamoDB endpoints accept writes to
 // the Bigtable table. It is refused while a process follows the table. The positions of changes, in
-// family _m, and the records about the migration are deleted; the history stays.
-func EndFollow(ctx context.Context, conn grpc.ClientConnInterface, tableName, by string, o Common) error {
+// family _m, and the records about the migration are deleted; the history stays. It is also refused
+// in phase CATCHING_UP, and while changes are dead letters, unless abandon is set.
+func EndFollow(ctx context.Context, conn grpc.ClientConnInterface, tableName, by string, abandon bool, o Common) error {
 	mappings, err := followed(ctx, conn, o, []string{tableName})
 	if err != nil {
 		return err
 	}
-	err = follow.End(ctx, table.NewBigtable(conn, o.options()), (*layout.Mapping)(mappings[0]), by, o.Now)
+	err = follow.End(ctx, table.NewBigtable(conn, o.options()), (*layout.Mapping)(mappings[0]), by, abandon, o.Now)
 	if err = followError(err); err != nil && source.DamageOf(err) == "" {
 		err = fmt.Errorf("ending the migration of table %s: %w", tableName, err)
 	}

@@ -44,10 +44,11 @@ type FollowStatus struct {
 	Throttles int     `json:"throttles"`
 	Mode      string  `json:"mode,omitempty"`
 
-	Letters []OpenLetter `json:"letters,omitempty"`
-	Dirty   int          `json:"dirty"` // keys that changed since the last verification
-	Next    string       `json:"next,omitempty"`
-	History []PhaseEvent `json:"history,omitempty"` // the newest first
+	LetterCount int          `json:"letterCount"`
+	Letters     []OpenLetter `json:"letters,omitempty"` // the first hundred
+	Dirty       int          `json:"dirty"`             // keys that changed since the last verification
+	Next        string       `json:"next,omitempty"`
+	History     []PhaseEvent `json:"history,omitempty"` // the newest first
 }
 
 // ShardLag is the lag of an open shard.
@@ -144,8 +145,8 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store) error {
 		if err != nil {
 			return err
 		}
-		if s.Letters = append(s.Letters, OpenLetter{l.Key, l.Code, l.Reason, l.Mapping, l.At}); len(s.Letters) == maxListed {
-			break
+		if s.LetterCount++; s.LetterCount <= maxListed {
+			s.Letters = append(s.Letters, OpenLetter{l.Key, l.Code, l.Reason, l.Mapping, l.At})
 		}
 	}
 	for e, err := range store.History(ctx) {
@@ -180,5 +181,5 @@ func (s *FollowStatus) next() string {
 	case s.Phase == string(ms.CatchingUp):
 		return "tabletop migrate status --wait phase=FOLLOWING"
 	}
-	return "freeze the source, then: tabletop migrate follow " + s.Table + " --until tip"
+	return "freeze the source, stop the follower, then: tabletop migrate follow " + s.Table + " --until tip"
 }

@@ -223,7 +223,7 @@ func TestVerifyLive_Dirty(t *testing.T) {
 	sleep, stop := l.follow(t, "one")
 	o := l.liveOptions(sleep)
 	o.Dirty = true
-	if _, err := migrate.VerifyLive(t.Context(), l.target, o); err == nil || !strings.Contains(err.Error(), "without --dirty first") {
+	if _, err := migrate.VerifyLive(t.Context(), l.target, o); err == nil || !strings.Contains(err.Error(), "run verify --live --consistent first") {
 		t.Errorf("without a complete verification: %v", err)
 	}
 	if r, _ := l.verifyLive(t, l.liveOptions(sleep)); len(r.Failures) > 0 {

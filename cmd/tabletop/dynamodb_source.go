@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/url"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -35,11 +36,22 @@ func (f *liveSourceFlags) checkDynamoDB() error {
 // localRegion is the region of an endpoint that the AWS configuration does not know.
 const localRegion = "us-east-1"
 
+// local reports whether the endpoint is on this machine.
+func (f *liveSourceFlags) local() bool {
+	u, err := url.Parse(f.DynamoDBEndpoint)
+	if err != nil || f.DynamoDBEndpoint == "" {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // connectDynamoDB returns clients with the credentials and the region of the AWS configuration. An
 // endpoint on this machine needs neither.
 func (f *liveSourceFlags) connectDynamoDB(ctx context.Context) (*dynamodb.Client, stream.Clients, error) {
 	options := []func(*config.LoadOptions) error{config.WithRegion(f.Region)}
-	if f.DynamoDBEndpoint != "" { // the metadata server of a machine in AWS would only cost time
+	local := f.local()
+	if local { // the metadata server of a machine in AWS would only cost time
 		options = append(options, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	c, err := config.LoadDefaultConfig(ctx, options...)
@@ -51,6 +63,8 @@ func (f *liveSourceFlags) connectDynamoDB(ctx context.Context) (*dynamodb.Client
 		if c.Region == "" {
 			c.Region = localRegion
 		}
+	}
+	if local {
 		if _, err := c.Credentials.Retrieve(ctx); err != nil {
 			c.Credentials = credentials.NewStaticCredentialsProvider("local", "local", "")
 		}

@@ -24,11 +24,11 @@ import (
 // inputFlags name the input.
 type inputFlags struct {
 	Path        string `arg:"" optional:"" help:"The same as --source." placeholder:"PATH"`
-	Source      string `help:"Data to read: an export to S3 (with the incremental exports or change records that follow it), JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, a folder whose files together hold one table (such as the pages of a Scan), or a fixture folder. Files may be compressed with gzip or zstd. The format is recognized by its content." placeholder:"PATH" group:"Input:"`
+	Source      string `help:"Data to read: an export to S3 (with the incremental exports or change records that follow it), JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, a folder of files that together hold one table, or a fixture folder. Files may be compressed with gzip or zstd. The format is recognized by its content." placeholder:"PATH" group:"Input:"`
 	Key         string `help:"Key attributes, if the input does not declare them." placeholder:"PK[,SK]" group:"Input:"`
 	TableSchema string `help:"File with a DescribeTable response or CreateTable request, if the input has no key schema. If items expire, the DescribeTimeToLive response may follow in the same file." placeholder:"FILE" group:"Input:"`
 	Table       string `help:"Table to use if the input has several, or the name of a table that has none. A load with a mapping for another table requires it." placeholder:"NAME" group:"Input:"`
-	Plain       bool   `help:"Read plain JSON without type tags. Declare the key with --key or --table-schema." group:"Input:"`
+	Plain       bool   `help:"Read JSON without type tags; needs --key or --table-schema." group:"Input:"`
 	csvFlags
 }
 
@@ -82,6 +82,11 @@ type csvFlags struct {
 	CSVHeader      []string `name:"csv-header" help:"Columns of a CSV input without a header: NAME or NAME:TYPE, separated by commas." placeholder:"NAME:TYPE" group:"CSV input:" rare:""`
 	CSVRagged      bool     `name:"csv-ragged" help:"Accept CSV records that are shorter than the header (their last attributes are absent), and ignore empty cells at the end." group:"CSV input:" rare:""`
 	CSVQuotedEmpty string   `name:"csv-quoted-empty" help:"Meaning of an empty quoted CSV cell: value (empty text) or absent. Default: value." placeholder:"value|absent" group:"CSV input:" rare:""`
+}
+
+// set reports whether a flag is given.
+func (f csvFlags) set() bool {
+	return f.CSVDelimiter != "" || len(f.CSVHeader) > 0 || f.CSVRagged || f.CSVQuotedEmpty != ""
 }
 
 // open reads the mappings and recognizes the source.

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/user"
+	"strings"
 	"sync"
 	"time"
 
@@ -170,7 +172,8 @@ func owner() string {
 	if h, err := os.Hostname(); err == nil {
 		host = h
 	}
-	return fmt.Sprintf("%s@%s %d", name, host, os.Getpid())
+	// Containers may have equal names and numbers.
+	return fmt.Sprintf("%s@%s %d %s", name, host, os.Getpid(), strings.ToLower(rand.Text()[:6]))
 }
 
 // followLog shows the progress: on a terminal in one line, else in a line every progressEvery.
@@ -207,7 +210,8 @@ func lagText(lag time.Duration) string {
 }
 
 type finishCommand struct {
-	Table string `arg:"" help:"The DynamoDB table." placeholder:"TABLE"`
+	Table   string `arg:"" help:"The DynamoDB table." placeholder:"TABLE"`
+	Abandon bool   `help:"End the migration even if changes of the source are not applied." group:"Bigtable:"`
 	liveTargetFlags
 }
 
@@ -228,7 +232,7 @@ func (*finishCommand) examples() []example {
 // Run ends the migration.
 func (c *finishCommand) Run(ctx context.Context, p *program) error {
 	return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
-		if err := migrate.EndFollow(ctx, t.conn, c.Table, owner(), c.common(t)); err != nil {
+		if err := migrate.EndFollow(ctx, t.conn, c.Table, owner(), c.Abandon, c.common(t)); err != nil {
 			return asInputError(err)
 		}
 		_, _ = fmt.Fprintf(p.stdout, "the migration of table %s has ended: its Bigtable table accepts writes\n", c.Table)

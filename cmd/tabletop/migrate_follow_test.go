@@ -139,7 +139,7 @@ func TestFollow_Killed(t *testing.T) {
 	first := l.follow()
 	l.ctl("put", "Things", item("b", 1))
 	out, code := tabletop(t, l.followArgs("Things")...)
-	if owner := fmt.Sprintf(" %d follows its source", first.cmd.Process.Pid); code != exitBadInput || !strings.Contains(out, owner) || !strings.Contains(out, "end that process, or wait") {
+	if owner := fmt.Sprintf(" %d ", first.cmd.Process.Pid); code != exitBadInput || !strings.Contains(out, owner) || !strings.Contains(out, "end that process, or wait") {
 		t.Errorf("exit code %d, want %d and %q: %s", code, exitBadInput, owner, out)
 	}
 	if out, code := tabletop(t, "migrate", "finish", "Things", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "end that process") {

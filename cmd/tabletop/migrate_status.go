@@ -36,7 +36,7 @@ type condition struct {
 // parseConditions parses the value of --wait.
 func parseConditions(text string) (all []condition, err error) {
 	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
+		part = strings.Replace(strings.TrimSpace(part), "<", "=", 1)
 		c := condition{text: part}
 		switch {
 		case strings.HasPrefix(part, "phase="):
@@ -56,7 +56,7 @@ func parseConditions(text string) (all []condition, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("--wait: %q: %w", part, err)
 			}
-			c.met = func(s migrate.FollowStatus) bool { return len(s.Letters) == n }
+			c.met = func(s migrate.FollowStatus) bool { return s.LetterCount == n }
 		default:
 			return nil, fmt.Errorf("--wait: %q must be phase=PHASE, lag=DURATION or letters=N", part)
 		}
@@ -212,7 +212,7 @@ func (c *statusCommand) table(out *strings.Builder, s migrate.FollowStatus) {
 		line("lag", "%s at %s%s", lagText(s.Lag), s.Saved.UTC().Format(time.RFC3339), worst)
 		line("applied", "%s, %.0f a second; %s written without a read, %d with one, %d already there", phrase.Counted(s.Changes, "change"), s.Rate, phrase.Counted(s.Unread, "row"), s.Read, s.Already)
 	}
-	line("letters", "%d", len(s.Letters))
+	line("letters", "%d", s.LetterCount)
 	if c.Letters {
 		for _, l := range s.Letters {
 			line("", "%s: %s", l.Key, l.Reason)

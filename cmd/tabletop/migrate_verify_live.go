@@ -11,7 +11,7 @@ import (
 // verifyLiveFlags configure verify --live.
 type verifyLiveFlags struct {
 	Live       bool    `help:"Compare live tables with what migrate follow writes." group:"Live table:"`
-	Dirty      bool    `help:"With --live, compare only the keys that changed since the last run without a difference. It needs a complete run first." group:"Live table:" rare:""`
+	Dirty      bool    `help:"With --live, compare only the keys that changed since the last run without a difference. It needs a complete run with --consistent first." group:"Live table:" rare:""`
 	Consistent bool    `help:"With --live, scan the live table consistently, at twice the price." group:"Live table:" rare:""`
 	Sample     float64 `help:"With --live, compare this share of the keys, such as 0.01. Default: all." placeholder:"SHARE" group:"Live table:" rare:""`
 	Settle     int     `help:"With --live, how often an item that differs is read again while it changes. Default: ${default}." default:"5" placeholder:"N" group:"Live table:" rare:""`
@@ -46,6 +46,8 @@ func (c *verifyCommand) validateLive() error {
 		{"--differential", c.Differential != 0},
 		{"--update", c.Update.UpdateMode != ""},
 		{"--write-mapping", c.WriteMapping != ""},
+		{"--timestamps and --lenient-sets", c.Timestamps != "" || c.LenientSets}, {"--allow-empty", c.AllowEmpty}, {"--checkpoint", c.Checkpoint != ""}, {"--regress", c.Regress != ""},
+		{"the flags of an input", c.Key != "" || c.TableSchema != "" || c.Plain || c.csvFlags.set()},
 		{"--fail-on and --rules", c.FailOn != "" || c.Rules != ""},
 	} {
 		if x.set {

@@ -116,7 +116,7 @@ func (s State) To(table string, to Phase, by string, at time.Time) (State, *Even
 	event := &Event{From: s.Phase, To: to, Epoch: s.Epoch, By: by, At: at}
 	s.Phase, s.By, s.At = to, by, at
 	if !to.Followed() {
-		s.Owner, s.Lease = "", time.Time{}
+		s.Owner, s.Lease, s.Verified = "", time.Time{}, 0
 	}
 	return s, event, nil
 }

@@ -119,6 +119,9 @@ func (w *Writer) mutate(ctx context.Context, table string, writes []write, refus
 			if !of.items[0].positioned() {
 				return source.Damaged(source.WriteRefused, source.Position{}, r.Err, "Bigtable refuses to delete cells of row %q of table %s; earlier deletions are done", of.row, table)
 			}
+			if !permanent(r.Err) {
+				return w.refusal(table, of.row, r.Err)
+			}
 			refused[of.items[0]] = w.refusal(table, of.row, r.Err)
 		}
 		for _, x := range writes[:n] {

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -9,26 +10,38 @@ import (
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
 // End ends the migration of a table: endpoints accept writes again. A table that a process follows is a
 // [*ms.HeldError]. A second call finishes an interrupted one.
-func End(ctx context.Context, b *table.Bigtable, m *layout.Mapping, by string, now func() time.Time) error {
+//
+// It is refused in phase CATCHING_UP, and while changes are dead letters, unless abandon is set.
+func End(ctx context.Context, b *table.Bigtable, m *layout.Mapping, by string, abandon bool, now func() time.Time) error {
 	s := statetable.Store{B: b, Table: m.TargetTable(), Now: now}
-	_, err := s.Change(ctx, func(was ms.State) (ms.State, *ms.Event, error) {
-		if _, err := was.Leased(s.Table, by, now(), now()); err != nil {
+	_, err := s.Change(ctx, func(was ms.State) (ms.State, *ms.Event, error) { // no follower begins meanwhile
+		need := []ms.Phase{ms.Following, ms.Drained, ms.Ended}
+		if abandon {
+			need = append(need, ms.CatchingUp)
+		}
+		if err := was.Need(s.Table, "end", need...); err != nil {
 			return was, nil, err
 		}
-		return was.To(s.Table, ms.Ended, by, now())
+		was, err := was.Leased(s.Table, by, now(), now().Add(endTime))
+		return was, nil, err
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.EndFollowed(ctx); err != nil {
-		return err
-	}
-	if err := s.Clear(ctx); err != nil {
-		return err
+	for letter, err := range s.Letters(ctx) {
+		if err == nil && !abandon {
+			err = source.Damaged(source.Unsupported, source.Position{}, nil, "Bigtable table %s: a change of item %s is not applied (%s): change the item in the source, so that it can be, or give up such changes (--abandon); tabletop migrate status --letters lists all", s.Table, letter.Key, letter.Reason)
+			_, release := s.Change(ctx, func(was ms.State) (ms.State, *ms.Event, error) { return was.Released(by), nil, nil })
+			err = errors.Join(err, release)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	tables := []string{s.Table}
 	for _, x := range m.Indexes() {
@@ -39,5 +52,20 @@ func End(ctx context.Context, b *table.Bigtable, m *layout.Mapping, by string, n
 			return err
 		}
 	}
-	return nil
+	if err := s.Clear(ctx); err != nil {
+		return err
+	}
+	_, err = s.Change(ctx, func(was ms.State) (ms.State, *ms.Event, error) {
+		if was.Owner != by && was.Phase != ms.Ended {
+			return was, nil, &ms.HeldError{Table: s.Table, Owner: was.Owner, Until: was.Lease}
+		}
+		return was.Released(by).To(s.Table, ms.Ended, by, now())
+	})
+	if err != nil {
+		return err
+	}
+	return s.EndFollowed(ctx)
 }
+
+// endTime is the lease of an end.
+const endTime = time.Minute

@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/maperr"
@@ -75,6 +78,11 @@ const (
 	leaseReserve = 2 * time.Second // before its end, nothing is written
 	saveEvery    = time.Second
 	orderedLag   = time.Minute
+	leaseWait    = 250 * time.Millisecond
+	// defaultGiveUp is how long the target may be unavailable.
+	defaultGiveUp = 15 * time.Minute
+	// maxBatch is how many changes are written between two looks at the lease.
+	maxBatch = 50
 )
 
 // PositionFamily holds the positions of changes in each table.
@@ -96,6 +104,7 @@ type follower struct {
 	progress  ms.Progress
 	changes   int64 // at the last save
 	savedAt   time.Time
+	failing   time.Time // since when the target is unavailable
 }
 
 // Run follows one table. It returns nil at the end that the options select. Errors of the source are
@@ -112,14 +121,22 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := f.begin(ctx); err != nil {
+	if err := f.open(ctx, since); err != nil {
 		return err
 	}
-	err = f.run(ctx, since)
+	began, err := f.begin(ctx, since)
+	if err == nil {
+		err = f.run(ctx, since)
+	}
 	// The context may have ended: the last checkpoint and the lease are written nevertheless.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
 	defer cancel()
-	return errors.Join(err, f.end(last))
+	if began {
+		if failed := f.end(last); failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
+			return failed // the same run again repeats more than a second
+		}
+	}
+	return err
 }
 
 // Hash identifies a mapping in states and checkpoints.
@@ -159,8 +176,14 @@ func (f *follower) check(ctx context.Context) (since time.Time, err error) {
 	if changes := loadnote.Changes(notes, f.Mapping); len(changes) > 0 {
 		return since, f.refused(source.MappingRefused, "it was loaded by another mapping, and rows of both would mix: %s", changes[0])
 	}
-	if since = f.Since; since.IsZero() && loadnote.Contents(notes, f.store.Table) == "" {
+	if loadnote.Contents(notes, f.store.Table) == "" {
 		since = loadnote.Until(notes, f.store.Table)
+	}
+	switch {
+	case since.IsZero():
+		since = f.Since
+	case !f.Since.IsZero():
+		return since, f.refused(source.Unsupported, "the loaded exports end at %s, so leave out the time of the load (--since)", since.UTC().Format(time.RFC3339))
 	}
 	if since.IsZero() {
 		return since, f.refused(source.Unsupported, "the loaded source has no time: say when it was read (--since)")
@@ -168,14 +191,20 @@ func (f *follower) check(ctx context.Context) (since time.Time, err error) {
 	return since, nil
 }
 
-// begin takes the lease, makes the tables, and lets endpoints refuse writes.
-func (f *follower) begin(ctx context.Context) error {
+// begin takes the lease, makes the tables, and lets endpoints refuse writes. It reports whether it took
+// the lease.
+func (f *follower) begin(ctx context.Context, since time.Time) (began bool, err error) {
 	if err := f.store.Make(ctx); err != nil {
-		return err
+		return false, err
 	}
 	now, started := f.Now(), false
 	s, err := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
-		started = !s.Phase.Followed()
+		if started = !s.Phase.Followed(); started {
+			s.Verified = 0
+		}
+		if s.Phase == ms.Ended && !since.After(s.ExportTime) {
+			return s, nil, f.refused(source.Unsupported, "its migration has ended, and nothing was loaded since: export the source again, load it into another instance, and follow it there")
+		}
 		if s.Mapping != "" && s.Phase.Followed() && s.Mapping != f.mapping {
 			return s, nil, f.refused(source.MappingRefused, "it is followed by another mapping, and rows of both would mix: follow by that mapping")
 		}
@@ -188,12 +217,17 @@ func (f *follower) begin(ctx context.Context) error {
 			next = ms.Following
 		}
 		s, event, err := s.To(f.store.Table, next, f.Owner, now)
-		s.Mapping = f.mapping
+		s.Mapping, s.ExportTime = f.mapping, since
 		return s, event, err
 	})
 	if err != nil {
-		return err
+		return false, err
 	}
+	return true, f.prepare(ctx, s, started)
+}
+
+// prepare does the work of begin after the lease was taken.
+func (f *follower) prepare(ctx context.Context, s ms.State, started bool) error {
 	f.lease, f.dirty, f.following = s.Lease, s.Dirty, s.Phase == ms.Following
 	if err := f.store.SetFollowed(ctx); err != nil {
 		return err
@@ -228,8 +262,8 @@ func (f *follower) begin(ctx context.Context) error {
 // errDone ends a run whose end is reached.
 var errDone = errors.New("done")
 
-// run reads the stream until the end.
-func (f *follower) run(ctx context.Context, since time.Time) error {
+// open opens the stream from the checkpoint on.
+func (f *follower) open(ctx context.Context, since time.Time) error {
 	o := stream.Options{
 		Table: f.Mapping.SourceTable(), Since: since, Overlap: f.Overlap, Epoch: 1, IdleMax: f.IdleMax, GiveUp: f.GiveUp,
 		Now: f.Now, Sleep: f.Sleep, Jitter: f.Jitter,
@@ -241,24 +275,31 @@ func (f *follower) run(ctx context.Context, since time.Time) error {
 	if ok {
 		o.Checkpoint = fromStored(stored)
 	}
-	if f.stream, err = stream.Open(ctx, f.Clients, o); err != nil {
-		return err
-	}
+	f.stream, err = stream.Open(ctx, f.Clients, o)
+	return err
+}
+
+// run reads the stream until the end.
+func (f *follower) run(ctx context.Context, since time.Time) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := f.stream.Run(inner, f.apply); err != nil {
 			return err
 		}
-		return errDone // the stream is disabled, and was applied to its end
+		if !f.Tip && f.Until.IsZero() {
+			return f.refused(source.Unsupported, "the stream of the source was disabled; all its changes are applied, and later ones are not recorded")
+		}
+		return errDone
 	})
 	group.Go(func() error { return f.tick(inner, since) })
-	switch err = group.Wait(); {
+	switch err := group.Wait(); {
 	case errors.Is(err, errDone):
 		return nil
 	case ctx.Err() != nil: // a call that it ended has another error
 		return ctx.Err()
+	default:
+		return err
 	}
-	return err
 }
 
 // tick saves checkpoints, renews the lease, and ends the run.
@@ -271,18 +312,35 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 		if err := f.Sleep(ctx, saveEvery); err != nil {
 			return err
 		}
-		if err := f.renew(ctx, since); err != nil {
-			return err
-		}
-		// The state is read before the checkpoint, so that the last one covers the end.
+		// The end is looked for first, so that the phase and the last checkpoint cover it.
 		ended := f.Tip && f.stream.Passed(tip) || !f.Until.IsZero() && !f.stream.Status().Watermark.Before(f.Until)
-		if err := f.save(ctx); err != nil {
-			return err
+		err := f.renew(ctx, since)
+		if err == nil {
+			err = f.save(ctx)
 		}
-		if ended {
+		switch {
+		case f.tolerates(err): // the target may come back: nothing is applied without a lease
+		case err != nil:
+			return err
+		case ended:
 			return errDone
 		}
 	}
+}
+
+// tolerates reports whether an error of the target is transient and does not yet last for too long.
+func (f *follower) tolerates(err error) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	transient := []codes.Code{codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.DeadlineExceeded}
+	if !errors.Is(err, context.DeadlineExceeded) && !slices.Contains(transient, status.Code(err)) {
+		f.failing = time.Time{}
+		return false
+	}
+	if f.failing.IsZero() {
+		f.failing = f.Now()
+	}
+	return f.Now().Sub(f.failing) < cmp.Or(f.GiveUp, defaultGiveUp)
 }
 
 // renew renews the lease, changes the phase when the source was caught up with, and reads the
@@ -370,10 +428,50 @@ func (f *follower) end(ctx context.Context) error {
 	return errors.Join(err, failed)
 }
 
-// apply applies records of one shard.
+// apply applies records of one shard. While the target is unavailable, it waits and repeats: an applied
+// change comes to no harm.
 func (f *follower) apply(ctx context.Context, records []stream.Record) error {
+	for some := range slices.Chunk(records, maxBatch) {
+		for {
+			left, err := f.leased(ctx)
+			if err != nil {
+				return err
+			}
+			err = f.applySome(ctx, left, some)
+			if err == nil {
+				break
+			}
+			if ctx.Err() != nil || !f.tolerates(err) {
+				return err
+			}
+			if err := f.Sleep(ctx, saveEvery); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// leased waits for a lease, and returns how long it may be used.
+func (f *follower) leased(ctx context.Context) (time.Duration, error) {
+	for {
+		f.mu.Lock()
+		now := f.Now()
+		// A machine that sleeps stops the monotonic clock, but not the other one.
+		left := min(f.lease.Sub(now), f.lease.Round(0).Sub(now.Round(0))) - leaseReserve
+		f.mu.Unlock()
+		if left > 0 {
+			return left, nil
+		}
+		if err := f.Sleep(ctx, leaseWait); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// applySome applies records within the time that is left of the lease.
+func (f *follower) applySome(ctx context.Context, left time.Duration, records []stream.Record) error {
 	f.mu.Lock()
-	left := f.lease.Sub(f.Now()) - leaseReserve
 	dirty, lag := f.dirty, f.Now().Sub(f.stream.Status().Watermark)
 	f.applying[dirty]++
 	f.mu.Unlock()
@@ -384,9 +482,6 @@ func (f *follower) apply(ctx context.Context, records []stream.Record) error {
 			delete(f.applying, dirty)
 		}
 	}()
-	if left <= 0 {
-		return f.refused(source.TargetWritten, "the lease has ended: was this process paused?")
-	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	w := apply.Writer{

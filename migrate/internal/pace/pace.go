@@ -5,6 +5,7 @@ package pace
 import (
 	"context"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -16,6 +17,7 @@ type Pace struct {
 	every time.Duration // interval between rows
 	now   func() time.Duration
 	sleep func(context.Context, time.Duration) error
+	mu    sync.Mutex
 	next  time.Duration // when the next row may go
 }
 
@@ -55,16 +57,15 @@ func (p *Pace) Wait(ctx context.Context, rows int) error {
 	if p == nil {
 		return nil
 	}
+	p.mu.Lock()
 	now := p.now()
-	if p.next > now {
-		if err := p.sleep(ctx, p.next-now); err != nil {
-			return err
-		}
-	} else {
-		p.next = now
+	wait := max(0, p.next-now)
+	p.next = now + wait + time.Duration(rows)*p.every
+	p.mu.Unlock()
+	if wait == 0 {
+		return nil
 	}
-	p.next += time.Duration(rows) * p.every
-	return nil
+	return p.sleep(ctx, wait)
 }
 
 // Rows yields rows no faster than the pace allows.

@@ -123,7 +123,7 @@ func (v *verification) run(ctx context.Context) (string, error) {
 	v.live.To, v.live.Rule = v.mark.last.Watermark, v.mark.last.Progress.Rule
 	same := v.o.Report.AllDifferences() == before
 	if generation > 0 {
-		err = v.end(ctx, generation, same)
+		err = v.end(ctx, from, generation, same)
 	}
 	return v.detail(same), err
 }
@@ -150,7 +150,7 @@ func (v *verification) begin(ctx context.Context) (from, generation uint64, err 
 		case s.Mapping != "" && s.Mapping != hash:
 			return s, nil, v.refused("it is followed by another mapping than the stored one: run `tabletop migrate status`")
 		case v.o.Dirty && s.Verified == 0:
-			return s, nil, v.refused("no complete verification found it equal, so that the changed keys alone prove nothing: verify it without --dirty first")
+			return s, nil, v.refused("no complete verification found it equal, so that the changed keys alone prove nothing: run verify --live --consistent first")
 		}
 		from = s.Verified
 		if !v.sampled() {
@@ -183,17 +183,20 @@ func (v *verification) sampled() bool { return v.o.Sample > 0 && v.o.Sample < 1 
 
 // end records a verification: if it found no difference, only keys of its generation can differ from
 // now on.
-func (v *verification) end(ctx context.Context, generation uint64, same bool) error {
+func (v *verification) end(ctx context.Context, from, generation uint64, same bool) error {
+	proved := false
 	_, err := v.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
 		switch {
+		case same && v.o.Dirty && s.Verified != from: // another verification decided meanwhile
+		case same && (v.o.Dirty || v.o.Consistent): // an old answer can hide a lost change
+			s.Verified, proved = max(s.Verified, generation), true
 		case same:
-			s.Verified = max(s.Verified, generation)
 		case !v.o.Dirty: // a key that did not change differs
 			s.Verified = 0
 		}
 		return s, nil, nil
 	})
-	if err != nil || !same {
+	if err != nil || !proved {
 		return err
 	}
 	return v.store.DropDirty(ctx, generation-1)
