@@ -162,6 +162,12 @@ func followTable(t *testing.T, conn grpc.ClientConnInterface, id string) {
 func endFollowing(t *testing.T, conn grpc.ClientConnInterface, id string) {
 	t.Helper()
 	change(t, conn, layout.SchemaTable, string(layout.SchemaRowPrefix(id)), btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0))
+	b := table.NewBigtable(conn, table.Options{})
+	for _, of := range tableIDs(t, conn) {
+		if err := b.DropFamily(t.Context(), of, lens.FamilyPosition); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // A load into a table that a migration follows into is refused with the phase, and nothing is

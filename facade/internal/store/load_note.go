@@ -136,6 +136,18 @@ func (in *instance) writable(ctx context.Context, l *tableLayout) error {
 	return in.look(ctx, l)
 }
 
+// unfollowed returns a *FollowedError for a table that follows a live table, even if the store has not
+// yet seen that.
+func (in *instance) unfollowed(ctx context.Context, l *tableLayout) error {
+	n := l.written
+	if n == nil || n.noted.Load() {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return in.look(ctx, l)
+}
+
 // loadedRow passes something of the row that notes the load of a table.
 func loadedRow() *btpb.RowFilter {
 	return btclient.OfColumn(layout.SchemaFamily, []byte(layout.SchemaMapping))

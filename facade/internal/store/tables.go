@@ -187,7 +187,7 @@ func (ts *tables) EndCreating(ctx context.Context, name string, at time.Time) er
 // DeleteTable deletes a table with its indexes and rows. It returns the definition with
 // status DELETING once the table is removed or, if there is a delay for DELETING, once
 // the time of the removal is stored. It ignores DeletionProtection. It returns
-// ErrTableNotFound or a *TableInUseError if it cannot delete the table.
+// ErrTableNotFound, a *TableInUseError or a *FollowedError if it cannot delete the table.
 func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table, error) {
 	ts.cat.ddl.Lock()
 	defer ts.cat.ddl.Unlock()
@@ -196,6 +196,9 @@ func (ts *tables) DeleteTable(ctx context.Context, name string) (*tabledef.Table
 	}
 	c, err := ts.cat.refresh(ctx, name)
 	if err != nil {
+		return nil, err
+	}
+	if err := ts.unfollowed(ctx, c.layout); err != nil {
 		return nil, err
 	}
 	now := ts.o.Now()

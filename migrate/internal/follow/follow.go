@@ -164,6 +164,11 @@ func (f *follower) check(ctx context.Context) (since time.Time, err error) {
 	if err != nil {
 		return since, err
 	}
+	if there, err := f.B.HasTable(ctx, f.store.Table); err != nil {
+		return since, err
+	} else if !there {
+		return since, f.refused(source.Unsupported, "it was deleted since it was loaded: load an export of table %s again, into another instance, and follow it there", f.Mapping.SourceTable())
+	}
 	if loadnote.At(notes, f.store.Table).IsZero() {
 		return since, f.refused(source.Unsupported, "nothing was loaded: load an export of table %s first (tabletop migrate load)", f.Mapping.SourceTable())
 	}
