@@ -46,8 +46,11 @@ func (c *verifyCommand) validateLive() error {
 		{"--differential", c.Differential != 0},
 		{"--update", c.Update.UpdateMode != ""},
 		{"--write-mapping", c.WriteMapping != ""},
-		{"--timestamps and --lenient-sets", c.Timestamps != "" || c.LenientSets}, {"--allow-empty", c.AllowEmpty}, {"--checkpoint", c.Checkpoint != ""}, {"--regress", c.Regress != ""},
-		{"the flags of an input", c.Key != "" || c.TableSchema != "" || c.Plain || c.csvFlags.set()},
+		{"--timestamps and --lenient-sets", c.Timestamps != "" || c.LenientSets},
+		{"--allow-empty", c.AllowEmpty},
+		{"--checkpoint", c.Checkpoint != ""},
+		{"--regress", c.Regress != ""},
+		{"the flags of an input", c.Key != "" || c.TableSchema != "" || c.Plain || c.set()},
 		{"--fail-on and --rules", c.FailOn != "" || c.Rules != ""},
 	} {
 		if x.set {
