@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/clock"
+	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
 // liveTables are a server with live DynamoDB tables, and one into which they are loaded.
@@ -134,6 +135,7 @@ func (l *liveTables) writeTarget() {
 // missing. Meanwhile another process is refused, with the name of the first.
 func TestFollow_Killed(t *testing.T) {
 	t.Parallel()
+	long.Test(t)
 	l := newLiveTables(t)
 	l.ready()
 	first := l.follow()
