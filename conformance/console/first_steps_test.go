@@ -173,7 +173,7 @@ func TestItem_Links(t *testing.T) {
 		t.Error("without an item in the address cells are marked")
 	}
 	p.visit(strings.TrimSuffix(strings.Split(row, "?")[0], "/rows"))
-	if got := ask[string](p, "[...document.querySelectorAll('tbody .badge')].map((e) => e.parentElement.textContent).join()"); got != "_finternal,_tinternal" {
+	if got := ask[string](p, "[...document.querySelectorAll('tbody .badge')].map((e) => e.parentElement.textContent).join()"); got != "_finternal,_tinternal,_minternal" {
 		t.Errorf("the internal families are %s", got)
 	}
 	p.visit(row)
