@@ -39,11 +39,7 @@ const localRegion = "us-east-1"
 // local reports whether the endpoint is on this machine.
 func (f *liveSourceFlags) local() bool {
 	u, err := url.Parse(f.DynamoDBEndpoint)
-	if err != nil || f.DynamoDBEndpoint == "" {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return err == nil && isLoopback(net.JoinHostPort(u.Hostname(), u.Port()))
 }
 
 // connectDynamoDB returns clients with the credentials and the region of the AWS configuration. An
