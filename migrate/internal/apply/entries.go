@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -64,10 +66,9 @@ func (w *Writer) planPositioned(p *plan, item *changed) {
 
 // entryWrite replaces the row of an index entry; without cells, it deletes the entry.
 func (w *Writer) entryWrite(item *changed, row []byte, cells []layout.Cell) write {
-	muts := btclient.AppendSets(nil, cells)
-	muts = append(append(muts[:0:0], btclient.DeleteRow()), muts...)
-	stamp := setStamp(nil, item.stamp(cells == nil), w.nowMicros())
-	return write{items: []*changed{item}, row: row, written: int64(len(cells)), muts: append(muts, stamp[len(stamp)-1])}
+	muts := btclient.AppendSets([]*btpb.Mutation{btclient.DeleteRow()}, cells)
+	stamp := btclient.SetCell(lens.FamilyPosition, nil, w.nowMicros(), item.stamp(cells == nil).value())
+	return write{items: []*changed{item}, row: row, written: int64(len(cells)), muts: append(muts, stamp)}
 }
 
 // entryOf lays out the entry of an item as it is stored; its Row is nil if it has none.
@@ -156,7 +157,7 @@ func deletion(row layout.Row, items []*changed) write {
 func (w *Writer) stays(ctx context.Context, x *secondary.Index, row []byte, key attr.Item) (bool, error) {
 	at, err := w.Mapping.Locate(key)
 	if err != nil || w.Left != nil && w.Left(key) {
-		return err == nil, nil //nolint:nilerr // there is no such item
+		return err == nil, nil //nolint:nilerr // the item cannot exist
 	}
 	stays := false
 	err = w.each(ctx, w.target(), []string{string(at.Row)}, func(base, _ layout.Row) error {

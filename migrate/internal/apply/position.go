@@ -60,11 +60,13 @@ type Stamp struct {
 	Micros   int64 // time of the change
 }
 
-// prefix returns the beginning of the values of a position.
-func (p Position) prefix() []byte {
-	out := binary.BigEndian.AppendUint16([]byte{positionFormat}, p.Epoch)
-	return append(out, p.Order[:]...)
+// Append appends the epoch and the order. The bytes compare as the positions do.
+func (p Position) Append(dst []byte) []byte {
+	return append(binary.BigEndian.AppendUint16(dst, p.Epoch), p.Order[:]...)
 }
+
+// prefix returns the beginning of the values of a position.
+func (p Position) prefix() []byte { return p.Append([]byte{positionFormat}) }
 
 // value returns the value of a position cell.
 func (s Stamp) value() []byte {

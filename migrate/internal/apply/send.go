@@ -39,31 +39,28 @@ func (w *Writer) send(ctx context.Context, p *plan, stats *Stats) (again []*chan
 // sendOrdered writes many rows in each request.
 func (w *Writer) sendOrdered(ctx context.Context, p *plan, stats *Stats) error {
 	refused := map[*changed]error{}
-	all := func(table string, writes []write, skip func(*changed) bool) error {
-		writes = slices.DeleteFunc(writes, func(x write) bool { return skip != nil && skip(x.items[0]) })
-		return w.mutate(ctx, table, writes, refused, stats)
-	}
-	gone := func(item *changed) bool { return refused[item] != nil }
-	newer := func(item *changed) bool { return item.newer || gone(item) }
-	early := func(item *changed) bool { return item.positioned() && item.Complete } // these can wait
-	late := func(item *changed) bool { return !early(item) || gone(item) }
-	for _, table := range slices.Sorted(maps.Keys(p.removals)) {
-		if err := all(table, slices.Clone(p.removals[table]), early); err != nil {
-			return err
+	entries := func(tables map[string][]write, of func(*changed) bool) error {
+		for _, table := range slices.Sorted(maps.Keys(tables)) {
+			some := slices.DeleteFunc(slices.Clone(tables[table]), func(x write) bool { return refused[x.items[0]] != nil || !of(x.items[0]) })
+			if err := w.mutate(ctx, table, some, refused, stats); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	if err := all(w.target(), p.base, func(item *changed) bool { return newer(item) || item.stands }); err != nil {
+	late := func(item *changed) bool { return item.positioned() && item.Complete } // former entries can wait
+	if err := entries(p.removals, func(item *changed) bool { return !late(item) }); err != nil {
 		return err
 	}
-	for _, table := range slices.Sorted(maps.Keys(p.removals)) {
-		if err := all(table, slices.Clone(p.removals[table]), late); err != nil {
-			return err
-		}
+	base := slices.DeleteFunc(slices.Clone(p.base), func(x write) bool { return refused[x.items[0]] != nil })
+	if err := w.mutate(ctx, w.target(), base, refused, stats); err != nil {
+		return err
 	}
-	for _, table := range slices.Sorted(maps.Keys(p.puts)) {
-		if err := all(table, p.puts[table], newer); err != nil {
-			return err
-		}
+	if err := entries(p.removals, late); err != nil {
+		return err
+	}
+	if err := entries(p.puts, func(*changed) bool { return true }); err != nil {
+		return err
 	}
 	for _, item := range p.items {
 		if err := refused[item]; err != nil {
@@ -73,7 +70,7 @@ func (w *Writer) sendOrdered(ctx context.Context, p *plan, stats *Stats) error {
 			}
 			continue
 		}
-		stats.count(item.newer || item.stands)
+		stats.count(false) // an ordered writer does not look at positions
 	}
 	for _, x := range p.base {
 		if x.read {

@@ -583,7 +583,7 @@ func (f *follower) refuse(ctx context.Context, c apply.Change, err error) error 
 		return &RefusedChange{Table: f.Mapping.SourceTable(), Key: string(attr.AppendItemJSON(nil, c.Key)), Err: err}
 	}
 	id, key := f.Mapping.Key().ID(c.Key), attr.AppendItemJSON(nil, c.Key)
-	l := ms.Letter{Key: string(key), Reason: err.Error(), At: f.Now(), Position: append([]byte{byte(c.Position.Epoch >> 8), byte(c.Position.Epoch)}, c.Position.Order[:]...)}
+	l := ms.Letter{Key: string(key), Reason: err.Error(), At: f.Now(), Position: c.Position.Append(nil)}
 	if why, ok := errors.AsType[*maperr.Error](err); ok {
 		l.Code = string(why.Code)
 		l.Mapping = f.Mapping.RulePosition(why.Rule)
