@@ -224,7 +224,7 @@ func (s Store) AddDirty(ctx context.Context, generation uint64, keys map[attr.It
 		rows = append(rows, &btpb.MutateRowsRequest_Entry{RowKey: ms.DirtyRow(s.Table, generation, id), Mutations: s.set(ms.FamilyDirty, value)})
 	}
 	slices.SortFunc(rows, func(a, b *btpb.MutateRowsRequest_Entry) int { return bytes.Compare(a.GetRowKey(), b.GetRowKey()) })
-	return s.mutate(ctx, ms.Table, rows)
+	return s.mutate(ctx, rows)
 }
 
 // History reads the events, the newest first.
@@ -273,14 +273,14 @@ func (s Store) drop(ctx context.Context, keys [][]byte) error {
 	for _, key := range keys {
 		rows = append(rows, &btpb.MutateRowsRequest_Entry{RowKey: key, Mutations: []*btpb.Mutation{btclient.DeleteRow()}})
 	}
-	return s.mutate(ctx, ms.Table, rows)
+	return s.mutate(ctx, rows)
 }
 
-func (s Store) mutate(ctx context.Context, table string, rows []*btpb.MutateRowsRequest_Entry) error {
+func (s Store) mutate(ctx context.Context, rows []*btpb.MutateRowsRequest_Entry) error {
 	for some := range slices.Chunk(rows, maxRows) {
-		refused, err := s.B.MutateRows(ctx, table, some)
+		refused, err := s.B.MutateRows(ctx, ms.Table, some)
 		if err == nil && len(refused) > 0 {
-			err = fmt.Errorf("row %q of table %s: %w", some[refused[0].Entry].GetRowKey(), table, refused[0].Err)
+			err = fmt.Errorf("row %q of table %s: %w", some[refused[0].Entry].GetRowKey(), ms.Table, refused[0].Err)
 		}
 		if err != nil {
 			return err
