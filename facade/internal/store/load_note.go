@@ -128,12 +128,7 @@ func (in *instance) writable(ctx context.Context, l *tableLayout) error {
 	if n == nil || !n.followed.Load() {
 		return nil
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !n.followed.Load() {
-		return nil
-	}
-	return in.look(ctx, l)
+	return in.unfollowed(ctx, l)
 }
 
 // unfollowed returns a *FollowedError for a table that follows a live table, even if the store has not
