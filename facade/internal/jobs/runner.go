@@ -158,7 +158,7 @@ type Spec struct {
 	Kind, ID string
 	Request  json.RawMessage
 	Token    Token
-	Done     bool // there is no work to do, so the job is only stored
+	Done     bool // the job has nothing to do, and is only stored
 	// Prepare, if set, does work that must be done before Create returns. It is called
 	// after the job is stored, and returns the request for Run. If it fails, the job is
 	// deleted. If the process ends before Prepare returns, the job keeps Request, and Run

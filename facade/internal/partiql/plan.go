@@ -10,7 +10,7 @@ import (
 // Key is the key of the table or index that a statement uses.
 type Key struct {
 	Hash expr.KeyAttribute
-	Sort expr.KeyAttribute // has no name if there is no sort key
+	Sort expr.KeyAttribute // its name is "" without a sort key
 }
 
 // Plan describes the reads that answer a SELECT.

@@ -20,7 +20,7 @@ type ItemRead struct {
 
 	// Snapshot sets the following fields.
 	Item attr.Item
-	Err  error // why there is no snapshot: ErrIntent or ErrSnapshot
+	Err  error // why the snapshot failed: ErrIntent or ErrSnapshot
 
 	slot *slot
 	st   itemState
