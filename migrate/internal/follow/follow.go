@@ -1,7 +1,6 @@
 package follow
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,11 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/facade/maperr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
@@ -196,93 +192,8 @@ func (f *follower) check(ctx context.Context) (since time.Time, err error) {
 	return since, nil
 }
 
-// begin takes the lease, makes the tables, and lets endpoints refuse writes. It reports whether it took
-// the lease.
-func (f *follower) begin(ctx context.Context, since time.Time) (began bool, err error) {
-	if err := f.store.Make(ctx); err != nil {
-		return false, err
-	}
-	now, started := f.Now(), false
-	s, err := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
-		if started = !s.Phase.Followed(); started {
-			s.Verified = 0
-		}
-		if s.Phase == ms.Ended && !since.After(s.ExportTime) {
-			return s, nil, f.refused(source.Unsupported, "its migration has ended, and nothing was loaded since: export the source again, load it into another instance, and follow it there")
-		}
-		if s.Mapping != "" && s.Phase.Followed() && s.Mapping != f.mapping {
-			return s, nil, f.refused(source.MappingRefused, "it is followed by another mapping, and rows of both would mix: follow by that mapping")
-		}
-		s, err := s.Leased(f.store.Table, f.Owner, now, now.Add(leaseTime))
-		if err != nil {
-			return s, nil, err
-		}
-		next := ms.CatchingUp
-		if s.Phase == ms.Following || s.Phase == ms.Drained {
-			next = ms.Following
-		}
-		s, event, err := s.To(f.store.Table, next, f.Owner, now)
-		s.Mapping, s.ExportTime = f.mapping, since
-		return s, event, err
-	})
-	if err != nil {
-		return false, err
-	}
-	return true, f.prepare(ctx, s, started)
-}
-
-// prepare does the work of begin after the lease was taken.
-func (f *follower) prepare(ctx context.Context, s ms.State, started bool) error {
-	f.lease, f.dirty, f.following = s.Lease, s.Dirty, s.Phase == ms.Following
-	if err := f.store.SetFollowed(ctx); err != nil {
-		return err
-	}
-	if started { // endpoints may not know yet; the second call finds what they wrote
-		if err := errors.Join(f.Sleep(ctx, 2*loadnote.MaxAge), f.store.SetFollowed(ctx)); err != nil {
-			return err
-		}
-	}
-	families := append(slices.Clone(f.Mapping.Families()), PositionFamily)
-	if _, err := f.B.MakeTable(ctx, f.store.Table, families); err != nil {
-		return err
-	}
-	for _, x := range f.Mapping.Indexes() {
-		if _, err := f.B.MakeTable(ctx, x.TargetTable(), append(slices.Clone(x.Families()), PositionFamily)); err != nil {
-			return err
-		}
-	}
-	for letter, err := range f.store.Letters(ctx) {
-		if err != nil {
-			return err
-		}
-		key, err := attr.UnmarshalItem([]byte(letter.Key))
-		if err != nil {
-			return fmt.Errorf("the key of a dead letter: %w", err)
-		}
-		f.letters[f.Mapping.Key().ID(key)] = true
-	}
-	return nil
-}
-
 // errDone ends a run whose end is reached.
 var errDone = errors.New("done")
-
-// open opens the stream from the checkpoint on.
-func (f *follower) open(ctx context.Context, since time.Time) error {
-	o := stream.Options{
-		Table: f.Mapping.SourceTable(), Since: since, Overlap: f.Overlap, Epoch: 1, IdleMax: f.IdleMax, GiveUp: f.GiveUp,
-		Now: f.Now, Sleep: f.Sleep, Jitter: f.Jitter,
-	}
-	stored, ok, err := f.store.Checkpoint(ctx, statetable.StreamSource)
-	if err != nil {
-		return err
-	}
-	if ok {
-		o.Checkpoint = fromStored(stored)
-	}
-	f.stream, err = stream.Open(ctx, f.Clients, o)
-	return err
-}
 
 // run reads the stream until the end.
 func (f *follower) run(ctx context.Context, since time.Time) error {
@@ -333,106 +244,6 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 	}
 }
 
-// tolerates reports whether an error of the target is transient and does not yet last for too long.
-func (f *follower) tolerates(err error) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	transient := []codes.Code{codes.Unavailable, codes.ResourceExhausted, codes.Aborted, codes.DeadlineExceeded}
-	if !errors.Is(err, context.DeadlineExceeded) && !slices.Contains(transient, status.Code(err)) {
-		f.failing = time.Time{}
-		return false
-	}
-	if f.failing.IsZero() {
-		f.failing = f.Now()
-	}
-	return f.Now().Sub(f.failing) < cmp.Or(f.GiveUp, defaultGiveUp)
-}
-
-// renew renews the lease, changes the phase when the source was caught up with, and reads the
-// generation of changed keys.
-func (f *follower) renew(ctx context.Context, since time.Time) error {
-	now := f.Now()
-	f.mu.Lock()
-	caughtUp := !f.following && f.stream.Status().Watermark.After(since)
-	early := f.lease.Sub(now) > leaseTime-renewEvery
-	f.mu.Unlock()
-	if early && !caughtUp { // a verification waits until the follower knows its generation
-		s, err := f.store.State(ctx)
-		if err == nil {
-			f.mu.Lock()
-			f.dirty = s.Dirty
-			f.mu.Unlock()
-		}
-		return err
-	}
-	s, err := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
-		if s.Owner != f.Owner {
-			return s, nil, f.refused(source.TargetWritten, "%s follows it now", s.Owner)
-		}
-		if err := s.Need(f.store.Table, "follow", ms.CatchingUp, ms.Following); err != nil {
-			return s, nil, err
-		}
-		s, err := s.Leased(f.store.Table, f.Owner, now, now.Add(leaseTime))
-		if err != nil || !caughtUp {
-			return s, nil, err
-		}
-		return s.To(f.store.Table, ms.Following, f.Owner, now)
-	})
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	f.lease, f.dirty, f.following = s.Lease, s.Dirty, s.Phase == ms.Following
-	f.mu.Unlock()
-	return nil
-}
-
-// save writes the checkpoint.
-func (f *follower) save(ctx context.Context) error {
-	now := f.Now()
-	f.mu.Lock()
-	if spent := now.Sub(f.savedAt); spent > 0 && !f.savedAt.IsZero() {
-		f.progress.Rate = float64(f.progress.Changes-f.changes) / spent.Seconds()
-	}
-	f.changes, f.savedAt = f.progress.Changes, now
-	c := toStored(f.stream.Checkpoint())
-	c.Mapping, c.Version, c.At, c.Progress = f.mapping, f.Version, now, f.progress
-	c.Progress.Dirty = f.recorded()
-	f.mu.Unlock()
-	status := f.stream.Status()
-	c.Progress.SourceNow, c.Progress.Rule = status.Now, status.Rule
-	for _, sh := range status.Shards {
-		c.Progress.Throttles += sh.Throttles
-	}
-	if err := f.store.SaveCheckpoint(ctx, statetable.StreamSource, c); err != nil {
-		return err
-	}
-	if f.Report != nil {
-		f.Report(f.store.Table, c)
-	}
-	return nil
-}
-
-// recorded returns the generation that has all keys whose changes are applied from now on. A
-// batch that began before the current generation still writes to its own.
-func (f *follower) recorded() uint64 {
-	least := f.dirty
-	for generation := range f.applying {
-		least = min(least, generation)
-	}
-	return least
-}
-
-// end saves the last checkpoint and releases the lease.
-func (f *follower) end(ctx context.Context) error {
-	var err error
-	if f.stream != nil {
-		err = f.save(ctx)
-	}
-	_, failed := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) { return s.Released(f.Owner), nil, nil })
-	return errors.Join(err, failed)
-}
-
 // apply applies records of one shard. While the target is unavailable, it waits and repeats: an applied
 // change comes to no harm.
 func (f *follower) apply(ctx context.Context, records []stream.Record) error {
@@ -455,23 +266,6 @@ func (f *follower) apply(ctx context.Context, records []stream.Record) error {
 		}
 	}
 	return nil
-}
-
-// leased waits for a lease, and returns how long it may be used.
-func (f *follower) leased(ctx context.Context) (time.Duration, error) {
-	for {
-		f.mu.Lock()
-		now := f.Now()
-		// A machine that sleeps stops the monotonic clock, but not the other one.
-		left := min(f.lease.Sub(now), f.lease.Round(0).Sub(now.Round(0))) - leaseReserve
-		f.mu.Unlock()
-		if left > 0 {
-			return left, nil
-		}
-		if err := f.Sleep(ctx, leaseWait); err != nil {
-			return 0, err
-		}
-	}
 }
 
 // applySome applies records within the time that is left of the lease.
@@ -552,99 +346,4 @@ func (f *follower) cellMicros(r stream.Record) int64 {
 		return micros
 	}
 	return table.Micros(r.Time)
-}
-
-// RefusedChange is the error of a run that a change has ended.
-type RefusedChange struct {
-	Table string // the DynamoDB table
-	Key   string // of the item, in DynamoDB's JSON
-	Err   error
-}
-
-// Error names the item and the cause.
-func (e *RefusedChange) Error() string {
-	return fmt.Sprintf("table %s: the change of item %s cannot be applied; the changes before it are, and --dead-letter keeps such changes: %v", e.Table, e.Key, e.Err)
-}
-
-// Unwrap returns the cause.
-func (e *RefusedChange) Unwrap() error { return e.Err }
-
-// letter is a line of the dead letters.
-type letter struct {
-	Table string          `json:"table"`
-	Key   json.RawMessage `json:"key"`
-	Item  json.RawMessage `json:"item,omitempty"` // absent if the change deletes it
-	Error string          `json:"error"`
-}
-
-// refuse keeps a change that cannot be applied as a dead letter, or ends the run.
-func (f *follower) refuse(ctx context.Context, c apply.Change, err error) error {
-	if f.DeadLetter == nil {
-		return &RefusedChange{Table: f.Mapping.SourceTable(), Key: string(attr.AppendItemJSON(nil, c.Key)), Err: err}
-	}
-	id, key := f.Mapping.Key().ID(c.Key), attr.AppendItemJSON(nil, c.Key)
-	l := ms.Letter{Key: string(key), Reason: err.Error(), At: f.Now(), Position: c.Position.Append(nil)}
-	if why, ok := errors.AsType[*maperr.Error](err); ok {
-		l.Code = string(why.Code)
-		l.Mapping = f.Mapping.RulePosition(why.Rule)
-	}
-	line := letter{Table: f.Mapping.SourceTable(), Key: key, Error: err.Error()}
-	if c.Now != nil {
-		line.Item = attr.AppendItemJSON(nil, c.Now)
-		l.Record = string(line.Item)
-	}
-	if err := f.store.SaveLetter(ctx, id, l); err != nil {
-		return err
-	}
-	text, err := json.Marshal(line)
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.letters[id] = true
-	_, err = f.DeadLetter.Write(append(text, '\n'))
-	return err
-}
-
-// forgive deletes the dead letters of items whose last change was applied.
-func (f *follower) forgive(ctx context.Context, changes []apply.Change, refused map[attr.ItemID]bool) error {
-	var ids []attr.ItemID
-	f.mu.Lock()
-	for _, c := range changes {
-		if id := f.Mapping.Key().ID(c.Key); f.letters[id] && !refused[id] && !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-	}
-	f.mu.Unlock()
-	if len(ids) == 0 {
-		return nil
-	}
-	if err := f.store.DropLetters(ctx, ids); err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, id := range ids {
-		delete(f.letters, id)
-	}
-	return nil
-}
-
-// fromStored converts a stored checkpoint.
-func fromStored(c ms.Checkpoint) *stream.Checkpoint {
-	to := &stream.Checkpoint{StreamARN: c.Stream, TableID: c.TableID, From: c.From, Epoch: c.Epoch, Watermark: c.Watermark}
-	for _, sh := range c.Shards {
-		to.Shards = append(to.Shards, stream.ShardCheckpoint{ID: sh.ID, Parent: sh.Parent, Sequence: sh.Sequence, Before: sh.Before, Epoch: sh.Epoch, Done: sh.Done, Watermark: sh.Watermark})
-	}
-	return to
-}
-
-// toStored converts a checkpoint to its stored form.
-func toStored(c stream.Checkpoint) ms.Checkpoint {
-	to := ms.Checkpoint{Stream: c.StreamARN, TableID: c.TableID, From: c.From, Epoch: c.Epoch, Watermark: c.Watermark}
-	for _, sh := range c.Shards {
-		to.Shards = append(to.Shards, ms.Shard{ID: sh.ID, Parent: sh.Parent, Sequence: sh.Sequence, Before: sh.Before, Epoch: sh.Epoch, Done: sh.Done, Watermark: sh.Watermark})
-	}
-	return to
 }

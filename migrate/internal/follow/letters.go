@@ -1,0 +1,91 @@
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/facade/maperr"
+	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
+)
+
+// RefusedChange is the error of a run that a change has ended.
+type RefusedChange struct {
+	Table string // the DynamoDB table
+	Key   string // of the item, in DynamoDB's JSON
+	Err   error
+}
+
+// Error names the item and the cause.
+func (e *RefusedChange) Error() string {
+	return fmt.Sprintf("table %s: the change of item %s cannot be applied; the changes before it are, and --dead-letter keeps such changes: %v", e.Table, e.Key, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *RefusedChange) Unwrap() error { return e.Err }
+
+// letter is a line of the dead letters.
+type letter struct {
+	Table string          `json:"table"`
+	Key   json.RawMessage `json:"key"`
+	Item  json.RawMessage `json:"item,omitempty"` // absent if the change deletes it
+	Error string          `json:"error"`
+}
+
+// refuse keeps a change that cannot be applied as a dead letter, or ends the run.
+func (f *follower) refuse(ctx context.Context, c apply.Change, err error) error {
+	if f.DeadLetter == nil {
+		return &RefusedChange{Table: f.Mapping.SourceTable(), Key: string(attr.AppendItemJSON(nil, c.Key)), Err: err}
+	}
+	id, key := f.Mapping.Key().ID(c.Key), attr.AppendItemJSON(nil, c.Key)
+	l := ms.Letter{Key: string(key), Reason: err.Error(), At: f.Now(), Position: c.Position.Append(nil)}
+	if why, ok := errors.AsType[*maperr.Error](err); ok {
+		l.Code = string(why.Code)
+		l.Mapping = f.Mapping.RulePosition(why.Rule)
+	}
+	line := letter{Table: f.Mapping.SourceTable(), Key: key, Error: err.Error()}
+	if c.Now != nil {
+		line.Item = attr.AppendItemJSON(nil, c.Now)
+		l.Record = string(line.Item)
+	}
+	if err := f.store.SaveLetter(ctx, id, l); err != nil {
+		return err
+	}
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.letters[id] = true
+	_, err = f.DeadLetter.Write(append(text, '\n'))
+	return err
+}
+
+// forgive deletes the dead letters of items whose last change was applied.
+func (f *follower) forgive(ctx context.Context, changes []apply.Change, refused map[attr.ItemID]bool) error {
+	var ids []attr.ItemID
+	f.mu.Lock()
+	for _, c := range changes {
+		if id := f.Mapping.Key().ID(c.Key); f.letters[id] && !refused[id] && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	f.mu.Unlock()
+	if len(ids) == 0 {
+		return nil
+	}
+	if err := f.store.DropLetters(ctx, ids); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range ids {
+		delete(f.letters, id)
+	}
+	return nil
+}
