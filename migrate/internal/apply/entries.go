@@ -43,11 +43,19 @@ func (w *Writer) planEntries(ctx context.Context, p *plan) error {
 // planPositioned plans the writes of one item's entries. Their rows belong to the item alone (see
 // [Followable]), so they are not read.
 func (w *Writer) planPositioned(p *plan, item *changed) {
-	for _, x := range w.Mapping.Indexes() {
+	indexes := w.Mapping.Indexes()
+	if len(indexes) == 0 {
+		return
+	}
+	former := make([]attr.Item, len(item.former))
+	for i, image := range item.former {
+		former[i] = w.asStored(w.Mapping, image, item.Cells)
+	}
+	for _, x := range indexes {
 		now := w.entryOf(x, item.back, item.Cells)
 		same := false
-		for _, image := range item.former {
-			was := w.entryOf(x, w.asStored(w.Mapping, image, item.Cells), item.Cells)
+		for _, image := range former {
+			was := w.entryOf(x, image, item.Cells)
 			if was.Row == nil {
 				continue
 			}
