@@ -171,7 +171,7 @@ func followed(ctx context.Context, conn grpc.ClientConnInterface, c Common, tabl
 		names = append(names, m.SourceTable())
 	}
 	if len(stored) == 0 {
-		return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "nothing was loaded into instance %s: load an export first (tabletop migrate load)", c.options().Normalized().Instance)
+		return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "nothing was loaded into instance %s: name another instance (--project, --instance), or load an export first (tabletop migrate load)", c.options().Normalized().Instance)
 	}
 	for _, name := range tables {
 		if !slices.Contains(names, name) {

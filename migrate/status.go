@@ -43,6 +43,7 @@ type FollowStatus struct {
 	Unread    int64   `json:"unread"`  // rows written without a read
 	Read      int64   `json:"read"`    // rows that were read first
 	Raced     int64   `json:"raced"`   // rows that another process changed in between
+	Refused   int64   `json:"refused"` // records that became dead letters
 	Throttles int     `json:"throttles"`
 	Mode      string  `json:"mode,omitempty"`
 
@@ -123,7 +124,7 @@ func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 	}
 	s.Watermark, s.Rule, s.Lag, s.Saved = c.Watermark, p.Rule, lag(c.Watermark), c.At
 	s.Changes, s.Rate, s.Applied, s.Already, s.Unread, s.Read, s.Raced = p.Changes, p.Rate, p.Applied, p.Already, p.Unread, p.Read, p.Raced
-	s.Throttles, s.Mode = p.Throttles, p.Mode
+	s.Refused, s.Throttles, s.Mode = p.Refused, p.Throttles, p.Mode
 	if len(p.Lags.Millis) > 0 {
 		s.Lags = LagHistory{p.Lags.From, int(ms.LagStep / time.Second), p.Lags.Millis}
 	}
