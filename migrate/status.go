@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -209,16 +210,19 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store) error {
 
 // next returns the command that continues the migration; flags are those of the last follower.
 func (s *FollowStatus) next(flags string) string {
-	follow := strings.TrimSuffix("tabletop migrate follow "+s.Table+" "+flags, " ")
+	of := func(command string, flags string) string {
+		return strings.Join(slices.DeleteFunc([]string{"tabletop migrate " + command, s.Table, flags}, func(word string) bool { return word == "" }), " ")
+	}
+	follow := of("follow", flags)
 	switch {
 	case s.Phase == string(ms.Ended), s.Phase == string(ms.Loaded):
 		return ""
 	case s.Running == "":
 		return follow
 	case len(s.Letters) > 0:
-		return "tabletop migrate status " + s.Table + " --letters"
+		return of("status", "--letters")
 	case s.Phase == string(ms.CatchingUp):
-		return "tabletop migrate status " + s.Table + " --wait phase=" + string(ms.Following)
+		return of("status", "--wait phase="+string(ms.Following))
 	}
 	return "freeze the source, stop the follower, then: " + follow + " --until tip"
 }

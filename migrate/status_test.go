@@ -52,6 +52,11 @@ func TestStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for range 2 { // the second one begins after a checkpoint of another step
+		if err := sleep(t.Context(), 11*time.Second); err != nil {
+			t.Fatal(err)
+		}
+	}
 	stop()
 	s = l.status(t)
 	if s.Running != "" || s.Next != "tabletop migrate follow Things --flag 'a b'" {

@@ -1,6 +1,7 @@
-// Migration: the fixtures of --fixtures, and the results of plan, verify and lint for them.
+// Migration: the live tables that are followed; the fixtures of --fixtures, and the results of plan, verify and lint for them.
 import { h, fill, plain, shown, button, errorBox, number, save } from './dom.js';
 import { get, live, post, part, query } from './api.js';
+import { show as followed } from './followed.js';
 import { planShown } from './plan.js';
 import { workbench } from './workbench.js';
 
@@ -45,6 +46,8 @@ function runShown(r) {
 
 export async function show(main, { info, params, signal }) {
   main.append(h('h1', {}, 'Migration'));
+  await followed(main, { info, signal });
+  main.append(h('h2', {}, 'Fixtures'));
   let names;
   try {
     names = (await get('migrate')).fixtures;
