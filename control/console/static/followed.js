@@ -127,10 +127,14 @@ export async function show(main, { info, signal }) {
   const body = h('div', {}), cards = new Map();
   main.append(h('section', {}, h('h2', {}, 'Live tables'), body));
   const idOf = (t) => `${t.project}/${t.instance}/${t.target}`;
-  let names, asking = false, followed = false, seconds = 0;
+  let names, asking = false, again = false, followed = false, seconds = 0;
   async function look() {
-    if (asking) return;
+    if (asking) {
+      again = true;
+      return;
+    }
     asking = true;
+    again = false;
     try {
       const { tables } = await get('followed');
       if (signal.aborted) return;
@@ -150,13 +154,14 @@ export async function show(main, { info, signal }) {
       names = undefined;
       fill(body, errorBox(err));
     } finally { asking = false; }
+    if (again) await look();
   }
-  await look();
-  live.addEventListener('tick', () => { if (followed && !document.hidden && ++seconds % every === 0) look(); }, { signal });
+  live.addEventListener('tick', () => { if (followed && !asking && !document.hidden && ++seconds % every === 0) look(); }, { signal });
   live.addEventListener('tables', look, { signal });
   const redraw = () => { for (const c of cards.values()) c.redraw(); };
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw, { signal });
   const resized = new ResizeObserver(redraw);
   resized.observe(body);
   signal.addEventListener('abort', () => resized.disconnect());
+  await look();
 }
