@@ -41,8 +41,8 @@ type FollowOptions struct {
 	// Version is the version of the program, for the record.
 	Version string
 
-	// Flags are the flags of the program that name the source, as in a shell. [Status] has them in the
-	// next command.
+	// Flags are the flags of the program, except those of the target, as in a shell. [Status] has them
+	// in the next command.
 	Flags string
 
 	// Mode is "auto", "guarded" or "ordered": one request for each change, which tests the row and

@@ -255,6 +255,12 @@ func TestFollow_Refused(t *testing.T) {
 	if out, code := tabletop(t, "migrate", "status", "Other", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "table Other has no migration in instance tabletop; name another instance (--project, --instance), or begin one: tabletop migrate follow Other") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
+	if out, code := tabletop(t, "migrate", "status", "--instance", "other", "--target", l.address()); code != exitEqual || !strings.Contains(out, "no table of instance other is followed; name another instance (--project, --instance), or load an export") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if out, code := tabletop(t, l.followArgs("Keys", "--instance", "other")...); code != exitBadInput || !strings.Contains(out, "nothing was loaded into instance other: name another instance (--project, --instance), or load an export first") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
 	if out, code := tabletop(t, "migrate", "finish", "Other", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "table Other was not loaded") {
 		t.Errorf("exit code %d: %s", code, out)
 	}

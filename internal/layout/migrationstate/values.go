@@ -22,7 +22,7 @@ type Checkpoint struct {
 	Version   string    `json:"version"` // of the program that wrote it
 	At        time.Time `json:"at"`      // of the write
 	Progress  Progress  `json:"progress"`
-	// Flags are the flags of the program that name the source, as in a shell.
+	// Flags are the flags of the program, except those of the target, as in a shell.
 	Flags string `json:"flags,omitempty"`
 }
 
