@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -55,7 +56,10 @@ func (f *Follower) CatchUp(tb testing.TB) {
 	if err == nil {
 		o := f.o
 		o.UntilTip = true
-		o.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+		o.Sleep = func(ctx context.Context, _ time.Duration) error {
+			runtime.Gosched() // on a single processor, the others of the follower would wait for a time slice
+			return ctx.Err()
+		}
 		err = migrate.Follow(tb.Context(), f.env.Conn(), o)
 	}
 	if err != nil {
