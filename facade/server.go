@@ -193,9 +193,9 @@ func (s *Server) Mapping(ctx context.Context, table string) (*mapping.Mapping, e
 	return (*mapping.Mapping)(m), err
 }
 
-// CallAs is like Call, but runs the operation on behalf of the sender of r, whose body
-// was sent. The signature of r must be valid for that body. If Options.Namespaced is set,
-// the operation uses the tables of the sender.
+// CallAs is like Call, but runs the operation on behalf of the sender of r. The signature
+// of r must be valid for the body sent. If Options.Namespaced is set, the operation uses
+// the tables of the sender.
 func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []byte) (response []byte, err error) {
 	target, err := s.forSender(r, sent)
 	if err != nil {

@@ -35,7 +35,7 @@ type Options struct {
 
 // Delays is how long changes appear to take. Zero means no delay.
 type Delays struct {
-	Backup time.Duration // time for which a backup is CREATING, and in which the backups of a new table are enabled
+	Backup time.Duration // time for which a backup is CREATING, and for which a new table still rejects backups
 	Create time.Duration // time for which a restored table is CREATING
 }
 

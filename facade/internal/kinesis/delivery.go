@@ -65,15 +65,15 @@ type Source interface {
 	Found(ctx context.Context, there bool) error
 	// Floor returns a number below which no more records are added.
 	Floor(ctx context.Context) (uint64, error)
-	// Read yields the records of a slot in the range from a position up to a number,
-	// which is excluded.
+	// Read yields the records of a slot from a position, inclusive, to a number,
+	// exclusive.
 	Read(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error]
 	// Grown returns a channel that is closed when records are added.
 	Grown() <-chan struct{}
 }
 
-// Checkpoint is how far a delivery has come. It is stored as the progress of the
-// delivery's job.
+// Checkpoint is the position that a delivery has reached. It is stored as the progress of
+// the delivery's job.
 type Checkpoint struct {
 	// At is a number below which the stream has accepted all records.
 	At uint64 `json:"at"`
@@ -264,8 +264,8 @@ func (d *Delivery) deliver(ctx context.Context, t *tabledef.Table, stream string
 	return end.Sequence < before, nil
 }
 
-// Pending calls visit with the changes of a table in the range from a position up to a
-// number, in their delivered form. It delivers nothing.
+// Pending calls visit with the changes of a table from a position up to a number, in
+// their delivered form. It delivers nothing.
 func (d *Delivery) Pending(ctx context.Context, t *tabledef.Table, precision string, from changelog.Position, before uint64, visit func(streamARN string, record []byte) error) error {
 	form := Form{Region: d.Target.Region, Table: t.Name, TableID: t.ID, Precision: precision}
 	for from.Sequence < before {

@@ -10,7 +10,7 @@ type Error struct {
 	Table, Index string // source of a SELECT with the problem CallInColumns, if it was parsed
 }
 
-// Problem is the kind of an error to which operations respond differently.
+// Problem distinguishes the errors for which operations return texts of their own.
 type Problem uint8
 
 // Problems of statements.
@@ -36,7 +36,7 @@ func refuseKey(problem Problem, format string, args ...any) error {
 func malformed(detail string) error { return refuse(msgMalformed, detail) }
 
 // NestedParameter returns the error for a parameter that is nested one level too deeply.
-// Deeper ones have the usual text for values.
+// Deeper nesting gets the usual text for values.
 func NestedParameter() error { return refuse(msgNestedValue) }
 
 // DynamoDB's texts for statements, as captured from the service; "believed" marks texts that

@@ -43,7 +43,7 @@ type writtenNote struct {
 
 // FollowedError is the error of a write to a table that follows a live table in a migration.
 type FollowedError struct {
-	Table string // of DynamoDB
+	Table string // name of the DynamoDB table
 	Since time.Time
 }
 

@@ -100,7 +100,7 @@ func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error)
 }
 
 // NextDue returns the first time in (after, until] at which Tidy will find an item to
-// delete or a table to remove. found is false without one. Other processes
+// delete or a table to remove. found is false if there is no such time. Other processes
 // may change the result meanwhile.
 func (rp *reaper) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
 	consider := func(t time.Time) {

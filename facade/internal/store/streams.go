@@ -396,8 +396,8 @@ func (ts *tables) LogFloor(ctx context.Context) (uint64, error) { return ts.logs
 // LogGrown returns a channel that is closed when this process next appends records to a log.
 func (ts *tables) LogGrown() <-chan struct{} { return ts.logs.Grown() }
 
-// ReadLog yields the records of a slot in the range from a position up to a sequence
-// number, which is excluded. The images in a record share memory with a message.
+// ReadLog yields the records of a slot from a position, inclusive, to a sequence number,
+// exclusive. The images in a record share memory with a message.
 func (ts *tables) ReadLog(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error] {
 	return ts.logs.Read(ctx, log, slot, from, before, limit)
 }

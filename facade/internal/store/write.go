@@ -41,11 +41,12 @@ func newWriter(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox,
 // maxWriteAttempts limits the attempts of one write against other processes.
 const maxWriteAttempts = 64
 
-// WriteItem replaces the item of a key by the result of fn. fn gets the current item (nil:
-// none), which it must not modify. It returns the new item (nil: none), which must have the
-// same key. Its error aborts the write and is returned unchanged, together with the old item.
-// fn may be called several times. WriteItem returns when the item and its index entries are
-// written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, *FollowedError, fn's.
+// WriteItem replaces the item with a given key with the result of fn. fn gets the current
+// item, or nil if it does not exist, and must not modify it. It returns the new item, which
+// must have the same key, or nil to delete the item. An error of fn aborts the write, and
+// WriteItem returns it unchanged, together with the old item. fn may be called several times.
+// WriteItem returns when the item and its index entries are written. Errors:
+// ErrOutsideMapping, ErrContended, ErrIntent, *FollowedError, and those of fn.
 //
 // If a transaction that has ended or timed out holds the item, WriteItem settles that
 // transaction's change of the item first.
