@@ -60,7 +60,7 @@ func (c *call) streamTarget(name, profile string) (*engine.Table, error) {
 	case p.GetDataBoostIsolationReadOnly() != nil:
 		err = refusal.DataBoost(p.GetName(), "change streams")
 	case p != nil && p.GetSingleClusterRouting() == nil:
-		err = refusal.Precondition("App profile %s does not route to a single cluster, as change streams need.", p.GetName())
+		err = refusal.Precondition("App profile %s does not route to a single cluster, which change streams require.", p.GetName())
 	case table.Journal[engine.JournalStream].Keep == 0:
 		err = refusal.Precondition("Change stream is not enabled on table %s.", name)
 	}

@@ -153,8 +153,9 @@ func RelaxedGC(family string) error {
 	return Precondition("Cannot relax pure age-based GC for a replicated family (%s). If you must relax the age constraint, unreplicate the instance and try again.", family)
 }
 
-// ShortAge returns the status for a rule with a max_age below a millisecond. A modification has
-// its place instead of a field. Seen: getsentry/sentry, nodestore/bigtable.
+// ShortAge returns the status for a rule with a max_age below a millisecond. For a
+// modification, the text has its number instead of a field. Seen: getsentry/sentry,
+// nodestore/bigtable.
 func ShortAge(field string) error {
 	const text = "max_age must be at least one millisecond"
 	var n int

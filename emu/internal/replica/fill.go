@@ -23,8 +23,8 @@ type filling struct {
 }
 
 // Fill returns the note of a cluster that is added at a given time. The note names the cluster from
-// which the data is copied. This is the first of the other clusters by name that is up, in the same
-// region if possible.
+// which the data is copied. This is the first by name of the other clusters that are up, in the
+// same region if possible.
 func (c *Control) Fill(added *btapb.Cluster, others []*instancedef.StoredCluster, at time.Time) []byte {
 	if len(others) == 0 {
 		return nil
