@@ -210,7 +210,7 @@ func itemError(err error, at Position) error {
 	case attr.BadJSON:
 		return Damaged(NotJSON, at, JSONCause(bad.Err), "not JSON")
 	case attr.DuplicateName:
-		return Damaged(NotJSON, at, err, "not JSON that an item can have")
+		return Damaged(NotJSON, at, err, "not valid JSON for an item")
 	case attr.WrongToken:
 		return Damaged(NotAnItem, at, err, "not an item")
 	case attr.NoType, attr.ManyTypes, attr.UnknownType:
