@@ -128,7 +128,7 @@ func hopeless(err error) bool {
 		return false
 	}
 	text := err.Error()
-	if strings.Contains(text, "there is no token to show") { // the error of another server
+	if strings.Contains(text, "no access token is available") { // the error of another server
 		return false
 	}
 	return slices.ContainsFunc([]string{

@@ -22,8 +22,8 @@ import (
 //	  family:qualifier @micros = value
 //
 // Families are sorted by name, with FamilyTypes last and without those of HiddenFamily; qualifiers
-// ascend, newest cells first. A value that is one line of JSON (an object or array) is written
-// unchanged, other printable text is quoted, and the rest is hex.
+// ascend, and newer cells come first. A value that is one line of JSON (an object or array) is
+// written unchanged, other printable text is quoted, and the rest is hex.
 func FormatRow(dst []byte, row cells.Row) []byte {
 	return FormatRowFunc(dst, row, func(c cells.Cell) string { return ValueText(c.Value) })
 }
