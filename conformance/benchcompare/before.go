@@ -56,7 +56,7 @@ func (b *bench) checkBefore(parts []string, profile, raw string) error {
 		}
 	}
 	if b.reps < leastPairs {
-		return fmt.Errorf("-before judges by quartiles: -reps %d is too few, the least is %d", b.reps, leastPairs)
+		return fmt.Errorf("-before judges by quartiles: -reps %d is too few, the minimum is %d", b.reps, leastPairs)
 	}
 	if profile != "" {
 		return errors.New("-before compares two programs, -profile runs one: give one of them")

@@ -397,7 +397,7 @@ func waitFor(ctx context.Context, addr string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("nobody answers at %s: %w", addr, err)
+			return fmt.Errorf("no server responds at %s: %w", addr, err)
 		case <-tick.C:
 		}
 	}

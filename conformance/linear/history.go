@@ -17,7 +17,7 @@ type Known uint8
 const (
 	Answered Known = iota // it has an answer
 	Lost                  // it took effect, but its answer was lost
-	Unknown               // it took effect, will, or never does
+	Unknown               // it took effect, will take effect, or never will
 	Refused               // it had no effect
 )
 
@@ -126,7 +126,7 @@ func (h *History) Check(m porcupine.Model, picture string) error {
 		return nil
 	case porcupine.Unknown:
 		// Each call without an answer doubles the possibilities.
-		return fmt.Errorf("whether a history of %d operations is linearizable was not found out in a minute: make fewer calls", len(h.ops))
+		return fmt.Errorf("checking a history of %d operations took more than a minute: make fewer calls", len(h.ops))
 	case porcupine.Illegal:
 	}
 	if err := porcupine.VisualizePath(m, info, picture); err != nil {

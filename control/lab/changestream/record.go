@@ -57,8 +57,9 @@ const (
 	MergeToCell
 )
 
-// Bookkeeping reports whether the entry is beside the items in their rows: in the families _f
-// and _x of the DynamoDB endpoint, _m of a migration, or _t of types.
+// Bookkeeping reports whether the entry changes a cell that is not part of an item. The
+// families of such cells are _f and _x of the DynamoDB endpoint, _m of a migration, and _t of
+// types.
 func (e Entry) Bookkeeping() bool {
 	return lens.Bookkeeping(e.Family) || e.Family == lens.FamilyTypes
 }
