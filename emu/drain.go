@@ -28,7 +28,7 @@ func (c *callsInFlight) Ended() { c.endless.Add(-1) }
 // Stop calls end, which asks the endless calls to end, and graceful, which returns once all calls
 // are answered. If only endless calls are in flight after drainPatience, it calls cut, which makes
 // graceful return. It also calls cut if no calls are left but some were endless, because their
-// clients may never read what was sent.
+// clients may never read the last messages.
 func (c *callsInFlight) Stop(end, graceful, cut func(), after func(time.Duration) <-chan time.Time) {
 	endless := c.endless.Load() > 0
 	end()
