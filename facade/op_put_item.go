@@ -119,8 +119,8 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	return s.replaceItem(ctx, *in.TableName, &in.writeInput, t, t.Key.KeyOf(item), item, g)
 }
 
-// replaceItem writes the item of a key, nil to delete it, and returns the answer. named is the
-// name or ARN of the table in the request.
+// replaceItem replaces the item with the given key, or deletes it if the new item is nil, and
+// returns the answer. named is the name or ARN of the table in the request.
 func (s *Server) replaceItem(ctx context.Context, named string, in *writeInput, t *tabledef.Table, key, item attr.Item, g guard) (*writeItemOutput, error) {
 	if err := g.checkPaths(t); err != nil {
 		return nil, err

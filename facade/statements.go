@@ -190,7 +190,7 @@ func (st *statement) statementKey() partiql.Key {
 }
 
 // aimRead finds the item of a SELECT by its key. If the SELECT has no full key, or conditions
-// beyond the key, the error has the text without. Other errors are as those of aim.
+// beyond the key, the error has the text without. Other errors are the same as those of aim.
 func (st *statement) aimRead(without string) (err error) {
 	var e *partiql.Error
 	var more *expr.Condition
@@ -261,7 +261,8 @@ func (st *statement) apply(old attr.Item) (attr.Item, error) {
 	}
 }
 
-// write runs a statement that writes, and returns the item for RETURNING; nil without one.
+// write runs a statement that writes, and returns the item for RETURNING, or nil if the
+// statement has no RETURNING.
 func (s *Server) write(ctx context.Context, v *validator, st *statement, counted bool) (returned attr.Item, tally capacity.Tally, err error) {
 	var hint store.Hint
 	if st.Kind == partiql.Insert && !counted && !st.returnOld {

@@ -251,8 +251,8 @@ func tooDeep(d *jsontext.Decoder) error {
 	return e
 }
 
-// manyTypes reads on after a second type tag and returns the problem of a value of several
-// types: DynamoDB first checks the content of each tag.
+// manyTypes reads the rest of a value that has a second type tag, and returns its error.
+// DynamoDB first checks the content of each tag.
 func manyTypes(d *jsontext.Decoder, first Type, tag string, depth int) error {
 	many := problemAt(d, ManyTypes, first, tag)
 	for {

@@ -35,7 +35,7 @@ func (s *Sizes) add(nameBytes, size int, t Type, members int) {
 }
 
 // storedBytes returns what a page counts for an attribute. It treats binaries like strings,
-// and documents as documented; both are (belief).
+// and documents as documented; both are assumptions.
 func storedBytes(size int, t Type, members int) int {
 	bytes := pageNameBytes + size
 	switch t {

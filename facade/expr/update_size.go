@@ -2,8 +2,8 @@ package expr
 
 import "strconv"
 
-// The bytes that DynamoDB counts for an update, beside the names and values that it writes;
-// measured on the service in 2026.
+// The bytes that DynamoDB counts for an update, in addition to the names and values that it
+// writes; measured on the service in 2026.
 const (
 	updateBytes      = 3
 	writeBytes       = 19 // a clause of SET or ADD

@@ -247,8 +247,8 @@ func (lg *Logs) Commit(ctx context.Context, w *Write, changed *[]*Write, do func
 	return done, err
 }
 
-// arrived reports whether a write whose item seems to have changed was delivered twice, and
-// changed the item itself: no other write sets its record cell.
+// arrived reports whether a write that was rejected because its item had changed was itself
+// applied by an earlier delivery: no other write sets its record cell.
 func (lg *Logs) arrived(ctx context.Context, w *Write) (bool, error) {
 	there, err := lg.bt.ReadRow(ctx, w.p.Table, w.p.Row, btclient.Chain(btclient.OfColumn(lens.FamilyState, w.qualifier()), btclient.KeysOnly()))
 	return len(there.Cells) > 0, err
@@ -300,7 +300,7 @@ func (lg *Logs) Append(ctx context.Context, all []*Write) {
 	}
 }
 
-// clear is Clear after writes.
+// clear calls Clear after writes.
 func (lg *Logs) clear(ctx context.Context) {
 	if err := lg.Clear(ctx, maxRecordCells); err != nil {
 		lg.o.Logger.WarnContext(ctx, "clearing records of changes", "error", err)

@@ -69,7 +69,7 @@ var (
 	errContended = errors.New("too many concurrent changes to one job")
 )
 
-// decodeJob is the inverse of json.Marshal.
+// decodeJob decodes a job that json.Marshal encoded.
 func decodeJob(kind, id string, text []byte) (Job, error) {
 	j := Job{Kind: kind, ID: id}
 	if err := json.Unmarshal(text, &j); err != nil {

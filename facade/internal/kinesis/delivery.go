@@ -169,7 +169,7 @@ func (d *Delivery) wait(ctx context.Context, pause time.Duration, grown <-chan s
 	return nil
 }
 
-// saveError: a checkpoint could not be stored.
+// saveError means that a checkpoint could not be stored.
 type saveError struct{ error }
 
 // Unwrap returns the cause.
@@ -341,7 +341,7 @@ func (d *Delivery) putAll(ctx context.Context, stream string, records []Record) 
 	return nil
 }
 
-// errNotTaken: a stream accepted only some of the records.
+// errNotTaken means that a stream accepted only some of the records.
 var errNotTaken = errors.New("the stream did not accept all records")
 
 func (d *Delivery) put(ctx context.Context, stream string, records []Record) error {

@@ -158,8 +158,8 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 	}
 }
 
-// errOvertaken: this process changed a definition while it was being read. The cache must not
-// take the old one, which writes after the change would use.
+// errOvertaken means that this process changed a definition while it was being read. The
+// cache must not take the old one, which writes after the change would use.
 var errOvertaken = errors.New("the definition changed while it was being read")
 
 // read is one attempt of refresh. Errors: errOvertaken.

@@ -148,7 +148,7 @@ func (l *tableLayout) slot(key attr.Item) (*slot, error) {
 	return p, nil
 }
 
-// sets is tableLayout.sets for the item of the slot.
+// sets is like tableLayout.sets, but for the item of the slot.
 func (p *slot) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) {
 	if p.at.Row == nil {
 		return p.l.sets(item, timeMicros)
@@ -207,8 +207,8 @@ func (p *slot) filter() *btpb.RowFilter {
 	return btclient.AnyOf(own...)
 }
 
-// occupied passes something if the row has a cell of the item; if these are too many to name,
-// any cell.
+// occupied returns a filter that passes a cell if the row has a cell of the item. If these
+// cells are too many to name, it passes any cell.
 func (p *slot) occupied() *btpb.RowFilter {
 	own, ok := extentFilters(p.own)
 	if !ok {

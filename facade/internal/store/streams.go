@@ -298,7 +298,7 @@ func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.
 	return ts.replaceLogged(ctx, c, next)
 }
 
-// errUnchanged: there is nothing to change.
+// errUnchanged means that the definition needs no change.
 var errUnchanged = errors.New("nothing to change")
 
 // HoldLog gives a table a log with both images until ReleaseLog is called with the same

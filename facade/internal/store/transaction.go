@@ -52,15 +52,15 @@ import (
 // transactionTimeout is how long a transaction may be pending before others may abort it.
 const transactionTimeout = 10 * time.Second
 
-// errRecordGone: a transaction took so long that others finished it and removed its record.
-// It may have been committed.
+// errRecordGone means that a transaction took so long that others finished it and removed
+// its record. It may have been committed.
 var errRecordGone = errors.New("the record of the transaction no longer exists")
 
 // ErrSnapshot means that an item changed during every attempt to read it together with
 // others.
 var ErrSnapshot = errors.New("item is being written")
 
-// heldError: a transaction holds the item. It is an ErrIntent.
+// heldError means that a transaction holds the item. It is an ErrIntent.
 type heldError struct {
 	id  string    // of the transaction
 	key attr.Item // of the item

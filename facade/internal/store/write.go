@@ -63,8 +63,8 @@ func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Ite
 	return nil, nil, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), t.Name)
 }
 
-// writeFreeItem is WriteItem for an item that no transaction holds; otherwise it fails with a
-// *heldError.
+// writeFreeItem is like WriteItem, but fails with a *heldError if a transaction holds the
+// item.
 func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()
@@ -362,7 +362,8 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	return g.old, g.updated, done, err
 }
 
-// prepareMarking is prepare. If calls run concurrently, it marks the row meanwhile.
+// prepareMarking is like prepare, but marks the row at the same time if calls run
+// concurrently.
 func (w *itemWrite) prepareMarking(ctx context.Context) (g plannedWrite, ready bool, early earlyMarks, err error) {
 	if !w.wr.lanes.Wide() {
 		g, ready, err = w.prepare(ctx, nil)
@@ -417,7 +418,7 @@ func (w *itemWrite) prepare(ctx context.Context, read *itemState) (g plannedWrit
 	return g, true, nil
 }
 
-// write is commitChange for the write.
+// write commits the write with commitChange.
 func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*changelog.Write) (done bool, err error) {
 	if len(g.muts) == 0 {
 		return true, nil

@@ -252,7 +252,7 @@ func (l *Limiter) forget(now time.Time) {
 	}
 }
 
-// partitionOf returns a hash of an item's partition key; 0 without one.
+// partitionOf returns a hash of an item's partition key, or 0 if the item lacks the key.
 func partitionOf(t *tabledef.Table, ix *tabledef.Index, item attr.Item) uint64 {
 	key := tabledef.IndexKeyOf(t.Key).Hash
 	if ix != nil {

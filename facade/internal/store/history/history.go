@@ -272,7 +272,7 @@ func keyOfRecord(e *changelog.Entry) (attr.Item, error) {
 	return key, nil
 }
 
-// errStop: the caller stopped the iteration.
+// errStop means that the caller stopped the iteration.
 var errStop = errors.New("iteration stopped")
 
 // past is one reading of a table.
