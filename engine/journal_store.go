@@ -144,8 +144,9 @@ func (j *journal) loadOf(t *table, state *journalState) (trimmed uint64, err err
 	return trimmed, errors.Join(it.Error(), it.Close())
 }
 
-// change adds the effects on journals of replacing the catalog from by next to b. The caller
-// holds the latches of affected rows. It must call settle after b was applied or discarded.
+// change adds the effects on journals of replacing the catalog from with next to b. The
+// caller holds the latches of affected rows. It must call settle after b was applied or
+// discarded.
 func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, settle func(applied bool), err error) {
 	if !from.journaled() && !next.journaled() {
 		return false, func(bool) {}, nil

@@ -154,7 +154,7 @@ func enableMemoryLayer(stored *storedMemoryLayer, from *btapb.MemoryLayer, etag 
 	return doneAt
 }
 
-// memoryLayerAt returns the memory layer of a cluster at a time. It does not
+// memoryLayerAt returns the memory layer of a cluster at a given time. It does not
 // change stored, which is empty if the layer was never set.
 func memoryLayerAt(stored *storedMemoryLayer, c *btapb.Cluster, now time.Time) *btapb.MemoryLayer {
 	m := proto.CloneOf(stored.Message)

@@ -75,7 +75,7 @@ func (s *Control) span() (began, doneAt *timestamppb.Timestamp) {
 // storedOperation is a stored operation, running before its time.
 type storedOperation = pending.Record[*longrunningpb.Operation]
 
-// shownOperation returns the state of an operation at a time.
+// shownOperation returns the state of an operation at a given time.
 func shownOperation(stored *storedOperation, now time.Time) (*longrunningpb.Operation, error) {
 	done := stored.Message
 	if !stored.Before(now) {

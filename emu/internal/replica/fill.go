@@ -14,7 +14,7 @@ import (
 )
 
 // filling describes the initial data of an added cluster: the data that another
-// cluster saw at a time. It is the note of the stored cluster, so that a
+// cluster saw at a given time. It is the note of the stored cluster, so that a
 // restart restores it with all pending records.
 type filling struct {
 	from   string // id of the source cluster
