@@ -152,7 +152,7 @@ func (u *usage) flags() (out []*kong.Flag) {
 	return out
 }
 
-// flag returns the flag of the command with a name, or nil.
+// flag returns the flag of the command with the given name, or nil.
 func (u *usage) flag(name string) *kong.Flag {
 	for _, f := range u.flags() {
 		if f.Name == name {

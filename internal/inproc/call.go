@@ -185,7 +185,7 @@ func closingStatus() error {
 }
 
 // runUnary calls the handler of desc with req itself. A generated handler decodes into a
-// message of its own first; the interceptor replaces it by the caller's.
+// message of its own first; the interceptor replaces it with the caller's.
 func (cl *call) runUnary(desc *grpc.MethodDesc, impl any, req proto.Message, icept grpc.UnaryServerInterceptor) (resp any, err error) {
 	defer recoverTo(&err, cl.method)
 	swap := func(ctx context.Context, own any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

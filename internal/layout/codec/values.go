@@ -92,7 +92,8 @@ func ParseScalar(t attr.Type, b []byte) (attr.Value, error) {
 	return parseScalarText(t, string(b))
 }
 
-// parseScalarText is ParseScalar of a string: a part of a text that is held as a whole.
+// parseScalarText is like ParseScalar, but for a string: a part of a text that is held as
+// a whole.
 func parseScalarText(t attr.Type, text string) (attr.Value, error) {
 	switch {
 	case t == attr.S && utf8.ValidString(text):
