@@ -29,7 +29,7 @@ type transactWriteItemsInput struct {
 	ClientRequestToken          *string
 }
 
-// transactWriteItem is one element: exactly one of its members is set.
+// transactWriteItem is one element of TransactItems. Exactly one of its members is set.
 type transactWriteItem struct {
 	ConditionCheck *transactAction `json:",omitzero"`
 	Put            *transactAction `json:",omitzero"`

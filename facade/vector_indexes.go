@@ -15,7 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 )
 
-// vectorIndexUpdate has exactly one member.
+// vectorIndexUpdate is one element of VectorIndexUpdates. Exactly one of its members is
+// set.
 type vectorIndexUpdate struct {
 	Create *tablespec.VectorIndex
 	Delete *struct{ IndexName *string }

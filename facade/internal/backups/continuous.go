@@ -30,7 +30,8 @@ type recoverySpecification struct {
 	RecoveryPeriodInDays       *int32
 }
 
-// ContinuousOutput is the response of both operations.
+// ContinuousOutput is the response of DescribeContinuousBackups and
+// UpdateContinuousBackups.
 type ContinuousOutput struct {
 	ContinuousBackupsDescription continuousBackups
 }

@@ -22,7 +22,7 @@ const (
 	RowPrefix = "j/"
 	// maxChanges limits the attempts to change a row that others keep changing.
 	maxChanges = 64
-	// microsPerMilli is the step of cell timestamps.
+	// microsPerMilli is the granularity of cell timestamps.
 	microsPerMilli = 1000
 )
 

@@ -118,8 +118,9 @@ func takeNone(numbers []int, take func(i int, item attr.Item) bool) bool {
 	return !slices.ContainsFunc(numbers, func(i int) bool { return !take(i, nil) })
 }
 
-// extentsFilter passes the cells of the extents, a cell of each intent, and perhaps others.
-// It is nil, for everything, if the extents are whole families or too many to name.
+// extentsFilter returns a filter that passes the cells of the extents, a cell of each
+// intent, and perhaps others. It returns nil, for everything, if the extents are whole
+// families or too many to name.
 func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
 	if extents == nil || !slices.ContainsFunc(extents, func(e lens.Extent) bool { return !wholeFamily(e) }) {
 		return nil

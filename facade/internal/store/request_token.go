@@ -51,7 +51,7 @@ const (
 const requestBytes = 1 + 32 + transactionIDBytes + 8
 
 // imageSizes returns, for each change in the order of the request, the bytes of the larger of
-// its images before and after. A replay consumes capacity by them.
+// its images before and after. A replay computes its consumed capacity from them.
 func imageSizes(changes []*Change, before func(ch *Change) attr.Item) []byte {
 	sizes := make([]byte, 0, 3*len(changes))
 	for _, ch := range changes {

@@ -182,9 +182,10 @@ func (p *slot) alone() bool {
 	return !p.derived && !slices.ContainsFunc(p.own, func(e lens.Extent) bool { return !wholeFamily(e) })
 }
 
-// filter passes the item's cells, its bookkeeping, and all claims to columns that it shares.
-// It is nil, for all cells, if the item is alone in its row or has too many columns to name.
-// In a timeless layout it passes only the newest cells.
+// filter returns a filter that passes the item's cells, its bookkeeping, and all claims to
+// columns that it shares. It returns nil, for all cells, if the item is alone in its row or
+// has too many columns to name. In a timeless layout the filter passes only the newest
+// cells.
 func (p *slot) filter() *btpb.RowFilter {
 	if p.l.timeless {
 		return btclient.Newest(1)

@@ -410,7 +410,8 @@ func (l *tableLayout) records(old, updated attr.Item) bool {
 	return old == nil || updated == nil || !attr.EqualItems(old, updated)
 }
 
-// recordsAfter passes the record cells of the item after a position.
+// recordsAfter returns a filter that passes the record cells of the item after a
+// position.
 func (p *slot) recordsAfter(at changelog.Position) *btpb.RowFilter {
 	from := changelog.CellQualifier(p.id[:], changelog.Position{})
 	if at != (changelog.Position{}) {

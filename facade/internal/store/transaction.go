@@ -236,8 +236,8 @@ func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.
 	return again, err
 }
 
-// anyIntent passes one cell, without its value, of a row with an item that a transaction
-// holds.
+// anyIntent returns a filter that passes one cell, without its value, of a row with an
+// item that a transaction holds.
 func anyIntent() *btpb.RowFilter {
 	return btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{intentQualifier}), btclient.KeysOnly())
 }

@@ -23,8 +23,8 @@ func (u *Unread) Add(row []byte, err error) {
 	}
 }
 
-// Err returns an error that describes the collected rows of a table, or nil if it has no
-// rows.
+// Err returns an error that describes the collected rows of a table, or nil if u is
+// empty.
 func (u *Unread) Err(table, remedy string) error {
 	if u.rows == 0 {
 		return nil

@@ -14,7 +14,7 @@ const (
 	ReasonCopy     = "copy"     // jobs copy a past state of the table
 )
 
-// bothImages is the view of a log with other reasons than a stream.
+// bothImages is the view of a log that has reasons other than a stream.
 const bothImages = "NEW_AND_OLD_IMAGES"
 
 // LogReasons returns the reasons for which the table has a log. It also returns the
