@@ -42,7 +42,7 @@ type TablePlan struct {
 	// DerivedBytes is the size of names and values of the attributes that need no cell, since
 	// the mapping derives them.
 	DerivedBytes int64 `json:"derivedBytes,omitzero"`
-	// Bigtable are the tables that a load creates: the items' table, the indexes, and
+	// Bigtable lists the tables that a load creates: the items' table, the indexes, and
 	// _migration_schema, which all mappings share.
 	Bigtable []BigtablePlan `json:"bigtable"`
 	// Views lists the indexes that are continuous materialized views.

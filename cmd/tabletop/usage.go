@@ -34,7 +34,7 @@ func usageOf(e *kong.ParseError) *usage {
 	return u
 }
 
-// noCommand reports whether the command line ends before a command.
+// noCommand reports whether the command line names no command.
 func (u *usage) noCommand() bool {
 	return len(u.node.Children) > 0 && strings.HasPrefix(u.text, "expected one of ")
 }

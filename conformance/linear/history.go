@@ -10,7 +10,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Known is a client's knowledge about a call.
+// Known is a client's knowledge of a call's outcome.
 type Known uint8
 
 // The degrees of knowledge about a call.

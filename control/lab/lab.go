@@ -60,7 +60,7 @@ type Endpoint interface {
 	Close() error
 }
 
-// none is the endpoint of a lab without one.
+// none is the endpoint of a lab to which no endpoint is attached.
 type none struct{}
 
 func (none) NextDue(context.Context, time.Time, time.Time) (at time.Time, ok bool, err error) {

@@ -126,7 +126,8 @@ func merge(dst, a, b []Bucket) []Bucket {
 }
 
 // squeeze groups sorted buckets until there are at most limit, with about the same load. A
-// bucket with more than two such shares is unchanged. It reuses their memory.
+// bucket with more than two such shares is unchanged. The result reuses the memory of the
+// buckets.
 func squeeze(buckets []Bucket, limit int) []Bucket {
 	if len(buckets) <= limit {
 		return buckets

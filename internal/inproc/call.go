@@ -59,7 +59,7 @@ func askedFor(ask func(context.Context)) any {
 	return asked.key
 }
 
-// listening is a context without values that keeps the last key.
+// listening is a context without values that records the last key it was asked for.
 type listening struct {
 	context.Context
 	key any

@@ -204,7 +204,7 @@ func (r *rule) writesIdentity(p *rowkey.Part) bool {
 	return len(r.identity) == 1 && p.Slot == r.identity[0] && p.Enc.In == attr.S && p.Enc.Order == rowkey.SameOrder && p.Enc.Prefix == "" && r.typeOf(p.Slot) == attr.S
 }
 
-// byTime is compile of a rule whose items are versions of the same columns.
+// byTime is like compile, but for a rule whose items are versions of the same columns.
 func (s *Slice) byTime() bool {
 	slot := s.r.puts[0].timeSlot
 	for _, p := range s.r.puts {
@@ -312,7 +312,7 @@ func (s *Slice) Bounds(c attr.KeyRange) (from, before []byte, ok bool) {
 // timePosition returns the position of an item from the timestamp of its cells.
 func timePosition(micros int64) []byte { return binary.BigEndian.AppendUint64(nil, ^uint64(micros)) }
 
-// positionTime is the inverse.
+// positionTime is the inverse of timePosition.
 func positionTime(position []byte) int64 { return int64(^binary.BigEndian.Uint64(position)) }
 
 // Counted returns the cell ranges of the items from one position up to another; nil means up to the

@@ -251,7 +251,7 @@ func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(C
 }
 
 // collect collects the changes to one part of the keys, in the order of the first ones, with
-// the names of the key's attributes. With was, it includes the states before the last.
+// the names of the key's attributes. If was is set, it includes the states before the last.
 func (r *replayed) collect(part, parts uint64, was bool) (names []string, changed map[extsort.Hash]*heldChange, order []extsort.Hash, err error) {
 	changed = map[extsort.Hash]*heldChange{}
 	err = r.changes(func(c itemChange) error {

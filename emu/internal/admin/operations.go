@@ -323,7 +323,7 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	return resp, nil
 }
 
-// maxPageSize is the default page size of lists.
+// maxPageSize is the maximum and default page size of lists.
 const maxPageSize = 1_000
 
 // page returns a page of a sorted list, and the token of the next page. A token

@@ -82,8 +82,8 @@ func Granularity(micros int64) error {
 		"Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got %d.", micros)
 }
 
-// NoFamily returns the status for a family that the table does not have. The code
-// and the first sentence: seen; the rest is ours.
+// NoFamily returns the status for a family that the table does not have. The code and the
+// first sentence were seen; the rest is ours.
 func NoFamily(table, family string) error {
 	return New(codes.NotFound, "Requested column family not found. Table %s has no family %q.", table, family)
 }

@@ -75,7 +75,7 @@ func idsOf(clusters []*instancedef.StoredCluster) []string {
 	return ids
 }
 
-// fill is the initial data of the second cluster of a pair from the first.
+// fill is the initial data that the second cluster of a pair got from the first.
 type fill struct {
 	filling
 	seen *link // from the first cluster to the source; nil: the first is the source

@@ -41,7 +41,7 @@ type Options struct {
 	Control control.Options
 }
 
-// Server is a running lab.
+// Server is a running lab with its control API.
 type Server struct {
 	Lab      *lab.Lab
 	DynamoDB *dynamodb.Endpoint
