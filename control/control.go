@@ -318,7 +318,7 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// authorized passes requests on that have the token and do not come from a page of another
+// authorized passes on requests that have the token and do not come from a page of another
 // origin.
 func (s *Server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

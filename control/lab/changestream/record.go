@@ -17,7 +17,8 @@ import (
 type Record struct {
 	Row     string
 	Entries []Entry // in the order of the request; at least one
-	// CommitTime increases with each commit: in the service for each row, here across all rows.
+	// CommitTime increases with each commit: in the service, with each commit to the same row;
+	// here, with each commit to any row.
 	CommitTime time.Time
 	GC         bool      // the change was made by garbage collection, not by a caller
 	Cluster    string    // the id of the cluster that received the write; "" with GC

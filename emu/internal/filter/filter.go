@@ -386,12 +386,12 @@ func onlyTrue(n node, value bool, at place) (node, error) {
 	return n, nil
 }
 
-// pass is pass_all_filter, and a filter without a member.
+// pass implements pass_all_filter, and a filter without a member.
 type pass struct{ leaf }
 
 func (pass) link(_ *linker, next stage) stage { return next }
 
-// block is block_all_filter, and the missing branch of a condition.
+// block implements block_all_filter, and the missing branch of a condition.
 type block struct{ leaf }
 
 func (block) rows() RowSet              { return RowSet{} }

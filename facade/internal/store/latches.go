@@ -26,7 +26,8 @@ type itemLatches struct {
 	orders   [512]atomic.Int64 // the last order of items with the same hash
 }
 
-// latchShard has the held latches of some items; their queue is nil without waiters.
+// latchShard has the held latches of some items. The queue of a latch is nil if no writer
+// waits for it.
 type latchShard struct {
 	mu   sync.Mutex
 	held map[attr.ItemID]*latchQueue

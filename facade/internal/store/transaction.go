@@ -174,8 +174,8 @@ func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item
 }
 
 // freeItem returns an item after settling transactions that have ended; it reads the item
-// unless the caller has (read). held means that a pending transaction holds the item, which
-// is still unchanged.
+// unless the caller has done so (read). held means that a pending transaction holds the
+// item, which is still unchanged.
 func (tx *transactions) freeItem(ctx context.Context, p *slot, read *itemState) (st itemState, held bool, err error) {
 	for range maxWriteAttempts {
 		if read != nil {

@@ -261,9 +261,9 @@ type plannedWrite struct {
 	vacant []*btpb.RowFilter // must match nothing, so that the item can have the cells
 }
 
-// current returns the item; it reads the item unless the caller has (read). ready is false,
-// without an error, if the item could not be written yet: current has removed the obstacle,
-// and the caller tries again. Errors: *heldError.
+// current returns the item. It reads the item unless the caller has done so (read). ready
+// is false, without an error, if the item could not be written yet: current has removed the
+// obstacle, and the caller tries again. Errors: *heldError.
 func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState, ready bool, err error) {
 	if read != nil {
 		st = *read

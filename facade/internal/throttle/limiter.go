@@ -107,8 +107,8 @@ func (l *Limiter) Take(t *tabledef.Table, use Use, item attr.Item, tally capacit
 	return l.draw(t, use, item, tally, true)
 }
 
-// Spend takes the units that an admitted request consumed and that Take did not know yet.
-// Negative units are returned to the buckets.
+// Spend takes the units that an admitted request consumed and that Take could not know
+// yet. Negative units are returned to the buckets.
 func (l *Limiter) Spend(t *tabledef.Table, use Use, item attr.Item, tally capacity.Tally) {
 	_ = l.draw(t, use, item, tally, false) // it rejects nothing
 }

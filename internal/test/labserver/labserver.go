@@ -46,7 +46,7 @@ type Server struct {
 	Lab      *lab.Lab
 	DynamoDB *dynamodb.Endpoint
 	API      *control.Server
-	URL      string           // URL of API
+	URL      string           // URL of the API
 	Mapping  *mapping.Mapping // mapping of Options.Fixture
 }
 
