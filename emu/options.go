@@ -89,8 +89,8 @@ type Options struct {
 	// requests to created instances are counted.
 	CountLoad bool
 	// PartitionChurn is the probability, 0 to 1, that a change stream partition is split or merged
-	// after a record is sent, so that tests of consumers meet both. Default: 0, only SplitPartition
-	// and MergePartitions change partitions.
+	// after a record is sent, so that consumers under test meet both. Default: 0, only
+	// SplitPartition and MergePartitions change partitions.
 	PartitionChurn float64
 	// CloneInProcess copies every message on the channel that Conn returns, as a network connection
 	// would. Tests use it to find code that changes messages after sending them. Default: messages

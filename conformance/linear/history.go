@@ -59,7 +59,7 @@ func (h *History) Record(client, copies int, input any, call func() (any, Known)
 	}
 }
 
-// Result is the output of an operation of a history.
+// Result is the output of an operation in a history.
 type Result struct {
 	Output any
 	Known  Known

@@ -16,7 +16,7 @@ import (
 
 // Replacement is a write of an item that does not depend on the old item.
 type Replacement struct {
-	Key, Item attr.Item // item is nil to delete it
+	Key, Item attr.Item // Item is nil to delete the item
 	Blind     bool      // the caller does not need the old item
 
 	// Results of WriteItems, like those of WriteItem. The error is ErrContended,

@@ -37,7 +37,7 @@ func HiddenFamily(name string) bool {
 // Hidden reports whether texts of rows leave out a cell.
 func Hidden(c cells.Cell) bool { return HiddenFamily(c.Family) }
 
-// FormatRowFunc formats like FormatRow, but text writes the values, on one line each.
+// FormatRowFunc is like FormatRow, but calls text to format each value on one line.
 func FormatRowFunc(dst []byte, row cells.Row, text func(c cells.Cell) string) []byte {
 	dst = append(dst, plainText(row.Key)...)
 	dst = fmt.Appendf(dst, " [%x]\n", row.Key)

@@ -414,7 +414,7 @@ type CellDiff struct {
 	got     layout.Cell
 }
 
-// In returns the difference as a failure, located where the given failure is.
+// In returns the difference as a failure at the location of the given failure.
 func (c CellDiff) In(at report.Failure) report.Failure {
 	f := c.failure
 	f.Table, f.RowKey, f.RowHex, f.File = at.Table, at.RowKey, at.RowHex, at.File
