@@ -113,7 +113,7 @@ func (t target) checkMutations(muts []*btpb.Mutation) error {
 	return nil
 }
 
-// checkRules is like checkMutations, but for the rules of ReadModifyWriteRow.
+// checkRules acts like checkMutations for the rules of ReadModifyWriteRow.
 func (t target) checkRules(rules []*btpb.ReadModifyWriteRule) error {
 	if t.view == nil {
 		return nil

@@ -48,8 +48,8 @@ type rowDrop struct {
 	key       []byte
 }
 
-// dropRows is like DropRows, but for a table with a journal. If the table was replaced, or
-// has lost its journal, it does nothing and returns again.
+// dropRows acts like DropRows for a table with a journal. If the table was replaced, or has
+// lost its journal, it does nothing and returns again.
 func (j *journal) dropRows(ctx context.Context, name string, span Span) (again bool, err error) {
 	// One drop runs at a time, without a sweep or a Restore.
 	j.d.gcMu.Lock()

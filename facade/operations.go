@@ -50,9 +50,8 @@ const (
 	targetStreams   = "DynamoDBStreams_20120810."
 )
 
-// serveItems is like serve, but for an operation on items: it scans usual requests.
-// Operations on tables decode, because stored parts of a scanned request would keep its
-// body in memory.
+// serveItems acts like serve for an operation on items: it scans usual requests. Operations on
+// tables decode, because stored parts of a scanned request would keep its body in memory.
 func serveItems[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	op := serve(name, fn, note)
 	op.scan = func(body []byte) any {
@@ -112,7 +111,7 @@ func (op *operation) checked(check func(body []byte) error) *operation {
 	return op
 }
 
-// serveStreams is like serve, but for the streams service.
+// serveStreams acts like serve for the streams service.
 func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	op := serve(name, fn, note)
 	op.service = serviceStreams

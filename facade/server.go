@@ -167,7 +167,7 @@ func (s *Server) Call(ctx context.Context, operation string, req []byte) (respon
 	return s.callAt(ctx, "dynamodb."+s.opts.Region+".amazonaws.com", operation, req)
 }
 
-// callAt is like Call, but for a request to a given host.
+// callAt acts like Call for a request to a given host.
 func (s *Server) callAt(ctx context.Context, host, operation string, body []byte) (response []byte, err error) {
 	op, ok := operationsByTarget[targetDynamoDB+operation]
 	if !ok {

@@ -119,7 +119,8 @@ func (s *Slice) add(family string, begin []byte) bool {
 	return true
 }
 
-// byQualifier is like compile for a rule whose items have separate columns.
+// byQualifier compiles a slice of a rule whose items have separate columns. It returns false if
+// it cannot.
 func (s *Slice) byQualifier() bool {
 	for i, p := range s.r.puts {
 		begin, core, fixedTail, ok := s.split(p)
@@ -204,7 +205,8 @@ func (r *rule) writesIdentity(p *rowkey.Part) bool {
 	return len(r.identity) == 1 && p.Slot == r.identity[0] && p.Enc.In == attr.S && p.Enc.Order == rowkey.SameOrder && p.Enc.Prefix == "" && r.typeOf(p.Slot) == attr.S
 }
 
-// byTime is like compile, but for a rule whose items are versions of the same columns.
+// byTime compiles a slice of a rule whose items are versions of the same columns. It returns
+// false if it cannot.
 func (s *Slice) byTime() bool {
 	slot := s.r.puts[0].timeSlot
 	for _, p := range s.r.puts {

@@ -191,7 +191,7 @@ func (r *replayed) eachChange(yield func(Change, error) bool) {
 	}
 }
 
-// changesOfPart is like eachChange, but for one part of the keys.
+// changesOfPart acts like eachChange for one part of the keys.
 func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(Change, error) bool) error {
 	names, changed, order, err := r.collect(part, parts, true)
 	if err != nil {
@@ -296,7 +296,7 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 	return names, changed, order, err
 }
 
-// runPart is like run, but for the items of one part of the keys.
+// runPart acts like run for the items of one part of the keys.
 func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool) error {
 	names, changed, order, err := r.collect(part, r.parts, false)
 	if err != nil {

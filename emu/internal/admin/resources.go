@@ -130,7 +130,7 @@ func loadRecord[M any, P message[M]](r Catalog, key string) (*pending.Record[P],
 	return out, true, decodeRecord(key, raw, out)
 }
 
-// findRecord is like find, but for a resource with a pending state.
+// findRecord acts like find for a resource with a pending state.
 func findRecord[M any, P message[M]](r Catalog, kind, what, name string) (*pending.Record[P], error) {
 	out, found, err := loadRecord[M, P](r, kind+name)
 	if err != nil {
@@ -141,7 +141,7 @@ func findRecord[M any, P message[M]](r Catalog, kind, what, name string) (*pendi
 	return out, nil
 }
 
-// loadRecords is like loadAll, but for resources with a pending state.
+// loadRecords acts like loadAll for resources with a pending state.
 func loadRecords[M any, P message[M]](r Catalog, kind, prefix string) ([]*pending.Record[P], error) {
 	found, err := r.Resources(kind + prefix)
 	if err != nil {
@@ -232,8 +232,7 @@ func (s *Control) change(ctx context.Context, fn func(tx *engine.CatalogTx) erro
 	return refusal.Of(s.DB.UpdateCatalog(ctx, fn))
 }
 
-// changed is like change, but for an fn with a result. After an error it returns the zero
-// value.
+// changed acts like change for an fn with a result. After an error it returns the zero value.
 func changed[T any](ctx context.Context, s *Control, fn func(tx *engine.CatalogTx) (T, error)) (T, error) {
 	var out T
 	err := s.change(ctx, func(tx *engine.CatalogTx) (err error) {

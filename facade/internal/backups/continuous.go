@@ -138,7 +138,7 @@ func (s *Service) UpdateContinuous(ctx context.Context, in *UpdateContinuousInpu
 	return s.continuous(t), nil
 }
 
-// atLeast64 is like Validator.AtLeast, but for members of 64 bits.
+// atLeast64 acts like Validator.AtLeast for members of 64 bits.
 func atLeast64(v *request.Validator, member string, value *int64, least int64) {
 	if value != nil && *value < least {
 		v.Fail(member, request.Quoted(strconv.FormatInt(*value, 10)), fmt.Sprintf(awserr.MsgMemberMinValue, least))

@@ -316,8 +316,8 @@ func copyRest(ctx context.Context, st *store.Store, t *tabledef.Table, id string
 	})
 }
 
-// copyLast is like copyRest, but for a table whose rows exist only while it is DELETING.
-// Errors: ErrTableNotFound, if they were removed meanwhile: the copy may be incomplete.
+// copyLast acts like copyRest for a table whose rows exist only while it is DELETING. Errors:
+// ErrTableNotFound, if they were removed meanwhile: the copy may be incomplete.
 func (w worker) copyLast(ctx context.Context, id string, t *tabledef.Table) error {
 	err := copyRest(ctx, w.st, t, id)
 	if _, gone := w.source(ctx, t); gone != nil {

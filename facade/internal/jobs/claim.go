@@ -60,7 +60,7 @@ func (c *Claim) Update(ctx context.Context, fn func(*Job) error) error {
 	return c.write(ctx, fn)
 }
 
-// write is like Update, but for a caller that holds c.mu.
+// write acts like Update for a caller that holds c.mu.
 func (c *Claim) write(ctx context.Context, fn func(*Job) error) error {
 	for range maxChanges {
 		begun := c.r.o.Wall.Now()

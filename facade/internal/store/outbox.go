@@ -90,8 +90,7 @@ func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change
 	return slices.Max(orders), failed
 }
 
-// enterRow is like enter, but for row i: the puts come first, then the rows that the item
-// leaves.
+// enterRow acts like enter for row i: the puts come first, then the rows that the item leaves.
 func (ob *outbox) enterRow(ctx context.Context, l *tableLayout, order int64, change indexChange, i int) (ahead int64, err error) {
 	if i >= len(change.puts) {
 		r := change.stale[i-len(change.puts)]
@@ -245,7 +244,7 @@ func (ob *outbox) settle(ctx context.Context, table string, before int64) error 
 	return ob.lanes.Each(len(due), func(i int) error { return ob.settleRow(ctx, due[i], before) })
 }
 
-// settleRow is like settle, but for one row.
+// settleRow acts like settle for one row.
 func (ob *outbox) settleRow(ctx context.Context, m *marks.Mark, before int64) error {
 	return ob.marks.Settle(m, func() (left int64, ok bool, err error) {
 		left, err = ob.recoverRow(ctx, m.Table, m.Row, before)

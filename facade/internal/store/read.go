@@ -249,8 +249,8 @@ func (q *baseQuery) items(ctx context.Context, plan lens.Plan, spans []layout.Sp
 	}
 }
 
-// queryIndex is like Query, but for an index. Its items are in the order of the index key;
-// items with equal index keys are in the order of the base key.
+// queryIndex acts like Query for an index. Its items are in the order of the index key; items
+// with equal index keys are in the order of the base key.
 func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond attr.KeyRange, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	x, err := c.index(name)
 	if err != nil {

@@ -125,7 +125,7 @@ func (rp *reaper) NextDue(ctx context.Context, after, until time.Time) (next tim
 	return next, found, err
 }
 
-// nextInTable is like NextDue, but for the items of a table.
+// nextInTable acts like NextDue for the items of a table.
 func (rp *reaper) nextInTable(ctx context.Context, c *cachedTable, after, until time.Time) (next time.Time, found bool, err error) {
 	due, name := c.layout.due, c.def.TTLAttribute
 	spans, err := dueSpans(due, attr.Int(after.Unix()), attr.Int(until.Unix()))

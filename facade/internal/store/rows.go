@@ -59,10 +59,10 @@ type statesRead struct {
 	wanted map[string][]int // row to indexes of slots
 }
 
-// readStates is like readState, but for several items; the result is nil for items that no
-// row can have. Items with a row of their own take one read per table. If calls run
-// concurrently, it also reads the other items, each alone. Otherwise their results are nil,
-// and the caller reads them.
+// readStates acts like readState for several items; the result is nil for items that no row
+// can have. Items with a row of their own take one read per table. If calls run concurrently,
+// it also reads the other items, each alone. Otherwise their results are nil, and the caller
+// reads them.
 func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
 	var reads []*statesRead
 	var apart []int // indexes of slots

@@ -148,7 +148,7 @@ func (l *tableLayout) slot(key attr.Item) (*slot, error) {
 	return p, nil
 }
 
-// sets is like tableLayout.sets, but for the item of the slot.
+// sets acts like tableLayout.sets for the item of the slot.
 func (p *slot) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) {
 	if p.at.Row == nil {
 		return p.l.sets(item, timeMicros)

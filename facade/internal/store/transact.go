@@ -225,8 +225,7 @@ type freedItem struct {
 	held bool
 }
 
-// freeItems is like freeItem, but for several items; a slot is nil if no row can have its
-// item.
+// freeItems acts like freeItem for several items; a slot is nil if no row can have its item.
 func (ta *transactor) freeItems(ctx context.Context, slots []*slot) ([]freedItem, error) {
 	read, err := ta.rows.readStates(ctx, slots)
 	if err != nil {
