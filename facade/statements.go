@@ -189,8 +189,9 @@ func (st *statement) statementKey() partiql.Key {
 	return out
 }
 
-// aimRead finds the item of a SELECT by its key. If the SELECT has no full key, or conditions
-// beyond the key, the error has the text without. Other errors are the same as those of aim.
+// aimRead finds the item of a SELECT by its key. The text without is the error if the SELECT
+// has no full key, or has conditions beyond the key. Other errors are the same as those of
+// aim.
 func (st *statement) aimRead(without string) (err error) {
 	var e *partiql.Error
 	var more *expr.Condition

@@ -195,7 +195,8 @@ func relaxGC() {
 	}
 }
 
-// common returns the options of all commands with a source: the clocks of this machine.
+// common returns the options that all commands with a source need: the mappings, and the
+// clocks of this machine.
 func common(mappings []*mapping.Mapping) migrate.Common {
 	start := time.Now()
 	return migrate.Common{

@@ -379,8 +379,9 @@ func (s *Slice) At(c Cell) ([]byte, bool) {
 	return nil, false
 }
 
-// Items returns the items in a part of the slice's row whose positions are in [from, before), by
-// sort key. Errors are those of Mapping.Items.
+// Items returns the items whose positions are in [from, before), in the order of their sort
+// keys. row is the part of the slice's row that holds their cells. Errors are those of
+// Mapping.Items.
 func (s *Slice) Items(row Row, from, before []byte) ([]attr.Item, error) {
 	d := &decoder{l: s.l, r: s.r, row: row, rowVars: s.vars, side: lens.Sidecar(row), items: map[string]*partial{}}
 	if err := d.run(); err != nil {

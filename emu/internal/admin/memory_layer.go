@@ -18,7 +18,7 @@ import (
 
 // The memory layer of a cluster is stored and returned, but serves no reads.
 
-// storedMemoryLayer is a stored memory layer, ENABLING before its time.
+// storedMemoryLayer is a stored memory layer, which is ENABLING until its time.
 type storedMemoryLayer = pending.Record[*btapb.MemoryLayer]
 
 // memoryLayer returns the stored memory layer of a cluster, empty if it was never set.

@@ -72,7 +72,7 @@ func (s *Control) span() (began, doneAt *timestamppb.Timestamp) {
 	return timestamppb.New(now), timestamppb.New(now.Add(s.Delay))
 }
 
-// storedOperation is a stored operation, running before its time.
+// storedOperation is a stored operation, which is running until its time.
 type storedOperation = pending.Record[*longrunningpb.Operation]
 
 // shownOperation returns the state of an operation at a given time.

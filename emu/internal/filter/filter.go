@@ -378,7 +378,7 @@ func (d *decoder) decode(f *btpb.RowFilter, at place) (node, error) {
 	}
 }
 
-// onlyTrue rejects false for a filter that has no meaning with it.
+// onlyTrue rejects a filter that is set to false, which has no meaning.
 func onlyTrue(n node, value bool, at place) (node, error) {
 	if !value {
 		return nil, at.errorf("must be true")

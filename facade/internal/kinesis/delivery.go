@@ -318,7 +318,8 @@ func (d *Delivery) page(ctx context.Context, t *tabledef.Table, from changelog.P
 	return entries, end, nil
 }
 
-// putAll puts records into the stream; records of the same partition key in sequence.
+// putAll puts records into the stream. It never puts two records with the same partition
+// key in one call, so these stay in order.
 func (d *Delivery) putAll(ctx context.Context, stream string, records []Record) error {
 	for len(records) > 0 {
 		var now, later []Record
