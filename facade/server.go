@@ -255,7 +255,7 @@ func (s *Server) answerableError(ctx context.Context, err error, requestID strin
 }
 
 // random returns n bytes of Options.Rand. If that fails it returns zeros: ids need no
-// secrecy, and a request must not fail for an id.
+// secrecy, and a request must not fail for lack of an id.
 func (o Options) random(n int) []byte {
 	b := make([]byte, n)
 	if _, err := io.ReadFull(o.Rand, b); err != nil {

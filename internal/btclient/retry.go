@@ -211,7 +211,8 @@ func (e *DeadlineError) GRPCStatus() *status.Status {
 	return status.New(codes.DeadlineExceeded, e.Error())
 }
 
-// watch ends a call: at the end of the function that began it, or without an answer.
+// watch cancels the context of a call when the function that began it ends, or when an
+// answer is late.
 type watch struct {
 	ctx    context.Context // the call's
 	cancel context.CancelCauseFunc

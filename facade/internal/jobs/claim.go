@@ -302,7 +302,8 @@ func (r *Runner) watch() {
 	}
 }
 
-// look reads a job of another process, and queues it if it stands still.
+// look reads a job of another process, and queues it unless that process holds it and
+// still increments its counter.
 func (r *Runner) look(key [2]string) {
 	j, _, err := r.readJob(r.life, key[0], key[1])
 	if err != nil && !errors.Is(err, ErrNotFound) {
