@@ -202,7 +202,7 @@ func (p *Program) Family() string { return p.family }
 
 // Run evaluates the filter over one row and calls emit for each output cell, in order. The cell and
 // its slices are valid during the call of emit. Run returns the number of cells read in the last
-// pass. The error comes from emit, or from the context, which regular expressions check, or it is
+// pass. The error is that of emit, that of the context, which only regular expressions check,
 // ErrTooManyCopies or ErrTooManySteps.
 func (p *Program) Run(ctx context.Context, row []byte, src Source, emit func(*Cell) error) (cellsSeen int64, err error) {
 	r := &p.run

@@ -221,8 +221,7 @@ func Canceled(name string) *statuspb.Status {
 	return status.New(codes.Canceled, "Operation "+name+" was canceled.").Proto()
 }
 
-// TooManyTables returns the status for the creation of a table beyond the limit per instance. Text:
-// ours.
+// TooManyTables returns the status for creating a table beyond the limit per instance. Text: ours.
 func TooManyTables(instance string, n int) error {
 	return New(codes.ResourceExhausted, "Instance %s has %d tables, the maximum for an instance.", instance, n)
 }

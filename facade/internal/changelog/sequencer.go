@@ -143,7 +143,7 @@ func (s *Sequencer) Floor(ctx context.Context) (uint64, error) {
 	return floor, nil
 }
 
-// floors returns the least floor; limited reports whether it is another process's floor.
+// floors returns the lowest floor; limited reports whether it is another process's floor.
 func (s *Sequencer) floors() (floor uint64, limited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
