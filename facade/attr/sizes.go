@@ -34,8 +34,8 @@ func (s *Sizes) add(nameBytes, size int, t Type, members int) {
 	s.stored += storedBytes(size, t, members)
 }
 
-// storedBytes returns what a page counts for an attribute. It treats binaries like strings,
-// and documents as documented; both are assumptions.
+// storedBytes returns the number of bytes that a page counts for an attribute. It treats
+// binaries like strings, and documents as documented; both are assumptions.
 func storedBytes(size int, t Type, members int) int {
 	bytes := pageNameBytes + size
 	switch t {

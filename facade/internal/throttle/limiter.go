@@ -40,8 +40,8 @@ const (
 	partitionWriteUnits = 1_000
 )
 
-// maxBuckets limits the remembered buckets. It is far above the tables and indexes of an
-// account, which are forgotten last.
+// maxBuckets limits the remembered buckets. It is far above the number of tables and
+// indexes in an account. Their buckets are forgotten last.
 const maxBuckets = 1 << 17
 
 // Options configures a Limiter. Only Now is required.
