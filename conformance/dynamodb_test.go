@@ -92,7 +92,7 @@ func dynamoDBCase(t *testing.T, name string) *dynamodb.Client {
 	return dynamoDBClient(t, calls)
 }
 
-// dynamoDBStreamsCase is dynamoDBCase with an additional client of the streams.
+// dynamoDBStreamsCase is like dynamoDBCase, with an additional client of the streams.
 func dynamoDBStreamsCase(t *testing.T, name string) (*dynamodb.Client, *dynamodbstreams.Client) {
 	t.Helper()
 	db := dynamoDBCase(t, name)

@@ -179,7 +179,7 @@ func TestMessages_NumbersExist(t *testing.T) {
 			}
 			rows := source.FindStringSubmatch(comment)
 			if rows == nil {
-				t.Errorf("%s: behind %s stands %q, want \"row\" and a number, \"part of row\" and a number, or \"our own text\"", path, name, comment)
+				t.Errorf("%s: the comment after %s is %q, want \"row\" and a number, \"part of row\" and a number, or \"our own text\"", path, name, comment)
 				return true
 			}
 			for _, n := range number.FindAllStringSubmatch(rows[1], -1) {

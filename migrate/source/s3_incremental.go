@@ -114,7 +114,7 @@ func (j *joint) compare(s *heldChange, full extsort.Hash, found string) error {
 	return nil
 }
 
-// end returns the error at the end of a reading.
+// end returns the error at the end of a read.
 func (j *joint) end() error {
 	if j.agree > 0 {
 		return nil

@@ -67,7 +67,7 @@ const (
 	msgClause       = "Unsupported clause: %s at %s" // assumed
 	msgMissing      = "MISSING must be compared using IS operator"
 	msgOperatorIn   = "Unsupported operator in Condition Expression. Operator: %s"
-	msgIsType       = "Unsupported data type for IS operator: %s" // assumed behind "operator"
+	msgIsType       = "Unsupported data type for IS operator: %s" // assumed after "operator"
 	msgEmptyBag     = "Empty bags are not supported"
 	msgBagType      = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags at %s"
 	msgUnderKey     = "Unsupported data type: %s under key root at %s"

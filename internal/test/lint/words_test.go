@@ -161,7 +161,7 @@ func checkWords(t *testing.T, file, text string) {
 // wordyIn returns each wordy phrase of a text in its context, with the plain alternative.
 func wordyIn(text string) []string { return phrasesIn(text, wordy) }
 
-// dialectIn is wordyIn with the further phrases of dialect.
+// dialectIn is like wordyIn, with the further phrases of dialect.
 func dialectIn(text string) []string { return phrasesIn(text, slices.Concat(wordy, dialect)) }
 
 func phrasesIn(text string, phrases []phrase) (found []string) {

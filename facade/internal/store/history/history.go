@@ -275,7 +275,7 @@ func keyOfRecord(e *changelog.Entry) (attr.Item, error) {
 // errStop means that the caller stopped the iteration.
 var errStop = errors.New("iteration stopped")
 
-// past is one reading of a table.
+// past is one read of a table.
 type past struct {
 	*Reader
 	t        *tabledef.Table
