@@ -27,7 +27,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// prelude are the operations with which any case creates its table.
+// prelude holds the operations with which any case creates its table.
 var prelude = []string{"CreateTable", "DescribeTable"}
 
 var (
@@ -163,7 +163,7 @@ func attribute(name string, typ types.ScalarAttributeType) types.AttributeDefini
 	return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: typ}
 }
 
-// colorAndSize are the attributes of the keys of indexes.
+// colorAndSize holds the attributes of the keys of indexes.
 var colorAndSize = []types.AttributeDefinition{attribute("color", "S"), attribute("size", "N")}
 
 // newItems creates a table with the key pk (S), sk (N) and waits for it.

@@ -21,7 +21,7 @@ type putItemInput struct {
 	writeInput
 }
 
-// writeInput are the common members of single-item writes.
+// writeInput has the common members of single-item writes.
 type writeInput struct {
 	conditionInput
 	ReturnValues                        *string
@@ -30,7 +30,7 @@ type writeInput struct {
 	ReturnValuesOnConditionCheckFailure *string
 }
 
-// conditionInput are the members of a conditional write.
+// conditionInput has the members of a conditional write.
 type conditionInput struct {
 	ConditionExpression       *string
 	ExpressionAttributeNames  map[string]string

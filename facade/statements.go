@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// statementInput are the common members of a statement in the three operations of PartiQL.
+// statementInput has the common members of a statement in the three operations of PartiQL.
 type statementInput struct {
 	Statement                           *string
 	Parameters                          []wire.Parameter

@@ -27,7 +27,7 @@ type Slice struct {
 	width int // of the text; 0: variable
 	// order is the order of the positions relative to the sort key.
 	order lens.Order
-	// own are the ranges of all items; begins are the offsets of positions in their
+	// own holds the ranges of all items; begins are the offsets of positions in their
 	// qualifiers. The ranges of rest are neither counted nor bounded.
 	own    []lens.CellRange
 	begins [][]byte

@@ -199,7 +199,7 @@ func (m *Merger[C]) goOn(c *btpb.ReadRowsResponse_CellChunk) error {
 	return nil
 }
 
-// piece adds a further piece of a value.
+// piece adds another piece of a value.
 func (m *Merger[C]) piece(c *btpb.ReadRowsResponse_CellChunk) (done bool, err error) {
 	size := int(c.GetValueSize())
 	switch {

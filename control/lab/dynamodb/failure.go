@@ -208,5 +208,5 @@ var uses = map[string]string{
 	"PutItem": "Write", "UpdateItem": "Write", "DeleteItem": "Write", "BatchWriteItem": "Write", "TransactWriteItems": "Write",
 }
 
-// stale are the operations that can read old data.
+// stale holds the operations that can read old data.
 var stale = []string{"GetItem", "BatchGetItem", "Query", "Scan"}

@@ -77,7 +77,7 @@ func (j *job) catchUp(ctx context.Context, r *report.Report) error {
 	return err
 }
 
-// changesLeft are the key hashes of items whose changes could not be made. The load leaves
+// changesLeft holds the key hashes of items whose changes could not be made. The load leaves
 // these items unchanged.
 type changesLeft map[extsort.Hash]bool
 
