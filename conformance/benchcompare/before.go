@@ -25,7 +25,7 @@ const (
 // beforeParts are the parts that -before can run: they start servers of one program.
 var beforeParts = []string{"points", "dynamodb"}
 
-// leastPairs is the least number of repetitions for meaningful quartiles, and
+// leastPairs is the minimum number of repetitions for meaningful quartiles, and
 // beforeReps the default number: each order of three servers once.
 const (
 	leastPairs = 5

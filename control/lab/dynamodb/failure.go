@@ -202,7 +202,7 @@ var throttled = map[string]string{
 	awserr.CodeRequestLimit:          "AccountLimitExceeded",
 }
 
-// uses has the operations on items, by their use of a table.
+// uses maps each operation on items to its use of a table.
 var uses = map[string]string{
 	"GetItem": "Read", "BatchGetItem": "Read", "Query": "Read", "Scan": "Read", "TransactGetItems": "Read", "SearchVectors": "Read",
 	"PutItem": "Write", "UpdateItem": "Write", "DeleteItem": "Write", "BatchWriteItem": "Write", "TransactWriteItems": "Write",

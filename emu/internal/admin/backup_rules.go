@@ -24,7 +24,7 @@ const (
 	maxAge       = 90 * 24 * time.Hour
 	maxAgePlus   = 365 * 24 * time.Hour // for the edition ENTERPRISE_PLUS
 	maxCopyAge   = 30 * 24 * time.Hour  // CopyBackupRequest.expire_time
-	minCopiedAge = 24 * time.Hour       // the least remaining life of a backup to be copied
+	minCopiedAge = 24 * time.Hour       // minimum remaining life of a backup that is copied
 	minHot       = 24 * time.Hour       // Backup.hot_to_standard_time, from start_time
 
 	snapshotLife    = 24 * time.Hour // SnapshotTableRequest.ttl, by default

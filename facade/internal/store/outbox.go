@@ -267,7 +267,7 @@ func (ob *outbox) recoverAll(ctx context.Context, table string, row []byte) erro
 }
 
 // recoverRow finishes the writes of a row with outbox cells of orders below before, and
-// enters the items that are entering their indexes. It returns the least order of the
+// enters the items that are entering their indexes. It returns the lowest order of the
 // remaining writes, or everything. The table may have been deleted.
 func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
 	left = everything

@@ -334,7 +334,7 @@ func (ms *Marks) Due(table string, before int64) (due []*Mark) {
 	return due
 }
 
-// Settle finishes the work in a dirty row by calling work. work returns the least order
+// Settle finishes the work in a dirty row by calling work. work returns the lowest order
 // of the remaining work, and ok is false if no work remains. The row stays dirty during
 // the call, so that other readers also do the work. It also stays dirty if a write leaves
 // more work meanwhile.
