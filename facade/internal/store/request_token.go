@@ -47,7 +47,7 @@ const (
 	requestDone    = 'D'
 )
 
-// requestBytes is the length of such a record without the sizes.
+// requestBytes is the length of a record of a request, without the sizes of the images.
 const requestBytes = 1 + 32 + transactionIDBytes + 8
 
 // imageSizes returns, for each change in the order of the request, the bytes of the larger of
