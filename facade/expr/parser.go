@@ -209,8 +209,8 @@ func (p *parser) operand() (*operand, error) {
 	return o, err
 }
 
-// group parses an operand in parentheses, or calls plain if there are none, and reports
-// which.
+// group parses an operand in parentheses, or calls plain if the next token does not open
+// any, and reports which.
 func (p *parser) group(plain func() (*operand, error)) (o *operand, parenthesized bool, err error) {
 	if !p.accept("(") {
 		o, err = plain()
