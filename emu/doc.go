@@ -42,9 +42,9 @@
 //   - limits: defines the documented limits, and the modes of Options.Limits.
 //   - refusal: creates every error status, and names the source of its text.
 //
-// Some have one importer. admin sees no rows of data, and the data API sees only its look-ups.
-// rowchunks and wire encode messages, and know no server; listfilter and bundle read languages,
-// and know nothing else of the module.
+// Some of these packages have a single importer. admin never reads rows of tables, and the data
+// API only uses its look-ups. rowchunks and wire encode messages and do not know the server.
+// listfilter and bundle each parse a language and do not depend on the rest of the module.
 //
 // Each RPC of the data API has its own file: ReadRows is in read_rows.go. Table and instance
 // administration is in internal/admin, by resource.
