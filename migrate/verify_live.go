@@ -47,6 +47,9 @@ type LiveOptions struct {
 	Dirty bool
 }
 
+// settleRounds is the default of LiveOptions.Settle.
+const settleRounds = 5
+
 // VerifyLive compares live DynamoDB tables with the Bigtable tables that [Follow] writes, while
 // writes continue. A difference is reported only if the item did not change while the follower
 // passed it; so lag is never reported as a difference. Items that changed at each look are counted
@@ -78,7 +81,7 @@ func VerifyLive(ctx context.Context, conn grpc.ClientConnInterface, o LiveOption
 		err := settled.Run(ctx, settled.Options{
 			B: table.NewBigtable(conn, x), Mapping: (*layout.Mapping)(m), Report: r, Table: x,
 			Source:     stream.NewItems(o.Source, stream.Options{Table: name, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter}),
-			Consistent: o.Consistent, Segments: cmp.Or(o.Segments, 4), Rounds: cmp.Or(o.Settle, 5), Sample: o.Sample, Dirty: o.Dirty,
+			Consistent: o.Consistent, Segments: cmp.Or(o.Segments, 4), Rounds: cmp.Or(o.Settle, settleRounds), Sample: o.Sample, Dirty: o.Dirty,
 			Now: o.Now, Sleep: o.Sleep,
 		})
 		if err != nil {

@@ -48,6 +48,7 @@ func (c *verifyCommand) validateLive() error {
 		{"--write-mapping", c.WriteMapping != ""},
 		{"--timestamps and --lenient-sets", c.Timestamps != "" || c.LenientSets},
 		{"--allow-empty", c.AllowEmpty},
+		{"--as-of", c.AsOf != ""},
 		{"--checkpoint", c.Checkpoint != ""},
 		{"--regress", c.Regress != ""},
 		{"the flags of an input", c.Key != "" || c.TableSchema != "" || c.Plain || c.set()},

@@ -46,6 +46,7 @@ type outcome struct {
 	failures           []report.Failure
 	stale              bool // only entries of indexes differ
 	expired, collected bool // it differs, because of its time to live or of garbage collection
+	newer              bool // it differs, and changed after the export
 	stored             attr.Item
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
 )
 
 // maxCalls is the number of calls at once.
@@ -33,11 +34,14 @@ func (v *verification) read(ctx context.Context, some []*suspect, whole bool) er
 	}
 	set := func(x *suspect, row layout.Row) {
 		stamps, rest := positions(row.Cells)
-		x.position = nil
+		x.position, x.changed = nil, 0
 		for _, c := range stamps {
 			// A copy has no position: it changes with any item of its row.
 			if x.at.Derived || bytes.Equal(c.Qualifier, x.id[:]) {
 				x.position = append(append(x.position, c.Qualifier...), c.Value...)
+				if s, err := apply.ParseStamp(c.Value); err == nil {
+					x.changed = max(x.changed, s.Micros)
+				}
 			}
 		}
 		if whole {
@@ -96,6 +100,9 @@ func (v *verification) filter(x *suspect, whole bool) *btpb.RowFilter {
 		return position
 	}
 	all, size := []*btpb.RowFilter{position}, 0
+	if v.unplaced {
+		all = nil
+	}
 	for _, e := range x.at.Own {
 		f := btclient.OfColumnPrefix(e.Family, e.Qualifier)
 		if !e.Prefix {

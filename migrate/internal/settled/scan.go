@@ -246,7 +246,9 @@ func (v *verification) first(ctx context.Context, batch []*suspect) error {
 		if o := out[x]; len(o.failures) == 0 {
 			v.count(o)
 		} else {
-			differ = append(differ, x)
+			if differ = append(differ, x); v.asOf != nil {
+				x.exported = x.item
+			}
 		}
 		x.row, x.item = layout.Row{}, nil
 	}
