@@ -148,7 +148,6 @@ func (*verifyCommand) examples() []example {
 		{"Check that a mapping loses nothing of an export", "tabletop migrate verify export --mapping orders.yaml"},
 		{"Check that a load into Cloud Bigtable is complete", "tabletop migrate verify export --mapping orders.yaml --against projects/shop/instances/main"},
 		{"Compare a live table with its Bigtable table while writes continue", "tabletop migrate verify --live --table Orders --against 127.0.0.1:8087"},
-		{"Compare yesterday's export with rows that migrate follow has changed since", "tabletop migrate verify export --mapping orders.yaml --against 127.0.0.1:8087 --as-of export"},
 		{"Write a report for a browser, and one for a build server", "tabletop migrate verify export --report html=report.html --report junit=report.xml"},
 	}
 }

@@ -285,18 +285,19 @@ func (v *verification) targetRows(ctx context.Context, keys *extsort.Sorter[seen
 			continue
 		}
 		wanted := len(items) == 0 && !v.sampled()
+		reported := len(items) > 0 // all of them, so that the differences of their cells follow
 		for _, item := range items {
 			id := m.Key().ID(item)
 			if !v.wants(id) {
 				continue
 			}
-			wanted = true
+			wanted, reported = true, reported && v.reported[id]
 			if err := keys.Add(seen{id, attr.AppendItemJSON(nil, m.Key().KeyOf(item))}); err != nil {
 				return err
 			}
 		}
 		switch {
-		case !wanted:
+		case !wanted, reported:
 		case len(items) == 0 && !g.GoesOn:
 			f := report.InRow(v.j.Report.Target, g.Key)
 			f.Kind, f.Got = report.ExtraRow, phrase.Counted(int64(len(g.Cells)), "cell")
