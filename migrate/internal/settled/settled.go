@@ -62,6 +62,8 @@ type verification struct {
 	letters  map[string]ms.Letter // by key
 	asOf     *export              // the source, if it is not the live table
 	unplaced bool                 // the target has no family of positions
+	part     *part                // the work, if it is not all
+	buckets  *[buckets]bool       // the keys to compare; nil: all
 
 	mu       sync.Mutex
 	open     []*suspect
@@ -372,6 +374,9 @@ func (v *verification) count(o outcome) {
 
 // differs implements sides.
 func (v *verification) differs(x *suspect) {
+	if v.part != nil && !x.stale {
+		return // its hashes differ, so the end of the parts reports it
+	}
 	v.live.Compared++
 	if len(v.reported) < maxOpen {
 		v.reported[x.id] = true
@@ -404,6 +409,9 @@ const maxNamed = 100
 
 // unsettled implements sides.
 func (v *verification) unsettled(x *suspect) {
+	if v.part != nil && !x.stale {
+		return
+	}
 	v.live.Unsettled++
 	if len(v.live.UnsettledKeys) < maxNamed {
 		v.live.UnsettledKeys = append(v.live.UnsettledKeys, v.j.KeyJSON(x.key))
@@ -412,37 +420,49 @@ func (v *verification) unsettled(x *suspect) {
 
 // compare compares suspects as they were read, also their entries in indexes.
 func (v *verification) compare(ctx context.Context, some []*suspect) (map[*suspect]outcome, error) {
-	out := map[*suspect]outcome{}
-	rows := map[*suspect][]entry{}
-	var needed []entry
+	out, equal := map[*suspect]outcome{}, map[*suspect]attr.Item{}
 	for _, x := range some {
 		o := v.newer(x, v.c.item(x, x.item, x.row))
-		out[x] = o
-		if len(o.failures) > 0 || o.newer || x.at.Derived {
-			continue
+		if out[x] = o; len(o.failures) == 0 && !o.newer && !x.at.Derived {
+			equal[x] = o.stored
 		}
+	}
+	stale, err := v.stale(ctx, equal)
+	for x, failures := range stale {
+		o := out[x]
+		o.failures, o.stale = failures, true
+		out[x] = v.newer(x, o)
+	}
+	return out, err
+}
+
+// stale compares the entries of stored items in indexes, and returns the differences.
+func (v *verification) stale(ctx context.Context, stored map[*suspect]attr.Item) (map[*suspect][]report.Failure, error) {
+	rows := map[*suspect][]entry{}
+	var needed []entry
+	for x, item := range stored {
 		rows[x] = x.entries
 		for _, index := range v.j.Indexes {
-			if placed, ok := v.c.expected(index, o.stored); ok {
+			if placed, ok := v.c.expected(index, item); ok {
 				rows[x] = append(rows[x][:len(rows[x]):len(rows[x])], entry{index, placed.Row})
 			}
 		}
 		needed = append(needed, rows[x]...)
 	}
 	if len(needed) == 0 {
-		return out, nil
+		return nil, nil
 	}
 	found, err := v.entryRows(ctx, needed)
 	if err != nil {
 		return nil, err
 	}
+	out := map[*suspect][]report.Failure{}
 	for x, entries := range rows {
-		o := out[x]
 		for _, e := range entries {
-			o.failures = append(o.failures, v.c.entryRow(x.key, o.stored, e, found[e.index.Name()+"\x00"+string(e.row)])...)
+			if failures := v.c.entryRow(x.key, stored[x], e, found[e.index.Name()+"\x00"+string(e.row)]); len(failures) > 0 {
+				out[x] = append(out[x], failures...)
+			}
 		}
-		o.stale = len(o.failures) > 0
-		out[x] = v.newer(x, o)
 	}
 	return out, nil
 }
