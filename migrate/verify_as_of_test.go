@@ -9,10 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -89,16 +85,9 @@ func TestVerify_AsOfDifferences(t *testing.T) {
 	l.env.Advance(5 * time.Second)
 	src := l.source(t, l.now())
 	l.env.Advance(5 * time.Second)
-	remove := func(sk string) {
-		if _, err := l.ddb.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("Things"), Key: map[string]types.AttributeValue{
-			"PK": &types.AttributeValueMemberS{Value: "p"}, "SK": &types.AttributeValueMemberS{Value: sk},
-		}}); err != nil {
-			t.Fatal(err)
-		}
-	}
 	l.put(t, "p", "s8", 99, map[string]string{"G": "other"})
 	l.put(t, "p", "new", 99, nil)
-	remove("s9")
+	l.remove(t, "p", "s9")
 	l.verifyLive(t, l.liveOptions(sleep))
 	l.mutate(t, "t", "p#s0", btclient.SetCell("a", []byte("x"), 9e15, []byte("other")))
 	l.mutate(t, "t", "p#s1", btclient.DeleteRow())

@@ -122,6 +122,15 @@ func (l *live) put(t *testing.T, pk, sk string, rev int, more map[string]string)
 	}
 }
 
+// remove deletes an item.
+func (l *live) remove(t *testing.T, pk, sk string) {
+	t.Helper()
+	key := map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: pk}, "SK": &types.AttributeValueMemberS{Value: sk}}
+	if _, err := l.ddb.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("Things"), Key: key}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Complete verifications beside writes report no difference, whatever the lag is.
 func TestVerifyLive_NoFalseAlarm(t *testing.T) {
 	t.Parallel()
@@ -363,8 +372,18 @@ func TestVerifyLive_Dirty(t *testing.T) {
 	if r, _ := l.verifyLive(t, l.liveOptions(sleep)); len(r.Failures) > 0 {
 		t.Fatal(r.Text())
 	}
-	for i := range 7 {
-		l.put(t, "changed", fmt.Sprint(i%5), i, nil)
+	writes := 60
+	if long.Enabled() {
+		writes = 20_000
+	}
+	written, random := map[string]bool{}, rand.New(rand.NewPCG(9, 9))
+	for i := range writes {
+		sk := fmt.Sprint(random.IntN(writes))
+		written[sk] = true
+		l.put(t, "changed", sk, i, nil)
+		if i%3 == 0 { // a deletion is a change, too
+			l.remove(t, "changed", sk)
+		}
 	}
 	stop()
 	last := l.options("two") // the source is frozen
@@ -373,8 +392,16 @@ func TestVerifyLive_Dirty(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Sleep = pause
-	if r, live := l.verifyLive(t, o); len(r.Failures) > 0 || live.Compared != 5 || live.Unsettled > 0 || !strings.Contains(r.Text(), "only a frozen source is proved") {
-		t.Errorf("5 keys changed:\n%s", r.Text())
+	counted := &countedReads{ClientConnInterface: l.target}
+	r, err := migrate.VerifyLive(t.Context(), counted, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if live := r.Tables[0].Live; len(r.Failures) > 0 || live.Compared != int64(len(written)) || live.Unsettled > 0 || !strings.Contains(r.Text(), "only a frozen source is proved") {
+		t.Errorf("%d keys changed:\n%s", len(written), r.Text())
+	}
+	if n := counted.reads.Load(); n > 20+int64(len(written))/10 {
+		t.Errorf("%d reads of %d keys", n, len(written))
 	}
 	if r, live := l.verifyLive(t, o); len(r.Failures) > 0 || live.Compared != 0 {
 		t.Errorf("nothing changed since:\n%s", r.Text())
@@ -476,11 +503,7 @@ func TestVerifyLive_CatchingUp(t *testing.T) {
 // Items that share a row are read and judged one by one.
 func TestVerifyLive_SharedRows(t *testing.T) {
 	t.Parallel()
-	text := followedTable[:strings.Index(followedTable, "on: {unknown")] + `on: {unknown-attribute: error}
-rules: [{name: entity, row: ["{PK}"], put: [{attr: "*", cell: "a:{SK}", codec: ddbjson}]}]
-`
-	text = strings.Replace(text, "\n  gsis: [{name: G, hash: G, projection: ALL, as: table}]", "", 1)
-	l := create(t, text)
+	l := create(t, sharedTable)
 	l.env.Advance(5 * time.Minute)
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 60 {

@@ -249,6 +249,7 @@ func (v *verification) partRows(ctx context.Context, span layout.Span) error {
 	if err != nil {
 		return err
 	}
+	v.reportFaults()
 	return flush()
 }
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -103,15 +102,18 @@ func (v *verification) all(ctx context.Context) error {
 		group.Go(func() error { return v.segment(inner, i, v.o.Segments, keys) })
 	}
 	err := group.Wait()
-	if err == nil {
-		err = v.settleRest(ctx)
-	}
-	if err == nil {
-		err = v.targetRows(ctx, func(id attr.ItemID, item attr.Item) error {
-			return keys.Add(seen{id, attr.AppendItemJSON(nil, v.o.Mapping.Key().KeyOf(item))})
+	if err == nil { // the suspects wait for the follower meanwhile
+		group, inner := errgroup.WithContext(ctx)
+		group.Go(func() error { return v.settleRest(inner) })
+		group.Go(func() error {
+			return v.targetRows(inner, func(id attr.ItemID, item attr.Item) error {
+				return keys.Add(seen{id, attr.AppendItemJSON(nil, v.o.Mapping.Key().KeyOf(item))})
+			})
 		})
+		err = group.Wait()
 	}
 	if err == nil {
+		v.reportFaults()
 		err = groups(keys, func(same []seen) error {
 			i := slices.IndexFunc(same, func(s seen) bool { return s.key != nil })
 			if i < 0 || slices.ContainsFunc(same, func(s seen) bool { return s.key == nil }) {
@@ -276,9 +278,37 @@ func (v *verification) first(ctx context.Context, batch []*suspect) error {
 	return v.suspect(ctx, differ...)
 }
 
-// targetRows reads the table of the items, or spans of it: it passes on the items, and compares the cells of each row
-// with those of its own items. The follower writes a row in one step, so a row that contradicts
-// itself needs no second look.
+// rowFault is a difference between a row of the target and its own items.
+type rowFault struct {
+	report.Failure
+	items      []attr.ItemID
+	unreadable bool
+}
+
+// fault keeps a fault until the suspects are judged: a difference of an item includes those of its
+// cells.
+func (v *verification) fault(f rowFault) {
+	if v.faults = append(v.faults, f); len(v.faults) >= maxOpen {
+		v.reportFaults()
+	}
+}
+
+// reportFaults reports the faults of rows whose items do not differ.
+func (v *verification) reportFaults() {
+	v.mu.Lock() // waits until the suspects are judged
+	defer v.mu.Unlock()
+	for _, f := range v.faults {
+		known := f.unreadable && v.broken[f.RowHex] || len(f.items) > 0 && !slices.ContainsFunc(f.items, func(id attr.ItemID) bool { return !v.reported[id] })
+		if !known {
+			v.o.Report.Fail(f.Failure)
+		}
+	}
+	v.faults = nil
+}
+
+// targetRows reads the table of the items, or spans of it: it passes on the items, and compares the
+// cells of each row with those of its own items. The follower writes a row in one step, so a row that
+// contradicts itself needs no second look.
 func (v *verification) targetRows(ctx context.Context, add func(attr.ItemID, attr.Item) error, spans ...layout.Span) error {
 	m, l := v.o.Mapping, table.RowLayout{J: v.j}
 	done := int64(0)
@@ -297,33 +327,32 @@ func (v *verification) targetRows(ctx context.Context, add func(attr.ItemID, att
 		v.j.Report.Cells += int64(len(g.Cells))
 		items, err := m.Items(g.Row)
 		if err != nil {
-			if v.buckets == nil && !v.broken[hex.EncodeToString(g.Key)] {
+			if v.buckets == nil {
 				f := report.InRow(v.j.Report.Target, g.Key)
 				f.Kind, f.Detail = report.RowUnreadable, phrase.Clip(err.Error())
-				v.o.Report.Fail(f)
+				v.fault(rowFault{Failure: f, unreadable: true})
 			}
 			continue
 		}
-		wanted := len(items) == 0 && !v.sampled()
-		reported := len(items) > 0 // all of them, so that the differences of their cells follow
+		var wanted []attr.ItemID
 		for _, item := range items {
 			id := m.Key().ID(item)
 			if !v.wants(id) {
 				continue
 			}
-			wanted, reported = true, reported && v.reported[id]
+			wanted = append(wanted, id)
 			if err := add(id, item); err != nil {
 				return err
 			}
 		}
 		switch {
-		case !wanted, reported, v.buckets != nil:
-		case len(items) == 0 && !g.GoesOn:
+		case v.buckets != nil: // a part compared the cells
+		case len(items) == 0 && !g.GoesOn && !v.sampled():
 			f := report.InRow(v.j.Report.Target, g.Key)
 			f.Kind, f.Got = report.ExtraRow, phrase.Counted(int64(len(g.Cells)), "cell")
-			v.o.Report.Fail(l.Owned(f, table.Owner{}))
-		default:
-			v.c.group(g.Row, items, v.o.Report.Fail)
+			v.fault(rowFault{Failure: l.Owned(f, table.Owner{})})
+		case len(wanted) > 0 || len(items) == 0 && !v.sampled():
+			v.c.group(g.Row, items, func(f report.Failure) { v.fault(rowFault{Failure: f, items: wanted}) })
 		}
 	}
 	return nil

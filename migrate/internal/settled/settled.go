@@ -72,6 +72,7 @@ type verification struct {
 	last     time.Time            // of the source's answers
 	reported map[attr.ItemID]bool // items that differ, at most maxOpen
 	broken   map[string]bool      // rows of them that cannot be read
+	faults   []rowFault           // of one goroutine
 }
 
 // maxOpen is the number of suspects that are collected before they are judged.
