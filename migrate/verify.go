@@ -52,7 +52,7 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 			return nil, noLintOfParts(in.source)
 		}
 	}
-	if o.Followed && (in.source == nil || !o.Stored || o.Part.Of > 0 || o.Timestamps != "" || o.LenientSets) {
+	if o.Followed && (in.source == nil || !o.Stored || o.Part.Of > 0 || o.Timestamps != "" || o.LenientSets || o.Now == nil || o.Sleep == nil) {
 		return nil, errFollowed
 	}
 	f, r, err := prepare(ctx, conn, in, options)
@@ -102,7 +102,7 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 
 var errWholeFixture = source.Damaged(source.Unsupported, source.Position{}, nil, "only stored rows of a source can be verified in parts: verify a fixture as a whole")
 
-var errFollowed = source.Damaged(source.Unsupported, source.Position{}, nil, "rows that a follower has changed can only be compared with a whole source, not with a fixture or in parts, and without tolerances")
+var errFollowed = source.Damaged(source.Unsupported, source.Position{}, nil, "rows that a follower has changed can only be compared with a whole source, not with a fixture or in parts, without tolerances, and with a clock and a sleep")
 
 // verifyFollowed checks rows that a follower has changed since the time of the source.
 func verifyFollowed(ctx context.Context, r *table.Run, asOf time.Time) error {

@@ -206,6 +206,9 @@ func FinishVerifyLive(ctx context.Context, conn grpc.ClientConnInterface, o Live
 		return nil, err
 	}
 	r := report.Joined(f.MaxDifferences, parts.Reports(done))
+	if len(r.Tables) != len(all) {
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: o.Parts}, nil, "the reports of the parts have %d tables, want %d: remove the files of the parts, and verify them again", len(r.Tables), len(all))
+	}
 	for i, x := range all {
 		var tables []parts.Table
 		for _, p := range done {

@@ -220,6 +220,12 @@ func TestVerifyLive_PartsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused("with a shorter file", "hashes of the parts are incomplete")
+	hashes[16] = 9
+	if err := os.WriteFile(rows, hashes, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused("with another byte", "the hashes of the parts are damaged")
+	hashes[16] = 1
 	if err := os.Remove(rows); err != nil {
 		t.Fatal(err)
 	}

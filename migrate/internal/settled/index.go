@@ -17,8 +17,8 @@ import (
 
 func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
-// indexRows reads the table of an index, or spans of it, and suspects the items whose entry is in another row. The
-// expected entries were compared with the items.
+// indexRows reads the table of an index, or spans of it, and suspects the items whose entry is in
+// another row. The expected entries were compared with the items.
 func (v *verification) indexRows(ctx context.Context, index *secondary.Index, spans ...layout.Span) error {
 	var batch []*suspect
 	flush := func() error {

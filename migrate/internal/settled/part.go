@@ -296,12 +296,21 @@ func FinishParts(ctx context.Context, o Options, folder parts.Folder, done []par
 }
 
 func (v *verification) finishParts(ctx context.Context, folder parts.Folder, done []parts.Table) (string, error) {
+	damaged := func(i int) error {
+		return source.Damaged(source.CheckpointInvalid, source.Position{File: folder.File(source.Part{Index: i + 1, Of: len(done)}, parts.Done)}, nil, "the file is not the result of a part of a live table: remove it, and run the part again")
+	}
 	first, last := done[0].Live, time.Time{}
+	if first == nil {
+		return "", damaged(0)
+	}
 	from, begun := first.Generation, first.Seen.From
 	v.o.Consistent = first.Consistent
 	for i, p := range done {
 		l := p.Live
-		if l == nil || l.Cuts != first.Cuts || l.Segments != first.Segments {
+		switch {
+		case l == nil:
+			return "", damaged(i)
+		case l.Cuts != first.Cuts || l.Segments != first.Segments:
 			return "", v.refused("part %d divides the table otherwise than part 1: run it again with the same --segments, or remove the files of all parts and run them again", i+1)
 		}
 		from, v.o.Consistent = min(from, l.Generation), v.o.Consistent && l.Consistent
@@ -380,8 +389,7 @@ func (v *verification) sums(ctx context.Context, folder parts.Folder, done []par
 		return 0, err
 	}
 	sums := new([buckets][2]extsort.Bag)
-	var changed attr.ItemID
-	any := false
+	var changed *attr.ItemID
 	for {
 		h, err := next()
 		if errors.Is(err, io.EOF) {
@@ -391,10 +399,13 @@ func (v *verification) sums(ctx context.Context, folder parts.Folder, done []par
 			return 0, err
 		}
 		if h.side == sideChanged {
-			changed, any = h.id, true
+			changed = &h.id
 			continue
 		}
-		if saved--; !any || h.id != changed {
+		if saved--; h.side > sideTarget {
+			return 0, source.Damaged(source.CheckpointInvalid, source.Position{File: folder.Dir}, nil, "the hashes of the parts are damaged: remove the files of the parts, and verify them again")
+		}
+		if changed == nil || h.id != *changed {
 			sums[bucketOf(h.id)][h.side-sideSource].Add(h.item)
 		}
 	}
