@@ -102,7 +102,7 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 
 var errWholeFixture = source.Damaged(source.Unsupported, source.Position{}, nil, "only stored rows of a source can be verified in parts: verify a fixture as a whole")
 
-var errFollowed = source.Damaged(source.Unsupported, source.Position{}, nil, "rows that a follower has changed can only be compared with a whole source, not with a fixture or in parts, without tolerances, and with a clock and a sleep")
+var errFollowed = source.Damaged(source.Unsupported, source.Position{}, nil, "rows that a follower has changed can only be compared with a whole source, not with a fixture, in parts or with tolerances, and the options Now and Sleep are required")
 
 // verifyFollowed checks rows that a follower has changed since the time of the source.
 func verifyFollowed(ctx context.Context, r *table.Run, asOf time.Time) error {

@@ -135,11 +135,14 @@ func describeLive(r *report.Report, all []settled.Options) {
 	}
 }
 
+// hashFormat is the version of the hashes that parts save: parts of another one are refused.
+const hashFormat = 1
+
 // folder returns the folder of the parts.
 func (o LiveOptions) folder(ctx context.Context, all []settled.Options) (parts.Folder, error) {
 	x := o.options().Normalized()
 	f := parts.Folder{Dir: o.Parts, Verb: parts.Verifying, Tables: len(all), MaxDifferences: x.MaxDifferences}
-	text := fmt.Appendf(nil, "live %q %q\n", x.Project, x.Instance)
+	text := fmt.Appendf(nil, "live %d %q %q\n", hashFormat, x.Project, x.Instance)
 	for _, of := range all {
 		id, err := settled.Identity(ctx, of)
 		if err != nil {

@@ -120,7 +120,7 @@ func TestVerifyLive_Parts(t *testing.T) {
 	}
 
 	for i, f := range faults {
-		f.plant(l, t, fmt.Sprint("f", i))
+		f.plant(t, l, fmt.Sprint("f", i))
 	}
 	l.mutate(t, "t", "q#nobody", btclient.SetCell("a", []byte("rev"), 1000, []byte("1")))
 	p.all(t)

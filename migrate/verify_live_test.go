@@ -180,7 +180,7 @@ type fault struct {
 	column string
 	// self: the row contradicts itself, which is reported without a second look.
 	self  bool
-	plant func(l *live, t *testing.T, sk string)
+	plant func(t *testing.T, l *live, sk string)
 }
 
 // fixedMicros is the time of all cells in the test of faults.
@@ -188,38 +188,38 @@ const fixedMicros = 1577836800000000
 
 // faults are those of items of followedTable.
 var faults = []fault{
-	{"newer cell", report.ValueDiffers, "x", true, func(l *live, t *testing.T, sk string) {
+	{"newer cell", report.ValueDiffers, "x", true, func(t *testing.T, l *live, sk string) {
 		l.mutate(t, "t", "p#"+sk, btclient.SetCell("a", []byte("x"), 9e15, []byte("other")), btclient.SetCell("_t", []byte("a/x"), 9e15, []byte("S")))
 	}},
-	{"value", report.ValueDiffers, "x", false, func(l *live, t *testing.T, sk string) {
+	{"value", report.ValueDiffers, "x", false, func(t *testing.T, l *live, sk string) {
 		l.replace(t, sk, "x", func(c *layout.Cell) { c.Value = []byte("other") })
 	}},
-	{"type", report.TypeDiffers, "x", false, func(l *live, t *testing.T, sk string) {
+	{"type", report.TypeDiffers, "x", false, func(t *testing.T, l *live, sk string) {
 		l.replace(t, sk, "x", func(c *layout.Cell) { c.Value = []byte("7") })
 		l.mutate(t, "t", "p#"+sk, btclient.SetCell("_t", []byte("a/x"), fixedMicros, []byte("N")))
 	}},
-	{"number text", report.ValueDiffers, "a:rev", true, func(l *live, t *testing.T, sk string) {
+	{"number text", report.ValueDiffers, "a:rev", true, func(t *testing.T, l *live, sk string) {
 		l.replace(t, sk, "rev", func(c *layout.Cell) { c.Value = append(c.Value, ".0"...) })
 	}},
-	{"missing attribute", report.ValueDiffers, "x", false, func(l *live, t *testing.T, sk string) {
+	{"missing attribute", report.ValueDiffers, "x", false, func(t *testing.T, l *live, sk string) {
 		l.mutate(t, "t", "p#"+sk, btclient.DeleteColumn("a", []byte("x"), 0, 0), btclient.DeleteColumn("_t", []byte("a/x"), 0, 0))
 	}},
-	{"missing row", report.MissingRow, "", false, func(l *live, t *testing.T, sk string) {
+	{"missing row", report.MissingRow, "", false, func(t *testing.T, l *live, sk string) {
 		l.mutate(t, "t", "p#"+sk, btclient.DeleteFamily("a"), btclient.DeleteFamily("_t"))
 	}},
-	{"extra attribute", report.ValueDiffers, "unknown", false, func(l *live, t *testing.T, sk string) {
+	{"extra attribute", report.ValueDiffers, "unknown", false, func(t *testing.T, l *live, sk string) {
 		l.mutate(t, "t", "p#"+sk, btclient.SetCell("a", []byte("unknown"), fixedMicros, []byte("extra")), btclient.SetCell("_t", []byte("a/unknown"), fixedMicros, []byte("S")))
 	}},
-	{"extra version", report.ExtraCell, "a:x", true, func(l *live, t *testing.T, sk string) {
+	{"extra version", report.ExtraCell, "a:x", true, func(t *testing.T, l *live, sk string) {
 		l.mutate(t, "t", "p#"+sk, btclient.SetCell("a", []byte("x"), 1000, []byte("older")))
 	}},
-	{"timestamp", report.TimestampDiffers, "a:x", true, func(l *live, t *testing.T, sk string) {
+	{"timestamp", report.TimestampDiffers, "a:x", true, func(t *testing.T, l *live, sk string) {
 		l.replace(t, sk, "x", func(c *layout.Cell) { c.Timestamp += 1000 })
 	}},
-	{"missing index row", report.IndexStale, "", false, func(l *live, t *testing.T, sk string) {
+	{"missing index row", report.IndexStale, "", false, func(t *testing.T, l *live, sk string) {
 		l.mutate(t, "t__G", l.entry(t, sk, "g"+sk), btclient.DeleteRow())
 	}},
-	{"extra index row", report.IndexStale, "", false, func(l *live, t *testing.T, sk string) {
+	{"extra index row", report.IndexStale, "", false, func(t *testing.T, l *live, sk string) {
 		l.mutate(t, "t__G", l.entry(t, sk, "former"), btclient.SetCell("a", []byte("rev"), 1000, []byte("1")))
 	}},
 }
@@ -294,7 +294,7 @@ func TestVerifyLive_Faults(t *testing.T) {
 	plant := func(items []string, self bool) {
 		for i, f := range faults {
 			if self || !f.self {
-				f.plant(l, t, items[i])
+				f.plant(t, l, items[i])
 			}
 		}
 	}

@@ -86,7 +86,7 @@ const buckets = 1 << 16
 // bucketOf returns the bucket of a key.
 func bucketOf(id attr.ItemID) int { return int(id[0])<<8 | int(id[1]) }
 
-// Identity describes a table, its source and its mapping: parts with another one belong to another
+// Identity describes a table, its source, stream and mapping: parts with another one belong to another
 // verification.
 func Identity(ctx context.Context, o Options) (string, error) {
 	m := o.Mapping
@@ -99,7 +99,7 @@ func Identity(ctx context.Context, o Options) (string, error) {
 		return "", err
 	}
 	s, err := statetable.Store{B: o.B, Table: m.TargetTable(), Now: o.Now}.State(ctx)
-	return fmt.Sprintf("%q %q %s %q %d", m.SourceTable(), m.TargetTable(), hash, s.TableID, s.Epoch), err
+	return fmt.Sprintf("%q %q %s %q %q", m.SourceTable(), m.TargetTable(), hash, s.TableID, s.Stream), err
 }
 
 // partCheck is the check of a part.

@@ -270,7 +270,7 @@ func (v *verification) settle(ctx context.Context, all []*suspect) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.asOf == nil { // else the first look decides, but for entries of indexes
+	if v.asOf == nil { // else the first look decides, except for entries of indexes
 		v.live.Suspects += int64(len(all))
 	}
 	return settle(ctx, v, all, v.o.Rounds)

@@ -155,15 +155,15 @@ func (s Store) SaveCheckpoint(ctx context.Context, source string, c ms.Checkpoin
 	return write(ctx, s, ms.FamilyCheckpoint, ms.CheckpointRow(s.Table, source), c)
 }
 
-// Split returns the ranges for a number of parts: the stored ones, or else those of make, which it
+// Split returns the ranges for a number of parts: the stored ones, or else those of divide, which it
 // stores. All callers get the same.
-func (s Store) Split(ctx context.Context, parts int, make func() (ms.Split, error)) (ms.Split, error) {
+func (s Store) Split(ctx context.Context, parts int, divide func() (ms.Split, error)) (ms.Split, error) {
 	row := ms.SplitRow(s.Table, parts)
 	for range maxTries {
 		if split, ok, err := read[ms.Split](ctx, s, ms.FamilyCheckpoint, row); ok || err != nil {
 			return split, err
 		}
-		split, err := make()
+		split, err := divide()
 		if err != nil {
 			return split, err
 		}
