@@ -115,7 +115,8 @@ func setStamp(qualifier []byte, s Stamp, nowMicros int64) []*btpb.Mutation {
 	}
 }
 
-// reached returns the filter that matches a row whose position cell is at p or later.
+// reached returns the filter that matches a row whose position cell is at p or later. A column of
+// positions has one cell; see setStamp.
 func reached(qualifier []byte, p Position) *btpb.RowFilter {
-	return btclient.Chain(btclient.OfColumn(lens.FamilyPosition, qualifier), btclient.Newest(1), btclient.OfValues(p.prefix(), nil))
+	return btclient.Chain(btclient.OfColumn(lens.FamilyPosition, qualifier), btclient.OfValues(p.prefix(), nil))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
 // maxCalls is the number of calls at once.
@@ -99,9 +100,6 @@ func (x *suspect) set(row layout.Row, whole bool) {
 	}
 }
 
-// maxFilterBytes limits the filter of a read. Bigtable's limit is 20 KB.
-const maxFilterBytes = 16 << 10
-
 // filter passes the cells that items of a shared row can have, and their positions. It is for the
 // first n of the items. It is nil if it would be too large for a single one.
 func (v *verification) filter(some []*suspect, whole bool) (filter *btpb.RowFilter, n int) {
@@ -121,17 +119,11 @@ func (v *verification) filter(some []*suspect, whole bool) (filter *btpb.RowFilt
 			if !whole {
 				break
 			}
-			f := btclient.OfColumnPrefix(e.Family, e.Qualifier)
-			if !e.Prefix {
-				f = btclient.OfColumn(e.Family, e.Qualifier)
-			}
-			if e = v.timed(e); e.MinTime != 0 || e.MaxTime != 0 {
-				f = btclient.Chain(f, btclient.OfTime(e.MinTime, e.MaxTime))
-			}
+			f, n := table.OfExtent(v.timed(e))
 			own = append(own, f)
-			size += 2*len(e.Qualifier) + len(e.Family) + 32
+			size += n
 		}
-		if size > maxFilterBytes {
+		if size > table.MaxFilterBytes {
 			break
 		}
 		all, n = append(all, own...), n+1
