@@ -84,9 +84,16 @@ type Event struct {
 	At    time.Time `json:"at"`
 }
 
+// Split divides the rows of a table, and of the tables of its indexes, among the parts of a
+// verification: all parts must use the same ranges, also on several machines.
+type Split struct {
+	Cuts map[string][][]byte `json:"cuts"` // the first key of each range but the first, by table
+	At   time.Time           `json:"at"`
+}
+
 // Value is a value of a row.
 type Value interface {
-	State | Checkpoint | Letter | Dirty | Event
+	State | Checkpoint | Letter | Dirty | Event | Split
 }
 
 // versioned adds the format to a value.
