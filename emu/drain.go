@@ -24,13 +24,9 @@ func (c *callsInFlight) Endless() { c.endless.Add(1) }
 // Ended marks the end of a call that Endless counted.
 func (c *callsInFlight) Ended() { c.endless.Add(-1) }
 
-// Stop calls end, which asks the endless calls to end, and graceful, which returns once all calls are
-// answered. If only endless calls are in flight after drainPatience, it calls cut, which makes graceful
-// return. It also does so if no call is left but there were endless ones: their clients do not read what
-// was sent.
-func (c *callsInFlight) Stop(end, graceful, cut func(), after func(time.Duration) <-chan time.Time) {
-	endless := c.endless.Load() > 0
-	end()
+// Stop calls graceful, which returns once all calls are answered. If only endless calls are in
+// flight after drainPatience, it calls cut, which makes graceful return.
+func (c *callsInFlight) Stop(graceful, cut func(), after func(time.Duration) <-chan time.Time) {
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -41,7 +37,7 @@ func (c *callsInFlight) Stop(end, graceful, cut func(), after func(time.Duration
 		case <-stopped:
 			return
 		case <-after(drainPatience):
-			if n := c.endless.Load(); (n > 0 || endless) && c.all.Load() <= n {
+			if n := c.endless.Load(); n > 0 && c.all.Load() <= n {
 				cut()
 				<-stopped
 				return

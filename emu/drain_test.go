@@ -15,7 +15,7 @@ func TestStop(t *testing.T) {
 	cuts := 0
 	go func() {
 		defer close(done)
-		c.Stop(func() {}, func() { <-end }, func() { cuts++; close(end) }, func(d time.Duration) <-chan time.Time {
+		c.Stop(func() { <-end }, func() { cuts++; close(end) }, func(d time.Duration) <-chan time.Time {
 			if d != drainPatience {
 				t.Errorf("waits %v", d)
 			}
@@ -40,24 +40,5 @@ func TestStop(t *testing.T) {
 	}
 	c.Ended()
 	c.End()
-	c.Stop(func() {}, func() {}, func() { t.Error("what was done is cut") }, func(time.Duration) <-chan time.Time { return nil })
-}
-
-// TestStop_Unread: Stop does not wait for a client that does not read the last messages of an endless
-// call, even if the call itself has ended.
-func TestStop_Unread(t *testing.T) {
-	t.Parallel()
-	var c callsInFlight
-	c.Begin()
-	c.Endless()
-	unread := make(chan struct{})
-	ended := func() {
-		c.Ended()
-		c.End()
-	}
-	c.Stop(ended, func() { <-unread }, func() { close(unread) }, func(time.Duration) <-chan time.Time {
-		passed := make(chan time.Time, 1)
-		passed <- time.Time{}
-		return passed
-	})
+	c.Stop(func() {}, func() { t.Error("what was done is cut") }, func(time.Duration) <-chan time.Time { return nil })
 }

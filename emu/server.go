@@ -182,11 +182,9 @@ func (s *Server) Conn() grpc.ClientConnInterface { return s.inproc }
 // other RPCs in flight. It disconnects clients that do not read their last message. The channel
 // of Conn stays open until Close.
 func (s *Server) GracefulStop() {
-	end := func() {
-		s.stopOnce.Do(func() { close(s.stopping) })
-		s.health.Shutdown()
-	}
-	s.calls.Stop(end, s.grpc.GracefulStop, s.grpc.Stop, s.after)
+	s.stopOnce.Do(func() { close(s.stopping) })
+	s.health.Shutdown()
+	s.calls.Stop(s.grpc.GracefulStop, s.grpc.Stop, s.after)
 }
 
 // Close ends all RPCs and connections at once. It does not close the DB.

@@ -43,19 +43,11 @@ func (w *Writer) planEntries(ctx context.Context, p *plan) error {
 // planPositioned plans the writes of one item's entries. Their rows belong to the item alone (see
 // [Followable]), so they are not read.
 func (w *Writer) planPositioned(p *plan, item *changed) {
-	indexes := w.Mapping.Indexes()
-	if len(indexes) == 0 {
-		return
-	}
-	former := make([]attr.Item, len(item.former))
-	for i, image := range item.former {
-		former[i] = w.asStored(w.Mapping, image, item.Cells)
-	}
-	for _, x := range indexes {
+	for _, x := range w.Mapping.Indexes() {
 		now := w.entryOf(x, item.back, item.Cells)
 		same := false
-		for _, image := range former {
-			was := w.entryOf(x, image, item.Cells)
+		for _, image := range item.former {
+			was := w.entryOf(x, w.asStored(w.Mapping, image, item.Cells), item.Cells)
 			if was.Row == nil {
 				continue
 			}
@@ -110,7 +102,7 @@ func (w *Writer) planPlain(ctx context.Context, p *plan, items []*changed) error
 	tables := w.entries(items)
 	for _, table := range slices.Sorted(maps.Keys(tables)) {
 		x, entries := w.index(table), tables[table]
-		err := w.each(ctx, table, slices.Sorted(maps.Keys(entries)), nil, func(row, _ layout.Row) error {
+		err := w.each(ctx, table, slices.Sorted(maps.Keys(entries)), func(row, _ layout.Row) error {
 			e := entries[string(row.Key)]
 			if e.wanted != nil {
 				var own []lens.Extent
@@ -168,7 +160,7 @@ func (w *Writer) stays(ctx context.Context, x *secondary.Index, row []byte, key 
 		return err == nil, nil //nolint:nilerr // the item cannot exist
 	}
 	stays := false
-	err = w.each(ctx, w.target(), []string{string(at.Row)}, nil, func(base, _ layout.Row) error {
+	err = w.each(ctx, w.target(), []string{string(at.Row)}, func(base, _ layout.Row) error {
 		if item, err := w.Mapping.Item(base, key); err == nil && item != nil {
 			placed, ok, err := x.Place(item, 0)
 			stays = err == nil && ok && bytes.Equal(placed.Row, row)

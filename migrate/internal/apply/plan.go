@@ -14,7 +14,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -116,63 +115,18 @@ var (
 	errCellsOfNone = errors.New("it has cells in columns of several rules, but no item for them")
 )
 
-// planRows plans the writes of rows that are read first. Of a shared row it reads the cells of the changed
-// items alone, since the row can have any number of others.
+// planRows plans the writes of rows that are read first.
 func (w *Writer) planRows(ctx context.Context, p *plan, rows map[string][]place) error {
-	var whole, shared []string
-	for _, key := range slices.Sorted(maps.Keys(rows)) {
-		if !w.Mapping.SharesRows() || slices.ContainsFunc(rows[key], func(at place) bool { return !at.item.positioned() }) {
-			whole = append(whole, key)
-		} else {
-			shared = append(shared, key)
-		}
-	}
-	yield := func(row, stamps layout.Row) error {
+	err := w.each(ctx, w.target(), slices.Sorted(maps.Keys(rows)), func(row, stamps layout.Row) error {
 		places := rows[string(row.Key)]
 		delete(rows, string(row.Key))
 		w.planRow(p, row, stamps, places)
 		return nil
-	}
-	err := w.each(ctx, w.target(), whole, nil, yield)
-	for err == nil && len(shared) > 0 {
-		n, filter := w.ownCells(shared, rows)
-		err = w.each(ctx, w.target(), shared[:n], filter, yield)
-		shared = shared[n:]
-	}
+	})
 	for _, key := range slices.Sorted(maps.Keys(rows)) { // of rows that do not exist
 		w.planRow(p, layout.Row{Key: []byte(key)}, layout.Row{}, rows[key])
 	}
 	return err
-}
-
-// ownCells returns the number of rows to read together, and the filter that passes the cells of their
-// changed items; nil if it would be too large.
-func (w *Writer) ownCells(keys []string, rows map[string][]place) (n int, filter *btpb.RowFilter) {
-	var all []*btpb.RowFilter
-	size := 0
-	for n < len(keys) {
-		var of []*btpb.RowFilter
-		more := 0
-		for _, at := range rows[keys[n]] {
-			id := w.Mapping.Key().ID(at.item.Key)
-			of = append(of, btclient.OfColumn(lens.FamilyPosition, id[:]))
-			more += len(id)
-			for _, e := range at.Own {
-				f, bytes := table.OfExtent(e)
-				of = append(of, f)
-				more += bytes
-			}
-		}
-		if size += more; size > table.MaxFilterBytes {
-			break
-		}
-		all = append(all, of...)
-		n++
-	}
-	if n == 0 {
-		return 1, nil
-	}
-	return n, btclient.AnyOf(all...)
 }
 
 // planRow plans the writes of one row: one for all changes without positions, and one for each
@@ -305,13 +259,13 @@ func surplus(row layout.Row, own []lens.Extent, wanted []layout.Cell, items []*c
 }
 
 // each yields rows of a table without the bookkeeping of DynamoDB endpoints; stamps has the
-// position cells. A missing table has no rows. filter may pass a cell more than once.
-func (w *Writer) each(ctx context.Context, table string, keys []string, filter *btpb.RowFilter, yield func(row, stamps layout.Row) error) error {
+// position cells. A missing table has no rows.
+func (w *Writer) each(ctx context.Context, table string, keys []string, yield func(row, stamps layout.Row) error) error {
 	for some := range slices.Chunk(keys, w.Pace.Chunk(len(keys))) {
 		if err := w.Pace.Wait(ctx, len(some)); err != nil {
 			return err
 		}
-		r := btclient.Read{Table: table, Filter: filter}
+		r := btclient.Read{Table: table}
 		for _, key := range some {
 			r.Keys = append(r.Keys, []byte(key))
 		}
@@ -321,7 +275,6 @@ func (w *Writer) each(ctx context.Context, table string, keys []string, filter *
 			}
 			if err == nil {
 				stamps := layout.Row{Key: row.Key}
-				row.Cells = slices.CompactFunc(row.Cells, samePlace)
 				row.Cells = slices.DeleteFunc(row.Cells, func(c layout.Cell) bool {
 					if c.Family == lens.FamilyPosition {
 						stamps.Cells = append(stamps.Cells, c)
@@ -340,10 +293,7 @@ func (w *Writer) each(ctx context.Context, table string, keys []string, filter *
 
 // equalCells reports whether two lists of cells are equal, in their order.
 func equalCells(a, b []layout.Cell) bool {
-	return slices.EqualFunc(a, b, func(a, b layout.Cell) bool { return samePlace(a, b) && bytes.Equal(a.Value, b.Value) })
-}
-
-// samePlace reports whether two cells have the same column and timestamp.
-func samePlace(a, b layout.Cell) bool {
-	return a.Timestamp == b.Timestamp && a.Family == b.Family && bytes.Equal(a.Qualifier, b.Qualifier)
+	return slices.EqualFunc(a, b, func(a, b layout.Cell) bool {
+		return a.Family == b.Family && a.Timestamp == b.Timestamp && bytes.Equal(a.Qualifier, b.Qualifier) && bytes.Equal(a.Value, b.Value)
+	})
 }

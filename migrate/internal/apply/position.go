@@ -115,8 +115,7 @@ func setStamp(qualifier []byte, s Stamp, nowMicros int64) []*btpb.Mutation {
 	}
 }
 
-// reached returns the filter that matches a row whose position cell is at p or later. A column of
-// positions has one cell; see setStamp.
+// reached returns the filter that matches a row whose position cell is at p or later.
 func reached(qualifier []byte, p Position) *btpb.RowFilter {
-	return btclient.Chain(btclient.OfColumn(lens.FamilyPosition, qualifier), btclient.OfValues(p.prefix(), nil))
+	return btclient.Chain(btclient.OfColumn(lens.FamilyPosition, qualifier), btclient.Newest(1), btclient.OfValues(p.prefix(), nil))
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -169,51 +170,29 @@ func (w *Writer) sendGuarded(ctx context.Context, p *plan, stats *Stats) (again 
 	}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
-	next := make(chan *changed)
-	for range min(maxCalls, len(p.items)) { // which keep their stacks from one change to the next
+	group.SetLimit(maxCalls)
+	for _, item := range p.items {
+		if err := w.Pace.Wait(ctx, 1); err != nil {
+			return nil, errors.Join(err, group.Wait())
+		}
 		group.Go(func() error {
-			for item := range next {
-				s, done := of[item], Stats{}
-				raced, err := w.one(ctx, item, s.base, s.removals, s.puts, &done)
-				mu.Lock()
-				if permanent(err) {
-					done.Refused++
-					err = w.Refuse(item.Change, w.refusal(w.target(), item.now.Row, err))
-				}
-				if raced {
-					done.Raced++
-					again = append(again, item)
-				}
-				stats.add(done)
-				mu.Unlock()
-				if err != nil {
-					return err
-				}
+			s, done := of[item], Stats{}
+			raced, err := w.one(ctx, item, s.base, s.removals, s.puts, &done)
+			mu.Lock()
+			defer mu.Unlock()
+			if permanent(err) {
+				done.Refused++
+				err = w.Refuse(item.Change, w.refusal(w.target(), item.now.Row, err))
 			}
-			return nil
+			if raced {
+				done.Raced++
+				again = append(again, item)
+			}
+			stats.add(done)
+			return err
 		})
 	}
-	fed := w.feed(ctx, p.items, next)
-	if err = group.Wait(); err == nil {
-		err = fed
-	}
-	return again, err
-}
-
-// feed sends items at the pace of the writer.
-func (w *Writer) feed(ctx context.Context, items []*changed, next chan<- *changed) error {
-	defer close(next)
-	for _, item := range items {
-		if err := w.Pace.Wait(ctx, 1); err != nil {
-			return err
-		}
-		select {
-		case next <- item:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
+	return again, group.Wait()
 }
 
 // tableWrite is a write of a table.

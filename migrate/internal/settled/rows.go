@@ -13,7 +13,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
-	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
 // maxCalls is the number of calls at once.
@@ -84,6 +83,9 @@ func (v *verification) read(ctx context.Context, some []*suspect, whole bool) er
 	return nil
 }
 
+// maxFilterBytes limits the filter of a read. Bigtable's limit is 20 KB.
+const maxFilterBytes = 16 << 10
+
 // filter passes the cells that an item of a shared row can have, and its position.
 func (v *verification) filter(x *suspect, whole bool) *btpb.RowFilter {
 	position := btclient.OfColumn(lens.FamilyPosition, x.id[:])
@@ -95,14 +97,18 @@ func (v *verification) filter(x *suspect, whole bool) *btpb.RowFilter {
 	}
 	all, size := []*btpb.RowFilter{position}, 0
 	for _, e := range x.at.Own {
-		if v.c.retention.Of(e.Family).Versions != 0 {
-			e.MinTime, e.MaxTime = 0, 0 // which versions garbage collection removes follows from all of them
+		f := btclient.OfColumnPrefix(e.Family, e.Qualifier)
+		if !e.Prefix {
+			f = btclient.OfColumn(e.Family, e.Qualifier)
 		}
-		f, n := table.OfExtent(e)
+		// Which versions garbage collection removes follows from all of them.
+		if (e.MinTime != 0 || e.MaxTime != 0) && v.c.retention.Of(e.Family).Versions == 0 {
+			f = btclient.Chain(f, btclient.OfTime(e.MinTime, e.MaxTime))
+		}
 		all = append(all, f)
-		size += n
+		size += 2*len(e.Qualifier) + len(e.Family) + 32
 	}
-	if size > table.MaxFilterBytes {
+	if size > maxFilterBytes {
 		return nil
 	}
 	return btclient.AnyOf(all...)
