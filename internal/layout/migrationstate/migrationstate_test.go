@@ -70,6 +70,10 @@ func TestValues(t *testing.T) {
 		Shards: []ms.Shard{{ID: "s", Parent: "p", Sequence: strings.Repeat("9", 40), Before: "7", Epoch: 1, Done: true, Watermark: at}}, Progress: ms.Progress{Started: at, Rate: 1.5, Lags: ms.Lags{From: at, Millis: []int64{-1, 7}}},
 		Flags: "--dynamodb-endpoint http://127.0.0.1:8000",
 	})
+	roundTrip(t, ms.Checkpoint{
+		Source: "kinesis", Epoch: 256, Since: at, Reached: at, Window: &ms.Window{Export: "e", From: at, To: at, Applied: 7},
+		Files: &ms.Files{Begun: true, Late: 2, Folded: ms.Folded{Through: "a", Files: 1, Bytes: 9}, Open: []ms.File{{Name: "b", Offset: 1, Line: 2, Applied: 3}}},
+	})
 	roundTrip(t, ms.Letter{Key: raw, Code: "E-DOMAIN", Reason: "r", Mapping: "m.yaml:3", Position: []byte{0, 1}, Record: raw, At: at})
 	roundTrip(t, ms.Dirty{Key: raw, At: at})
 	roundTrip(t, ms.Split{Cuts: map[string][][]byte{"t": {{0xff}, []byte("b")}}, At: at})
