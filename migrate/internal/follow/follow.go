@@ -86,8 +86,9 @@ const (
 	leaseWait    = 250 * time.Millisecond
 	// defaultGiveUp is how long the target may be unavailable.
 	defaultGiveUp = 15 * time.Minute
-	// maxBatch is how many changes are written between two looks at the lease.
-	maxBatch = 50
+	// maxBatch is how many changes are written at most between two looks at the lease. A batch ends
+	// with its slowest call, so small ones leave the connection idle.
+	maxBatch = 500
 )
 
 // PositionFamily holds the positions of changes in each table.
@@ -264,7 +265,7 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 // apply applies changes in their order. While the target is unavailable, it waits and repeats: an applied
 // change comes to no harm.
 func (f *follower) apply(ctx context.Context, records []change) error {
-	for some := range slices.Chunk(records, maxBatch) {
+	for some := range slices.Chunk(records, f.Pace.Chunk(maxBatch)) {
 		for {
 			left, err := f.leased(ctx)
 			if err != nil {
