@@ -34,7 +34,7 @@ func (s *stage) follow(more ...string) *follower {
 	s.caughtUp()
 	// Not before, since an endpoint fills an index of a table that does not follow another one.
 	s.reader = s.serve("reader", "--target", s.target.address, "--dynamodb", ownAddress(), "--mapping", s.mapping)
-	s.items = dynamoDB(s.t, s.reader)
+	s.items = dynamoDB(s.t, s.reader, attempts)
 	s.j.watch()
 	return f
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // writers is the number of clients that write. Each has its own items.
-const writers = 16
+const writers = 32
 
 // generator writes items at random.
 type generator struct {

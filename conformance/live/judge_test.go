@@ -13,6 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
+// attempts is how often a reader repeats a call.
+const attempts = 5
+
 // judge compares what the target shows with the histories of the items.
 type judge struct {
 	*stage
@@ -31,7 +34,7 @@ type judge struct {
 }
 
 func newJudge(s *stage) *judge {
-	return &judge{stage: s, rand: rand.New(rand.NewPCG(*seed, writers)), stop: func() {}}
+	return &judge{stage: s, rand: rand.New(rand.NewPCG(*seed, 1<<32)), stop: func() {}}
 }
 
 // watch looks every 100 ms until rest. The table has to be FOLLOWING.
@@ -146,7 +149,8 @@ func (j *judge) compare(r *record, text string, got item, least int, watermark t
 // are applied.
 func (j *judge) final() {
 	j.t.Helper()
-	source, target := j.scan(j.api, ""), j.scan(j.items, "")
+	from := dynamoDB(j.t, j.source, attempts)
+	source, target := j.scan(from, ""), j.scan(j.items, "")
 	j.g.mu.Lock()
 	for number, r := range j.g.records {
 		key, sum := keyText(keyOf(number)), gone
@@ -162,7 +166,7 @@ func (j *judge) final() {
 	}
 	j.g.mu.Unlock()
 	j.differ("item", source, target)
-	entries, copied := j.scan(j.api, indexName), j.scan(j.items, indexName)
+	entries, copied := j.scan(from, indexName), j.scan(j.items, indexName)
 	j.differ("index entry", entries, copied)
 	j.t.Logf("%d items and %d index entries are compared at the end", len(source), len(entries))
 }

@@ -121,7 +121,7 @@ func setStage(t *testing.T, sourceFlags ...string) *stage {
 		"--bigtable", "off", "--dynamodb", ownAddress(), "--console", ownAddress(), "--data", filepath.Join(s.dir, "source"), "--buckets", buckets,
 	}, sourceFlags...)...)
 	s.target = s.serve("target", "--bigtable", ownAddress(), "--dynamodb", "off", "--data", filepath.Join(s.dir, "target"))
-	s.api, s.rows = dynamoDB(t, s.source), bigtableOf(t, s.target)
+	s.api, s.rows = dynamoDB(t, s.source, 1), bigtableOf(t, s.target)
 	s.create()
 	s.g = newGenerator(t, s.api)
 	s.g.load()
@@ -382,15 +382,17 @@ func ownAddress() string {
 	return own
 }
 
-// dynamoDB returns a client that does not repeat calls: their outcome is known or unknown.
-func dynamoDB(t *testing.T, v *server) *dynamodb.Client {
+// dynamoDB returns a client. That of a writer makes no second attempt, so that the outcome of a call is
+// known or unknown.
+func dynamoDB(t *testing.T, v *server, attempts int) *dynamodb.Client {
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = 2 * writers
 	t.Cleanup(transport.CloseIdleConnections)
 	return dynamodb.New(dynamodb.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(v.url()), Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-		HTTPClient: &http.Client{Transport: transport}, Retryer: aws.NopRetryer{},
+		RetryMaxAttempts: attempts,
+		Region:           "us-east-1", BaseEndpoint: aws.String(v.url()), Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+		HTTPClient: &http.Client{Transport: transport},
 	})
 }
 
