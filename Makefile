@@ -151,6 +151,14 @@ SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.se
 soak: ## run 500 clients on both endpoints for 30 minutes, with faults, under the race detector (SOAK= for other flags)
 	$(LONG) CGO_ENABLED=1 $(GO) -C conformance test -race ./soak -count=1 -timeout=24h -v $(SOAK)
 
+# D is how long each test writes, and LIVE has other flags: -run=NAME, -live.rate, -live.items, -live.profiles.
+D    ?= 3m
+LIVE ?=
+
+.PHONY: live
+live: ## follow a live table of 100,000 items under 1,000 writes a second while processes are killed, and print figures (D=3m a test, about 12 tests; LIVE='-run TestFollow$$')
+	$(GO) -C conformance test ./live -count=1 -timeout=24h -v -live.for=$(D) $(LIVE)
+
 ROUNDS ?= 1000
 
 .PHONY: soak-rounds

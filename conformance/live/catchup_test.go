@@ -7,17 +7,16 @@ import (
 
 // TestCatchUp measures how fast a follower applies changes that wait for it, for each way to write.
 func TestCatchUp(t *testing.T) {
+	if !full() {
+		t.Skip("measures: set -live.for")
+	}
 	s := setStage(t)
 	f := s.follow()
 	s.j.allowBackwards(true)
-	n := 100
-	if full() {
-		n = 10_000
-	}
 	for _, mode := range []string{"guarded", "ordered"} {
 		f.stop()
 		before := s.g.length()
-		s.g.give(n)
+		s.g.give(10_000)
 		s.g.quiet()
 		changes := s.g.length() - before
 		began := time.Now()

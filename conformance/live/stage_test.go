@@ -49,7 +49,12 @@ var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	var err error
+	// Most of the time the tests wait, for the end of a lease or for the watermark.
+	err := flag.Set("test.parallel", "8")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "conformance/live:", err)
+		os.Exit(1)
+	}
 	if binary, err = program.Path(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance/live: the binary:", err)
 		os.Exit(1)
