@@ -90,13 +90,10 @@ func (f *follower) run(ctx context.Context) {
 func (f *follower) signal(s syscall.Signal) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch s {
-	case syscall.SIGTERM:
-		f.stopping = true
-	case syscall.SIGKILL:
+	f.stopping = f.stopping || s == syscall.SIGTERM
+	f.paused = f.paused || s == syscall.SIGSTOP
+	if s == syscall.SIGKILL {
 		f.kills++
-	case syscall.SIGSTOP:
-		f.paused = true
 	}
 	err := f.cmd.Process.Signal(s)
 	if errors.Is(err, os.ErrProcessDone) {

@@ -190,8 +190,9 @@ func (s *stage) export() {
 			return
 		case types.ExportStatusFailed:
 			s.t.Fatal(aws.ToString(now.ExportDescription.FailureMessage))
+		case types.ExportStatusInProgress:
+			pause(s.t.Context())
 		}
-		pause(s.t.Context())
 	}
 }
 
