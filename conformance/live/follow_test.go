@@ -41,13 +41,13 @@ func (s *stage) paced(every time.Duration, event func()) {
 			}
 		}
 	}()
-	events := time.NewTicker(every)
-	defer events.Stop()
 	for {
+		timer := time.NewTimer(every) // since the end of the last event
 		select {
 		case <-stopped:
+			timer.Stop()
 			return
-		case <-events.C:
+		case <-timer.C:
 			event()
 		}
 	}

@@ -333,13 +333,16 @@ func (v *server) url() string { return "http://" + v.address }
 // start starts the server and waits until it is ready.
 func (v *server) start() {
 	v.t.Helper()
-	args := append([]string{"serve"}, v.args...)
+	args := append([]string{"serve", "--until-stdin-closes"}, v.args...)
 	if *profiles != "" {
 		args = append(args, "--cpu-profile", filepath.Join(*profiles, strings.ReplaceAll(v.t.Name(), "/", "-")+"-"+v.name+".pprof"))
 	}
 	cmd := command(context.WithoutCancel(v.t.Context()), args...)
 	cmd.Stderr = &v.stderr
 	out, err := cmd.StdoutPipe()
+	if err == nil {
+		_, err = cmd.StdinPipe() // closes with this process
+	}
 	if err == nil {
 		err = cmd.Start()
 	}
