@@ -152,7 +152,8 @@ func TestPause(t *testing.T) {
 // TestRelay: connections of the follower are slow, are cut, and lose their answers.
 func TestRelay(t *testing.T) {
 	s := setStage(t)
-	source, target := relayTo(t, s.source.address, 20*time.Millisecond), relayTo(t, s.target.address, 20*time.Millisecond)
+	const delay = 10 * time.Millisecond // 20 ms for a round trip
+	source, target := relayTo(t, s.source.address, delay), relayTo(t, s.target.address, delay)
 	s.via.source, s.via.target = source.address, target.address
 	f := s.follow()
 	s.j.allowBackwards(true)
@@ -196,10 +197,8 @@ func TestShards(t *testing.T) {
 	s.traffic(2, *runFor/3+time.Second, func() {
 		f.stop()
 		s.g.give(100)
-		if full() {
-			for range 5 * 30 {
-				pause(t.Context())
-			}
+		for range 300 * int(runFor.Minutes()) / 3 { // a third of the time
+			pause(t.Context())
 		}
 		f = s.start()
 	})
