@@ -265,7 +265,7 @@ func (w *writer) remove(x *write) {
 
 // update draws changes of attributes, and makes them in a copy of the item.
 func (w *writer) update(x *write) {
-	next := values(x.now)
+	next := maps.Clone(x.now)
 	if next == nil {
 		next = keyOf(x.number)
 	}

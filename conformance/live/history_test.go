@@ -266,12 +266,4 @@ func (h *history) length() int {
 	return len(h.done)
 }
 
-// values returns a copy of an item.
-func values(it item) item {
-	if it == nil {
-		return nil
-	}
-	return maps.Clone(it)
-}
-
 var consistent = aws.Bool(true)

@@ -68,8 +68,7 @@ func (j *judge) rest() {
 	j.over.Wait()
 }
 
-// look samples the watermark, reads items of which some were written shortly before it, and
-// compares them.
+// look samples the watermark, reads items, some of them written shortly before it, and compares them.
 func (j *judge) look(ctx context.Context) {
 	c := j.checkpoint(ctx)
 	if c.Watermark.IsZero() {
