@@ -152,8 +152,7 @@ func TestPause(t *testing.T) {
 // TestRelay: connections of the follower are slow, are cut, and lose their answers.
 func TestRelay(t *testing.T) {
 	s := setStage(t)
-	const delay = 10 * time.Millisecond // 20 ms for a round trip
-	source, target := relayTo(t, s.source.address, delay), relayTo(t, s.target.address, delay)
+	source, target := relayTo(t, s.source.address, relayDelay), relayTo(t, s.target.address, relayDelay)
 	s.via.source, s.via.target = source.address, target.address
 	f := s.follow()
 	s.j.allowBackwards(true)

@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// relayDelay is the delay of each direction, for round trips of 20 ms.
+const relayDelay = 10 * time.Millisecond
+
 // relay passes connections on to a server.
 type relay struct {
 	address string
