@@ -87,13 +87,13 @@ func (j *judge) look(ctx context.Context) {
 			}
 		}
 	}
-	least := map[string]int{}
+	lowest := map[string]int{}
 	byKey := map[string]*record{}
 	var keys []item
 	for _, r := range some {
 		key := keyOf(r.number)
 		keys, byKey[keyText(key)] = append(keys, key), r
-		least[keyText(key)] = r.before(applied)
+		lowest[keyText(key)] = r.before(applied)
 	}
 	h.mu.Unlock()
 	if len(keys) == 0 {
@@ -115,7 +115,7 @@ func (j *judge) look(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, text := range slices.Sorted(maps.Keys(byKey)) {
-		j.compare(byKey[text], text, got[text], least[text], c.Watermark)
+		j.compare(byKey[text], text, got[text], lowest[text], c.Watermark)
 	}
 	j.mu.Lock()
 	j.looks++
@@ -123,11 +123,11 @@ func (j *judge) look(ctx context.Context) {
 	j.mu.Unlock()
 }
 
-// compare compares an item of the target with its history: it has to be in a state from least on.
-func (j *judge) compare(r *record, text string, got item, least int, watermark time.Time) {
-	from := least
+// compare compares an item of the target with its history: it has to be in a state from lowest on.
+func (j *judge) compare(r *record, text string, got item, lowest int, watermark time.Time) {
+	from := lowest
 	if !j.backwards {
-		from = max(least, r.seen)
+		from = max(lowest, r.seen)
 	}
 	sum := digestOf(got)
 	if at := r.find(from, sum); at >= 0 {
@@ -137,8 +137,8 @@ func (j *judge) compare(r *record, text string, got item, least int, watermark t
 	switch at := r.find(0, sum); {
 	case at < 0:
 		j.t.Errorf("item %s of the target is in a state that it never had: %.500s", text, textOf(&types.AttributeValueMemberM{Value: got}))
-	case at < least:
-		j.t.Errorf("item %s of the target is in state %d, but state %d was acknowledged before the watermark %v", text, at, least, watermark)
+	case at < lowest:
+		j.t.Errorf("item %s of the target is in state %d, but state %d was acknowledged before the watermark %v", text, at, lowest, watermark)
 	default:
 		j.t.Errorf("item %s of the target is in state %d, but state %d was there before", text, at, r.seen)
 	}
