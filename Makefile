@@ -101,7 +101,7 @@ race: ## run the quick tier of concurrent packages under the race detector (need
 	CGO_ENABLED=1 $(GO) -C conformance test -vet=off -race -timeout 20m ./linear ./soak
 
 .PHONY: nightly
-nightly: ## run long checks outside .ci/run: race of both tiers of all packages, crashes, stopped endpoints, soak, followed tables, more inputs, all consumers and tools, other Bigtables, the console's bundle (about three hours)
+nightly: ## run long checks outside .ci/run: race of both tiers of all packages, crashes, stopped endpoints, soak, followed tables, more inputs, all consumers and tools, other Bigtables, the console's bundle (about four hours)
 	$(LONG) $(MAKE) race RACED=./... RACE_TIMEOUT=60m
 	$(MAKE) meta crash CRASHES=5 kill-endpoints soak fuzz FUZZTIME=100000x
 	$(MAKE) live D=1m
@@ -157,7 +157,7 @@ D    ?= 3m
 LIVE ?=
 
 .PHONY: live
-live: ## follow a live table of 100,000 items under 1,000 writes a second while processes are killed, and print figures (D=3m a test, about 12 tests; LIVE='-run TestFollow$$')
+live: ## follow a live table of 100,000 items under 1,000 writes a second while processes are killed, and print figures (D=3m a test, about 10 tests; LIVE='-run TestFollow$$')
 	$(GO) -C conformance test ./live -count=1 -timeout=24h -v -live.for=$(D) $(LIVE)
 
 ROUNDS ?= 1000
