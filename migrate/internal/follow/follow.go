@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -86,8 +85,9 @@ const (
 	leaseWait    = 250 * time.Millisecond
 	// defaultGiveUp is how long the target may be unavailable.
 	defaultGiveUp = 15 * time.Minute
-	// maxBatch is how many changes are written between two looks at the lease.
-	maxBatch = 50
+	// maxBatch is how many changes are written at most between two looks at the lease. A batch ends
+	// with its slowest call, so small ones leave the connection idle.
+	maxBatch = 500
 )
 
 // PositionFamily holds the positions of changes in each table.
@@ -264,22 +264,23 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 // apply applies changes in their order. While the target is unavailable, it waits and repeats: an applied
 // change comes to no harm.
 func (f *follower) apply(ctx context.Context, records []change) error {
-	for some := range slices.Chunk(records, maxBatch) {
-		for {
-			left, err := f.leased(ctx)
-			if err != nil {
-				return err
-			}
-			err = f.applySome(ctx, left, some)
-			if err == nil {
-				break
-			}
-			if ctx.Err() != nil || !f.tolerates(err) {
-				return err
-			}
-			if err := f.Sleep(ctx, saveEvery); err != nil {
-				return err
-			}
+	most := f.Pace.Chunk(maxBatch)
+	for len(records) > 0 {
+		left, err := f.leased(ctx)
+		if err != nil {
+			return err
+		}
+		n := min(most, len(records))
+		if err = f.applySome(ctx, left, records[:n]); err == nil {
+			records = records[n:]
+			continue
+		}
+		if ctx.Err() != nil || !f.tolerates(err) {
+			return err
+		}
+		most = max(1, n/2) // a slow target may need longer than the lease for more
+		if err := f.Sleep(ctx, saveEvery); err != nil {
+			return err
 		}
 	}
 	return nil
