@@ -62,6 +62,10 @@ type FollowOptions struct {
 	// Report is called about once a second for each table, by several goroutines.
 	Report func(FollowStatus)
 
+	// Warn is called with what the user should know and what does not end the run, by several
+	// goroutines. Default: it is dropped.
+	Warn func(text string)
+
 	// IdleMax is the longest wait before a shard without new records is asked again. Default: 1 s.
 	IdleMax time.Duration
 }
@@ -114,8 +118,8 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 	for _, m := range mappings {
 		group.Go(func() error {
 			err := follow.Run(ctx, follow.Options{
-				B: table.NewBigtable(conn, x), Mapping: (*layout.Mapping)(m), Clients: o.Source, Owner: o.Owner, Version: o.Version, Mode: mode, Since: o.Since,
-				IdleMax: o.IdleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Pace: x.Pace,
+				Conn: conn, Table: x, Mapping: (*layout.Mapping)(m), Clients: o.Source, Owner: o.Owner, Version: o.Version, Mode: mode, Since: o.Since,
+				IdleMax: o.IdleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Warn: o.Warn,
 				Report: func(target string, c ms.Checkpoint) {
 					if o.Report != nil {
 						s := FollowStatus{Table: m.SourceTable(), Target: target}
@@ -207,7 +211,7 @@ func EndFollow(ctx context.Context, conn grpc.ClientConnInterface, tableName, by
 	if err != nil {
 		return err
 	}
-	err = follow.End(ctx, table.NewBigtable(conn, o.options()), (*layout.Mapping)(mappings[0]), by, abandon, o.Now)
+	err = follow.End(ctx, table.NewBigtable(conn, o.options()), (*layout.Mapping)(mappings[0]), by, abandon, o.Now, o.Sleep)
 	if err = followError(err); err != nil && source.DamageOf(err) == "" {
 		err = fmt.Errorf("ending the migration of table %s: %w", tableName, err)
 	}

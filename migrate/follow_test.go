@@ -44,6 +44,7 @@ type live struct {
 	env     *testkit.Env
 	ddb     *dynamodb.Client
 	clients stream.Clients
+	bt      *btkit.Env // the target
 	target  grpc.ClientConnInterface
 	m       *mapping.Mapping
 	now     func() time.Time
@@ -72,7 +73,8 @@ func create(t *testing.T, text string) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &live{env: env, ddb: env.DynamoDB(t), m: m, now: env.Now, target: btkit.Start(t).Conn()}
+	l := &live{env: env, ddb: env.DynamoDB(t), m: m, now: env.Now, bt: btkit.Start(t)}
+	l.target = l.bt.Conn()
 	l.clients = stream.Clients{Table: l.ddb, Stream: env.DynamoDBStreams(t)}
 	_, err = l.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String("Things"), BillingMode: types.BillingModePayPerRequest,
@@ -116,8 +118,12 @@ func (l *live) items(t *testing.T) (items []attr.Item) {
 // source returns the items of the table as a source of that moment.
 func (l *live) source(t *testing.T, at time.Time) *source.Source {
 	t.Helper()
+	return sourceOf(at, l.items(t))
+}
+
+func sourceOf(at time.Time, items []attr.Item) *source.Source {
 	key := attr.KeySchema{Hash: attr.KeyAttr{Name: "PK", Type: attr.S}, Range: attr.KeyAttr{Name: "SK", Type: attr.S}}
-	return &source.Source{Format: "test", Path: "test", Tables: []*source.Table{source.Of("Things", key, at, l.items(t))}}
+	return &source.Source{Format: "test", Path: "test", Tables: []*source.Table{source.Of("Things", key, at, items)}}
 }
 
 func (l *live) load(t *testing.T) {

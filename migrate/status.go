@@ -119,7 +119,7 @@ func Status(ctx context.Context, conn grpc.ClientConnInterface, o Common) ([]Fol
 	var all []FollowStatus
 	for _, name := range names {
 		s := FollowStatus{Table: sources[name], Target: name, Lag: -1}
-		if err := s.read(ctx, statetable.Store{B: b, Table: name, Now: o.Now}); err != nil {
+		if err := s.read(ctx, statetable.Store{B: b, Table: name, Now: o.Now}, o.Sleep); err != nil {
 			return nil, err
 		}
 		all = append(all, s)
@@ -127,13 +127,15 @@ func Status(ctx context.Context, conn grpc.ClientConnInterface, o Common) ([]Fol
 	return all, nil
 }
 
-func (s *FollowStatus) read(ctx context.Context, store statetable.Store) error {
+func (s *FollowStatus) read(ctx context.Context, store statetable.Store, sleep func(context.Context, time.Duration) error) error {
 	now, err := store.State(ctx)
 	if err != nil {
 		return err
 	}
 	s.Phase, s.By, s.At = string(now.Phase), now.By, now.At
-	if now.Owner != "" && now.Lease.After(store.Now()) {
+	if alive, err := store.Alive(ctx, now, sleep); err != nil {
+		return err
+	} else if alive {
 		s.Running = now.Owner
 	}
 	if c, ok, err := store.Checkpoint(ctx, statetable.StreamSource); err != nil {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,6 +118,17 @@ func (l *live) put(t *testing.T, pk, sk string, rev int, more map[string]string)
 		item[name] = &types.AttributeValueMemberS{Value: v}
 	}
 	if _, err := l.ddb.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("Things"), Item: item}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// delete deletes an item.
+func (l *live) delete(t *testing.T, pk, sk string) {
+	t.Helper()
+	_, err := l.ddb.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("Things"), Key: map[string]types.AttributeValue{
+		"PK": &types.AttributeValueMemberS{Value: pk}, "SK": &types.AttributeValueMemberS{Value: sk},
+	}})
+	if err != nil {
 		t.Fatal(err)
 	}
 }
@@ -282,17 +294,61 @@ func TestVerifyLive_Sample(t *testing.T) {
 	}
 }
 
-// lostCheckpoints is a connection that refuses to save checkpoints.
-type lostCheckpoints struct{ grpc.ClientConnInterface }
+// refusing is a connection that refuses writes of one kind, once a write of another kind was made.
+type refusing struct {
+	grpc.ClientConnInterface
+	kind, after string // after: "" for all of them
+	made        *atomic.Bool
+}
 
-func (c lostCheckpoints) Invoke(ctx context.Context, method string, in, out any, o ...grpc.CallOption) error {
-	if r, ok := in.(*btpb.MutateRowRequest); ok && strings.HasPrefix(string(r.GetRowKey()), "t#c#") {
-		return status.Error(codes.PermissionDenied, "no checkpoint")
+func (c refusing) refuses(request any) bool {
+	kind := kindOf(request)
+	if kind == c.after {
+		c.made.Store(true)
+	}
+	return kind == c.kind && (c.after == "" || c.made.Load())
+}
+
+var errRefusing = status.Error(codes.PermissionDenied, "refused")
+
+func (c refusing) Invoke(ctx context.Context, method string, in, out any, o ...grpc.CallOption) error {
+	if c.refuses(in) {
+		return errRefusing
 	}
 	return c.ClientConnInterface.Invoke(ctx, method, in, out, o...)
 }
 
-// A follower that stops after it recorded changed keys, and before its checkpoint, loses none of them.
+func (c refusing) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := c.ClientConnInterface.NewStream(ctx, desc, method, o...)
+	return refusingStream{s, c}, err
+}
+
+type refusingStream struct {
+	grpc.ClientStream
+	c refusing
+}
+
+func (s refusingStream) SendMsg(m any) error {
+	if s.c.refuses(m) {
+		return errRefusing
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+// changedKeys counts the recorded keys of a generation.
+func (l *live) changedKeys(t *testing.T, generation uint64) (n int) {
+	t.Helper()
+	for _, err := range l.store().Dirty(t.Context(), generation) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+// A follower that stops when it cannot record changed keys saves no checkpoint beyond them; and one that stops
+// between the keys and its checkpoint has recorded them.
 func TestVerifyLive_DirtyAfterCrash(t *testing.T) {
 	t.Parallel()
 	l := startEarly(t, 20)
@@ -304,12 +360,18 @@ func TestVerifyLive_DirtyAfterCrash(t *testing.T) {
 	for i := range 6 {
 		l.put(t, "changed", fmt.Sprint(i), i, nil)
 	}
-	crashed := l.options("two")
-	crashed.UntilTip = true
-	if err := migrate.Follow(t.Context(), lostCheckpoints{l.target}, crashed); status.Code(err) != codes.PermissionDenied {
-		t.Fatalf("the follower ends with %v", err)
+	for _, crash := range []struct {
+		kind, after string
+		keys        int // that are recorded then
+	}{{"dirty", "", 0}, {"item", "", 6}, {"checkpoint", "item", 6}} {
+		o := l.options("crashed at " + crash.kind)
+		o.UntilTip, o.Mode = true, "ordered"
+		err := migrate.Follow(t.Context(), refusing{l.target, crash.kind, crash.after, &atomic.Bool{}}, o)
+		if n := l.changedKeys(t, 1); status.Code(err) != codes.PermissionDenied || n != crash.keys {
+			t.Fatalf("without writes of kind %s, the follower records %d keys, want %d, and ends with %v", crash.kind, n, crash.keys, err)
+		}
 	}
-	last := l.options("three")
+	last := l.options("last")
 	last.UntilTip = true
 	if err := migrate.Follow(t.Context(), l.target, last); err != nil {
 		t.Fatal(err)

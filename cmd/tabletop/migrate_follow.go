@@ -114,6 +114,7 @@ func (c *followCommand) Run(ctx context.Context, p *program) error {
 		o := migrate.FollowOptions{
 			Common: c.common(t), Tables: c.Tables, Source: clients, Owner: owner(), Version: version(), Mode: c.Apply,
 			Since: c.sinceTime, UntilTip: c.Until == untilTip, Until: c.untilTime, Report: (&followLog{p: p}).report,
+			Warn: func(text string) { _, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text) },
 		}
 		o.MaxRowsPerSecond = c.MaxRowsPerSecond
 		var refused *counted

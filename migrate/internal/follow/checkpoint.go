@@ -43,7 +43,11 @@ func (f *follower) save(ctx context.Context) error {
 	for _, sh := range status.Shards {
 		c.Progress.Throttles += sh.Throttles
 	}
-	if err := f.store.SaveCheckpoint(ctx, statetable.StreamSource, c); err != nil {
+	done, err := f.store.SaveCheckpoint(ctx, statetable.StreamSource, f.term, c)
+	if err == nil && !done {
+		err = f.lose(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	if f.Report != nil {

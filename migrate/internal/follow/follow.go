@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -20,7 +21,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
-	"github.com/tabletop-emu/tabletop/migrate/internal/pace"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -37,9 +37,10 @@ const (
 	Ordered Mode = "ordered" // one request writes many rows
 )
 
-// Options are the options of Run. B, Mapping, Clients, Owner, Now and Sleep are required.
+// Options are the options of Run. Conn, Mapping, Clients, Owner, Now and Sleep are required.
 type Options struct {
-	B       *table.Bigtable
+	Conn    grpc.ClientConnInterface // to the target
+	Table   table.Options
 	Mapping *layout.Mapping // of the stored rows
 	Clients stream.Clients
 	// Owner names this process in the lease: user, host and process.
@@ -51,7 +52,6 @@ type Options struct {
 	Overlap time.Duration
 	IdleMax time.Duration
 	GiveUp  time.Duration
-	Pace    *pace.Pace
 	// Until ends the run: when all writes before its start are applied (Tip), or all writes before
 	// a time. Default: at the end of the context, or of a disabled stream.
 	Tip   bool
@@ -65,13 +65,15 @@ type Options struct {
 	Jitter func() float64
 	// Report is called about once a second.
 	Report func(table string, c ms.Checkpoint)
+	// Warn is called with what the user should know, and what does not end the run. It may be nil.
+	Warn func(text string)
 }
 
 // The times of a run.
 const (
-	leaseTime    = 15 * time.Second
 	renewEvery   = 5 * time.Second
 	leaseReserve = 2 * time.Second // before its end, nothing is written
+	checkEvery   = time.Minute     // the tables of the target
 	saveEvery    = time.Second
 	orderedLag   = time.Minute
 	leaseWait    = 250 * time.Millisecond
@@ -87,9 +89,13 @@ var PositionFamily = layout.Family{Name: lens.FamilyPosition, GC: layout.GC{Vers
 // follower follows one table.
 type follower struct {
 	Options
+	B       *table.Bigtable
+	rows    *table.Bigtable // its calls need the lease
 	store   statetable.Store
 	stream  *stream.Stream
 	mapping string // its hash
+	term    uint64 // of the lease
+	checked time.Time
 
 	mu        sync.Mutex
 	lease     time.Time // its end
@@ -101,13 +107,16 @@ type follower struct {
 	changes   int64 // at the last save
 	savedAt   time.Time
 	failing   time.Time // since when the target is unavailable
+	lost      bool      // another process has the lease
 }
 
 // Run follows one table. It returns nil at the end that the options select. Errors of the source are
 // of type *[stream.Error]; [source.Error] is a table that cannot be followed; [*ms.HeldError] another
 // process that follows it.
 func Run(ctx context.Context, o Options) error {
-	f := &follower{Options: o, store: statetable.Store{B: o.B, Table: o.Mapping.TargetTable(), Now: o.Now}, letters: map[attr.ItemID]bool{}, applying: map[uint64]int{}}
+	f := &follower{Options: o, B: table.NewBigtable(o.Conn, o.Table), letters: map[attr.ItemID]bool{}, applying: map[uint64]int{}}
+	f.rows = table.NewBigtable(fence{o.Conn, f}, o.Table)
+	f.store = statetable.Store{B: f.B, Table: o.Mapping.TargetTable(), Now: o.Now}
 	f.progress.Started = o.Now()
 	var err error
 	if f.mapping, err = Hash(o.Mapping); err != nil {
@@ -117,22 +126,32 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	seen, err := awaitLease(ctx, f.store, f.Sleep, f.warn)
+	if err != nil {
+		return err
+	}
 	if err := f.open(ctx, since); err != nil {
 		return err
 	}
-	began, err := f.begin(ctx, since)
+	began, err := f.begin(ctx, since, seen)
 	if err == nil {
 		err = f.run(ctx, since)
 	}
 	// The context may have ended: the last checkpoint and the lease are written nevertheless.
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), ms.LeaseTime)
 	defer cancel()
-	if began {
-		if failed := f.end(last); failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
+	if began && !f.lost {
+		if failed := f.end(last, err == nil && f.Tip); failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
 			return failed // the same run again repeats more than a second
 		}
 	}
 	return err
+}
+
+func (f *follower) warn(format string, args ...any) {
+	if f.Warn != nil {
+		f.Warn(fmt.Sprintf(format, args...))
+	}
 }
 
 // Hash identifies a mapping in states and checkpoints.
@@ -234,6 +253,9 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 		if err == nil {
 			err = f.save(ctx)
 		}
+		if err == nil {
+			err = f.watch(ctx)
+		}
 		switch {
 		case f.tolerates(err): // the target may come back: nothing is applied without a lease
 		case err != nil:
@@ -271,7 +293,8 @@ func (f *follower) apply(ctx context.Context, records []stream.Record) error {
 // applySome applies records within the time that is left of the lease.
 func (f *follower) applySome(ctx context.Context, left time.Duration, records []stream.Record) error {
 	f.mu.Lock()
-	dirty, lag := f.dirty, f.Now().Sub(f.stream.Status().Watermark)
+	status := f.stream.Status()
+	dirty, lag := f.dirty, status.Now.Sub(status.Watermark) // by the source's clock
 	f.applying[dirty]++
 	f.mu.Unlock()
 	defer func() {
@@ -284,7 +307,7 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	w := apply.Writer{
-		B: f.B, Mapping: f.Mapping, Pace: f.Pace, Now: f.Now, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || !f.stream.OldImages,
+		B: f.rows, Mapping: f.Mapping, Pace: f.Table.Pace, Now: f.Now, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || !f.stream.OldImages,
 	}
 	refused := map[attr.ItemID]bool{}
 	var refusing sync.Mutex
@@ -309,7 +332,7 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 	}
 	f.mu.Unlock()
 	if dirty > 0 { // before the changes, so that no checkpoint passes a key that is not recorded
-		if err := f.store.AddDirty(ctx, dirty, applied); err != nil {
+		if err := f.leasedStore().AddDirty(ctx, dirty, applied); err != nil {
 			return err
 		}
 	}
