@@ -34,6 +34,10 @@ type FollowStatus struct {
 	Shards    []ShardLag    `json:"shards,omitempty"`
 	Saved     time.Time     `json:"saved,omitzero"` // when the checkpoint was written
 
+	// ClockDiffers is how far the clock of the follower is ahead of that of the source, or of this
+	// process; 0 if the difference is at most two seconds. Lag does not depend on it.
+	ClockDiffers time.Duration `json:"clockDiffers,omitzero"`
+
 	Changes   int64   `json:"changes"` // records that the run has applied
 	Rate      float64 `json:"rate"`    // records a second, of late
 	Applied   int64   `json:"applied"` // items that they changed
@@ -49,6 +53,8 @@ type FollowStatus struct {
 	Dirty       int          `json:"dirty"`             // keys that changed since the last verification
 	Next        string       `json:"next,omitempty"`
 	History     []PhaseEvent `json:"history,omitempty"` // the newest first
+
+	verified, proved bool // a complete verification found no difference; no key changed since the last one
 }
 
 // ShardLag is the lag of an open shard.
@@ -82,6 +88,16 @@ type PhaseEvent struct {
 // maxListed bounds the letters and events of a status.
 const maxListed = 100
 
+// maxSkew is how much clocks differ unnoticed.
+const maxSkew = 2 * time.Second
+
+// clock notes how far the follower's clock is ahead of another one.
+func (s *FollowStatus) clock(ahead time.Duration) {
+	if ahead.Abs() > max(maxSkew, s.ClockDiffers.Abs()) {
+		s.ClockDiffers = ahead
+	}
+}
+
 // setCheckpoint sets the fields that a checkpoint has.
 func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 	p := c.Progress
@@ -94,6 +110,9 @@ func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 	s.Watermark, s.Rule, s.Lag, s.Saved = c.Watermark, p.Rule, lag(c.Watermark), c.At
 	s.Changes, s.Rate, s.Applied, s.Already, s.Unread, s.Read, s.Raced = p.Changes, p.Rate, p.Applied, p.Already, p.Unread, p.Read, p.Raced
 	s.Throttles, s.Mode = p.Throttles, p.Mode
+	if !p.SourceNow.IsZero() {
+		s.clock(c.At.Sub(p.SourceNow))
+	}
 	for _, sh := range c.Shards {
 		if !sh.Done {
 			s.Shards = append(s.Shards, ShardLag{sh.ID, lag(sh.Watermark)})
@@ -142,6 +161,10 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store, sleep f
 		return err
 	} else if ok {
 		s.setCheckpoint(c)
+		s.clock(max(0, c.At.Sub(store.Now()))) // an earlier one may be old
+	}
+	if !now.Lease.IsZero() {
+		s.clock(max(0, now.Lease.Add(-ms.LeaseTime).Sub(store.Now())))
 	}
 	for l, err := range store.Letters(ctx) {
 		if err != nil {
@@ -167,6 +190,7 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store, sleep f
 			s.Dirty++
 		}
 	}
+	s.verified, s.proved = now.Verified > 0, now.Verified > 0 && now.Verified == now.Dirty && s.Dirty == 0
 	s.Next = s.next()
 	return nil
 }
@@ -176,6 +200,12 @@ func (s *FollowStatus) next() string {
 	switch {
 	case s.Phase == string(ms.Ended), s.Phase == string(ms.Loaded):
 		return ""
+	case s.Phase == string(ms.Drained) && s.proved:
+		return "tabletop migrate finish " + s.Table
+	case s.Phase == string(ms.Drained) && s.verified:
+		return "if the source is frozen: tabletop migrate verify --live --dirty --table " + s.Table
+	case s.Phase == string(ms.Drained):
+		return "if the source is frozen: tabletop migrate verify --live --consistent --table " + s.Table
 	case s.Running == "":
 		return "tabletop migrate follow " + s.Table
 	case len(s.Letters) > 0:
