@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -140,6 +142,9 @@ func Run(ctx context.Context, o Options) error {
 	// The context may have ended: the last checkpoint and the lease are written nevertheless.
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), ms.LeaseTime)
 	defer cancel()
+	if began && slices.Contains([]codes.Code{codes.NotFound, codes.FailedPrecondition}, status.Code(err)) {
+		err = f.explain(last, err)
+	}
 	if began && !f.lost {
 		if failed := f.end(last, err == nil && f.Tip); failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
 			return failed // the same run again repeats more than a second

@@ -139,6 +139,19 @@ func (f *follower) mark(ctx context.Context, since time.Time, started bool) erro
 	return errors.Join(err, failed)
 }
 
+// explain returns why a table or a family is missing, if it can: another process has ended the migration, or
+// somebody deleted it.
+func (f *follower) explain(ctx context.Context, err error) error {
+	if s, failed := f.store.State(ctx); failed == nil && s.Owner != f.Owner {
+		return f.lostTo(s)
+	}
+	f.checked = time.Time{}
+	if why := f.watch(ctx); source.DamageOf(why) != "" {
+		return why
+	}
+	return err
+}
+
 // tables yields the tables of the target with their families.
 func (f *follower) tables() iter.Seq2[string, []layout.Family] {
 	return func(yield func(string, []layout.Family) bool) {
