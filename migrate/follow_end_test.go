@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -248,6 +251,38 @@ func TestFollow_Clocks(t *testing.T) {
 				t.Errorf("the warnings are %q", warned)
 			}
 		})
+	}
+}
+
+// Indexes of the source that the mapping lacks are named once: their queries have no table.
+func TestFollow_Indexes(t *testing.T) {
+	t.Parallel()
+	l := create(t, strings.Replace(followedTable, "name: G,", "name: byG,", 1))
+	l.env.Advance(5 * time.Minute)
+	l.put(t, "p", "s", 1, nil)
+	l.load(t)
+	o := l.options("one")
+	var warned []string
+	o.UntilTip, o.Warn = true, func(text string) { warned = append(warned, text) }
+	if err := migrate.Follow(t.Context(), l.target, o); err != nil || len(warned) > 0 {
+		t.Fatalf("without indexes in the source: warnings %q, error %v", warned, err)
+	}
+	for _, name := range []string{"byG", "Other"} {
+		_, err := l.ddb.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+			TableName:            aws.String("Things"),
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("G"), AttributeType: "S"}},
+			GlobalSecondaryIndexUpdates: []types.GlobalSecondaryIndexUpdate{{Create: &types.CreateGlobalSecondaryIndexAction{
+				IndexName: aws.String(name), Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+				KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("G"), KeyType: "HASH"}},
+			}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.env.Advance(time.Minute)
+	}
+	if err := migrate.Follow(t.Context(), l.target, o); err != nil || len(warned) != 1 || !strings.Contains(warned[0], "table Things has indexes that its mapping lacks (Other): their queries have no Bigtable table") {
+		t.Errorf("the warnings are %q, error %v", warned, err)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -135,6 +136,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := f.open(ctx, since); err != nil {
 		return err
 	}
+	f.warnIndexes()
 	began, err := f.begin(ctx, since, seen)
 	if err == nil {
 		err = f.run(ctx, since)
@@ -151,6 +153,18 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}
 	return err
+}
+
+// warnIndexes warns about indexes of the source that the mapping does not name: their queries have no table.
+func (f *follower) warnIndexes() {
+	named := map[string]bool{}
+	for _, g := range f.Mapping.Spec().Source.GSIs {
+		named[g.Name] = true
+	}
+	lacks := slices.DeleteFunc(slices.Clone(f.stream.Indexes), func(name string) bool { return named[name] || f.Mapping.Index(name) != nil })
+	if len(lacks) > 0 {
+		f.warn("table %s has indexes that its mapping lacks (%s): their queries have no Bigtable table. If they are needed, add them to source.gsis, load an export into another instance, and follow it there", f.Mapping.SourceTable(), strings.Join(lacks, ", "))
+	}
 }
 
 func (f *follower) warn(format string, args ...any) {
