@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/follow"
+	"github.com/tabletop-emu/tabletop/migrate/internal/pace"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 	"github.com/tabletop-emu/tabletop/migrate/stream"
@@ -61,6 +62,11 @@ type FollowOptions struct {
 
 	// Report is called about once a second for each table, by several goroutines.
 	Report func(FollowStatus)
+
+	// Throttle returns a limit of the rows per second, or 0 to apply no changes for now; the lease and the
+	// checkpoint are kept meanwhile. Without ok, MaxRowsPerSecond holds. It is called once a second for each
+	// table. Default: MaxRowsPerSecond always holds.
+	Throttle func() (rowsPerSecond int, ok bool)
 
 	// Warn is called with what the user should know and what does not end the run, by several
 	// goroutines. Default: it is dropped.
@@ -110,6 +116,18 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 			return err
 		}
 	}
+	var throttle func() (rows int, paused bool)
+	if o.Throttle != nil {
+		if began := o.Now(); x.Pace == nil { // one that can be set
+			x.Pace = pace.New(1, func() time.Duration { return o.Now().Sub(began) }, o.Sleep)
+		}
+		throttle = func() (int, bool) {
+			if rows, ok := o.Throttle(); ok {
+				return rows, rows == 0
+			}
+			return o.MaxRowsPerSecond, false
+		}
+	}
 	letters := o.DeadLetter
 	if letters != nil && len(mappings) > 1 {
 		letters = &lockedWriter{w: letters}
@@ -119,7 +137,7 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 		group.Go(func() error {
 			err := follow.Run(ctx, follow.Options{
 				Conn: conn, Table: x, Mapping: (*layout.Mapping)(m), Clients: o.Source, Owner: o.Owner, Version: o.Version, Mode: mode, Since: o.Since,
-				IdleMax: o.IdleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Warn: o.Warn,
+				IdleMax: o.IdleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Warn: o.Warn, Throttle: throttle,
 				Report: func(target string, c ms.Checkpoint) {
 					if o.Report != nil {
 						s := FollowStatus{Table: m.SourceTable(), Target: target}

@@ -3,9 +3,11 @@ package migrate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -284,6 +286,55 @@ func TestFollow_Indexes(t *testing.T) {
 	if err := migrate.Follow(t.Context(), l.target, o); err != nil || len(warned) != 1 || !strings.Contains(warned[0], "table Things has indexes that its mapping lacks (Other): their queries have no Bigtable table") {
 		t.Errorf("the warnings are %q, error %v", warned, err)
 	}
+}
+
+// A throttle holds changes back, also those at the start, while the lease and the checkpoint are kept; a rate slows
+// them down, and without it the limit of the options holds.
+func TestFollow_Throttle(t *testing.T) {
+	t.Parallel()
+	l := startEarly(t, 3)
+	for i := range 60 {
+		l.put(t, "p", fmt.Sprint("s", i), i, nil)
+	}
+	o := l.options("one")
+	o.UntilTip, o.Sleep, o.Mode = true, l.sleep(nil), "ordered"
+	var looks atomic.Int64
+	began := l.now()
+	o.Throttle = func() (int, bool) {
+		if looks.Add(1) <= 30 {
+			return 0, true
+		}
+		return 5, true
+	}
+	var paused, last time.Time
+	o.Report = func(s migrate.FollowStatus) {
+		if last = l.now(); s.Changes == 0 {
+			paused = last
+		}
+	}
+	if err := migrate.Follow(t.Context(), l.target, o); err != nil {
+		t.Fatal(err)
+	}
+	if held := paused.Sub(began); held < 29*time.Second {
+		t.Errorf("changes were held back for %v", held)
+	}
+	if spent := last.Sub(paused); spent < 8*time.Second {
+		t.Errorf("60 changes at 5 rows a second take %v", spent)
+	}
+	l.verify(t)
+	for i := range 60 {
+		l.put(t, "p", fmt.Sprint("s", i), 100+i, nil)
+	}
+	o.Throttle = func() (int, bool) { return 0, false }
+	o.MaxRowsPerSecond, o.Stopwatch = 10, func() time.Duration { return l.now().Sub(began) }
+	start := l.now()
+	if err := migrate.Follow(t.Context(), l.target, o); err != nil {
+		t.Fatal(err)
+	}
+	if spent := l.now().Sub(start); spent < 4*time.Second {
+		t.Errorf("without the throttle, 60 changes at 10 rows a second take %v", spent)
+	}
+	l.verify(t)
 }
 
 // awayTarget is a connection to a target that does not answer from one time to another.

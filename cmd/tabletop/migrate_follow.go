@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/user"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -47,7 +50,8 @@ type followCommand struct {
 	Apply      string   `enum:"auto,guarded,ordered" default:"auto" help:"How changes are written: guarded tests each row, ordered writes many rows at once, auto is ordered while more than a minute behind. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
 	DeadLetter string   `help:"If changes cannot be applied, append them to this file (key, reason, item), and apply the rest. Default: the first such change ends the command." placeholder:"FILE" group:"Follow:"`
 
-	MaxRowsPerSecond int `help:"Write at most this many rows per second. Default: no limit." placeholder:"N" group:"Follow:"`
+	MaxRowsPerSecond int    `help:"Write at most this many rows per second. Default: no limit." placeholder:"N" group:"Follow:"`
+	ThrottleFile     string `help:"While this file exists, apply no changes; if it has a number, write at most so many rows per second. It is read once a second." placeholder:"FILE" group:"Follow:" rare:""`
 	liveSourceFlags
 	liveTargetFlags
 
@@ -117,6 +121,9 @@ func (c *followCommand) Run(ctx context.Context, p *program) error {
 			Warn: func(text string) { _, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text) },
 		}
 		o.MaxRowsPerSecond = c.MaxRowsPerSecond
+		if c.ThrottleFile != "" {
+			o.Throttle = (&throttleFile{name: c.ThrottleFile, say: o.Warn}).read
+		}
 		var refused *counted
 		if c.DeadLetter != "" {
 			file, openErr := os.OpenFile(c.DeadLetter, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -137,6 +144,40 @@ func (c *followCommand) Run(ctx context.Context, p *program) error {
 		}
 		return followError(err)
 	})
+}
+
+// throttleFile is the file of --throttle-file, for several tables.
+type throttleFile struct {
+	name string
+	say  func(text string)
+
+	mu   sync.Mutex
+	said string // the last message
+}
+
+// read returns the rows per second that the file asks for: 0 is a pause. ok is false without a file.
+func (f *throttleFile) read() (rowsPerSecond int, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, err := os.ReadFile(f.name)
+	rate := strings.TrimSpace(string(text))
+	message := ""
+	switch n, wrong := strconv.Atoi(rate); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		message, ok = fmt.Sprintf("no changes are applied: %v", err), true
+	case rate == "" || n == 0 && wrong == nil:
+		message, ok = "no changes are applied while the file exists", true
+	case wrong != nil || n < 0:
+		message, ok = fmt.Sprintf("no changes are applied: %.20q is not a number of rows per second", rate), true
+	default:
+		message, ok, rowsPerSecond = fmt.Sprintf("at most %s per second", phrase.Counted(int64(n), "row")), true, n
+	}
+	if message != f.said {
+		f.said = message
+		f.say(fmt.Sprintf("--throttle-file %s: %s", f.name, cmp.Or(message, "gone, changes are applied again")))
+	}
+	return rowsPerSecond, ok
 }
 
 // counted counts the lines that are written.

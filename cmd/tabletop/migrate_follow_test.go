@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -128,6 +129,48 @@ func (l *liveTables) writeTarget() {
 	defer func() { _ = resp.Body.Close() }()
 	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 		l.t.Fatalf("%s: %s: %v", resp.Status, text, err)
+	}
+}
+
+// TestThrottleFile: the file pauses a follower or limits it, and each change is said once.
+func TestThrottleFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "throttle")
+	var said []string
+	f := &throttleFile{name: name, say: func(text string) { said = append(said, strings.TrimPrefix(text, "--throttle-file "+name+": ")) }}
+	reads := func(rows int, ok bool, text string) {
+		t.Helper()
+		for range 2 {
+			if gotRows, gotOK := f.read(); gotRows != rows || gotOK != ok {
+				t.Errorf("%d rows, %t; want %d, %t", gotRows, gotOK, rows, ok)
+			}
+		}
+		if len(said) > 1 || strings.Join(said, "") != text {
+			t.Errorf("said %q, want %q", said, text)
+		}
+		said = nil
+	}
+	reads(0, false, "")
+	writeFile(t, dir, "throttle", "")
+	reads(0, true, "no changes are applied while the file exists")
+	writeFile(t, dir, "throttle", "1200\n")
+	reads(1200, true, "at most 1200 rows per second")
+	writeFile(t, dir, "throttle", "fast")
+	reads(0, true, `no changes are applied: "fast" is not a number of rows per second`)
+	writeFile(t, dir, "throttle", "-1")
+	reads(0, true, `no changes are applied: "-1" is not a number of rows per second`)
+	writeFile(t, dir, "throttle", " 0 ")
+	reads(0, true, "no changes are applied while the file exists")
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	reads(0, false, "gone, changes are applied again")
+	if err := os.Mkdir(name, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if rows, ok := f.read(); rows != 0 || !ok || len(said) != 1 || !strings.Contains(said[0], "no changes are applied: ") {
+		t.Errorf("a file that cannot be read: %d rows, %t, said %q", rows, ok, said)
 	}
 }
 

@@ -68,6 +68,9 @@ type Options struct {
 	Jitter func() float64
 	// Report is called about once a second.
 	Report func(table string, c ms.Checkpoint)
+	// Throttle returns the wanted rows a second, or that no change is applied now. It is called once a
+	// second. If it is nil, Table.Pace stays as it is.
+	Throttle func() (rows int, paused bool)
 	// Warn is called with what the user should know, and what does not end the run. It may be nil.
 	Warn func(text string)
 }
@@ -111,6 +114,7 @@ type follower struct {
 	savedAt   time.Time
 	failing   time.Time // since when the target is unavailable
 	lost      bool      // another process has the lease
+	paused    bool      // by Throttle
 }
 
 // Run follows one table. It returns nil at the end that the options select. Errors of the source are
@@ -235,6 +239,7 @@ var errDone = errors.New("done")
 
 // run reads the stream until the end.
 func (f *follower) run(ctx context.Context, since time.Time) error {
+	f.throttle()
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := f.stream.Run(inner, f.apply); err != nil {
@@ -266,6 +271,7 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 		if err := f.Sleep(ctx, saveEvery); err != nil {
 			return err
 		}
+		f.throttle()
 		// The end is looked for first, so that the phase and the last checkpoint cover it.
 		ended := f.Tip && f.stream.Passed(tip) || !f.Until.IsZero() && !f.stream.Status().Watermark.Before(f.Until)
 		err := f.renew(ctx, since)
@@ -283,6 +289,18 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 			return errDone
 		}
 	}
+}
+
+// throttle asks for the wanted rows a second.
+func (f *follower) throttle() {
+	if f.Throttle == nil {
+		return
+	}
+	rows, paused := f.Throttle()
+	f.mu.Lock()
+	f.paused = paused
+	f.mu.Unlock()
+	f.Table.Pace.Set(rows)
 }
 
 // apply applies records of one shard. While the target is unavailable, it waits and repeats: an applied

@@ -316,10 +316,13 @@ func (f *follower) left() time.Duration {
 	return min(f.lease.Sub(now), f.lease.Round(0).Sub(now.Round(0))) - leaseReserve
 }
 
-// leased waits for a lease, and returns how long it may be used.
+// leased waits for a lease, and while changes are paused. It returns how long the lease may be used.
 func (f *follower) leased(ctx context.Context) (time.Duration, error) {
 	for {
-		if left := f.left(); left > 0 {
+		f.mu.Lock()
+		paused := f.paused
+		f.mu.Unlock()
+		if left := f.left(); left > 0 && !paused {
 			return left, nil
 		}
 		if err := f.Sleep(ctx, leaseWait); err != nil {
