@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -162,6 +164,9 @@ func followError(err error) error {
 	}
 	if refused, ok := errors.AsType[*follow.RefusedChange](err); ok {
 		return &RefusedChange{refused.Table, refused.Key, refused.Err}
+	}
+	if code := status.Code(err); code == codes.PermissionDenied || code == codes.Unauthenticated {
+		return fmt.Errorf("the target refuses a call; check the credentials and their permissions (bigtable.tables.get, create, update, readRows and mutateRows): %w", err)
 	}
 	return err
 }

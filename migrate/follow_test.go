@@ -68,15 +68,25 @@ func start(t *testing.T, text string, n int) *live {
 // create creates a table with a stream, and a target.
 func create(t *testing.T, text string) *live {
 	t.Helper()
+	return createOver(t, text, btkit.Start(t))
+}
+
+func createOver(t *testing.T, text string, bt *btkit.Env) *live {
+	t.Helper()
 	env := testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{}))
 	m, err := mapping.Load("m.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &live{env: env, ddb: env.DynamoDB(t), m: m, now: env.Now, bt: btkit.Start(t)}
-	l.target = l.bt.Conn()
+	l := &live{env: env, ddb: env.DynamoDB(t), m: m, now: env.Now, bt: bt, target: bt.Conn()}
 	l.clients = stream.Clients{Table: l.ddb, Stream: env.DynamoDBStreams(t)}
-	_, err = l.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+	l.createTable(t)
+	return l
+}
+
+func (l *live) createTable(t *testing.T) {
+	t.Helper()
+	_, err := l.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String("Things"), BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("PK"), AttributeType: "S"}, {AttributeName: aws.String("SK"), AttributeType: "S"}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("PK"), KeyType: "HASH"}, {AttributeName: aws.String("SK"), KeyType: "RANGE"}},
@@ -85,7 +95,6 @@ func create(t *testing.T, text string) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l
 }
 
 // items reads all items of the source.

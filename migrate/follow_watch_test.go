@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
-
-	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
@@ -57,13 +54,7 @@ func TestFollow_TargetChanged(t *testing.T) {
 		}, []string{"its rows in table _migration_schema were deleted while it was followed", "load an export again"}},
 		"another mapping": {func(t *testing.T, l *live) {
 			t.Helper()
-			other, err := mapping.Load("m.yaml", []byte(strings.Replace(followedTable, "a:{attr}", "a:x{attr}", 1)))
-			must(t, err)
-			rows, err := (*layout.Mapping)(other).SchemaRows(l.now().UnixMilli() * 1000)
-			must(t, err)
-			for _, row := range rows {
-				l.mutate(t, layout.SchemaTable, string(row.Key), btclient.AppendSets([]*btpb.Mutation{btclient.DeleteRow()}, row.Cells)...)
-			}
+			l.remap(t)
 		}, []string{"its mapping in table _migration_schema was changed while it was followed, and rows of both would mix: "}},
 		"writes of an endpoint": {func(t *testing.T, l *live) {
 			t.Helper()

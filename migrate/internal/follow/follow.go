@@ -246,7 +246,7 @@ func (f *follower) run(ctx context.Context, since time.Time) error {
 			return err
 		}
 		if !f.Tip && f.Until.IsZero() {
-			return f.refused(source.Unsupported, "the stream of the source was disabled; all its changes are applied, and later ones are not recorded")
+			return f.refused(source.Unsupported, "the stream of the source was disabled; all its changes are applied, and later ones are not recorded: if the source is written no more, end the run by --until tip; else export the source again, load it into another instance, and follow it there")
 		}
 		return errDone
 	})

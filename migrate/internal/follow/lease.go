@@ -61,7 +61,7 @@ func (f *follower) begin(ctx context.Context, since time.Time, seen *ms.Sighting
 			return s, nil, f.refused(source.Unsupported, "its migration has ended, and nothing was loaded since: export the source again, load it into another instance, and follow it there")
 		}
 		if s.Mapping != "" && s.Phase.Followed() && s.Mapping != f.mapping {
-			return s, nil, f.refused(source.MappingRefused, "it is followed by another mapping, and rows of both would mix: follow by that mapping")
+			return s, nil, f.refused(source.MappingRefused, "its mapping in table %s is another one than at the first run, and rows of both would mix: restore it there, or load an export into another instance, and follow it there", layout.SchemaTable)
 		}
 		s, err := s.Leased(f.store.Table, f.Owner, now, seen)
 		if err != nil {
