@@ -150,9 +150,14 @@ func TestFollow_VerifiedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.env.Advance(15 * time.Minute)
-	if _, err := migrate.Load(t.Context(), l.target, l.source(t, l.now()), migrate.LoadOptions{Common: l.common(), Mix: true}); err != nil {
-		t.Fatal(err)
+	load := migrate.LoadOptions{Common: l.common(), Mix: true, KeepWrites: true}
+	if _, err := migrate.Load(t.Context(), l.target, l.source(t, l.now()), load); source.DamageOf(err) != source.TargetFollowed || !strings.Contains(err.Error(), "which a migration followed until ") || !strings.Contains(err.Error(), "delete this one and the tables of its indexes first") {
+		t.Errorf("a load over the items of the migration: %v", err)
 	}
+	for _, id := range []string{"t", "t__G"} {
+		must(t, l.store().B.DropTable(t.Context(), id))
+	}
+	l.load(t)
 	o := l.liveOptions(pause)
 	o.Dirty = true
 	if _, err := migrate.VerifyLive(t.Context(), l.target, o); err == nil || !strings.Contains(err.Error(), "phase ENDED") {
@@ -278,10 +283,14 @@ func TestFollow_Indexes(t *testing.T) {
 				KeySchema: []types.KeySchemaElement{{AttributeName: aws.String("G"), KeyType: "HASH"}},
 			}}},
 		})
-		if err != nil {
-			t.Fatal(err)
+		must(t, err)
+		for active := false; !active; {
+			l.env.Advance(time.Minute)
+			must(t, pause(t.Context(), time.Millisecond))
+			out, err := l.ddb.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("Things")})
+			must(t, err)
+			active = out.Table.TableStatus == types.TableStatusActive
 		}
-		l.env.Advance(time.Minute)
 	}
 	if err := migrate.Follow(t.Context(), l.target, o); err != nil || len(warned) != 1 || !strings.Contains(warned[0], "table Things has indexes that its mapping lacks (Other): their queries have no Bigtable table") {
 		t.Errorf("the warnings are %q, error %v", warned, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -260,6 +261,54 @@ func TestFollow(t *testing.T) {
 			}
 			if len(all) != 1 || all[0].Table != "Things" || all[0].Running != "" || all[0].Rule != stream.RuleHeader || len(all[0].Letters) > 0 {
 				t.Errorf("the status is %+v", all)
+			}
+		})
+	}
+}
+
+// Cells whose times derive from items have the times of the last change, in each mode; a live verification finds
+// another time.
+func TestFollow_Times(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"guarded", "ordered"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			l := create(t, strings.NewReplacer("put: [", `put: [{attr: x, cell: "a:x", ts: {attr: rev, as: epoch(ms)}}, `, "{G: S,", "{G: S, x: S,").Replace(followedTable))
+			l.env.Advance(5 * time.Minute)
+			r := rand.New(rand.NewPCG(9, uint64(len(mode))))
+			write := func() {
+				sk, more := fmt.Sprint("s", r.IntN(8)), map[string]string{"x": "v"}
+				if r.IntN(2) == 0 {
+					more["G"] = "g"
+				}
+				if r.IntN(4) == 0 {
+					l.delete(t, "p", sk)
+				} else {
+					l.put(t, "p", sk, 1_700_000_000_000+int(l.history.Add(1)), more)
+				}
+			}
+			for range 20 {
+				write()
+			}
+			l.put(t, "p", "s", 1_700_000_000_000, map[string]string{"x": "v"})
+			l.load(t)
+			for run := range 3 {
+				for range 40 {
+					write()
+				}
+				o := l.options(fmt.Sprint("run ", run))
+				o.Mode, o.UntilTip = mode, true
+				if err := migrate.Follow(t.Context(), l.target, o); err != nil {
+					t.Fatal(err)
+				}
+				if r, _ := l.verifyLive(t, l.liveOptions(pause)); len(r.Failures) > 0 {
+					t.Fatalf("after run %d:\n%s", run, r.Text())
+				}
+			}
+			l.mutate(t, "t", "p#s", btclient.DeleteColumn("a", []byte("x"), 0, 0), btclient.SetCell("a", []byte("x"), 1_700_000_000_008_000, []byte("v"))) // of another revision
+			sleep, _ := l.follow(t, "last")                                                                                                                // which judges the difference
+			if r, _ := l.verifyLive(t, l.liveOptions(sleep)); r.Differences != 1 {
+				t.Errorf("with another time:\n%s\n%s", r.Text(), l.bt.Dump("t"))
 			}
 		})
 	}

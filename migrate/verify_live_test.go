@@ -34,9 +34,13 @@ import (
 // clock.
 func (l *live) follow(t *testing.T, owner string) (sleep func(context.Context, time.Duration) error, stop func()) {
 	t.Helper()
+	return l.followBy(t, l.options(owner))
+}
+
+func (l *live) followBy(t *testing.T, o migrate.FollowOptions) (sleep func(context.Context, time.Duration) error, stop func()) {
+	t.Helper()
 	saved := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
-	o := l.options(owner)
 	o.Report = func(migrate.FollowStatus) {
 		select {
 		case saved <- struct{}{}:
@@ -163,6 +167,38 @@ func TestVerifyLive_NoFalseAlarm(t *testing.T) {
 	writers.Wait()
 	if r, live := l.verifyLive(t, l.liveOptions(sleep)); len(r.Failures) > 0 || live.Unsettled > 0 {
 		t.Errorf("after the writes:\n%s", r.Text())
+	}
+}
+
+// Items that the follower has not yet reached are suspects, and no differences once it has; those that it will
+// never reach are differences.
+func TestVerifyLive_Suspects(t *testing.T) {
+	t.Parallel()
+	l := startEarly(t, 0)
+	for i := range 8 {
+		l.put(t, "p", fmt.Sprint("s", i), i, nil)
+	}
+	var held atomic.Bool
+	o := l.options("one")
+	o.Throttle = func() (int, bool) { return 0, held.Load() }
+	sleep, _ := l.followBy(t, o)
+	held.Store(true)
+	must(t, errors.Join(sleep(t.Context(), 0), sleep(t.Context(), 0))) // it has looked
+	for i := range 5 {
+		l.put(t, "p", fmt.Sprint("s", i), 10+i, nil)
+	}
+	l.mutate(t, "t", "p#s7", btclient.SetCell("a", []byte("rev"), 9e15, []byte("70")))
+	live := l.liveOptions(sleep)
+	sleeps := 0
+	live.Sleep = func(ctx context.Context, d time.Duration) error {
+		if sleeps++; sleeps == 5 { // by then the scan is over, since it does not wait
+			held.Store(false)
+		}
+		return sleep(ctx, d)
+	}
+	r, result := l.verifyLive(t, live)
+	if result.Suspects != 6 || r.Differences != 1 || !strings.Contains(r.Failures[0].ItemKey, `"s7"`) || result.Unsettled > 0 {
+		t.Errorf("%+v\n%s", result, r.Text())
 	}
 }
 
