@@ -49,13 +49,13 @@ type process struct {
 	point  int // before, half or after
 	pauses bool
 	end    context.CancelFunc // of the process
-	// late: writes of rows that were under way at the pause are sent on resume, whatever their deadlines are.
+	// late: writes of rows that were running at the pause are sent on resume, whatever their deadlines are.
 	late bool
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	writes  []string // the kinds of the writes
-	sent    int      // requests that are under way
+	sent    int      // requests that are running
 	dead    bool
 	paused  bool
 	resumed bool
@@ -100,11 +100,11 @@ func kindOf(request any) string {
 
 // begin waits while the process is paused, and numbers a write. hit means that the process ends, or is
 // paused, at this one.
-func (p *process) begin(ctx context.Context, request any) (hit bool, err error) {
+func (p *process) begin(request any) (hit bool, err error) {
 	kind := kindOf(request)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.wait(ctx, kind); err != nil {
+	if err := p.wait(kind); err != nil {
 		return false, err
 	}
 	if p.dead {
@@ -130,7 +130,7 @@ func (p *process) done() {
 }
 
 // stop ends or pauses the process. After a pause, its request has the error of a deadline that has passed.
-func (p *process) stop(ctx context.Context) error {
+func (p *process) stop() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.pauses {
@@ -141,25 +141,31 @@ func (p *process) stop(ctx context.Context) error {
 	p.paused = true
 	p.sent--
 	p.changed.Broadcast()
-	err := p.wait(ctx, p.writes[p.at-1])
+	err := p.wait(p.writes[p.at-1])
 	p.sent++
 	return err
 }
 
-// wait waits while the process is paused. A request whose deadline has passed then is not sent.
-func (p *process) wait(ctx context.Context, kind string) error {
-	deadline, limited := ctx.Deadline()
-	left, since := time.Until(deadline), p.now()
+// wait waits while the process is paused. A write that needs the lease is not sent then: its deadline is
+// before the end of the lease.
+func (p *process) wait(kind string) error {
+	since := p.now()
 	for p.paused {
 		p.changed.Wait()
 	}
-	if limited && p.now().Sub(since) > left && (!p.late || kind != "item" && kind != "index") {
+	late := p.late && (kind == "item" || kind == "index")
+	if needsLease(kind) && !late && p.now().Sub(since) >= ms.LeaseTime {
 		return status.Error(codes.DeadlineExceeded, "the deadline passed in the pause")
 	}
 	return nil
 }
 
-// stopped waits until the process is paused and none of its requests is under way.
+// needsLease reports whether a process makes such a write only before the end of its lease.
+func needsLease(kind string) bool {
+	return slices.Contains([]string{"item", "index", "dirty", "letter"}, kind)
+}
+
+// stopped waits until the process is paused and none of its requests is running.
 func (p *process) stopped(ended <-chan error) (ok bool, err error) {
 	reached := make(chan struct{})
 	go func() {
@@ -210,19 +216,19 @@ func (l *live) sleep(p *process) func(context.Context, time.Duration) error {
 
 // Invoke makes a call with one answer.
 func (p *process) Invoke(ctx context.Context, method string, in, out any, o ...grpc.CallOption) error {
-	hit, err := p.begin(ctx, in)
+	hit, err := p.begin(in)
 	if err != nil {
 		return err
 	}
 	defer p.done()
 	if hit && p.point == before {
-		if err := p.stop(ctx); err != nil {
+		if err := p.stop(); err != nil {
 			return err
 		}
 	}
 	err = p.ClientConnInterface.Invoke(ctx, method, in, out, o...)
 	if hit && p.point == after && err == nil {
-		return p.stop(ctx)
+		return p.stop()
 	}
 	return err
 }
@@ -240,7 +246,7 @@ type processStream struct {
 
 // SendMsg sends the request.
 func (s *processStream) SendMsg(m any) error {
-	hit, err := s.p.begin(s.Context(), m)
+	hit, err := s.p.begin(m)
 	if err != nil {
 		return err
 	}
@@ -250,7 +256,7 @@ func (s *processStream) SendMsg(m any) error {
 	}
 	r := m.(*btpb.MutateRowsRequest)
 	if s.p.point == before {
-		if err := s.p.stop(s.Context()); err != nil {
+		if err := s.p.stop(); err != nil {
 			return err
 		}
 		return s.ClientStream.SendMsg(m)
@@ -266,7 +272,7 @@ func (s *processStream) SendMsg(m any) error {
 			break
 		}
 	}
-	if err := s.p.stop(s.Context()); err != nil {
+	if err := s.p.stop(); err != nil {
 		return err
 	}
 	return status.Error(codes.Unavailable, "the answer was lost")
@@ -370,7 +376,7 @@ func (s *scene) ends(t *testing.T, refused map[string]string) {
 }
 
 // scenes runs a test in each scene, at each write of a process and each point, until the process ends
-// before it. The quick tier takes a share of them.
+// before it; or at a share of these.
 func scenes(t *testing.T, share float64, run func(t *testing.T, s *scene, at, point int) (reached bool)) {
 	t.Helper()
 	for _, first := range []bool{true, false} {
@@ -382,7 +388,7 @@ func scenes(t *testing.T, share float64, run func(t *testing.T, s *scene, at, po
 				for at, reached := 1, true; reached && !t.Failed(); at++ {
 					reached = false
 					for point := range points {
-						if !long.Enabled() && draw.Float64() > share {
+						if draw.Float64() > share {
 							reached = reached || at < 20
 							continue
 						}
@@ -418,7 +424,11 @@ func TestFollow_KilledAnywhere(t *testing.T) {
 			}
 		}
 	})
-	scenes(t, 0.15, func(t *testing.T, s *scene, at, point int) bool {
+	share := 0.15
+	if long.Enabled() {
+		share = 1
+	}
+	scenes(t, share, func(t *testing.T, s *scene, at, point int) bool {
 		s.bt.Restore(s.loaded)
 		p, err := s.kill(t, at, point)
 		if !p.dead {
@@ -442,12 +452,16 @@ func TestFollow_KilledAnywhere(t *testing.T) {
 }
 
 // TestFollow_PausedAnywhere: a follower that is paused at any of its writes, and continues after another process
-// has taken over, changes nothing: neither rows nor the progress of the other. If a request was under way, its
+// has taken over, changes nothing: neither rows nor the progress of the other. If a request was running, its
 // row is tested in guarded mode, however late it arrives; in ordered mode its deadline ends it, and no other
 // one is sent.
 func TestFollow_PausedAnywhere(t *testing.T) {
 	t.Parallel()
-	scenes(t, 0.06, func(t *testing.T, s *scene, at, point int) bool {
+	share := 0.06
+	if long.Enabled() {
+		share = 1
+	}
+	scenes(t, share, func(t *testing.T, s *scene, at, point int) bool {
 		s = set(t, s.first, s.mode)
 		p, done := s.pause(t, at, point)
 		if p == nil {
@@ -481,7 +495,7 @@ func TestFollow_PausedAnywhere(t *testing.T) {
 		if got := s.saved(t); got != saved {
 			t.Errorf("the process that was paused at a write of kind %s changes\n%s\nto\n%s", kind, saved, got)
 		}
-		if needsLease := func(kind string) bool { return slices.Contains([]string{"item", "index", "dirty", "letter"}, kind) }; s.mode == "ordered" && slices.ContainsFunc(p.after, needsLease) {
+		if s.mode == "ordered" && slices.ContainsFunc(p.after, needsLease) {
 			t.Errorf("the process that was paused at a write of kind %s then makes those of kinds %q", kind, p.after)
 		}
 		s.ends(t, refused)
@@ -516,7 +530,11 @@ func (p *process) leased() bool {
 // has ended, changes no row, and lets endpoints write.
 func TestFollow_PausedBeyondEnd(t *testing.T) {
 	t.Parallel()
-	scenes(t, 0.06, func(t *testing.T, s *scene, at, point int) bool {
+	share := 0.06
+	if long.Enabled() {
+		share = 1
+	}
+	scenes(t, share, func(t *testing.T, s *scene, at, point int) bool {
 		s = set(t, s.first, s.mode)
 		p, done := s.pause(t, at, point)
 		if p == nil {

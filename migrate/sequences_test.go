@@ -343,11 +343,13 @@ func (s *sequence) follow() {
 	s.check()
 }
 
+func (s *sequence) now() time.Time { return exporttest.Time.Add(30 * time.Hour) }
+
 // apply applies changes of the live table, as a follower does.
 func (s *sequence) apply() {
 	s.t.Helper()
 	w := apply.Writer{
-		B: table.NewBigtable(s.conn, table.Options{}), Mapping: (*layout.Mapping)(s.o.Mappings[0]), Guarded: s.rand.IntN(2) == 0, Now: time.Now,
+		B: table.NewBigtable(s.conn, table.Options{}), Mapping: (*layout.Mapping)(s.o.Mappings[0]), Guarded: s.rand.IntN(2) == 0, Now: s.now,
 		Refuse: func(_ apply.Change, err error) error { return err },
 	}
 	item := func(text string) attr.Item {
@@ -385,7 +387,7 @@ func (s *sequence) refuseFollow() {
 	s.t.Helper()
 	s.steps = append(s.steps, "follow over writes of the endpoint")
 	before := allTables(s.t, s.conn)
-	store := statetable.Store{B: table.NewBigtable(s.conn, table.Options{}), Table: "t", Now: time.Now}
+	store := statetable.Store{B: table.NewBigtable(s.conn, table.Options{}), Table: "t", Now: s.now}
 	if _, err := store.SetFollowed(s.t.Context()); source.DamageOf(err) != source.TargetWritten {
 		s.fatalf("a migration begins over writes of the endpoint: %v", err)
 	}

@@ -51,7 +51,7 @@ type followCommand struct {
 	DeadLetter string   `help:"If changes cannot be applied, append them to this file (key, reason, item), and apply the rest. Default: the first such change ends the command." placeholder:"FILE" group:"Follow:"`
 
 	MaxRowsPerSecond int    `help:"Write at most this many rows per second. Default: no limit." placeholder:"N" group:"Follow:"`
-	ThrottleFile     string `help:"While this file exists, apply no changes; if it has a number, write at most so many rows per second. It is read once a second." placeholder:"FILE" group:"Follow:" rare:""`
+	ThrottleFile     string `help:"While this file exists, apply no changes; if it has a number N, write at most N rows per second. It is read once a second." placeholder:"FILE" group:"Follow:" rare:""`
 	liveSourceFlags
 	liveTargetFlags
 

@@ -140,7 +140,7 @@ func (f *follower) mark(ctx context.Context, since time.Time, started bool) erro
 }
 
 // explain returns why a table or a family is missing, if it can: another process has ended the migration, or
-// somebody deleted it.
+// it was deleted.
 func (f *follower) explain(ctx context.Context, err error) error {
 	if s, failed := f.store.State(ctx); failed == nil && s.Owner != f.Owner {
 		return f.lostTo(s)
@@ -166,8 +166,8 @@ func (f *follower) tables() iter.Seq2[string, []layout.Family] {
 	}
 }
 
-// watch checks each minute that the tables and their families are those of the mapping, and that nobody
-// loaded or wrote them: a rule that somebody adds deletes cells that no change brings back.
+// watch checks each minute that the tables and their families are those of the mapping, and that no load or
+// endpoint wrote them: a rule that is added deletes cells that no change brings back.
 func (f *follower) watch(ctx context.Context) error {
 	now := f.Now()
 	if now.Sub(f.checked) < checkEvery {
@@ -176,11 +176,10 @@ func (f *follower) watch(ctx context.Context) error {
 	// A call that hangs must not keep the lease from being renewed.
 	ctx, cancel := context.WithTimeout(ctx, renewEvery)
 	defer cancel()
-	const remedy = "no change of the source was applied after this was found; "
 	for id, families := range f.tables() {
 		have, err := f.B.Families(ctx, id)
 		if status.Code(err) == codes.NotFound {
-			return f.refused(source.MappingRefused, "Bigtable table %s was deleted while it was followed: %sload an export again, into another instance, and follow it there", id, remedy)
+			return f.refused(source.MappingRefused, "Bigtable table %s was deleted while it was followed: load an export again, into another instance, and follow it there", id)
 		}
 		if err != nil {
 			return err
@@ -188,10 +187,10 @@ func (f *follower) watch(ctx context.Context) error {
 		for _, want := range families {
 			rule, there := have[want.Name]
 			if !there {
-				return f.refused(source.MappingRefused, "family %s of Bigtable table %s was deleted while it was followed: %sload an export again, into another instance, and follow it there", want.Name, id, remedy)
+				return f.refused(source.MappingRefused, "family %s of Bigtable table %s was deleted while it was followed: load an export again, into another instance, and follow it there", want.Name, id)
 			}
 			if got, plain := btclient.GCOf(rule); !plain || got != want.GC {
-				return f.refused(source.MappingRefused, "the garbage-collection rule of family %s of Bigtable table %s was changed to {%v} while it was followed, but the mapping declares {%s}: %sset that rule, follow again, then find lost cells by a complete verification (tabletop migrate verify --live --consistent)", want.Name, id, rule, want.GC, remedy)
+				return f.refused(source.MappingRefused, "the garbage-collection rule of family %s of Bigtable table %s was changed to {%v} while it was followed, but the mapping declares {%s}: set that rule, follow again, then find lost cells by a complete verification (tabletop migrate verify --live --consistent)", want.Name, id, rule, want.GC)
 			}
 		}
 	}
@@ -339,7 +338,7 @@ func (f *follower) leasedStore() statetable.Store {
 }
 
 // fence is a connection that sends no call after the end of the lease: the process may have been paused
-// between any two of its steps. A call that is under way ends before the lease by its deadline.
+// between any two of its steps. A running call ends before the lease by its deadline.
 type fence struct {
 	grpc.ClientConnInterface
 	f *follower

@@ -421,13 +421,14 @@ func WrittenError(table string) error {
 	return source.Damaged(source.TargetWritten, source.Position{}, nil, "Bigtable table %s: a DynamoDB endpoint has written since the load, or a load is running, and changes of the source would overwrite that: wait for the load, or load into another table and follow that one", table)
 }
 
-// EndFollowed lets DynamoDB endpoints write to the table again. Loads stay refused: they would undo the
-// changes that the migration has applied.
+// EndFollowed takes the mark of SetFollowed away, so that DynamoDB endpoints can write to the table. Loads
+// stay refused: they would undo the changes that the migration has applied. Without a mark, it does nothing.
 func (s Store) EndFollowed(ctx context.Context) error {
 	now := s.Now()
-	return s.B.MutateRow(ctx, layout.SchemaTable, layout.SchemaRowPrefix(s.Table), []*btpb.Mutation{
+	marked := btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn))
+	_, err := s.B.CheckAndMutate(ctx, layout.SchemaTable, layout.SchemaRowPrefix(s.Table), marked, []*btpb.Mutation{
 		btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0),
-		btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.EndedColumn), 0, 0),
 		btclient.SetCell(layout.SchemaFamily, []byte(loadnote.EndedColumn), table.Micros(now), loadnote.MomentValue(now)),
-	})
+	}, nil)
+	return err
 }
