@@ -93,7 +93,7 @@ func (c *followCommand) Validate() error {
 func (*followCommand) Help() string {
 	return `Reads the changes of live DynamoDB tables from their streams, and applies them to the Bigtable tables into which an export was loaded. The streams must have been enabled a minute before the export, with the view NEW_AND_OLD_IMAGES. Credentials are those of the AWS configuration.
 
-The progress is in the table _migration_state of the target, so the command continues where it was after any end. One process at a time follows a table. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
+The progress is in the table _migration_state of the target, so the command continues where it was after any end. One process at a time follows a table; after a crash the next one waits 15 seconds for the end of its lease. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
 
 Exits 0 at the end that --until names, and when it is interrupted; 1 when a change cannot be applied; 2 when a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 when a server or this machine fails.`
 }
@@ -262,7 +262,7 @@ func (c *finishCommand) Validate() error { return c.checkLiveTarget() }
 
 // Help is the long help of the command.
 func (*finishCommand) Help() string {
-	return `Ends the migration of a live table: from then on DynamoDB endpoints accept writes to the Bigtable table. Deletes the positions of changes (family _m) and the checkpoints; the history of the migration stays. Refused while a process follows the table. Freeze the source and apply its last changes first: migrate follow TABLE --until tip.
+	return `Ends the migration of a live table: from then on DynamoDB endpoints accept writes to the Bigtable table. Deletes the positions of changes (family _m) and the checkpoints; the history of the migration stays. Refused while a process follows the table; after a crash of that process, waits 15 seconds for the end of its lease. Loads into the table stay refused. Freeze the source and apply its last changes first: migrate follow TABLE --until tip.
 
 Exits 0 when the migration has ended, 2 when a process follows the table or it was never followed, 3 when a server fails.`
 }

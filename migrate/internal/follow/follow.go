@@ -153,7 +153,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if began && !f.lost {
 		if failed := f.end(last, err == nil && f.Tip); failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
-			return failed // the same run again repeats more than a second
+			return failed
 		}
 	}
 	return err

@@ -290,6 +290,9 @@ func (f *follower) lostTo(s ms.State) error {
 // the run are applied.
 func (f *follower) end(ctx context.Context, drained bool) error {
 	err := f.save(ctx)
+	for f.tolerates(err) && f.Sleep(ctx, saveEvery) == nil { // the same run again would repeat more than a second
+		err = f.save(ctx)
+	}
 	if f.lost {
 		return err
 	}
