@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,7 +194,7 @@ func TestFollow_TargetAway(t *testing.T) {
 	l.verify(t)
 	away.from, away.to = l.now().Add(5*time.Second), l.now().Add(time.Hour)
 	o.UntilTip = false
-	if err := migrate.Follow(t.Context(), away, o); err == nil || errors.Is(err, context.Canceled) || l.now().Before(away.from.Add(14*time.Minute)) || l.now().After(away.from.Add(30*time.Minute)) {
+	if err := migrate.Follow(t.Context(), away, o); err == nil || errors.Is(err, context.Canceled) || l.now().Before(away.from.Add(14*time.Minute)) {
 		t.Errorf("after %v the follower ends with %v", l.now().Sub(away.from), err)
 	}
 }
@@ -307,18 +306,18 @@ func TestFollow_Throttle(t *testing.T) {
 	}
 	o := l.options("one")
 	o.UntilTip, o.Sleep, o.Mode = true, l.sleep(nil), "ordered"
-	var looks atomic.Int64
-	began := l.now()
-	o.Throttle = func() (int, bool) {
-		if looks.Add(1) <= 30 {
-			return 0, true
-		}
-		return 5, true
-	}
+	began, looks := l.now(), 0
 	var paused, last time.Time
+	o.Throttle = func() (int, bool) {
+		if looks++; looks > 30 {
+			return 5, true
+		}
+		paused = l.now()
+		return 0, true
+	}
 	o.Report = func(s migrate.FollowStatus) {
-		if last = l.now(); s.Changes == 0 {
-			paused = last
+		if last = l.now(); s.Changes > 0 && looks <= 30 {
+			t.Errorf("%d changes are applied in the pause", s.Changes)
 		}
 	}
 	if err := migrate.Follow(t.Context(), l.target, o); err != nil {

@@ -69,14 +69,16 @@ func TestFollow_TargetChanged(t *testing.T) {
 			o := l.options("one")
 			o.Sleep = l.sleep(nil)
 			began := l.now()
-			changed := false
+			changed, late := false, 0
 			o.Report = func(migrate.FollowStatus) {
 				switch spent := l.now().Sub(began); {
 				case !changed && spent > 20*time.Second:
 					changed = true
 					c.change(t, l)
-				case spent > 3*time.Minute:
-					stop()
+				case changed && spent > 3*time.Minute:
+					if late++; late > 1 { // the look comes after the report
+						stop()
+					}
 				}
 			}
 			err := migrate.Follow(ctx, l.target, o)
