@@ -17,9 +17,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -343,6 +345,65 @@ func TestFollow_Throttle(t *testing.T) {
 		t.Errorf("without the throttle, 60 changes at 10 rows a second take %v", spent)
 	}
 	l.verify(t)
+}
+
+// Only the last term saves a checkpoint, also after the end of a migration; and a late process neither drops nor
+// replaces the dead letter of a later change.
+func TestFollow_LateWrites(t *testing.T) {
+	t.Parallel()
+	l := create(t, followedTable)
+	s, ctx := l.store(), t.Context()
+	must(t, s.Make(ctx))
+	saves := func(term uint64, want bool) {
+		t.Helper()
+		if done, err := s.SaveCheckpoint(ctx, statetable.StreamSource, term, ms.Checkpoint{Version: fmt.Sprint(term)}); done != want || err != nil {
+			t.Errorf("term %d saves: %t, error %v, want %t", term, done, err, want)
+		}
+	}
+	claims := func(term uint64, want bool) {
+		t.Helper()
+		if done, err := s.ClaimCheckpoint(ctx, statetable.StreamSource, term); done != want || err != nil {
+			t.Errorf("term %d claims: %t, error %v, want %t", term, done, err, want)
+		}
+	}
+	saves(1, false)
+	claims(1, true)
+	saves(1, true)
+	claims(3, true)
+	claims(1, false)
+	saves(1, false)
+	saves(2, false)
+	saves(3, true)
+	if c, ok, err := s.Checkpoint(ctx, statetable.StreamSource); !ok || err != nil || c.Version != "3" {
+		t.Errorf("the checkpoint is %+v, %t, error %v", c, ok, err)
+	}
+	must(t, s.Clear(ctx, 4))
+	saves(3, false)
+	if c, ok, err := s.Checkpoint(ctx, statetable.StreamSource); ok || err != nil {
+		t.Errorf("after the end the checkpoint is %+v, error %v", c, err)
+	}
+
+	id := attr.ItemID{1}
+	letter := func(want string) {
+		t.Helper()
+		var got string
+		for l, err := range s.Letters(ctx) {
+			must(t, err)
+			got += l.Reason
+		}
+		if got != want {
+			t.Errorf("the dead letter is %q, want %q", got, want)
+		}
+	}
+	must(t, s.DropLetter(ctx, id, []byte{9}))
+	must(t, s.SaveLetter(ctx, id, ms.Letter{Reason: "five", Position: []byte{5}}))
+	must(t, s.SaveLetter(ctx, id, ms.Letter{Reason: "four", Position: []byte{4}}))
+	must(t, s.DropLetter(ctx, id, []byte{4}))
+	letter("five")
+	must(t, s.SaveLetter(ctx, id, ms.Letter{Reason: "six", Position: []byte{6}}))
+	letter("six")
+	must(t, s.DropLetter(ctx, id, []byte{7}))
+	letter("")
 }
 
 // awayTarget is a connection to a target that does not answer from one time to another.
