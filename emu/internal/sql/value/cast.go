@@ -203,7 +203,7 @@ func parseFloat(s string, bits int, name string) (float64, error) {
 }
 
 // FloatText returns the text of a FLOAT64 in 15 digits, or in 17 if 15 do not identify it; that of a
-// FLOAT32 has 6 or 9 digits.
+// FLOAT32 has 6 or 8 digits.
 func FloatText(v Value) string {
 	f := v.Float64()
 	switch {
@@ -216,22 +216,11 @@ func FloatText(v Value) string {
 	}
 	bits, few, many := 64, 15, 17
 	if v.kind == KindFloat32 {
-		bits, few, many = 32, 6, 9
+		bits, few, many = 32, 6, 8
 	}
 	text := strconv.FormatFloat(f, 'g', few, bits)
 	if again, err := strconv.ParseFloat(text, bits); err == nil && again == f {
 		return text
-	}
-	if bits == 32 { // 8 digits may identify it, too
-		text = strconv.FormatFloat(f, 'g', 8, bits)
-		if again, err := strconv.ParseFloat(text, bits); err == nil && again == f {
-			return text
-		}
-	} else {
-		text = strconv.FormatFloat(f, 'g', 16, bits)
-		if again, err := strconv.ParseFloat(text, bits); err == nil && again == f {
-			return text
-		}
 	}
 	return strconv.FormatFloat(f, 'g', many, bits)
 }
