@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
@@ -27,9 +27,9 @@ type Source interface {
 
 // Options are the options of Run.
 type Options struct {
-	Tables             Tables
-	Params, ViewParams map[string]value.Value // by name in lower case
-	Now                time.Time
+	Tables    Tables
+	Params    map[string]value.Value // by name in lower case
+	Functions *function.Context
 	// Memory is the limit of the memory of operators that hold rows, in bytes.
 	Memory int64
 }
@@ -46,7 +46,7 @@ type Rows interface {
 func Run(ctx context.Context, q *plan.Query, o Options) (Rows, error) {
 	r := &run{
 		Options: o,
-		env:     plan.Env{Context: ctx, Params: o.Params, ViewParams: o.ViewParams, Now: o.Now},
+		env:     plan.Env{Context: ctx, Params: o.Params, Functions: o.Functions},
 		left:    o.Memory,
 	}
 	return r.open(q.Root)
@@ -103,11 +103,13 @@ func (r *run) open(op plan.Operator) (Rows, error) {
 	case *plan.Unpack:
 		return wrap(r, op.Input, func(in Rows) Rows { return &unpacked{Rows: in, op: op} })
 	case *plan.Aggregate:
-		return wrap(r, op.Input, func(in Rows) Rows { return &collected{Rows: in, all: func() ([][]value.Value, error) { return r.aggregate(in, op) }} })
+		return wrap(r, op.Input, func(in Rows) Rows {
+			return &collected{Rows: in, all: func() ([][]value.Value, error) { return r.aggregate(in, op) }}
+		})
 	case *plan.Sort:
-		return wrap(r, op.Input, func(in Rows) Rows { return &collected{Rows: in, all: func() ([][]value.Value, error) { return r.sort(in, op) }} })
-	case *plan.Window:
-		return wrap(r, op.Input, func(in Rows) Rows { return &collected{Rows: in, all: func() ([][]value.Value, error) { return r.windows(in, op) }} })
+		return wrap(r, op.Input, func(in Rows) Rows {
+			return &collected{Rows: in, all: func() ([][]value.Value, error) { return r.sort(in, op) }}
+		})
 	case *plan.Limit:
 		return r.openLimit(op)
 	default:

@@ -2,8 +2,10 @@ package plan
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
@@ -16,13 +18,11 @@ type Expr interface {
 
 // Env is what an expression can see. It is for one goroutine.
 type Env struct {
-	Context context.Context
-	Row     []value.Value // the slots
-	// Params and ViewParams are the parameters of the execution, by name in lower case.
-	Params     map[string]value.Value
-	ViewParams map[string]value.Value
-	Now        time.Time // the time of the query: CURRENT_TIMESTAMP is the same in each row
-	stack      []value.Value
+	Context   context.Context
+	Row       []value.Value          // the slots
+	Params    map[string]value.Value // by name in lower case
+	Functions *function.Context
+	stack     []value.Value // arguments of calls
 }
 
 // The expressions.
@@ -39,9 +39,6 @@ type (
 		Of   value.Type
 	}
 
-	// ViewParam is VIEW_PARAMETERS('name').
-	ViewParam struct{ Name string }
-
 	// Slot is a slot of the row.
 	Slot struct {
 		N  int
@@ -55,36 +52,20 @@ type (
 		Of   value.Type
 	}
 
-	// Cell is the value of a qualifier in a map of cells; NULL if it is absent. Both parts may be NULL.
-	Cell struct {
-		Map, Qualifier Expr
-	}
-
-	// Logical is AND or OR of operands, which are evaluated only as far as needed.
-	Logical struct {
-		Or   bool
+	// Call is a call of a function or operator. Args have the types of its parameters.
+	Call struct {
+		function.Call
 		Args []Expr
 	}
 
-	// When is a condition and the result of the first condition that is TRUE.
-	When struct{ Cond, Result Expr }
-
-	// Case is CASE without an operand, IF, and other expressions that evaluate one of several parts.
-	Case struct {
-		Whens []When
-		Else  Expr // never nil
-		Of    value.Type
+	// Cast is CAST, or SAFE_CAST if Safe is set.
+	Cast struct {
+		Expr Expr
+		To   value.Type
+		Func value.CastFunc
+		Zone *time.Location // of texts and dates without one
+		Safe bool
 	}
-
-	// Coalesce is the first argument that is not NULL.
-	Coalesce struct {
-		Args []Expr
-		Of   value.Type
-	}
-
-	// Safe is NULL if its expression fails with an error of evaluation. Else evaluates another expression
-	// then, if it is set.
-	Safe struct{ Expr, Else Expr }
 
 	// MakeArray is an array.
 	MakeArray struct {
@@ -118,18 +99,6 @@ func (e *Param) Type() value.Type { return e.Of }
 // Eval returns the parameter.
 func (e *Param) Eval(env *Env) (value.Value, error) { return env.Params[e.Name], nil }
 
-// Type returns STRING.
-func (e *ViewParam) Type() value.Type { return value.StringType }
-
-// Eval returns the parameter. It fails without one, so that a view never shows all rows by mistake.
-func (e *ViewParam) Eval(env *Env) (value.Value, error) {
-	v, ok := env.ViewParams[e.Name]
-	if !ok {
-		return v, value.InvalidArgument("missing parameter: view_parameters does not contain key '%s'", e.Name)
-	}
-	return v, nil
-}
-
 // Type returns the type of the slot.
 func (e *Slot) Type() value.Type { return e.Of }
 
@@ -148,92 +117,46 @@ func (e *Field) Eval(env *Env) (value.Value, error) {
 	return v.Elems()[e.N], nil
 }
 
-// Type returns the type of the map's values.
-func (e *Cell) Type() value.Type { return e.Map.Type().Elem() }
+// Type returns the type of the result.
+func (e *Call) Type() value.Type { return e.Result }
 
-// Eval returns the value of the qualifier.
-func (e *Cell) Eval(env *Env) (value.Value, error) {
-	m, err := e.Map.Eval(env)
-	if err != nil || m.IsNull() {
-		return value.Null, err
+// Eval calls the function.
+func (e *Call) Eval(env *Env) (value.Value, error) {
+	if e.Lazy != nil {
+		row := env.Row
+		return e.Lazy(env.Functions, func(i int) (value.Value, error) {
+			env.Row = row
+			return e.Args[i].Eval(env)
+		})
 	}
-	q, err := e.Qualifier.Eval(env)
-	if err != nil || q.IsNull() {
-		return value.Null, err
-	}
-	v, _ := m.Lookup(q)
-	return v, nil
-}
-
-// Type returns BOOL.
-func (e *Logical) Type() value.Type { return value.BoolType }
-
-// Eval evaluates operands until one decides. NULL does not decide, but prevails over the others.
-func (e *Logical) Eval(env *Env) (value.Value, error) {
-	out := value.Bool(!e.Or)
+	depth := len(env.stack)
 	for _, arg := range e.Args {
 		v, err := arg.Eval(env)
 		if err != nil {
+			env.stack = env.stack[:depth]
 			return v, err
 		}
-		if v.IsNull() {
-			out = v
-		} else if v.Bool() == e.Or {
-			return v, nil
-		}
+		env.stack = append(env.stack, v)
 	}
-	return out, nil
-}
-
-// Type returns the common type of the results.
-func (e *Case) Type() value.Type { return e.Of }
-
-// Eval returns the result of the first condition that is TRUE.
-func (e *Case) Eval(env *Env) (value.Value, error) {
-	for _, w := range e.Whens {
-		if v, err := w.Cond.Eval(env); err != nil {
-			return v, err
-		} else if IsTrue(v) {
-			return w.Result.Eval(env)
-		}
-	}
-	return e.Else.Eval(env)
-}
-
-// IsTrue reports whether a condition holds: NULL does not.
-func IsTrue(v value.Value) bool { return !v.IsNull() && v.Bool() }
-
-// Type returns the common type of the arguments.
-func (e *Coalesce) Type() value.Type { return e.Of }
-
-// Eval returns the first argument that is not NULL.
-func (e *Coalesce) Eval(env *Env) (v value.Value, err error) {
-	for _, arg := range e.Args {
-		if v, err = arg.Eval(env); err != nil || !v.IsNull() {
-			return v, err
-		}
-	}
-	return v, nil
-}
-
-// Type returns the type of the expression.
-func (e *Safe) Type() value.Type { return e.Expr.Type() }
-
-// Eval returns the value of the expression, or of Else after an error.
-func (e *Safe) Eval(env *Env) (value.Value, error) {
-	depth := len(env.stack)
-	v, err := e.Expr.Eval(env)
-	if err == nil {
-		return v, nil
-	}
+	v, err := e.Call.Eval(env.Functions, env.stack[depth:])
 	env.stack = env.stack[:depth]
-	if !value.Recoverable(err) {
+	return v, err
+}
+
+// Type returns the type after the cast.
+func (e *Cast) Type() value.Type { return e.To }
+
+// Eval casts the value; NULL stays NULL.
+func (e *Cast) Eval(env *Env) (value.Value, error) {
+	v, err := e.Expr.Eval(env)
+	if err != nil || v.IsNull() {
 		return v, err
 	}
-	if e.Else == nil {
+	v, err = e.Func(v, e.Zone)
+	if err != nil && e.Safe {
 		return value.Null, nil
 	}
-	return e.Else.Eval(env)
+	return v, err
 }
 
 // Type returns the type of the array.
@@ -282,15 +205,28 @@ func (e *Lambda) Eval(env *Env) (value.Value, error) {
 	}), nil
 }
 
-// push evaluates arguments onto the stack, and returns them. The caller pops them.
-func (env *Env) push(args []Expr) ([]value.Value, error) {
-	depth := len(env.stack)
-	for _, arg := range args {
-		v, err := arg.Eval(env)
-		if err != nil {
-			return nil, err
-		}
-		env.stack = append(env.stack, v)
+// IsTrue reports whether a condition holds: NULL does not.
+func IsTrue(v value.Value) bool { return !v.IsNull() && v.Bool() }
+
+// Constant reports whether an expression has the same value for all rows of an execution.
+func Constant(e Expr) bool {
+	all := func(args []Expr) bool {
+		return !slices.ContainsFunc(args, func(arg Expr) bool { return !Constant(arg) })
 	}
-	return env.stack[depth:], nil
+	switch e := e.(type) {
+	case *Const, *Param:
+		return true
+	case *Call:
+		return all(e.Args)
+	case *Cast:
+		return Constant(e.Expr)
+	case *Field:
+		return Constant(e.Expr)
+	case *MakeArray:
+		return all(e.Items)
+	case *MakeStruct:
+		return all(e.Items)
+	default: // slots; a lambda sees the row
+		return false
+	}
 }

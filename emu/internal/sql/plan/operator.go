@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
@@ -132,6 +133,41 @@ type TimeArgs struct {
 	LatestN                                    Expr
 	History                                    Expr
 	WithHistory                                bool // the families have histories
+}
+
+// AggregateCall is a call of an aggregate function over the rows of a group.
+type AggregateCall struct {
+	function.Call
+	Args     []Expr
+	Distinct bool
+	// SkipNulls leaves out rows whose first argument is NULL.
+	SkipNulls bool
+	OrderBy   []SortKey
+	Limit     Expr // of the rows of the group, over no slots; nil without one
+	// Having leaves only the rows with the greatest value of an expression, or the least; nil without it.
+	Having    Expr
+	HavingMin bool
+}
+
+// WindowCall is a call of a function over a window of rows.
+type WindowCall struct {
+	AggregateCall
+	PartitionBy []Expr
+	WindowOrder []SortKey
+	Frame       *Frame // nil: the frame of the function
+}
+
+// Frame is a window frame.
+type Frame struct {
+	Range      bool
+	Start, End Bound
+}
+
+// Bound is a bound of a frame: Offset rows before or after the current row; or the first or last row.
+type Bound struct {
+	Unbounded bool
+	Offset    Expr // over no slots; nil for the current row
+	After     bool
 }
 
 // SortKey is an expression to sort by.
