@@ -55,6 +55,7 @@ type Server struct {
 	// stopping is closed when the server stops: it ends streams without an end.
 	stopping chan struct{}
 	calls    callsInFlight
+	queries  queryPlans
 	stopOnce sync.Once
 
 	randMu sync.Mutex
