@@ -59,7 +59,10 @@ func (r *run) openScan(op *plan.Scan) (Rows, error) {
 				rows = rows.Intersect(of)
 			}
 		case plan.Family:
-			f := &family{slot: n, some: c.Some, of: decoder(c.Type, op.Time.WithHistory)}
+			if !c.Used && len(c.Qualifiers) == 0 {
+				continue
+			}
+			f := &family{slot: n, some: !c.Used, of: decoder(c.Type, op.Time.WithHistory)}
 			for _, e := range c.Qualifiers {
 				v, err := r.eval(e, nil)
 				if err != nil {

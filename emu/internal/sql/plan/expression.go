@@ -55,7 +55,8 @@ type (
 	// Call is a call of a function or operator. Args have the types of its parameters.
 	Call struct {
 		function.Call
-		Args []Expr
+		Args  []Expr
+		Parts string // the words among the arguments, such as MONTH
 	}
 
 	// Cast is CAST, or SAFE_CAST if Safe is set.

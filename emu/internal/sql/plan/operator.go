@@ -41,7 +41,7 @@ type (
 	// keys. Slots: one for each column.
 	Scan struct {
 		Table   string // its id
-		Columns []ScanColumn
+		Columns []*ScanColumn
 		Time    TimeArgs
 		// Bounds are conditions that the rows of the query satisfy, in terms of the scan's slots. They hold
 		// again in a Filter above, so execution may use them to read fewer rows.
@@ -116,13 +116,14 @@ const (
 	Family                   // a family
 )
 
-// ScanColumn is a column of a table.
+// ScanColumn is a column of a table. The slot of one that the query does not use is NULL.
 type ScanColumn struct {
 	Kind ScanKind
 	Name string // of the field or family
 	Type value.Type
-	// Qualifiers are the only ones that the query uses, if Some is set; they may be parameters.
-	Some       bool
+	// Used is set if the query uses the whole column. Otherwise it uses Qualifiers of a family, which are
+	// the same for all rows.
+	Used       bool
 	Qualifiers []Expr
 }
 
