@@ -114,7 +114,7 @@ type OrderItem struct {
 	Direction
 }
 
-// Limit is a LIMIT clause. Its expressions are integer literals, parameters, or casts of them.
+// Limit is a LIMIT clause. Its expressions should be constant, which the analysis decides.
 type Limit struct {
 	At     int
 	Count  Expr
@@ -136,14 +136,16 @@ type Table interface {
 // TableName is a table, a view, an entry of WITH, or an array in the row of a table to the left:
 // name resolution decides. Names with dashes are one Name.
 type TableName struct {
-	Path  []Name
-	Args  []*Argument // of t(with_history => TRUE)
-	Call  bool        // there are parentheses, maybe without arguments
-	Hints []Hint
-	Alias *Name
+	Path   []Name
+	Args   []*Argument // of t(with_history => TRUE)
+	Call   bool        // there are parentheses, maybe without arguments
+	Hints  []Hint
+	Alias  *Name
+	Offset *Offset // of an array; nil without WITH OFFSET
 }
 
-// Argument is an argument with a name: of a table, or of a call.
+// Argument is an argument of a table, or one with a name of a call. The Text of the Name is empty
+// if the argument of a table has a position alone.
 type Argument struct {
 	Name  Name
 	Value Expr
