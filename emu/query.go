@@ -362,4 +362,3 @@ func (w *resultWriter) end() error {
 func results(set *btpb.PartialResultSet) *btpb.ExecuteQueryResponse {
 	return &btpb.ExecuteQueryResponse{Response: &btpb.ExecuteQueryResponse_Results{Results: set}}
 }
-

@@ -11,7 +11,7 @@ import (
 // scope has the names that an expression can use.
 type scope struct {
 	tables []rangeVariable
-	width  int // slots of the row
+	width  int    // slots of the row
 	clause string // in error texts: "WHERE clause"
 	// aliases are the aliases of a SELECT list, which hide columns; nil where they are not visible.
 	aliases []column
