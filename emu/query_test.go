@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	btapb "cloud.google.com/go/bigtable/admin/apiv2/adminpb"
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/emu"
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/sqlclient"
 )
 
 const sqlInstance = "projects/p/instances/i"
@@ -111,7 +111,7 @@ func queryText(ctx context.Context, conn grpc.ClientConnInterface, text string, 
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(c.GetName() + " " + typeText(c.GetType()))
+		b.WriteString(c.GetName() + " " + sqlclient.TypeText(c.GetType()))
 	}
 	b.WriteByte('\n')
 	for ; len(values) > 0; values = values[len(columns):] {
@@ -120,7 +120,7 @@ func queryText(ctx context.Context, conn grpc.ClientConnInterface, text string, 
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			b.WriteString(sqlText(values[i], c.GetType()))
+			b.WriteString(sqlclient.Literal(values[i], c.GetType()))
 		}
 		b.WriteString(")\n")
 	}
@@ -178,96 +178,6 @@ func runQuery(ctx context.Context, conn grpc.ClientConnInterface, text string, p
 		}
 		ended = len(set.GetResumeToken()) > 0
 	}
-}
-
-// typeText returns a type as statements write it.
-func typeText(t *btpb.Type) string {
-	switch k := t.GetKind().(type) {
-	case *btpb.Type_ArrayType:
-		return "ARRAY<" + typeText(k.ArrayType.GetElementType()) + ">"
-	case *btpb.Type_MapType:
-		return "MAP<" + typeText(k.MapType.GetKeyType()) + ", " + typeText(k.MapType.GetValueType()) + ">"
-	case *btpb.Type_StructType:
-		var fields []string
-		for _, f := range k.StructType.GetFields() {
-			fields = append(fields, strings.TrimSpace(f.GetFieldName()+" "+typeText(f.GetType())))
-		}
-		return "STRUCT<" + strings.Join(fields, ", ") + ">"
-	default:
-		f := t.ProtoReflect().WhichOneof(t.ProtoReflect().Descriptor().Oneofs().ByName("kind"))
-		if f == nil {
-			return "?"
-		}
-		return strings.ToUpper(strings.TrimSuffix(string(f.Name()), "_type"))
-	}
-}
-
-// sqlText returns a value as a literal.
-func sqlText(v *btpb.Value, t *btpb.Type) string {
-	list := func(open, end string, of func(i int) *btpb.Type) string {
-		var parts []string
-		for i, e := range v.GetArrayValue().GetValues() {
-			parts = append(parts, sqlText(e, of(i)))
-		}
-		return open + strings.Join(parts, ", ") + end
-	}
-	switch k := v.GetKind().(type) {
-	case nil:
-		return "NULL"
-	case *btpb.Value_BytesValue:
-		return "b" + quoted(string(k.BytesValue), true)
-	case *btpb.Value_StringValue:
-		return quoted(k.StringValue, false)
-	case *btpb.Value_IntValue:
-		return strconv.FormatInt(k.IntValue, 10)
-	case *btpb.Value_FloatValue:
-		text := strconv.FormatFloat(k.FloatValue, 'g', -1, 64)
-		if !strings.ContainsAny(text, ".eN") {
-			text += ".0"
-		}
-		return text
-	case *btpb.Value_BoolValue:
-		return strconv.FormatBool(k.BoolValue)
-	case *btpb.Value_DateValue:
-		return fmt.Sprintf("%04d-%02d-%02d", k.DateValue.GetYear(), k.DateValue.GetMonth(), k.DateValue.GetDay())
-	case *btpb.Value_TimestampValue:
-		return k.TimestampValue.AsTime().Format(time.RFC3339Nano)
-	case *btpb.Value_ArrayValue:
-		switch of := t.GetKind().(type) {
-		case *btpb.Type_MapType:
-			var parts []string
-			for _, e := range k.ArrayValue.GetValues() {
-				pair := e.GetArrayValue().GetValues()
-				parts = append(parts, sqlText(pair[0], of.MapType.GetKeyType())+"="+sqlText(pair[1], of.MapType.GetValueType()))
-			}
-			return "{" + strings.Join(parts, ", ") + "}"
-		case *btpb.Type_StructType:
-			return list("(", ")", func(i int) *btpb.Type { return of.StructType.GetFields()[i].GetType() })
-		default:
-			return list("[", "]", func(int) *btpb.Type { return t.GetArrayType().GetElementType() })
-		}
-	default:
-		return fmt.Sprint(v)
-	}
-}
-
-// quoted quotes a text; raw text has escapes for bytes outside of ASCII.
-func quoted(s string, raw bool) string {
-	var b strings.Builder
-	b.WriteByte('\'')
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c == '\\' || c == '\'':
-			b.WriteString("\\" + string(rune(c)))
-		case c < ' ' || c == 0x7f || raw && c > 0x7f:
-			fmt.Fprintf(&b, "\\x%02x", c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('\'')
-	return b.String()
 }
 
 // TestQuery runs the queries in testdata/sql.

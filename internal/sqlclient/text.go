@@ -1,0 +1,150 @@
+package sqlclient
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+)
+
+// TypeText writes a type, such as MAP<BYTES, BYTES>.
+func TypeText(t *btpb.Type) string {
+	switch k := t.GetKind().(type) {
+	case *btpb.Type_ArrayType:
+		return "ARRAY<" + TypeText(k.ArrayType.GetElementType()) + ">"
+	case *btpb.Type_MapType:
+		return "MAP<" + TypeText(k.MapType.GetKeyType()) + ", " + TypeText(k.MapType.GetValueType()) + ">"
+	case *btpb.Type_StructType:
+		var fields []string
+		for _, f := range k.StructType.GetFields() {
+			fields = append(fields, strings.TrimSpace(f.GetFieldName()+" "+TypeText(f.GetType())))
+		}
+		return "STRUCT<" + strings.Join(fields, ", ") + ">"
+	default:
+		f := t.ProtoReflect().WhichOneof(t.ProtoReflect().Descriptor().Oneofs().ByName("kind"))
+		if f == nil {
+			return "?"
+		}
+		return strings.ToUpper(strings.TrimSuffix(string(f.Name()), "_type"))
+	}
+}
+
+// Literal writes a value as a literal, a struct as (a, b), and a map as {key=value}. BYTES have escapes for
+// all bytes outside of ASCII.
+func Literal(v *btpb.Value, t *btpb.Type) string {
+	switch k := v.GetKind().(type) {
+	case nil:
+		return "NULL"
+	case *btpb.Value_BytesValue:
+		return "b" + quote(string(k.BytesValue), true)
+	case *btpb.Value_StringValue:
+		return quote(k.StringValue, false)
+	case *btpb.Value_ArrayValue:
+		return composite(k.ArrayValue.GetValues(), t, Literal)
+	case *btpb.Value_FloatValue:
+		text := strconv.FormatFloat(k.FloatValue, 'g', -1, 64)
+		if !strings.ContainsAny(text, ".eN") {
+			text += ".0"
+		}
+		return text
+	default:
+		return scalar(v)
+	}
+}
+
+// scalar writes a number, a BOOL, a date or a time.
+func scalar(v *btpb.Value) string {
+	switch k := v.GetKind().(type) {
+	case *btpb.Value_IntValue:
+		return strconv.FormatInt(k.IntValue, 10)
+	case *btpb.Value_BoolValue:
+		return strconv.FormatBool(k.BoolValue)
+	case *btpb.Value_DateValue:
+		return fmt.Sprintf("%04d-%02d-%02d", k.DateValue.GetYear(), k.DateValue.GetMonth(), k.DateValue.GetDay())
+	case *btpb.Value_TimestampValue:
+		return k.TimestampValue.AsTime().Format(time.RFC3339Nano)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// composite writes an array, a struct or a map.
+func composite(values []*btpb.Value, t *btpb.Type, text func(*btpb.Value, *btpb.Type) string) string {
+	parts := make([]string, len(values))
+	open, end := "[", "]"
+	for i, e := range values {
+		switch of := t.GetKind().(type) {
+		case *btpb.Type_MapType:
+			open, end = "{", "}"
+			pair := e.GetArrayValue().GetValues()
+			if len(pair) == 2 {
+				parts[i] = text(pair[0], of.MapType.GetKeyType()) + "=" + text(pair[1], of.MapType.GetValueType())
+			}
+		case *btpb.Type_StructType:
+			open, end = "(", ")"
+			if i < len(of.StructType.GetFields()) {
+				parts[i] = text(e, of.StructType.GetFields()[i].GetType())
+			}
+		default:
+			parts[i] = text(e, t.GetArrayType().GetElementType())
+		}
+	}
+	if t.GetMapType() != nil {
+		open, end = "{", "}"
+	}
+	return open + strings.Join(parts, ", ") + end
+}
+
+// quote quotes a text. Raw text is bytes.
+func quote(s string, raw bool) string {
+	var b strings.Builder
+	b.WriteByte('\'')
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c == '\\' || c == '\'':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c == 0x7f || raw && c > 0x7f:
+			fmt.Fprintf(&b, "\\x%02x", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('\'')
+	return b.String()
+}
+
+// Text writes a value for people: texts and bytes without quotes if they are printable.
+func Text(v *btpb.Value, t *btpb.Type) string {
+	switch k := v.GetKind().(type) {
+	case nil:
+		return "NULL"
+	case *btpb.Value_StringValue:
+		return printable(k.StringValue)
+	case *btpb.Value_BytesValue:
+		return printable(string(k.BytesValue))
+	case *btpb.Value_ArrayValue:
+		return composite(k.ArrayValue.GetValues(), t, Text)
+	case *btpb.Value_FloatValue:
+		return strconv.FormatFloat(k.FloatValue, 'g', -1, 64)
+	default:
+		return scalar(v)
+	}
+}
+
+// printable returns a text as it is, or with escapes.
+func printable(s string) string {
+	if !utf8.ValidString(s) {
+		return "b" + quote(s, true)
+	}
+	for _, r := range s {
+		if !strconv.IsPrint(r) {
+			return quote(s, false)
+		}
+	}
+	return s
+}
