@@ -223,8 +223,8 @@ func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (ty
 // containsAggregate reports whether an expression has a call of an aggregate function, without OVER.
 func containsAggregate(e syntax.Expr) bool {
 	found := false
-	syntax.Walk(e, func(e syntax.Expr) bool {
-		if call, ok := e.(*syntax.Call); ok && call.Over == nil {
+	syntax.Walk(e, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.Call); ok && call.Over == nil {
 			if f, ok := function.Lookup(functionName(call)); ok && f.Aggregate {
 				found = true
 			}
