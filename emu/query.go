@@ -12,6 +12,7 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -298,22 +299,28 @@ const resumeToken = "end"
 // resultWriter sends rows in batches.
 type resultWriter struct {
 	send  func(*btpb.ExecuteQueryResponse) error
-	batch btpb.ProtoRows
-	size  int
-	begun bool // a message was sent
+	data  []byte // the encoding of the batch, a ProtoRows
+	begun bool   // a message was sent
 }
 
-// add adds a row, and sends the batch that it completes.
+// valuesField is the number of ProtoRows.values.
+const valuesField = 1
+
+// add adds a row, and sends the batch that it completes. Values are encoded at once, since they are valid
+// only until the next row is read.
 func (w *resultWriter) add(row []value.Value, columns []plan.Column) error {
 	for i, v := range row {
 		m, err := value.ToProto(v, columns[i].Type)
 		if err != nil {
 			return err
 		}
-		w.batch.Values = append(w.batch.Values, m)
-		w.size += proto.Size(m) + 4
+		w.data = protowire.AppendTag(w.data, valuesField, protowire.BytesType)
+		w.data = protowire.AppendVarint(w.data, uint64(proto.Size(m)))
+		if w.data, err = (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(w.data, m); err != nil {
+			return err
+		}
 	}
-	if w.size < batchBytes {
+	if len(w.data) < batchBytes {
 		return nil
 	}
 	return w.flush()
@@ -324,33 +331,28 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // flush sends the batch. The first one is sent even if it is empty, then without a checksum.
 func (w *resultWriter) flush() error {
-	if w.begun && len(w.batch.GetValues()) == 0 {
+	if w.begun && len(w.data) == 0 {
 		return nil
 	}
-	data, err := proto.Marshal(&w.batch)
-	if err != nil {
-		return err
-	}
+	data := w.data
 	sum := crc32.Checksum(data, castagnoli)
-	for {
+	for last := false; !last; {
 		piece := data[:min(len(data), pieceBytes)]
 		data = data[len(piece):]
+		last = len(data) == 0
 		set := &btpb.PartialResultSet{
 			PartialRows: &btpb.PartialResultSet_ProtoRowsBatch{ProtoRowsBatch: &btpb.ProtoRowsBatch{BatchData: piece}},
 			Reset_:      !w.begun,
 		}
-		if len(data) == 0 && len(w.batch.GetValues()) > 0 {
+		if last && len(w.data) > 0 {
 			set.BatchChecksum = &sum
 		}
 		w.begun = true
 		if err := w.send(results(set)); err != nil {
 			return err
 		}
-		if len(data) == 0 {
-			break
-		}
 	}
-	w.batch.Values, w.size = w.batch.GetValues()[:0], 0
+	w.data = nil // the messages may still refer to it
 	return nil
 }
 

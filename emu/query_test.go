@@ -44,7 +44,9 @@ func newSQL(tb testing.TB) grpc.ClientConnInterface {
 	})
 	conn := srv.Conn()
 	sum := &btapb.Type{Kind: &btapb.Type_AggregateType{AggregateType: &btapb.Type_Aggregate{
-		InputType:  &btapb.Type{Kind: &btapb.Type_Int64Type{Int64Type: &btapb.Type_Int64{}}},
+		InputType: &btapb.Type{Kind: &btapb.Type_Int64Type{Int64Type: &btapb.Type_Int64{Encoding: &btapb.Type_Int64_Encoding{
+			Encoding: &btapb.Type_Int64_Encoding_BigEndianBytes_{BigEndianBytes: &btapb.Type_Int64_Encoding_BigEndianBytes{}},
+		}}}},
 		Aggregator: &btapb.Type_Aggregate_Sum_{Sum: &btapb.Type_Aggregate_Sum{}},
 	}}}
 	_, err = btapb.NewBigtableTableAdminClient(conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{

@@ -332,19 +332,8 @@ func (a *analyzer) binary(e *syntax.Binary, s *scope) (typed, error) {
 	case "IS NOT DISTINCT FROM":
 		name, negated = "IS DISTINCT FROM", true
 	}
-	at := e.Pos()
-	if strings.Contains(e.Op, "=") || e.Op == "<" || e.Op == ">" { // the reference names literal NULL by the operator
-		if isNull(e.Left) || isNull(e.Right) {
-			at = e.At
-		}
-	}
-	t, err := a.operator(at, name, []syntax.Expr{e.Left, e.Right}, s)
+	t, err := a.operator(e.Pos(), name, []syntax.Expr{e.Left, e.Right}, s)
 	return a.not(negated, e.At, t, err)
-}
-
-func isNull(e syntax.Expr) bool {
-	l, ok := e.(*syntax.Literal)
-	return ok && l.Kind == syntax.Null
 }
 
 func (a *analyzer) in(e *syntax.In, s *scope) (typed, error) {
