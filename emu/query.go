@@ -304,7 +304,7 @@ type resultWriter struct {
 }
 
 // valuesField is the number of ProtoRows.values.
-const valuesField = 1
+const valuesField = 2
 
 // add adds a row, and sends the batch that it completes. Values are encoded at once, since they are valid
 // only until the next row is read.
