@@ -180,19 +180,9 @@ func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (ty
 		return typed{}, a.fail(e.Pos(), "Aggregate functions with DISTINCT cannot be used with arguments of this type")
 	}
 	text := textOf(call)
-	for _, o := range e.OrderBy {
-		by, err := a.expr(o.Expr, before)
-		if err != nil {
-			return typed{}, err
-		}
-		if !by.Type().SupportsOrdering() {
-			return typed{}, a.fail(o.Pos(), "ORDER BY does not support expressions of type %v", by.Type())
-		}
-		nullsFirst := !o.Desc
-		if o.Nulls != syntax.NullsDefault {
-			nullsFirst = o.Nulls == syntax.NullsFirst
-		}
-		out.OrderBy = append(out.OrderBy, plan.SortKey{Expr: by.Expr, Desc: o.Desc, NullsFirst: nullsFirst})
+	b := &block{a: a}
+	if out.OrderBy, err = b.sortKeys(e.OrderBy, before); err != nil {
+		return typed{}, err
 	}
 	if e.Limit != nil {
 		n, err := a.expr(e.Limit, &scope{clause: "LIMIT"})

@@ -19,9 +19,6 @@ func (a *analyzer) query(q *syntax.Query, with *names) (relation, error) {
 	for _, w := range q.With {
 		with = &names{outer: with, name: w.Name.Text, query: w.Query, sees: with}
 	}
-	if len(q.Pipes) > 0 {
-		return relation{}, a.refuse(q.Pipes[0].Pos(), "Pipe syntax is")
-	}
 	var r relation
 	var err error
 	switch body := q.Body.(type) {
@@ -32,16 +29,22 @@ func (a *analyzer) query(q *syntax.Query, with *names) (relation, error) {
 			b := &block{a: a, input: r.op, from: &scope{tables: []rangeVariable{{columns: r.columns}}, width: widthOf(r.op)}, out: r.columns}
 			r, err = b.ordered(q.OrderBy)
 		}
-	default:
-		return r, a.refuse(q.Body.Pos(), "Pipe syntax is")
+	case *syntax.From:
+		p := &piped{a: a, with: with}
+		if p.op, p.scope, err = a.from(body.Table, plan.One{}, &scope{}, with); err != nil {
+			return r, err
+		}
+		return a.pipes(p, q.Pipes)
 	}
-	if err != nil {
-		return r, err
-	}
-	if q.Limit != nil {
+	if err == nil && q.Limit != nil {
 		r.op, err = a.limit(q.Limit, r.op)
 	}
-	return r, err
+	if err != nil || len(q.Pipes) == 0 {
+		return r, err
+	}
+	p := &piped{a: a, with: with}
+	p.set(r, "")
+	return a.pipes(p, q.Pipes)
 }
 
 // limit analyzes LIMIT and OFFSET.
@@ -447,11 +450,7 @@ func (b *block) ordered(order []*syntax.OrderItem) (relation, error) {
 			n = len(b.out)
 			b.out = append(b.out, column{expr: e})
 		}
-		nullsFirst := !x.Desc
-		if x.Nulls != syntax.NullsDefault {
-			nullsFirst = x.Nulls == syntax.NullsFirst
-		}
-		sort.Keys = append(sort.Keys, plan.SortKey{Expr: &plan.Slot{N: n, Of: e.Type()}, Desc: x.Desc, NullsFirst: nullsFirst})
+		sort.Keys = append(sort.Keys, sortKey(&plan.Slot{N: n, Of: e.Type()}, x.Direction))
 	}
 	r := b.project()
 	sort.Input = r.op
