@@ -109,15 +109,27 @@ func queryError(err error) error {
 	return refusal.Of(err)
 }
 
-// catalog finds the tables of an instance.
+// checkViewQuery checks the query of a logical view.
+func checkViewQuery(r admin.Catalog, instance, query string) error {
+	_, err := analysis.Analyze(query, analysis.Options{Catalog: catalog{r, instance}})
+	return queryError(err)
+}
+
+// catalog finds the tables and views of an instance.
 type catalog struct {
-	db       *engine.DB
+	r        admin.Catalog
 	instance string
+}
+
+// View returns the query of a logical view.
+func (c catalog) View(id string) (query string, ok bool) {
+	v, err := admin.LogicalView(c.r, c.instance+"/logicalViews/"+id)
+	return v.GetQuery(), err == nil
 }
 
 // Table returns a table by its id.
 func (c catalog) Table(id string) (*analysis.Table, bool) {
-	t, err := c.db.Table(c.instance + "/tables/" + id)
+	t, err := c.r.Table(c.instance + "/tables/" + id)
 	if err != nil {
 		return nil, false
 	}
@@ -222,6 +234,12 @@ func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) 
 	}
 	if p.instance != req.GetInstanceName() {
 		return nil, refusal.InvalidPreparedQuery()
+	}
+	current := catalog{c.db, p.instance}
+	for _, use := range p.plan.Views {
+		if query, ok := current.View(use.View); !ok || query != use.Query {
+			return nil, refusal.ExpiredQuery(1)
+		}
 	}
 	for _, use := range p.plan.Tables {
 		t, err := c.db.Table(p.instance + "/tables/" + use.Table)

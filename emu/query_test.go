@@ -29,11 +29,17 @@ const sqlInstance = "projects/p/instances/i"
 // newSQL returns a server with the table g of the cases in testdata/sql.
 func newSQL(tb testing.TB) grpc.ClientConnInterface {
 	tb.Helper()
+	return newSQLAt(tb, nil)
+}
+
+// newSQLAt is newSQL with a clock.
+func newSQLAt(tb testing.TB, now emu.Clock) grpc.ClientConnInterface {
+	tb.Helper()
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	srv, err := emu.New(emu.Options{DB: db})
+	srv, err := emu.New(emu.Options{DB: db, Clock: now})
 	if err != nil {
 		tb.Fatal(err)
 	}

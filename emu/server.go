@@ -114,7 +114,7 @@ func New(o Options) (*Server, error) {
 		inproc:     inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health:     health.NewServer(),
 	}
-	s.control = &admin.Control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat}
+	s.control = &admin.Control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat, CheckQuery: checkViewQuery}
 	if err := s.connectReplication(o.ReplicationLag); err != nil {
 		return nil, err
 	}

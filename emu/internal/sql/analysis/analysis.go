@@ -18,6 +18,8 @@ import (
 type Catalog interface {
 	// Table returns a table by its id, which is compared with regard to case.
 	Table(id string) (*Table, bool)
+	// View returns the query of a view.
+	View(id string) (query string, ok bool)
 }
 
 // Table is a table of an instance.
@@ -46,16 +48,8 @@ type Options struct {
 
 // Analyze parses a query and makes its plan. Errors are of type *[value.Error].
 func Analyze(text string, o Options) (*plan.Query, error) {
-	stmt, err := syntax.Parse(text)
-	if err != nil {
-		var unsupported *syntax.Unsupported
-		if errors.As(err, &unsupported) {
-			return nil, &value.Error{Code: codes.InvalidArgument, Text: err.Error()}
-		}
-		return nil, &value.Error{Code: codes.InvalidArgument, Text: err.Error()}
-	}
-	a := &analyzer{text: text, o: o, out: &plan.Query{}}
-	r, err := a.query(stmt.Query, nil)
+	a := &analyzer{text: text, o: o, shared: &shared{}}
+	r, err := a.statement()
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +58,23 @@ func Analyze(text string, o Options) (*plan.Query, error) {
 	for _, c := range r.columns {
 		a.out.Columns = append(a.out.Columns, plan.Column{Name: c.name, Type: typeOrInt(c.expr.Type())})
 	}
-	return a.out, nil
+	return &a.out, nil
+}
+
+// statement parses and analyzes the text.
+func (a *analyzer) statement() (relation, error) {
+	stmt, err := syntax.Parse(a.text)
+	if err != nil {
+		return relation{}, &value.Error{Code: codes.InvalidArgument, Text: err.Error()}
+	}
+	return a.query(stmt.Query, nil)
+}
+
+// view analyzes the query of a view, which sees no parameters.
+func (a *analyzer) view(id, query string) (relation, error) {
+	a.out.Views = append(a.out.Views, plan.ViewUse{View: id, Query: query})
+	inner := &analyzer{text: query, o: Options{Catalog: a.o.Catalog}, shared: a.shared}
+	return inner.statement()
 }
 
 // typeOrInt returns INT64 for the NULL without a type, as GoogleSQL does.
@@ -75,11 +85,16 @@ func typeOrInt(t value.Type) value.Type {
 	return t
 }
 
-// analyzer analyzes one statement.
+// analyzer analyzes one statement: the query, or that of a view in it.
 type analyzer struct {
-	text  string
-	o     Options
-	out   *plan.Query
+	text string
+	o    Options
+	*shared
+}
+
+// shared is what the analyzers of a query and its views share.
+type shared struct {
+	out   plan.Query
 	depth int
 	scans []*plan.Scan
 }

@@ -103,6 +103,12 @@ func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, range
 		return r.op, rangeVariable{name: name, columns: r.columns}, err
 	}
 	of, ok := a.o.Catalog.Table(id)
+	if !ok && !t.Call {
+		if query, ok := a.o.Catalog.View(id); ok {
+			r, err := a.view(id, query)
+			return r.op, rangeVariable{name: name, columns: r.columns}, err
+		}
+	}
 	if !ok {
 		return nil, rangeVariable{}, a.fail(t.Pos(), "Table not found: %s", id)
 	}

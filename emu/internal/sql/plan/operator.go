@@ -11,9 +11,12 @@ type Query struct {
 	Root    Operator
 	// Tables are the tables that the query reads, also through views, each once.
 	Tables []TableUse
-	// ViewParams are the names in calls of VIEW_PARAMETERS, each once.
-	ViewParams []string
+	// Views are the views that the query reads. The plan fails once one of them is changed.
+	Views []ViewUse
 }
+
+// ViewUse is a view with its query.
+type ViewUse struct{ View, Query string }
 
 // Column is a column of a result. Several may have the same name.
 type Column struct {
