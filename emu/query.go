@@ -20,6 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
+	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/analysis"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/execution"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
@@ -134,6 +135,9 @@ func (c catalog) Table(id string) (*analysis.Table, bool) {
 		return nil, false
 	}
 	out := &analysis.Table{}
+	if schema := admin.RowKeySchema(t); schema != nil {
+		out.Key = rowkey.New(schema)
+	}
 	for _, f := range t.Families {
 		of := value.BytesType
 		if f.Aggregate != engine.NoAggregate {

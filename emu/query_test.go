@@ -94,12 +94,43 @@ func newSQLAt(tb testing.TB, now emu.Clock) grpc.ClientConnInterface {
 			Input: &btpb.Value{Kind: &btpb.Value_IntValue{IntValue: c.n}},
 		}}})
 	}
+	addSales(tb, conn)
 	return conn
+}
+
+// addSales adds the table sales, which has a row key schema.
+func addSales(tb testing.TB, conn grpc.ClientConnInterface) {
+	tb.Helper()
+	utf8 := &btapb.Type{Kind: &btapb.Type_StringType{StringType: &btapb.Type_String{Encoding: &btapb.Type_String_Encoding{
+		Encoding: &btapb.Type_String_Encoding_Utf8Bytes_{Utf8Bytes: &btapb.Type_String_Encoding_Utf8Bytes{}},
+	}}}}
+	schema := &btapb.Type_Struct{Encoding: &btapb.Type_Struct_Encoding{Encoding: &btapb.Type_Struct_Encoding_DelimitedBytes_{
+		DelimitedBytes: &btapb.Type_Struct_Encoding_DelimitedBytes{Delimiter: []byte("#")},
+	}}}
+	for _, name := range []string{"user_id", "purchase_date", "order_number"} {
+		schema.Fields = append(schema.Fields, &btapb.Type_Struct_Field{FieldName: name, Type: utf8})
+	}
+	_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{
+		Parent: sqlInstance, TableId: "sales", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{"d": {}}, RowKeySchema: schema},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for row, price := range map[string]string{"user1#2024-01-01#1": "10", "user1#2024-01-02#2": "20", "user2#2024-01-01#3": "5"} {
+		mutateIn(tb, conn, "sales", row, &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{
+			FamilyName: "d", ColumnQualifier: []byte("price"), TimestampMicros: 1704067200_000_000, Value: []byte(price),
+		}}})
+	}
 }
 
 func mutate(tb testing.TB, conn grpc.ClientConnInterface, row string, m *btpb.Mutation) {
 	tb.Helper()
-	_, err := btpb.NewBigtableClient(conn).MutateRow(tb.Context(), &btpb.MutateRowRequest{TableName: sqlInstance + "/tables/g", RowKey: []byte(row), Mutations: []*btpb.Mutation{m}})
+	mutateIn(tb, conn, "g", row, m)
+}
+
+func mutateIn(tb testing.TB, conn grpc.ClientConnInterface, table, row string, m *btpb.Mutation) {
+	tb.Helper()
+	_, err := btpb.NewBigtableClient(conn).MutateRow(tb.Context(), &btpb.MutateRowRequest{TableName: sqlInstance + "/tables/" + table, RowKey: []byte(row), Mutations: []*btpb.Mutation{m}})
 	if err != nil {
 		tb.Fatal(err)
 	}

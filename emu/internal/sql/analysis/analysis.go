@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/syntax"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
@@ -24,20 +25,14 @@ type Catalog interface {
 
 // Table is a table of an instance.
 type Table struct {
-	Families  []Family // in the order of their names
-	KeyFields []KeyField
+	Families []Family       // in the order of their names
+	Key      *rowkey.Schema // nil without a row key schema
 }
 
 // Family is a column family.
 type Family struct {
 	Name  string
 	Value value.Type // of its cells: BYTES, or INT64 of an aggregate
-}
-
-// KeyField is a field of a table's row key schema.
-type KeyField struct {
-	Name string
-	Type value.Type
 }
 
 // Options are the options of Analyze.

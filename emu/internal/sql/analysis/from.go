@@ -116,16 +116,18 @@ func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, range
 	if err != nil {
 		return nil, rangeVariable{}, err
 	}
-	scan := &plan.Scan{Table: id, Time: args}
+	scan := &plan.Scan{Table: id, Time: args, Key: of.Key}
 	use := plan.TableUse{Table: id}
 	variable := rangeVariable{name: name}
 	add := func(c *plan.ScanColumn, hidden bool) {
 		variable.columns = append(variable.columns, column{name: c.Name, expr: &plan.Slot{N: len(scan.Columns), Of: c.Type}, scan: c, hidden: hidden})
 		scan.Columns = append(scan.Columns, c)
 	}
-	add(&plan.ScanColumn{Kind: plan.RowKey, Name: "_key", Type: value.BytesType}, len(of.KeyFields) > 0)
-	for _, f := range of.KeyFields {
-		add(&plan.ScanColumn{Kind: plan.KeyField, Name: f.Name, Type: f.Type}, false)
+	add(&plan.ScanColumn{Kind: plan.RowKey, Name: "_key", Type: value.BytesType}, of.Key != nil)
+	if of.Key != nil {
+		for _, f := range of.Key.Fields {
+			add(&plan.ScanColumn{Kind: plan.KeyField, Name: f.Name, Type: f.Type}, false)
+		}
 	}
 	for _, f := range of.Families {
 		t := f.Value

@@ -169,3 +169,55 @@ func keysLike(pattern []byte) filter.RowSet {
 	}
 	return filter.OneRow(prefix)
 }
+
+// keysOfFields returns the keys whose first fields have the values that the bounds ask for.
+func (r *run) keysOfFields(op *plan.Scan) (filter.RowSet, error) {
+	if op.Key == nil {
+		return filter.AllRows(), nil
+	}
+	var values []value.Value
+	for n, c := range op.Columns {
+		if c.Kind != plan.KeyField {
+			continue
+		}
+		v, ok, err := r.equalTo(op.Bounds, n)
+		if err != nil {
+			return filter.AllRows(), err
+		}
+		if !ok {
+			break
+		}
+		if v.IsNull() {
+			return filter.RowSet{}, nil
+		}
+		values = append(values, v)
+	}
+	prefix, _, ok := op.Key.Prefix(values)
+	if len(values) == 0 || !ok {
+		return filter.AllRows(), nil
+	}
+	return filter.Prefix(prefix), nil
+}
+
+// equalTo returns the value that conditions joined by AND ask a slot to have.
+func (r *run) equalTo(conds []plan.Expr, slot int) (v value.Value, ok bool, err error) {
+	for _, cond := range conds {
+		call, is := cond.(*plan.Call)
+		switch {
+		case !is:
+		case call.Function.Name == "AND":
+			if v, ok, err = r.equalTo(call.Args, slot); ok || err != nil {
+				return v, ok, err
+			}
+		case call.Function.Name == "=":
+			for i, arg := range call.Args {
+				if isSlot(arg, slot) {
+					if v, ok, err = r.constant(call.Args[1-i]); ok || err != nil {
+						return v, ok, err
+					}
+				}
+			}
+		}
+	}
+	return v, false, nil
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
@@ -19,6 +20,8 @@ type scanned struct {
 	families map[string]*family
 	times    times
 	history  bool
+	schema   *rowkey.Schema // nil if no field of the row key is used
+	field    int            // slot of its first field
 }
 
 // family is a family that a scan reads.
@@ -46,9 +49,19 @@ func (r *run) openScan(op *plan.Scan) (Rows, error) {
 	if s.times, err = r.times(op.Time); err != nil {
 		return nil, err
 	}
-	rows := filter.AllRows()
+	var rows filter.RowSet
+	if rows, err = r.keysOfFields(op); err != nil {
+		return nil, err
+	}
 	for n, c := range op.Columns {
 		switch c.Kind {
+		case plan.KeyField:
+			if n == 0 || op.Columns[n-1].Kind != plan.KeyField {
+				s.field = n
+			}
+			if c.Used {
+				s.schema = op.Key
+			}
 		case plan.RowKey:
 			s.key = append(s.key, n)
 			for _, bound := range op.Bounds {
@@ -127,6 +140,11 @@ func (s *scanned) Next() ([]value.Value, error) {
 	}
 	for _, n := range s.key {
 		s.row[n] = value.Bytes(s.src.Row())
+	}
+	if s.schema != nil {
+		if err := s.schema.Decode(s.src.Row(), s.row[s.field:s.field+len(s.schema.Fields)]); err != nil {
+			return nil, err
+		}
 	}
 	if len(s.families) == 0 {
 		return s.row, nil

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
@@ -43,7 +44,9 @@ type (
 	// Scan produces the rows of a table that have at least one cell in any family, in the order of their
 	// keys. Slots: one for each column.
 	Scan struct {
-		Table   string // its id
+		Table string // its id
+		// Key is the row key schema of the table, or nil. Its fields are columns in this order.
+		Key     *rowkey.Schema
 		Columns []*ScanColumn
 		Time    TimeArgs
 		// Bounds are conditions that the rows of the query satisfy, in terms of the scan's slots. They hold
