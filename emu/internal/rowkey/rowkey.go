@@ -240,5 +240,5 @@ func decodeOrdered(code []byte) (x int64, ok bool) {
 	if flip != 0 {
 		x = ^x
 	}
-	return x, x == 0 || string(encodeOrdered(x)) == string(code)
+	return x, string(encodeOrdered(x)) == string(code)
 }
