@@ -121,7 +121,7 @@ func (p *parser) setOperations() {
 		switch {
 		case p.is("UNION"), p.is("INTERSECT"), p.is("EXCEPT") && !p.nextIs("("):
 		case p.is("LEFT"), p.is("FULL"), p.is("INNER"), p.is("OUTER"):
-			p.reject("A set operation", at)
+			p.outerSetOperation(at)
 		default:
 			return
 		}
@@ -148,6 +148,19 @@ func (p *parser) setOperations() {
 		}
 		p.body()
 	}
+}
+
+// outerSetOperation reads the words before UNION, INTERSECT or EXCEPT that select columns.
+func (p *parser) outerSetOperation(at int) {
+	words := p.tok.word.text
+	p.advance()
+	if p.take("OUTER") {
+		words += " OUTER"
+	}
+	if !p.is("UNION") && !p.is("INTERSECT") && !p.is("EXCEPT") {
+		p.expected("keyword EXCEPT or keyword INTERSECT or keyword UNION")
+	}
+	p.reject(words+" "+p.tok.word.text, at)
 }
 
 // selectBody reads a SELECT up to its WINDOW clause.
@@ -181,9 +194,10 @@ func (p *parser) selectModifiers() (hints []Hint, distinct bool) {
 		hints = p.hints()
 	}
 	if p.is("WITH") && !p.nextIs("(") {
+		at := p.tok.at
 		p.advance()
 		p.name()
-		p.reject("SELECT WITH", p.prevEnd)
+		p.reject("SELECT WITH", at)
 	}
 	if distinct = p.take("DISTINCT"); !distinct {
 		p.take("ALL")

@@ -17,7 +17,11 @@ func (p *printer) expr(x Expr) {
 		p.WriteByte('.')
 		p.name(x.Name)
 	case *Index:
-		p.operand(x.Expr)
+		if path, ok := x.Expr.(*Path); ok {
+			p.path(path.Names)
+		} else {
+			p.operand(x.Expr)
+		}
 		p.WriteByte('[')
 		if x.Mode != "" {
 			p.WriteString(x.Mode)
