@@ -39,8 +39,17 @@ type lexer struct {
 	err  *Error    // of the last illegal token
 }
 
-// symbols are the symbols of two bytes. GoogleSQL reads <> and >> as two tokens.
-var symbols = []string{"!=", "<=", ">=", "<<", "||", "|>", "=>", "->", "+=", "-=", "@@"}
+// symbolEnd returns the length of the symbol that s begins with. GoogleSQL reads <> and >> as two
+// symbols.
+func symbolEnd(s string) int {
+	if len(s) > 1 {
+		switch s[:2] {
+		case "!=", "<=", ">=", "<<", "||", "|>", "=>", "->", "+=", "-=", "@@":
+			return 2
+		}
+	}
+	return 1
+}
 
 func isLetter(c byte) bool { return c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z' }
 
@@ -93,12 +102,7 @@ func (l *lexer) next() token {
 	case c == '$' && len(rest) > 1 && isLetter(rest[1]):
 		t.kind, n = tokSymbol, 1+nameEnd(rest[1:])
 	case strings.IndexByte("()[]{}<>=+-*/.,;:@?~^&|!%$\\", c) >= 0:
-		t.kind = tokSymbol
-		for _, s := range symbols {
-			if strings.HasPrefix(rest, s) {
-				n = 2
-			}
-		}
+		t.kind, n = tokSymbol, symbolEnd(rest)
 	default:
 		return l.illegal(&Error{Message: fmt.Sprintf(`Illegal input character "%s"`, octal(c)), Offset: l.at})
 	}

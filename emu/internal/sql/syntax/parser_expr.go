@@ -177,7 +177,7 @@ func (p *parser) between(left Expr, at int, not bool) Expr {
 	return x
 }
 
-// isTest reads IS [NOT] and its test.
+// isTest reads IS or IS NOT with its test.
 func (p *parser) isTest(left Expr, at int) Expr {
 	p.expect("IS")
 	not := p.take("NOT")
@@ -200,9 +200,24 @@ func (p *parser) isTest(left Expr, at int) Expr {
 	return nil
 }
 
-// levels has the precedence of the operators between a comparison and a unary operator.
-var levels = map[string]int{
-	"|": 1, "^": 2, "&": 3, "<<": 4, ">>": 4, "+": 5, "-": 5, "*": 6, "/": 6, "||": 6,
+// level returns the precedence of an operator between a comparison and a unary operator, and 0 for
+// another symbol.
+func level(op string) int {
+	switch op {
+	case "|":
+		return 1
+	case "^":
+		return 2
+	case "&":
+		return 3
+	case "<<", ">>":
+		return 4
+	case "+", "-":
+		return 5
+	case "*", "/", "||":
+		return 6
+	}
+	return 0
 }
 
 // binary reads operators of a level above the given one, from left to right.
@@ -216,8 +231,8 @@ func (p *parser) binary(above int) Expr {
 		if op == ">" && p.peek().at == p.tok.end && p.symbol(p.ahead, ">") {
 			op = ">>"
 		}
-		level := levels[op]
-		if level <= above {
+		own := level(op)
+		if own <= above {
 			return left
 		}
 		p.link(n)
@@ -225,7 +240,7 @@ func (p *parser) binary(above int) Expr {
 		if !p.pair(">", ">") {
 			p.advance()
 		}
-		left = &Binary{Op: op, At: at, Left: left, Right: p.binary(level)}
+		left = &Binary{Op: op, At: at, Left: left, Right: p.binary(own)}
 	}
 }
 
