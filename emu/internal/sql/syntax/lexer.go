@@ -33,10 +33,13 @@ type token struct {
 type lexer struct {
 	text string
 	at   int
-	last tokenKind // of the last token
-	word bool      // the last token is a reserved word
-	dot  byte      // of the last token, if it is a symbol of one byte
-	err  *Error    // of the last illegal token
+	err  *Error // of the last illegal token
+
+	// The last token decides the meaning of a dot: its kind, whether it is a reserved word, and its
+	// byte if it is a symbol of one byte.
+	last     tokenKind
+	reserved bool
+	symbol   byte
 }
 
 // symbolEnd returns the length of the symbol that s begins with. GoogleSQL reads <> and >> as two
@@ -70,7 +73,7 @@ func (l *lexer) next() token {
 	c := rest[0]
 	n := 1
 	switch {
-	case l.last == tokSymbol && l.dot == '.' && (isLetter(c) || isDigit(c)):
+	case l.last == tokSymbol && l.symbol == '.' && (isLetter(c) || isDigit(c)):
 		// After a dot keywords and digits are names, too.
 		t.kind, n = tokName, nameEnd(rest)
 	case isDigit(c), c == '.' && len(rest) > 1 && isDigit(rest[1]) && !l.afterOperand():
@@ -104,23 +107,15 @@ func (l *lexer) next() token {
 	case strings.IndexByte("()[]{}<>=+-*/.,;:@?~^&|!%$\\", c) >= 0:
 		t.kind, n = tokSymbol, symbolEnd(rest)
 	default:
-		return l.illegal(&Error{Message: fmt.Sprintf(`Illegal input character "%s"`, octal(c)), Offset: l.at})
+		return l.illegal(&Error{Message: fmt.Sprintf(`Illegal input character "\%03o"`, c), Offset: l.at})
 	}
-	l.last, l.word, l.dot = t.kind, t.word.reserved, 0
+	l.last, l.reserved, l.symbol = t.kind, t.word.reserved, 0
 	if t.kind == tokSymbol && n == 1 {
-		l.dot = c
+		l.symbol = c
 	}
 	l.at += n
 	t.end = l.at
 	return t
-}
-
-// octal returns a byte that is not a token as GoogleSQL's errors show it.
-func octal(c byte) string {
-	if c > ' ' && c < 0x7f {
-		return string(rune(c))
-	}
-	return fmt.Sprintf(`\%03o`, c)
 }
 
 // illegal returns a token that ends the statement with an error.
@@ -135,11 +130,11 @@ func (l *lexer) illegal(err *Error) token {
 func (l *lexer) afterOperand() bool {
 	switch l.last {
 	case tokName:
-		return !l.word
+		return !l.reserved
 	case tokQuoted:
 		return true
 	case tokSymbol:
-		return l.dot == ')' || l.dot == ']' || l.dot == '?'
+		return l.symbol == ')' || l.symbol == ']' || l.symbol == '?'
 	}
 	return false
 }

@@ -114,8 +114,8 @@ func (p *parser) peek() token {
 // source returns the text of a token.
 func (p *parser) source(t token) string { return p.text[t.at:t.end] }
 
-// symbol reports whether a token is a symbol.
-func (p *parser) symbol(t token, s string) bool {
+// isSymbol reports whether a token is a symbol.
+func (p *parser) isSymbol(t token, s string) bool {
 	return t.kind == tokSymbol && p.source(t) == s
 }
 
@@ -124,13 +124,13 @@ func (p *parser) is(s string) bool {
 	if p.tok.kind == tokName {
 		return p.tok.word.text == s
 	}
-	return p.symbol(p.tok, s)
+	return p.isSymbol(p.tok, s)
 }
 
 // nextIs reports whether the token after the current one is a symbol or a keyword.
 func (p *parser) nextIs(s string) bool {
 	t := p.peek()
-	return t.kind == tokName && t.word.text == s || p.symbol(t, s)
+	return t.kind == tokName && t.word.text == s || p.isSymbol(t, s)
 }
 
 // take reads a symbol or a keyword if it is the current token.
@@ -144,7 +144,7 @@ func (p *parser) take(s string) bool {
 
 // pair reads two symbols if they are the next tokens and touch each other.
 func (p *parser) pair(first, second string) bool {
-	if !p.is(first) || p.peek().at != p.tok.end || !p.symbol(p.ahead, second) {
+	if !p.is(first) || p.peek().at != p.tok.end || !p.isSymbol(p.ahead, second) {
 		return false
 	}
 	p.advance()
@@ -349,7 +349,7 @@ func (p *parser) aliasAfterAs() *Name {
 
 // hints reads @{...}, or the number of a hint @5, which has no meaning here.
 func (p *parser) hints() []Hint {
-	if t := p.peek(); t.kind != tokInt && t.kind != tokEnd && t.kind != tokIllegal && !p.symbol(t, "{") {
+	if t := p.peek(); t.kind != tokInt && t.kind != tokEnd && t.kind != tokIllegal && !p.isSymbol(t, "{") {
 		p.unexpected()
 	}
 	p.advance()
@@ -391,7 +391,7 @@ func (p *parser) hintStarts() bool {
 		return false
 	}
 	t := p.peek()
-	return t.kind == tokInt || t.kind == tokEnd || p.symbol(t, "{")
+	return t.kind == tokInt || t.kind == tokEnd || p.isSymbol(t, "{")
 }
 
 // skipHints reads hints without an effect here.

@@ -1,6 +1,9 @@
 package syntax
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // expr reads an expression.
 func (p *parser) expr() Expr {
@@ -112,7 +115,7 @@ func (p *parser) comparisonAhead() string {
 	case tokSymbol:
 		switch s := p.source(p.tok); s {
 		case "<":
-			if p.peek().at == p.tok.end && p.symbol(p.ahead, ">") {
+			if p.peek().at == p.tok.end && p.isSymbol(p.ahead, ">") {
 				return "!="
 			}
 			return s
@@ -228,7 +231,7 @@ func (p *parser) binary(above int) Expr {
 			return left
 		}
 		op := p.source(p.tok)
-		if op == ">" && p.peek().at == p.tok.end && p.symbol(p.ahead, ">") {
+		if op == ">" && p.peek().at == p.tok.end && p.isSymbol(p.ahead, ">") {
 			op = ">>"
 		}
 		own := level(op)
@@ -441,6 +444,11 @@ func (p *parser) quotedText() string {
 	kind := p.tok.kind
 	text := p.contents()
 	p.advance()
+	if p.tok.kind != tokString && p.tok.kind != tokBytes {
+		return text
+	}
+	var all strings.Builder
+	all.WriteString(text)
 	for p.tok.kind == tokString || p.tok.kind == tokBytes {
 		if p.tok.kind != kind {
 			p.fail(p.tok.at, "string and bytes literals cannot be concatenated.")
@@ -448,10 +456,10 @@ func (p *parser) quotedText() string {
 		if p.tok.at == p.prevEnd {
 			p.fail(p.tok.at, "concatenated string literals must be separated by whitespace or comments")
 		}
-		text += p.contents()
+		all.WriteString(p.contents())
 		p.advance()
 	}
-	return text
+	return all.String()
 }
 
 // typedLiterals are the types whose names may be before a string literal.

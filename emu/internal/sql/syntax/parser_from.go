@@ -52,12 +52,10 @@ func (p *parser) joinWords() string {
 		p.expect("JOIN")
 		return words + " JOIN"
 	case p.take("NATURAL"):
-		if p.is("JOIN") {
-			p.advance()
-			return "NATURAL JOIN"
-		}
-		if rest := p.joinWords(); rest != "" {
-			return "NATURAL " + rest
+		if !p.is("NATURAL") {
+			if rest := p.joinWords(); rest != "" {
+				return "NATURAL " + rest
+			}
 		}
 		p.expected("keyword JOIN")
 	}
@@ -174,8 +172,8 @@ func (p *parser) dashedPart() int {
 		p.fail(end, "Missing whitespace between literal and alias")
 	}
 	// The lexer would read 1. as a number.
-	p.lexer.at, p.peeked = end, false
-	p.lexer.last, p.lexer.dot = tokName, 0
+	p.at, p.peeked = end, false
+	p.last, p.reserved = tokName, false
 	p.tok.end = end
 	p.advance()
 	return end

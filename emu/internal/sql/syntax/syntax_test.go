@@ -165,8 +165,15 @@ func TestLimits(t *testing.T) {
 		t.Errorf("a long statement: %v", err)
 	}
 	// Lists and conjunctions make no tree deeper.
-	if _, err := Parse("SELECT 1 FROM t WHERE a = 0" + strings.Repeat(" AND a = 1", 50_000)); err != nil {
-		t.Errorf("a long conjunction: %v", err)
+	for _, c := range []string{
+		"SELECT 1 FROM t WHERE a = 0" + strings.Repeat(" AND a = 1", 50_000),
+		"SELECT a IN (1" + strings.Repeat(", 2", 100_000) + ")",
+		"SELECT 'a'" + strings.Repeat(" 'b'", 200_000),
+		"SELECT 1" + strings.Repeat(" |> WHERE TRUE", 50_000),
+	} {
+		if _, err := Parse(c); err != nil {
+			t.Errorf("%.30s: %v", c, err)
+		}
 	}
 }
 
