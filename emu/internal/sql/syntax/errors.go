@@ -10,10 +10,17 @@ type Error struct {
 	Message string
 	Offset  int // in bytes
 	text    string
+	bare    bool // GoogleSQL does not call it a syntax error
 }
 
 // Error returns the text of GoogleSQL: Syntax error: Unclosed string literal [at 1:8].
-func (e *Error) Error() string { return "Syntax error: " + e.Message + " " + At(e.text, e.Offset) }
+func (e *Error) Error() string {
+	text := e.Message + " " + At(e.text, e.Offset)
+	if e.bare {
+		return text
+	}
+	return "Syntax error: " + text
+}
 
 // Unsupported rejects a construct of GoogleSQL that Bigtable does not have.
 type Unsupported struct {
