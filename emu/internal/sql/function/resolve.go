@@ -216,6 +216,9 @@ func (s *signature) match(args []Arg) (call matched, total cost, reason string, 
 			}
 		default:
 			t := n.fill(&call.bound)
+			if n.isAny {
+				t = a.anyType()
+			}
 			c, ok := coerce(a, t)
 			if !ok {
 				return call, total, fmt.Sprintf("Argument %d: Unable to coerce type %s to expected type %v", i+1, a.name(), t), nil
@@ -388,6 +391,18 @@ func resolveLambda(l *Lambda, n pattern, b *bindings) (reason string, err error)
 		return fmt.Sprintf("lambda body type %v cannot be coerced to expected type %v", got, want), nil
 	}
 	return "", nil
+}
+
+// anyType returns the type of an argument that is not coerced.
+func (a Arg) anyType() value.Type {
+	switch a.Origin { //nolint:exhaustive // the others have a type
+	case NullLiteral:
+		return value.Int64Type
+	case EmptyArray:
+		return value.ArrayOf(value.Int64Type)
+	default:
+		return a.Type
+	}
 }
 
 // name returns the type of an argument as in error texts.
