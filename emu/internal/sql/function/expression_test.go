@@ -297,17 +297,33 @@ func (r *reader) cast(isSafe bool) expression {
 	r.skip("AS")
 	r.space()
 	t := r.typeName()
+	all := []expression{e}
+	if r.skip("FORMAT") {
+		all = append(all, r.expression())
+	}
+	if r.skip("AT TIME ZONE") {
+		all = append(all, r.expression())
+	}
 	r.skip(")")
-	c, err := function.Cast(e.arg, t, isSafe)
+	var c function.Call
+	var err error
+	switch len(all) {
+	case 1:
+		c, err = function.Cast(e.arg, t, isSafe)
+	case 2:
+		c, err = function.CastFormat(e.arg, all[1].arg, nil, t, isSafe)
+	default:
+		c, err = function.CastFormat(e.arg, all[1].arg, &all[2].arg, t, isSafe)
+	}
 	if err != nil {
 		panic(err)
 	}
 	return expression{arg: function.Arg{Type: t}, eval: func(ctx *function.Context, scope map[string]value.Value) (value.Value, error) {
-		v, err := e.eval(ctx, scope)
+		values, err := valuesOf(all, c.Params)(ctx, scope)
 		if err != nil {
 			return value.Null, err
 		}
-		return c.Eval(ctx, []value.Value{v})
+		return c.Eval(ctx, values)
 	}}
 }
 

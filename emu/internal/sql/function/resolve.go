@@ -318,7 +318,11 @@ func (s *signature) infer(b *bindings, params []pattern, args []Arg) (reason str
 		}
 		common, ok := Supertype(evidence[t])
 		if !ok {
-			return fmt.Sprintf("Unable to find common supertype for templated argument <T%d>", t)
+			var names []string
+			for _, a := range evidence[t] {
+				names = append(names, a.name())
+			}
+			return fmt.Sprintf("Unable to find common supertype for templated argument <T%d>\n      Input types for <T%d>: {%s}", t, t, strings.Join(names, ", "))
 		}
 		if common.IsUnknown() {
 			common = value.Int64Type

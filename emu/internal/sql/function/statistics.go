@@ -104,7 +104,7 @@ func (s *covariance) Add(_ *Context, a []value.Value) error {
 
 func (s *covariance) Result(*Context) (value.Value, error) { return s.finish(s), nil }
 
-// quantiles are exact. NULLs are ignored, unless the caller passes on RESPECT NULLS by Nulls.
+// quantiles are exact, and ignore NULLs.
 type quantiles struct {
 	values []value.Value
 	number int64
