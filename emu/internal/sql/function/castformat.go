@@ -27,9 +27,13 @@ func CastFormat(a, format Arg, zone *Arg, to value.Type, isSafe bool) (Call, err
 	from := a.Type.Kind()
 	switch {
 	case from == value.KindBytes && to.Kind() == value.KindString:
-		cast = func(_ *Context, v value.Value, format string, _ *time.Location) (value.Value, error) { return encodeBytes(v, format) }
+		cast = func(_ *Context, v value.Value, format string, _ *time.Location) (value.Value, error) {
+			return encodeBytes(v, format)
+		}
 	case from == value.KindString && to.Kind() == value.KindBytes:
-		cast = func(_ *Context, v value.Value, format string, _ *time.Location) (value.Value, error) { return decodeBytes(v, format) }
+		cast = func(_ *Context, v value.Value, format string, _ *time.Location) (value.Value, error) {
+			return decodeBytes(v, format)
+		}
 	case (from == value.KindDate || from == value.KindTimestamp) && to.Kind() == value.KindString:
 		cast = func(_ *Context, v value.Value, format string, zone *time.Location) (value.Value, error) {
 			if from == value.KindDate {
