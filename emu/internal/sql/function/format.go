@@ -157,7 +157,7 @@ func (f *formatter) typeError(want string, got value.Type) error {
 
 func (f *formatter) argument(spec formatSpec) error {
 	if strings.IndexByte("diuoxXfFeEgGstTpP", spec.verb) < 0 {
-		return value.OutOfRange("Invalid format specifier character \"%c\" in FORMAT string: \"%s\"", spec.verb, f.pattern)
+		return value.OutOfRange("Invalid format specifier character \"%s\" in FORMAT string: \"%s\"", toValid(string([]byte{spec.verb})), f.pattern)
 	}
 	v, t, err := f.take()
 	if err != nil {

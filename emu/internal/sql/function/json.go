@@ -100,16 +100,26 @@ func jsonElements(v jsontext.Value) value.Value {
 
 // walkArray calls yield for each element of an array that is valid.
 func walkArray(v jsontext.Value, yield func(i int, e jsontext.Value) bool) {
-	d := jsontext.NewDecoder(bytes.NewReader(v), lenient...)
+	d := jsontext.NewDecoder(bytes.NewBuffer(v), lenient...)
 	if _, err := d.ReadToken(); err != nil {
 		return
 	}
 	for i := 0; d.PeekKind() != ']'; i++ {
-		e, err := d.ReadValue()
-		if err != nil || !yield(i, bytes.Clone(e)) {
+		e, err := lastValue(d, v)
+		if err != nil || !yield(i, e) {
 			return
 		}
 	}
+}
+
+// lastValue reads a value of v, and returns it in the memory of v.
+func lastValue(d *jsontext.Decoder, v jsontext.Value) (jsontext.Value, error) {
+	e, err := d.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	end := d.InputOffset()
+	return v[end-int64(len(e)) : end], nil
 }
 
 // jsonPath is a path such as $.a[0]."b c", or $['b c'] in the older functions.
@@ -242,7 +252,7 @@ func (p *jsonPath) find(v jsontext.Value) (found jsontext.Value, ok bool) {
 }
 
 func member(v jsontext.Value, name string) (found jsontext.Value, ok bool) {
-	d := jsontext.NewDecoder(bytes.NewReader(v), lenient...)
+	d := jsontext.NewDecoder(bytes.NewBuffer(v), lenient...)
 	if _, err := d.ReadToken(); err != nil {
 		return nil, false
 	}
@@ -252,12 +262,12 @@ func member(v jsontext.Value, name string) (found jsontext.Value, ok bool) {
 			return nil, false
 		}
 		matches := token.String() == name
-		e, err := d.ReadValue()
+		e, err := lastValue(d, v)
 		if err != nil {
 			return nil, false
 		}
 		if matches {
-			return bytes.Clone(e), true
+			return e, true
 		}
 	}
 	return nil, false

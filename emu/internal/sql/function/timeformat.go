@@ -210,7 +210,8 @@ func (f *timeFormatter) element(e byte) {
 	case '%':
 		f.out.WriteByte('%')
 	default:
-		f.out.WriteString("%" + string(rune(e)))
+		f.out.WriteByte('%')
+		f.out.WriteByte(e) // perhaps of a longer character
 	}
 }
 
