@@ -6,6 +6,6 @@
 // [Function.Resolve] chooses a signature for the types of arguments, and the resulting [Call]
 // evaluates it. A documented function that is missing here is refused by its name.
 //
-// In signatures, T1 and T2 are any types, [X] is an optional argument, X... a repeated one, PART a
+// In signatures, T1 and T2 are types that arguments share, ANY is any type, [X] is an optional argument, X... a repeated one, PART a
 // word such as MONTH or NFKC, and LAMBDA<X, Y> a lambda of an argument X with the result Y.
 package function

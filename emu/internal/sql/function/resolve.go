@@ -216,6 +216,9 @@ func (s *signature) match(args []Arg) (call matched, total cost, reason string, 
 			}
 		default:
 			t := n.fill(&call.bound)
+			if n.isAny {
+				t = a.anyType()
+			}
 			c, ok := coerce(a, t)
 			if !ok {
 				return call, total, fmt.Sprintf("Argument %d: Unable to coerce type %s to expected type %v", i+1, a.name(), t), nil
@@ -315,7 +318,11 @@ func (s *signature) infer(b *bindings, params []pattern, args []Arg) (reason str
 		}
 		common, ok := Supertype(evidence[t])
 		if !ok {
-			return fmt.Sprintf("Unable to find common supertype for templated argument <T%d>", t)
+			var names []string
+			for _, a := range evidence[t] {
+				names = append(names, a.name())
+			}
+			return fmt.Sprintf("Unable to find common supertype for templated argument <T%d>\n      Input types for <T%d>: {%s}", t, t, strings.Join(names, ", "))
 		}
 		if common.IsUnknown() {
 			common = value.Int64Type
@@ -388,6 +395,18 @@ func resolveLambda(l *Lambda, n pattern, b *bindings) (reason string, err error)
 		return fmt.Sprintf("lambda body type %v cannot be coerced to expected type %v", got, want), nil
 	}
 	return "", nil
+}
+
+// anyType returns the type of an argument that is not coerced.
+func (a Arg) anyType() value.Type {
+	switch a.Origin { //nolint:exhaustive // the others have a type
+	case NullLiteral:
+		return value.Int64Type
+	case EmptyArray:
+		return value.ArrayOf(value.Int64Type)
+	default:
+		return a.Type
+	}
 }
 
 // name returns the type of an argument as in error texts.

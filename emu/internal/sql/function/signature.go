@@ -18,6 +18,7 @@ type pattern struct {
 	kind     value.Kind // KindNone for a template, a part; KindCallable for a lambda
 	template int        // 1 for T1
 	isPart   bool
+	isAny    bool      // a type of its own
 	args     []pattern // of ARRAY and MAP; parameters and result of a lambda; fields of a STRUCT
 	names    []string  // of the fields
 	optional bool
@@ -63,7 +64,9 @@ func (p *patternParser) param() pattern {
 }
 
 func (p *patternParser) word() string {
-	i := strings.IndexFunc(p.s, func(r rune) bool { return r != '_' && (r < 'A' || r > 'z') && (r < '0' || r > '9') || r == '[' || r == ']' })
+	i := strings.IndexFunc(p.s, func(r rune) bool {
+		return r != '_' && (r < 'A' || r > 'z') && (r < '0' || r > '9') || r == '[' || r == ']'
+	})
 	if i < 0 {
 		i = len(p.s)
 	}
@@ -79,6 +82,8 @@ func (p *patternParser) pattern() pattern {
 		return pattern{template: 1}
 	case "T2":
 		return pattern{template: 2}
+	case "ANY":
+		return pattern{isAny: true}
 	case "PART":
 		return pattern{isPart: true}
 	case "ARRAY", "MAP", "LAMBDA", "STRUCT":
@@ -116,6 +121,9 @@ func (n pattern) String() string {
 func (n pattern) name() string {
 	if n.isPart {
 		return "DATE_TIME_PART"
+	}
+	if n.isAny {
+		return "ANY"
 	}
 	if n.template > 0 {
 		return "T" + string(rune('0'+n.template))
@@ -160,7 +168,7 @@ func (n pattern) fill(b *bindings) value.Type {
 			fields[i] = value.Field{Name: n.names[i], Type: a.fill(b)}
 		}
 		return value.StructOf(fields...)
-	case n.isPart, n.kind == value.KindCallable:
+	case n.isPart, n.isAny, n.kind == value.KindCallable:
 		return value.Type{}
 	}
 	t, _ := value.ScalarType(n.kind.String())
