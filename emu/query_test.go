@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -238,13 +237,9 @@ func TestQuery(t *testing.T) {
 
 // paramOf returns the parameter of a type's name.
 func paramOf(kind, text string) *btpb.Value {
-	switch kind {
-	case "STRING":
-		return &btpb.Value{Type: &btpb.Type{Kind: &btpb.Type_StringType{StringType: &btpb.Type_String{}}}, Kind: &btpb.Value_StringValue{StringValue: text}}
-	case "BYTES":
-		return &btpb.Value{Type: &btpb.Type{Kind: &btpb.Type_BytesType{BytesType: &btpb.Type_Bytes{}}}, Kind: &btpb.Value_BytesValue{BytesValue: []byte(text)}}
-	default:
-		n, _ := strconv.ParseInt(text, 10, 64)
-		return &btpb.Value{Type: &btpb.Type{Kind: &btpb.Type_Int64Type{Int64Type: &btpb.Type_Int64{}}}, Kind: &btpb.Value_IntValue{IntValue: n}}
+	v, err := sqlclient.Param(kind, text)
+	if err != nil {
+		panic(err)
 	}
+	return v
 }
