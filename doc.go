@@ -29,8 +29,8 @@
 //   - testkit runs both endpoints inside a Go test, testkit/btkit Bigtable alone.
 //   - control serves the HTTP API and the pages that control a running server; control/lab
 //     is a Bigtable with a clock, faults and snapshots, control/lab/dynamodb its endpoint.
-//   - internal has shared packages; internal/layout is the machine behind
-//     mappings, internal/test the test machinery.
+//   - internal has shared packages; internal/layout implements mappings,
+//     and internal/test has the test machinery.
 //   - conformance, a separate module, tests the program with official clients.
 //
 // An arrow points from a package to its allowed imports; internal/test/lint enforces it.
@@ -43,7 +43,7 @@
 //
 // # Where things are
 //
-//   - How to add a flag, an RPC, an operation or a rule of lint is in CONTRIBUTING.md.
+//   - How to add a flag, an RPC, an operation or a lint rule is in CONTRIBUTING.md.
 //   - The RPC ReadRows is in emu/read_rows.go, an admin RPC in emu/internal/admin,
 //     the operation PutItem in facade/op_put_item.go (operations on backups, tags, TTL and
 //     the like share a file), a flag in cmd/tabletop/<command>.go, those of the DynamoDB

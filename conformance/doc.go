@@ -7,7 +7,7 @@
 //   - bigtable-client: the Go client's own suite.
 //   - clients: the clients of the control API.
 //   - console, html: the pages and the report in a browser.
-//   - linear: whether concurrent calls have a sequential order; soak: many clients for long.
-//   - benchcompare: benchmarks beside peers.
+//   - linear: whether concurrent calls have a sequential order; soak: many clients for a long time.
+//   - benchcompare: benchmarks against peers.
 //   - internal/program: builds the program.
 package conformance

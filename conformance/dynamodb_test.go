@@ -27,7 +27,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 )
 
-// prelude are the operations with which any case creates its table.
+// prelude holds the operations with which any case creates its table.
 var prelude = []string{"CreateTable", "DescribeTable"}
 
 var (
@@ -92,7 +92,7 @@ func dynamoDBCase(t *testing.T, name string) *dynamodb.Client {
 	return dynamoDBClient(t, calls)
 }
 
-// dynamoDBStreamsCase is dynamoDBCase with an additional client of the streams.
+// dynamoDBStreamsCase is like dynamoDBCase, with an additional client of the streams.
 func dynamoDBStreamsCase(t *testing.T, name string) (*dynamodb.Client, *dynamodbstreams.Client) {
 	t.Helper()
 	db := dynamoDBCase(t, name)
@@ -163,7 +163,7 @@ func attribute(name string, typ types.ScalarAttributeType) types.AttributeDefini
 	return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: typ}
 }
 
-// colorAndSize are the attributes of the keys of indexes.
+// colorAndSize holds the attributes of the keys of indexes.
 var colorAndSize = []types.AttributeDefinition{attribute("color", "S"), attribute("size", "N")}
 
 // newItems creates a table with the key pk (S), sk (N) and waits for it.

@@ -301,7 +301,7 @@ func randomCall(rng *rand.Rand) groupCall {
 	}
 }
 
-// groupState are the numbers of a group.
+// groupState holds the numbers of a group.
 type groupState [groupItems]int
 
 // doGroup applies a call.

@@ -203,7 +203,7 @@ type Error struct {
 // Error returns the text and the remedy.
 func (e *Error) Error() string { return strings.TrimSuffix(e.Text, ".") + ": " + e.Remedy }
 
-var errCrossOrigin = &Error{http.StatusForbidden, "cross_origin", "a page of another origin asked", "ask from the server's own pages, or from a program"}
+var errCrossOrigin = &Error{http.StatusForbidden, "cross_origin", "the request comes from a page of another origin", "send it from the server's own pages, or from a program"}
 
 func badRequest(format string, args ...any) *Error {
 	return &Error{http.StatusBadRequest, "bad_request", fmt.Sprintf(format, args...), "see GET " + Prefix + "openapi.yaml"}
@@ -285,7 +285,7 @@ func statusOf(err error) (*status.Status, string) {
 const tablesRemedy = "GET " + Prefix + "tables lists the tables of both endpoints, by Bigtable's names too"
 
 // mayBeFault is the remedy for errors whose request is correct.
-const mayBeFault = "try it again; GET " + Prefix + "faults has the faults that strike such calls, with their hits"
+const mayBeFault = "try again; GET " + Prefix + "faults lists the faults that strike such calls, with their hits"
 
 func fail(w http.ResponseWriter, err error) {
 	e := asError(err)
@@ -318,7 +318,7 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-// authorized passes requests on that have the token and do not come from a page of another
+// authorized passes on requests that have the token and do not come from a page of another
 // origin.
 func (s *Server) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -91,7 +91,7 @@ func (e *env) ask(method, path, body string, into any, change ...func(*http.Requ
 	return resp.StatusCode
 }
 
-// must is ask for a request that must succeed.
+// must acts like ask for a request that must succeed.
 func (e *env) must(method, path, body string, into any) {
 	e.t.Helper()
 	var raw json.RawMessage

@@ -9,7 +9,7 @@
 //   - lab: runs a Bigtable with a clock, faults and snapshots. lab/fault selects the calls that
 //     faults affect, lab/dynamodb runs the lab's DynamoDB endpoint, and lab/changestream reads its
 //     change streams.
-//   - requests: the last requests of both endpoints; access writes them as access patterns. Both
-//     know no HTTP.
+//   - requests: the last requests of both endpoints; access writes them as access patterns.
+//     Neither depends on HTTP.
 //   - console: the pages, as embedded files without other code.
 package control

@@ -171,7 +171,7 @@ type faultJSON struct {
 	Warnings []string `json:"warnings,omitempty"` // of the answer: reasons why the fault has no effect at present
 }
 
-// effects are the names of effects.
+// effects holds the names of effects in requests, by effect.
 var effects = []string{fault.FailCall: "fail", fault.DelayCall: "delay", fault.CutRows: "cut", fault.DuplicateCall: "duplicate", fault.LeaveEntries: "unprocessed", fault.ReadOld: "stale"}
 
 // statusCode returns the code with a name such as UNAVAILABLE, or Unavailable.

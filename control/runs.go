@@ -43,7 +43,7 @@ func (r *runs) begin(fixture, verb string) (progress func(source.Progress), done
 	}
 }
 
-// list returns the present runs, as in events.
+// list returns the current runs, in the form of events.
 func (r *runs) list() any {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -104,7 +104,7 @@ func (s *snapshots) take(r *http.Request, l *lab.Lab, name string) (snapshot, er
 	if !replaced && count >= maxSnapshots || total > maxSnapshotBytes {
 		return snapshot{}, errors.Join(&Error{
 			http.StatusConflict, "limit", fmt.Sprintf("the limit is %d snapshots and %d MiB", maxSnapshots, maxSnapshotBytes>>20),
-			"DELETE " + Prefix + "snapshots/{name} removes one that is not needed any more",
+			"DELETE " + Prefix + "snapshots/{name} removes a snapshot",
 		}, kept.Close())
 	}
 	if s.named == nil {

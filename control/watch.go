@@ -76,7 +76,7 @@ func recordOf(r *requests.Record, whole bool) record {
 	return out
 }
 
-// wantedParameters are the parameters of wanted.
+// wantedParameters lists the query parameters that wanted reads.
 const wantedParameters = "endpoint operation table status failed internal own test"
 
 // wanted returns the filter of a query for records. It rejects values that no record can have.

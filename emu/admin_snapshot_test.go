@@ -89,7 +89,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// raceSnapshots is raceBackups with snapshots.
+// raceSnapshots is like raceBackups, with snapshots.
 func (e *env) raceSnapshots(ctx context.Context, i int) error {
 	parent := testInstance + "/clusters/c1"
 	name, id := parent+"/snapshots/s", fmt.Sprint("snapshot", i)

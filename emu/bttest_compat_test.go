@@ -162,7 +162,7 @@ func TestCompat_bttest(t *testing.T) {
 	}
 }
 
-// readLoosely is readRows without protocol checks, for a server that repeats the row key in
+// readLoosely is like readRows but skips protocol checks, for a server that repeats the row key in
 // each chunk.
 func readLoosely(ctx context.Context, c btpb.BigtableClient, req *btpb.ReadRowsRequest) (result, error) {
 	var res result

@@ -60,7 +60,7 @@ func (c *call) streamTarget(name, profile string) (*engine.Table, error) {
 	case p.GetDataBoostIsolationReadOnly() != nil:
 		err = refusal.DataBoost(p.GetName(), "change streams")
 	case p != nil && p.GetSingleClusterRouting() == nil:
-		err = refusal.Precondition("App profile %s does not route to a single cluster, as change streams need.", p.GetName())
+		err = refusal.Precondition("App profile %s does not route to a single cluster, which change streams require.", p.GetName())
 	case table.Journal[engine.JournalStream].Keep == 0:
 		err = refusal.Precondition("Change stream is not enabled on table %s.", name)
 	}
@@ -70,7 +70,7 @@ func (c *call) streamTarget(name, profile string) (*engine.Table, error) {
 	return table, c.route(instance, r, p, nil)
 }
 
-// ReadChangeStream streams the changes of rows in a partition. It starts at a time or at the
+// ReadChangeStream streams the changes of rows in a partition. It starts at a given time or at the
 // position of tokens, and ends at end_time if it is set. If the partition is not a current
 // partition of the table, the stream closes with tokens for the current partitions.
 //
@@ -374,7 +374,7 @@ func (c *changeStream) tokenOf(part changes.Partition) string {
 	return t.Encode()
 }
 
-// watermark returns a lower bound of the commit times of future records.
+// watermark returns a lower bound for the commit times of future records.
 func (c *changeStream) watermark() *timestamppb.Timestamp {
 	return timestamppb.New(time.UnixMicro(c.reader.Position().Micros))
 }

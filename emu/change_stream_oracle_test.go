@@ -294,7 +294,7 @@ func (e *env) setRetention(keep time.Duration) {
 	}
 }
 
-// newStream is newTable with a change stream.
+// newStream is like newTable, with a change stream.
 func newStream(t *testing.T, families ...string) *env {
 	t.Helper()
 	e := newTable(t, families...)

@@ -37,7 +37,7 @@
 //   - rowchunks, wire, changes: encode rows, messages and change records;
 //     change_stream_partitions.go splits and merges the partitions of a stream.
 //   - sql/syntax, sql/analysis: parse a query of GoogleSQL, and make its plan; sql/plan defines
-//     plans, and sql/execution runs them over rows. query.go has the RPCs.
+//     plans, and sql/execution runs them over rows.
 //   - sql/value, sql/function: the values of SQL, and its functions and operators.
 //   - rowkey: splits row keys by a row key schema.
 //   - bundle: checks schema bundles, which describe the protobufs in cells.
@@ -46,9 +46,10 @@
 //   - limits: defines the documented limits, and the modes of Options.Limits.
 //   - refusal: creates every error status, and names the source of its text.
 //
-// Some have one importer. admin sees no rows of data, and the data API sees only its look-ups.
-// rowchunks and wire encode messages, and know no server; listfilter, bundle and the packages of
-// sql read languages, and know nothing else of the module.
+// Some of these packages have a single importer. admin never reads rows of tables, and the data
+// API only uses its look-ups. rowchunks and wire encode messages and do not know the server.
+// listfilter, bundle and the packages of sql each parse or run a language and do not depend on the rest of
+// the module.
 //
 // Each RPC of the data API has its own file: ReadRows is in read_rows.go. Table and instance
 // administration is in internal/admin, by resource.

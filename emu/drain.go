@@ -18,16 +18,17 @@ func (c *callsInFlight) Begin() { c.all.Add(1) }
 // End marks the end of a call that Begin counted.
 func (c *callsInFlight) End() { c.all.Add(-1) }
 
-// Endless counts a call that continues until one side stops it, until Ended.
+// Endless counts a call as endless until Ended. Such a call continues until one side
+// stops it.
 func (c *callsInFlight) Endless() { c.endless.Add(1) }
 
 // Ended marks the end of a call that Endless counted.
 func (c *callsInFlight) Ended() { c.endless.Add(-1) }
 
-// Stop calls end, which asks the endless calls to end, and graceful, which returns once all calls are
-// answered. If only endless calls are in flight after drainPatience, it calls cut, which makes graceful
-// return. It also does so if no call is left but there were endless ones: their clients do not read what
-// was sent.
+// Stop calls end, which asks the endless calls to end, and graceful, which returns once all calls
+// are answered. If only endless calls are in flight after drainPatience, it calls cut, which makes
+// graceful return. It also calls cut if no calls are left but some were endless, because their
+// clients may never read the last messages.
 func (c *callsInFlight) Stop(end, graceful, cut func(), after func(time.Duration) <-chan time.Time) {
 	endless := c.endless.Load() > 0
 	end()

@@ -88,7 +88,7 @@ func newEnvWith(t *testing.T, o Options, eo engine.Options) *env {
 	}
 }
 
-// newTable is newEnv with a table t. It creates the families one by one, to keep their order.
+// newTable is like newEnv, with a table t. It creates the families one by one, to keep their order.
 func newTable(t *testing.T, families ...string) *env {
 	t.Helper()
 	e := newEnv(t)

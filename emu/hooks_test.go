@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/race"
 )
 
-// disarmed are faults that fail the test if they are called.
+// disarmed implements faults that fail the test if they are called.
 type disarmed struct{ t *testing.T }
 
 func (disarmed) Armed() bool { return false }

@@ -72,9 +72,9 @@ type Options struct {
 	// tokens only over TLS. Default: no token.
 	Token string
 	// StreamWorkers is the number of long-lived goroutines that handle calls on listeners; calls
-	// beyond that number get new goroutines. The grown stacks of the workers save a tenth of the
-	// time of a small call. The workers start with the server, so use few of them for a single
-	// test. Default: 64.
+	// beyond that number get new goroutines. Their stacks have already grown, which saves a
+	// tenth of the time of a small call. The workers start with the server, so use few of them
+	// for a single test. Default: 64.
 	StreamWorkers uint32
 	// After returns a channel that receives a value after the given duration, independently of
 	// Clock. Change streams use it to send a heartbeat after 20 seconds of silence. Default:
@@ -89,8 +89,8 @@ type Options struct {
 	// requests to created instances are counted.
 	CountLoad bool
 	// PartitionChurn is the probability, 0 to 1, that a change stream partition is split or merged
-	// after a record is sent, so that tests of consumers meet both. Default: 0, only SplitPartition
-	// and MergePartitions change partitions.
+	// after a record is sent, so that consumers under test meet both. Default: 0, only
+	// SplitPartition and MergePartitions change partitions.
 	PartitionChurn float64
 	// CloneInProcess copies every message on the channel that Conn returns, as a network connection
 	// would. Tests use it to find code that changes messages after sending them. Default: messages

@@ -9,6 +9,9 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 )
 
+// planKept is how long a prepared query works. This is the time of the service.
+const planKept = 40 * time.Second
+
 // maxPlans bounds the prepared queries that are kept. An evicted one is prepared again by its client.
 const maxPlans = 1000
 

@@ -56,8 +56,8 @@ func (c *call) admit(req any, resource, id string, a access) error {
 	return c.route(instance, r, p, req)
 }
 
-// admitWrite is admit for a write to a table. The returned context attributes recorded changes
-// to the answering cluster.
+// admitWrite acts like admit for a write to a table. The returned context attributes recorded
+// changes to the answering cluster.
 func (c *call) admitWrite(ctx context.Context, req any, t *engine.Table, id string, a access) (context.Context, error) {
 	if err := c.admit(req, t.Name, id, a); err != nil {
 		return ctx, err
@@ -80,8 +80,8 @@ func (c *call) route(instance string, r admin.Route, p *btapb.AppProfile, req an
 	return err
 }
 
-// findRoute is route for a call that failed before it was routed. The first cluster answers if
-// the profile does not exist.
+// findRoute acts like route for a call that failed before it was routed. The first cluster
+// answers if the profile does not exist.
 func (c *call) findRoute() {
 	if c.routed {
 		return

@@ -65,8 +65,9 @@ func (t target) rows(set filter.RowSet) filter.RowSet {
 	return set.Intersect(t.view.Rows())
 }
 
-// cells returns the target's cells of a scan's current row, as the source of a filter. The gate
-// is nil without a view. The last result is false if the target has no columns.
+// cells returns the cells of a scan's current row that the target contains, as the source of a
+// filter. The gate is nil if the target is a whole table. The last result is false if the
+// target has no columns.
 func (t target) cells(src filter.Source) (filter.Source, *view.Gate, bool) {
 	if t.view == nil {
 		return src, nil, true
@@ -112,7 +113,7 @@ func (t target) checkMutations(muts []*btpb.Mutation) error {
 	return nil
 }
 
-// checkRules is checkMutations for the rules of ReadModifyWriteRow.
+// checkRules acts like checkMutations for the rules of ReadModifyWriteRow.
 func (t target) checkRules(rules []*btpb.ReadModifyWriteRule) error {
 	if t.view == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// newView is newTable with families f and g, rows r0, r1, r10 and r2 with columns a, b and c in
+// newView is like newTable, with families f and g, rows r0, r1, r10 and r2 with columns a, b and c in
 // each family, and a view of f:a and f:b in the rows that begin with r1.
 func newView(t *testing.T) (e *env, view string) {
 	t.Helper()

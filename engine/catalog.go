@@ -125,7 +125,7 @@ func (t *table) live(ordinal uint16) *Family {
 	return &t.def.Families[t.byOrdinal[ordinal]]
 }
 
-// nextLive returns the least ordinal after o of a family that exists.
+// nextLive returns the lowest ordinal after o of a family that exists.
 func (t *table) nextLive(o uint16) (uint16, bool) {
 	for i := int(o) + 1; i < len(t.byOrdinal); i++ {
 		if t.byOrdinal[i] >= 0 {

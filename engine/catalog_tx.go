@@ -206,7 +206,7 @@ func (tx *CatalogTx) ModifyFamilies(name string, changes []FamilyChange) (*Table
 	})
 }
 
-// changeTable replaces the table of that name by the result of fn.
+// changeTable replaces the table of that name with the result of fn.
 func (tx *CatalogTx) changeTable(name string, fn func(*table) (*table, error)) (*Table, error) {
 	if err := tx.check(); err != nil {
 		return nil, err
@@ -263,9 +263,10 @@ func (d *DB) replaceCatalog(b *pebble.Batch, next *catalog, o *pebble.WriteOptio
 	return nil
 }
 
-// write adds the difference between the stored catalog from and c to b, and removes the cells
-// of tables and backups that only from has. It reports whether a table of from that could be
-// read or written was changed or deleted, and returns the ids whose cells it removes.
+// write adds to b the difference between from, the stored catalog, and c, and removes the
+// cells of tables and backups that only from has. It reports whether a table of from that
+// could be read or written was changed or deleted, and returns the ids whose cells it
+// removes.
 func (c *catalog) write(b *pebble.Batch, from *catalog) (changed bool, removed []uint32, err error) {
 	if c == from {
 		return false, nil, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 )
 
-// recordedText is storeText with the readable records of table t, and with the backups and
+// recordedText is like storeText, with the readable records of table t, and with the backups and
 // their cells.
 func recordedText(t *testing.T, d *DB) string {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 const (
 	// deadSteps is the number of dead cells that a delete steps over before they are covered.
 	deadSteps = 1024
-	// coverDeletes is the minimal number of deletes under a latch between two covers: a flush
+	// coverDeletes is the minimum number of deletes under a latch between two covers: a flush
 	// takes a while, and an open snapshot retains the dead cells.
 	coverDeletes = 128
 	// gapSteps is the number of dead cells worth a range tombstone; maxGaps is the largest

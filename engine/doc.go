@@ -21,6 +21,7 @@
 //
 // delete_table.go keeps the data of a deleted table for UndeleteTable, and later frees it.
 //
-// Below it, internal/memfs is the file system of a store in memory. internal/guardfs hides
-// disk errors from Pebble, which would end the process. Both know nothing of the store.
+// Below the package, internal/memfs is the file system of a store in memory.
+// internal/guardfs hides disk errors from Pebble, which would end the process. Neither of
+// them depends on the store.
 package engine

@@ -29,8 +29,8 @@ func (d *DB) DropRows(ctx context.Context, table string, span Span) error {
 	}
 }
 
-// dropUnrecorded is DropRows for a table without a journal. If the table has a journal it does
-// nothing and returns recorded.
+// dropUnrecorded acts like DropRows for a table without a journal. If the table has a journal
+// it does nothing and returns recorded.
 func dropUnrecorded(d *DB, table string, span Span) (recorded bool, err error) {
 	if t, err := d.lookup(table); err != nil || t.journaled {
 		return err == nil, err

@@ -48,8 +48,8 @@ type rowDrop struct {
 	key       []byte
 }
 
-// dropRows is DropRows for a table with a journal. If the table was replaced, or has lost its
-// journal, it does nothing and returns again.
+// dropRows acts like DropRows for a table with a journal. If the table was replaced, or has
+// lost its journal, it does nothing and returns again.
 func (j *journal) dropRows(ctx context.Context, name string, span Span) (again bool, err error) {
 	// One drop runs at a time, without a sweep or a Restore.
 	j.d.gcMu.Lock()
@@ -162,7 +162,7 @@ func (x *rowDrop) recordRest(upper []byte) error {
 	return x.commit(b, lower, upper)
 }
 
-// commit is commitDrop with a call of the recorder.
+// commit is like commitDrop, but also calls the recorder.
 func (x *rowDrop) commit(b *pebble.Batch, lower, upper []byte) error {
 	r := originOf(x.ctx).recorder
 	if r == nil {

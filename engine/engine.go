@@ -168,7 +168,7 @@ type RuleReadModifyWrite struct {
 	Qualifier []byte
 	Append    []byte
 	Increment int64
-	MaxBytes  int // Append: the largest allowed result; 0 means unlimited
+	MaxBytes  int // maximum size of the result of an Append; 0 means unlimited
 }
 
 // Cell is one version of one column. Its slices belong to the engine and are

@@ -78,14 +78,14 @@ type journal struct {
 	mu       sync.Mutex // innermost; guards the fields below
 	number   uint64     // the last allocated number
 	micros   int64      // its commit time
-	promised int64      // lower bound of future commit times
+	promised int64      // lower bound for future commit times
 	// frontier is the last number such that neither it nor any number before it is in flight;
 	// the elements of flight from head on are the numbers after it.
 	frontier uint64
 	// kept is the last stored number up to frontier. The numbers after it were discarded: they
 	// are assigned again once the store is reopened, so they are not positions.
 	kept uint64
-	// keptMicros is an upper bound of the commit times up to kept that a reopened store also
+	// keptMicros is an upper bound for the commit times up to kept that a reopened store also
 	// knows: future commit times are later.
 	keptMicros int64
 	flight     []flight

@@ -51,8 +51,8 @@ func journalOfRecords(records []journalTermRecord) (Journal, error) {
 	return j, nil
 }
 
-// save adds the catalog's state of all journals to b. Every removal of records must call it,
-// so that numbers are never assigned again.
+// save adds to b the state of all journals, as the catalog stores it. Every removal of
+// records must call it, so that numbers are never assigned again.
 func (j *journal) save(b *pebble.Batch) error {
 	j.mu.Lock()
 	state := journalState{Number: j.number, Micros: j.micros, Gaps: slices.Clone(j.gaps)}
@@ -144,8 +144,9 @@ func (j *journal) loadOf(t *table, state *journalState) (trimmed uint64, err err
 	return trimmed, errors.Join(it.Error(), it.Close())
 }
 
-// change adds the effects on journals of replacing the catalog from by next to b. The caller
-// holds the latches of affected rows. It must call settle after b was applied or discarded.
+// change adds to b the effects on journals of replacing the catalog from with the catalog
+// next. The caller holds the latches of affected rows. It must call settle after b was
+// applied or discarded.
 func (j *journal) change(b *pebble.Batch, from, next *catalog) (ended bool, settle func(applied bool), err error) {
 	if !from.journaled() && !next.journaled() {
 		return false, func(bool) {}, nil

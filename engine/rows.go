@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// UpdateRows is like Update for many rows. It locks the rows, calls fn with the index of each row,
+// UpdateRows acts like Update for many rows. It locks the rows, calls fn with the index of each row,
 // in order, and returns one error per row. The changes of each row are atomic and independent of
 // other rows; a row that occurs twice is changed twice. UpdateRows is cheaper than n calls of
 // Update, because rows are locked and committed in groups, and wait for the disk together.

@@ -259,7 +259,7 @@ func (s *Scan) first() bool {
 	return s.it.SeekGE(s.lower)
 }
 
-// rowEnd returns the least key after the current row.
+// rowEnd returns the smallest key after the current row.
 func (s *Scan) rowEnd() []byte {
 	s.seek = prefixEnd(append(s.seek[:0], s.prefix...))
 	return s.seek

@@ -187,7 +187,7 @@ func (d *DB) replaceAll(ctx context.Context, paths []string) error {
 	return d.Backups().dropUnfinished() // unfinished copies of the snapshot's store
 }
 
-// replaceStore serves replaceAll.
+// replaceStore replaces the contents of the store with those of paths, for replaceAll.
 func replaceStore(ctx context.Context, d *DB, paths []string) error {
 	d.gcMu.Lock()
 	defer d.gcMu.Unlock()

@@ -244,7 +244,7 @@ func bankCalls(more string) []bankCall {
 	}
 }
 
-// TestCrash_Stream is TestCrash for a table with a stream: after any crash, its records are
+// TestCrash_Stream acts like TestCrash for a table with a stream: after any crash, its records are
 // exactly the writes that happened.
 func TestCrash_Stream(t *testing.T) {
 	t.Parallel()

@@ -221,7 +221,7 @@ func waits(do func()) int {
 	return int(time.Since(begin) / roundTrip)
 }
 
-// depthLogged are requests on tables with a log, which must have the record of a write before
+// depthLogged holds requests on tables with a log, which must have the record of a write before
 // its acknowledgement.
 var depthLogged = []depthCase{
 	{"PutItem", "PutItem", onKey(`"Item":` + costItem(2, 1)), 3, 4},

@@ -32,7 +32,7 @@
 //     (vectors/nearest.go).
 //   - capacity, throttle: count and limit the consumed capacity (throttle/limiter.go).
 //   - store: keeps items in rows, with the catalog, transactions and indexes. write.go
-//     retries a write that another one overtook, and reaper.go deletes expired items.
+//     retries a write if another one came first, and reaper.go deletes expired items.
 //     Below it, store/lanes runs calls concurrently, store/marks finds rows with
 //     unfinished work, store/segment divides tables for parallel scans, and store/history
 //     reads past contents of a table.
@@ -43,10 +43,10 @@
 //     and bulk operations) and kinesis run as jobs. importfile reads the files of a
 //     bucket.
 //
-// Some have one importer. backups, bucketjobs, insights, kinesis, policy and streams each keep or
-// show the state of one feature, and know none of the others. throttle counts tokens and calls no
-// store. partiql, importfile and segment have terms of their own: statements, formats of files,
-// and cuts.
+// Some of these packages have a single importer. backups, bucketjobs, insights, kinesis, policy
+// and streams each keep or show the state of one feature, and know none of the others. throttle
+// counts tokens and calls no store. partiql, importfile and segment have terms of their own:
+// statements, formats of files, and cuts.
 //
 // In package facade, each operation has a file: PutItem is in op_put_item.go, for
 // example. read_page.go reads the pages of Query and Scan, and sets LastEvaluatedKey.

@@ -46,7 +46,7 @@ func foreignError(err error) *awserr.Error {
 		// same, so the answer names the row instead.
 		return awserr.Validation(awserr.MsgUnreadableRow, err)
 	}
-	switch status.Code(err) { //nolint:exhaustive // the others are nobody's but this server's
+	switch status.Code(err) { //nolint:exhaustive // this server alone returns the others
 	case codes.NotFound: // another client dropped the table of the rows, or all tables
 		if strings.Contains(err.Error(), "table "+store.CatalogTable) { // package btclient writes it so
 			return awserr.New(awserr.CodeServiceUnavailable, awserr.MsgServiceUnavailable,

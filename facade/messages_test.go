@@ -151,11 +151,11 @@ func TestMessages(t *testing.T) {
 }
 
 // Each text of package awserr names its rows of testdata/messages.tsv, the rows that it is a
-// part of, or is marked as ours. The cases of package expr name existing rows.
+// part of, or is marked as our own. The cases of package expr name existing rows.
 func TestMessages_NumbersExist(t *testing.T) {
 	t.Parallel()
 	messages := readMessages(t)
-	source := regexp.MustCompile(`^(?:nolint:\S+ // )?(?:ours|(?:part of )?([0-9]+b?(?:-[0-9]+)?(?:, [0-9]+b?(?:-[0-9]+)?)*)(?:, (?:sic|current|classic))?)$`)
+	source := regexp.MustCompile(`^(?:nolint:\S+ // )?(?:our own text|(?:part of )?rows? ([0-9]+b?(?:-[0-9]+)?(?:, [0-9]+b?(?:-[0-9]+)?)*)(?:, (?:sic|current|classic))?)$`)
 	number := regexp.MustCompile(`([0-9]+)(b?)(?:-([0-9]+))?`)
 	paths, err := filepath.Glob(filepath.Join("awserr", "texts_*.go"))
 	if err != nil || len(paths) == 0 {
@@ -179,7 +179,7 @@ func TestMessages_NumbersExist(t *testing.T) {
 			}
 			rows := source.FindStringSubmatch(comment)
 			if rows == nil {
-				t.Errorf("%s: behind %s stands %q, want numbers of rows, \"part of\" and numbers, or \"ours\"", path, name, comment)
+				t.Errorf("%s: the comment after %s is %q, want \"row\" and a number, \"part of row\" and a number, or \"our own text\"", path, name, comment)
 				return true
 			}
 			for _, n := range number.FindAllStringSubmatch(rows[1], -1) {

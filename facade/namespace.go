@@ -96,7 +96,7 @@ func (s *Server) ReapExpired(ctx context.Context) (deleted int, err error) {
 }
 
 // NextDue returns the first time in (after, until] at which ReapExpired has work: an item
-// expires, or the deletion of a table ends. found is false without one. A
+// expires, or the deletion of a table ends. found is false if there is no such time. A
 // caller that moves Options.Now by a large step can stop at each such time, so that each
 // item is deleted at its expiry.
 func (s *Server) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {

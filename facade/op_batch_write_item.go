@@ -24,7 +24,7 @@ type batchWriteItemInput struct {
 	ReturnItemCollectionMetrics *string
 }
 
-// writeRequest is one element: exactly one of its members is set.
+// writeRequest is one element of RequestItems. Exactly one of its members is set.
 type writeRequest struct {
 	PutRequest    *putRequest    `json:",omitzero"`
 	DeleteRequest *deleteRequest `json:",omitzero"`

@@ -42,7 +42,7 @@ func (s *Server) streamARN(t *tabledef.Table, label string) string {
 	return s.tableARN(t.Name) + "/stream/" + label
 }
 
-// stream returns the stream with an ARN.
+// stream returns the stream with the given ARN.
 func (s *Server) stream(ctx context.Context, arn string) (openStream, error) {
 	table, label, ok := streams.SplitARN(arn)
 	if !ok {
@@ -58,7 +58,8 @@ func (s *Server) stream(ctx context.Context, arn string) (openStream, error) {
 	return o, err
 }
 
-// streamOf returns the stream of a table with a label; its t is nil if it does not exist.
+// streamOf returns the stream of a table with the given label; its t is nil if it does
+// not exist.
 func (s *Server) streamOf(ctx context.Context, table, id, label string) (o openStream, err error) {
 	defs, err := s.store.TablesWithStreams(ctx, table)
 	if err != nil {
@@ -74,7 +75,8 @@ func (s *Server) streamOf(ctx context.Context, table, id, label string) (o openS
 	return o, nil
 }
 
-// openStream returns the stream of t with a label; ok is false if t has no such stream.
+// openStream returns the stream of t with the given label; ok is false if t has no such
+// stream.
 func (s *Server) openStream(ctx context.Context, t *tabledef.Table, label string) (o openStream, ok bool, err error) {
 	now := s.opts.Now()
 	st := t.Stream(label, now)

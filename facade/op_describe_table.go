@@ -108,7 +108,7 @@ func (s *Server) controlTable(ctx context.Context, operation string, given *stri
 	return t, controlError(err, name)
 }
 
-// settledTable is controlTable for operations that change settings; see store.Settled.
+// settledTable acts like controlTable for operations that change settings; see store.Settled.
 func (s *Server) settledTable(ctx context.Context, operation string, given *string) (*tabledef.Table, error) {
 	name, err := s.validator(operation).ControlTableName(given)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Server) describe(t *tabledef.Table, counts sizes.Counts) *tableDescript
 	return s.describeAs(t, counts, t.Status == tabledef.StatusCreating)
 }
 
-// describeAs is describe for a table whose creation may be pending.
+// describeAs acts like describe for a table whose creation may be pending.
 func (s *Server) describeAs(t *tabledef.Table, counts sizes.Counts, creating bool) *tableDescription {
 	now := s.opts.Now()
 	arn := s.tableARN(t.Name)

@@ -89,7 +89,7 @@ func (s *Server) getItem(ctx context.Context, in *getItemInput) (*getItemOutput,
 	return out, nil
 }
 
-// attributesToGet checks the constraint of the model: not empty.
+// attributesToGet checks the constraint of the model that the list is not empty.
 func (v *validator) attributesToGet(names []string) {
 	if names != nil && len(names) == 0 {
 		v.Fail("AttributesToGet", "'[]'", fmt.Sprintf(awserr.MsgMemberMinLength, 1))

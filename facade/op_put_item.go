@@ -21,7 +21,7 @@ type putItemInput struct {
 	writeInput
 }
 
-// writeInput are the common members of single-item writes.
+// writeInput has the common members of single-item writes.
 type writeInput struct {
 	conditionInput
 	ReturnValues                        *string
@@ -30,7 +30,7 @@ type writeInput struct {
 	ReturnValuesOnConditionCheckFailure *string
 }
 
-// conditionInput are the members of a conditional write.
+// conditionInput has the members of a conditional write.
 type conditionInput struct {
 	ConditionExpression       *string
 	ExpressionAttributeNames  map[string]string
@@ -119,8 +119,8 @@ func (s *Server) putItem(ctx context.Context, in *putItemInput) (*writeItemOutpu
 	return s.replaceItem(ctx, *in.TableName, &in.writeInput, t, t.Key.KeyOf(item), item, g)
 }
 
-// replaceItem writes the item of a key, nil to delete it, and returns the answer. named is the
-// name or ARN of the table in the request.
+// replaceItem replaces the item with the given key, or deletes it if the new item is nil, and
+// returns the answer. named is the name or ARN of the table in the request.
 func (s *Server) replaceItem(ctx context.Context, named string, in *writeInput, t *tabledef.Table, key, item attr.Item, g guard) (*writeItemOutput, error) {
 	if err := g.checkPaths(t); err != nil {
 		return nil, err

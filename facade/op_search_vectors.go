@@ -56,7 +56,7 @@ const (
 // searchVectors returns the items of a vector index that are nearest to a vector. It compares
 // the vectors of all items, and keeps only the best results. It reads a single partition if the
 // index has the table's partition key. Under throttling, a search takes read units of the table
-// for the entries of the partition (belief).
+// for the entries of the partition (assumption).
 // https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_SearchVectors.html
 func (s *Server) searchVectors(ctx context.Context, in *searchVectorsInput) (*searchVectorsOutput, error) {
 	v := s.validator("SearchVectors")
@@ -277,7 +277,7 @@ func (p *searchPlan) project(item attr.Item, vector []float32) attr.Item {
 
 // checkSearchMembers checks that the required members of SearchVectors are present, and their
 // types. The service reads this request with a strict decoder, whose errors name the position
-// in the body. Source: captures of the service of August and October 2026. Belief: the expected
+// in the body. Source: captures of the service of August and October 2026. Assumptions: the expected
 // types of members other than TableName and TopK, and the order of several missing members.
 func checkSearchMembers(body []byte) error {
 	members := []struct{ name, expected, kinds string }{

@@ -34,7 +34,7 @@ type listTagsOutput struct {
 	Tags []request.Tag
 }
 
-// noOutput is the response of an operation without one: nil, and no body.
+// noOutput is the response of an operation that returns nothing: nil, and no body.
 type noOutput struct{}
 
 // taggedTable returns the table name in an ARN. It denies access to other accounts, whether

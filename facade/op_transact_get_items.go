@@ -18,7 +18,7 @@ type transactGetItemsInput struct {
 	ReturnConsumedCapacity *string
 }
 
-// transactGetItem is one element.
+// transactGetItem is one element of TransactItems.
 type transactGetItem struct{ Get *transactGet }
 
 type transactGet struct {

@@ -29,7 +29,7 @@ type transactWriteItemsInput struct {
 	ClientRequestToken          *string
 }
 
-// transactWriteItem is one element: exactly one of its members is set.
+// transactWriteItem is one element of TransactItems. Exactly one of its members is set.
 type transactWriteItem struct {
 	ConditionCheck *transactAction `json:",omitzero"`
 	Put            *transactAction `json:",omitzero"`
@@ -221,7 +221,7 @@ func (a *checkedAction) members(v *validator, i int) {
 	v.Enum(path+"ReturnValuesOnConditionCheckFailure", a.ReturnValuesOnConditionCheckFailure, "ALL_OLD", "NONE")
 }
 
-// tableNameAt is TableName for a member inside a list.
+// tableNameAt acts like TableName for a member inside a list.
 func (v *validator) tableNameAt(member string, value *string) string {
 	v.Required(member, value != nil)
 	if value == nil {
@@ -312,7 +312,7 @@ func checkKeyNotEmpty(t *tabledef.Table, key attr.Item) error {
 	return nil
 }
 
-// checkIndexKeysNotEmpty is checkKeyNotEmpty for the keys of indexes.
+// checkIndexKeysNotEmpty acts like checkKeyNotEmpty for the keys of indexes.
 func (a *checkedAction) checkIndexKeysNotEmpty() error {
 	var item attr.Item
 	if a.kind == actionPut {

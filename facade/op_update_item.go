@@ -101,8 +101,8 @@ func (s *Server) updateItem(ctx context.Context, in *updateItemInput) (*writeIte
 	return out, nil
 }
 
-// expressionAtRunTime is expression for errors that depend on the item: these never have the
-// newer prefix.
+// expressionAtRunTime acts like expression for an error that depends on the item: such an
+// error never has the newer prefix.
 func (v *validator) expressionAtRunTime(err error) error {
 	bare := request.Request{Operation: v.Operation}
 	return bare.Expression(err)

@@ -39,7 +39,8 @@ type updateTableInput struct {
 	DisassociationProtectionEnabled    jsontext.Value
 }
 
-// globalSecondaryIndexUpdate has exactly one member.
+// globalSecondaryIndexUpdate is one element of GlobalSecondaryIndexUpdates. Exactly one
+// of its members is set.
 type globalSecondaryIndexUpdate struct {
 	Create *tablespec.GlobalSecondaryIndex
 	Update *struct {

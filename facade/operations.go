@@ -50,7 +50,7 @@ const (
 	targetStreams   = "DynamoDBStreams_20120810."
 )
 
-// serveItems is serve for an operation on items: it scans usual requests. Operations on
+// serveItems acts like serve for an operation on items: it scans usual requests. Operations on
 // tables decode, because stored parts of a scanned request would keep its body in memory.
 func serveItems[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	op := serve(name, fn, note)
@@ -111,7 +111,7 @@ func (op *operation) checked(check func(body []byte) error) *operation {
 	return op
 }
 
-// serveStreams is serve for the streams service.
+// serveStreams acts like serve for the streams service.
 func serveStreams[In, Out any](name string, fn func(*Server, context.Context, *In) (*Out, error), note string) *operation {
 	op := serve(name, fn, note)
 	op.service = serviceStreams

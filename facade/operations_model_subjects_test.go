@@ -16,7 +16,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// subjectTables is mappedTables of a shipped mapping.
+// subjectTables is like mappedTables, for the tables of a shipped mapping.
 func subjectTables(subject string, draw func(*drawnTable)) func(*testing.T) func(*rapid.T) []modelTable {
 	return func(t *testing.T) func(*rapid.T) []modelTable {
 		t.Helper()

@@ -207,7 +207,7 @@ func (o Options) store(catalog string) store.Options {
 	}
 }
 
-// Progress describes how far work on all items of a table has come.
+// Progress is the progress of background work on all items of a table.
 type Progress struct {
 	Table string // name of the DynamoDB table
 	Phase string // such as "filling index GSI1", "filling due times", "comparing with the mapping"
@@ -356,7 +356,7 @@ func (o Options) normalized() (Options, error) {
 		return o, errors.New("facade: Options.NoAuth and Options.AccessKeys cannot be combined")
 	}
 	if o.Namespaced && len(o.Mappings) > 0 {
-		return o, errors.New("facade: Options.Namespaced and Options.Mappings cannot be combined: callers cannot have separate rows of a mapping")
+		return o, errors.New("facade: Options.Namespaced and Options.Mappings cannot be combined: a mapping names one Bigtable table, which callers would share")
 	}
 	if o.Deadline < 0 {
 		return o, fmt.Errorf("facade: Options.Deadline is %v, want 0 or more", o.Deadline)

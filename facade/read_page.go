@@ -18,7 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 )
 
-// readInput are the common members of Query and Scan.
+// readInput has the common members of Query and Scan.
 type readInput struct {
 	TableName                 *string
 	IndexName                 *string

@@ -167,7 +167,7 @@ func (s *Server) Call(ctx context.Context, operation string, req []byte) (respon
 	return s.callAt(ctx, "dynamodb."+s.opts.Region+".amazonaws.com", operation, req)
 }
 
-// callAt is Call for a request to a given host.
+// callAt acts like Call for a request to a given host.
 func (s *Server) callAt(ctx context.Context, host, operation string, body []byte) (response []byte, err error) {
 	op, ok := operationsByTarget[targetDynamoDB+operation]
 	if !ok {
@@ -193,9 +193,9 @@ func (s *Server) Mapping(ctx context.Context, table string) (*mapping.Mapping, e
 	return (*mapping.Mapping)(m), err
 }
 
-// CallAs is like Call, but runs the operation on behalf of the sender of r, whose body
-// was sent. The signature of r must be valid for that body. If Options.Namespaced is set,
-// the operation uses the tables of the sender.
+// CallAs is like Call, but runs the operation on behalf of the sender of r. The signature
+// of r must be valid for the body sent. If Options.Namespaced is set, the operation uses
+// the tables of the sender.
 func (s *Server) CallAs(r *http.Request, sent []byte, operation string, req []byte) (response []byte, err error) {
 	target, err := s.forSender(r, sent)
 	if err != nil {
@@ -255,7 +255,7 @@ func (s *Server) answerableError(ctx context.Context, err error, requestID strin
 }
 
 // random returns n bytes of Options.Rand. If that fails it returns zeros: ids need no
-// secrecy, and a request must not fail for an id.
+// secrecy, and a request must not fail for lack of an id.
 func (o Options) random(n int) []byte {
 	b := make([]byte, n)
 	if _, err := io.ReadFull(o.Rand, b); err != nil {

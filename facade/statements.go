@@ -20,7 +20,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// statementInput are the common members of a statement in the three operations of PartiQL.
+// statementInput has the common members of a statement in the three operations of PartiQL.
 type statementInput struct {
 	Statement                           *string
 	Parameters                          []wire.Parameter
@@ -189,8 +189,9 @@ func (st *statement) statementKey() partiql.Key {
 	return out
 }
 
-// aimRead finds the item of a SELECT by its key. If the SELECT has no full key, or conditions
-// beyond the key, the error has the text without. Other errors are as those of aim.
+// aimRead finds the item of a SELECT by its key. The text without is the error if the SELECT
+// has no full key, or has conditions beyond the key. Other errors are the same as those of
+// aim.
 func (st *statement) aimRead(without string) (err error) {
 	var e *partiql.Error
 	var more *expr.Condition
@@ -261,7 +262,8 @@ func (st *statement) apply(old attr.Item) (attr.Item, error) {
 	}
 }
 
-// write runs a statement that writes, and returns the item for RETURNING; nil without one.
+// write runs a statement that writes, and returns the item for RETURNING, or nil if the
+// statement has no RETURNING.
 func (s *Server) write(ctx context.Context, v *validator, st *statement, counted bool) (returned attr.Item, tally capacity.Tally, err error) {
 	var hint store.Hint
 	if st.Kind == partiql.Insert && !counted && !st.returnOld {

@@ -17,7 +17,7 @@ import (
 // transactWeight is the cost of a table's capacity unit in a transaction.
 const transactWeight = 2
 
-// newLimiter returns the limiter of requests; nil without throttling.
+// newLimiter returns the limiter of requests, or nil if throttling is off.
 func (s *Server) newLimiter() *throttle.Limiter {
 	if s.opts.Throttle == ThrottleNothing {
 		return nil

@@ -15,7 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/tablespec"
 )
 
-// vectorIndexUpdate has exactly one member.
+// vectorIndexUpdate is one element of VectorIndexUpdates. Exactly one of its members is
+// set.
 type vectorIndexUpdate struct {
 	Create *tablespec.VectorIndex
 	Delete *struct{ IndexName *string }
@@ -116,7 +117,7 @@ func (s *Server) createVectorIndex(t *tabledef.Table, given tablespec.VectorInde
 
 // checkVectorAttribute rejects a vector attribute that is also a key attribute of the table or
 // an index. It also rejects an attribute that holds vectors and is in a search schema, with the
-// text for both in one request (belief).
+// text for both in one request (assumption).
 func checkVectorAttribute(t *tabledef.Table, ix *tabledef.VectorIndex) error {
 	keys := []tabledef.IndexKey{tabledef.IndexKeyOf(t.Key)}
 	for i := range t.Indexes {
@@ -175,7 +176,7 @@ func defineSearchSchema(t *tabledef.Table, ix *tabledef.VectorIndex, defs []tabl
 	return nil
 }
 
-// searchSchemaText returns an attribute of a search schema as AWS prints a key (belief).
+// searchSchemaText returns an attribute of a search schema as AWS prints a key (assumption).
 func searchSchemaText(name string, of attr.Type) string {
 	return fmt.Sprintf("Schema:[SchemaElement: key{%s:%s:HASH}]", name, of)
 }

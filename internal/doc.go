@@ -2,11 +2,10 @@
 //
 // Rows and calls:
 //
-//   - btclient: the one client of a Bigtable, with the one retry;
+//   - btclient: the only client of a Bigtable, with the only retry logic;
 //     rowmerge: joins the chunks in which rows arrive; preflight: checks that a Bigtable can
-//     be used, and knows no command.
-//   - inproc: a gRPC channel inside the process, which knows no Bigtable; pull: iterators from
-//     sequences.
+//     be used, for any command.
+//   - inproc: a gRPC channel inside the process, for any service; pull: iterators from sequences.
 //   - layout: mappings between items and rows.
 //   - heat: counts of the load on keys; cause, probe: the DynamoDB request, or the probe, that
 //     a call belongs to.

@@ -50,7 +50,7 @@ rules:
 `
 )
 
-// itemsAt are the items of a table at one time, as JSON, by key.
+// itemsAt holds the items of a table at one time, as JSON, by key.
 type itemsAt map[string]string
 
 // drawItems draws items of caughtUpItems or, with shared rows, of caughtUpRows.

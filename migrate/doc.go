@@ -20,8 +20,9 @@
 // rejects network sources and binary Ion, with a hint. Package stream reads a live table
 // through the clients of its caller; package source reads files.
 //
-// [Follow] applies the changes of live tables to loaded ones, [Status] reads its state,
-// [VerifyLive] compares both sides while writes continue, and [EndFollow] ends it.
+// [Follow] applies the changes of live tables to loaded ones, and [Status] reads its
+// state. [VerifyLive] compares both sides while writes continue, and [EndFollow] ends the
+// migration.
 //
 // A load or verification passes through these packages, in this order:
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// namedPatterns is patternFixture whose mapping names its access patterns.
+// namedPatterns is like patternFixture, but its mapping names its access patterns.
 func namedPatterns(patterns string, files map[string]string) fstest.MapFS {
 	all := patternFixture(`{id: default, bigtable: {read: {prefix: "a#"}}, expect: {count: 2}}`)
 	all["mapping.yaml"] = &fstest.MapFile{Data: append(slices.Clone(all["mapping.yaml"].Data), patterns...)}

@@ -83,11 +83,11 @@ func (c GoldenChange) String() string {
 }
 
 // UpdateGoldens loads a fixture directory and writes its golden files: rows, schema,
-// fidelity, the lock of the mapping and the golden items of access patterns. It writes
-// more than 10,000 rows as a hash and a sample, as well as rows that are already golden
-// in that form. It writes lint findings only if their golden file exists. A file whose
-// content still matches stays unchanged, including its comments. Each file is replaced
-// atomically.
+// fidelity, the lock of the mapping and the golden items of access patterns. It writes a
+// hash and a sample instead of rows if there are more than 10,000 rows, or if the golden
+// file already has that form. It writes lint findings only if their golden file exists. A
+// file whose content still matches stays unchanged, including its comments. Each file is
+// replaced atomically.
 func UpdateGoldens(ctx context.Context, conn grpc.ClientConnInterface, dir string, o VerifyOptions) ([]GoldenChange, error) {
 	in := OfFixture(os.DirFS(dir))
 	f, r, err := prepare(ctx, conn, in, o.options())

@@ -91,9 +91,9 @@ func lintConfig(f *table.Fixture) (*lint.Config, error) {
 	return config.Over(over), nil
 }
 
-// lintInput applies the rules. Without jobs, the fixture's mapping does not compile. stored
-// means that another loader wrote the rows: they are checked instead of golden rows and rows of
-// the mapping.
+// lintInput applies the rules. If there are no jobs, the fixture's mapping does not compile.
+// stored means that another loader wrote the rows: they are checked instead of golden rows and
+// rows of the mapping.
 func lintInput(ctx context.Context, r *table.Run, f *table.Fixture, rules LintRules, stored bool) error {
 	config, err := lintConfig(f)
 	if err != nil {

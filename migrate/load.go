@@ -20,10 +20,10 @@ import (
 //
 // Incremental exports that follow a full one update tables that only loads have written
 // to, and delete the items that they list as deleted. Load rejects tables to which a
-// DynamoDB endpoint has written since the last load (TargetWritten). The endpoint records
-// in _migration_schema that it writes, before its first write, since deletions leave no
-// trace. Deleting the table deletes that record; an endpoint that serves the table must
-// then be restarted.
+// DynamoDB endpoint has written since the last load (TargetWritten). Before its first
+// write, the endpoint records in _migration_schema that it writes, since deletions leave
+// no other trace. Deleting the table deletes that record; an endpoint that serves the
+// table must then be restarted.
 //
 // Load rejects tables into which a migration follows a live table (TargetFollowed).
 //

@@ -34,15 +34,15 @@ type Plan struct {
 
 // TablePlan is the plan for one DynamoDB table.
 type TablePlan struct {
-	Name   string `json:"name"`   // of the DynamoDB table
-	Items  int64  `json:"items"`  // that are laid out
-	Rows   int64  `json:"rows"`   // of the table of the items
-	Cells  int64  `json:"cells"`  // of those rows
-	Joiner string `json:"joiner"` // of the row keys
+	Name   string `json:"name"`   // name of the DynamoDB table
+	Items  int64  `json:"items"`  // number of items that are laid out
+	Rows   int64  `json:"rows"`   // number of rows in the table of the items
+	Cells  int64  `json:"cells"`  // number of cells in those rows
+	Joiner string `json:"joiner"` // joiner of the row keys
 	// DerivedBytes is the size of names and values of the attributes that need no cell, since
 	// the mapping derives them.
 	DerivedBytes int64 `json:"derivedBytes,omitzero"`
-	// Bigtable are the tables that a load creates: the items' table, the indexes, and
+	// Bigtable lists the tables that a load creates: the items' table, the indexes, and
 	// _migration_schema, which all mappings share.
 	Bigtable []BigtablePlan `json:"bigtable"`
 	// Views lists the indexes that are continuous materialized views.

@@ -147,7 +147,7 @@ type unreadRows struct {
 	key   []byte // of the last row
 }
 
-// add adds a row, or a further part of the last one.
+// add adds a row, or another part of the last one.
 func (u *unreadRows) add(key []byte, err error) {
 	if u.rows > 0 && bytes.Equal(key, u.key) {
 		return

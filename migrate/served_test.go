@@ -179,7 +179,7 @@ func TestNotedMapping_ServeOverAnotherMapping(t *testing.T) {
 		"a column":         {"a:{attr}", "a:x{attr}", `it has a cell in column a:g, which the mapping does not read there`},
 		"a row":            {`["{id}"]`, `["x", "{id}"]`, `it is in row i0000, but the mapping expects it in row "x\x00\x01i0000"`},
 		"a codec":          {`cell: "a:{attr}"}]`, `cell: "a:{attr}", codec: ddbjson}]`, ""}, // see below
-		"a column renamed": {`put: [`, `put: [{attr: g, cell: "a:G"}, `, `of item {"id":{"S":"i0000"}}`},
+		"a column renamed": {`put: [`, `put: [{attr: g, cell: "a:G"}, `, `item {"id":{"S":"i0000"}}: it has `},
 		"an index row":     {"projection: ALL}", "projection: ALL, joiner: escaped('#')}", `in index G, it is in row`},
 		"a projection":     {"projection: ALL}", "projection: KEYS_ONLY}", `in index G, it has a cell in column`},
 	} {

@@ -85,7 +85,7 @@ func isLoopback(addr string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// tls returns the configuration of --tls-cert, or nil without one.
+// tls returns the configuration of --tls-cert, or nil if the flag is not set.
 func (d *accessFlags) tls() (*tls.Config, error) {
 	if d.TLSCert == "" {
 		return nil, nil
@@ -100,7 +100,8 @@ func (d *accessFlags) tls() (*tls.Config, error) {
 // token returns the content of --token-file without its line end, or "".
 func (d *accessFlags) token() (string, error) { return readToken("--token-file", d.TokenFile) }
 
-// readToken returns the content of a flag's file without its line end, or "" without a file.
+// readToken returns the content of a flag's file without its line end, or "" if no file is
+// given.
 func readToken(flag, file string) (string, error) {
 	if file == "" {
 		return "", nil

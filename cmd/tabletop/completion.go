@@ -138,7 +138,8 @@ func (c *completion) last(word string) {
 	}
 }
 
-// flagNamed returns the flag of the command with a name, with its dashes, or nil.
+// flagNamed returns the flag of the command with the given name, including its dashes, or
+// nil.
 func (c *completion) flagNamed(name string) *kong.Flag {
 	for _, group := range c.node.AllFlags(false) {
 		for _, f := range group {

@@ -107,7 +107,7 @@ func (*ctlCommand) examples() []example {
 	}
 }
 
-// Run makes the request.
+// Run sends the request of the verb, and prints the response.
 func (c *ctlCommand) Run(ctx context.Context, p *program) error {
 	for i := range c.Args {
 		c.Args[i] = unsigned(c.Args[i])

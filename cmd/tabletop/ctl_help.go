@@ -20,7 +20,7 @@ tabletop ctl fault '{"endpoint":"dynamodb","method":"PutItem","effect":"fail","c
   reasons         for TransactionCanceled: the codes of the reasons, for each action
   applied         for fail: true if the request is served, but its answer is lost
   delay, rows, snapshot   for delay (a duration), cut (number of rows that arrive) and stale (a name)
-  table, row, item        only such requests
+  table, row, item        only requests for this table, row or item
   behindDynamoDB  true: the calls of the DynamoDB endpoint, instead of those of clients
   skip, times, probability   which of the matching requests. Default: all, including retries`
 

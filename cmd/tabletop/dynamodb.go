@@ -89,7 +89,7 @@ func (d *dynamoDBFlags) check(access accessFlags, mappings int) error {
 	}
 	switch {
 	case d.Namespaced && mappings > 0:
-		return errors.New("--namespaced and --mapping cannot be combined: a mapping has one set of rows")
+		return errors.New("--namespaced and --mapping cannot be combined: a mapping names one Bigtable table, which callers would share")
 	case d.KinesisEndpoint != "" && d.KinesisDir != "":
 		return errors.New("--kinesis-endpoint and --kinesis-dir cannot be combined: changes are delivered once")
 	case d.IndexLag < 0:

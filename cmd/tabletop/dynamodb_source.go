@@ -18,8 +18,8 @@ import (
 
 // liveSourceFlags name the DynamoDB of the live tables.
 type liveSourceFlags struct {
-	DynamoDBEndpoint string `name:"dynamodb-endpoint" help:"The DynamoDB with the live tables. Default: that of AWS." placeholder:"URL" group:"Live table:"`
-	Region           string `help:"Region of the live tables. Default: that of the AWS configuration; us-east-1 with --dynamodb-endpoint." placeholder:"NAME" group:"Live table:" rare:""`
+	DynamoDBEndpoint string `name:"dynamodb-endpoint" help:"DynamoDB endpoint with the live tables. Default: AWS." placeholder:"URL" group:"Live table:"`
+	Region           string `help:"Region of the live tables. Default: from the AWS configuration; us-east-1 with --dynamodb-endpoint." placeholder:"NAME" group:"Live table:" rare:""`
 }
 
 // checkDynamoDB rejects an invalid address.

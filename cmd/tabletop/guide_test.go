@@ -48,7 +48,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// notRun are commands whose results the test already has: the program, whose build needs the
+// notRun holds commands whose results the test already has: the program, whose build needs the
 // module's sources, and an empty folder.
 var notRun = []string{"CGO_ENABLED=0 go build -pgo=cmd/tabletop/serve.pgo -o bin/tabletop ./cmd/tabletop", "export PATH=$PWD/bin:$PATH", "cd $(mktemp -d)"}
 

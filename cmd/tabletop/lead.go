@@ -17,7 +17,7 @@ import (
 // resources would be CREATING again, and replicated writes would be pending again.
 const leadFile = "clock-lead"
 
-// takeLead moves the clock ahead as far as when the data was last served.
+// takeLead moves the clock as far ahead as it was when the data was last served.
 func (s *serving) takeLead() error {
 	name := filepath.Join(s.command.Data, leadFile)
 	text, err := os.ReadFile(name)

@@ -22,8 +22,9 @@ type trackedListener struct {
 	stopping bool
 }
 
-// http2Greeting is the size of what an HTTP/2 client sends before any request: the preface and
-// the head of its settings. Before that, package grpc can neither drain nor close a connection.
+// http2Greeting is the number of bytes that an HTTP/2 client sends before any request: the
+// preface and the head of its settings. Before that, package grpc can neither drain nor close a
+// connection.
 const http2Greeting = len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + 9
 
 func newTrackedListener(l net.Listener, greeting int) *trackedListener {
@@ -105,12 +106,13 @@ type arrivals struct{ http.Handler }
 
 type arrivalsKey struct{}
 
-// withTrackedConn is a server's ConnContext.
+// withTrackedConn implements http.Server.ConnContext: the context of a request holds its
+// connection.
 func withTrackedConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, arrivalsKey{}, trackedConnOf(c))
 }
 
-// idle is a server's ConnState: it marks a connection without a pending request.
+// idle implements http.Server.ConnState: it marks a connection without a pending request.
 func (arrivals) idle(c net.Conn, state http.ConnState) {
 	if state == http.StateIdle {
 		trackedConnOf(c).asked.Store(false)

@@ -167,7 +167,7 @@ type exited int
 func (p *program) parser(ctx context.Context, name string) (*kong.Kong, error) {
 	return kong.New(grammar(name),
 		kong.Name("tabletop"),
-		kong.Description("Cloud Bigtable on a desk, with a DynamoDB endpoint."),
+		kong.Description("Cloud Bigtable on your desk, with a DynamoDB endpoint."),
 		kong.NoDefaultHelp(),
 		kong.DefaultEnvars(environmentPrefix),
 		kong.Configuration(loadConfig),

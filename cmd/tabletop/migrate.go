@@ -27,7 +27,7 @@ type inputFlags struct {
 	Source      string `help:"Data to read: an export to S3 (with the incremental exports or change records that follow it), JSON lines, Ion text, a BatchWriteItem file, pages of a Scan, a NoSQL Workbench model, CSV, a folder of files that together hold one table, or a fixture folder. Files may be compressed with gzip or zstd. The format is recognized by its content." placeholder:"PATH" group:"Input:"`
 	Key         string `help:"Key attributes, if the input does not declare them." placeholder:"PK[,SK]" group:"Input:"`
 	TableSchema string `help:"File with a DescribeTable response or CreateTable request, if the input has no key schema. If items expire, the DescribeTimeToLive response may follow in the same file." placeholder:"FILE" group:"Input:"`
-	Table       string `help:"Table to use if the input has several, or the name of a table that has none. A load with a mapping for another table requires it." placeholder:"NAME" group:"Input:"`
+	Table       string `help:"Table to use if the input has several, or the table's name if the input does not give it. A load with a mapping for another table requires it." placeholder:"NAME" group:"Input:"`
 	Plain       bool   `help:"Read JSON without type tags; needs --key or --table-schema." group:"Input:"`
 	csvFlags
 }
@@ -195,7 +195,8 @@ func relaxGC() {
 	}
 }
 
-// common returns the options of all commands with a source: the clocks of this machine.
+// common returns the options that all commands with a source need: the mappings, and the
+// clocks of this machine.
 func common(mappings []*mapping.Mapping) migrate.Common {
 	start := time.Now()
 	return migrate.Common{

@@ -22,7 +22,7 @@ func tabletop(t *testing.T, args ...string) (out string, code int) {
 	return tabletopIn(t, nil, args...)
 }
 
-// tabletopIn is tabletop with additional environment variables.
+// tabletopIn is like tabletop, with additional environment variables.
 func tabletopIn(t *testing.T, env []string, args ...string) (out string, code int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "tabletop", args...)

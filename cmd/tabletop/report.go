@@ -58,7 +58,7 @@ func (p *program) bold(text string) string { return p.paint(ansiBold, text) }
 // differences formats a number that should be zero.
 func (p *program) differences(n int64) string { return p.good(n == 0, fmt.Sprint(n)) }
 
-// outOf formats a number that should be all.
+// outOf formats a number that should equal all.
 func (p *program) outOf(n, all int) string {
 	return p.good(n == all, fmt.Sprintf("%d of %d", n, all))
 }
@@ -125,7 +125,7 @@ type progressLog struct {
 	from            int64           // items at its start: of a resumed load, those already done
 }
 
-// report is a Progress.
+// report receives the progress of a command.
 func (l *progressLog) report(at source.Progress) {
 	now := l.now()
 	if l.began.IsZero() || at.Phase != l.at.Phase || at.Table != l.at.Table || at.Items < l.at.Items { // another pass

@@ -86,7 +86,7 @@ type serveCommand struct {
 
 	Limits      limits         `help:"How to enforce the documented limits: strict (short names are allowed), production (also rejects short ids and display names, unknown zones and long descriptions) or off. Default: strict." placeholder:"strict|production|off" group:"Bigtable:"`
 	GC          gcMode         `name:"gc" help:"When expired cells are removed: background (every --gc-interval, as in the service), eager (no read shows them), or manual (never). Default: background." placeholder:"background|eager|manual" group:"Bigtable:"`
-	GCInterval  *time.Duration `name:"gc-interval" help:"How often background and eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Bigtable:" rare:""`
+	GCInterval  *time.Duration `name:"gc-interval" help:"How often --gc=background and --gc=eager collect garbage. Default: 1m." placeholder:"DURATION" group:"Bigtable:" rare:""`
 	AdminDelay  time.Duration  `name:"admin-delay" help:"How long admin operations take; new resources are CREATING meanwhile. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
 	Lag         time.Duration  `name:"replication-lag" help:"How long a write takes to reach the other clusters of its instance. Affects reads, consistency tokens and change streams. Default: 0s." placeholder:"DURATION" group:"Bigtable:"`
 	Churn       float64        `name:"partition-churn" help:"Probability, 0 to 1, that partitions of a Bigtable change stream split or merge after a record is read. Default: 0." placeholder:"P" group:"Bigtable:" rare:""`

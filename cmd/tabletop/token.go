@@ -56,14 +56,14 @@ func (f *fetchedToken) GetRequestMetadata(ctx context.Context, _ ...string) (map
 		select {
 		case <-fetch.done:
 		case <-ctx.Done():
-			return nil, status.Error(codes.Unavailable, "there is no token to show: the token server of the application default credentials does not answer")
+			return nil, status.Error(codes.Unavailable, "no access token is available: the token server of the application default credentials does not answer")
 		}
 		switch {
 		case fetch.err == nil:
 			return map[string]string{"authorization": fetch.token.Type() + " " + fetch.token.AccessToken}, nil
 		case !own && tookTooLong(fetch.err): // a deadline of an earlier caller does not apply to this call
 		default:
-			return nil, status.Errorf(refusalCode(fetch.err), "there is no token to show: application default credentials: %v", fetch.err)
+			return nil, status.Errorf(refusalCode(fetch.err), "no access token is available: application default credentials: %v", fetch.err)
 		}
 	}
 }

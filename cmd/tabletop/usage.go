@@ -34,7 +34,7 @@ func usageOf(e *kong.ParseError) *usage {
 	return u
 }
 
-// noCommand reports whether the command line ends before a command.
+// noCommand reports whether the command line names no command.
 func (u *usage) noCommand() bool {
 	return len(u.node.Children) > 0 && strings.HasPrefix(u.text, "expected one of ")
 }
@@ -152,7 +152,7 @@ func (u *usage) flags() (out []*kong.Flag) {
 	return out
 }
 
-// flag returns the flag of the command with a name, or nil.
+// flag returns the flag of the command with the given name, or nil.
 func (u *usage) flag(name string) *kong.Flag {
 	for _, f := range u.flags() {
 		if f.Name == name {

@@ -56,7 +56,7 @@ func (w *wholeFile) drop() {
 // replaceFile writes a file atomically.
 func replaceFile(name string, text []byte) error { return replace(name, text, false) }
 
-// replacePrivateFile is replaceFile for a file that only its owner may read.
+// replacePrivateFile acts like replaceFile for a file that only its owner may read.
 func replacePrivateFile(name string, text []byte) error { return replace(name, text, true) }
 
 func replace(name string, text []byte, private bool) error {

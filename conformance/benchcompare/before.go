@@ -25,7 +25,7 @@ const (
 // beforeParts are the parts that -before can run: they start servers of one program.
 var beforeParts = []string{"points", "dynamodb"}
 
-// leastPairs is the least number of repetitions for meaningful quartiles, and
+// leastPairs is the minimum number of repetitions for meaningful quartiles, and
 // beforeReps the default number: each order of three servers once.
 const (
 	leastPairs = 5
@@ -56,7 +56,7 @@ func (b *bench) checkBefore(parts []string, profile, raw string) error {
 		}
 	}
 	if b.reps < leastPairs {
-		return fmt.Errorf("-before judges by quartiles: -reps %d is too few, the least is %d", b.reps, leastPairs)
+		return fmt.Errorf("-before judges by quartiles: -reps %d is too few, the minimum is %d", b.reps, leastPairs)
 	}
 	if profile != "" {
 		return errors.New("-before compares two programs, -profile runs one: give one of them")

@@ -303,8 +303,8 @@ func (b *bench) client(ctx context.Context, program string, args ...string) erro
 	return b.command(ctx, ".", []string{"GOMAXPROCS=1"}, argv[0], argv[1:]...)
 }
 
-// together runs the harness with a server in its process. It has the cores that a client and a
-// server have otherwise.
+// together runs the harness with a server in its process. The process gets as many cores as a
+// client and a server have together in other measurements.
 func (b *bench) together(ctx context.Context, args ...string) error {
 	return b.command(ctx, ".", []string{"GOMAXPROCS=2"}, b.harnessProgram(), args...)
 }
@@ -397,7 +397,7 @@ func waitFor(ctx context.Context, addr string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("nobody answers at %s: %w", addr, err)
+			return fmt.Errorf("no server responds at %s: %w", addr, err)
 		case <-tick.C:
 		}
 	}

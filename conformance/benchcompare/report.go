@@ -19,7 +19,7 @@ import (
 // people. A new report keeps it.
 const notesHeading = "\n## Round trips\n"
 
-// notesOf returns the notes of a report, "" without any.
+// notesOf returns the notes of a report, or "" if it has no notes.
 func notesOf(file string) (string, error) {
 	text, err := os.ReadFile(filepath.Clean(file))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -48,10 +48,10 @@ const (
 	later  outcome = "later"
 	// noServer is a test that no server can pass on this machine.
 	noServer outcome = "no-server"
-	// limited fails because a client with BIGTABLE_EMULATOR_HOST receives at most 4 MiB, and
-	// passes with its usual 256 MiB.
+	// limited is a test that fails because a client with BIGTABLE_EMULATOR_HOST receives at
+	// most 4 MiB. It passes with the usual 256 MiB.
 	limited outcome = "limited"
-	// elsewhere is not run: the test has a server of its own.
+	// elsewhere is a test that is not run, because it has a server of its own.
 	elsewhere outcome = "elsewhere"
 )
 
@@ -188,7 +188,7 @@ func build(ctx context.Context, dir string) (*binaries, error) {
 		return nil, err
 	}
 	if n := bytes.Count(src, []byte(dialsWith)); n != 1 {
-		return nil, fmt.Errorf("the client dials emulators in another way: option.go has %s %d times", dialsWith, n)
+		return nil, fmt.Errorf("the client no longer dials emulators as expected: option.go has %s %d times", dialsWith, n)
 	}
 	if err := os.WriteFile(file, bytes.Replace(src, []byte(dialsWith), []byte(raised), 1), 0o600); err != nil {
 		return nil, err
@@ -217,7 +217,7 @@ func complete(ctx context.Context, binary string, declarations []declaration) er
 	slices.Sort(there)
 	slices.Sort(named)
 	if !slices.Equal(there, named) {
-		return fmt.Errorf("declared.txt does not name the client's tests:\n%s\nbut\n%s", strings.Join(there, " "), strings.Join(named, " "))
+		return fmt.Errorf("the client has the tests\n%s\nbut declared.txt names\n%s", strings.Join(there, " "), strings.Join(named, " "))
 	}
 	return nil
 }

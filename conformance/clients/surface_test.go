@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// renamed are the commands of ctl whose method has another name, as in Python.
+// renamed holds the commands of ctl whose method has another name, as in Python.
 var renamed = map[string]string{"put": "put_items", "write": "put_rows", "delete": "delete_table", "diff": "changes_since", "unfault": "remove_faults"}
 
-// further are methods of the clients that are not commands of ctl.
+// further holds methods of the clients that are not commands of ctl.
 var further = []string{"call", "bigtable_table", "now"}
 
 // surface checks that every client has all commands of tabletop ctl, with comments, and the

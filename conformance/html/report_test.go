@@ -19,7 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate"
 )
 
-// hostile are texts that a page must show and never execute.
+// hostile holds texts that a page must show and never execute.
 var hostile = []string{
 	`<script>document.title="owned"</script>`,
 	`"><img src=x onerror="document.title='owned'">`,

@@ -10,14 +10,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// Known is a client's knowledge about a call.
+// Known is a client's knowledge of a call's outcome.
 type Known uint8
 
 // The degrees of knowledge about a call.
 const (
 	Answered Known = iota // it has an answer
 	Lost                  // it took effect, but its answer was lost
-	Unknown               // it took effect, will, or never does
+	Unknown               // it took effect, will take effect, or never will
 	Refused               // it had no effect
 )
 
@@ -59,7 +59,7 @@ func (h *History) Record(client, copies int, input any, call func() (any, Known)
 	}
 }
 
-// Result is the output of an operation of a history.
+// Result is the output of an operation in a history.
 type Result struct {
 	Output any
 	Known  Known
@@ -126,7 +126,7 @@ func (h *History) Check(m porcupine.Model, picture string) error {
 		return nil
 	case porcupine.Unknown:
 		// Each call without an answer doubles the possibilities.
-		return fmt.Errorf("whether a history of %d operations is linearizable was not found out in a minute: make fewer calls", len(h.ops))
+		return fmt.Errorf("checking a history of %d operations took more than a minute: make fewer calls", len(h.ops))
 	case porcupine.Illegal:
 	}
 	if err := porcupine.VisualizePath(m, info, picture); err != nil {

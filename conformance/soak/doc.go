@@ -1,6 +1,6 @@
 // Package soak runs many clients on both endpoints at the same time, at a limited rate, for as
-// long as requested, while faults affect some of their calls, with readers of both endpoints'
-// streams and hourly backups. It has no other code.
+// long as requested. Faults affect some of their calls. Other clients read the streams of both
+// endpoints and make hourly backups. The package contains only tests.
 //
 // It fails on an error that no fault caused, on data that does not match the answers, on
 // streams or backups that do not match the data, and on goroutines, heap or resident memory

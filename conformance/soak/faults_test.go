@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit"
 )
 
-// asked are faults, and the code of the errors that clients get only from them.
+// asked holds faults, and the code of the errors that clients get only from them.
 type asked struct {
 	code   string
 	faults []*testkit.Fault

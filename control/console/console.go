@@ -49,7 +49,7 @@ func schema(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, mapping.JSONSchema()) // the client may have left
 }
 
-// Handle registers the paths of the pages, except the first one, and of their files with mux.
+// Handle registers the pages, except the start page, and their static files with mux.
 func Handle(mux *http.ServeMux) {
 	mux.Handle("GET /static/", http.StripPrefix("/static/", http.FileServerFS(Files())))
 	mux.HandleFunc("GET /static/mapping.schema.json", schema)

@@ -79,7 +79,7 @@ func methods() (all []string) {
 	return all
 }
 
-// inMessage are the groups of the support table that are not services.
+// inMessage holds the groups of the support table that are not services.
 var inMessage = map[string]bool{"RowFilter": true, "Mutation": true, "GcRule": true}
 
 // rpcFaults applies faults to the RPCs of a server.

@@ -37,11 +37,11 @@ type Options struct {
 }
 
 // Endpoint is another server over the rows of a lab, such as that of package dynamodb. Its methods
-// are safe for concurrent use. Faults do not affect calls with the contexts that are passed to
-// them.
+// are safe for concurrent use. Faults do not affect calls that use the contexts passed to these
+// methods.
 type Endpoint interface {
-	// NextDue returns the first time after one time and before another at which the endpoint has
-	// work to do. It returns false if the endpoint has no work in this period.
+	// NextDue returns the first time in (after, until] at which the endpoint has work to do. It
+	// returns false if the endpoint has no work in this period.
 	NextDue(ctx context.Context, after, until time.Time) (at time.Time, ok bool, err error)
 	// RunDue does the work that is due now.
 	RunDue(ctx context.Context) error
@@ -60,7 +60,7 @@ type Endpoint interface {
 	Close() error
 }
 
-// none is the endpoint of a lab without one.
+// none is the endpoint of a lab to which no endpoint is attached.
 type none struct{}
 
 func (none) NextDue(context.Context, time.Time, time.Time) (at time.Time, ok bool, err error) {

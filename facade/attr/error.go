@@ -46,7 +46,7 @@ const (
 	// TooPrecise: a number with more than 38 significant digits. Text is the number.
 	TooPrecise
 	// TooDeep: lists and maps nested deeper than MaxDepth. Type is the type of the first
-	// value beyond, Levels the depth.
+	// value beyond that depth, and Levels is the depth.
 	TooDeep
 	// LongName: the name of an attribute or map member that is longer than MaxNameBytes.
 	// Text is the name.

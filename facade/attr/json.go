@@ -18,8 +18,8 @@ import (
 // developer guide, "Service, account, and table quotas", nested attribute depth.
 const MaxDepth = 32
 
-// MaxCountedDepth is the depth to which levels of a value that is too deep are counted. From
-// here on the service checks a write of one item in its older layer.
+// MaxCountedDepth is the largest depth that Error.Levels reports for a value that is too
+// deep. From this depth on, the service checks a write of one item in its older layer.
 const MaxCountedDepth = 64
 
 // MaxNameBytes is the maximum length of the name of an attribute or map member. Source:
@@ -251,8 +251,8 @@ func tooDeep(d *jsontext.Decoder) error {
 	return e
 }
 
-// manyTypes reads on after a second type tag and returns the problem of a value of several
-// types: DynamoDB first checks the content of each tag.
+// manyTypes reads the rest of a value that has a second type tag, and returns its error.
+// DynamoDB first checks the content of each tag.
 func manyTypes(d *jsontext.Decoder, first Type, tag string, depth int) error {
 	many := problemAt(d, ManyTypes, first, tag)
 	for {
@@ -360,7 +360,7 @@ func decodeBoolean(d *jsontext.Decoder, t Type) (bool, error) {
 	return b, nil
 }
 
-// ParseBoolean converts a string that a request has in place of a boolean. DynamoDB
+// ParseBoolean converts a string that a request contains instead of a boolean. DynamoDB
 // accepts true, yes and 1, and false, no and 0, in upper or lower case.
 func ParseBoolean(s string) (value, ok bool) {
 	switch strings.ToLower(s) {

@@ -40,7 +40,7 @@ func (k KeySchema) IsKey(name string) bool {
 	return name == k.Hash.Name || name == k.Range.Name && name != ""
 }
 
-// KeyOf returns the key attributes that an item has, as an item.
+// KeyOf returns an item that has only the key attributes of the given item.
 func (k KeySchema) KeyOf(item Item) Item {
 	key := make(Item, 2)
 	for _, a := range k.Attrs() {

@@ -304,8 +304,8 @@ func sum(a, b string, subtract bool) (string, error) {
 	return d.text(), nil
 }
 
-// addDecimals adds exactly. Both arguments are in the domain, so the sum has at most about
-// 300 digits.
+// addDecimals returns the exact sum. Both arguments are in the domain, so the sum has at
+// most about 300 digits.
 func addDecimals(x, y decimal) decimal {
 	if x.digits == "" {
 		return y

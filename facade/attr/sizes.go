@@ -14,8 +14,8 @@ type Sizes struct {
 const (
 	pageItemBytes  = 2     // for each item
 	pageNameBytes  = 1     // for each name, of any length
-	pageBlockBytes = 3_072 // for each block of an item of this size, a page counts
-	pageBlockHead  = 18    // these bytes and the sort key again
+	pageBlockBytes = 3_072 // size of the blocks of an item
+	pageBlockHead  = 18    // for each block, in addition to the sort key
 )
 
 // Sizes returns the size of the item by each rule.
@@ -34,8 +34,8 @@ func (s *Sizes) add(nameBytes, size int, t Type, members int) {
 	s.stored += storedBytes(size, t, members)
 }
 
-// storedBytes returns what a page counts for an attribute. It treats binaries like strings,
-// and documents as documented; both are (belief).
+// storedBytes returns the number of bytes that a page counts for an attribute. It treats
+// binaries like strings, and documents as documented; both are assumptions.
 func storedBytes(size int, t Type, members int) int {
 	bytes := pageNameBytes + size
 	switch t {

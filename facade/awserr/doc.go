@@ -11,11 +11,11 @@
 //
 // # Texts
 //
-// The constants with the prefix Msg are the texts. Most of them are formats. The number
-// after a text is its row in facade/testdata/messages.tsv, which lists the condition and
-// the source of the text. Test cases carry the same number. "part of" marks the
-// beginning, middle or end of the text in that row. "ours" marks a text that the service
-// does not have.
+// The constants with the prefix Msg are the texts. Most of them are formats. The comment
+// after a text names its row in facade/testdata/messages.tsv, which lists the condition
+// and the source of the text. Test cases carry the same number. "part of" marks the
+// beginning, middle or end of the text in that row. "our own text" marks a text that the
+// service does not have.
 //
 // Three packages define the texts of their parsers: attr for values (50-61), expr for
 // expressions (75-95, 100, 101, 103, 104, 123b-131), and facade/internal/partiql for

@@ -444,7 +444,8 @@ func (c *conditionParser) checkCallTypes(call *operand) *Error {
 func (c *Condition) Paths() []Path { return c.paths }
 
 // Existence reports whether the whole condition is attribute_exists(name) or
-// attribute_not_exists(name) for a top-level attribute. exists tells the two apart.
+// attribute_not_exists(name) for a top-level attribute. exists is true for
+// attribute_exists.
 func (c *Condition) Existence() (name string, exists, ok bool) {
 	n := c.root
 	for n.op == opNot {

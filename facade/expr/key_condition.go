@@ -67,7 +67,7 @@ var rangeOperators = map[conditionOp]attr.RangeOp{
 	opBetween: attr.RangeBetween,
 }
 
-// mirrored are the operators with swapped sides.
+// mirrored maps each comparison to the one with its sides swapped.
 var mirrored = map[attr.RangeOp]attr.RangeOp{
 	attr.RangeEqual: attr.RangeEqual,
 	attr.RangeLess:  attr.RangeGreater, attr.RangeLessEqual: attr.RangeGreaterEqual,

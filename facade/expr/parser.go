@@ -209,7 +209,8 @@ func (p *parser) operand() (*operand, error) {
 	return o, err
 }
 
-// group parses with plain, or parses an operand in parentheses, and reports which.
+// group parses an operand in parentheses, or calls plain if the next token does not open
+// any, and reports which.
 func (p *parser) group(plain func() (*operand, error)) (o *operand, parenthesized bool, err error) {
 	if !p.accept("(") {
 		o, err = plain()

@@ -15,7 +15,7 @@ func isReserved(name string) bool {
 	return found
 }
 
-// reserved are the reserved words, misspellings included. Source: developer
+// reserved returns the reserved words, misspellings included. Source: developer
 // guide, "Reserved words in DynamoDB".
 var reserved = sync.OnceValue(func() map[string]struct{} {
 	words := map[string]struct{}{}

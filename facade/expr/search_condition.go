@@ -15,9 +15,9 @@ type SearchTerm struct {
 
 // Error texts for search conditions. Their rows are in ../testdata/messages.tsv.
 const (
-	msgSearchOperator = "Invalid comparator used in SearchConditionExpression"                    // 532
-	msgSearchNested   = "SearchConditionExpression cannot have conditions on nested attributes"   // 533
-	msgSearchTwice    = "SearchConditionExpression must only contain one condition per attribute" // 534
+	msgSearchOperator = "Invalid comparator used in SearchConditionExpression"                    // row 532
+	msgSearchNested   = "SearchConditionExpression cannot have conditions on nested attributes"   // row 533
+	msgSearchTwice    = "SearchConditionExpression must only contain one condition per attribute" // row 534
 )
 
 // ParseSearchCondition parses the condition of a vector search. It rejects anything but

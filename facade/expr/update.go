@@ -387,8 +387,8 @@ func (c clause) result(item attr.Item) (attr.Value, error) {
 	return attr.SetOf(old.Type, append(slices.Clone(old.Set), operand.Set...)...), nil
 }
 
-// arithmeticError is valueError for a sum. DynamoDB reports an overflow if the exact sum has
-// too many digits.
+// arithmeticError acts like valueError for a sum. DynamoDB reports an overflow if the exact
+// sum has too many digits.
 func arithmeticError(err error) error {
 	var e *attr.Error
 	if errors.As(err, &e) && e.Problem == attr.TooPrecise {

@@ -2,8 +2,8 @@ package expr
 
 import "strconv"
 
-// The bytes that DynamoDB counts for an update, beside the names and values that it writes;
-// measured on the service in 2026.
+// The bytes that DynamoDB counts for an update, in addition to the names and values that it
+// writes; measured on the service in 2026.
 const (
 	updateBytes      = 3
 	writeBytes       = 19 // a clause of SET or ADD
@@ -17,8 +17,8 @@ const (
 	subtractionBytes = 37
 )
 
-// Size returns the number of bytes that the update counts, in addition to the item. It is
-// the size of the values plus a cost for each action, and does not depend on the item.
+// Size returns the size of the update itself, in bytes. It is the size of the values plus
+// a cost for each action, and does not depend on the item.
 func (u *Update) Size() int {
 	size := updateBytes
 	for _, c := range u.clauses {

@@ -19,8 +19,8 @@ const (
 	CodeDomain           Code = "E-DOMAIN"            // a value is outside the domain of its codec or encoder
 	CodeUnknownAttribute Code = "E-UNKNOWN-ATTRIBUTE" // an attribute has no place in any rule
 	CodeLimit            Code = "E-LIMIT"             // an item exceeds a limit of Bigtable
-	CodeKey              Code = "E-KEY"               // a key attribute is missing or has another type
-	CodeCorrupt          Code = "E-CORRUPT"           // cells do not come from any item
+	CodeKey              Code = "E-KEY"               // a key attribute is missing or has the wrong type
+	CodeCorrupt          Code = "E-CORRUPT"           // the cells do not encode any item
 	CodeSyntax           Code = "E-SYNTAX"            // a mapping file is not YAML, or violates the schema
 	CodeInverse          Code = "E-INVERSE"           // a rule cannot be inverted
 	CodeVersion          Code = "E-VERSION"           // a copy of the highest version differs from that version

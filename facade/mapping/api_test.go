@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// api are the exported functions, types and methods of the package. Anything that users of
+// api holds the exported functions, types and methods of the package. Anything that users of
 // the Go API do not need belongs to internal/layout.
 var api = []string{
 	"Cell", "Class", "Compile", "Default",

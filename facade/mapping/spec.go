@@ -21,8 +21,8 @@ type Spec mapfile.Sealed
 
 // Parse parses the mapping file src. file is the name of the file in errors, which are of
 // type *maperr.SpecError. Parse rejects keys that are not in the schema. Compile checks
-// whether the rules can be inverted. Parse reads the protobuf descriptor sets that the
-// file names from beside.
+// whether the rules can be inverted. Parse reads from beside the protobuf descriptor sets
+// that the file names.
 func Parse(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	spec, err := mapfile.Read(file, src, beside...)
 	return (*Spec)(mapfile.Seal(spec)), err

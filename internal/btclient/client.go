@@ -15,7 +15,7 @@
 //     and the retries of Retry.Late.
 //   - An error names the action and the table, and wraps the server's status, for status.Code.
 //
-// It does not know the meaning of rows, holds no locks, and keeps only the names of tables.
+// It does not interpret rows, holds no locks, and keeps only the names of tables.
 package btclient
 
 import (

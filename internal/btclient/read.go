@@ -213,7 +213,7 @@ func (r *Read) cells(most int) (made func(rowmerge.Cell) Cell, size *int) {
 	return sized(made)
 }
 
-// sized returns made with a counter of the bytes of its cells.
+// sized returns a function that calls made, and also adds the size of the cell to size.
 func sized(made func(rowmerge.Cell) Cell) (counted func(rowmerge.Cell) Cell, size *int) {
 	n := new(int)
 	return func(c rowmerge.Cell) Cell {

@@ -128,7 +128,7 @@ func hopeless(err error) bool {
 		return false
 	}
 	text := err.Error()
-	if strings.Contains(text, "there is no token to show") { // the error of another server
+	if strings.Contains(text, "no access token is available") { // the error of another server
 		return false
 	}
 	return slices.ContainsFunc([]string{
@@ -211,7 +211,8 @@ func (e *DeadlineError) GRPCStatus() *status.Status {
 	return status.New(codes.DeadlineExceeded, e.Error())
 }
 
-// watch ends a call: at the end of the function that began it, or without an answer.
+// watch cancels the context of a call when the function that began it ends, or when an
+// answer is late.
 type watch struct {
 	ctx    context.Context // the call's
 	cancel context.CancelCauseFunc

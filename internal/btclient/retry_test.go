@@ -122,7 +122,7 @@ func TestRetry_Hopeless(t *testing.T) {
 func TestRetry_Token(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: func(int, proto.Message) ([]proto.Message, error) {
-		return nil, &btclient.UnsentError{Err: status.Error(codes.Unavailable, "there is no token to show: application default credentials: tls: failed to verify certificate: x509: certificate signed by unknown authority")}
+		return nil, &btclient.UnsentError{Err: status.Error(codes.Unavailable, "no access token is available: application default credentials: tls: failed to verify certificate: x509: certificate signed by unknown authority")}
 	}}
 	err := f.client(btclient.Options{Retry: btclient.Retry{Writes: 3}}).MutateRow(t.Context(), "t", []byte("a"), nil)
 	if err == nil || f.calls() != 4 {

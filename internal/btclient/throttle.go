@@ -75,7 +75,7 @@ func (t *throttle) enter(ctx context.Context, rows int, deadline time.Duration) 
 	}
 }
 
-// tryEnter is enter without the wait: freed is closed when there may be room.
+// tryEnter is like enter, but does not wait: freed is closed when there may be room.
 func (t *throttle) tryEnter(rows int) (p passage, freed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,8 +15,8 @@ const Header = "x-tabletop-cause"
 
 type key struct{}
 
-// IsKey reports whether a context key is the key of a cause, whose value an in-process channel
-// passes on.
+// IsKey reports whether a context key is that of a cause. An in-process channel passes on the
+// values of such keys.
 func IsKey(k any) bool { return k == key{} }
 
 // With returns a context for calls that belong to the request with the given id. If ctx already

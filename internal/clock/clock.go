@@ -131,7 +131,7 @@ func (c *Clock) Wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// wait is a channel to be closed at a time.
+// wait is a channel to be closed at a given time.
 type wait struct {
 	at      time.Time
 	reached chan struct{}

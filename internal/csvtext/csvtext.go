@@ -19,7 +19,7 @@ type Cell struct {
 // ErrTooLong is returned if a record, or the blank lines before it, have more than Reader.MaxBytes.
 var ErrTooLong = errors.New("the record is too long")
 
-// SyntaxError reports invalid CSV and the line on which it is.
+// SyntaxError reports invalid CSV and its line.
 type SyntaxError struct {
 	Line int
 	What string

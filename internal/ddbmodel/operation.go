@@ -91,7 +91,8 @@ func (w Write) check(t *Table) *Error {
 	return t.checkUpdateTypes(w.Update)
 }
 
-// refused reports that the table of a write cannot hold the resulting item, or never could.
+// refused reports whether the table of a write cannot hold the resulting item, or never
+// could.
 func (w Write) refused(t *Table, updated Item) bool {
 	switch w.Kind {
 	case "Put":
@@ -138,7 +139,8 @@ func (w Write) outcome(t *Table, old Item) (updated Item, err *Error) {
 	return updated, nil
 }
 
-// refuses reports that the table cannot hold an item beside its items and the pending ones.
+// refuses reports whether the table cannot hold an item together with its items and the
+// pending ones.
 func (t *Table) refuses(item Item, written ...Item) bool {
 	if t.Refuses == nil || item == nil {
 		return false
@@ -330,8 +332,8 @@ func (b BatchWrite) Request() map[string]any {
 	return map[string]any{"RequestItems": tables}
 }
 
-// run stops at the first item that its table cannot hold beside the others. As in every batch,
-// earlier items are written.
+// run stops at the first item that its table cannot hold together with the others. As in every
+// batch, earlier items are written.
 func (b BatchWrite) run(db *DB) (map[string]any, *Error) {
 	seen := map[string]bool{}
 	byTable := slices.Clone(b.Writes)

@@ -6,7 +6,7 @@ import "slices"
 type Reading struct {
 	Table string
 	Index string // "" for the table
-	// Hash is the partition that a Query reads. A Scan does not have it.
+	// Hash is the partition that a Query reads. It is unset for a Scan.
 	Hash  Value
 	Range *RangeCondition // the range that a Query reads; nil for all
 	// Backward makes a Query read in descending order.

@@ -53,7 +53,7 @@ func (db *DB) CreateTable(t *Table) {
 // Items returns the items of a table in no particular order.
 func (t *Table) Items() []Item { return t.items }
 
-// Find returns the item with a key, or nil.
+// Find returns the item with the given key, or nil.
 func (t *Table) Find(key Item) Item {
 	for _, item := range t.items {
 		if Text(t.KeyOf(item)) == Text(t.KeyOf(key)) {

@@ -39,8 +39,8 @@ func pack(start int64, width int32, buckets []Bucket) column {
 	return c
 }
 
-// packIn is pack in the memory of raw, which it returns after growth. The column does not
-// share it.
+// packIn acts like pack, but writes the keys and counts into the memory of raw first. It
+// returns raw, which may have grown. The column does not share it.
 func packIn(raw []byte, start int64, width int32, buckets []Bucket) (column, []byte) {
 	c := column{start: start, width: width, n: int32(len(buckets))}
 	var previous []byte
@@ -74,7 +74,8 @@ func (c *column) unpack(dst []Bucket) []Bucket {
 	return c.unpackIn(dst, make([]byte, 0, c.keyBytes))
 }
 
-// unpackIn is unpack with the memory of keys, of at least keyBytes, for the keys.
+// unpackIn acts like unpack, but stores the keys in the memory of keys, which must have a
+// capacity of at least keyBytes.
 func (c *column) unpackIn(dst []Bucket, keys []byte) []Bucket {
 	raw := c.data
 	number := func() uint64 {
@@ -126,7 +127,8 @@ func merge(dst, a, b []Bucket) []Bucket {
 }
 
 // squeeze groups sorted buckets until there are at most limit, with about the same load. A
-// bucket with more than two such shares is unchanged. It reuses their memory.
+// bucket with more than two such shares is unchanged. The result reuses the memory of the
+// buckets.
 func squeeze(buckets []Bucket, limit int) []Bucket {
 	if len(buckets) <= limit {
 		return buckets

@@ -87,7 +87,8 @@ func (s *Store) drop(t *Table, n int) {
 	t.columns = t.columns[:n]
 }
 
-// tidy removes columns that are a day old, and makes columns of a minute.
+// tidy removes columns that are a day old, and joins older columns of seconds into
+// columns of a minute.
 func (s *Store) tidy(now int64) {
 	s.tablesMu.Lock()
 	defer s.tablesMu.Unlock()

@@ -475,7 +475,7 @@ func Unmarshal(b []byte) (*Sketch, error) {
 	case s.valueType != Int64 && s.valueType != Bytes:
 		return nil, fmt.Errorf("%w: values of %v, want %d (int64) or %d (bytes)", ErrInvalid, s.valueType, Int64, Bytes)
 	case s.values < 0:
-		return nil, fmt.Errorf("%w: %d values", ErrInvalid, s.values)
+		return nil, fmt.Errorf("%w: the number of values is %d", ErrInvalid, s.values)
 	}
 	return s, s.unmarshalState(state)
 }
@@ -604,7 +604,7 @@ func (s *Sketch) checkSparse(v uint64) error {
 		ok = v^flag < 1<<(s.p+rhoBits) && r >= 1 && int(r) <= 65-s.sp
 	}
 	if !ok {
-		return fmt.Errorf("%w: sparse value %#x", ErrInvalid, v)
+		return fmt.Errorf("%w: the sparse value %#x is invalid", ErrInvalid, v)
 	}
 	return nil
 }

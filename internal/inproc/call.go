@@ -59,7 +59,7 @@ func askedFor(ask func(context.Context)) any {
 	return asked.key
 }
 
-// listening is a context without values that keeps the last key.
+// listening is a context without values that records the last key it was asked for.
 type listening struct {
 	context.Context
 	key any
@@ -185,7 +185,7 @@ func closingStatus() error {
 }
 
 // runUnary calls the handler of desc with req itself. A generated handler decodes into a
-// message of its own first; the interceptor replaces it by the caller's.
+// message of its own first; the interceptor replaces it with the caller's.
 func (cl *call) runUnary(desc *grpc.MethodDesc, impl any, req proto.Message, icept grpc.UnaryServerInterceptor) (resp any, err error) {
 	defer recoverTo(&err, cl.method)
 	swap := func(ctx context.Context, own any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

@@ -5,9 +5,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// shareKnown is share for the messages of the calls that a client makes most,
-// by assignment, which costs a tenth of reflection. It reports false for any
-// other, and for one with fields that the generated code does not know.
+// shareKnown is like share, but only for the messages of the calls that a client makes
+// most, by assignment, which costs a tenth of reflection. It reports false for any other,
+// and for one with fields that the generated code does not know.
 func shareKnown(dst, src proto.Message) bool {
 	switch s := src.(type) {
 	case *btpb.ReadRowsRequest:

@@ -3,8 +3,8 @@
 // export output format" and "S3 import formats for DynamoDB";
 // https://amazon-ion.github.io/ion-docs/docs/spec.html.
 //
-// Reading what it has written returns the same item. No input uses more memory than its own size,
-// or may nest deeper than an item can.
+// Writing and reading an item returns the same item. Memory use is limited by the size of the
+// input, and values that nest deeper than in an item are rejected.
 //
 // It rejects binary Ion, symbol tables, and types that items do not have: timestamps, clobs,
 // expressions, symbols as values.

@@ -2,7 +2,7 @@ package iontext
 
 import "bytes"
 
-// AppendRecord is like AppendJSON for a line whose members are items or strings. A string becomes
+// AppendRecord acts like AppendJSON for a line whose members are items or strings. A string becomes
 // an attribute value.
 func AppendRecord(dst, line []byte) ([]byte, error) {
 	return appendLine(dst, line, func(r *reader) error {

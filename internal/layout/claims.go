@@ -224,7 +224,8 @@ func qualifiersMeet(a, b *rowkey.Template) bool {
 }
 
 // SharedColumns returns the first rule whose columns may hold another item: tags distinguish its
-// cells from those of another rule, or only a cell determines the key. It returns "" without one.
+// cells from those of another rule, or only a cell determines the key. It returns "" if no rule
+// has such columns.
 func (m *Mapping) SharedColumns() (rule string) {
 	l, ok := m.layout.(*rules)
 	if !ok {

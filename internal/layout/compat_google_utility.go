@@ -61,7 +61,7 @@ func (l *googleUtility) fault(code maperr.Code, item attr.Item, name, what, expe
 	return &maperr.Error{Code: code, Table: l.table, Rule: mapfile.CompatGoogleUtility, Key: l.key.KeyOf(item), Attribute: name, What: what, Expected: expected}
 }
 
-// row returns the partition key as text; a binary is base64 of base64.
+// row returns the partition key as text. A binary is encoded in base64 twice.
 func (l *googleUtility) row(key attr.Item) ([]byte, *maperr.Error) {
 	if err := lens.CheckKey(attr.KeySchema{Hash: l.key.Hash}, l.table, key); err != nil {
 		return nil, err

@@ -138,7 +138,7 @@ func (c *compiler) invertTimeKey(r *rule, p *put, as string, row map[int]bool) {
 	p.timeSlot, p.timeAttr, p.timeKey = rowkey.FirstCapture+i, "", false
 }
 
-// qualify adds the variables to the qualifier of a put that distinguish items on the same
+// qualify adds to the qualifier of a put the variables that distinguish items on the same
 // cell.
 func (c *compiler) qualify(r *rule, p *put, known map[int]bool) map[int]bool {
 	var add []rowkey.Part

@@ -9,7 +9,7 @@ import (
 
 // Matching compiles the parts of spec that decide which items its rules take. It ignores
 // faults of indexes, of time to live, of garbage collection and of derived attributes, which
-// the schema of a rule may fix; other faults are errors, as of Compile. The mapping is for
+// the schema of a rule may fix; other faults are errors, as in Compile. The mapping is for
 // Locate, and for Changed, which compiles all of spec.
 func Matching(spec *mapfile.Spec) (*Mapping, error) {
 	less := *spec

@@ -368,8 +368,9 @@ func (p *placer) attributes() *maperr.Error {
 	return nil
 }
 
-// unwritten keeps a set or map with a member or key outside of the domain of its encoder. If
-// bad is a key attribute outside of a domain, it returns an error.
+// unwritten stores a set or map in the sidecar, because an encoder rejects one of its
+// members or keys. If the encoder rejects a key attribute of the item, or the rule has no
+// sidecar, it returns an error.
 func (p *placer) unwritten(name string, v attr.Value, element string, bad *rowkey.Part) *maperr.Error {
 	if bad.Slot >= 0 {
 		return p.l.outside(p.r, bad, p.vars, p.item)

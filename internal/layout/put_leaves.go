@@ -149,7 +149,7 @@ func appendPathKey(dst []byte, key string) []byte {
 	return dst
 }
 
-// parsePath is the inverse; false for an invalid path.
+// parsePath parses the text of a path. It returns false if the text is invalid.
 func parsePath(text string) ([]string, bool) {
 	var path []string
 	var key []byte

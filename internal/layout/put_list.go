@@ -99,7 +99,7 @@ func (m *Mapping) ListElement(rule string, cells []Cell, c Cell) bool {
 	return false
 }
 
-// listRoom returns the maximal number of list elements in a family, each a version of one
+// listRoom returns the maximum number of list elements in a family, each a version of one
 // column: garbage collection would remove elements beyond its versions, or older than its
 // maxAge. 0 means no lists: with one version per column, a list of one element looks like a
 // value.

@@ -32,9 +32,9 @@ type rule struct {
 	// strays are the rules with more segments whose rows can be its own.
 	strays   []*rule
 	rowSlots map[int]bool
-	// hashed are the key attributes that a hash in the row represents.
+	// hashed holds the key attributes that a hash in the row represents.
 	hashed map[int]bool
-	// stored are the puts of variables that only cells determine: hashed attributes, and
+	// stored holds the puts of variables that only cells determine: hashed attributes, and
 	// attributes outside the row key. byCell reports such an attribute outside the row key:
 	// two items can then claim one row, and only one can exist.
 	stored   map[int]*put
@@ -66,7 +66,7 @@ type rule struct {
 	version int
 	// latest reports that version 0 is a copy of the highest, and not stored.
 	latest bool
-	// versioned are the attributes whose absence each version records.
+	// versioned holds the attributes whose absence each version records.
 	versioned []string
 
 	// ttl describes the deletion of its items by garbage collection; nil without it.

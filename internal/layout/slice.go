@@ -27,7 +27,7 @@ type Slice struct {
 	width int // of the text; 0: variable
 	// order is the order of the positions relative to the sort key.
 	order lens.Order
-	// own are the ranges of all items; begins are the offsets of positions in their
+	// own holds the ranges of all items; begins are the offsets of positions in their
 	// qualifiers. The ranges of rest are neither counted nor bounded.
 	own    []lens.CellRange
 	begins [][]byte
@@ -119,7 +119,8 @@ func (s *Slice) add(family string, begin []byte) bool {
 	return true
 }
 
-// byQualifier is like compile for a rule whose items have separate columns.
+// byQualifier compiles a slice of a rule whose items have separate columns. It returns false if
+// it cannot.
 func (s *Slice) byQualifier() bool {
 	for i, p := range s.r.puts {
 		begin, core, fixedTail, ok := s.split(p)
@@ -204,7 +205,8 @@ func (r *rule) writesIdentity(p *rowkey.Part) bool {
 	return len(r.identity) == 1 && p.Slot == r.identity[0] && p.Enc.In == attr.S && p.Enc.Order == rowkey.SameOrder && p.Enc.Prefix == "" && r.typeOf(p.Slot) == attr.S
 }
 
-// byTime is compile of a rule whose items are versions of the same columns.
+// byTime compiles a slice of a rule whose items are versions of the same columns. It returns
+// false if it cannot.
 func (s *Slice) byTime() bool {
 	slot := s.r.puts[0].timeSlot
 	for _, p := range s.r.puts {
@@ -312,7 +314,7 @@ func (s *Slice) Bounds(c attr.KeyRange) (from, before []byte, ok bool) {
 // timePosition returns the position of an item from the timestamp of its cells.
 func timePosition(micros int64) []byte { return binary.BigEndian.AppendUint64(nil, ^uint64(micros)) }
 
-// positionTime is the inverse.
+// positionTime is the inverse of timePosition.
 func positionTime(position []byte) int64 { return int64(^binary.BigEndian.Uint64(position)) }
 
 // Counted returns the cell ranges of the items from one position up to another; nil means up to the
@@ -377,8 +379,9 @@ func (s *Slice) At(c Cell) ([]byte, bool) {
 	return nil, false
 }
 
-// Items returns the items in a part of the slice's row whose positions are in [from, before), by
-// sort key. Errors are those of Mapping.Items.
+// Items returns the items whose positions are in [from, before), in the order of their sort
+// keys. row is the part of the slice's row that holds their cells. Errors are those of
+// Mapping.Items.
 func (s *Slice) Items(row Row, from, before []byte) ([]attr.Item, error) {
 	d := &decoder{l: s.l, r: s.r, row: row, rowVars: s.vars, side: lens.Sidecar(row), items: map[string]*partial{}}
 	if err := d.run(); err != nil {

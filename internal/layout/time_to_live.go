@@ -233,12 +233,14 @@ func (d *decoder) expiry(p *partial, micros int64) {
 
 // Expiry is the time to live of the items of a table.
 type Expiry struct {
-	// Attribute holds the second, since 1970, in which an item expires; "": none expires.
+	// Attribute holds the time at which an item expires, in seconds since 1970. It is ""
+	// if items do not expire.
 	Attribute string
-	// Collected reports that garbage collection deletes the items of some rules
+	// Collected reports whether garbage collection deletes the items of some rules
 	// (Mapping.Collects).
 	Collected bool
-	// Kept reports that readers delete the others: the table or a rule has mode attribute.
+	// Kept reports whether readers delete the other items, because the table or a rule has
+	// mode attribute.
 	Kept bool
 }
 

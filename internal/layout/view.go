@@ -104,7 +104,7 @@ func (c *compiler) viewColumn(l *rules, name, path string) string {
 }
 
 // markColumns returns the columns of the sidecar that record another type than the schema's
-// for an attribute with one column; nil without a sidecar.
+// for an attribute with one column, or nil if the mapping has no sidecar.
 func (l *rules) markColumns(name string) []string {
 	if !l.sidecar || l.key.IsKey(name) {
 		return nil

@@ -43,7 +43,7 @@ func Explain(err error) error {
 		return &explained{"another server than the Bigtable answered, perhaps a proxy", err}
 	case has("unexpected HTTP status code", "unexpected content-type", "error reading server preface", "looked like an HTTP/1.1 header"):
 		return &explained{noBigtable, err}
-	case has("there is no token to show") && has("x509: certificate signed by unknown authority"):
+	case has("no access token is available") && has("x509: certificate signed by unknown authority"):
 		return &explained{"the certificate of the token server is not trusted: add it to the trusted certificates of the system, or set $SSL_CERT_FILE", err}
 	case has("x509: certificate signed by unknown authority"):
 		return &explained{"the certificate of the server is not trusted: pass the trusted ones (--ca FILE)", err}

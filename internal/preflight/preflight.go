@@ -38,7 +38,7 @@ type Finding struct {
 	Text  string
 }
 
-// Table is a table that will be used.
+// Table is a table that the caller will use.
 type Table struct {
 	ID       string
 	Families []btclient.Family

@@ -156,7 +156,7 @@ func TestExplain(t *testing.T) {
 		`unexpected HTTP status code received from server: 404 (Not Found); transport: received unexpected content-type "text/html"`:   "the server is not a Bigtable: expected its gRPC API",
 		`unexpected HTTP status code received from server: 502 (Bad Gateway); transport: received unexpected content-type "text/html"`: "another server than the Bigtable answered, perhaps a proxy",
 		"tls: failed to verify certificate: x509: certificate signed by unknown authority":                                             "the certificate of the server is not trusted: pass the trusted ones (--ca FILE)",
-		"there is no token to show: tls: failed to verify certificate: x509: certificate signed by unknown authority":                  "the certificate of the token server is not trusted: add it to the trusted certificates of the system, or set $SSL_CERT_FILE",
+		"no access token is available: tls: failed to verify certificate: x509: certificate signed by unknown authority":               "the certificate of the token server is not trusted: add it to the trusted certificates of the system, or set $SSL_CERT_FILE",
 	} {
 		if got := preflight.Explain(status.Error(codes.Unavailable, text)).Error(); !strings.HasPrefix(got, want+" (") {
 			t.Errorf("%q, want %q", got, want)

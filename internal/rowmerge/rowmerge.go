@@ -188,7 +188,7 @@ func (m *Merger[C]) begin(c *btpb.ReadRowsResponse_CellChunk) error {
 	return nil
 }
 
-// goOn adds the first chunk of a further cell.
+// goOn adds the first chunk of another cell of the row.
 func (m *Merger[C]) goOn(c *btpb.ReadRowsResponse_CellChunk) error {
 	if k := c.GetRowKey(); len(k) > 0 && !bytes.Equal(k, m.row.Key) {
 		return fmt.Errorf("row %q begins inside row %q", k, m.row.Key)
@@ -199,7 +199,7 @@ func (m *Merger[C]) goOn(c *btpb.ReadRowsResponse_CellChunk) error {
 	return nil
 }
 
-// piece adds a further piece of a value.
+// piece adds another piece of a value.
 func (m *Merger[C]) piece(c *btpb.ReadRowsResponse_CellChunk) (done bool, err error) {
 	size := int(c.GetValueSize())
 	switch {

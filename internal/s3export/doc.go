@@ -5,6 +5,6 @@
 // An export that Writer makes appears completely or not at all, with its manifests written last.
 // The same items produce the same files, byte for byte. Memory use does not grow with the table.
 //
-// The package does not validate exports of other programs, which package migrate/source does, and
-// does not encrypt exports.
+// The package does not encrypt exports. Package migrate/source validates exports of other
+// programs.
 package s3export

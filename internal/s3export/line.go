@@ -19,7 +19,7 @@ func metadata(writeMicros int64) attr.Item {
 	return attr.Item{"WriteTimestampMicros": attr.Value{Type: attr.N, Str: strconv.FormatInt(writeMicros, 10)}}
 }
 
-// appendIonChange is AppendChange in Ion.
+// appendIonChange is like AppendChange, but writes Ion.
 func appendIonChange(b []byte, c Change) []byte {
 	members := []iontext.Member{{Name: "Metadata", Item: metadata(c.WriteMicros)}, {Name: "Keys", Item: c.Keys}}
 	if c.Old != nil {
@@ -79,7 +79,7 @@ type Text struct {
 	Size int // size as DynamoDB counts it
 }
 
-// appendChangeText is AppendChange of texts.
+// appendChangeText is like AppendChange, but takes texts.
 func appendChangeText(b []byte, c ChangeText) []byte {
 	b = appendKeys(b, c.WriteMicros, c.Keys)
 	if c.Old.JSON != nil {

@@ -93,9 +93,9 @@ func (s *Summary) DataPath(dir, key string) (string, error) {
 	return "", errors.New(key + " is not in the " + DataFolder + " folder of this export")
 }
 
-// checksumSuffixes end the names of the files with checksums of manifests. The tools of AWS
-// and Writer use manifest-….md5, the guide has manifest-….checksum. An export may have either,
-// or neither.
+// checksumSuffixes are the suffixes of the files that hold checksums of manifests. The tools
+// of AWS and Writer use manifest-….md5, the guide has manifest-….checksum. An export may have
+// either, or neither.
 var checksumSuffixes = []string{".md5", ".checksum"}
 
 // ChecksumNames returns the possible names of the file that holds the checksum of a manifest; see

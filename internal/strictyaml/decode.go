@@ -243,7 +243,7 @@ func (v Value) Text(expected string) (string, error) {
 	return "", v.Other(expected)
 }
 
-// Word is like Text, for a text that must be one of the given words.
+// Word acts like Text for a text that must be one of the given words.
 func (v Value) Word(words ...string) (string, error) {
 	expected := strings.Join(words, ", ")
 	text, err := v.Text(expected)

@@ -10,9 +10,9 @@
 //   - faultdisk: disks that fail.
 //   - labserver: a lab with its control API; serveout: the output of tabletop serve;
 //     streamwalk: the records of a DynamoDB stream.
-//   - intercept: functions of a test between a client and its Bigtable.
+//   - intercept: calls functions of a test between a client and its Bigtable.
 //   - peer: the Bigtables under tests of the DynamoDB endpoint, such as Google's bttest;
 //     synthetic: tables of items.
 //   - race: whether the race detector runs; cputime: the CPU time of benchmarks;
-//     faketb: the test of an example.
+//     faketb: a testing.TB for examples.
 package test

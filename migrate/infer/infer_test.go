@@ -107,7 +107,7 @@ func TestTable_KeyNotUnique(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := in.Choices[0]; c.Why != "a guess: the input declares no key; each of the 4 items has attributes of these names, with different values" {
+	if c := in.Choices[0]; c.Why != "a guess: the input declares no key; each of the 4 items has attributes with these names, and their values differ" {
 		t.Errorf("the choice is %+v", c)
 	}
 }

@@ -79,9 +79,9 @@ func eachHas(items int64) string {
 
 func bothOf(items int64) string {
 	if items == 1 {
-		return "the one item has attributes of these names"
+		return "the only item has attributes with these names"
 	}
-	return fmt.Sprintf("each of the %d items has attributes of these names, with different values", items)
+	return fmt.Sprintf("each of the %d items has attributes with these names, and their values differ", items)
 }
 
 // sharedPair returns an error with two items that have the same values in the attributes named

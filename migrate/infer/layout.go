@@ -51,7 +51,7 @@ func (in *Inferred) spec(t *source.Table, key attr.KeySchema, p *profile) *mapfi
 		}
 		rule.Row = append(rule.Row, fmt.Sprintf("{%s:%s}", name, segmentEncoder(k.Type)))
 	}
-	in.chose("row key", strings.Join(rule.Row, " "), "one item a row; S as text, N in ordered digits, B in hex: row order is key order")
+	in.chose("row key", strings.Join(rule.Row, " "), "one item per row; S as text, N in ordered digits, B in hex: row order is key order")
 
 	names := slices.Sorted(maps.Keys(p.attrs))
 	families := 0

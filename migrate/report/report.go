@@ -39,7 +39,7 @@ const (
 	MissingTable     Kind = "MissingTable"     // the table of the items does not exist
 	FamilyDiffers    Kind = "FamilyDiffers"    // a family does not exist, or its garbage collection differs from the mapping
 	TableChanged     Kind = "TableChanged"     // a table differed, but no longer did when its rows were compared
-	MissingItem      Kind = "MissingItem"      // the rows hold fewer items
+	MissingItem      Kind = "MissingItem"      // the rows do not hold an item of the source
 	ExtraItem        Kind = "ExtraItem"        // the rows hold an item that the source does not have
 	DuplicateItem    Kind = "DuplicateItem"    // two items have the same key, in a source or on one side of Diff
 	RowUnreadable    Kind = "RowUnreadable"    // the inverse mapping refuses a row
@@ -143,17 +143,17 @@ func OrNothing(s string) string {
 
 // TableReport is the result for one table of the source.
 type TableReport struct {
-	Name       string `json:"name"`       // of the DynamoDB table
-	Target     string `json:"target"`     // of the Bigtable table
-	Items      int64  `json:"items"`      // laid out
-	Rows       int64  `json:"rows"`       // of the table of the items
-	Cells      int64  `json:"cells"`      // of those rows
+	Name       string `json:"name"`       // name of the DynamoDB table
+	Target     string `json:"target"`     // id of the Bigtable table
+	Items      int64  `json:"items"`      // number of items that are laid out
+	Rows       int64  `json:"rows"`       // number of rows in the table of the items
+	Cells      int64  `json:"cells"`      // number of cells in those rows
 	Exceptions int64  `json:"exceptions"` // sidecar cells, for values and items that the mapping's types do not describe
 	// DerivedBytes counts the bytes of names and values of attributes without a cell, since
 	// the mapping derives them.
 	DerivedBytes int64 `json:"derivedBytes,omitzero"`
-	Existed      bool  `json:"existed,omitzero"` // before the load
-	IndexRows    int64 `json:"indexRows"`        // of all indexes
+	Existed      bool  `json:"existed,omitzero"` // whether the table existed before the load
+	IndexRows    int64 `json:"indexRows"`        // number of rows of all indexes
 	// CellsWritten counts the cells that a load sent, CellsUnchanged the cells that the
 	// table already had. Both include the cells of indexes.
 	CellsWritten   int64 `json:"cellsWritten"`

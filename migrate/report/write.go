@@ -69,7 +69,7 @@ func (r *Report) Text() string {
 			fmt.Fprintf(&b, "  %s deleted because of the changes since the full export\n", phrase.Counted(t.CellsDeleted, "cell"))
 		}
 		if t.ChangesLeft > 0 {
-			fmt.Fprintf(&b, "  %s since the full export not made, since the rows cannot be read: the items stay unchanged\n", phrase.Counted(t.ChangesLeft, "change"))
+			fmt.Fprintf(&b, "  %s since the full export not made, because the rows cannot be read: the items stay unchanged\n", phrase.Counted(t.ChangesLeft, "change"))
 		}
 		for _, p := range t.Phases {
 			if p.Seconds >= shownSeconds {

@@ -90,7 +90,7 @@ func TestOpen_DamagedFile(t *testing.T) {
 		{"endless text", `[{"id":{"S":"` + strings.Repeat("x", 2*MaxItemBytes) + `"}}]`, TooLong, "in.json:1: the text of one item is longer"},
 		{"text for a boolean", `{"id":{"S":"a"},"m":{"M":{"k":{"BOOL" : "true"}}}}`, ValueInvalid, `in.json:1: not a DynamoDB value: a string follows "BOOL", expected true or false without quotes`},
 		{"text for NULL", `{"Item":{"id":{"S":"a"},"l":{"L":[{"NULL":"true"}]}}}`, ValueInvalid, `a string follows "NULL"`},
-		{"duplicate attribute", `{"id":{"S":"a"},"id":{"S":"b"}}`, NotJSON, "in.json:1: not JSON"},
+		{"duplicate attribute", `{"id":{"S":"a"},"id":{"S":"b"}}`, NotJSON, "in.json:1: not valid JSON for an item: Item: member name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -113,7 +113,7 @@ func textOfTruth(text []byte) string {
 // jsonSpace is the white space of JSON.
 const jsonSpace = " \t\r\n"
 
-// bodyOf removes the wrappers of an item without parsing it, if nothing else is beside it. If
+// bodyOf removes the wrappers of an item without parsing it, if they contain nothing else. If
 // the body parses as an item, the text was well formed.
 func bodyOf(text []byte, s shape) (body []byte, ok bool) {
 	body = bytes.Trim(text, jsonSpace)
@@ -210,7 +210,7 @@ func itemError(err error, at Position) error {
 	case attr.BadJSON:
 		return Damaged(NotJSON, at, JSONCause(bad.Err), "not JSON")
 	case attr.DuplicateName:
-		return Damaged(NotJSON, at, err, "not JSON that an item can have")
+		return Damaged(NotJSON, at, err, "not valid JSON for an item")
 	case attr.WrongToken:
 		return Damaged(NotAnItem, at, err, "not an item")
 	case attr.NoType, attr.ManyTypes, attr.UnknownType:

@@ -31,10 +31,10 @@ const (
 	TooLong          Damage = "too-long"          // an item is larger than any DynamoDB item can be
 	TypeUnknown      Damage = "type-unknown"      // DynamoDB does not have the type tag
 	NumberInvalid    Damage = "number-invalid"    // an N or NS is not a DynamoDB number
-	ValueInvalid     Damage = "value-invalid"     // the type of a value does not allow it
+	ValueInvalid     Damage = "value-invalid"     // a value is invalid for its type
 	SourceEmpty      Damage = "source-empty"      // the source has no items to verify
 	KeyMissing       Damage = "key-missing"       // an item lacks its declared key
-	KeyTypeMismatch  Damage = "key-type-mismatch" // a key attribute has another type
+	KeyTypeMismatch  Damage = "key-type-mismatch" // a key attribute has the wrong type
 	KeyDuplicate     Damage = "key-duplicate"     // two items have the same key
 	KeyUnknown       Damage = "key-unknown"       // no key is declared, and none can be inferred
 	SchemaInvalid    Damage = "schema-invalid"    // a table description cannot be used

@@ -23,8 +23,8 @@ func isHive(text *bufio.Reader) bool {
 	return found && bytes.HasPrefix(value, []byte(`{"`)) && !bytes.ContainsAny(name, "\x01"+hiveMembers+"\n")
 }
 
-// refuseHive rejects a text with other control characters of Hive: columns without names, or maps
-// in them.
+// refuseHive rejects a text with Hive's other control characters, which separate unnamed columns
+// or the entries of maps.
 func refuseHive(in *input) error {
 	start, _ := in.text.Peek(512)
 	if line, _, _ := bytes.Cut(start, []byte("\n")); !bytes.ContainsAny(line, "\x01"+hiveMembers+hiveValue) {

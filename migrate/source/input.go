@@ -346,7 +346,7 @@ func (d *document) at(length int) Position {
 	return Position{File: d.in.label, Line: d.line + 1}
 }
 
-// failed is input.failed at the position of the decoder.
+// failed is like input.failed, but uses the position of the decoder.
 func (d *document) failed(err error) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {

@@ -2,7 +2,7 @@ package source
 
 import "sync/atomic"
 
-// Progress describes how far a phase of the work has come.
+// Progress is the progress of one phase of the work.
 type Progress struct {
 	Table string // name of the DynamoDB table
 	Phase string // name of the phase: "inferring", "checking", "loading", "comparing", "linting"

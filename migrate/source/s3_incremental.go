@@ -114,7 +114,7 @@ func (j *joint) compare(s *heldChange, full extsort.Hash, found string) error {
 	return nil
 }
 
-// end returns the error at the end of a reading.
+// end returns the error at the end of a read.
 func (j *joint) end() error {
 	if j.agree > 0 {
 		return nil
@@ -191,7 +191,7 @@ func (r *replayed) eachChange(yield func(Change, error) bool) {
 	}
 }
 
-// changesOfPart is eachChange for one part of the keys.
+// changesOfPart acts like eachChange for one part of the keys.
 func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(Change, error) bool) error {
 	names, changed, order, err := r.collect(part, parts, true)
 	if err != nil {
@@ -251,7 +251,7 @@ func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(C
 }
 
 // collect collects the changes to one part of the keys, in the order of the first ones, with
-// the names of the key's attributes. With was, it includes the states before the last.
+// the names of the key's attributes. If was is set, it includes the states before the last.
 func (r *replayed) collect(part, parts uint64, was bool) (names []string, changed map[extsort.Hash]*heldChange, order []extsort.Hash, err error) {
 	changed = map[extsort.Hash]*heldChange{}
 	err = r.changes(func(c itemChange) error {
@@ -296,7 +296,7 @@ func (r *replayed) collect(part, parts uint64, was bool) (names []string, change
 	return names, changed, order, err
 }
 
-// runPart is run for the items of one part of the keys.
+// runPart acts like run for the items of one part of the keys.
 func (r *replayed) runPart(part uint64, j *joint, yield func(Entry, error) bool) error {
 	names, changed, order, err := r.collect(part, r.parts, false)
 	if err != nil {

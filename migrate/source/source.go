@@ -233,7 +233,7 @@ type Source struct {
 	// checksums. Reading all entries performs these checks.
 	Integrity string
 
-	Asked string // name in Options.Table
+	Asked string // table name requested in Options.Table
 }
 
 // Options supplies facts that an input does not contain. The zero value is ready to use.

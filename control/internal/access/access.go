@@ -37,7 +37,7 @@ type Call struct {
 // items of their answers are ordered.
 var operations = map[string]bool{"GetItem": true, "Query": true, "Scan": false, "BatchGetItem": false, "TransactGetItems": true}
 
-// narrowing are members of requests that omit items, or parts of them. A native read of the
+// narrowing holds members of requests that omit items, or parts of them. A native read of the
 // same rows returns more.
 var narrowing = []string{"AttributesToGet", "ExclusiveStartKey", "FilterExpression", "Limit", "ProjectionExpression", "QueryFilter", "ScanFilter", "Segment", "Select"}
 

@@ -255,7 +255,8 @@ func valid(b []byte) string {
 	return strings.ToValidUTF8(string(b[:min(len(b), maxTextBytes)]), "\uFFFD")
 }
 
-// tableOf returns the resource name of the table of an RPC, "" without one.
+// tableOf returns the resource name of the table of an RPC, or "" if the RPC names no
+// table.
 func tableOf(req proto.Message) string {
 	var name string
 	switch r := req.(type) {

@@ -126,7 +126,7 @@ func (r *Reader) Begin(ctx context.Context, since time.Time) (time.Time, error) 
 	return from, nil
 }
 
-// present returns an upper bound of the commit times of writes acknowledged by now. All writes
+// present returns an upper bound for the commit times of writes acknowledged by now. All writes
 // up to it are complete, so a stream until then ends at once.
 func (r *Reader) present(ctx context.Context) (micros int64, err error) {
 	for first := true; err == nil; first = false {

@@ -17,7 +17,8 @@ import (
 type Record struct {
 	Row     string
 	Entries []Entry // in the order of the request; at least one
-	// CommitTime increases with each commit: in the service for each row, here across all rows.
+	// CommitTime increases with each commit: in the service, with each commit to the same row;
+	// here, with each commit to any row.
 	CommitTime time.Time
 	GC         bool      // the change was made by garbage collection, not by a caller
 	Cluster    string    // the id of the cluster that received the write; "" with GC
@@ -57,8 +58,9 @@ const (
 	MergeToCell
 )
 
-// Bookkeeping reports whether the entry is beside the items in their rows: in the families _f
-// and _x of the DynamoDB endpoint, _m of a migration, or _t of types.
+// Bookkeeping reports whether the entry changes a cell that is not part of an item. The
+// families of such cells are _f and _x of the DynamoDB endpoint, _m of a migration, and _t of
+// types.
 func (e Entry) Bookkeeping() bool {
 	return lens.Bookkeeping(e.Family) || e.Family == lens.FamilyTypes
 }

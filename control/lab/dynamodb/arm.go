@@ -68,7 +68,8 @@ func check(s *fault.Spec) error {
 	return nil
 }
 
-// canonical returns an item in the form for comparisons: each value as json.Marshal writes it.
+// canonical returns an item in the form that comparisons use: each value as json.Marshal
+// writes it.
 func canonical(item map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	if item == nil {
 		return nil, nil

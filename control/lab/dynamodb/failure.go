@@ -202,11 +202,11 @@ var throttled = map[string]string{
 	awserr.CodeRequestLimit:          "AccountLimitExceeded",
 }
 
-// uses has the operations on items, by their use of a table.
+// uses maps each operation on items to its use of a table.
 var uses = map[string]string{
 	"GetItem": "Read", "BatchGetItem": "Read", "Query": "Read", "Scan": "Read", "TransactGetItems": "Read", "SearchVectors": "Read",
 	"PutItem": "Write", "UpdateItem": "Write", "DeleteItem": "Write", "BatchWriteItem": "Write", "TransactWriteItems": "Write",
 }
 
-// stale are the operations that can read old data.
+// stale holds the operations that can read old data.
 var stale = []string{"GetItem", "BatchGetItem", "Query", "Scan"}

@@ -330,7 +330,7 @@ func (e *Endpoint) Ask(ctx context.Context, operation string, request []byte) ([
 	return body, errors.Join(err, resp.Body.Close())
 }
 
-// reportFault reports a request that a fault answered to observe.
+// reportFault calls observe with a request that a fault answered.
 func (e *Endpoint) reportFault(observe func(*facade.Call), r *http.Request, req *dynamoDBRequest, resp *http.Response) error {
 	body, err := io.ReadAll(resp.Body)
 	if err = errors.Join(err, resp.Body.Close()); err != nil {

@@ -74,7 +74,7 @@ func appProfilesOf(r Catalog, name string) ([]*btapb.AppProfile, error) {
 	return profiles, refusal.Of(err)
 }
 
-// appProfile returns the app profile of a name.
+// appProfile returns the app profile with the given name.
 func appProfile(r Catalog, name string) (*btapb.AppProfile, error) {
 	if !resname.HasShape(name, "projects", "instances", "appProfiles") {
 		return nil, refusal.BadName("name", name, "projects/PROJECT/instances/INSTANCE/appProfiles/APP_PROFILE")

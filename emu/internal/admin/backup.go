@@ -212,7 +212,7 @@ func (s *Control) keepBackup(ctx context.Context, b *btapb.Backup, check checkBa
 	}))
 }
 
-// checkBackupCount returns an error if a table has the maximum of backups in a
+// checkBackupCount returns an error if a table has the maximum number of backups in a
 // cluster.
 func (s *Control) checkBackupCount(r Catalog, cluster string, b *btapb.Backup) error {
 	if s.Limits == limits.Off {

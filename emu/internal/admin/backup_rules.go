@@ -24,7 +24,7 @@ const (
 	maxAge       = 90 * 24 * time.Hour
 	maxAgePlus   = 365 * 24 * time.Hour // for the edition ENTERPRISE_PLUS
 	maxCopyAge   = 30 * 24 * time.Hour  // CopyBackupRequest.expire_time
-	minCopiedAge = 24 * time.Hour       // the least remaining life of a backup to be copied
+	minCopiedAge = 24 * time.Hour       // minimum remaining life of a backup that is copied
 	minHot       = 24 * time.Hour       // Backup.hot_to_standard_time, from start_time
 
 	snapshotLife    = 24 * time.Hour // SnapshotTableRequest.ttl, by default
@@ -72,9 +72,9 @@ func BackupAt(stored *btapb.Backup, now time.Time) *btapb.Backup {
 	return b
 }
 
-// checkBackupExpiry checks the expire_time of a backup: at least six hours
-// after its start, and at most most. A grace period allows for the time of the
-// request.
+// checkBackupExpiry checks the expire_time of a backup: it must be at least six hours,
+// and at most the duration most, after the start of the backup. A grace period allows for
+// the time of the request.
 func checkBackupExpiry(b *btapb.Backup, most time.Duration) error {
 	t := b.GetExpireTime()
 	if t == nil || !t.IsValid() {

@@ -52,7 +52,7 @@ func StoredClusters(r Catalog, name string) ([]*instancedef.StoredCluster, error
 	return clusters, refusal.Of(err)
 }
 
-// cluster returns the stored cluster of a name; see instancedef.ClusterAt.
+// cluster returns the stored cluster with the given name; see instancedef.ClusterAt.
 func cluster(r Catalog, name string) (*instancedef.StoredCluster, error) {
 	if err := resname.CheckCluster("name", name); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 
 // The memory layer of a cluster is stored and returned, but serves no reads.
 
-// storedMemoryLayer is a stored memory layer, ENABLING before its time.
+// storedMemoryLayer is a stored memory layer, which is ENABLING until its time.
 type storedMemoryLayer = pending.Record[*btapb.MemoryLayer]
 
 // memoryLayer returns the stored memory layer of a cluster, empty if it was never set.
@@ -154,7 +154,7 @@ func enableMemoryLayer(stored *storedMemoryLayer, from *btapb.MemoryLayer, etag 
 	return doneAt
 }
 
-// memoryLayerAt returns the memory layer of a cluster at a time. It does not
+// memoryLayerAt returns the memory layer of a cluster at a given time. It does not
 // change stored, which is empty if the layer was never set.
 func memoryLayerAt(stored *storedMemoryLayer, c *btapb.Cluster, now time.Time) *btapb.MemoryLayer {
 	m := proto.CloneOf(stored.Message)

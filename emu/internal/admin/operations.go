@@ -72,10 +72,10 @@ func (s *Control) span() (began, doneAt *timestamppb.Timestamp) {
 	return timestamppb.New(now), timestamppb.New(now.Add(s.Delay))
 }
 
-// storedOperation is a stored operation, running before its time.
+// storedOperation is a stored operation, which is running until its time.
 type storedOperation = pending.Record[*longrunningpb.Operation]
 
-// shownOperation returns the state of an operation at a time.
+// shownOperation returns the state of an operation at a given time.
 func shownOperation(stored *storedOperation, now time.Time) (*longrunningpb.Operation, error) {
 	done := stored.Message
 	if !stored.Before(now) {
@@ -323,7 +323,7 @@ func (s operationsService) ListOperations(_ context.Context, req *longrunningpb.
 	return resp, nil
 }
 
-// maxPageSize is the default page size of lists.
+// maxPageSize is the maximum and default page size of lists.
 const maxPageSize = 1_000
 
 // page returns a page of a sorted list, and the token of the next page. A token

@@ -131,7 +131,7 @@ func loadRecord[M any, P message[M]](r Catalog, key string) (*pending.Record[P],
 	return out, true, decodeRecord(key, raw, out)
 }
 
-// findRecord is find for a resource with a pending state.
+// findRecord acts like find for a resource with a pending state.
 func findRecord[M any, P message[M]](r Catalog, kind, what, name string) (*pending.Record[P], error) {
 	out, found, err := loadRecord[M, P](r, kind+name)
 	if err != nil {
@@ -142,7 +142,7 @@ func findRecord[M any, P message[M]](r Catalog, kind, what, name string) (*pendi
 	return out, nil
 }
 
-// loadRecords is loadAll for resources with a pending state.
+// loadRecords acts like loadAll for resources with a pending state.
 func loadRecords[M any, P message[M]](r Catalog, kind, prefix string) ([]*pending.Record[P], error) {
 	found, err := r.Resources(kind + prefix)
 	if err != nil {
@@ -175,7 +175,7 @@ func messagesOf[P proto.Message](records []*pending.Record[P]) []P {
 	return out
 }
 
-// storeRecord writes a resource that reaches the state of m at a time.
+// storeRecord writes a resource that reaches the state of m at a given time.
 func storeRecord(tx *engine.CatalogTx, key string, m proto.Message, state pending.State) error {
 	raw, err := pending.Encode(m, state)
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *Control) change(ctx context.Context, fn func(tx *engine.CatalogTx) erro
 	return refusal.Of(s.DB.UpdateCatalog(ctx, fn))
 }
 
-// changed is change for an fn with a result, which is returned only without an error.
+// changed acts like change for an fn with a result. After an error it returns the zero value.
 func changed[T any](ctx context.Context, s *Control, fn func(tx *engine.CatalogTx) (T, error)) (T, error) {
 	var out T
 	err := s.change(ctx, func(tx *engine.CatalogTx) (err error) {

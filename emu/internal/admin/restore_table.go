@@ -27,7 +27,7 @@ type tableCopy struct {
 	record func(tx *engine.CatalogTx, t *btapb.Table, began, doneAt *timestamppb.Timestamp) (*longrunningpb.Operation, error)
 }
 
-// makeCopy makes the table.
+// makeCopy creates the table that n describes.
 func (s *Control) makeCopy(ctx context.Context, n tableCopy) (op *longrunningpb.Operation, err error) {
 	if err := resname.CheckInstance("parent", n.parent); err != nil {
 		return nil, err

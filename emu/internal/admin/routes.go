@@ -10,9 +10,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 )
 
-// Routes holds the routes to recorded instances at a version of the resources,
-// and the authorized views that requests have used. It is shared; the routes do
-// not change.
+// Routes holds the routes to recorded instances at a version of the resources, and the
+// authorized views that requests have used. It is shared, and its routes are immutable.
 type Routes struct {
 	version   uint64
 	Instances map[string]Route // by name

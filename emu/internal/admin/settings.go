@@ -259,7 +259,7 @@ func shownTable(t *engine.Table) *btapb.Table {
 	return toTable(t, btapb.Table_SCHEMA_VIEW, nil, time.Time{})
 }
 
-// toTable converts a definition to a view of it at a time. clusters are the
+// toTable converts a definition to a view of it at a given time. clusters are the
 // clusters of its instance.
 func toTable(t *engine.Table, view btapb.Table_View, clusters []*btapb.Cluster, now time.Time) *btapb.Table {
 	out, stored := &btapb.Table{Name: t.Name}, settingsOf(t)

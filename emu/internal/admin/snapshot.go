@@ -36,7 +36,7 @@ func (s *Control) findSnapshot(r Catalog, field, name string) (*btapb.Snapshot, 
 	return shownSnapshot(x, s.now()), nil
 }
 
-// storedSnapshot is a stored snapshot, CREATING before its time.
+// storedSnapshot is a stored snapshot, which is CREATING until its time.
 type storedSnapshot = pending.Record[*btapb.Snapshot]
 
 // shownSnapshot changes a stored snapshot to its state at a time, and returns

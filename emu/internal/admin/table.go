@@ -91,7 +91,7 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 	return shownTable(t), nil
 }
 
-// checkTableCount returns an error if an instance has the maximum of tables.
+// checkTableCount returns an error if an instance has the maximum number of tables.
 func (s *Control) checkTableCount(r Catalog, instance string) error {
 	if s.Limits != limits.Off && len(r.Tables(resname.TablesOf(instance))) >= limits.MaxTablesPerInstance {
 		return refusal.TooManyTables(instance, limits.MaxTablesPerInstance)

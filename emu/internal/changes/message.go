@@ -5,9 +5,9 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// MaxValueBytes is the maximum size of a value, or of a piece of a value, in one message. A message
-// is about this large: with its other fields it stays below 1 MiB, the size above which the service
-// splits records.
+// MaxValueBytes is the maximum size of a value, or of a piece of a value, in one message. It leaves
+// room for the other fields of the message below 1 MiB, the size above which the service splits
+// records.
 const MaxValueBytes = 960 << 10
 
 // Send sends a record in one or more messages. first holds the fields that only the first message

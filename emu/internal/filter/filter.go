@@ -202,7 +202,7 @@ func (p *Program) Family() string { return p.family }
 
 // Run evaluates the filter over one row and calls emit for each output cell, in order. The cell and
 // its slices are valid during the call of emit. Run returns the number of cells read in the last
-// pass. The error is one of emit or of the context, which regular expressions check, or it is
+// pass. The error is that of emit, that of the context, which only regular expressions check,
 // ErrTooManyCopies or ErrTooManySteps.
 func (p *Program) Run(ctx context.Context, row []byte, src Source, emit func(*Cell) error) (cellsSeen int64, err error) {
 	r := &p.run
@@ -378,7 +378,7 @@ func (d *decoder) decode(f *btpb.RowFilter, at place) (node, error) {
 	}
 }
 
-// onlyTrue rejects false for a filter that has no meaning with it.
+// onlyTrue rejects a filter that is set to false, which has no meaning.
 func onlyTrue(n node, value bool, at place) (node, error) {
 	if !value {
 		return nil, at.errorf("must be true")
@@ -386,12 +386,12 @@ func onlyTrue(n node, value bool, at place) (node, error) {
 	return n, nil
 }
 
-// pass is pass_all_filter, and a filter without a member.
+// pass implements pass_all_filter, and a filter without a member.
 type pass struct{ leaf }
 
 func (pass) link(_ *linker, next stage) stage { return next }
 
-// block is block_all_filter, and the missing branch of a condition.
+// block implements block_all_filter, and the missing branch of a condition.
 type block struct{ leaf }
 
 func (block) rows() RowSet              { return RowSet{} }

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// rowOffset is cells_per_row_offset_filter, which skips the first cells of a
+// rowOffset implements cells_per_row_offset_filter, which skips the first cells of a
 // row.
 type rowOffset struct {
 	leaf
@@ -40,7 +40,7 @@ func (s *rowOffsetStage) push(r *run, c *Cell) hint {
 	return s.next.push(r, c)
 }
 
-// rowLimit is cells_per_row_limit_filter, which passes the first cells of a
+// rowLimit implements cells_per_row_limit_filter, which passes the first cells of a
 // row.
 type rowLimit struct {
 	leaf
@@ -80,7 +80,7 @@ func (s *rowLimitStage) push(r *run, c *Cell) hint {
 	return hint{}
 }
 
-// columnLimit is cells_per_column_limit_filter, which passes the newest cells
+// columnLimit implements cells_per_column_limit_filter, which passes the newest cells
 // of each column.
 type columnLimit struct {
 	leaf
@@ -126,7 +126,7 @@ func (s *columnLimitStage) push(r *run, c *Cell) hint {
 	return h
 }
 
-// rowSample is row_sample_filter, which passes whole rows with a probability.
+// rowSample implements row_sample_filter, which passes whole rows with a probability.
 type rowSample struct {
 	leaf
 	probability float64

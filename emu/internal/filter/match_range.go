@@ -38,7 +38,7 @@ func (b byteRange) place(v []byte) int {
 	return 0
 }
 
-// columnRange is column_range_filter.
+// columnRange implements column_range_filter.
 type columnRange struct {
 	leaf
 	family string
@@ -92,7 +92,7 @@ func (s *columnRangeStage) push(r *run, c *Cell) hint {
 	return oneFamily(s.next.push(r, c))
 }
 
-// timestampRange is timestamp_range_filter: [start, end) in microseconds.
+// timestampRange implements timestamp_range_filter: [start, end) in microseconds.
 // Bounds need not be multiples of the table's granularity: production accepts
 // any (google-cloud-go#9149).
 type timestampRange struct {
@@ -130,7 +130,7 @@ func (s *timestampRangeStage) push(r *run, c *Cell) hint {
 	return s.next.push(r, c)
 }
 
-// valueRange is value_range_filter.
+// valueRange implements value_range_filter.
 type valueRange struct {
 	leaf
 	byteRange
@@ -171,7 +171,7 @@ func (s *valueRangeStage) push(r *run, c *Cell) hint {
 	return s.next.push(r, c)
 }
 
-// valueBitmask is value_bitmask_filter: value & mask == mask, for values of the
+// valueBitmask implements value_bitmask_filter: value & mask == mask, for values of the
 // mask's length.
 type valueBitmask struct {
 	leaf

@@ -17,7 +17,7 @@ func (d *decoder) regex(pattern []byte, at place) (*regex, error) {
 	return re, nil
 }
 
-// rowKeyRegex is row_key_regex_filter.
+// rowKeyRegex implements row_key_regex_filter.
 type rowKeyRegex struct {
 	leaf
 	re *regex
@@ -77,7 +77,7 @@ func (s *rowKeyRegexStage) push(r *run, c *Cell) hint {
 	return s.next.push(r, c)
 }
 
-// familyRegex is family_name_regex_filter.
+// familyRegex implements family_name_regex_filter.
 type familyRegex struct {
 	leaf
 	re *regex
@@ -137,7 +137,7 @@ func (s *familyRegexStage) push(r *run, c *Cell) hint {
 	return s.next.push(r, c)
 }
 
-// qualifierRegex is column_qualifier_regex_filter.
+// qualifierRegex implements column_qualifier_regex_filter.
 type qualifierRegex struct {
 	leaf
 	re *regex
@@ -180,7 +180,7 @@ func (s *qualifierRegexStage) push(r *run, c *Cell) hint {
 	}
 }
 
-// valueRegex is value_regex_filter.
+// valueRegex implements value_regex_filter.
 type valueRegex struct {
 	leaf
 	re *regex

@@ -21,7 +21,7 @@ type regex struct {
 	// needed.
 	rest rest
 	re   *binaryregexp.Regexp // for rest == restRegexp
-	// instructions is an upper bound of the size of the compiled program. Each
+	// instructions is an upper bound for the size of the compiled program. Each
 	// instruction may run for each byte of a text.
 	instructions int
 }
@@ -85,7 +85,7 @@ func SearchRegex(pattern []byte) (re *binaryregexp.Regexp, src string, err error
 	return re, src, err
 }
 
-// instructions returns an upper bound of the program size. It cannot overflow:
+// instructions returns an upper bound for the program size. It cannot overflow:
 // the parser bounds the product of nested repetitions.
 func instructions(re *syntax.Regexp) int {
 	n := 0

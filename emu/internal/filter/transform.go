@@ -5,7 +5,7 @@ package filter
 // too.
 const maxLabelBytes = 15
 
-// strip is strip_value_transformer, which empties values.
+// strip implements strip_value_transformer, which empties values.
 type strip struct{ leaf }
 
 func (strip) link(_ *linker, next stage) stage { return &stripStage{next: next} }
@@ -21,7 +21,7 @@ func (s *stripStage) push(r *run, c *Cell) hint {
 	return s.next.push(r, &s.cell)
 }
 
-// label is apply_label_transformer.
+// label implements apply_label_transformer.
 type label struct {
 	leaf
 	text string

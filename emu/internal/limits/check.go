@@ -6,7 +6,8 @@ import (
 )
 
 // CheckID checks the id of a new table, or of a new resource under a table or a cluster:
-// [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters. Errors call the id what, such as "a table id".
+// [_a-zA-Z0-9][-_.a-zA-Z0-9]*, up to 50 characters. what describes the id in errors, such as "a
+// table id".
 func (m Mode) CheckID(field, what, id string) error {
 	if !resname.IsResourceID(id) {
 		return refusal.Invalid(field, "%q is not %s; expected [_a-zA-Z0-9][-_.a-zA-Z0-9]*", id, what)

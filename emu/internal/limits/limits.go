@@ -27,7 +27,7 @@ const (
 
 	MaxFamilyNameBytes   = 64      // Family.name
 	MaxFamilies          = 100     // quotas page: per table; the status code is an assumption
-	MaxResourceIDBytes   = 50      // of tables, backups and snapshots: their requests; of views: Terraform's documentation; of bundles (assumption)
+	MaxResourceIDBytes   = 50      // tables, backups, snapshots: request documentation; views: Terraform's documentation; bundles: assumption
 	MaxViewParameters    = 100     // quotas page; the way of counting is an assumption
 	MaxSchemaBundles     = 10      // per table (assumption)
 	MaxSchemaBundleBytes = 4 << 20 // SchemaBundle, serialized (assumption)

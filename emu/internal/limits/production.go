@@ -41,13 +41,12 @@ func CheckProductionCluster(field, id string, c *btapb.Cluster) error {
 	return nil
 }
 
-// CheckDisplayName rejects display names of instances that production rejects.
+// CheckDisplayName rejects instance display names that production rejects.
 func CheckDisplayName(in *btapb.Instance) error {
 	return within(in.GetDisplayName(), MinDisplayNameRunes, MaxDisplayNameRunes, "instance.display_name")
 }
 
-// CheckDescription rejects descriptions of app profiles that production
-// rejects.
+// CheckDescription rejects app profile descriptions that production rejects.
 func CheckDescription(p *btapb.AppProfile) error {
 	return within(p.GetDescription(), 0, MaxDescriptionRunes, "app_profile.description")
 }

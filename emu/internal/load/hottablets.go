@@ -42,7 +42,7 @@ type cursor struct {
 }
 
 // ListHotTablets serves a ListHotTablets request for a cluster. exists reports whether the table
-// with a resource name exists. Its errors are statuses.
+// with the given resource name exists. Its errors are statuses.
 func ListHotTablets(store *heat.Store, req *btapb.ListHotTabletsRequest, now time.Time, exists func(table string) bool) (*btapb.ListHotTabletsResponse, error) {
 	at, err := start(req, now)
 	if err != nil {

@@ -17,7 +17,7 @@ type Record[M proto.Message] struct {
 // State is the part of a record other than its message.
 type State struct {
 	At   time.Time // when the resource reaches the state of the message; zero if it already has
-	Note []byte    // for the owner of the resource; nil if absent
+	Note []byte    // data of the resource's owner; nil if absent
 }
 
 // Before reports whether the resource reaches the state of its message after t.

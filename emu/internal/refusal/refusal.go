@@ -84,8 +84,8 @@ func Granularity(micros int64) error {
 		"Timestamp granularity mismatch. Expected a multiple of 1000 (millisecond granularity), but got %d.", micros)
 }
 
-// NoFamily returns the status for a family that the table does not have. The code
-// and the first sentence: seen; the rest is ours.
+// NoFamily returns the status for a family that the table does not have. The code and the
+// first sentence were seen; the rest is ours.
 func NoFamily(table, family string) error {
 	return New(codes.NotFound, "Requested column family not found. Table %s has no family %q.", table, family)
 }
@@ -109,14 +109,14 @@ func NoReverseScans() error {
 }
 
 // IdempotencyExpired returns the status for a mutation whose first attempt is older than the
-// retention of idempotency tokens, so that it may have been applied already. Ours.
+// retention of idempotency tokens, so that it may have been applied already. Text: ours.
 func IdempotencyExpired(age, window time.Duration) error {
 	return New(codes.FailedPrecondition,
 		"The first attempt of the mutation was sent %v ago; idempotency tokens protect for only %v.", age, window)
 }
 
 // SessionPermission returns the status for a virtual RPC in a session that lacks the required
-// permission. Ours.
+// permission. Text: ours.
 func SessionPermission(rpc, permission string) error {
 	return New(codes.PermissionDenied, "The session lacks permission %s, which %s needs.", permission, rpc)
 }
@@ -133,18 +133,18 @@ func FamilyOutsideView(view, family string) error {
 	return New(codes.PermissionDenied, "Cannot read from %s because the family %q is outside the Authorized View.", view, family)
 }
 
-// NotBuilt returns the status for a feature that Tabletop lacks. Ours.
+// NotBuilt returns the status for a feature that Tabletop lacks. Text: ours.
 func NotBuilt(what string) error {
 	return New(codes.Unimplemented, "%s is not implemented in Tabletop", what)
 }
 
-// Protected returns the status for a change that deletion_protection forbids. Ours.
+// Protected returns the status for a change that deletion_protection forbids. Text: ours.
 func Protected(table, what string) error {
 	return New(codes.FailedPrecondition, "Table %s has deletion_protection; %s is not allowed.", table, what)
 }
 
 // ViewProtected returns the status for a change that the deletion_protection of a
-// view forbids. Ours.
+// view forbids. Text: ours.
 func ViewProtected(view, what string) error {
 	return New(codes.FailedPrecondition, "Authorized view %s has deletion_protection; %s is not allowed.", view, what)
 }
@@ -155,8 +155,9 @@ func RelaxedGC(family string) error {
 	return Precondition("Cannot relax pure age-based GC for a replicated family (%s). If you must relax the age constraint, unreplicate the instance and try again.", family)
 }
 
-// ShortAge returns the status for a rule with a max_age below a millisecond. A modification has
-// its place instead of a field. Seen: getsentry/sentry, nodestore/bigtable.
+// ShortAge returns the status for a rule with a max_age below a millisecond. For a
+// modification, the text has its number instead of a field. Seen: getsentry/sentry,
+// nodestore/bigtable.
 func ShortAge(field string) error {
 	const text = "max_age must be at least one millisecond"
 	var n int
@@ -166,34 +167,34 @@ func ShortAge(field string) error {
 	return Invalid(field, text)
 }
 
-// NotFound returns the status for a resource that does not exist. Ours.
+// NotFound returns the status for a resource that does not exist. Text: ours.
 func NotFound(what, name string) error {
 	return New(codes.NotFound, "%s %s not found.", what, name)
 }
 
-// Exists returns the status for the creation of an existing resource. Ours.
+// Exists returns the status for the creation of an existing resource. Text: ours.
 func Exists(what, name string) error {
 	return New(codes.AlreadyExists, "%s %s already exists.", what, name)
 }
 
-// Precondition returns the status for a request that the state of a resource forbids. Ours.
+// Precondition returns the status for a request that the state of a resource forbids. Text: ours.
 func Precondition(format string, args ...any) error {
 	return New(codes.FailedPrecondition, format, args...)
 }
 
 // NoAppProfile returns the status for a request through an app profile that the
-// instance does not have. Ours.
+// instance does not have. Text: ours.
 func NoAppProfile(instance, id string) error {
 	return New(codes.NotFound, "Requested app profile not found. Instance %s has no app profile %q.", instance, id)
 }
 
 // NoTransactions returns the status for a single-row transaction through an app profile that
-// forbids single-row transactions. Ours.
+// forbids single-row transactions. Text: ours.
 func NoTransactions(profile string) error {
 	return Precondition("Single-row transactions are not allowed by app profile %s; it must route to a single cluster and set allow_transactional_writes.", profile)
 }
 
-// DataBoost returns the status for a request that Data Boost does not support. Ours.
+// DataBoost returns the status for a request that Data Boost does not support. Text: ours.
 func DataBoost(profile, what string) error {
 	return Precondition("App profile %s is read-only: it uses Data Boost, which does not serve %s.", profile, what)
 }
@@ -205,13 +206,13 @@ func Aborted(format string, args ...any) error {
 }
 
 // Stopping returns the status that ends change streams when the server stops.
-// Clients continue from their last token. Ours.
+// Clients continue from their last token. Text: ours.
 func Stopping() error {
 	return New(codes.Unavailable, "The server is stopping.")
 }
 
 // TooManyBundles returns the status for the creation of a schema bundle beyond the limit per table.
-// Ours.
+// Text: ours.
 func TooManyBundles(table string, n int) error {
 	return New(codes.ResourceExhausted, "Table %s has %d schema bundles, the maximum for a table.", table, n)
 }
@@ -222,13 +223,13 @@ func Canceled(name string) *statuspb.Status {
 	return status.New(codes.Canceled, "Operation "+name+" was canceled.").Proto()
 }
 
-// TooManyTables returns the status for the creation of a table beyond the limit per instance. Ours.
+// TooManyTables returns the status for creating a table beyond the limit per instance. Text: ours.
 func TooManyTables(instance string, n int) error {
 	return New(codes.ResourceExhausted, "Instance %s has %d tables, the maximum for an instance.", instance, n)
 }
 
 // TooManyBackups returns the status for the creation of a backup beyond the limit per table and
-// cluster. Ours.
+// cluster. Text: ours.
 func TooManyBackups(table, cluster string, n int) error {
 	return New(codes.ResourceExhausted, "Table %s has %d backups of this type in cluster %s, the maximum.", table, n, cluster)
 }
@@ -297,12 +298,12 @@ func Of(err error) error {
 	return New(code, "%v", err)
 }
 
-// NoToken returns the status for an RPC without a token on a server that requires one. Ours.
+// NoToken returns the status for an RPC without a token on a server that requires one. Text: ours.
 func NoToken() error {
 	return New(codes.Unauthenticated, "The request has no token; this server requires the header authorization: Bearer TOKEN.")
 }
 
-// WrongToken returns the status for an RPC with a wrong token. Ours.
+// WrongToken returns the status for an RPC with a wrong token. Text: ours.
 func WrongToken() error {
 	return New(codes.Unauthenticated, "The authorization header does not contain the token of this server.")
 }

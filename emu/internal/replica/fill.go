@@ -14,7 +14,7 @@ import (
 )
 
 // filling describes the initial data of an added cluster: the data that another
-// cluster saw at a time. It is the note of the stored cluster, so that a
+// cluster saw at a given time. It is the note of the stored cluster, so that a
 // restart restores it with all pending records.
 type filling struct {
 	from   string // id of the source cluster
@@ -23,8 +23,8 @@ type filling struct {
 }
 
 // Fill returns the note of a cluster that is added at a given time. The note names the cluster from
-// which the data is copied. This is the first of the other clusters by name that is up, in the same
-// region if possible.
+// which the data is copied. This is the first by name of the other clusters that are up, in the
+// same region if possible.
 func (c *Control) Fill(added *btapb.Cluster, others []*instancedef.StoredCluster, at time.Time) []byte {
 	if len(others) == 0 {
 		return nil
@@ -75,7 +75,7 @@ func idsOf(clusters []*instancedef.StoredCluster) []string {
 	return ids
 }
 
-// fill is the initial data of the second cluster of a pair from the first.
+// fill is the initial data that the second cluster of a pair got from the first.
 type fill struct {
 	filling
 	seen *link // from the first cluster to the source; nil: the first is the source

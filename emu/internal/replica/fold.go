@@ -16,7 +16,7 @@ import (
 // since names can change.
 type cells []engine.Cell
 
-// cellBytes is the overhead of a cell or a mutation beside its keys and values.
+// cellBytes is the overhead of a cell or a mutation besides its keys and values.
 const cellBytes = 96
 
 func (cs cells) size() (bytes int64) {

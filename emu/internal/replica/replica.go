@@ -506,7 +506,7 @@ func (l *link) due(number uint64, micros int64) (at int64, known bool) {
 	return at, known
 }
 
-// sent is due without the initial data of the cluster.
+// sent is like due, but ignores the initial data of the cluster.
 func (l *link) sent(number uint64, micros int64) (at int64, known bool) {
 	i := 0
 	for i < len(l.terms)-1 && number > l.terms[i].until.number {
@@ -546,7 +546,7 @@ func (l *link) clear(now int64) int64 {
 	return out
 }
 
-// clearSent is clear without the initial data of the cluster.
+// clearSent is like clear, but ignores the initial data of the cluster.
 func (l *link) clearSent(now int64) int64 {
 	var delivered int64
 	for _, base := range l.bases {

@@ -56,7 +56,7 @@ type Writer struct {
 
 	sent bool                   // a message was sent before resp
 	resp *btpb.ReadRowsResponse // the current message; nil if empty
-	size int                    // upper bound of its serialized size
+	size int                    // upper bound for its serialized size
 	buf  []byte                 // memory for its bytes fields
 	slab []btpb.ReadRowsResponse_CellChunk
 	// Chunks of copied messages, and the memory of a list of them.

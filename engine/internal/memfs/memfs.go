@@ -23,8 +23,8 @@ const smallFileBytes = 64 << 10
 var ErrLocked = errors.New("in use")
 
 // FS is an in-memory file system with little overhead. It stores file contents in chunks outside
-// the Go heap. A growing file is therefore not copied, and the contents do not count toward the
-// headroom of the garbage collector. The memory of a file is freed with its last link and its last
+// the Go heap. A growing file is therefore not copied, and the contents do not raise the heap size
+// at which Go collects garbage. The memory of a file is freed with its last link and its last
 // handle; Release frees the memory of all files.
 //
 // Names are slash-separated; the root and "." are the same directory.

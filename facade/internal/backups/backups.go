@@ -35,7 +35,7 @@ type Options struct {
 
 // Delays is how long changes appear to take. Zero means no delay.
 type Delays struct {
-	Backup time.Duration // time for which a backup is CREATING, and in which the backups of a new table are enabled
+	Backup time.Duration // time for which a backup is CREATING, and for which a new table still rejects backups
 	Create time.Duration // time for which a restored table is CREATING
 }
 
@@ -74,8 +74,8 @@ type record struct {
 	Name  string          `json:"name"`
 	Type  string          `json:"type"`
 	Table json.RawMessage `json:"table"` // the definition
-	// Before is the sequence number that ends the backup: it contains all changes below. 0:
-	// the table's log is not held yet.
+	// Before is the sequence number at which the backup ends: it contains all changes below
+	// that number. It is 0 until the table's log is held.
 	Before uint64 `json:"before,omitempty"`
 	// Rows is the Bigtable table with the items, unless it is KeptTable of the id.
 	Rows string `json:"rows,omitempty"`
@@ -135,7 +135,8 @@ func (s *Service) status(b *backup) string {
 	return statusAvailable
 }
 
-// expires returns the time at which a backup is deleted automatically; zero: never.
+// expires returns the time at which a backup is deleted automatically, or zero if it is
+// kept.
 func (b *backup) expires() wire.EpochSeconds {
 	if b.Type != typeSystem {
 		return 0
@@ -182,7 +183,7 @@ func (s *Service) parseARN(arn string) (id string, err error) {
 	return m[6] + "/" + m[5], nil
 }
 
-// backup returns the backup with an ARN.
+// backup returns the backup with the given ARN.
 func (s *Service) backup(ctx context.Context, arn string) (backup, error) {
 	id, err := s.parseARN(arn)
 	if err != nil {

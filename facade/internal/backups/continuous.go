@@ -12,8 +12,8 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/internal/wire"
 )
 
-// recoveryLag is how far the described latest restorable time is behind; later times are
-// accepted, too.
+// recoveryLag is the age of the latest restorable time in descriptions. Restores also
+// accept later times.
 const recoveryLag = 300 * time.Second
 
 // ContinuousInput is the request of DescribeContinuousBackups.
@@ -30,7 +30,8 @@ type recoverySpecification struct {
 	RecoveryPeriodInDays       *int32
 }
 
-// ContinuousOutput is the response of both operations.
+// ContinuousOutput is the response of DescribeContinuousBackups and
+// UpdateContinuousBackups.
 type ContinuousOutput struct {
 	ContinuousBackupsDescription continuousBackups
 }
@@ -137,7 +138,7 @@ func (s *Service) UpdateContinuous(ctx context.Context, in *UpdateContinuousInpu
 	return s.continuous(t), nil
 }
 
-// atLeast64 is Validator.AtLeast for members of 64 bits.
+// atLeast64 acts like Validator.AtLeast for members of 64 bits.
 func atLeast64(v *request.Validator, member string, value *int64, least int64) {
 	if value != nil && *value < least {
 		v.Fail(member, request.Quoted(strconv.FormatInt(*value, 10)), fmt.Sprintf(awserr.MsgMemberMinValue, least))

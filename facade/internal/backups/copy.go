@@ -107,8 +107,8 @@ func (w worker) hold(ctx context.Context, id string, r record, t *tabledef.Table
 	return r.request(held)
 }
 
-// prepared calls prepare if the operation that created the job ended before it did so. It
-// stores the request that prepare returns.
+// prepared calls prepare if the operation that created the job ended before it called
+// prepare. It stores the request that prepare returns.
 func prepared(ctx context.Context, c *jobs.Claim, prepare func(ctx context.Context) (json.RawMessage, error)) error {
 	request, err := prepare(ctx)
 	if err != nil {
@@ -316,7 +316,7 @@ func copyRest(ctx context.Context, st *store.Store, t *tabledef.Table, id string
 	})
 }
 
-// copyLast is copyRest for a table whose rows exist only while it is DELETING. Errors:
+// copyLast acts like copyRest for a table whose rows exist only while it is DELETING. Errors:
 // ErrTableNotFound, if they were removed meanwhile: the copy may be incomplete.
 func (w worker) copyLast(ctx context.Context, id string, t *tabledef.Table) error {
 	err := copyRest(ctx, w.st, t, id)

@@ -212,7 +212,7 @@ func (s *Service) target(name *string) {
 	}
 }
 
-// running are the restores in progress.
+// running holds the restores in progress.
 type running struct {
 	n  int
 	of map[string]string // target by id of the backup

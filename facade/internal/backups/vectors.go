@@ -19,7 +19,7 @@ func (s *Service) vectorConstraints(o *Overrides) {
 
 // vectors sets the vector indexes of a restored table, from the source or the override. An
 // index of the override must be defined like an index of the source; its name may differ
-// (belief: as for global indexes).
+// (assumption: as for global indexes).
 func (o *Overrides) vectors(t, src *tabledef.Table) error {
 	for _, ix := range src.LiveVectors() {
 		ix.Transition, ix.FillFrom = tabledef.Transition{}, time.Time{}

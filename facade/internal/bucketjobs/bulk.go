@@ -73,8 +73,8 @@ type BulkOutput struct {
 	S3SseKmsKeyID  *string `json:"S3SseKmsKeyId,omitzero"`
 }
 
-// constraints checks the members of a request against the model. The order of the checks is a
-// belief.
+// constraints checks the members of a request against the model. The order of the checks is
+// an assumption.
 func (in *BulkRequest) constraints(v *request.Validator) {
 	v.Pattern("ClientToken", in.ClientToken, clientToken)
 	v.Required("InputS3Configuration", in.InputS3Configuration != nil)

@@ -146,7 +146,7 @@ func isReport(key string) bool {
 }
 
 // inputs yields the keys of the input objects. It skips the reports of all operations, since
-// their buckets can also hold input (belief).
+// their buckets can also hold input (assumption).
 func (r *bulkRun) inputs(bucket *os.Root) iter.Seq2[string, error] {
 	prefix := ""
 	if p := r.job.Request.InputS3Configuration.S3KeyPrefix; p != nil {
@@ -186,7 +186,7 @@ func (r *bulkRun) measure(bucket *os.Root) error {
 }
 
 // The files in the folder of reports; reportFiles has an entry for each OutputType. The layout of
-// the folder is a belief.
+// the folder is an assumption.
 const manifestFile = "manifest.json"
 
 var reportFiles = map[string]string{outputErrors: "errors.json", outputConditions: "condition-check-failures.json"}
@@ -247,7 +247,7 @@ func (r *bulkRun) objects(ctx context.Context, bucket *os.Root) error {
 	return r.flush(ctx)
 }
 
-// object puts the items of one object. It skips the rest of a damaged object (belief).
+// object puts the items of one object. It skips the rest of a damaged object (assumption).
 func (r *bulkRun) object(ctx context.Context, bucket *os.Root, key string) error {
 	if r.Next == wholeObject {
 		return nil
@@ -385,7 +385,8 @@ func (r *bulkRun) record(ctx context.Context, record importfile.Record, at place
 	return nil
 }
 
-// condition parses the condition of a record; nil without one.
+// condition parses the condition of a record, or returns nil if the record has no
+// condition.
 func (r *bulkRun) condition(record importfile.Record) (*expr.Condition, error) {
 	switch {
 	case record.Condition != nil:
@@ -488,7 +489,7 @@ func (r *bulkRun) pointer(at place) pointer {
 	return pointer{*r.job.Request.InputS3Configuration.S3Bucket, at.key, at.index}
 }
 
-// reportLine is a line of a report. Its form is a belief.
+// reportLine is a line of a report. Its form is an assumption.
 type reportLine struct {
 	Pointer          pointer    `json:"itemS3Pointer"`
 	BulkOperationARN string     `json:"bulkOperationArn"`
@@ -522,7 +523,7 @@ func (r *bulkRun) report(kind string, line reportLine) error {
 	return err
 }
 
-// bulkManifest is the manifest of the reports, which is written last. Its form is a belief.
+// bulkManifest is the manifest of the reports, which is written last. Its form is an assumption.
 type bulkManifest struct {
 	BulkOperationARN   string   `json:"bulkOperationArn"`
 	TableName          string   `json:"tableName"`

@@ -29,7 +29,7 @@ type filter struct {
 	projection *expr.Projection
 }
 
-// parseFilter parses the filter of a request; without text it selects everything.
+// parseFilter parses the filter of a request. An empty text selects everything.
 func parseFilter(v *request.Validator, text jsontext.Value) (f filter, err error) {
 	if len(text) == 0 || text.Kind() == 'n' {
 		return f, nil

@@ -109,7 +109,7 @@ func (r *importRun) all(ctx context.Context) error {
 	return r.claim.Save(ctx, r.importProgress)
 }
 
-// activate makes the table ACTIVE at a time, unless it is ACTIVE or deleted.
+// activate makes the table ACTIVE at a given time, unless it is ACTIVE or deleted.
 func (r *importRun) activate(ctx context.Context, at time.Time) error {
 	t, err := r.s.o.Store.TableNow(ctx, r.job.Table)
 	if err == nil && t.ID == r.job.Def.ID && t.Status == tabledef.StatusCreating {

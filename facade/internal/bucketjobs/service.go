@@ -29,12 +29,12 @@ import (
 
 // The kinds of jobs, which are also in their ARNs.
 const (
-	kindBulk   = "bulk-operation" // belief
+	kindBulk   = "bulk-operation" // assumption
 	kindExport = "export"
 	kindImport = "import"
 )
 
-// keepJobs is how long an ended job is listed (belief: as on the service).
+// keepJobs is how long an ended job is listed (assumption: as on the service).
 const keepJobs = 90 * 24 * time.Hour
 
 // Options configures a Service. All except Delay and BatchBytes are required.

@@ -7,7 +7,7 @@ import (
 )
 
 // BulkBytes counts the bytes that a bulk operation writes: the items, and their entries
-// in each index. It is assumed that the service counts these.
+// in each index. Assumption: the service counts the same bytes.
 type BulkBytes struct {
 	Table   int64            `json:"table,omitempty"`
 	Indexes map[string]int64 `json:"indexes,omitempty"` // bytes by index name

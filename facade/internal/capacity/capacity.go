@@ -150,8 +150,8 @@ type tableTally struct {
 	table *tabledef.Table
 }
 
-// Of returns the tally of a table. named is the name or ARN that the request uses for the
-// table the first time. Reports are sorted by these names.
+// Of returns the tally of a table. named is the name or ARN with which the request first
+// refers to the table. Reports are sorted by these names.
 func (c *Tallies) Of(name, named string, t *tabledef.Table) *Tally {
 	of := c.tables[name]
 	if of == nil {

@@ -11,8 +11,8 @@ type Room struct {
 // NewRoom returns a Room with the given number of free bytes.
 func NewRoom(bytes int) *Room { return &Room{left: bytes} }
 
-// Take reserves the bytes of an item, and reports whether the item fits. After the first
-// item that does not fit, no other item fits.
+// Take reserves the bytes of an item, and reports whether the item fits. Once an item
+// does not fit, Take rejects all later ones.
 func (r *Room) Take(bytes int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,7 +31,8 @@ func (c *Tally) writeVectors(t *tabledef.Table, before, after attr.Item) {
 	}
 }
 
-// reportVectors returns the bytes written to each vector index; nil without any.
+// reportVectors returns the bytes written to each vector index, or nil if no bytes were
+// written.
 func (c *Tally) reportVectors() map[string]Bytes {
 	if len(c.vectors) == 0 {
 		return nil

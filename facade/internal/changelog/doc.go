@@ -26,8 +26,8 @@
 //
 // Several processes over one Bigtable write to one log. Each of them has a registration
 // in the catalog: a ceiling above its numbers and, if there are others, the floor below
-// which all its records are in the log (Registration). Readers read below the least of
-// all floors. Clocks of different processes are never compared: a process that is behind
+// which all its records are in the log (Registration). Readers read below the lowest
+// floor. Clocks of different processes are never compared: a process that is behind
 // continues above the others. If a process has not renewed its registration for half a
 // minute of the reader's own monotonic time, a reader considers it dead. The reader
 // finishes the work in the rows that the process marked, and then removes the

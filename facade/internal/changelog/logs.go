@@ -52,8 +52,8 @@ type Options struct {
 	Bigtable *btclient.Client
 	Catalog  string // catalog table, which holds the registrations
 	Family   string // family of the registrations; it keeps only the newest cell
-	Prefix   string // row-key prefix of the processes that write logs
-	Present  string // row-key prefix of the processes that are open
+	Prefix   string // row-key prefix of the registrations
+	Present  string // row-key prefix of the entries of open processes
 	Now      func() time.Time
 	Logger   *slog.Logger
 	Marks    *marks.Marks
@@ -92,8 +92,8 @@ type Logs struct {
 	grown atomic.Pointer[chan struct{}] // closed when records are appended; nil: no reader waits
 }
 
-// Grown returns a channel that is closed when this process next appends records. A reader
-// that calls Grown before it reads the logs does not miss any.
+// Grown returns a channel that is closed when this process next appends records. Call it
+// before reading the logs, so that no record is missed.
 func (lg *Logs) Grown() <-chan struct{} {
 	for {
 		if there := lg.grown.Load(); there != nil {
@@ -247,8 +247,8 @@ func (lg *Logs) Commit(ctx context.Context, w *Write, changed *[]*Write, do func
 	return done, err
 }
 
-// arrived reports whether a write whose item seems to have changed was delivered twice, and
-// changed the item itself: no other write sets its record cell.
+// arrived reports whether a write that was rejected because its item had changed was itself
+// applied by an earlier delivery: no other write sets its record cell.
 func (lg *Logs) arrived(ctx context.Context, w *Write) (bool, error) {
 	there, err := lg.bt.ReadRow(ctx, w.p.Table, w.p.Row, btclient.Chain(btclient.OfColumn(lens.FamilyState, w.qualifier()), btclient.KeysOnly()))
 	return len(there.Cells) > 0, err
@@ -300,7 +300,7 @@ func (lg *Logs) Append(ctx context.Context, all []*Write) {
 	}
 }
 
-// clear is Clear after writes.
+// clear calls Clear after writes.
 func (lg *Logs) clear(ctx context.Context) {
 	if err := lg.Clear(ctx, maxRecordCells); err != nil {
 		lg.o.Logger.WarnContext(ctx, "clearing records of changes", "error", err)
@@ -503,8 +503,8 @@ func (lg *Logs) Floor(ctx context.Context) (uint64, error) {
 	return floor, err
 }
 
-// Read yields the records of a slot in the range from a position up to a sequence number,
-// which is excluded. The images in a record share memory with a message.
+// Read yields the records of a slot from a position, inclusive, to a sequence number,
+// exclusive. The images in a record share memory with a message.
 func (lg *Logs) Read(ctx context.Context, log *tabledef.Log, slot uint16, from Position, before uint64, limit int) iter.Seq2[Entry, error] {
 	if from.Sequence >= before {
 		return func(func(Entry, error) bool) {}

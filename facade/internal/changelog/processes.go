@@ -110,8 +110,8 @@ func (lg *Logs) remove(ctx context.Context, r Registration) (removed bool, err e
 	return false, fmt.Errorf("row %q of table %s changed during each of %d attempts to raise its ceiling", past, lg.o.Catalog, maxRemoveAttempts)
 }
 
-// Inherit removes the registrations of earlier processes of the same slot. The work in
-// the rows that they marked must be finished before.
+// Inherit removes the registrations of earlier processes of the same slot. The caller
+// must first finish the work in the rows that they marked.
 func (lg *Logs) Inherit(ctx context.Context) error {
 	if lg.o.Slot == "" {
 		return nil

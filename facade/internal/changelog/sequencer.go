@@ -50,7 +50,7 @@ type Sequencer struct {
 	last    uint64     // the greatest assigned or readable number
 	ceiling uint64     // last stays below it
 	served  uint64     // the greatest floor that Floor returned
-	holds   *list.List // lower bounds of the numbers of pending writes, ascending
+	holds   *list.List // lower bounds for the numbers of pending writes, ascending
 	others  map[uint64]*other
 	past    uint64 // the greatest ceiling of removed processes: the log is complete below it
 }
@@ -143,7 +143,7 @@ func (s *Sequencer) Floor(ctx context.Context) (uint64, error) {
 	return floor, nil
 }
 
-// floors returns the least floor; limited reports whether it is another process's floor.
+// floors returns the lowest floor; limited reports whether it is another process's floor.
 func (s *Sequencer) floors() (floor uint64, limited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -268,7 +268,7 @@ func (s *Sequencer) look(ctx context.Context) error {
 	return nil
 }
 
-// note records the registrations of the others at a time. The caller holds s.mu.
+// note records the registrations of the others at a given time. The caller holds s.mu.
 func (s *Sequencer) note(all []Registration, past uint64, at time.Duration) {
 	s.past = max(s.past, past)
 	there := make(map[uint64]bool, len(all))
@@ -342,7 +342,7 @@ func (s *Sequencer) stands() (joined, alone bool) {
 	return s.joined, len(s.others) == 0
 }
 
-// Passed returns a lower bound of the numbers that any process will still assign, and
+// Passed returns a lower bound for the numbers that any process will still assign, and
 // reports whether this process is alone.
 func (s *Sequencer) Passed() (passed uint64, alone bool) {
 	s.mu.Lock()

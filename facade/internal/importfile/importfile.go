@@ -3,10 +3,10 @@
 // can be uncompressed, gzip or zstd. Source: developer guide, "DynamoDB data import from
 // Amazon S3: how it works" and "S3 import formats for DynamoDB".
 //
-// It streams items. Memory use is bounded by the longest item and the window of the
-// decompression, however large the unpacked file is. Every input results in items, in an
-// [*ItemError], after which reading continues, or in another error, after which reading
-// ends.
+// It streams items. Memory use is bounded by the longest item and the decompression
+// window, regardless of the size of the unpacked file. Every input results in items, in
+// an [*ItemError], after which reading continues, or in another error, after which
+// reading ends.
 //
 // It does not check whether an item fits the key of a table.
 package importfile
@@ -100,8 +100,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Open returns a Reader for a file. Its errors come from the decompression or from the
-// file. The caller must close both the Reader and the file.
+// Open returns a Reader for a file. Errors come from the decompressor or from the file.
+// The caller must close both the Reader and the file.
 func Open(file io.Reader, o Options) (*Reader, error) {
 	r := &Reader{o: o, header: o.Header}
 	r.read.Reader = file
@@ -126,14 +126,14 @@ func Open(file io.Reader, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// Close frees the memory of the decompression.
+// Close releases the decompressor.
 func (r *Reader) Close() {
 	if r.zstd != nil {
 		r.zstd.Close()
 	}
 }
 
-// Bytes returns the number of uncompressed bytes that were consumed so far.
+// Bytes returns the number of uncompressed bytes consumed so far.
 func (r *Reader) Bytes() int64 { return r.read.n - int64(r.text.Buffered()) }
 
 // Next returns the next item, or io.EOF after the last one.

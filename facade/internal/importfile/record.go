@@ -13,8 +13,8 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/itemtext"
 )
 
-// Record is an item of a bulk operation, with the condition under which it is put. It is
-// assumed that the other members are those of PutItem.
+// Record is an item of a bulk operation, with the condition under which it is put.
+// Assumption: the other members are those of PutItem.
 type Record struct {
 	Item      attr.Item
 	Condition *string

@@ -26,8 +26,9 @@ const (
 	ThrottledKeys = "THROTTLED_KEYS"
 )
 
-// Update returns the insights after an action, with a mode that may be nil. For the time
-// delay, they appear to be changing. Repeating the last action changes nothing.
+// Update returns the insights after an action. A nil mode keeps the mode. The insights
+// appear to be changing until delay has passed. Repeating the last action changes
+// nothing.
 func Update(last tabledef.Insights, action string, mode *string, now time.Time, delay time.Duration) tabledef.Insights {
 	next := tabledef.Insights{Enabled: action == Enable, Mode: last.Mode, Changed: now.UnixMilli()}
 	if mode != nil {
@@ -82,13 +83,13 @@ func Rules(i tabledef.Insights, table, index string, hasSortKey bool) []string {
 	return rules
 }
 
-// Token returns the token of a list that continues after a given table or index.
+// Token returns the page token with which a list continues after a given table or index.
 func Token(table, index string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(table + "/" + index))
 }
 
-// PlaceOf returns the table and index in a token. A nil token means the beginning of the
-// list.
+// PlaceOf returns the table and index after which a page token continues. A nil token
+// means the beginning of the list.
 func PlaceOf(token *string) (table, index string, ok bool) {
 	if token == nil {
 		return "", "", true

@@ -60,7 +60,7 @@ func (c *Claim) Update(ctx context.Context, fn func(*Job) error) error {
 	return c.write(ctx, fn)
 }
 
-// write is Update for a caller that holds c.mu.
+// write acts like Update for a caller that holds c.mu.
 func (c *Claim) write(ctx context.Context, fn func(*Job) error) error {
 	for range maxChanges {
 		begun := c.r.o.Wall.Now()
@@ -302,7 +302,8 @@ func (r *Runner) watch() {
 	}
 }
 
-// look reads a job of another process, and queues it if it stands still.
+// look reads a job of another process, and queues it unless that process holds it and
+// still increments its counter.
 func (r *Runner) look(key [2]string) {
 	j, _, err := r.readJob(r.life, key[0], key[1])
 	if err != nil && !errors.Is(err, ErrNotFound) {

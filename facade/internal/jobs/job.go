@@ -28,7 +28,8 @@ type Job struct {
 	// Created and Ended are times of Options.Now. Ended is zero while the job is Running.
 	Created time.Time `json:"created"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Progress is the kind's progress and result, as JSON.
+	// Progress is the progress and the result of the job, as JSON in a format that the
+	// kind defines.
 	Progress json.RawMessage `json:"progress,omitempty"`
 	// Failure is the reason for the failure if the job is Failed.
 	Failure *Failure `json:"failure,omitempty"`
@@ -69,7 +70,7 @@ var (
 	errContended = errors.New("too many concurrent changes to one job")
 )
 
-// decodeJob is the inverse of json.Marshal.
+// decodeJob decodes a job that json.Marshal encoded.
 func decodeJob(kind, id string, text []byte) (Job, error) {
 	j := Job{Kind: kind, ID: id}
 	if err := json.Unmarshal(text, &j); err != nil {

@@ -22,7 +22,7 @@ const (
 	RowPrefix = "j/"
 	// maxChanges limits the attempts to change a row that others keep changing.
 	maxChanges = 64
-	// microsPerMilli is the step of cell timestamps.
+	// microsPerMilli is the granularity of cell timestamps.
 	microsPerMilli = 1000
 )
 
@@ -65,8 +65,9 @@ func (r *Runner) read(ctx context.Context, family string, key []byte) (row, erro
 	return textOf(found.Cells), err
 }
 
-// write replaces the text of a row with the given version (nil: the row does not exist); a
-// nil text deletes the row. It returns the new version; ok reports whether it wrote.
+// write replaces the text of a row that has the given version, which is nil if the row
+// does not exist. A nil text deletes the row. It returns the new version; ok reports
+// whether it wrote.
 func (r *Runner) write(ctx context.Context, family string, key, version, text []byte, state State) (next []byte, ok bool, err error) {
 	var set []*btpb.Mutation
 	micros := r.o.Now().UnixMilli() * microsPerMilli

@@ -43,7 +43,8 @@ const (
 
 	// maxAttempts limits the attempts of a job.
 	maxAttempts = 5
-	// attemptPause comes before the second attempt, twice that before the third.
+	// attemptPause is the pause before the second attempt; the pause before the third is
+	// twice as long.
 	attemptPause = time.Second
 )
 

@@ -65,15 +65,15 @@ type Source interface {
 	Found(ctx context.Context, there bool) error
 	// Floor returns a number below which no more records are added.
 	Floor(ctx context.Context) (uint64, error)
-	// Read yields the records of a slot in the range from a position up to a number,
-	// which is excluded.
+	// Read yields the records of a slot from a position, inclusive, to a number,
+	// exclusive.
 	Read(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error]
 	// Grown returns a channel that is closed when records are added.
 	Grown() <-chan struct{}
 }
 
-// Checkpoint is how far a delivery has come. It is stored as the progress of the
-// delivery's job.
+// Checkpoint is the position that a delivery has reached. It is stored as the progress of
+// the delivery's job.
 type Checkpoint struct {
 	// At is a number below which the stream has accepted all records.
 	At uint64 `json:"at"`
@@ -169,7 +169,7 @@ func (d *Delivery) wait(ctx context.Context, pause time.Duration, grown <-chan s
 	return nil
 }
 
-// saveError: a checkpoint could not be stored.
+// saveError means that a checkpoint could not be stored.
 type saveError struct{ error }
 
 // Unwrap returns the cause.
@@ -264,8 +264,8 @@ func (d *Delivery) deliver(ctx context.Context, t *tabledef.Table, stream string
 	return end.Sequence < before, nil
 }
 
-// Pending calls visit with the changes of a table in the range from a position up to a
-// number, in their delivered form. It delivers nothing.
+// Pending calls visit with the changes of a table from a position up to a number, in
+// their delivered form. It delivers nothing.
 func (d *Delivery) Pending(ctx context.Context, t *tabledef.Table, precision string, from changelog.Position, before uint64, visit func(streamARN string, record []byte) error) error {
 	form := Form{Region: d.Target.Region, Table: t.Name, TableID: t.ID, Precision: precision}
 	for from.Sequence < before {
@@ -318,7 +318,8 @@ func (d *Delivery) page(ctx context.Context, t *tabledef.Table, from changelog.P
 	return entries, end, nil
 }
 
-// putAll puts records into the stream; records of the same partition key in sequence.
+// putAll puts records into the stream. It never puts two records with the same partition
+// key in one call, so these stay in order.
 func (d *Delivery) putAll(ctx context.Context, stream string, records []Record) error {
 	for len(records) > 0 {
 		var now, later []Record
@@ -341,7 +342,7 @@ func (d *Delivery) putAll(ctx context.Context, stream string, records []Record) 
 	return nil
 }
 
-// errNotTaken: a stream accepted only some of the records.
+// errNotTaken means that a stream accepted only some of the records.
 var errNotTaken = errors.New("the stream did not accept all records")
 
 func (d *Delivery) put(ctx context.Context, stream string, records []Record) error {

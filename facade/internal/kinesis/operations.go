@@ -131,7 +131,7 @@ type Destination struct {
 	ApproximateCreationDateTimePrecision string `json:",omitzero"`
 }
 
-// Describe returns the destinations of a table as they appear at a time.
+// Describe returns the destinations of a table as they appear at a given time.
 func Describe(t *tabledef.Table, now time.Time) *WorkerDescription {
 	out := &WorkerDescription{TableName: t.Name, KinesisDataStreamDestinations: []Destination{}}
 	for i := range t.Kinesis {

@@ -120,7 +120,7 @@ func (w *Worker) run(ctx context.Context, c *jobs.Claim) error {
 	return d.Run(ctx, from)
 }
 
-// source is a table in a store.
+// source implements Source for a table in a store.
 type source struct {
 	*store.Store
 	target *Target

@@ -150,7 +150,7 @@ func (n *node) kindName() string {
 	case formCase:
 		return n.text
 	case formCall, formOperator:
-		return "NAry" // believed
+		return "NAry" // assumed
 	case formString, formNumber, formIon, formSelect, formOther:
 	}
 	return "Lit"
@@ -326,7 +326,7 @@ func (p *place) String() string {
 	return "root" + strings.Join(steps, "")
 }
 
-// literalAt is literal for a value inside another.
+// literalAt acts like literal for a value inside another.
 func (b *binder) literalAt(n *node, at *place, depth int) (attr.Value, error) {
 	if depth > attr.MaxDepth {
 		return attr.Value{}, refuse(msgNested, at)

@@ -10,7 +10,7 @@ type Error struct {
 	Table, Index string // source of a SELECT with the problem CallInColumns, if it was parsed
 }
 
-// Problem is the kind of an error to which operations respond differently.
+// Problem distinguishes the errors for which operations return texts of their own.
 type Problem uint8
 
 // Problems of statements.
@@ -36,10 +36,10 @@ func refuseKey(problem Problem, format string, args ...any) error {
 func malformed(detail string) error { return refuse(msgMalformed, detail) }
 
 // NestedParameter returns the error for a parameter that is nested one level too deeply.
-// Deeper ones have the usual text for values.
+// Deeper nesting gets the usual text for values.
 func NestedParameter() error { return refuse(msgNestedValue) }
 
-// DynamoDB's texts for statements, as captured from the service; "believed" marks texts that
+// DynamoDB's texts for statements, as captured from the service; "assumed" marks texts that
 // have not been captured.
 const (
 	msgMalformed    = "Statement wasn't well formed, can't be processed: %s"
@@ -64,10 +64,10 @@ const (
 	msgFunction     = "Unrecognized function: %s at %s"
 	msgExpression   = "Unsupported operation: %s"
 	msgToken        = "Unsupported token in expression: %s at %s"
-	msgClause       = "Unsupported clause: %s at %s" // believed
+	msgClause       = "Unsupported clause: %s at %s" // assumed
 	msgMissing      = "MISSING must be compared using IS operator"
 	msgOperatorIn   = "Unsupported operator in Condition Expression. Operator: %s"
-	msgIsType       = "Unsupported data type for IS operator: %s" // believed behind "operator"
+	msgIsType       = "Unsupported data type for IS operator: %s" // assumed after "operator"
 	msgEmptyBag     = "Empty bags are not supported"
 	msgBagType      = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags at %s"
 	msgUnderKey     = "Unsupported data type: %s under key root at %s"
@@ -86,7 +86,7 @@ const (
 	msgOrderHash    = "Must have at least one non-optional hash key condition in WHERE clause when using ORDER BY clause."
 	msgOrderKey     = "Attribute %s in ORDER BY clause must be part of the primary key"
 	msgOrderTerm    = "Argument to ORDER BY must be of type VariableReference. Type: %s at %s"
-	msgOrderSeveral = "Must have hash key in ORDER BY clause when more than one hash key condition specified in WHERE clause." // believed
+	msgOrderSeveral = "Must have hash key in ORDER BY clause when more than one hash key condition specified in WHERE clause." // assumed
 	msgOperators    = "The expression contains too many operators; operator count: %d"
 	msgInOperands   = "The IN operator is provided with too many operands; number of operands: %d"
 	msgSetTarget    = "The first argument to %s must equal the assignment value at %s"
@@ -94,7 +94,7 @@ const (
 	msgSetCount     = "%s must have exactly two arguments at %s"
 	msgReturning    = "Invalid returning clause: RETURNING %s *. Only RETURNING ALL OLD * is allowed in DELETE statements."
 	msgParameters   = "Number of parameters in request and statement don't match."
-	msgInsertMap    = "Unsupported data type: %s" // believed
+	msgInsertMap    = "Unsupported data type: %s" // assumed
 	msgDuplicates   = "One or more parameter values were invalid: Input collection [%s] contains duplicates."
 	msgNestedValue  = "Nesting Levels have exceeded supported limits"
 	msgNested       = "Nesting Levels have exceeded supported limits under %s"

@@ -209,7 +209,8 @@ func quotedText(s string) (text string, n int, ok bool) {
 	}
 }
 
-// markEnd returns the length of the mark that begins s; 0 without one.
+// markEnd returns the length of the mark that begins s, or 0 if s does not begin with a
+// mark.
 func markEnd(s string) int {
 	if len(s) > 1 {
 		switch s[:2] {

@@ -10,7 +10,7 @@ import (
 // Key is the key of the table or index that a statement uses.
 type Key struct {
 	Hash expr.KeyAttribute
-	Sort expr.KeyAttribute // its name is "" without a sort key
+	Sort expr.KeyAttribute // its name is "" if there is no sort key
 }
 
 // Plan describes the reads that answer a SELECT.
@@ -137,7 +137,7 @@ func conjuncts(dst []*node, n *node) []*node {
 	return append(dst, n)
 }
 
-// mirrored are the operators with swapped sides.
+// mirrored maps each comparison to the one with its sides swapped.
 var mirrored = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 var rangeOperators = map[string]attr.RangeOp{

@@ -115,7 +115,7 @@ func invalid(why string) error {
 	return awserr.Validation(awserr.MsgPolicyDocument, why)
 }
 
-// errSyntax: the statement is malformed.
+// errSyntax means that the statement is malformed.
 var errSyntax = errors.New("no statement")
 
 // syntaxError returns the error for text outside the grammar of policies. As far as known,

@@ -13,7 +13,7 @@ import (
 // changeInterval is the minimum time between two changes of a policy on AWS.
 const changeInterval = 15 * time.Second
 
-// NoPolicy is the expected revision in a request that requires that the resource has no
+// NoPolicy is the expected revision in a request for a resource that must not have a
 // policy.
 const NoPolicy = "NO_POLICY"
 

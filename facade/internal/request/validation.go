@@ -285,7 +285,7 @@ func (v *Validator) JoiningOperator(value *string) {
 	v.movedEnum("ConditionalOperator", value, awserr.MsgConditionalOperatorEnum, "OR", "AND")
 }
 
-// movedEnum is Enum with a separate text in the newer wording.
+// movedEnum is like Enum, but has a separate text in the newer wording.
 func (v *Validator) movedEnum(member string, value *string, newer string, set ...string) {
 	n := len(v.failures)
 	v.Enum(member, value, set...)

@@ -22,7 +22,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/test/peer"
 )
 
-// backendsAbreast are the backends, and one with concurrent calls.
+// backendsAbreast holds the backends, and one with concurrent calls.
 var (
 	backendsAbreast = func() map[string]func(testing.TB) grpc.ClientConnInterface {
 		all := maps.Clone(backends)

@@ -101,10 +101,10 @@ type catalog struct {
 	// changes counts this process's writes of a definition, by name; under mu.
 	changes map[string]uint64
 
-	// loaded are the load times that the migration noted, by DynamoDB table, in microseconds;
+	// loaded holds the load times that the migration noted, by DynamoDB table, in microseconds;
 	// looked is the time when they were read. Neither changes after openCatalog.
 	loaded map[string]int64
-	// followed are the tables that a migration followed into at the start.
+	// followed holds the tables that a migration followed into at the start.
 	followed map[string]bool
 	looked   time.Time
 
@@ -114,7 +114,7 @@ type catalog struct {
 	// latches block item writes while a definition changes, so that no write spans the
 	// change. By name; under mu.
 	latches map[string]*sync.RWMutex
-	// filling are the tables whose indexes this process is filling again; under mu.
+	// filling holds the tables whose indexes this process is filling again; under mu.
 	filling map[string]bool
 
 	// room is the number of tables that can be created before the next count, and counted the
@@ -158,8 +158,8 @@ func (cat *catalog) refresh(ctx context.Context, name string) (*cachedTable, err
 	}
 }
 
-// errOvertaken: this process changed a definition while it was being read. The cache must not
-// take the old one, which writes after the change would use.
+// errOvertaken means that this process changed a definition while it was being read. The
+// cache must not take the old one, which writes after the change would use.
 var errOvertaken = errors.New("the definition changed while it was being read")
 
 // read is one attempt of refresh. Errors: errOvertaken.

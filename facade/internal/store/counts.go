@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// countedItems is the maximum of a small table, which is counted when it is described,
-	// unless Options.CountedItems overrides it.
+	// countedItems is the maximum number of items in a small table, which is counted when
+	// it is described. Options.CountedItems overrides it.
 	countedItems = 10_000
 	// measuredBytes is the size up to which a count reads whole items to measure them. Beyond
-	// it reads only keys, if every row is one item, and assumes the average size so far.
+	// it, if every row is one item, the count reads only keys and assumes the average size so
+	// far.
 	measuredBytes = 4 << 20
 )
 

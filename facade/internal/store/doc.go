@@ -11,7 +11,7 @@
 //   - Items that a loader or another client wrote natively are read and written like any
 //     other.
 //
-// It does not check requests, format answers of DynamoDB or count capacity.
+// It does not check requests, format DynamoDB's responses or count capacity.
 //
 // Its parts, each below those that it uses:
 //

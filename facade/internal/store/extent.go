@@ -9,7 +9,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 )
 
-// extentFilter passes the cells of an extent.
+// extentFilter returns a filter that passes the cells of an extent.
 func extentFilter(e lens.Extent) *btpb.RowFilter {
 	f := btclient.OfColumn(e.Family, e.Qualifier)
 	if e.Prefix {
@@ -21,7 +21,7 @@ func extentFilter(e lens.Extent) *btpb.RowFilter {
 	return f
 }
 
-// rangeFilter passes the cells of a range.
+// rangeFilter returns a filter that passes the cells of a range.
 func rangeFilter(r lens.CellRange) *btpb.RowFilter {
 	f := btclient.OfColumns(r.Family, r.From, r.Before)
 	if r.MinTime != 0 || r.MaxTime != 0 {

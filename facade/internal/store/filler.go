@@ -313,9 +313,9 @@ func (fl *filler) dropStale(ctx context.Context, c *cachedTable, x *indexLayout)
 	return unread.Err(x.table, "delete them, so that they are filled again")
 }
 
-// FillDueTimes adds, in the background, the items that are older than the table's due
-// times. If Close interrupts it, the next start resumes. The channel done is closed at
-// the end.
+// FillDueTimes adds due times for the items that were written before the table had any.
+// It works in the background, and closes done when it ends. If Close interrupts it, the
+// next start resumes it.
 func (fl *filler) FillDueTimes(name string) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	fl.background.Go(func() {

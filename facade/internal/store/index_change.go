@@ -43,7 +43,7 @@ type indexRow struct {
 func (c indexChange) empty() bool { return len(c.puts) == 0 && len(c.stale) == 0 }
 
 // indexChange compares an item's entries before and after a write; before is the order of the
-// last write. With unknown, it does not rely on the old item's entries.
+// last write. If unknown is set, it does not rely on the old item's entries.
 func (l *tableLayout) indexChange(old, updated attr.Item, before, order int64, unknown bool) (indexChange, error) {
 	var change indexChange
 	if len(l.indexes) > 0 {
@@ -117,7 +117,7 @@ func (x *indexLayout) timeOf(order int64) int64 {
 	return order
 }
 
-// entryRow returns the row of an item's entry; nil without an entry.
+// entryRow returns the row of an item's entry, or nil if the item has no entry.
 func (x *indexLayout) entryRow(item attr.Item) ([]byte, error) {
 	if item == nil || x.excludes != nil && x.excludes(item) || x.key.IsMulti() && !x.key.Holds(item) || !x.key.IsMulti() && !x.x.Contains(item) {
 		return nil, nil

@@ -46,8 +46,8 @@ func InPasses(items iter.Seq2[layout.Stored, error], compare func(a, b layout.St
 	}
 }
 
-// leastItems holds the least of the added items, enough to fill a page. It is a heap with the
-// greatest of them on top.
+// leastItems holds the smallest of the added items, enough to fill a page. It is a heap with
+// the greatest of them on top.
 type leastItems struct {
 	compare func(a, b layout.Stored) int
 	items   []layout.Decoded

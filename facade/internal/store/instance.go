@@ -92,7 +92,7 @@ const (
 	firstRetryWait  = 50 * time.Millisecond
 )
 
-// jitter is the jitter of btclient.Retry.
+// jitter implements btclient.Retry.Jitter.
 func (in *instance) jitter() float64 {
 	if in.rand == nil {
 		return 0 // the epoch is not known yet

@@ -270,7 +270,8 @@ func (p *pieces) readPiece(ctx context.Context, from, before []byte, yield func(
 	return size, true
 }
 
-// cellAt passes one cell of each row, without its value: the cell after the first n.
+// cellAt returns a filter that passes one cell of each row, without its value: the cell
+// after the first n.
 func cellAt(n int) *btpb.RowFilter {
 	return btclient.Chain(btclient.BehindCells(n), btclient.KeysOnly())
 }

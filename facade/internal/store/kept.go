@@ -42,8 +42,8 @@ func (k *keeper) keptLayout(def *tabledef.Table, table string) (*tableLayout, er
 	return k.cat.newLayout(&tabledef.Table{Name: def.Name, ID: def.ID, BigtableTable: table, Key: def.Key})
 }
 
-// Kept yields the items of the definition def that another table keeps. That table must
-// not change meanwhile.
+// Kept yields the items that another table keeps for the table that def defines. That
+// other table must not change meanwhile.
 func (k *keeper) Kept(ctx context.Context, def *tabledef.Table, table string) iter.Seq2[layout.Stored, error] {
 	return func(yield func(layout.Stored, error) bool) {
 		l, err := k.keptLayout(def, table)

@@ -108,7 +108,7 @@ func (ts *tables) checkLaidOut(ctx context.Context, m *layout.Mapping, note []la
 		}
 		for _, item := range items {
 			if what := moves.Of(item); what != "" {
-				return fmt.Errorf("%w: table %s in Bigtable table %s (%s); of item %s, %s: serve it with that mapping, or load it again with this one",
+				return fmt.Errorf("%w: table %s in Bigtable table %s (%s); item %s: %s: serve it with that mapping, or load it again with this one",
 					ErrOtherMapping, name, table, strings.Join(changes, "; "), attr.AppendItemJSON(nil, was.Key().KeyOf(item)), what)
 			}
 			progress.Item()

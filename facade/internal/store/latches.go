@@ -14,19 +14,20 @@ import (
 )
 
 // itemLatches queue this process's writers of one item, so that they do not lose races
-// against each other. They only serve speed. Writers of different items never wait for each
-// other, whatever their hashes. The latches also remember assigned orders, so that orders
-// grow even if the clock does not.
+// against each other. They only improve speed. Writers of different items never wait for
+// each other, whatever their hashes. The latches also remember assigned orders, so that
+// orders grow even if the clock does not.
 type itemLatches struct {
 	// patience limits the wait for other writers of an item: within it, at least two of them
 	// must end. Otherwise, if the Bigtable hangs, each writer would wait for the deadlines of
-	// all before it. 0: no limit.
+	// all before it. 0 means no limit.
 	patience time.Duration
 	shards   [64]latchShard
 	orders   [512]atomic.Int64 // the last order of items with the same hash
 }
 
-// latchShard has the held latches of some items; their queue is nil without waiters.
+// latchShard has the held latches of some items. The queue of a latch is nil if no writer
+// waits for it.
 type latchShard struct {
 	mu   sync.Mutex
 	held map[attr.ItemID]*latchQueue

@@ -47,7 +47,8 @@ type indexLayout struct {
 	base  attr.KeySchema // of the DynamoDB table
 	lag   time.Duration  // the maximum lag of reads
 	x     *secondary.Index
-	// excludes reports that an item has no entry, whatever its attributes; nil: no item.
+	// excludes reports whether an item has no entry, regardless of its attributes. If it
+	// is nil, no item is excluded.
 	excludes func(item attr.Item) bool
 	// importMicros is the timestamp of the cells of entries for items that another writer
 	// loaded.

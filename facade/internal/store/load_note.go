@@ -31,8 +31,8 @@ import (
 //
 // The same row has the note [loadnote.Followed] while a migration follows a live table: then the
 // store refuses writes of items. The migration sets it only if no endpoint has noted a write, and
-// an endpoint notes a write only without it. Therefore a table that the store has written to
-// needs no further look.
+// an endpoint notes a write only without it. Therefore the store need not check a table again
+// after it has written to it.
 type writtenNote struct {
 	noted    atomic.Bool
 	looked   atomic.Int64 // when it last saw neither a load nor a migration, in Unix nanoseconds
@@ -43,7 +43,7 @@ type writtenNote struct {
 
 // FollowedError is the error of a write to a table that follows a live table in a migration.
 type FollowedError struct {
-	Table string // of DynamoDB
+	Table string // name of the DynamoDB table
 	Since time.Time
 }
 
@@ -143,12 +143,14 @@ func (in *instance) unfollowed(ctx context.Context, l *tableLayout) error {
 	return in.look(ctx, l)
 }
 
-// loadedRow passes something of the row that notes the load of a table.
+// loadedRow returns a filter that passes a cell of the row that notes the load of a
+// table.
 func loadedRow() *btpb.RowFilter {
 	return btclient.OfColumn(layout.SchemaFamily, []byte(layout.SchemaMapping))
 }
 
-// followedRow passes the note that a migration follows into a table.
+// followedRow returns a filter that passes the note that a migration follows into a
+// table.
 func followedRow() *btpb.RowFilter {
 	return btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn))
 }

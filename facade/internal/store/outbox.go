@@ -90,7 +90,7 @@ func (ob *outbox) enter(ctx context.Context, l *tableLayout, order int64, change
 	return slices.Max(orders), failed
 }
 
-// enterRow is enter for row i: first the puts, then the rows that the item leaves.
+// enterRow acts like enter for row i: the puts come first, then the rows that the item leaves.
 func (ob *outbox) enterRow(ctx context.Context, l *tableLayout, order int64, change indexChange, i int) (ahead int64, err error) {
 	if i >= len(change.puts) {
 		r := change.stale[i-len(change.puts)]
@@ -161,7 +161,7 @@ func (ob *outbox) entryOrder(ctx context.Context, put indexPut) (int64, error) {
 	return order, err
 }
 
-// newer passes something if the index row has a later write.
+// newer returns a filter that passes a cell if the index row has a later write.
 func newer(x *secondary.Index, order int64) *btpb.RowFilter {
 	later := btclient.OfTime(order+microsPerMilli, 0)
 	if x != nil && x.OneCell() {
@@ -194,8 +194,8 @@ func (ob *outbox) putEntry(ctx context.Context, put indexPut, order int64) (done
 	return !matched && err == nil, err
 }
 
-// leaveEntry replaces an index row by a tombstone, unless the row has a later write. The
-// index may have been deleted.
+// leaveEntry replaces an index row with a tombstone, unless the row has a later write.
+// The index may have been deleted.
 func (ob *outbox) leaveEntry(ctx context.Context, l *tableLayout, r indexRow, order int64) error {
 	var x *secondary.Index
 	if i := slices.IndexFunc(l.indexes, func(x *indexLayout) bool { return x.table == r.table }); i >= 0 {
@@ -244,7 +244,7 @@ func (ob *outbox) settle(ctx context.Context, table string, before int64) error 
 	return ob.lanes.Each(len(due), func(i int) error { return ob.settleRow(ctx, due[i], before) })
 }
 
-// settleRow is settle for one row.
+// settleRow acts like settle for one row.
 func (ob *outbox) settleRow(ctx context.Context, m *marks.Mark, before int64) error {
 	return ob.marks.Settle(m, func() (left int64, ok bool, err error) {
 		left, err = ob.recoverRow(ctx, m.Table, m.Row, before)
@@ -267,7 +267,7 @@ func (ob *outbox) recoverAll(ctx context.Context, table string, row []byte) erro
 }
 
 // recoverRow finishes the writes of a row with outbox cells of orders below before, and
-// enters the items that are entering their indexes. It returns the least order of the
+// enters the items that are entering their indexes. It returns the lowest order of the
 // remaining writes, or everything. The table may have been deleted.
 func (ob *outbox) recoverRow(ctx context.Context, table string, key []byte, before int64) (left int64, err error) {
 	left = everything

@@ -1,6 +1,6 @@
 package store
 
-// Progress describes how far work on all items of a table has come.
+// Progress is the progress of background work on all items of a table.
 type Progress struct {
 	Table string // name of the DynamoDB table
 	Phase string // such as "filling index GSI1", "filling due times", "comparing with the mapping"

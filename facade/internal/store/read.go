@@ -118,8 +118,9 @@ func takeNone(numbers []int, take func(i int, item attr.Item) bool) bool {
 	return !slices.ContainsFunc(numbers, func(i int) bool { return !take(i, nil) })
 }
 
-// extentsFilter passes the cells of the extents, a cell of each intent, and perhaps others.
-// It is nil, for everything, if the extents are whole families or too many to name.
+// extentsFilter returns a filter that passes the cells of the extents, a cell of each
+// intent, and perhaps others. It returns nil, for everything, if the extents are whole
+// families or too many to name.
 func extentsFilter(extents []lens.Extent) *btpb.RowFilter {
 	if extents == nil || !slices.ContainsFunc(extents, func(e lens.Extent) bool { return !wholeFamily(e) }) {
 		return nil
@@ -248,8 +249,8 @@ func (q *baseQuery) items(ctx context.Context, plan lens.Plan, spans []layout.Sp
 	}
 }
 
-// queryIndex is Query for an index. Its items are in the order of the index key; items with
-// equal index keys are in the order of the base key.
+// queryIndex acts like Query for an index. Its items are in the order of the index key; items
+// with equal index keys are in the order of the base key.
 func (rd *reader) queryIndex(ctx context.Context, c *cachedTable, name string, cond attr.KeyRange, forward bool, startAfter attr.Item, yield func(layout.Stored, error) bool) {
 	x, err := c.index(name)
 	if err != nil {
@@ -372,7 +373,7 @@ func (rd *reader) Scan(ctx context.Context, t *tabledef.Table, ix *tabledef.Inde
 	}
 }
 
-// scanSegment is Scan; it returns errors that occur before the first item.
+// scanSegment is like Scan, but returns errors that occur before the first item.
 func (rd *reader) scanSegment(ctx context.Context, t *tabledef.Table, ix *tabledef.Index, at, total int, startAfter attr.Item, yield func(layout.Stored, error) bool) error {
 	c, err := rd.cat.current(ctx, t)
 	if err != nil {

@@ -55,7 +55,7 @@ func (rp *reaper) Tidy(ctx context.Context) (deleted int, err error) {
 // Due times are an index of the time-to-live attribute: the outbox maintains it, in a table
 // of its own, without a name that a request could use.
 
-// errNotDue: the item is no longer due.
+// errNotDue means that the item is no longer due.
 var errNotDue = errors.New("item has not expired")
 
 func (rp *reaper) reapExpired(ctx context.Context) (deleted int, err error) {
@@ -100,7 +100,7 @@ func (rp *reaper) eachExpiring(ctx context.Context, fn func(*cachedTable) error)
 }
 
 // NextDue returns the first time in (after, until] at which Tidy will find an item to
-// delete or a table to remove. found is false without one. Other processes
+// delete or a table to remove. found is false if there is no such time. Other processes
 // may change the result meanwhile.
 func (rp *reaper) NextDue(ctx context.Context, after, until time.Time) (next time.Time, found bool, err error) {
 	consider := func(t time.Time) {
@@ -125,7 +125,7 @@ func (rp *reaper) NextDue(ctx context.Context, after, until time.Time) (next tim
 	return next, found, err
 }
 
-// nextInTable is NextDue for the items of a table.
+// nextInTable acts like NextDue for the items of a table.
 func (rp *reaper) nextInTable(ctx context.Context, c *cachedTable, after, until time.Time) (next time.Time, found bool, err error) {
 	due, name := c.layout.due, c.def.TTLAttribute
 	spans, err := dueSpans(due, attr.Int(after.Unix()), attr.Int(until.Unix()))

@@ -18,9 +18,9 @@ import (
 // bookkeepingMuts estimates the number of mutations besides those of the item's cells.
 const bookkeepingMuts = 4
 
-// replacement returns the mutations that replace the cells that were read by those of an item
-// (nil: no item), and the change to the indexes. With unsure, it does not rely on the item's
-// entries in the indexes.
+// replacement returns the mutations that replace the cells that were read with those of an
+// item, or delete them if the item is nil, and the change to the indexes. If unsure is set,
+// it does not rely on the item's entries in the indexes.
 func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order int64, unsure bool) ([]*btpb.Mutation, indexChange, error) {
 	l := st.slot.l
 	adopted := st.item != nil && st.order() == adoptedOrder
@@ -56,8 +56,8 @@ func (st *itemState) replacement(updated attr.Item, sets []*btpb.Mutation, order
 	return append(muts, sets...), change, nil
 }
 
-// change returns the mutations that replace the cells of an item, alone in its row, by sets.
-// Cells with the same value stay. The newest cell of each column was read.
+// change returns the mutations that replace the cells of an item, alone in its row, with
+// sets. Cells with the same value stay. The newest cell of each column was read.
 func (st *itemState) change(sets []*btpb.Mutation) []*btpb.Mutation {
 	muts := make([]*btpb.Mutation, 0, 2*len(sets)+bookkeepingMuts)
 	kept := make([]bool, len(sets))

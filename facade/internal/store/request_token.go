@@ -47,11 +47,11 @@ const (
 	requestDone    = 'D'
 )
 
-// requestBytes is the length of such a record without the sizes.
+// requestBytes is the length of a record of a request, without the sizes of the images.
 const requestBytes = 1 + 32 + transactionIDBytes + 8
 
 // imageSizes returns, for each change in the order of the request, the bytes of the larger of
-// its images before and after. A replay consumes capacity by them.
+// its images before and after. A replay computes its consumed capacity from them.
 func imageSizes(changes []*Change, before func(ch *Change) attr.Item) []byte {
 	sizes := make([]byte, 0, 3*len(changes))
 	for _, ch := range changes {

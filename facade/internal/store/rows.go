@@ -31,8 +31,8 @@ func (rs *rows) itemOf(l *tableLayout, row layout.Row, key attr.Item) (attr.Item
 // newState returns the value of a new state cell, with a token of its own.
 func (rs *rows) newState(kind byte) []byte { return append([]byte{kind}, rs.newToken()...) }
 
-// setState appends the mutations that give the item a new state; nil means no state. old, nil
-// without a state, guards the write.
+// setState appends the mutations that give the item a new state, or no state if state is nil.
+// old, which is nil if the item has no state, guards the write.
 func setState(muts []*btpb.Mutation, p *slot, old *layout.Cell, state []byte, order int64) []*btpb.Mutation {
 	if old != nil && (state == nil || old.Timestamp != order) {
 		// With the timestamp of the only cell, the Bigtable need not look for others.
@@ -59,9 +59,9 @@ type statesRead struct {
 	wanted map[string][]int // row to indexes of slots
 }
 
-// readStates is readState for several items; the result is nil for items that no row can
-// have. Items with a row of their own take one read per table. If calls run concurrently, it
-// also reads the other items, each alone. Otherwise their results are nil, and the caller
+// readStates acts like readState for several items; the result is nil for items that no row
+// can have. Items with a row of their own take one read per table. If calls run concurrently,
+// it also reads the other items, each alone. Otherwise their results are nil, and the caller
 // reads them.
 func (rs *rows) readStates(ctx context.Context, slots []*slot) ([]*itemState, error) {
 	var reads []*statesRead

@@ -148,7 +148,7 @@ func (l *tableLayout) slot(key attr.Item) (*slot, error) {
 	return p, nil
 }
 
-// sets is tableLayout.sets for the item of the slot.
+// sets acts like tableLayout.sets for the item of the slot.
 func (p *slot) sets(item attr.Item, timeMicros int64) ([]*btpb.Mutation, error) {
 	if p.at.Row == nil {
 		return p.l.sets(item, timeMicros)
@@ -182,9 +182,10 @@ func (p *slot) alone() bool {
 	return !p.derived && !slices.ContainsFunc(p.own, func(e lens.Extent) bool { return !wholeFamily(e) })
 }
 
-// filter passes the item's cells, its bookkeeping, and all claims to columns that it shares.
-// It is nil, for all cells, if the item is alone in its row or has too many columns to name.
-// In a timeless layout it passes only the newest cells.
+// filter returns a filter that passes the item's cells, its bookkeeping, and all claims to
+// columns that it shares. It returns nil, for all cells, if the item is alone in its row or
+// has too many columns to name. In a timeless layout the filter passes only the newest
+// cells.
 func (p *slot) filter() *btpb.RowFilter {
 	if p.l.timeless {
 		return btclient.Newest(1)
@@ -207,8 +208,8 @@ func (p *slot) filter() *btpb.RowFilter {
 	return btclient.AnyOf(own...)
 }
 
-// occupied passes something if the row has a cell of the item; if these are too many to name,
-// any cell.
+// occupied returns a filter that passes a cell if the row has a cell of the item. If these
+// cells are too many to name, it passes any cell.
 func (p *slot) occupied() *btpb.RowFilter {
 	own, ok := extentFilters(p.own)
 	if !ok {

@@ -35,8 +35,8 @@ type ItemRead struct {
 // others are unchanged. Several absent items are held while the others are read again. Unlike
 // a transaction that writes, this one yields to any writer.
 //
-// Items of a table that follows another one cannot be held, and only the migration writes them,
-// each alone: there several absent items are read as often as one.
+// Items of a table that follows another one cannot be held. Only the migration writes them, one
+// at a time, so several absent items need no more passes than one.
 func (ta *transactor) Snapshot(ctx context.Context, reads []*ItemRead) (bool, error) {
 	for _, r := range reads {
 		c, err := ta.cat.current(ctx, r.Table)

@@ -13,7 +13,7 @@ func (cat *catalog) TTLChanging(t *tabledef.Table) bool {
 	return !t.TTLChanged.IsZero() && cat.o.Now().Before(t.TTLChanged.Add(cat.o.StatusDelays.TimeToLive))
 }
 
-// at returns c with its definition as it appears at a time.
+// at returns c with its definition as it appears at a given time.
 func (c *cachedTable) at(now time.Time) (*cachedTable, error) {
 	if c.def.IsGone(now) {
 		return nil, fmt.Errorf("%w: %s was deleted", ErrTableNotFound, c.def.Name)

@@ -78,9 +78,9 @@ type Hint struct {
 	Expired bool
 }
 
-// Options configures a store. Optional are AppProfile, Mappings, IndexLag, StatusDelays,
-// Deadline, Concurrency, Progress, Shards, Slot, StreamRetention, CountedItems,
-// BatchBytes, Kinds and KeepDeleted.
+// Options configures a store. These fields are optional: AppProfile, Mappings, IndexLag,
+// StatusDelays, Deadline, Concurrency, Progress, Shards, Slot, StreamRetention,
+// CountedItems, BatchBytes, Kinds and KeepDeleted.
 type Options struct {
 	Conn              grpc.ClientConnInterface
 	Project, Instance string            // project and instance of the tables

@@ -298,7 +298,7 @@ func (ts *tables) ChangeLog(ctx context.Context, name string, fn func(*tabledef.
 	return ts.replaceLogged(ctx, c, next)
 }
 
-// errUnchanged: there is nothing to change.
+// errUnchanged means that the definition needs no change.
 var errUnchanged = errors.New("nothing to change")
 
 // HoldLog gives a table a log with both images until ReleaseLog is called with the same
@@ -396,8 +396,8 @@ func (ts *tables) LogFloor(ctx context.Context) (uint64, error) { return ts.logs
 // LogGrown returns a channel that is closed when this process next appends records to a log.
 func (ts *tables) LogGrown() <-chan struct{} { return ts.logs.Grown() }
 
-// ReadLog yields the records of a slot in the range from a position up to a sequence
-// number, which is excluded. The images in a record share memory with a message.
+// ReadLog yields the records of a slot from a position, inclusive, to a sequence number,
+// exclusive. The images in a record share memory with a message.
 func (ts *tables) ReadLog(ctx context.Context, log *tabledef.Log, slot uint16, from changelog.Position, before uint64, limit int) iter.Seq2[changelog.Entry, error] {
 	return ts.logs.Read(ctx, log, slot, from, before, limit)
 }
@@ -410,7 +410,8 @@ func (l *tableLayout) records(old, updated attr.Item) bool {
 	return old == nil || updated == nil || !attr.EqualItems(old, updated)
 }
 
-// recordsAfter passes the record cells of the item after a position.
+// recordsAfter returns a filter that passes the record cells of the item after a
+// position.
 func (p *slot) recordsAfter(at changelog.Position) *btpb.RowFilter {
 	from := changelog.CellQualifier(p.id[:], changelog.Position{})
 	if at != (changelog.Position{}) {

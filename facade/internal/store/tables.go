@@ -561,7 +561,7 @@ func (ts *tables) RemoveDeleted(ctx context.Context) error {
 	return ts.finishDeletes(ctx)
 }
 
-// finishDeletes is RemoveDeleted for callers that hold ddl.
+// finishDeletes acts like RemoveDeleted for callers that hold ddl.
 func (ts *tables) finishDeletes(ctx context.Context) error {
 	var errs []error
 	for _, def := range ts.cat.deleted() {

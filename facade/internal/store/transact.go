@@ -225,7 +225,7 @@ type freedItem struct {
 	held bool
 }
 
-// freeItems is freeItem for several items; a slot is nil if no row can have its item.
+// freeItems acts like freeItem for several items; a slot is nil if no row can have its item.
 func (ta *transactor) freeItems(ctx context.Context, slots []*slot) ([]freedItem, error) {
 	read, err := ta.rows.readStates(ctx, slots)
 	if err != nil {
@@ -345,7 +345,8 @@ func (ta *transactor) tryIntents(ctx context.Context, r *transactionRecord, open
 	return err
 }
 
-// errNotPlaced: an intent was not placed, for now or for good. The attempt places no others.
+// errNotPlaced means that an intent could not be placed, now or ever. The attempt places no
+// others.
 var errNotPlaced = errors.New("an intent was not placed")
 
 // meet resolves the transaction that holds the item of a change, if any. If r must withdraw,

@@ -52,15 +52,15 @@ import (
 // transactionTimeout is how long a transaction may be pending before others may abort it.
 const transactionTimeout = 10 * time.Second
 
-// errRecordGone: a transaction took so long that others finished it and removed its record.
-// It may have been committed.
+// errRecordGone means that a transaction took so long that others finished it and removed
+// its record. It may have been committed.
 var errRecordGone = errors.New("the record of the transaction no longer exists")
 
 // ErrSnapshot means that an item changed during every attempt to read it together with
 // others.
 var ErrSnapshot = errors.New("item is being written")
 
-// heldError: a transaction holds the item. It is an ErrIntent.
+// heldError means that a transaction holds the item. It is an ErrIntent.
 type heldError struct {
 	id  string    // of the transaction
 	key attr.Item // of the item
@@ -174,8 +174,8 @@ func (tx *transactions) resolve(ctx context.Context, table string, key attr.Item
 }
 
 // freeItem returns an item after settling transactions that have ended; it reads the item
-// unless the caller has (read). held means that a pending transaction holds the item, which
-// is still unchanged.
+// unless the caller has done so (read). held means that a pending transaction holds the
+// item, which is still unchanged.
 func (tx *transactions) freeItem(ctx context.Context, p *slot, read *itemState) (st itemState, held bool, err error) {
 	for range maxWriteAttempts {
 		if read != nil {
@@ -236,8 +236,8 @@ func (tx *transactions) freeRow(ctx context.Context, l *tableLayout, row layout.
 	return again, err
 }
 
-// anyIntent passes one cell, without its value, of a row with an item that a transaction
-// holds.
+// anyIntent returns a filter that passes one cell, without its value, of a row with an
+// item that a transaction holds.
 func anyIntent() *btpb.RowFilter {
 	return btclient.Chain(btclient.OfColumnPrefix(lens.FamilyState, []byte{intentQualifier}), btclient.KeysOnly())
 }

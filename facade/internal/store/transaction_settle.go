@@ -58,7 +58,7 @@ func (tx *transactions) settleItem(ctx context.Context, table, tableID string, k
 	return fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), table)
 }
 
-// settleOne is settleIntent, and then appends the record.
+// settleOne calls settleIntent, and then appends the record.
 func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, commit bool) (bool, error) {
 	var changed []*changelog.Write
 	done, err := tx.settleIntent(ctx, st, in, commit, &changed)
@@ -66,8 +66,8 @@ func (tx *transactions) settleOne(ctx context.Context, st itemState, in intent, 
 	return done, err
 }
 
-// settleIntent is settleItem for an item as read, with its intent. It returns false if the
-// item has changed since. The caller holds the latch of the table.
+// settleIntent acts like settleItem for an item as read, with its intent. It returns false if
+// the item has changed since. The caller holds the latch of the table.
 func (tx *transactions) settleIntent(ctx context.Context, st itemState, in intent, commit bool, changed *[]*changelog.Write) (settled bool, err error) {
 	p, l := st.slot, st.slot.l
 	defer l.sizes.Wrote()
@@ -157,7 +157,7 @@ func (tx *transactions) settleItems(ctx context.Context, r *transactionRecord) e
 	return tx.endRequest(ctx, r)
 }
 
-// settleNamed is settleItem for an item of a record.
+// settleNamed acts like settleItem for an item of a record.
 func (tx *transactions) settleNamed(ctx context.Context, r *transactionRecord, it transactionItem) error {
 	c, err := tx.cat.lookup(ctx, it.table)
 	if errors.Is(err, ErrTableNotFound) {

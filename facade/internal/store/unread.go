@@ -23,7 +23,8 @@ func (u *Unread) Add(row []byte, err error) {
 	}
 }
 
-// Err returns an error that describes the collected rows of a table, or nil without any.
+// Err returns an error that describes the collected rows of a table, or nil if u is
+// empty.
 func (u *Unread) Err(table, remedy string) error {
 	if u.rows == 0 {
 		return nil

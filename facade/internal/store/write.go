@@ -41,11 +41,12 @@ func newWriter(in *instance, cat *catalog, m *marks.Marks, rs *rows, ob *outbox,
 // maxWriteAttempts limits the attempts of one write against other processes.
 const maxWriteAttempts = 64
 
-// WriteItem replaces the item of a key by the result of fn. fn gets the current item (nil:
-// none), which it must not modify. It returns the new item (nil: none), which must have the
-// same key. Its error aborts the write and is returned unchanged, together with the old item.
-// fn may be called several times. WriteItem returns when the item and its index entries are
-// written. Errors: ErrOutsideMapping, ErrContended, ErrIntent, *FollowedError, fn's.
+// WriteItem replaces the item with a given key with the result of fn. fn gets the current
+// item, or nil if it does not exist, and must not modify it. It returns the new item, which
+// must have the same key, or nil to delete the item. An error of fn aborts the write, and
+// WriteItem returns it unchanged, together with the old item. fn may be called several times.
+// WriteItem returns when the item and its index entries are written. Errors:
+// ErrOutsideMapping, ErrContended, ErrIntent, *FollowedError, and those of fn.
 //
 // If a transaction that has ended or timed out holds the item, WriteItem settles that
 // transaction's change of the item first.
@@ -62,8 +63,8 @@ func (wr *writer) WriteItem(ctx context.Context, t *tabledef.Table, key attr.Ite
 	return nil, nil, fmt.Errorf("%w: item %s of table %s", ErrContended, attr.AppendItemJSON(nil, key), t.Name)
 }
 
-// writeFreeItem is WriteItem for an item that no transaction holds; otherwise it fails with a
-// *heldError.
+// writeFreeItem is like WriteItem, but fails with a *heldError if a transaction holds the
+// item.
 func (wr *writer) writeFreeItem(ctx context.Context, t *tabledef.Table, key attr.Item, fn func(old attr.Item) (attr.Item, error), hint Hint) (old, updated attr.Item, err error) {
 	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()
@@ -260,9 +261,9 @@ type plannedWrite struct {
 	vacant []*btpb.RowFilter // must match nothing, so that the item can have the cells
 }
 
-// current returns the item; it reads the item unless the caller has (read). ready is false,
-// without an error, if the item could not be written yet: current has removed the obstacle,
-// and the caller tries again. Errors: *heldError.
+// current returns the item. It reads the item unless the caller has done so (read). ready
+// is false, without an error, if the item could not be written yet: current has removed the
+// obstacle, and the caller tries again. Errors: *heldError.
 func (w *itemWrite) current(ctx context.Context, read *itemState) (st itemState, ready bool, err error) {
 	if read != nil {
 		st = *read
@@ -361,7 +362,8 @@ func (w *itemWrite) guarded(ctx context.Context) (old, updated attr.Item, done b
 	return g.old, g.updated, done, err
 }
 
-// prepareMarking is prepare. If calls run concurrently, it marks the row meanwhile.
+// prepareMarking is like prepare, but marks the row at the same time if calls run
+// concurrently.
 func (w *itemWrite) prepareMarking(ctx context.Context) (g plannedWrite, ready bool, early earlyMarks, err error) {
 	if !w.wr.lanes.Wide() {
 		g, ready, err = w.prepare(ctx, nil)
@@ -416,7 +418,7 @@ func (w *itemWrite) prepare(ctx context.Context, read *itemState) (g plannedWrit
 	return g, true, nil
 }
 
-// write is commitChange for the write.
+// write commits the write with commitChange.
 func (g *plannedWrite) write(ctx context.Context, mark *marks.Mark, changed *[]*changelog.Write) (done bool, err error) {
 	if len(g.muts) == 0 {
 		return true, nil

@@ -16,7 +16,7 @@ import (
 
 // Replacement is a write of an item that does not depend on the old item.
 type Replacement struct {
-	Key, Item attr.Item // item is nil to delete it
+	Key, Item attr.Item // Item is nil to delete the item
 	Blind     bool      // the caller does not need the old item
 
 	// Results of WriteItems, like those of WriteItem. The error is ErrContended,
@@ -71,7 +71,7 @@ func (wr *writer) WriteItems(ctx context.Context, t *tabledef.Table, all []Repla
 	return nil
 }
 
-// writeAll is WriteItems, but a refusal ends it.
+// writeAll is like WriteItems, but a refusal ends it.
 func (wr *writer) writeAll(ctx context.Context, t *tabledef.Table, all []Replacement) error {
 	if err := wr.writeTogether(ctx, t, all); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (wr *writer) writeEach(ctx context.Context, t *tabledef.Table, all []Replac
 	})
 }
 
-// writeTogether makes those writes that one read of the table suffices for. The read serves to
-// find their index entries.
+// writeTogether makes the writes for which one read of the table is enough. That read finds
+// their index entries.
 func (wr *writer) writeTogether(ctx context.Context, t *tabledef.Table, all []Replacement) error {
 	schema := wr.cat.latchOf(t.Name)
 	schema.RLock()

@@ -15,7 +15,7 @@ type Summary struct {
 	TableName   string
 }
 
-// List returns a page of the streams of tables that are known at a time, starting after a
+// List returns a page of the streams of tables that are known at a given time, starting after a
 // given ARN. The streams are sorted by ARN, which differs from the order of their names.
 // more reports whether others follow.
 func List(tables []*tabledef.Table, now time.Time, arnOf func(t *tabledef.Table, label string) string, after string, limit int) (list []Summary, more bool) {

@@ -18,7 +18,7 @@ type View struct {
 	Floor, Trim uint64
 }
 
-// At returns the view of a stream at a time, with its records up to floor.
+// At returns the view of a stream at a given time, with its records up to floor.
 func At(s *tabledef.Stream, floor uint64, now time.Time) View {
 	return View{s, floor, changelog.SequenceAt(now.Add(-s.Kept()))}
 }

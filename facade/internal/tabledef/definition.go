@@ -46,9 +46,9 @@ type Table struct {
 	BillingMode string     `json:"billingMode,omitempty"`
 	Provisioned
 	Class string `json:"class,omitempty"`
-	// ClassChanged is when an update last set Class; the zero time: never.
+	// ClassChanged is the time of the last update that set Class, or zero.
 	ClassChanged time.Time `json:"classChanged,omitzero"`
-	// ClassChangedBefore is when the update before the last one set it.
+	// ClassChangedBefore is the time of the update before that one.
 	ClassChangedBefore time.Time `json:"classChangedBefore,omitzero"`
 	DeletionProtection bool      `json:"deletionProtection,omitempty"`
 	StreamEnabled      bool      `json:"streamEnabled,omitempty"`

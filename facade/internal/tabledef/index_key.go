@@ -86,8 +86,8 @@ const (
 	maxPlainPartition = 1 << 10
 )
 
-// MultiRow returns the index row of the item with the given attributes. The key must be
-// multi. base is the key of the table.
+// MultiRow returns the index row of the item with the given attributes. IsMulti must be
+// true for k. base is the key of the table.
 func (k IndexKey) MultiRow(base attr.KeySchema, item attr.Item) []byte {
 	hashes := make([]attr.Value, len(k.Hash))
 	for i, a := range k.Hash {
@@ -150,7 +150,8 @@ func orderedBytes(value attr.Value) []byte {
 	return []byte(value.Str)
 }
 
-// MultiSpan returns the range of index rows that satisfy a condition on a multi key.
+// MultiSpan returns the range of index rows that satisfy a condition on a key for which
+// IsMulti is true.
 func MultiSpan(c attr.KeyRange) layout.Span {
 	prefix := multiPartition(c.Hashes())
 	for _, value := range c.Equal {

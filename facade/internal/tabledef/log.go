@@ -10,11 +10,11 @@ import (
 const (
 	ReasonStream   = "stream"   // a stream reads the log
 	ReasonKinesis  = "kinesis"  // a Kinesis data stream receives the changes
-	ReasonRecovery = "recovery" // the table can be restored to any time of a period
+	ReasonRecovery = "recovery" // the table can be restored to any time in a period
 	ReasonCopy     = "copy"     // jobs copy a past state of the table
 )
 
-// bothImages is the view of a log with other reasons than a stream.
+// bothImages is the view of a log that has reasons other than a stream.
 const bothImages = "NEW_AND_OLD_IMAGES"
 
 // LogReasons returns the reasons for which the table has a log. It also returns the
@@ -39,7 +39,7 @@ func (t *Table) LogReasons() (reasons []string, view string) {
 // that it cannot be restored.
 type Recovery struct {
 	Since time.Time `json:"since"`
-	Days  int       `json:"days"` // length in days of the period that ends now
+	Days  int       `json:"days"` // length in days of the recovery period, which ends now
 }
 
 // MaxRecoveryDays is the maximum length of a recovery period, in days.
@@ -81,7 +81,7 @@ type Log struct {
 }
 
 // Wait sets Known after adding reasons that other processes may not know yet. Until that
-// time, features that depend on these reasons appear as being enabled.
+// time, features that depend on these reasons appear to be changing.
 func (t *Table) Wait(was *Table, known time.Time) {
 	log := *t.Log
 	log.Known = known

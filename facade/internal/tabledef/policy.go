@@ -10,8 +10,7 @@ type Policy struct {
 	Document string `json:"document,omitempty"`
 	// Changed is the time of the last change in milliseconds since 1970.
 	Changed int64 `json:"changed"`
-	// Last and LastChanged are the previous values, for as long as a change is not
-	// visible.
+	// Last and LastChanged are the previous values, while a change is not yet visible.
 	Last        string `json:"last,omitempty"`
 	LastChanged int64  `json:"lastChanged,omitempty"`
 }

@@ -68,7 +68,7 @@ func (p *Provisioned) Change(read, write int64, now time.Time, tr Transition) {
 	}
 }
 
-// at returns the apparent throughput at a time.
+// at returns the apparent throughput at a given time.
 func (p Provisioned) at(now time.Time) Provisioned {
 	if m := p.Meanwhile; now.Before(m.Until) {
 		p.ReadUnits, p.WriteUnits, p.UnitChanges = m.ReadUnits, m.WriteUnits, m.UnitChanges

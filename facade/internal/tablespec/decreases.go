@@ -24,7 +24,7 @@ func CheckClass(before *tabledef.Table, now time.Time) error {
 }
 
 // CheckDecreases rejects an update that decreases the throughput of a table or an index too
-// often: after the first four times of a day, in UTC, at most once an hour.
+// often. The limit is four decreases per UTC day, and after these one per hour.
 func CheckDecreases(before, after *tabledef.Table, now time.Time) error {
 	if err := checkDecrease(before.Provisioned, after.Provisioned, now); err != nil {
 		return err

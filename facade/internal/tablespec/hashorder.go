@@ -11,8 +11,8 @@ import (
 const DefaultHashRoom = 16
 
 // HashOrder returns each of the names once, in the order that AWS uses in messages about
-// key schemas. This is the order of a Java hash table. The table has initial room for
-// some names, and doubles its size when it is more than three quarters full.
+// key schemas. This is the order of a Java hash table. Its initial size is room, which it
+// doubles when it is more than three quarters full.
 func HashOrder(names []string, room int) []string {
 	var distinct []string
 	seen := make(map[string]bool, len(names))

@@ -103,8 +103,8 @@ func emptyIndexKey(t *tabledef.Table, a attr.KeyAttr, updated bool) error {
 	return awserr.Validation(awserr.MsgIndexKeyEmpty, KindName(a.Type), namedIndex(t, a.Name), a.Name)
 }
 
-// namedIndex returns the index that texts name for a key attribute of several: the first
-// global one by name or, without one, the first local one.
+// namedIndex returns the index that an error names if the attribute is a key of several
+// indexes: the first global one by name or, if all are local, the first local one.
 func namedIndex(t *tabledef.Table, attribute string) string {
 	var named *tabledef.Index
 	for i := range t.Indexes {

@@ -204,7 +204,7 @@ func resolveKeySchema(schema []KeySchemaElement, types map[string]attr.Type) (at
 	return key, nil
 }
 
-// resolveTableKey is resolveKeySchema for a table, including the definitions.
+// resolveTableKey acts like resolveKeySchema for a table, including the definitions.
 func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, types map[string]attr.Type) (attr.KeySchema, error) {
 	if len(defs) < len(schema) { // AWS counts before it checks the names
 		return attr.KeySchema{}, awserr.Validation(awserr.MsgKeyNotDefined)
@@ -215,7 +215,7 @@ func resolveTableKey(schema []KeySchemaElement, defs []AttributeDefinition, type
 	return resolveKeySchema(schema, types)
 }
 
-// resolveGlobalKey is resolveKeySchema for a global index, whose parts may have several
+// resolveGlobalKey acts like resolveKeySchema for a global index, whose parts may have several
 // attributes.
 func resolveGlobalKey(schema []KeySchemaElement, types map[string]attr.Type) (tabledef.IndexKey, error) {
 	var key tabledef.IndexKey

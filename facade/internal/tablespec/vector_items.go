@@ -14,7 +14,7 @@ import (
 // checkVectorAttributes checks the attributes of vector indexes that differ from those of old:
 // a new index leaves out existing items that do not fit, and they stay writable. updated means
 // that an update made the item. Of several faults, it reports that of the first index by name
-// (belief).
+// (assumption).
 func checkVectorAttributes(t *tabledef.Table, old, item attr.Item, updated bool) error {
 	if len(t.Vectors) == 0 {
 		return nil

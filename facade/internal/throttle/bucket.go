@@ -12,7 +12,7 @@ const nano = int64(time.Second)
 // above every quota.
 const maxRate = 10_000_000
 
-// bucket is a level at a time.
+// bucket holds the level of a token bucket at a given time.
 type bucket struct {
 	level int64
 	at    time.Time

@@ -40,8 +40,8 @@ const (
 	partitionWriteUnits = 1_000
 )
 
-// maxBuckets limits the remembered buckets. It is far above the tables and indexes of an
-// account, which are forgotten last.
+// maxBuckets limits the remembered buckets. It is far above the number of tables and
+// indexes in an account. Their buckets are forgotten last.
 const maxBuckets = 1 << 17
 
 // Options configures a Limiter. Only Now is required.
@@ -107,8 +107,8 @@ func (l *Limiter) Take(t *tabledef.Table, use Use, item attr.Item, tally capacit
 	return l.draw(t, use, item, tally, true)
 }
 
-// Spend takes the units that an admitted request consumed and that Take did not know yet.
-// Negative units are returned to the buckets.
+// Spend takes the units that an admitted request consumed and that Take could not know
+// yet. Negative units are returned to the buckets.
 func (l *Limiter) Spend(t *tabledef.Table, use Use, item attr.Item, tally capacity.Tally) {
 	_ = l.draw(t, use, item, tally, false) // it rejects nothing
 }
@@ -252,7 +252,7 @@ func (l *Limiter) forget(now time.Time) {
 	}
 }
 
-// partitionOf returns a hash of an item's partition key; 0 without one.
+// partitionOf returns a hash of an item's partition key, or 0 if the item lacks the key.
 func partitionOf(t *tabledef.Table, ix *tabledef.Index, item attr.Item) uint64 {
 	key := tabledef.IndexKeyOf(t.Key).Hash
 	if ix != nil {

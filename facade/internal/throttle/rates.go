@@ -11,7 +11,7 @@ type rate struct{ burst, perSecond int64 }
 
 // rates are the known limits of operations. The API reference has those that say "up to ...
 // times per second"; the bursts are from recordings of the service. Rates per second without
-// a reference are a belief.
+// a reference are assumptions.
 var rates = map[string]rate{
 	"CreateBackup":              {50, 50},
 	"DeleteBackup":              {13, 10},

@@ -63,8 +63,8 @@ func Bytes(t *tabledef.Table, ix *tabledef.VectorIndex, item attr.Item) int {
 func AtLeast(size int) float64 { return float64(max(minBytes, size)) }
 
 // WriteBytes returns the number of bytes that a write costs on an index. It is the size
-// of the larger entry of those before and after the write, or 0 if the entry does not
-// change. A nil item does not exist.
+// of the entry before or after the write, whichever is larger, or 0 if the entry does not
+// change. A nil item means that the item does not exist.
 func WriteBytes(t *tabledef.Table, ix *tabledef.VectorIndex, before, after attr.Item) float64 {
 	was, had := Of(t, ix, before)
 	is, has := Of(t, ix, after)

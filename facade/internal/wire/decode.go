@@ -128,7 +128,7 @@ var scalarNames = map[reflect.Kind]string{
 	reflect.String: "String", reflect.Int32: "Integer", reflect.Int64: "Long", reflect.Bool: "Boolean",
 }
 
-// scalarMismatchText is mismatchText for an expected scalar.
+// scalarMismatchText acts like mismatchText for an expected scalar.
 func scalarMismatchText(kind jsontext.Kind, value []byte, target string) string {
 	switch byte(kind) {
 	case '{':

@@ -33,8 +33,8 @@ func namespaceOf(code string) string {
 	}
 }
 
-// messageMember returns the name of the message member: AWS capitalizes it for a few errors,
-// and beside an item.
+// messageMember returns the name of the message member: AWS capitalizes it in a few errors,
+// and in errors with an item.
 func messageMember(e *awserr.Error) string {
 	switch e.Code {
 	case awserr.CodeSerialization, awserr.CodeAccessDenied, awserr.CodeIdempotentMismatch, awserr.CodeTransactionCanceled, awserr.CodeTransactionInProgress:

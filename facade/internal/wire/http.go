@@ -37,7 +37,7 @@ const minCompressBytes = 4 << 10
 const (
 	unknownOperationXML = "<UnknownOperationException/>\n"
 	healthTextFormat    = "healthy: %s "
-	headersTextFormat   = "the line and the headers of the request have %d bytes, but the limit is %d\n" // ours
+	headersTextFormat   = "the line and the headers of the request have %d bytes, but the limit is %d\n" // our own text
 )
 
 // Headers of all or most answers: the server's identity and the media type.

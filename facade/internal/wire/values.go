@@ -139,7 +139,7 @@ func (d Double) MarshalJSONTo(enc *jsontext.Encoder) error {
 // constraints of the members. Err holds the error of such a value.
 type Item struct {
 	Item attr.Item
-	Err  error // only in requests; Item is then nil, or has attributes without a name
+	Err  error // fault of an item in a request; Item is then nil, or has attributes without a name
 }
 
 // UnmarshalJSONFrom implements json.UnmarshalerFrom.

@@ -203,7 +203,7 @@ func flatten() *Codec {
 	return c
 }
 
-// omit returns the codec ByType without cells for NULL.
+// omit returns a codec that is like the codec ByType, but stores no cell for NULL.
 func omit() *Codec {
 	c := goByType("omit", "by type, but no cell for a NULL")
 	c.OmitsNull = true

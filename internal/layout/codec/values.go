@@ -43,7 +43,7 @@ func AppendTagged(dst []byte, v attr.Value) []byte {
 // ParseTagged parses a value that AppendTagged wrote.
 func ParseTagged(b []byte) (attr.Value, error) { return ParseTaggedText(string(b)) }
 
-// ParseTaggedText is like ParseTagged for a string.
+// ParseTaggedText acts like ParseTagged for a string.
 func ParseTaggedText(text string) (attr.Value, error) {
 	if text == "" {
 		return attr.Value{}, errors.New("an empty value has no type tag")
@@ -92,7 +92,8 @@ func ParseScalar(t attr.Type, b []byte) (attr.Value, error) {
 	return parseScalarText(t, string(b))
 }
 
-// parseScalarText is ParseScalar of a string: a part of a text that is held as a whole.
+// parseScalarText acts like ParseScalar for a string: a part of a text that is held as a
+// whole.
 func parseScalarText(t attr.Type, text string) (attr.Value, error) {
 	switch {
 	case t == attr.S && utf8.ValidString(text):

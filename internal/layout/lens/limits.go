@@ -17,7 +17,7 @@ const (
 )
 
 // Bookkeeping reports whether the cells of a family belong to no item and no index entry. A
-// row without other cells is neither.
+// row without other cells is neither of these.
 func Bookkeeping(family string) bool {
 	switch family {
 	case FamilyState, FamilyTombstone, FamilyPosition:

@@ -91,7 +91,7 @@ const (
 	FollowedColumn = "followed"
 )
 
-// OfLoad reports whether a column of the first row is there because a load wrote the table.
+// OfLoad reports whether a column of the first row exists because a load wrote the table.
 func OfLoad(column string) bool { return column != LoadColumn && column != FollowedColumn }
 
 // PartsPrefix begins the columns of the first row in which the parts of a running load

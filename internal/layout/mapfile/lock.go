@@ -12,7 +12,7 @@ import (
 // LockFile is the name of the file next to a mapping file that holds its Lock.
 const LockFile = "mapping.lock.json"
 
-// Lock holds those decisions of the compiler for a mapping file on which loaded rows depend. A
+// Lock holds the compiler's decisions about a mapping file that affect the loaded rows. A
 // mapping that compiles to another lock reads and writes different rows.
 type Lock struct {
 	APIVersion string `json:"apiVersion"`

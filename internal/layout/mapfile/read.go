@@ -8,8 +8,8 @@ import (
 )
 
 // Read parses the mapping file src. Errors have the form `file:line:column: path: what; expected
-// …`, with the given file name. It reads the descriptor sets that src names from the file system
-// beside.
+// …`, with the given file name. It looks in each file system of beside for the descriptor sets
+// that src names.
 func Read(file string, src []byte, beside ...fs.FS) (*Spec, error) {
 	spec, err := Parse(file, src)
 	if err != nil {

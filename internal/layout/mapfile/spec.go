@@ -82,7 +82,7 @@ type TTL struct {
 }
 
 // TTLAttribute returns the attribute by which items of the table expire: that of the table, or
-// of the first rule with a ttl; "" without one.
+// of the first rule with a ttl. It returns "" if no ttl is set.
 func (s *Spec) TTLAttribute() string {
 	if s.Source.TTL != nil {
 		return s.Source.TTL.Attribute

@@ -11,7 +11,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade/attr"
 )
 
-// YAML returns s as a mapping file, which Parse reads back to the same Spec.
+// YAML returns s as a mapping file. Parsing that file returns the same Spec.
 func (s *Spec) YAML() ([]byte, error) {
 	families := yaml.MapSlice{}
 	for _, f := range s.Target.Families {

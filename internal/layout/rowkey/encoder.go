@@ -30,7 +30,7 @@ type Encoder struct {
 	Identifies bool
 	Shards     int      // for a salt: the number of its possible texts
 	Prefix     string   // prefix of all values, omitted from the encoded form
-	Version    bool     // the value is the number of a version
+	Version    bool     // the value is a version number
 	Order      KeyOrder // order of encoded values of type In
 	Width      int      // width in bytes of every encoded value; 0 if it varies
 	Expected   string   // describes the domain

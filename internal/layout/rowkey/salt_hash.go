@@ -25,7 +25,7 @@ var Digests = map[string]func(text string) []byte{
 	"sha256":  func(text string) []byte { h := sha256.Sum256([]byte(text)); return h[:] },
 }
 
-// minIdentityBytes is the minimal length of a digest that can identify a value.
+// minIdentityBytes is the minimum length of a digest that can identify a value.
 const minIdentityBytes = md5.Size
 
 // ParseDigest returns the function in Digests with the given name.

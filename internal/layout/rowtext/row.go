@@ -22,8 +22,8 @@ import (
 //	  family:qualifier @micros = value
 //
 // Families are sorted by name, with FamilyTypes last and without those of HiddenFamily; qualifiers
-// ascend, newest cells first. A value that is one line of JSON (an object or array) is written
-// unchanged, other printable text is quoted, and the rest is hex.
+// ascend, and newer cells come first. A value that is one line of JSON (an object or array) is
+// written unchanged, other printable text is quoted, and the rest is hex.
 func FormatRow(dst []byte, row cells.Row) []byte {
 	return FormatRowFunc(dst, row, func(c cells.Cell) string { return ValueText(c.Value) })
 }
@@ -37,7 +37,7 @@ func HiddenFamily(name string) bool {
 // Hidden reports whether texts of rows leave out a cell.
 func Hidden(c cells.Cell) bool { return HiddenFamily(c.Family) }
 
-// FormatRowFunc formats like FormatRow, but text writes the values, on one line each.
+// FormatRowFunc is like FormatRow, but calls text to format each value on one line.
 func FormatRowFunc(dst []byte, row cells.Row, text func(c cells.Cell) string) []byte {
 	dst = append(dst, plainText(row.Key)...)
 	dst = fmt.Appendf(dst, " [%x]\n", row.Key)

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cputime measures the CPU time of benchmarks, on which other work on the machine has less
-// influence than on wall time.
+// Package cputime measures the CPU time of benchmarks, because other work on the machine affects
+// it less than wall time.
 package cputime
 
 import (

@@ -115,7 +115,7 @@ func (r *endpointRun) call(s *facade.Server, operation, body string) (string, er
 	return string(answer), err
 }
 
-// must is call for a request that cannot fail.
+// must acts like call for a request that cannot fail.
 func (r *endpointRun) must(s *facade.Server, operation, body string) string {
 	r.t.Helper()
 	answer, err := r.call(s, operation, body)

@@ -1,5 +1,5 @@
-// Package intercept calls functions of a test with the requests and the answers on a
-// connection.
+// Package intercept passes the requests and answers on a connection to functions of a
+// test.
 package intercept
 
 import (
@@ -50,7 +50,7 @@ func (c *Conn) Invoke(ctx context.Context, method string, req, resp any, opts ..
 }
 
 // NewStream implements grpc.ClientConnInterface. The stream begins with its request, so that
-// an error of Before leaves none open.
+// no stream stays open after an error of Before.
 func (c *Conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	return &stream{conn: c, ctx: ctx, open: func() (grpc.ClientStream, error) {
 		return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)

@@ -41,12 +41,12 @@ type Options struct {
 	Control control.Options
 }
 
-// Server is a running lab.
+// Server is a running lab with its control API.
 type Server struct {
 	Lab      *lab.Lab
 	DynamoDB *dynamodb.Endpoint
 	API      *control.Server
-	URL      string           // URL of API
+	URL      string           // URL of the API
 	Mapping  *mapping.Mapping // mapping of Options.Fixture
 }
 

@@ -9,7 +9,7 @@ import (
 // packageComment is the beginning of a package's comment: group 1 is the verb.
 var packageComment = regexp.MustCompile(`^(?:Package|Command) [a-z0-9-]+ ([a-z]+)\b`)
 
-// noVerb are words that do not begin a description of the package's work.
+// noVerb holds words that do not begin a description of the package's work.
 var noVerb = map[string]bool{"is": true, "has": true, "was": true, "knows": true, "says": true, "tells": true, "stands": true, "does": true, "makes": true}
 
 // TestPackageComments checks that each package has one comment, which begins with a verb:

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// notLooped are modules without code of the project.
+// notLooped holds modules without code of the project.
 var notLooped = []string{".", "tools"}
 
 // TestModules checks that the Makefile's loops over modules include each one: go test ./...

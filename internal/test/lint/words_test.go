@@ -18,7 +18,7 @@ type phrase struct {
 	plain  string
 }
 
-// wordy are the phrases that documents, strings and exported doc comments avoid.
+// wordy holds the phrases that documents, strings and exported doc comments avoid.
 var wordy = []phrase{
 	{regexp.MustCompile(`\bis none\b`), "name the case: not found, unset, empty"},
 	{regexp.MustCompile(`\bis no [\w%]+`), "is not a ..., or must be ..."},
@@ -30,7 +30,7 @@ var wordy = []phrase{
 	{regexp.MustCompile(`\bso many\b`), "n, at most n"},
 }
 
-// dialect are further phrases to decode. All comments of the folders of plainComments avoid
+// dialect holds further phrases to decode. All comments of the folders of plainComments avoid
 // them, those of unexported names, fields and statements too.
 var dialect = []phrase{
 	{regexp.MustCompile(`\bare none\b`), "without any, empty"},
@@ -54,13 +54,13 @@ var dialect = []phrase{
 	{regexp.MustCompile(`\b[nN]obody\b|\b[sS]omebody\b`), "name the actor, or the passive"},
 }
 
-// plainNo are sentences with the phrases that are plain English.
+// plainNo matches sentences with the phrases that are plain English.
 var plainNo = regexp.MustCompile(`(?i)\bthere is no\b|\bis no (longer|more)\b|\b(all|each|half|one|some) of which\b`)
 
 // plainComments are folders in which all comments are checked.
 var plainComments = []string{"cmd", "conformance", "control", "emu", "engine", "facade", "fixtures", "internal", "migrate", "testkit"}
 
-// plainSoFar are the checked texts: documents, and folders with all files below them.
+// plainSoFar holds the checked texts: documents, and folders with all files below them.
 var plainSoFar = []string{
 	"README.md", "CONTRIBUTING.md", "CHANGELOG.md",
 	"docs",
@@ -68,7 +68,7 @@ var plainSoFar = []string{
 	"cmd", "conformance", "control", "emu", "engine", "facade", "testkit",
 }
 
-// quoted are files whose texts copy a service's, with the reason.
+// quoted holds files whose texts copy a service's, with the reason.
 var quoted = map[string]string{
 	"facade/awserr":        "the error texts of DynamoDB, byte for byte",
 	"emu/internal/refusal": "the status texts of Bigtable, byte for byte",
@@ -161,7 +161,7 @@ func checkWords(t *testing.T, file, text string) {
 // wordyIn returns each wordy phrase of a text in its context, with the plain alternative.
 func wordyIn(text string) []string { return phrasesIn(text, wordy) }
 
-// dialectIn is wordyIn with the further phrases of dialect.
+// dialectIn is like wordyIn, with the further phrases of dialect.
 func dialectIn(text string) []string { return phrasesIn(text, slices.Concat(wordy, dialect)) }
 
 func phrasesIn(text string, phrases []phrase) (found []string) {

@@ -2,8 +2,9 @@
 // `make test-long` sets [Variable] and runs both.
 //
 // A test of the long tier calls [Test]. A test with a small instance in the quick tier and a
-// large one in the long tier calls [Enabled], and a property test property.First. Each such test
-// has a row in tests.tsv, with the reason and the quick test that can still fail in its place.
+// large one in the long tier calls [Enabled], and a property test calls property.First. Each
+// such test has a row in tests.tsv, with the reason and the quick test that can still fail in
+// its place.
 package long
 
 import "os"

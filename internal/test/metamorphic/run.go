@@ -71,7 +71,7 @@ func writeCell(b *strings.Builder, row []byte, c engine.Cell) {
 	fmt.Fprintf(b, "%q %s(%d):%q @%d %q\n", row, c.Family, c.Ordinal, c.Qualifier, c.Timestamp, c.Value)
 }
 
-// modelStore is the reference.
+// modelStore runs operations on the model, which is the reference for the other stores.
 type modelStore struct {
 	db        *model.DB
 	snapshot  *model.DB // nil without one

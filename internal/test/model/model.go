@@ -434,7 +434,7 @@ func accumulate(a engine.Aggregate, old string, stored bool, m engine.Mutation) 
 	return string(binary.BigEndian.AppendUint64(nil, uint64(n))), nil
 }
 
-// accumulateSketch is accumulate for sketches: each input goes through bytes.
+// accumulateSketch acts like accumulate for sketches: each input goes through bytes.
 func accumulateSketch(old string, stored bool, m engine.Mutation) (string, error) {
 	sketch := hllpp.New(hllpp.Int64)
 	if m.Value != nil {

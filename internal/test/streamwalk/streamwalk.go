@@ -31,8 +31,8 @@ func New(api API, arn *string) *Reader {
 // Shards returns the number of shards that had records.
 func (r *Reader) Shards() int { return len(r.last) }
 
-// Read passes the unread records to take, those of one item in the order of its writes. After
-// an error it can be called again, and continues.
+// Read passes the unread records to take, with those of each item in the order of its writes.
+// After an error it can be called again, and continues.
 func (r *Reader) Read(ctx context.Context, take func(types.Record)) error {
 	for in := (dynamodbstreams.DescribeStreamInput{StreamArn: r.arn}); ; {
 		page, err := r.api.DescribeStream(ctx, &in)

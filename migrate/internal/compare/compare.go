@@ -217,7 +217,7 @@ func missingTable(ctx context.Context, b *table.Bigtable, j *table.Job, notFound
 	return f, nil
 }
 
-// Index compares the table of the job's index number i.
+// Index compares the table of index i of the job.
 func Index(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job, i int) (string, error) {
 	x := j.Indexes[i]
 	h, err := scan(ctx, b, j, x.TargetTable(), nil, table.Retention{})

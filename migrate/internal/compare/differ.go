@@ -414,7 +414,7 @@ type CellDiff struct {
 	got     layout.Cell
 }
 
-// In returns the difference as a failure, located where the given failure is.
+// In returns the difference as a failure at the location of the given failure.
 func (c CellDiff) In(at report.Failure) report.Failure {
 	f := c.failure
 	f.Table, f.RowKey, f.RowHex, f.File = at.Table, at.RowKey, at.RowHex, at.File
@@ -432,7 +432,7 @@ func sameColumn(a, b layout.Cell) bool {
 }
 
 // hiddenBy returns the index of the newest expected cell in the column of an extra one that
-// readers get instead; -1 without one.
+// readers get instead, or -1 if there is no such cell.
 func hiddenBy(extra layout.Cell, want, got []layout.Cell) int {
 	newer := func(o layout.Cell) bool { return sameColumn(o, extra) && o.Timestamp > extra.Timestamp }
 	if slices.ContainsFunc(got, newer) || slices.ContainsFunc(want, newer) {
@@ -447,8 +447,8 @@ func hiddenBy(extra layout.Cell, want, got []layout.Cell) int {
 	return hidden
 }
 
-// exchange replaces the expected column of a cell by the stored one. It takes the whole column:
-// in a list, a single cell could move past others that differ in the same way.
+// exchange replaces the expected column of a cell with the stored one. It takes the whole
+// column: in a list, a single cell could move past others that differ in the same way.
 func exchange(column layout.Cell, want, got []layout.Cell) []layout.Cell {
 	in := func(o layout.Cell) bool { return sameColumn(o, column) }
 	cells := slices.DeleteFunc(slices.Clone(want), in)

@@ -29,8 +29,8 @@ func goldenAt(t golden.Table, key []byte) report.Failure {
 	return f
 }
 
-// GoldenRows compares tables with a golden file, text by text. The jobs of the run
-// determine which items the rows belong to.
+// GoldenRows compares tables with a golden file as text. The jobs of the run determine
+// which items the rows belong to.
 func GoldenRows(ctx context.Context, r *table.Run, tables []golden.Table) (string, error) {
 	rows := 0
 	for i, t := range tables {

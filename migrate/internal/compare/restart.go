@@ -72,7 +72,7 @@ func (c *Comparer) Restart(ctx context.Context) error {
 	return nil
 }
 
-// LeaveOpen records that a Bigtable that another loader filled is not restarted.
+// LeaveOpen skips the check after a restart, because another loader filled the Bigtable.
 func LeaveOpen(r *table.Run) {
 	for _, j := range r.Jobs {
 		r.Report.Skip(RestartCheck, j.Report.Target, "another loader's Bigtable is only read, and not closed")

@@ -114,7 +114,7 @@ func (d *Pair) Pages(ctx context.Context, q *fixtures.Request, yield func([]attr
 	for {
 		text, err := json.Marshal(body, json.Deterministic(true))
 		if err != nil {
-			return fmt.Errorf("encode the request of %s: %w", q.Op, err)
+			return fmt.Errorf("encoding the request of %s: %w", q.Op, err)
 		}
 		answer, err := d.Call(ctx, q.Op, text)
 		if err != nil {

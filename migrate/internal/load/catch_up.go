@@ -77,7 +77,7 @@ func (j *job) catchUp(ctx context.Context, r *report.Report) error {
 	return err
 }
 
-// changesLeft are the key hashes of items whose changes could not be made. The load leaves
+// changesLeft holds the key hashes of items whose changes could not be made. The load leaves
 // these items unchanged.
 type changesLeft map[extsort.Hash]bool
 
@@ -92,7 +92,7 @@ func (l changesLeft) has(j *job, item attr.Item) bool {
 // leave records a failure of an unreadable item, and a dead letter if they are enabled.
 func (j *job) leave(c apply.Change, unread error, r *report.Report) error {
 	if len(j.changesLeft) >= maxChangesLeft {
-		return fmt.Errorf("%w; %d items before it failed in the same way, which is the maximum: is the mapping that of the table?", unread, maxChangesLeft)
+		return fmt.Errorf("%w; %d earlier items failed in the same way, which is the maximum: check that the mapping belongs to the table", unread, maxChangesLeft)
 	}
 	if j.changesLeft == nil {
 		j.changesLeft = changesLeft{}

@@ -1,6 +1,6 @@
 // Package load writes the items of a migration's tables to Bigtable.
 //
-// A [Loader] first checks that a load would not spoil its target. Then it records in
+// A [Loader] first checks that a load would not corrupt its target. Then it records in
 // layout.SchemaTable how to read each table, and applies the incremental exports of the
 // source. Finally it writes the missing rows, starting at the position in the checkpoint.
 // A load in parts ends with [Finish]. A [Stream] writes rows without items.

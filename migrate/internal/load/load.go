@@ -52,8 +52,8 @@ type job struct {
 // loadCheck is the check that the items of a table are loaded.
 const loadCheck = "load"
 
-// Check rejects tables that the load would spoil, before anything is written. It may add
-// warnings to the report.
+// Check rejects tables that the load would corrupt, before anything is written. It may
+// add warnings to the report.
 func (l *Loader) Check(ctx context.Context) error {
 	for _, j := range l.jobs {
 		warnings, err := j.check(ctx)
@@ -65,7 +65,7 @@ func (l *Loader) Check(ctx context.Context) error {
 	return nil
 }
 
-// check rejects a table that the load would spoil, by its current notes.
+// check rejects a table that the load would corrupt according to its current notes.
 func (j *job) check(ctx context.Context) (warnings []string, err error) {
 	for _, check := range []func(context.Context) (string, error){j.followed, j.endpointWrites, j.remaps, j.otherTime} {
 		warning, err := check(ctx)

@@ -33,9 +33,9 @@ func (j *job) schemaNotes(ctx context.Context) (rows []layout.Row, err error) {
 	return j.noted, err
 }
 
-// beginNote notes that a load begins whose exports end at another time than the stored items:
-// if it is interrupted, the table has items of both. unfinished reports whether endNote must
-// remove that note, and first whether the table has no note yet.
+// beginNote notes the beginning of a load whose exports end at another time than those of the
+// stored items: if the load is interrupted, the table has items of both. unfinished reports
+// whether endNote must remove that note, and first whether the table has no note yet.
 func (j *job) beginNote(ctx context.Context) (unfinished, first bool, err error) {
 	if j.Mapping.Spec() == nil {
 		return false, false, nil

@@ -73,8 +73,8 @@ func (j *job) endpointWrites(ctx context.Context) (warning string, err error) {
 	return fmt.Sprintf("Bigtable table %s: a DynamoDB endpoint has written to it since the last load: the items that the endpoint wrote stay unchanged, and the items that it deleted come back", j.Report.Target), nil
 }
 
-// countEndpointWrites is endpointWrites for a source with incremental exports; written means that the
-// endpoint itself noted that it writes.
+// countEndpointWrites acts like endpointWrites for a source with incremental exports; written
+// means that the endpoint itself noted that it writes.
 func (j *job) countEndpointWrites(ctx context.Context, written bool) error {
 	// An endpoint keeps the state of each item that it wrote in the item's row, and a tombstone
 	// for each index entry that it removed.

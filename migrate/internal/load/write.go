@@ -135,7 +135,7 @@ type writeTable struct {
 	found   bool // the table existed before: cells it already has are not written again
 	untried bool // the table is probably empty: if the first batch finds nothing, later batches are not looked up
 	Entries []writeEntry
-	// wide are the hashes of the cells of wide rows, by row. hashes is their total number.
+	// wide holds the hashes of the cells of wide rows, by row. hashes is their total number.
 	wide   map[string]map[extsort.Hash]bool
 	hashes int
 }

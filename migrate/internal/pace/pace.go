@@ -24,7 +24,7 @@ type Pace struct {
 // RowsAtOnce is the number of rows that are read before the next wait.
 const RowsAtOnce = 256
 
-// paceStep is the time whose rows are sent together.
+// paceStep is the length of a period whose rows are sent together.
 const paceStep = 100 * time.Millisecond
 
 // New returns a Pace of rows per second, given a monotonic clock and a sleep function for

@@ -181,7 +181,7 @@ func (m meeting) awaited(place extsort.Hash) bool {
 	return ok
 }
 
-// there reports whether an item has been at the place.
+// there reports whether an item has been found at the place.
 func (m meeting) there(place extsort.Hash) bool { return m[place].position != source.Position{} }
 
 // meets returns an item at a place; text is its cell or key there.

@@ -10,8 +10,9 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 )
 
-// StateOf reads the state of the migration of a table, and its cell, which guards a change of
-// it. Without a state, it returns the zero value and no cell.
+// StateOf returns the migration state of a table, and the content of the cell that stores it,
+// which guards changes of the state. If the table has no state, it returns the zero value and
+// nil.
 func (b *Bigtable) StateOf(ctx context.Context, table string) (s migrationstate.State, cell []byte, err error) {
 	key := migrationstate.StateRow(table)
 	for row, err := range b.Rows(ctx, btclient.Read{Table: migrationstate.Table, Keys: [][]byte{key}, Filter: btclient.Chain(btclient.OfFamily(migrationstate.FamilyState), btclient.Newest(1))}) {

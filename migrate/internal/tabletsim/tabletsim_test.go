@@ -49,7 +49,7 @@ func outcome(t *testing.T, p Plan) (out Outcome, err error) {
 	return out, err
 }
 
-// documented are the plans of docs/scale.md, in its order.
+// documented holds the plans of docs/scale.md, in its order.
 var documented = []struct {
 	name   string
 	change func(*Plan)

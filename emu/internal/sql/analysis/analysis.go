@@ -87,7 +87,7 @@ type analyzer struct {
 	*shared
 }
 
-// shared is what the analyzers of a query and its views share.
+// shared has the state of all analyzers of a query and its views.
 type shared struct {
 	out   plan.Query
 	depth int

@@ -16,7 +16,7 @@ type Expr interface {
 	Eval(env *Env) (value.Value, error)
 }
 
-// Env is what an expression can see. It is for one goroutine.
+// Env has the inputs of an evaluation. It is for one goroutine.
 type Env struct {
 	Context   context.Context
 	Row       []value.Value          // the slots

@@ -3,10 +3,10 @@
 // itself.
 //
 // If an item has changed since, its past state is the old image of the first record after
-// the time. Any other item is unchanged. So the items are read, concurrently with writes.
-// After each batch of items the log is read up to the present; the log determines which
-// of the items have changed. The images from the log, one per item, go to a scratch table
-// in the Bigtable, since they may be as large as the table.
+// the time. Any other item is unchanged. A Reader therefore reads the items while writes
+// continue. After each batch of items it reads the log up to the present, to find out
+// which of the items have changed. The images from the log, one per item, go to a scratch
+// table in the Bigtable, since they may be as large as the table.
 package history
 
 import (
@@ -272,10 +272,10 @@ func keyOfRecord(e *changelog.Entry) (attr.Item, error) {
 	return key, nil
 }
 
-// errStop: the caller stopped the iteration.
+// errStop means that the caller stopped the iteration.
 var errStop = errors.New("iteration stopped")
 
-// past is one reading of a table.
+// past is one read of a table.
 type past struct {
 	*Reader
 	t        *tabledef.Table

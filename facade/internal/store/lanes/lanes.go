@@ -17,8 +17,9 @@ type Lanes struct {
 	free chan struct{} // one slot for each goroutine besides the waiting one
 }
 
-// New returns Lanes on which one Each runs at most most calls concurrently. All running
-// Each calls together run at most all calls, plus one for each Each.
+// New returns Lanes. One call of Each runs do up to most times at once, in its own
+// goroutine and in others. All running calls of Each together use at most all other
+// goroutines.
 func New(most, all int) *Lanes {
 	return &Lanes{most: most, free: make(chan struct{}, all)}
 }

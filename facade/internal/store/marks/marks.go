@@ -51,7 +51,7 @@ type Options struct {
 	Bigtable *btclient.Client
 	Catalog  string // catalog table, which holds the notes
 	Family   string // family of the notes; it keeps only the newest cell
-	Prefix   string // row-key prefix of the notes, which a token follows
+	Prefix   string // row-key prefix of the notes; a token follows it
 	Now      func() time.Time
 	NewToken func() []byte // returns a unique token that begins with the 8 bytes of the process's epoch
 	Logger   *slog.Logger
@@ -319,7 +319,7 @@ func (ms *Marks) Counts() (all, idle, dirty int) {
 	return len(ms.byRow), ms.idle, ms.dirty
 }
 
-// Due returns the dirty marks of a table that have work with an order below before.
+// Due returns the dirty marks of a table with work whose order is less than before.
 func (ms *Marks) Due(table string, before int64) (due []*Mark) {
 	ms.mu.Lock()
 	defer ms.mu.Unlock()
@@ -334,9 +334,9 @@ func (ms *Marks) Due(table string, before int64) (due []*Mark) {
 	return due
 }
 
-// Settle finishes the work in a dirty row by calling work. work returns the least order
-// of the remaining work, and ok is false if none remains. The row stays dirty during the
-// call, so that other readers also do the work. It also stays dirty if a write leaves
+// Settle finishes the work in a dirty row by calling work. work returns the lowest order
+// of the remaining work, and ok is false if no work remains. The row stays dirty during
+// the call, so that other readers also do the work. It also stays dirty if a write leaves
 // more work meanwhile.
 func (ms *Marks) Settle(m *Mark, work func() (left int64, ok bool, err error)) error {
 	ms.mu.Lock()

@@ -8,5 +8,5 @@
 // The requests of one parallel scan come from many clients, at any time and through any
 // process, and each must see the same cuts. A [Cutter] therefore stores them in the catalog,
 // in one row for each Bigtable table, while requests use them; a scan that begins after a
-// pause chooses new cuts. A small table has none.
+// pause chooses new cuts. A small table has no cuts.
 package segment
