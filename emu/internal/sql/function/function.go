@@ -80,7 +80,7 @@ type Lambda struct {
 	Resolve func(params []value.Type) (value.Type, error)
 }
 
-// Eval evaluates a call. It keeps neither args nor memory that results do not share.
+// Eval evaluates a call. It does not keep args, but the result may share their memory.
 type Eval func(ctx *Context, args []value.Value) (value.Value, error)
 
 // Call is a call with known types.

@@ -160,7 +160,11 @@ func (f *Function) Resolve(args []Arg) (Call, error) {
 		if a.Origin != Literal || a.Value.IsNull() || a.Type.Equal(call.Params[i]) {
 			continue
 		}
-		if _, err := value.Cast(a.Value, a.Type, call.Params[i], time.UTC); err != nil {
+		cast, ok := value.Caster(a.Type, call.Params[i])
+		if !ok {
+			continue // to an ENUM, which the owner of its bundle checks
+		}
+		if _, err := cast(a.Value, time.UTC); err != nil {
 			return Call{}, value.InvalidArgument("Could not cast literal %s to type %v", Quote(a.Value), call.Params[i])
 		}
 	}
@@ -342,12 +346,8 @@ func gather(n pattern, a Arg, evidence *[3][]Arg, mentioned *[3]bool) (reason st
 		}
 		mentioned[n.template] = true
 		evidence[n.template] = append(evidence[n.template], a)
-	case (n.kind == value.KindArray || n.kind == value.KindMap) && (a.Origin == NullLiteral || a.Origin == EmptyArray):
-		for _, inner := range n.args {
-			if inner.template > 0 {
-				mentioned[inner.template] = true
-			}
-		}
+	case a.Origin == NullLiteral || a.Origin == EmptyArray:
+		mention(n, mentioned)
 	case n.kind == value.KindArray:
 		if a.Type.Kind() != value.KindArray {
 			return fmt.Sprintf("Unable to coerce type %s to expected type %s", a.name(), n.name())
@@ -372,6 +372,14 @@ func gather(n pattern, a Arg, evidence *[3][]Arg, mentioned *[3]bool) (reason st
 		}
 	}
 	return ""
+}
+
+// mention marks the templates of a pattern, for an argument that does not decide them.
+func mention(n pattern, mentioned *[3]bool) {
+	mentioned[n.template] = true
+	for _, inner := range n.args {
+		mention(inner, mentioned)
+	}
 }
 
 // resolveLambda resolves the body of a lambda, whose result may bind a template.
