@@ -39,7 +39,7 @@ func CastFormat(a, format Arg, zone *Arg, to value.Type, isSafe bool) (Call, err
 			if from == value.KindDate {
 				return printTime(value.TimeOfDate(v.Int64()), format, true)
 			}
-			return printTime(value.TimeOf(v.Int64(), zone), format, false)
+			return printTime(value.PrintedTime(v.Int64(), zone), format, false)
 		}
 	case from == value.KindString && (to.Kind() == value.KindDate || to.Kind() == value.KindTimestamp):
 		cast = func(ctx *Context, v value.Value, format string, zone *time.Location) (value.Value, error) {
@@ -323,104 +323,186 @@ func printElement(t time.Time, element, written string) string {
 
 // categories has the elements that a format for reading has once.
 var categories = map[string]string{
-	"YYYY": "YEAR", "RRRR": "YEAR", "MM": "MONTH", "MON": "MONTH", "MONTH": "MONTH", "DD": "DAY",
-	"HH": "HOUR", "HH12": "HOUR", "HH24": "HOUR", "MI": "MINUTE", "SS": "SECOND", "AM": "MERIDIAN_INDICATOR", "PM": "MERIDIAN_INDICATOR",
-	"TZH": "TIME_ZONE_HOUR", "TZM": "TIME_ZONE_MINUTE",
+	"YYYY": "YEAR", "RRRR": "YEAR", "YYY": "YEAR", "YY": "YEAR", "RR": "YEAR", "Y": "YEAR", "Y,YYY": "YEAR",
+	"MM": "MONTH", "MON": "MONTH", "MONTH": "MONTH", "DD": "DAY", "HH": "HOUR", "HH12": "HOUR", "HH24": "HOUR", "MI": "MINUTE",
+	"SS": "SECOND", "SSSSS": "SECOND", "AM": "MERIDIAN_INDICATOR", "PM": "MERIDIAN_INDICATOR", "A.M.": "MERIDIAN_INDICATOR",
+	"P.M.": "MERIDIAN_INDICATOR", "TZH": "TIME_ZONE_HOUR", "TZM": "TIME_ZONE_MINUTE", "FF": "SUBSECOND",
+}
+
+// formatReader reads a text by the elements of CAST.
+type formatReader struct {
+	timeParser
+	now                        time.Time
+	seen                       map[string]bool // categories
+	offsetHours, offsetMinutes int
+	negative, isDate, afterGap bool
 }
 
 // readTime is CAST(string AS DATE or TIMESTAMP FORMAT ...). A missing year or month is the current one.
 func readTime(ctx *Context, text, format string, zone *time.Location, isDate bool) (value.Value, error) {
 	now := value.TimeOf(ctx.NowMicros, zone)
-	p := &timeParser{text: text, rest: text, zone: zone, year: now.Year(), month: int(now.Month()), day: 1}
-	failed := value.OutOfRange("Failed to parse input string %s", quoteString(text))
+	p := &formatReader{now: now, isDate: isDate, seen: map[string]bool{}}
+	p.text, p.rest, p.zone = text, text, zone
+	p.year, p.month, p.day = now.Year(), int(now.Month()), 1
 	p.skipSpace()
-	var offsetHours, offsetMinutes int
-	negative, hasOffset := false, false
-	seen := map[string]bool{}
 	for format != "" {
 		_, element, literal, rest, err := cutFormat(format)
 		if err != nil {
 			return value.Null, err
 		}
-		if category := categories[element]; category != "" {
-			if seen[category] {
-				return value.Null, value.OutOfRange("More than one format element in category %s", category)
-			}
-			seen[category] = true
-		}
-		ok := true
-		switch element {
-		case "":
-			for _, c := range []byte(literal) {
-				if isSpace(c) {
-					p.skipSpace()
-				} else {
-					ok = ok && p.literal(c)
-				}
-			}
-		case "YYYY", "RRRR":
-			ok = p.set(&p.year, 4, 0, 9999)
-		case "MM":
-			ok = p.set(&p.month, 2, 1, 12)
-		case "MON", "MONTH":
-			var i int
-			i, ok = p.name(func(i int) string { return time.Month(i + 1).String() }, 12)
-			p.month = i + 1
-		case "DD":
-			ok = p.set(&p.day, 2, 1, 31)
-		case "HH24":
-			ok = p.hour24()
-		case "HH", "HH12":
-			ok = p.hour12()
-		case "MI":
-			ok = p.set(&p.minute, 2, 0, 59)
-		case "SS":
-			ok = p.set(&p.second, 2, 0, 59)
-		case "AM", "PM":
-			ok = p.meridian()
-		case "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "FF7", "FF8", "FF9":
-			p.rest = "." + p.rest
-			p.fraction(element[2:])
-		case "TZH":
-			if ok = p.rest != "" && strings.IndexByte("+- ", p.rest[0]) >= 0; ok {
-				negative, hasOffset = p.rest[0] == '-', true
-				p.rest = p.rest[1:]
-				ok = p.set(&offsetHours, 2, 0, 14)
-			}
-		case "TZM":
-			ok = p.set(&offsetMinutes, 2, 0, 59)
-		default:
-			return value.Null, value.Unimplemented("CAST from STRING by the format element %s is not implemented", element)
-		}
-		if isDate && (strings.HasPrefix(element, "FF") || strings.Contains(" "+notInDateFormats+" ", " "+element+" ")) && element != "" {
-			return value.Null, value.OutOfRange("DATE does not support %s", element)
+		ok := false
+		if element == "" {
+			ok = p.plain(literal)
+		} else if ok, err = p.element(element, rest); err != nil {
+			return value.Null, err
 		}
 		if !ok {
-			return value.Null, failed
+			return value.Null, p.failed()
 		}
 		format = rest
 	}
 	if p.skipSpace(); p.rest != "" {
-		return value.Null, failed
+		return value.Null, p.failed()
 	}
-	if p.twelveHour != seen["MERIDIAN_INDICATOR"] {
+	return p.result()
+}
+
+// plain reads a literal text. White space matches any amount of it, but at least one.
+func (p *formatReader) plain(literal string) bool {
+	for _, c := range []byte(literal) {
+		if !isSpace(c) {
+			if p.afterGap = false; !p.literal(c) {
+				return false
+			}
+			continue
+		}
+		if !p.afterGap && (p.rest == "" || !isSpace(p.rest[0])) {
+			return false
+		}
+		p.skipSpace()
+		p.afterGap = true
+	}
+	return true
+}
+
+func (p *formatReader) element(element, rest string) (ok bool, err error) {
+	p.afterGap = false
+	name := element
+	if strings.HasPrefix(name, "FF") {
+		name = "FF"
+	}
+	category, known := categories[name]
+	if !known {
+		return false, value.OutOfRange("Format element '%s' is not supported for parsing", element)
+	}
+	if p.isDate && category != "YEAR" && category != "MONTH" && category != "DAY" {
+		return false, value.OutOfRange("DATE does not support %s", element)
+	}
+	if p.seen[category] {
+		return false, value.OutOfRange("More than one format element in category %s", category)
+	}
+	p.seen[category] = true
+	switch name {
+	case "YYYY", "RRRR":
+		width, most := 4, 9999
+		if rest == "" || strings.IndexByte("-./,';: \t\n\v\f\r\"", rest[0]) >= 0 {
+			width, most = 5, 10000
+		}
+		ok = p.set(&p.year, width, 0, most)
+	case "YYY", "YY", "Y":
+		scale := map[string]int{"YYY": 1000, "YY": 100, "Y": 10}[name]
+		var n int
+		n, ok = p.number(len(name), 0, scale-1)
+		p.year = p.now.Year()/scale*scale + n
+	case "RR": // of the century in which the year is nearer
+		var n int
+		n, ok = p.number(2, 0, 99)
+		p.year = p.now.Year()/100*100 + n
+		switch late := p.now.Year()%100 >= 50; {
+		case late && n < 50:
+			p.year += 100
+		case !late && n >= 50:
+			p.year -= 100
+		}
+	case "Y,YYY":
+		var thousands, n int
+		if thousands, ok = p.number(2, 0, 10); ok {
+			before := len(p.rest)
+			ok = p.literal(',')
+			if n, ok = p.number(3, 0, 999); !ok || before-len(p.rest) != 4 {
+				return false, nil
+			}
+		}
+		p.year = thousands*1000 + n
+	case "MM":
+		ok = p.set(&p.month, 2, 1, 12)
+	case "MON", "MONTH":
+		var i int
+		i, ok = p.name(func(i int) string { return time.Month(i + 1).String() }, 12)
+		p.month = i + 1
+	case "DD":
+		ok = p.set(&p.day, 2, 1, 31)
+	case "HH24":
+		ok = p.hour24()
+	case "HH", "HH12":
+		ok = p.hour12()
+	case "MI":
+		ok = p.set(&p.minute, 2, 0, 59)
+	case "SS":
+		ok = p.set(&p.second, 2, 0, 59)
+	case "SSSSS":
+		p.seen[name] = true
+		var n int
+		n, ok = p.number(5, 0, 86399)
+		p.hour, p.minute, p.second = n/3600, n/60%60, n%60
+	case "AM", "PM":
+		ok = p.meridian()
+	case "A.M.", "P.M.":
+		if len(p.rest) >= 4 && p.rest[1] == '.' && p.rest[3] == '.' {
+			p.rest = p.rest[:1] + p.rest[2:3] + p.rest[4:]
+			ok = p.meridian()
+		}
+	case "FF":
+		ok = p.fraction(element[2:])
+	case "TZH":
+		if p.rest != "" && strings.IndexByte("+- ", p.rest[0]) >= 0 {
+			p.negative = p.rest[0] == '-'
+			p.rest = p.rest[1:]
+			ok = p.set(&p.offsetHours, 2, 0, 14)
+		}
+	case "TZM":
+		ok = p.set(&p.offsetMinutes, 2, 0, 59)
+	}
+	return ok, nil
+}
+
+func (p *formatReader) result() (value.Value, error) {
+	for _, category := range []string{"HOUR", "MINUTE", "MERIDIAN_INDICATOR"} {
+		if p.seen["SSSSS"] && p.seen[category] {
+			return value.Null, value.OutOfRange("Format element in category %s and format element SSSSS cannot exist simultaneously", category)
+		}
+	}
+	if p.twelveHour != p.seen["MERIDIAN_INDICATOR"] {
 		return value.Null, value.OutOfRange("Format element HH12 is required when a format element in category MERIDIAN_INDICATOR exists, and the other way round")
 	}
-	if hasOffset {
-		seconds := offsetHours*3600 + offsetMinutes*60
-		if negative {
+	if p.seen["TIME_ZONE_HOUR"] || p.seen["TIME_ZONE_MINUTE"] {
+		seconds := p.offsetHours*3600 + p.offsetMinutes*60
+		if seconds > 14*3600 {
+			return value.Null, p.failed()
+		}
+		if p.negative {
 			seconds = -seconds
 		}
 		p.zone = time.FixedZone("", seconds)
 	}
-	if isDate {
+	if p.isDate {
 		p.zone = time.UTC
 	}
 	micros, err := p.instant()
 	if err != nil {
 		return value.Null, err
 	}
-	if isDate {
+	if p.isDate {
 		return value.Date(value.DateIn(micros, time.UTC)), nil
 	}
 	return value.Timestamp(micros), nil

@@ -19,13 +19,12 @@ type formatSpec struct {
 }
 
 func bindFormat(c *Call) (Eval, error) {
-	types := make([]value.Type, len(c.Params))
-	copy(types, c.Params)
+	types := c.Params[1:]
 	return func(ctx *Context, a []value.Value) (value.Value, error) {
 		if a[0].IsNull() {
 			return value.Null, nil
 		}
-		f := &formatter{pattern: a[0].Str(), args: a[1:], types: types[1:], zone: ctx.zone()}
+		f := &formatter{pattern: a[0].Str(), args: a[1:], types: types, zone: ctx.zone()}
 		text, isNull, err := f.format()
 		if err != nil || isNull {
 			return value.Null, err
@@ -113,10 +112,10 @@ func (f *formatter) spec(s string) (spec formatSpec, rest string, ok bool, err e
 	if s == "" {
 		return spec, "", false, nil
 	}
-	if spec.width > maxOutput || spec.precision > maxOutput {
+	spec.verb = s[0]
+	if spec.width > maxOutput || spec.precision > maxOutput && strings.IndexByte("diuoxXfFeE", spec.verb) >= 0 {
 		return spec, "", false, value.OutOfRange("Output string too long while evaluating FORMAT; limit %d", maxOutput)
 	}
-	spec.verb = s[0]
 	return spec, s[1:], true, nil
 }
 
@@ -193,9 +192,6 @@ func (f *formatter) argument(spec formatSpec) error {
 	}
 	switch t.Kind() { //nolint:exhaustive // checked above
 	case value.KindInt64:
-		if v.Int64() < 0 && spec.verb != 'd' && spec.verb != 'i' {
-			return value.OutOfRange("Invalid value for argument %d to FORMAT; negative value %d for %%%c", f.next+1, v.Int64(), spec.verb)
-		}
 		f.integer(spec, v.Int64())
 	case value.KindString:
 		f.pad(spec, truncate(v.Str(), spec.precision))
@@ -326,14 +322,14 @@ func (f *formatter) float(spec formatSpec, x float64) {
 		if spec.sharp && precision == 0 {
 			mantissa += "."
 		}
-		if spec.group && verb == 'f' {
-			whole, fraction, ok := strings.Cut(mantissa, ".")
-			if mantissa = grouped(whole, 3, ","); ok {
-				mantissa += "." + fraction
-			}
-		}
 		if digits = mantissa; verb == 'e' {
 			digits += "e" + exponent
+		}
+	}
+	if spec.group && !strings.Contains(digits, "e") {
+		whole, fraction, ok := strings.Cut(digits, ".")
+		if digits = grouped(whole, 3, ","); ok {
+			digits += "." + fraction
 		}
 	}
 	f.padNumber(spec, x < 0, "", inCase(digits), true)

@@ -80,7 +80,7 @@ type Lambda struct {
 	Resolve func(params []value.Type) (value.Type, error)
 }
 
-// Eval evaluates a call. It keeps neither args nor memory that results do not share.
+// Eval evaluates a call. It does not keep args, but the result may share their memory.
 type Eval func(ctx *Context, args []value.Value) (value.Value, error)
 
 // Call is a call with known types.
@@ -112,15 +112,6 @@ func (c Call) Safe() Call {
 		}
 	}
 	return c
-}
-
-// literal returns the value of a literal argument, with the type of its parameter.
-func (c *Call) literal(i int) (v value.Value, ok bool) {
-	if i >= len(c.args) || c.args[i].Origin != Literal || c.args[i].Value.IsNull() {
-		return value.Null, false
-	}
-	v, err := value.Cast(c.args[i].Value, c.args[i].Type, c.Params[i], time.UTC)
-	return v, err == nil
 }
 
 // part returns the word of an argument in upper case, "" without one.
@@ -173,8 +164,9 @@ func Lookup(name string) (f *Function, ok bool) {
 
 // Operator returns an operator: + - * / || & | ^ ~ << >> = != < <= > >= LIKE, IN, "IN UNNEST",
 // BETWEEN, AND, OR, NOT, "IS NULL", "IS TRUE", "IS FALSE", "IS DISTINCT FROM", CASE of conditions
-// and values with the ELSE last, "CASE VALUE" with its operand first; and the subscripts [],
-// [OFFSET], [ORDINAL], [SAFE_OFFSET], [SAFE_ORDINAL], [SAFE_KEY]. The others are NOT of these.
+// and values with the ELSE last, "CASE VALUE" with its operand first. Subscripts have their brackets
+// in the name: those of a[i] alone, and with OFFSET, ORDINAL, SAFE_OFFSET, SAFE_ORDINAL or SAFE_KEY
+// in them. The others are NOT of these.
 func Operator(name string) (f *Function, ok bool) {
 	f, ok = tables().operators[name]
 	return f, ok

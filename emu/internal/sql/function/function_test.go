@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -189,5 +190,88 @@ func TestTables(t *testing.T) {
 	}
 	if n < 200 {
 		t.Errorf("%d functions and operators, which cannot be all", n)
+	}
+}
+
+// TestCall_Concurrent evaluates calls in several goroutines, whose patterns replace each other in the
+// cache of the call.
+func TestCall_Concurrent(t *testing.T) {
+	t.Parallel()
+	like := resolve(t, lookup(t, "LIKE"), value.StringType, value.StringType)
+	search := resolve(t, lookup(t, "REGEXP_CONTAINS"), value.StringType, value.StringType)
+	query := resolve(t, lookup(t, "JSON_VALUE"), value.StringType, value.StringType)
+	var group sync.WaitGroup
+	for i := range 4 {
+		group.Go(func() {
+			name := string(rune('a' + i))
+			document := value.String(`{"` + name + `":"` + name + `"}`)
+			for range 200 {
+				a, errA := like.Eval(newContext(), []value.Value{value.String("x" + name), value.String("%" + name)})
+				b, errB := search.Eval(newContext(), []value.Value{value.String(name), value.String("^" + name + "$")})
+				c, errC := query.Eval(newContext(), []value.Value{document, value.String("$." + name)})
+				if err := errors.Join(errA, errB, errC); err != nil || !a.Bool() || !b.Bool() || c.Str() != name {
+					t.Errorf("%s: %v %v %v, %v", name, a, b, c, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestField accesses the fields of a STRUCT.
+func TestField(t *testing.T) {
+	t.Parallel()
+	typ := value.StructOf(value.Field{Name: "key", Type: value.BytesType}, value.Field{Name: "n", Type: value.Int64Type}, value.Field{Name: "N", Type: value.Int64Type})
+	c, err := function.Field(typ, "KEY")
+	if err != nil || !c.Result.Equal(value.BytesType) {
+		t.Fatalf("%v, %v", c.Result, err)
+	}
+	if v, err := c.Eval(newContext(), []value.Value{value.Struct(value.BytesOf("a"), value.Null, value.Null)}); err != nil || v.Str() != "a" {
+		t.Errorf("key is %v, %v", v, err)
+	}
+	if v, err := c.Eval(newContext(), []value.Value{value.Null}); err != nil || !v.IsNull() {
+		t.Errorf("key of NULL is %v, %v", v, err)
+	}
+	for _, x := range []struct {
+		typ        value.Type
+		name, want string
+	}{
+		{typ, "n", "Field name n is ambiguous"},
+		{typ, "x", "Field name x does not exist in STRUCT<key BYTES, n INT64, N INT64>"},
+		{value.MapOf(value.BytesType, value.BytesType), "city", "Cannot access field city on a value with type MAP<BYTES, BYTES>"},
+	} {
+		if _, err := function.Field(x.typ, x.name); err == nil || err.Error() != x.want {
+			t.Errorf("%s of %v: %v", x.name, x.typ, err)
+		}
+	}
+}
+
+// TestSupertype has the types of CASE, arrays and the like.
+func TestSupertype(t *testing.T) {
+	t.Parallel()
+	column := func(typ value.Type) function.Arg { return function.Arg{Type: typ} }
+	literal := func(typ value.Type) function.Arg { return function.Arg{Type: typ, Origin: function.Literal} }
+	null := function.Arg{Origin: function.NullLiteral}
+	for name, c := range map[string]struct {
+		args []function.Arg
+		want value.Type
+		ok   bool
+	}{
+		"nothing":               {nil, value.Type{}, true},
+		"NULLs":                 {[]function.Arg{null, null}, value.Type{}, true},
+		"INT64 and FLOAT64":     {[]function.Arg{column(value.Int64Type), column(value.Float64Type)}, value.Float64Type, true},
+		"INT64 and FLOAT32":     {[]function.Arg{column(value.Int64Type), column(value.Float32Type)}, value.Float64Type, true},
+		"FLOAT32 and a literal": {[]function.Arg{column(value.Float32Type), literal(value.Float64Type)}, value.Float32Type, true},
+		"INT64 and a literal":   {[]function.Arg{column(value.Int64Type), literal(value.Float64Type)}, value.Float64Type, true},
+		"BYTES and a literal":   {[]function.Arg{literal(value.StringType), column(value.BytesType), null}, value.BytesType, true},
+		"two literals":          {[]function.Arg{literal(value.StringType), literal(value.BytesType)}, value.BytesType, true},
+		"DATE and a literal":    {[]function.Arg{column(value.DateType), literal(value.StringType)}, value.DateType, true},
+		"BYTES and STRING":      {[]function.Arg{column(value.BytesType), column(value.StringType)}, value.Type{}, false},
+		"INT64 and BOOL":        {[]function.Arg{column(value.Int64Type), literal(value.BoolType)}, value.Type{}, false},
+		"arrays":                {[]function.Arg{column(value.ArrayOf(value.BytesType)), {Origin: function.EmptyArray}}, value.ArrayOf(value.BytesType), true},
+	} {
+		if got, ok := function.Supertype(c.args); ok != c.ok || !got.Equal(c.want) {
+			t.Errorf("%s: %v, %t; want %v, %t", name, got, ok, c.want, c.ok)
+		}
 	}
 }

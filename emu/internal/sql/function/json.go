@@ -128,7 +128,7 @@ type jsonPath struct {
 	steps []jsonStep
 }
 
-// jsonStep is a name, which is also an index if it is a number in brackets.
+// jsonStep is the name of a member, which is also an index of an array if it is a number.
 type jsonStep struct {
 	name  string
 	index int // -1 without one
@@ -153,10 +153,9 @@ func parseJSONPath(text string, brackets bool) (*jsonPath, error) {
 			}
 			return nil, value.OutOfRange("Invalid token in JSONPath at: %s", rest)
 		}
-		if strings.HasPrefix(step.name, "-") && step.index == -1 && rest[0] == '[' {
-			if _, err := strconv.Atoi(step.name); err == nil {
-				return nil, value.OutOfRange("Invalid array index: %s", step.name)
-			}
+		step.index = -1
+		if index, err := strconv.Atoi(step.name); err == nil {
+			step.index = index
 		}
 		p.steps = append(p.steps, step)
 		rest = after
@@ -170,7 +169,6 @@ func isJSONName(r rune) bool {
 
 // cutJSONStep reads .name, ."name", [0] or ['name'].
 func cutJSONStep(s string, brackets bool) (step jsonStep, rest string, ok bool) {
-	step.index = -1
 	if after, found := strings.CutPrefix(s, "."); found {
 		if quoted, found := strings.CutPrefix(after, `"`); found && !brackets {
 			step.name, rest, ok = cutQuoted(quoted, '"')
@@ -200,9 +198,6 @@ func cutJSONStep(s string, brackets bool) (step jsonStep, rest string, ok bool) 
 			return step, "", false
 		}
 		step.name, rest = after[:n], after[n:]
-		if index, err := strconv.Atoi(step.name); err == nil && index >= 0 {
-			step.index = index
-		}
 	}
 	rest, ok = strings.CutPrefix(strings.TrimLeftFunc(rest, unicode.IsSpace), "]")
 	return step, rest, ok

@@ -1,6 +1,7 @@
 package function
 
 import (
+	"strings"
 	"sync/atomic"
 	"unicode/utf8"
 
@@ -95,7 +96,7 @@ func bindLike(runes bool) func(c *Call) (Eval, error) {
 				if err != nil {
 					return value.Null, err
 				}
-				c = &compiledLike{string([]byte(text)), p}
+				c = &compiledLike{strings.Clone(text), p}
 				last.Store(c)
 			}
 			return value.Bool(c.match(a[0].Str())), nil

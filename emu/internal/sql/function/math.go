@@ -32,7 +32,7 @@ func mathTable() []*Function {
 			}
 			return value.Float64(math.Sqrt(a[0].Float64())), nil
 		})),
-		ofOne("CBRT", math.Cbrt), ofOne("EXP", math.Exp), ofOne("LN", math.Log), ofOne("LOG10", math.Log10),
+		ofOne("CBRT", math.Cbrt), ofOne("EXP", math.Exp), ofOne("LN", math.Log), ofOne("LOG10", log10),
 		ofTwo("POW", math.Pow),
 		fn("LOG", sig("FLOAT64 -> FLOAT64", ofOneEval("LOG", math.Log)), sig("FLOAT64, FLOAT64 -> FLOAT64", ofTwoEval("LOG", logBase))),
 		fn("DIV", sig("INT64, INT64 -> INT64", ints(func(a, b int64) (int64, error) {
@@ -132,6 +132,15 @@ func ofTwoEval(name string, op func(a, b float64) float64) Eval {
 	}
 }
 
+// log10 is exact for powers of ten, which math.Log10 is not.
+func log10(x float64) float64 {
+	f := math.Log10(x)
+	if n := math.Round(f); isFinite(n) && math.Pow10(int(n)) == x {
+		return n
+	}
+	return f
+}
+
 func logBase(x, base float64) float64 {
 	if base <= 0 || base == 1 || x <= 0 {
 		return math.NaN()
@@ -140,7 +149,7 @@ func logBase(x, base float64) float64 {
 	case 2:
 		return math.Log2(x)
 	case 10:
-		return math.Log10(x)
+		return log10(x)
 	}
 	return math.Log(x) / math.Log(base)
 }

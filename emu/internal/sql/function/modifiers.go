@@ -115,7 +115,9 @@ func (s *modified) Add(ctx *Context, a []value.Value) error {
 			return nil
 		}
 		s.seen[string(key)] = true
-		s.size += len(key)
+		if s.size += 2 * len(key); s.size > maxGroup {
+			return value.Exhausted("the values of a group have more than %d bytes", maxGroup)
+		}
 	}
 	if len(s.m.OrderBy) == 0 {
 		return s.add(ctx, args)

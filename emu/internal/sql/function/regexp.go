@@ -50,6 +50,9 @@ func compileRegex(text string, runes bool) (*regex, error) {
 		if err != nil {
 			return nil, regexError(err)
 		}
+		if size := programSize(parsed); size > maxProgram {
+			return nil, value.OutOfRange("Cannot parse regular expression: pattern too large - compile failed")
+		}
 		if re.matcher, err = regexp.Compile(text); err != nil {
 			return nil, regexError(err)
 		}
@@ -68,6 +71,25 @@ func compileRegex(text string, runes bool) (*regex, error) {
 		return nil, regexError(err)
 	}
 	return re, nil
+}
+
+// maxProgram is the size of a program that is compiled and run.
+const maxProgram = 100000
+
+// programSize returns about the number of instructions, before compiling takes memory for them. It
+// cannot overflow: the parser bounds the product of nested repetitions.
+func programSize(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n += programSize(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return n
 }
 
 func afterOne(src string) string { return `\A(?s:.)(?s:.*?)(` + src + `)` }
@@ -242,7 +264,7 @@ func regexpInstr(re *regex, a []value.Value) (value.Value, error) {
 		return value.Null, value.OutOfRange("Invalid return_position_after_match.")
 	}
 	m, err := re.nth(a, 2)
-	if m == nil || err != nil {
+	if m == nil || err != nil || a[0].Str() == "" || re.text == "" { // an empty match has no position there
 		return value.Int64(0), err
 	}
 	from, to := re.extraction(m)

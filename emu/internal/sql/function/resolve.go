@@ -3,6 +3,7 @@ package function
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -159,7 +160,11 @@ func (f *Function) Resolve(args []Arg) (Call, error) {
 		if a.Origin != Literal || a.Value.IsNull() || a.Type.Equal(call.Params[i]) {
 			continue
 		}
-		if _, err := value.Cast(a.Value, a.Type, call.Params[i], time.UTC); err != nil {
+		cast, ok := value.Caster(a.Type, call.Params[i])
+		if !ok {
+			continue // to an ENUM, which the owner of its bundle checks
+		}
+		if _, err := cast(a.Value, time.UTC); err != nil {
 			return Call{}, value.InvalidArgument("Could not cast literal %s to type %v", Quote(a.Value), call.Params[i])
 		}
 	}
@@ -341,12 +346,8 @@ func gather(n pattern, a Arg, evidence *[3][]Arg, mentioned *[3]bool) (reason st
 		}
 		mentioned[n.template] = true
 		evidence[n.template] = append(evidence[n.template], a)
-	case (n.kind == value.KindArray || n.kind == value.KindMap) && (a.Origin == NullLiteral || a.Origin == EmptyArray):
-		for _, inner := range n.args {
-			if inner.template > 0 {
-				mentioned[inner.template] = true
-			}
-		}
+	case a.Origin == NullLiteral || a.Origin == EmptyArray:
+		mention(n, mentioned)
 	case n.kind == value.KindArray:
 		if a.Type.Kind() != value.KindArray {
 			return fmt.Sprintf("Unable to coerce type %s to expected type %s", a.name(), n.name())
@@ -371,6 +372,14 @@ func gather(n pattern, a Arg, evidence *[3][]Arg, mentioned *[3]bool) (reason st
 		}
 	}
 	return ""
+}
+
+// mention marks the templates of a pattern, for an argument that does not decide them.
+func mention(n pattern, mentioned *[3]bool) {
+	mentioned[n.template] = true
+	for _, inner := range n.args {
+		mention(inner, mentioned)
+	}
 }
 
 // resolveLambda resolves the body of a lambda, whose result may bind a template.
@@ -424,6 +433,9 @@ func (a Arg) name() string {
 
 // noMatch is the error for arguments that fit no signature.
 func (f *Function) noMatch(args []Arg, reasons []string) error {
+	if f.IsOperator && f.Name == "CASE" {
+		return noMatchOfCase(args)
+	}
 	var b strings.Builder
 	b.WriteString("No matching signature for ")
 	switch {
@@ -434,7 +446,7 @@ func (f *Function) noMatch(args []Arg, reasons []string) error {
 	default:
 		b.WriteString("function ")
 	}
-	b.WriteString(f.Name)
+	b.WriteString(strings.TrimSuffix(f.Name, " VALUE")) // of CASE
 	for i, a := range args {
 		if i == 0 {
 			b.WriteString(" for argument types: ")
@@ -450,6 +462,45 @@ func (f *Function) noMatch(args []Arg, reasons []string) error {
 		fmt.Fprintf(&b, "\n  Signature: %s\n    %s", f.text(&f.signatures[i]), reasons[i])
 	}
 	return value.InvalidArgument("%s", b.String())
+}
+
+// noMatchOfCase is noMatch for pairs of a condition and a value, and the value of ELSE.
+func noMatchOfCase(args []Arg) error {
+	var conditions, values []string
+	var all strings.Builder
+	add := func(names []string, name string) []string {
+		if slices.Contains(names, name) {
+			return names
+		}
+		return append(names, name)
+	}
+	for i, a := range args {
+		switch {
+		case i%2 == 1:
+			fmt.Fprintf(&all, " %s)", a.name())
+		case i == len(args)-1:
+			fmt.Fprintf(&all, " %s", a.name())
+		default:
+			fmt.Fprintf(&all, " (%s", a.name())
+			if a.Type.Kind() != value.KindBool {
+				conditions = add(conditions, a.name())
+			}
+			continue
+		}
+		if a.Origin != NullLiteral && a.Origin != EmptyArray {
+			values = add(values, a.name())
+		}
+	}
+	slices.Sort(conditions)
+	slices.Sort(values)
+	text := "No matching signature for operator CASE"
+	if len(conditions) > 0 {
+		text += "; all WHEN argument types must be BOOL but found: " + strings.Join(conditions, ", ")
+	}
+	if len(values) > 1 {
+		text += "; all THEN/ELSE arguments must be coercible to a common type but found: " + strings.Join(values, ", ")
+	}
+	return value.InvalidArgument("%s; actual argument types (WHEN THEN) ELSE:%s", text, all.String())
 }
 
 // text returns a signature as in error texts.
@@ -476,7 +527,7 @@ func (f *Function) text(s *signature) string {
 	case len(names) == 2:
 		return names[0] + " " + f.Name + " " + names[1]
 	}
-	return f.Name + "(" + strings.Join(names, ", ") + ")"
+	return strings.TrimSuffix(f.Name, " VALUE") + "(" + strings.Join(names, ", ") + ")"
 }
 
 // isEvaluation reports whether err is an error that SAFE turns into NULL.

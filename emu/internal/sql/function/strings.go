@@ -221,18 +221,21 @@ func rightmost(runes bool) Eval {
 	}
 }
 
+func padTooLong() error {
+	return value.OutOfRange("Output of LPAD/RPAD exceeds max allowed output size of 1MB")
+}
+
 func pad(left, runes bool) Eval {
 	return func(_ *Context, a []value.Value) (value.Value, error) {
 		s, size, filler := a[0].Str(), a[1].Int64(), " "
 		if len(a) > 2 {
 			filler = a[2].Str()
 		}
-		tooLong := value.OutOfRange("Output of LPAD/RPAD exceeds max allowed output size of 1MB")
 		switch {
 		case size < 0:
 			return value.Null, value.OutOfRange("Second argument (output size) for LPAD/RPAD cannot be negative")
 		case size > maxOutput:
-			return value.Null, tooLong
+			return value.Null, padTooLong()
 		case filler == "":
 			return value.Null, value.OutOfRange("Third argument (pad pattern) for LPAD/RPAD cannot be empty")
 		}
@@ -250,7 +253,7 @@ func pad(left, runes bool) Eval {
 		each := count(filler)
 		to, _ := offsetOf(filler, missing%each, runes)
 		if missing/each*int64(len(filler))+int64(to)+int64(len(s)) > maxOutput {
-			return value.Null, tooLong
+			return value.Null, padTooLong()
 		}
 		padding := strings.Repeat(filler, int(missing/each)) + filler[:to]
 		if left {

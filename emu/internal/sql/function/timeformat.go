@@ -90,8 +90,8 @@ func (f *timeFormatter) extended(element string) {
 		if digits > 0 {
 			f.out.WriteString("." + fmt.Sprintf("%09d000000", f.t.Nanosecond())[:digits])
 		}
-	case middle == "":
-		f.element(last) // %EY, %Od: no other form in English
+	case middle == "" && strings.IndexByte(map[byte]string{'E': "cCxXyY", 'O': "deHImMSuUVwWy"}[element[1]], last) >= 0:
+		f.element(last) // it has no other form in English
 	default:
 		f.out.WriteString(element)
 	}

@@ -40,7 +40,7 @@ type timeParser struct {
 	format, text, rest string
 	zone               *time.Location
 
-	year, month, day, yearDay   int
+	year, month, day            int
 	century                     int
 	hasCentury, explicitCentury bool
 	hour, minute, second        int
@@ -48,6 +48,7 @@ type timeParser struct {
 	twelveHour, afternoon       bool
 	unix                        int64
 	hasUnix                     bool
+	days                        dayElements
 }
 
 func (p *timeParser) failed() error {
@@ -64,6 +65,7 @@ func (p *timeParser) skipSpace() {
 
 func (p *timeParser) parse() error {
 	format := p.format
+	p.skipSpace()
 	for format != "" && p.rest != "" {
 		switch {
 		case isSpace(format[0]):
@@ -161,7 +163,7 @@ func (p *timeParser) fullYear(rest string) bool {
 	if strings.HasPrefix(rest, "%") {
 		width, most = 4, 9999
 	}
-	p.hasCentury, p.explicitCentury, p.yearDay = false, false, 0
+	p.hasCentury, p.explicitCentury = false, false
 	return p.set(&p.year, width, 0, most)
 }
 
@@ -236,6 +238,7 @@ func (p *timeParser) all(format string) (bool, error) {
 // element reads an element; rest is the format after it.
 func (p *timeParser) element(element, rest string) (ok bool, err error) {
 	last := element[len(element)-1]
+	p.days.next(last)
 	if len(element) > 2 {
 		switch {
 		case element == "%Ez":
@@ -249,11 +252,12 @@ func (p *timeParser) element(element, rest string) (ok bool, err error) {
 			ok := p.fullYear("%")
 			return ok && before-len(p.rest) == 4, nil
 		case last == 'S' && element[1] == 'E':
-			if !p.set(&p.second, 2, 0, 60) {
+			digits := element[2 : len(element)-1]
+			if digits != "*" && (len(digits) > 1 || digits > "6") || !p.set(&p.second, 2, 0, 60) {
 				return false, nil
 			}
-			if element != "%E0S" {
-				p.fraction(element[2 : len(element)-1])
+			if digits != "0" && p.literal('.') {
+				return p.fraction(digits), nil
 			}
 			return true, nil
 		case len(element) > 3:
@@ -266,7 +270,7 @@ func (p *timeParser) element(element, rest string) (ok bool, err error) {
 	case 'B', 'b', 'h':
 		var i int
 		i, ok = p.name(func(i int) string { return time.Month(i + 1).String() }, 12)
-		p.month, p.yearDay = i+1, 0
+		p.month = i + 1
 	case 'C':
 		ok = p.centuryYear(rest)
 	case 'c':
@@ -274,11 +278,9 @@ func (p *timeParser) element(element, rest string) (ok bool, err error) {
 	case 'D', 'x':
 		return p.all("%m/%d/%y")
 	case 'd':
-		p.yearDay = 0
 		ok = p.set(&p.day, 2, 1, 31)
 	case 'e':
 		p.skipSpace()
-		p.yearDay = 0
 		ok = p.set(&p.day, 2, 1, 31)
 	case 'F':
 		return p.all("%Y-%m-%d")
@@ -287,14 +289,13 @@ func (p *timeParser) element(element, rest string) (ok bool, err error) {
 	case 'I', 'l':
 		ok = p.hour12()
 	case 'j':
-		ok = p.set(&p.yearDay, 3, 1, 366)
+		ok = p.set(&p.days.yearDay, 3, 1, 366)
 	case 'k':
 		p.skipSpace()
 		ok = p.hour24()
 	case 'M':
 		ok = p.set(&p.minute, 2, 0, 59)
 	case 'm':
-		p.yearDay = 0
 		ok = p.set(&p.month, 2, 1, 12)
 	case 'n', 't':
 		p.skipSpace()
@@ -304,7 +305,7 @@ func (p *timeParser) element(element, rest string) (ok bool, err error) {
 	case 'Q':
 		var quarter int
 		quarter, ok = p.number(1, 1, 4)
-		p.month, p.day, p.yearDay = (quarter-1)*3+1, 1, 0
+		p.month, p.day = (quarter-1)*3+1, 1
 	case 'R':
 		return p.all("%H:%M")
 	case 'r':
@@ -331,30 +332,41 @@ func (p *timeParser) element(element, rest string) (ok bool, err error) {
 		return p.offset(false)
 	case '%':
 		ok = p.literal('%')
-	case 'G', 'g', 'J', 'U', 'V', 'W':
-		return false, value.Unimplemented("parsing by the format element %s is not implemented", element)
+	case 'G':
+		ok = p.set(&p.days.isoYear, 5, 0, 99999)
+	case 'g':
+		if ok = p.set(&p.days.isoYear, 2, 0, 99); p.days.isoYear < 69 {
+			p.days.isoYear += 100
+		}
+		p.days.isoYear += 1900
+	case 'J':
+		ok = p.set(&p.days.isoDay, 3, 1, 371)
+	case 'U', 'W':
+		p.days.weekStart = time.Sunday
+		if last == 'W' {
+			p.days.weekStart = time.Monday
+		}
+		ok = p.set(&p.days.week, 2, 0, 53)
+	case 'V':
+		_, ok = p.number(2, 1, 53)
 	}
 	return ok, nil
 }
 
-// fraction reads the digits after a point; of more than six, the rest is ignored.
-func (p *timeParser) fraction(digits string) {
-	if !p.literal('.') {
-		return
-	}
+// fraction reads at least one digit of a fraction of a second; * is any number. Of more than six
+// digits, the rest is ignored.
+func (p *timeParser) fraction(digits string) bool {
 	most := len(p.rest)
 	if digits != "*" {
-		most = 0
-		for _, c := range digits {
-			most = min(most*10+int(c-'0'), 1000)
-		}
+		most = int(digits[0] - '0')
 	}
-	scale := 100000
+	scale, before := 100000, len(p.rest)
 	for i := 0; i < most && p.rest != "" && p.rest[0] >= '0' && p.rest[0] <= '9'; i++ {
 		p.micros += int(p.rest[0]-'0') * scale
 		scale /= 10
 		p.rest = p.rest[1:]
 	}
+	return len(p.rest) < before
 }
 
 // offset reads +HHMM, +HH:MM or +HH.
@@ -425,12 +437,8 @@ func (p *timeParser) instant() (int64, error) {
 	if p.hasCentury {
 		year += p.century * 100
 	}
-	if p.yearDay > 0 {
-		if p.yearDay == 366 && value.DaysIn(year, 2) == 28 {
-			return 0, value.OutOfRange("Year %d has 365 days, but the specified day of year was 366", year)
-		}
-		t := time.Date(year, 1, p.yearDay, 0, 0, 0, 0, time.UTC)
-		p.month, p.day = int(t.Month()), t.Day()
+	if err := p.days.apply(&year, &p.month, &p.day); err != nil {
+		return 0, err
 	}
 	if p.day > value.DaysIn(year, p.month) {
 		return 0, value.OutOfRange("Out-of-range datetime field in parsing function")

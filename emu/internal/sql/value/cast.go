@@ -195,6 +195,9 @@ func parseFloat(s string, bits int, name string) (float64, error) {
 	if strings.ContainsAny(text, "_xXpP") {
 		return 0, badValue(name, s) // which Go accepts
 	}
+	if strings.EqualFold(strings.TrimLeft(text, "+-"), "nan") && len(text) <= len("-nan") {
+		return math.NaN(), nil
+	}
 	f, err := strconv.ParseFloat(strings.TrimPrefix(text, "+"), bits)
 	if err != nil && !math.IsInf(f, 0) || strings.HasPrefix(text, "++") || strings.HasPrefix(text, "+-") {
 		return 0, badValue(name, s)
@@ -213,6 +216,8 @@ func FloatText(v Value) string {
 		return "inf"
 	case math.IsInf(f, -1):
 		return "-inf"
+	case f == 0:
+		return "0" // of -0, too
 	}
 	bits, few, many := 64, 15, 17
 	if v.kind == KindFloat32 {
