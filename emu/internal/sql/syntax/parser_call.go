@@ -116,7 +116,7 @@ func (p *parser) lambdaOrExpr() Expr {
 		p.advance()
 		p.advance()
 		if !p.is("->") {
-			p.expected(`"->"`)
+			p.expected("->")
 		}
 		p.advance()
 		return &Lambda{At: at, Body: p.expr()}
@@ -177,12 +177,17 @@ func (p *parser) over() *Window {
 	return w
 }
 
-// by reads the BY after GROUP, ORDER or PARTITION. Hints before it have no effect.
-func (p *parser) by() {
-	p.skipHints()
+// by reads the BY after GROUP, ORDER or PARTITION, and the hints before it.
+func (p *parser) by() []Hint {
+	if p.hintStarts() {
+		hints := p.hints()
+		p.expect("BY")
+		return hints
+	}
 	if !p.take("BY") {
 		p.expected("@ for hint or keyword BY")
 	}
+	return nil
 }
 
 // frame reads a window frame.
@@ -238,6 +243,9 @@ func (p *parser) typeName() *Type {
 	case p.take("STRUCT"):
 		t.Kind = StructType
 		p.expect("<")
+		if p.tok.kind == tokName && p.tok.word.reserved && !typeStarts(p.tok) {
+			p.expected(`">"`)
+		}
 		for !p.is(">") || len(t.Fields) > 0 {
 			t.Fields = append(t.Fields, p.typeField())
 			if !p.take(",") {
@@ -284,16 +292,19 @@ func (p *parser) typeName() *Type {
 // typeField reads a field of a STRUCT type, whose name is optional.
 func (p *parser) typeField() TypeField {
 	if isName(p.tok) {
-		next := p.peek()
-		switch next.word.text {
-		case "ARRAY", "STRUCT", "RANGE", "INTERVAL":
-			name := p.name()
-			return TypeField{Name: &name, Type: p.typeName()}
-		}
-		if isName(next) {
+		if next := p.peek(); isName(next) || typeStarts(next) {
 			name := p.name()
 			return TypeField{Name: &name, Type: p.typeName()}
 		}
 	}
 	return TypeField{Type: p.typeName()}
+}
+
+// typeStarts reports whether a type begins with a token that is not a name.
+func typeStarts(t token) bool {
+	switch t.word.text {
+	case "ARRAY", "STRUCT", "RANGE", "INTERVAL":
+		return true
+	}
+	return false
 }

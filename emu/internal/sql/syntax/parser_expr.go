@@ -38,6 +38,9 @@ func (p *parser) not() Expr {
 	if !p.is("NOT") {
 		return p.comparison()
 	}
+	if p.comparisonAhead() != "" {
+		p.unexpected()
+	}
 	p.enter()
 	defer p.leave()
 	at := p.tok.at
@@ -53,6 +56,10 @@ func (p *parser) comparison() Expr {
 	}
 	op := p.comparisonAhead()
 	if op == "" {
+		if p.is("NOT") && p.nextIs("DISTINCT") {
+			p.advance()
+			p.expected("keyword BETWEEN or keyword IN or keyword LIKE")
+		}
 		return left
 	}
 	at := p.tok.at
@@ -350,11 +357,12 @@ func (p *parser) primary() Expr {
 			return &Array{At: at, Items: p.arrayItems()}
 		case "@":
 			p.advance()
-			if p.tok.kind != tokName && p.tok.kind != tokQuoted {
-				if p.tok.kind == tokEnd {
-					p.unexpected()
-				}
+			switch {
+			case p.tok.kind == tokName, p.tok.kind == tokQuoted:
+			case p.tok.kind == tokInt, p.is("{"): // of a hint
 				p.fail(at, `Unexpected "@"`)
+			default:
+				p.unexpected()
 			}
 			return &Param{At: at, Name: p.anyName().Text}
 		case "?":
@@ -404,7 +412,7 @@ func (p *parser) keywordExpr() Expr {
 		}
 		open := p.tok.at
 		p.advance()
-		if !p.queryAhead() {
+		if !p.queryStarts() {
 			p.unexpected()
 		}
 		p.subquery(open)
@@ -513,6 +521,10 @@ func (p *parser) parenthesized() Expr {
 		// ((SELECT ...) LIMIT 1) is a query, too.
 		p.setOperations()
 		p.queryTail(&Query{})
+		if p.prevEnd != p.subqueryEnd {
+			p.expect(")")
+			return x
+		}
 	}
 	if p.take(")") {
 		return x
@@ -633,7 +645,7 @@ func (p *parser) array() Expr {
 	case p.is("("):
 		open := p.tok.at
 		p.advance()
-		if !p.queryAhead() {
+		if !p.queryStarts() {
 			p.unexpected()
 		}
 		p.subquery(open)
