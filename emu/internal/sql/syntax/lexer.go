@@ -72,7 +72,7 @@ func (l *lexer) next() token {
 	}
 	rest := l.text[l.at:]
 	c := rest[0]
-	n := 1
+	var n int
 	switch {
 	case l.field && (isDigit(c) || isLetter(c) && literalPrefix(rest) < 0):
 		// After such a dot, keywords and digits are names, too.
@@ -131,15 +131,13 @@ func (l *lexer) illegal(err *Error) token {
 
 // afterOperand reports whether a dot now begins a field instead of a number.
 func (l *lexer) afterOperand() bool {
-	switch l.last {
-	case tokName:
+	switch {
+	case l.last == tokName:
 		return !l.reserved
-	case tokQuoted:
-		return true
-	case tokSymbol:
+	case l.last == tokSymbol:
 		return l.symbol == ')' || l.symbol == ']' || l.symbol == '?'
 	}
-	return false
+	return l.last == tokQuoted
 }
 
 // blanks skips blanks and comments. Its error is an unclosed comment.

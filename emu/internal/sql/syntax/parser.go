@@ -227,6 +227,7 @@ func (p *parser) describe() string {
 		return "string literal " + shorten(text)
 	case tokBytes:
 		return "bytes literal " + shorten(text)
+	case tokSymbol, tokIllegal:
 	}
 	return `"` + text + `"`
 }

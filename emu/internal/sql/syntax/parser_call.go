@@ -2,9 +2,6 @@ package syntax
 
 import "strings"
 
-// capitals returns a name in capitals.
-func capitals(name string) string { return strings.ToUpper(name) }
-
 // call reads the arguments of a function and what follows them.
 func (p *parser) call(path []Name) Expr {
 	c := &Call{Path: path}
@@ -88,6 +85,7 @@ func (p *parser) exprStarts() bool {
 			}
 			return callable(p.tok.word.text)
 		}
+	case tokQuoted, tokString, tokBytes, tokInt, tokFloat:
 	}
 	return true
 }
@@ -272,13 +270,11 @@ func (p *parser) typeName() *Type {
 		p.refuse("A type parameter", p.tok.at)
 		p.advance()
 		for {
-			switch p.tok.kind {
-			case tokInt, tokFloat, tokString, tokBytes:
+			switch k := p.tok.kind; {
+			case k == tokInt, k == tokFloat, k == tokString, k == tokBytes, p.is("MAX"):
 				p.advance()
 			default:
-				if !p.take("MAX") {
-					p.unexpected()
-				}
+				p.unexpected()
 			}
 			if !p.take(",") {
 				break

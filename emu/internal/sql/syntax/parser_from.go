@@ -1,5 +1,7 @@
 package syntax
 
+import "strings"
+
 // from reads the operands of a FROM clause.
 func (p *parser) from() Table {
 	left := p.joins(p.table())
@@ -95,7 +97,7 @@ func (p *parser) table() Table {
 		p.failBare(at, "Query parameters cannot be used in place of table names")
 	case !isName(p.tok):
 		p.unexpected()
-	case p.tok.kind == tokName && p.nextIs("(") && capitals(p.source(p.tok)) == "UNPACK":
+	case p.tok.kind == tokName && p.nextIs("(") && strings.EqualFold(p.source(p.tok), "UNPACK"):
 		return p.unpack()
 	}
 	t := &TableName{Path: p.tablePath()}
@@ -109,7 +111,6 @@ func (p *parser) table() Table {
 	if p.hintStarts() {
 		t.Hints = p.hints()
 	}
-	p.pivot()
 	t.Alias = p.tableAlias()
 	t.Offset = p.withOffset()
 	p.sample()
@@ -265,7 +266,8 @@ func (p *parser) withOffset() *Offset {
 	return o
 }
 
-// tableAlias reads an alias unless a clause begins with the name.
+// tableAlias reads the alias of a table. Bigtable has none of the operators around it whose names
+// are not reserved.
 func (p *parser) tableAlias() *Name {
 	p.pivot()
 	alias := p.alias()
@@ -273,7 +275,7 @@ func (p *parser) tableAlias() *Name {
 	return alias
 }
 
-// pivot rejects the operators after a table whose names are not reserved.
+// pivot rejects an operator whose name may be an alias, too.
 func (p *parser) pivot() {
 	switch w := p.tok.word.text; w {
 	case "PIVOT", "UNPIVOT", "MATCH_RECOGNIZE":
@@ -283,7 +285,7 @@ func (p *parser) pivot() {
 	}
 }
 
-// sample rejects the operators after a table.
+// sample rejects the operators after the alias of a table.
 func (p *parser) sample() {
 	switch {
 	case p.is("TABLESAMPLE"):
@@ -294,7 +296,6 @@ func (p *parser) sample() {
 		p.advance()
 		p.expected("SYSTEM_TIME or keyword SYSTEM")
 	}
-	p.pivot()
 }
 
 // tableInParentheses reads a query or a join in parentheses.

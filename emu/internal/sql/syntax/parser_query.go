@@ -247,7 +247,10 @@ func (p *parser) items(star bool) []*Item {
 	var items []*Item
 	for {
 		items = append(items, p.item(star))
-		if !p.take(",") || !p.exprStarts() && !(star && p.is("*")) {
+		if !p.take(",") {
+			return items
+		}
+		if again := p.exprStarts() || star && p.is("*"); !again {
 			return items
 		}
 	}
