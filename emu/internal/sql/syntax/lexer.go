@@ -36,10 +36,11 @@ type lexer struct {
 	err  *Error // of the last illegal token
 
 	// The last token decides the meaning of a dot: its kind, whether it is a reserved word, and its
-	// byte if it is a symbol of one byte.
+	// byte if it is a symbol of one byte. field reports that it is a dot after an operand.
 	last     tokenKind
 	reserved bool
 	symbol   byte
+	field    bool
 }
 
 // symbolEnd returns the length of the symbol that s begins with. GoogleSQL reads <> and >> as two
@@ -71,10 +72,10 @@ func (l *lexer) next() token {
 	}
 	rest := l.text[l.at:]
 	c := rest[0]
-	n := 1
+	var n int
 	switch {
-	case l.last == tokSymbol && l.symbol == '.' && (isLetter(c) || isDigit(c)):
-		// After a dot keywords and digits are names, too.
+	case l.field && (isDigit(c) || isLetter(c) && literalPrefix(rest) < 0):
+		// After such a dot, keywords and digits are names, too.
 		t.kind, n = tokName, nameEnd(rest)
 	case isDigit(c), c == '.' && len(rest) > 1 && isDigit(rest[1]) && !l.afterOperand():
 		t.kind, n = numberEnd(rest)
@@ -109,7 +110,9 @@ func (l *lexer) next() token {
 	default:
 		return l.illegal(&Error{Message: fmt.Sprintf(`Illegal input character "\%03o"`, c), Offset: l.at})
 	}
-	l.last, l.reserved, l.symbol = t.kind, t.word.reserved, 0
+	l.field = c == '.' && t.kind == tokSymbol && l.afterOperand()
+	l.reserved = t.word.reserved && l.symbol != '@' // a parameter may be @select
+	l.last, l.symbol = t.kind, 0
 	if t.kind == tokSymbol && n == 1 {
 		l.symbol = c
 	}
@@ -128,15 +131,13 @@ func (l *lexer) illegal(err *Error) token {
 
 // afterOperand reports whether a dot now begins a field instead of a number.
 func (l *lexer) afterOperand() bool {
-	switch l.last {
-	case tokName:
+	switch {
+	case l.last == tokName:
 		return !l.reserved
-	case tokQuoted:
-		return true
-	case tokSymbol:
+	case l.last == tokSymbol:
 		return l.symbol == ')' || l.symbol == ']' || l.symbol == '?'
 	}
-	return false
+	return l.last == tokQuoted
 }
 
 // blanks skips blanks and comments. Its error is an unclosed comment.

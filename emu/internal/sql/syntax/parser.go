@@ -15,8 +15,8 @@ const (
 	MaxChain = 10_000  // of operators that continue an operand, as in a + b + c, without the first ones
 )
 
-// parser reads a statement. A syntax error is a panic with *Error; a construct that Bigtable does
-// not have is kept until the end if the parser understands it, since a syntax error comes first.
+// parser reads a statement. A syntax error is a panic with *Error; other errors wait until the
+// end if the parser understands the construct, since a syntax error comes first.
 type parser struct {
 	lexer
 	tok     token
@@ -25,8 +25,8 @@ type parser struct {
 	prevEnd int // end of the token before tok
 	depth   int
 	chain   int
-	refused *Unsupported
-	star    int // offset at which an expression may be a.*, or -1
+	later   error // the first one that syntax errors precede
+	star    int   // offset at which an expression may be a.*, or -1
 
 	subqueryEnd int // end of the last subquery in an expression
 }
@@ -51,8 +51,8 @@ func Parse(text string) (stmt *Statement, err error) {
 	}()
 	p.advance()
 	stmt = p.statement()
-	if p.refused != nil {
-		return nil, p.refused
+	if p.later != nil {
+		return nil, p.later
 	}
 	return stmt, nil
 }
@@ -227,6 +227,7 @@ func (p *parser) describe() string {
 		return "string literal " + shorten(text)
 	case tokBytes:
 		return "bytes literal " + shorten(text)
+	case tokSymbol, tokIllegal:
 	}
 	return `"` + text + `"`
 }
@@ -254,17 +255,24 @@ func (p *parser) failBare(at int, message string) {
 	panic(&Error{Message: message, Offset: at, bare: true})
 }
 
+// failLater notes an error that a syntax error in the rest of the statement precedes.
+func (p *parser) failLater(at int, message string) {
+	if p.later == nil {
+		p.later = &Error{Message: message, Offset: at, text: p.text, bare: true}
+	}
+}
+
 // refuse notes a construct that Bigtable does not have. The parser continues behind it.
 func (p *parser) refuse(construct string, at int) {
-	if p.refused == nil {
-		p.refused = &Unsupported{Construct: construct, Offset: at, text: p.text}
+	if p.later == nil {
+		p.later = &Unsupported{Construct: construct, Offset: at, text: p.text}
 	}
 }
 
 // reject ends the parse at a construct that Bigtable does not have.
 func (p *parser) reject(construct string, at int) {
 	p.refuse(construct, at)
-	panic(p.refused)
+	panic(p.later)
 }
 
 // enter begins an expression or a query inside another one; leave ends it.

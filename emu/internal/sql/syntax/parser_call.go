@@ -2,9 +2,6 @@ package syntax
 
 import "strings"
 
-// capitals returns a name in capitals.
-func capitals(name string) string { return strings.ToUpper(name) }
-
 // call reads the arguments of a function and what follows them.
 func (p *parser) call(path []Name) Expr {
 	c := &Call{Path: path}
@@ -88,6 +85,7 @@ func (p *parser) exprStarts() bool {
 			}
 			return callable(p.tok.word.text)
 		}
+	case tokQuoted, tokString, tokBytes, tokInt, tokFloat:
 	}
 	return true
 }
@@ -116,7 +114,7 @@ func (p *parser) lambdaOrExpr() Expr {
 		p.advance()
 		p.advance()
 		if !p.is("->") {
-			p.expected(`"->"`)
+			p.expected("->")
 		}
 		p.advance()
 		return &Lambda{At: at, Body: p.expr()}
@@ -177,12 +175,17 @@ func (p *parser) over() *Window {
 	return w
 }
 
-// by reads the BY after GROUP, ORDER or PARTITION. Hints before it have no effect.
-func (p *parser) by() {
-	p.skipHints()
+// by reads the BY after GROUP, ORDER or PARTITION, and the hints before it.
+func (p *parser) by() []Hint {
+	if p.hintStarts() {
+		hints := p.hints()
+		p.expect("BY")
+		return hints
+	}
 	if !p.take("BY") {
 		p.expected("@ for hint or keyword BY")
 	}
+	return nil
 }
 
 // frame reads a window frame.
@@ -238,6 +241,9 @@ func (p *parser) typeName() *Type {
 	case p.take("STRUCT"):
 		t.Kind = StructType
 		p.expect("<")
+		if p.tok.kind == tokName && p.tok.word.reserved && !typeStarts(p.tok) {
+			p.expected(`">"`)
+		}
 		for !p.is(">") || len(t.Fields) > 0 {
 			t.Fields = append(t.Fields, p.typeField())
 			if !p.take(",") {
@@ -264,13 +270,11 @@ func (p *parser) typeName() *Type {
 		p.refuse("A type parameter", p.tok.at)
 		p.advance()
 		for {
-			switch p.tok.kind {
-			case tokInt, tokFloat, tokString, tokBytes:
+			switch k := p.tok.kind; {
+			case k == tokInt, k == tokFloat, k == tokString, k == tokBytes, p.is("MAX"):
 				p.advance()
 			default:
-				if !p.take("MAX") {
-					p.unexpected()
-				}
+				p.unexpected()
 			}
 			if !p.take(",") {
 				break
@@ -284,16 +288,19 @@ func (p *parser) typeName() *Type {
 // typeField reads a field of a STRUCT type, whose name is optional.
 func (p *parser) typeField() TypeField {
 	if isName(p.tok) {
-		next := p.peek()
-		switch next.word.text {
-		case "ARRAY", "STRUCT", "RANGE", "INTERVAL":
-			name := p.name()
-			return TypeField{Name: &name, Type: p.typeName()}
-		}
-		if isName(next) {
+		if next := p.peek(); isName(next) || typeStarts(next) {
 			name := p.name()
 			return TypeField{Name: &name, Type: p.typeName()}
 		}
 	}
 	return TypeField{Type: p.typeName()}
+}
+
+// typeStarts reports whether a type begins with a token that is not a name.
+func typeStarts(t token) bool {
+	switch t.word.text {
+	case "ARRAY", "STRUCT", "RANGE", "INTERVAL":
+		return true
+	}
+	return false
 }

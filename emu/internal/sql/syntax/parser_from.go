@@ -1,5 +1,7 @@
 package syntax
 
+import "strings"
+
 // from reads the operands of a FROM clause.
 func (p *parser) from() Table {
 	left := p.joins(p.table())
@@ -23,14 +25,7 @@ func (p *parser) joins(left Table) Table {
 		p.link(n)
 		p.skipHints()
 		right := p.table()
-		if join != "CROSS JOIN" {
-			p.refuse(join, at)
-		} else if p.is("ON") || p.is("USING") {
-			p.failBare(p.tok.at, p.tok.word.text+" clause cannot be used with CROSS JOIN")
-		}
-		if join != "CROSS JOIN" {
-			p.joinCondition()
-		}
+		p.joinCondition(join, at)
 		left = &Join{At: at, Left: left, Right: right}
 	}
 }
@@ -62,8 +57,13 @@ func (p *parser) joinWords() string {
 	return ""
 }
 
-// joinCondition reads ON or USING.
-func (p *parser) joinCondition() {
+// joinCondition refuses a join other than a CROSS JOIN, and reads its ON or USING.
+func (p *parser) joinCondition(join string, at int) {
+	if join != "CROSS JOIN" {
+		p.refuse(join, at)
+	} else if p.is("ON") || p.is("USING") {
+		p.failLater(p.tok.at, p.tok.word.text+" clause cannot be used with CROSS JOIN")
+	}
 	for {
 		switch {
 		case p.take("ON"):
@@ -93,14 +93,17 @@ func (p *parser) table() Table {
 		return p.unnest()
 	case p.is("LATERAL"):
 		p.reject("LATERAL", at)
-	case p.is("@"), p.is("?"):
+	case p.is("@") && p.peek().kind == tokName, p.is("?"):
 		p.failBare(at, "Query parameters cannot be used in place of table names")
 	case !isName(p.tok):
 		p.unexpected()
-	case p.tok.kind == tokName && p.nextIs("(") && capitals(p.source(p.tok)) == "UNPACK":
+	case p.tok.kind == tokName && p.nextIs("(") && strings.EqualFold(p.source(p.tok), "UNPACK"):
 		return p.unpack()
 	}
 	t := &TableName{Path: p.tablePath()}
+	if p.is("[") {
+		p.fail(p.tok.at, "Array element access is not allowed in the FROM clause without UNNEST; Use UNNEST(<expression>)")
+	}
 	if p.take("(") {
 		t.Call = true
 		t.Args = p.tableArgs()
@@ -108,7 +111,6 @@ func (p *parser) table() Table {
 	if p.hintStarts() {
 		t.Hints = p.hints()
 	}
-	p.pivot()
 	t.Alias = p.tableAlias()
 	t.Offset = p.withOffset()
 	p.sample()
@@ -132,11 +134,7 @@ func (p *parser) dashedName() Name {
 	n := p.name()
 	end := p.prevEnd
 	for p.is("-") {
-		at := p.tok.at
-		if quoted || at != end {
-			p.unexpected()
-		}
-		end = p.dashedPart()
+		end = p.dashedPart(!quoted && p.tok.at == end)
 	}
 	if !quoted {
 		n.Text = p.text[n.At:end]
@@ -144,39 +142,37 @@ func (p *parser) dashedName() Name {
 	return n
 }
 
-// dashedPart reads a dash and the part of a name after it, and returns the end of the part.
-func (p *parser) dashedPart() int {
+// dashedPart reads a dash and the part of a name after it, and returns the end of the part. valid
+// reports whether the dash touches a name without backticks.
+func (p *parser) dashedPart(valid bool) int {
 	at := p.tok.at
-	start := p.tok.end
-	end := start
-	for end < len(p.text) && isDigit(p.text[end]) {
-		end++
+	next := p.peek()
+	digits := p.tok.end
+	for digits < len(p.text) && isDigit(p.text[digits]) {
+		digits++
 	}
-	if end == start {
-		next := p.peek()
-		if next.kind == tokQuoted {
+	switch {
+	case valid && digits > p.tok.end:
+		if digits < len(p.text) && isLetter(p.text[digits]) {
+			p.fail(digits, "Missing whitespace between literal and alias")
+		}
+		// The lexer would read 1. as a number.
+		p.at, p.peeked = digits, false
+		p.last, p.reserved, p.field = tokName, false, false
+		p.tok.end = digits
+		p.advance()
+		return digits
+	case next.kind == tokInt, next.kind == tokFloat, isName(next):
+		if !valid || next.kind == tokQuoted || next.at != p.tok.end {
 			p.fail(at, `Unexpected "-"`)
 		}
 		p.advance()
-		if p.tok.at != start && p.tok.kind != tokEnd {
-			p.fail(at, `Unexpected "-"`)
-		}
-		if !isName(p.tok) {
-			p.unexpected()
-		}
-		end = p.tok.end
 		p.advance()
-		return end
+		return next.end
 	}
-	if end < len(p.text) && isLetter(p.text[end]) {
-		p.fail(end, "Missing whitespace between literal and alias")
-	}
-	// The lexer would read 1. as a number.
-	p.at, p.peeked = end, false
-	p.last, p.reserved = tokName, false
-	p.tok.end = end
 	p.advance()
-	return end
+	p.unexpected()
+	return 0
 }
 
 // tableArgs reads the arguments of a table. Bigtable has only arguments with a name, but the
@@ -270,7 +266,8 @@ func (p *parser) withOffset() *Offset {
 	return o
 }
 
-// tableAlias reads an alias unless a clause begins with the name.
+// tableAlias reads the alias of a table. Bigtable has none of the operators around it whose names
+// are not reserved.
 func (p *parser) tableAlias() *Name {
 	p.pivot()
 	alias := p.alias()
@@ -278,7 +275,7 @@ func (p *parser) tableAlias() *Name {
 	return alias
 }
 
-// pivot rejects the operators after a table whose names are not reserved.
+// pivot rejects an operator whose name may be an alias, too.
 func (p *parser) pivot() {
 	switch w := p.tok.word.text; w {
 	case "PIVOT", "UNPIVOT", "MATCH_RECOGNIZE":
@@ -288,7 +285,7 @@ func (p *parser) pivot() {
 	}
 }
 
-// sample rejects the operators after a table.
+// sample rejects the operators after the alias of a table.
 func (p *parser) sample() {
 	switch {
 	case p.is("TABLESAMPLE"):
@@ -299,7 +296,6 @@ func (p *parser) sample() {
 		p.advance()
 		p.expected("SYSTEM_TIME or keyword SYSTEM")
 	}
-	p.pivot()
 }
 
 // tableInParentheses reads a query or a join in parentheses.
@@ -314,24 +310,23 @@ func (p *parser) tableInParentheses() Table {
 		return t
 	}
 	inner := p.joins(p.table())
-	if t, ok := inner.(*TableQuery); ok && t.Alias == nil && !p.is(",") {
+	if t, ok := inner.(*TableQuery); ok && t.Alias == nil {
 		// ((SELECT ...) ORDER BY ...) is a query whose body is in parentheses.
 		q := &Query{At: t.At, Body: &Nested{At: t.At, Query: t.Query}}
 		p.setOperations()
 		p.queryTail(q)
-		if p.take(")") {
-			outer := &TableQuery{At: at, Query: q}
-			if q.plain() {
-				outer.Query = t.Query
-			}
-			outer.Alias = p.tableAlias()
-			p.sample()
-			return outer
+		p.expect(")")
+		outer := &TableQuery{At: at, Query: q}
+		if q.plain() {
+			outer.Query = t.Query
 		}
+		outer.Alias = p.tableAlias()
+		p.sample()
+		return outer
 	}
-	if _, ok := inner.(*Join); !ok {
+	if _, ok := inner.(*Join); !ok || !p.is(")") {
 		p.expected("keyword JOIN")
 	}
-	p.expect(")")
+	p.advance()
 	return inner
 }

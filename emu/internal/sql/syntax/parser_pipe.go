@@ -32,23 +32,17 @@ func (p *parser) pipe() Pipe {
 	case "DISTINCT":
 		p.advance()
 		return &PipeDistinct{At: at}
-	case "CROSS":
-		p.advance()
-		p.expect("JOIN")
-		return &PipeJoin{At: at, Table: p.table()}
-	case "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "NATURAL", "HASH", "LOOKUP":
-		p.reject(p.joinWords(), at)
+	case "CROSS", "JOIN", "INNER", "LEFT", "RIGHT", "FULL", "NATURAL", "HASH", "LOOKUP":
+		join := p.joinWords()
+		j := &PipeJoin{At: at, Table: p.table()}
+		p.joinCondition(join, at)
+		return j
 	case "UNION", "INTERSECT", "EXCEPT":
-		p.misplacedExcept()
-		p.advance()
-		if !p.is("ALL") && !p.is("DISTINCT") {
-			p.expected("keyword ALL or keyword DISTINCT")
+		if !p.nextIs("(") {
+			return p.pipeSetOperation(at)
 		}
-		p.advance()
-		if !p.is("(") {
-			p.expected(`"("`)
-		}
-		p.reject(w, at)
+	case "GROUP":
+		p.fail(at, "GROUP BY should be part of a pipe AGGREGATE operator, without a leading pipe symbol")
 	case "ASSERT", "CALL", "CREATE", "DESCRIBE", "EXPORT", "FORK", "IF", "INSERT", "LOG", "PIVOT", "RECURSIVE",
 		"STATIC_DESCRIBE", "TABLESAMPLE", "TEE", "UNPIVOT", "WINDOW", "WITH":
 		p.reject("|> "+w, at)
@@ -57,10 +51,24 @@ func (p *parser) pipe() Pipe {
 	return nil
 }
 
-// misplacedExcept fails at an EXCEPT without ALL or DISTINCT.
-func (p *parser) misplacedExcept() {
+// pipeSetOperation reads UNION, INTERSECT or EXCEPT, which Bigtable does not have.
+func (p *parser) pipeSetOperation(at int) Pipe {
 	if p.is("EXCEPT") {
 		p.misplaced()
+	}
+	p.refuse(p.tok.word.text, at)
+	p.advance()
+	if !p.is("ALL") && !p.is("DISTINCT") {
+		p.expected("keyword ALL or keyword DISTINCT")
+	}
+	p.advance()
+	for {
+		p.expect("(")
+		p.query()
+		p.expect(")")
+		if !p.take(",") || !p.is("(") {
+			return &PipeDistinct{At: at}
+		}
 	}
 }
 
@@ -151,21 +159,12 @@ func (p *parser) pipeAggregate(at int) Pipe {
 	}
 	if !p.is("GROUP") {
 		if len(a.Items) == 0 {
-			p.noAggregate(at)
+			p.failLater(at, "Pipe AGGREGATE cannot have both an empty aggregate list and an empty GROUP BY")
 		}
 		return a
 	}
 	a.GroupBy = p.pipeGroupBy()
 	return a
-}
-
-// noAggregate fails at an AGGREGATE without a list and a GROUP BY.
-func (p *parser) noAggregate(at int) {
-	switch {
-	case p.tok.kind == tokEnd, p.is("|>"), p.is(")"), p.is(";"):
-		p.failBare(at, "Pipe AGGREGATE cannot have both an empty aggregate list and an empty GROUP BY")
-	}
-	p.expected("end of input")
 }
 
 // pipeGroupBy reads the GROUP BY of AGGREGATE, whose items may have aliases and an order.

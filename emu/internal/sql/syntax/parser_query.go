@@ -120,7 +120,7 @@ func (p *parser) setOperations() {
 		at := p.tok.at
 		switch {
 		case p.is("UNION"), p.is("INTERSECT"), p.is("EXCEPT") && !p.nextIs("("):
-		case p.is("LEFT"), p.is("FULL"), p.is("INNER"), p.is("OUTER"):
+		case p.is("OUTER"), p.outerSetAhead():
 			p.outerSetOperation(at)
 		default:
 			return
@@ -148,6 +148,23 @@ func (p *parser) setOperations() {
 		}
 		p.body()
 	}
+}
+
+// outerSetAhead reports whether LEFT, FULL or INNER begins a set operation.
+func (p *parser) outerSetAhead() bool {
+	if !p.is("LEFT") && !p.is("FULL") && !p.is("INNER") {
+		return false
+	}
+	next := p.peek()
+	if next.word.text == "OUTER" {
+		ahead := p.lexer
+		next = ahead.next()
+	}
+	switch next.word.text {
+	case "UNION", "INTERSECT", "EXCEPT":
+		return true
+	}
+	return false
 }
 
 // outerSetOperation reads the words before UNION, INTERSECT or EXCEPT that select columns.
@@ -230,7 +247,10 @@ func (p *parser) items(star bool) []*Item {
 	var items []*Item
 	for {
 		items = append(items, p.item(star))
-		if !p.take(",") || !p.exprStarts() && !(star && p.is("*")) {
+		if !p.take(",") {
+			return items
+		}
+		if again := p.exprStarts() || star && p.is("*"); !again {
 			return items
 		}
 	}
@@ -285,10 +305,7 @@ func (p *parser) starModifiers(s *Star) *Star {
 func (p *parser) groupBy() *GroupBy {
 	g := &GroupBy{At: p.tok.at}
 	p.expect("GROUP")
-	if p.hintStarts() {
-		g.Hints = p.hints()
-	}
-	p.by()
+	g.Hints = p.by()
 	if p.take("ALL") {
 		g.All = true
 		return g
@@ -310,7 +327,15 @@ func (p *parser) groupItem() *Item {
 			p.reject("GROUP BY ()", at)
 		}
 	case p.is("ROLLUP"), p.is("CUBE"):
-		p.reject(p.tok.word.text, at)
+		p.refuse(p.tok.word.text, at)
+		p.advance()
+		p.expect("(")
+		item := &Item{Expr: p.expr()}
+		for p.take(",") {
+			p.expr()
+		}
+		p.expectAny(")", ",")
+		return item
 	case p.is("GROUPING") && p.nextIs("SETS"):
 		p.reject("GROUPING SETS", at)
 	}

@@ -7,7 +7,7 @@ func (n Name) Pos() int { return n.At }
 func (n Hint) Pos() int { return n.At }
 
 // Pos returns the beginning of the query.
-func (n *Query) Pos() int { return n.At }
+func (q *Query) Pos() int { return q.At }
 
 // Pos returns the beginning of the parentheses.
 func (n *Nested) Pos() int { return n.At }
@@ -103,11 +103,11 @@ func (n *Extract) Pos() int { return n.At }
 func (n *Interval) Pos() int { return n.At }
 
 // Pos returns the beginning of the function's name, or of SAFE before it.
-func (n *Call) Pos() int {
-	if n.Safe {
-		return n.SafeAt
+func (c *Call) Pos() int {
+	if c.Safe {
+		return c.SafeAt
 	}
-	return n.Path[0].At
+	return c.Path[0].At
 }
 
 // Pos returns the beginning of the parameters.

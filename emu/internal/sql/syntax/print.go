@@ -24,7 +24,7 @@ func (p *printer) put(format string, args ...any) {
 	if s := p.String(); s != "" && !strings.HasSuffix(s, "(") && !strings.HasSuffix(s, " ") {
 		p.WriteByte(' ')
 	}
-	fmt.Fprintf(p, format, args...)
+	fmt.Fprintf(&p.Builder, format, args...)
 }
 
 // list writes the elements with commas between them.
@@ -46,7 +46,7 @@ var special = map[string]bool{
 // quoteName returns a name as a statement has it.
 func quoteName(n Name) string {
 	w, _ := keyword(n.Text)
-	if n.Text != "" && !isDigit(n.Text[0]) && nameEnd(n.Text) == len(n.Text) && !w.reserved && !special[capitals(n.Text)] {
+	if n.Text != "" && !isDigit(n.Text[0]) && nameEnd(n.Text) == len(n.Text) && !w.reserved && !special[strings.ToUpper(n.Text)] {
 		return n.Text
 	}
 	return quoteText("", n.Text, '`')

@@ -2,6 +2,7 @@ package syntax
 
 // Walk calls visit for n and for the nodes below it, in the order of the text except that an
 // operand is before its operator. It skips the nodes below a node for which visit returns false.
+// n is a query or its body, a table, a pipe operator, an expression or a type.
 func Walk(n Node, visit func(Node) bool) {
 	w := walker(visit)
 	switch n := n.(type) {
