@@ -77,6 +77,14 @@ func (n *news) now() (newsCount, <-chan struct{}) {
 	return n.count, n.newest
 }
 
+// moment identifies the present moment, for events after it: the newest request, and the changes of tables by
+// the API.
+func (s *Server) moment() string {
+	count, _ := s.live.now()
+	_, last := s.log.Since(math.MaxUint64-1, 0)
+	return fmt.Sprintf("%d.%d", last, count.tables)
+}
+
 // changesTables reports whether a client's request may have changed the list of tables, or
 // their definitions.
 func changesTables(r *requests.Record) bool {
@@ -115,11 +123,16 @@ func (s stream) send(id uint64, name string, data any) error {
 // reader misses dropped events, which shows in the ids.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	var last uint64
+	sent, _ := s.live.now()
 	after := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after"))
 	if after != "" {
+		id, changes, moment := strings.Cut(after, ".")
 		var err error
-		if last, err = strconv.ParseUint(after, 10, 64); err != nil {
-			fail(w, badRequest("after is %q, want the id of an event", after))
+		if last, err = strconv.ParseUint(id, 10, 64); err == nil && moment {
+			sent.tables, err = strconv.Atoi(changes)
+		}
+		if err != nil {
+			fail(w, badRequest("after is %q, want the id of an event, or events of GET "+Prefix+"info", after))
 			return
 		}
 	}
@@ -142,7 +155,6 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.streams.Add(-1)
 	out := stream{w, http.NewResponseController(w)}
-	sent, _ := s.live.now()
 	// The current state comes first: a reader that connects again may have missed changes.
 	if slices.Contains(kinds, labEvents) {
 		sent.lab--

@@ -200,3 +200,44 @@ func TestEvents_Runs(t *testing.T) {
 	}
 	<-done
 }
+
+// TestEvents_Moment: a stream after a moment of GET info reports the changes of tables since then, by clients
+// and by the API. Without a change it reports none, and neither does a stream without a moment.
+func TestEvents_Moment(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	moment := func() string {
+		t.Helper()
+		var info struct{ Events string }
+		e.must("GET", "info", "", &info)
+		return info.Events
+	}
+	// changed reports whether a stream reports tables before the state of the lab, which comes last.
+	changed := func(after string) bool {
+		t.Helper()
+		s := e.stream("?kinds=tables,lab&after=" + after)
+		defer s.end()
+		if !s.until("event: lab") {
+			t.Fatal("the stream has ended")
+		}
+		s.conn.mu.Lock()
+		defer s.conn.mu.Unlock()
+		return strings.Contains(s.conn.text.String(), "event: tables")
+	}
+	before := moment()
+	if changed(before) {
+		t.Error("tables have changed at the start")
+	}
+	e.query("CreateTable", createTable)
+	after := moment()
+	if !changed(before) || changed(after) || changed("") {
+		t.Errorf("a client created a table: the change is after %s, not after %s", before, after)
+	}
+	e.must("POST", "reset", "", nil)
+	if !changed(after) || changed(moment()) {
+		t.Errorf("the API removed it: the change is after %s, not after %s", after, moment())
+	}
+	if got := (failed{}); e.ask("GET", "events?after=1.x", "", &got) != http.StatusBadRequest || !strings.Contains(got.Error.Text, "events of GET /api/v1/info") {
+		t.Errorf("a moment that is none: %+v", got)
+	}
+}

@@ -12,7 +12,7 @@
 // [Server.Replication] decide when each cluster of an instance sees a write, which clusters are
 // available, and where an app profile routes. Storage type, node count and tiered storage are
 // stored but have no effect. IAM policies are stored, but callers have no identity; testkit.WithIAM
-// enforces policies for the clients of a test. SQL and its views are not implemented. [Support]
+// enforces policies for the clients of a test. Continuous materialized views are not implemented. [Support]
 // lists the state of each RPC, filter, mutation and garbage-collection rule.
 //
 // Every instance of a project exists implicitly until the first CreateInstance in that project.

@@ -41,6 +41,10 @@ type FollowOptions struct {
 	// Version is the version of the program, for the record.
 	Version string
 
+	// Flags are the flags of the program, except those of the target, as in a shell. [Status] has them
+	// in the next command.
+	Flags string
+
 	// Mode is "auto", "guarded" or "ordered": one request for each change, which tests the row and
 	// writes it; or requests for many changes, which is faster and allows no other writer. Default:
 	// "auto", which is ordered while the follower is more than a minute behind.
@@ -114,7 +118,7 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 	for _, m := range mappings {
 		group.Go(func() error {
 			err := follow.Run(ctx, follow.Options{
-				B: table.NewBigtable(conn, x), Mapping: (*layout.Mapping)(m), Clients: o.Source, Owner: o.Owner, Version: o.Version, Mode: mode, Since: o.Since,
+				B: table.NewBigtable(conn, x), Mapping: (*layout.Mapping)(m), Clients: o.Source, Owner: o.Owner, Version: o.Version, Flags: o.Flags, Mode: mode, Since: o.Since,
 				IdleMax: o.IdleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Pace: x.Pace,
 				Report: func(target string, c ms.Checkpoint) {
 					if o.Report != nil {
@@ -167,7 +171,7 @@ func followed(ctx context.Context, conn grpc.ClientConnInterface, c Common, tabl
 		names = append(names, m.SourceTable())
 	}
 	if len(stored) == 0 {
-		return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "nothing was loaded into instance %s: load an export first (tabletop migrate load)", c.options().Normalized().Instance)
+		return nil, source.Damaged(source.Unsupported, source.Position{}, nil, "nothing was loaded into instance %s: name another instance (--project, --instance), or load an export first (tabletop migrate load)", c.options().Normalized().Instance)
 	}
 	for _, name := range tables {
 		if !slices.Contains(names, name) {

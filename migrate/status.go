@@ -2,6 +2,8 @@ package migrate
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -30,9 +32,10 @@ type FollowStatus struct {
 	// when the checkpoint was written; negative if the watermark is unknown.
 	Watermark time.Time     `json:"watermark,omitzero"`
 	Rule      string        `json:"rule,omitempty"`
-	Lag       time.Duration `json:"lag"` // in nanoseconds
+	Lag       time.Duration `json:"lagNanoseconds"`
 	Shards    []ShardLag    `json:"shards,omitempty"`
 	Saved     time.Time     `json:"saved,omitzero"` // when the checkpoint was written
+	Lags      LagHistory    `json:"lags,omitzero"`  // of the last hour
 
 	Changes   int64   `json:"changes"` // records that the run has applied
 	Rate      float64 `json:"rate"`    // records a second, of late
@@ -41,20 +44,46 @@ type FollowStatus struct {
 	Unread    int64   `json:"unread"`  // rows written without a read
 	Read      int64   `json:"read"`    // rows that were read first
 	Raced     int64   `json:"raced"`   // rows that another process changed in between
+	Refused   int64   `json:"refused"` // records that became dead letters
 	Throttles int     `json:"throttles"`
 	Mode      string  `json:"mode,omitempty"`
 
 	LetterCount int          `json:"letterCount"`
 	Letters     []OpenLetter `json:"letters,omitempty"` // the first hundred
-	Dirty       int          `json:"dirty"`             // keys that changed since the last verification
-	Next        string       `json:"next,omitempty"`
-	History     []PhaseEvent `json:"history,omitempty"` // the newest first
+
+	// Proof is the last verification that was not a sample. Dirty counts the keys that changed since the
+	// last one without a difference; a key may count several times. They are more than that if MoreDirty
+	// is set.
+	Proof     *LiveProof `json:"proof,omitempty"`
+	Dirty     int        `json:"dirty"`
+	MoreDirty bool       `json:"moreDirty,omitempty"`
+
+	// Next is the next command, without the flags that name the Bigtable: they go to its end.
+	Next    string       `json:"next,omitempty"`
+	History []PhaseEvent `json:"history,omitempty"` // the newest first
+}
+
+// LagHistory has the greatest lag of each step since a time.
+type LagHistory struct {
+	From        time.Time `json:"from"`
+	StepSeconds int       `json:"stepSeconds"`
+	Millis      []int64   `json:"milliseconds"` // -1: unknown, for example since nothing followed
+}
+
+// LiveProof is the result of [VerifyLive] for a table.
+type LiveProof struct {
+	At          time.Time `json:"at"`
+	Dirty       bool      `json:"dirty,omitempty"` // only the changed keys were compared
+	Compared    int64     `json:"compared"`        // keys
+	Differences int64     `json:"differences"`
+	Unsettled   int64     `json:"unsettled"` // keys that changed at each look
+	Valid       bool      `json:"valid"`     // all keys that changed since are recorded: they alone can be verified
 }
 
 // ShardLag is the lag of an open shard.
 type ShardLag struct {
 	ID  string        `json:"id"`
-	Lag time.Duration `json:"lag"` // negative if unknown
+	Lag time.Duration `json:"lagNanoseconds"` // negative if unknown
 }
 
 // Phases returns the phases of a migration, in their order.
@@ -79,8 +108,11 @@ type PhaseEvent struct {
 	At   time.Time `json:"at"`
 }
 
-// maxListed bounds the letters and events of a status.
-const maxListed = 100
+// Limits of a status: the listed letters and events, and the counted keys.
+const (
+	maxListed  = 100
+	maxCounted = 10_000
+)
 
 // setCheckpoint sets the fields that a checkpoint has.
 func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
@@ -93,7 +125,10 @@ func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 	}
 	s.Watermark, s.Rule, s.Lag, s.Saved = c.Watermark, p.Rule, lag(c.Watermark), c.At
 	s.Changes, s.Rate, s.Applied, s.Already, s.Unread, s.Read, s.Raced = p.Changes, p.Rate, p.Applied, p.Already, p.Unread, p.Read, p.Raced
-	s.Throttles, s.Mode = p.Throttles, p.Mode
+	s.Refused, s.Throttles, s.Mode = p.Refused, p.Throttles, p.Mode
+	if len(p.Lags.Millis) > 0 {
+		s.Lags = LagHistory{p.Lags.From, int(ms.LagStep / time.Second), p.Lags.Millis}
+	}
 	for _, sh := range c.Shards {
 		if !sh.Done {
 			s.Shards = append(s.Shards, ShardLag{sh.ID, lag(sh.Watermark)})
@@ -136,9 +171,11 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store) error {
 	if now.Owner != "" && now.Lease.After(store.Now()) {
 		s.Running = now.Owner
 	}
-	if c, ok, err := store.Checkpoint(ctx, statetable.StreamSource); err != nil {
+	c, ok, err := store.Checkpoint(ctx, statetable.StreamSource)
+	if err != nil {
 		return err
-	} else if ok {
+	}
+	if ok {
 		s.setCheckpoint(c)
 	}
 	for l, err := range store.Letters(ctx) {
@@ -157,29 +194,35 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store) error {
 			break
 		}
 	}
-	if now.Dirty > 0 {
-		for _, err := range store.Dirty(ctx, now.Dirty) {
-			if err != nil {
-				return err
-			}
-			s.Dirty++
-		}
+	if x := now.Proof; !x.At.IsZero() {
+		s.Proof = &LiveProof{x.At, x.Dirty, x.Compared, x.Different, x.Unsettled, now.Verified > 0}
 	}
-	s.Next = s.next()
+	if now.Verified > 0 {
+		n, err := store.CountDirty(ctx, now.Verified, now.Dirty, maxCounted+1)
+		if err != nil {
+			return err
+		}
+		s.Dirty, s.MoreDirty = min(n, maxCounted), n > maxCounted
+	}
+	s.Next = s.next(c.Flags)
 	return nil
 }
 
-// next returns the command that continues the migration.
-func (s *FollowStatus) next() string {
+// next returns the command that continues the migration; flags are those of the last follower.
+func (s *FollowStatus) next(flags string) string {
+	of := func(command string, flags string) string {
+		return strings.Join(slices.DeleteFunc([]string{"tabletop migrate " + command, s.Table, flags}, func(word string) bool { return word == "" }), " ")
+	}
+	follow := of("follow", flags)
 	switch {
 	case s.Phase == string(ms.Ended), s.Phase == string(ms.Loaded):
 		return ""
 	case s.Running == "":
-		return "tabletop migrate follow " + s.Table
+		return follow
 	case len(s.Letters) > 0:
-		return "tabletop migrate status --letters"
+		return of("status", "--letters")
 	case s.Phase == string(ms.CatchingUp):
-		return "tabletop migrate status --wait phase=FOLLOWING"
+		return of("status", "--wait phase="+string(ms.Following))
 	}
-	return "freeze the source, stop the follower, then: tabletop migrate follow " + s.Table + " --until tip"
+	return "freeze the source, stop the follower, then: " + follow + " --until tip"
 }

@@ -25,7 +25,7 @@
 // either scripted or at random from a seed. It can save and restore the whole store
 // ([btkit.Env.Snapshot], [btkit.Env.Restore]), print it ([btkit.Env.Dump], [btkit.Env.DumpAll]) and
 // check rows ([btkit.Env.CheckRow]). The streams of both endpoints return the changes
-// ([btkit.Env.Changes], [Env.StreamRecords]).
+// ([btkit.Env.Changes], [Env.StreamRecords]). [Env.Follow] rehearses the migration of a live table.
 //
 // The package is only for tests. It imports testing and two SDKs; the program and the other packages of
 // this module do not.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,9 +24,10 @@ import (
 type Env struct {
 	*btkit.Env
 
-	server   *server.Server
-	ddb      *labdynamodb.Endpoint
-	observed *control.Requests // nil without WithConsole
+	server    *server.Server
+	ddb       *labdynamodb.Endpoint
+	observed  *control.Requests // nil without WithConsole
+	followers atomic.Int64      // that were started
 
 	mu      sync.Mutex // guards the fields below, which are set on first use
 	http    *http.Server

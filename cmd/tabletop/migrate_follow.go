@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate"
@@ -102,7 +106,7 @@ func (*followCommand) examples() []example {
 }
 
 // Run follows the tables.
-func (c *followCommand) Run(ctx context.Context, p *program) error {
+func (c *followCommand) Run(ctx context.Context, k *kong.Context, p *program) error {
 	_, clients, err := c.connectDynamoDB(ctx)
 	if err != nil {
 		return err
@@ -111,9 +115,11 @@ func (c *followCommand) Run(ctx context.Context, p *program) error {
 		if err := c.look(ctx, c.Target, t, false); err != nil {
 			return err
 		}
+		progress := &followLog{p: p, last: map[string]migrate.FollowStatus{}}
 		o := migrate.FollowOptions{
 			Common: c.common(t), Tables: c.Tables, Source: clients, Owner: owner(), Version: version(), Mode: c.Apply,
-			Since: c.sinceTime, UntilTip: c.Until == untilTip, Until: c.untilTime, Report: (&followLog{p: p}).report,
+			Flags: shellFlags(k, []string{"Follow:", "Live table:"}, "until"),
+			Since: c.sinceTime, UntilTip: c.Until == untilTip, Until: c.untilTime, Report: progress.report,
 		}
 		o.MaxRowsPerSecond = c.MaxRowsPerSecond
 		var refused *counted
@@ -126,7 +132,11 @@ func (c *followCommand) Run(ctx context.Context, p *program) error {
 			refused = &counted{w: file}
 			o.DeadLetter = refused
 		}
+		began := time.Now()
 		err = migrate.Follow(ctx, t.conn, o)
+		if err == nil {
+			progress.end(time.Since(began))
+		}
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			err = nil
 			_, _ = fmt.Fprintln(p.stderr, "tabletop: interrupted; the same command continues")
@@ -180,23 +190,39 @@ func owner() string {
 type followLog struct {
 	p *program
 
-	mu   sync.Mutex
-	last map[string]time.Time // when a line of the table was written
+	mu    sync.Mutex
+	last  map[string]migrate.FollowStatus
+	lines map[string]time.Time // when a line of the table was written
+}
+
+// end prints the result of each table.
+func (l *followLog) end(spent time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.p.progress {
+		_, _ = fmt.Fprint(l.p.stderr, "\r\x1b[K")
+	}
+	for _, table := range slices.Sorted(maps.Keys(l.last)) {
+		s := l.last[table]
+		_, _ = fmt.Fprintf(l.p.stdout, "%s: %s applied, %s, all writes before %s, in %v\n", table, phrase.Counted(s.Changes-s.Refused, "change"),
+			phrase.Counted(s.Refused, "dead letter"), s.Watermark.UTC().Format(time.RFC3339), spent.Round(100*time.Millisecond))
+	}
 }
 
 func (l *followLog) report(s migrate.FollowStatus) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.last[s.Table] = s
 	text := fmt.Sprintf("following %s: %s, %.0f a second, lag %s", s.Table, phrase.Counted(s.Changes, "change"), s.Rate, lagText(s.Lag))
 	if l.p.progress {
 		_, _ = fmt.Fprintf(l.p.stderr, "\r\x1b[K%s", text)
 		return
 	}
-	if l.last == nil {
-		l.last = map[string]time.Time{}
+	if l.lines == nil {
+		l.lines = map[string]time.Time{}
 	}
-	if now := time.Now(); now.Sub(l.last[s.Table]) >= progressEvery {
-		l.last[s.Table] = now
+	if now := time.Now(); now.Sub(l.lines[s.Table]) >= progressEvery {
+		l.lines[s.Table] = now
 		_, _ = fmt.Fprintf(l.p.stderr, "tabletop: %s\n", text)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -192,11 +193,28 @@ func TestFollow_Interrupted(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, first.stderr)
 	}
 	l.ctl("put", "Things", item("b", 1))
-	if out, code := tabletop(t, l.followArgs("Things", "--until", "tip")...); code != exitEqual {
+	args := l.followArgs("Things", "--apply", "guarded")
+	if out, code := tabletop(t, append(args, "--until", "tip")...); code != exitEqual || !regexp.MustCompile(`(?m)^Things: 1 change applied, 0 dead letters, all writes before \S+Z, in [\d.]+m?s$`).MatchString(out) {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	if out, code := tabletop(t, "migrate", "status", "--json", "--target", l.address()); code != exitEqual || !strings.Contains(out, `"changes": 1,`) {
 		t.Errorf("exit code %d, and the second follower must apply 1 change: %s", code, out)
+	}
+	// The next command works as it is.
+	out, code := tabletop(t, "migrate", "status", "Things", "--target", l.address(), "--call-timeout", "20s")
+	_, next, _ := strings.Cut(out, "  next     tabletop ")
+	words := strings.Fields(next)
+	slices.Sort(words)
+	if want := slices.Sorted(slices.Values(append(args, "--call-timeout", "20s"))); code != exitEqual || !slices.Equal(words, want) {
+		t.Errorf("exit code %d, the next command has the words %q, want %q", code, words, want)
+	}
+	if out, code := tabletop(t, append(strings.Fields(next), "--until", "tip")...); code != exitEqual {
+		t.Errorf("the next command: exit code %d: %s", code, out)
+	}
+	// A wait that ends says what it found.
+	out, code = tabletop(t, "migrate", "status", "Things", "--wait", "phase=FOLLOWING,letters<1,lag<1m", "--timeout", "0s", "--target", l.address())
+	if code != exitDifferences || !strings.Contains(out, "after 0s, lag<1m does not hold for table Things: no process follows the table") {
+		t.Errorf("exit code %d: %s", code, out)
 	}
 	l.holds(item("a", 1), item("b", 1))
 }
@@ -234,7 +252,13 @@ func TestFollow_Refused(t *testing.T) {
 	if out, code := tabletop(t, "migrate", "follow", "Keys", "--dynamodb-endpoint", l.source.env["AWS_ENDPOINT_URL_DYNAMODB"], "--target", l.address()); code != exitBadInput || !strings.Contains(out, "say when it was read (--since)") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
-	if out, code := tabletop(t, "migrate", "status", "Other", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "table Other has no migration") {
+	if out, code := tabletop(t, "migrate", "status", "Other", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "table Other has no migration in instance tabletop; name another instance (--project, --instance), or begin one: tabletop migrate follow Other") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if out, code := tabletop(t, "migrate", "status", "--instance", "other", "--target", l.address()); code != exitEqual || !strings.Contains(out, "no table of instance other is followed; name another instance (--project, --instance), or load an export") {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	if out, code := tabletop(t, l.followArgs("Keys", "--instance", "other")...); code != exitBadInput || !strings.Contains(out, "nothing was loaded into instance other: name another instance (--project, --instance), or load an export first") {
 		t.Errorf("exit code %d: %s", code, out)
 	}
 	if out, code := tabletop(t, "migrate", "finish", "Other", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "table Other was not loaded") {

@@ -7,63 +7,30 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate"
 )
 
 type statusCommand struct {
-	Tables  []string      `arg:"" optional:"" help:"The DynamoDB tables. Default: all that are, or were, followed." placeholder:"TABLE"`
-	Watch   bool          `help:"Show the status again each second, until interrupted." group:"Status:"`
-	Wait    string        `help:"Wait until all conditions hold for each table: phase=PHASE, lag=DURATION (at most), letters=N. Separate them with commas." placeholder:"CONDITIONS" group:"Status:"`
-	Timeout time.Duration `default:"5m" help:"How long --wait waits; then the exit code is 1. Default: ${default}." placeholder:"DURATION" group:"Status:"`
-	Letters bool          `help:"List the changes that could not be applied." group:"Status:"`
-	JSON    bool          `name:"json" help:"Print JSON." group:"Status:"`
+	Tables  []string       `arg:"" optional:"" help:"The DynamoDB tables. Default: all that are, or were, followed." placeholder:"TABLE"`
+	Watch   bool           `help:"Show the status again each second, until interrupted." group:"Status:"`
+	Wait    string         `help:"Wait until all conditions hold for each table: phase=PHASE, lag<DURATION, letters=N (or dead=N), dirty<N (changed keys since the last verification). Separate them with commas." placeholder:"CONDITIONS" group:"Status:"`
+	Timeout *time.Duration `help:"How long --wait waits; then the exit code is 1. Default: 5m." placeholder:"DURATION" group:"Status:"`
+	Letters bool           `help:"List the changes that could not be applied." group:"Status:"`
+	JSON    bool           `name:"json" help:"Print JSON. Its durations have their unit in their name; -1 is an unknown lag." group:"Status:"`
 	liveTargetFlags
 
 	conditions []condition
+	target     string // the flags that name the target, as in a shell
 }
 
-// condition is a condition of --wait.
-type condition struct {
-	text string
-	met  func(migrate.FollowStatus) bool
-}
-
-// parseConditions parses the value of --wait.
-func parseConditions(text string) (all []condition, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.Replace(strings.TrimSpace(part), "<", "=", 1)
-		c := condition{text: part}
-		switch {
-		case strings.HasPrefix(part, "phase="):
-			phase := strings.TrimPrefix(part, "phase=")
-			if !slices.Contains(migrate.Phases(), phase) {
-				return nil, fmt.Errorf("--wait: %q is not a phase; expected %s", phase, strings.Join(migrate.Phases(), ", "))
-			}
-			c.met = func(s migrate.FollowStatus) bool { return s.Phase == phase }
-		case strings.HasPrefix(part, "lag="):
-			most, err := time.ParseDuration(strings.TrimPrefix(part, "lag="))
-			if err != nil {
-				return nil, fmt.Errorf("--wait: %q: %w", part, err)
-			}
-			c.met = func(s migrate.FollowStatus) bool { return s.Running != "" && s.Lag >= 0 && s.Lag <= most }
-		case strings.HasPrefix(part, "letters="):
-			n, err := strconv.Atoi(strings.TrimPrefix(part, "letters="))
-			if err != nil {
-				return nil, fmt.Errorf("--wait: %q: %w", part, err)
-			}
-			c.met = func(s migrate.FollowStatus) bool { return s.LetterCount == n }
-		default:
-			return nil, fmt.Errorf("--wait: %q must be phase=PHASE, lag=DURATION or letters=N", part)
-		}
-		all = append(all, c)
-	}
-	return all, nil
-}
+// defaultWait is the default of --timeout.
+const defaultWait = 5 * time.Minute
 
 // Validate checks the flags.
 func (c *statusCommand) Validate() error {
@@ -74,12 +41,20 @@ func (c *statusCommand) Validate() error {
 	if c.Watch && c.Wait != "" {
 		err = errors.Join(err, errors.New("--watch and --wait exclude each other"))
 	}
+	switch {
+	case c.Timeout == nil:
+		c.Timeout = new(defaultWait)
+	case c.Wait == "":
+		err = errors.Join(err, errors.New("--timeout needs --wait: it limits that wait"))
+	case *c.Timeout < 0:
+		err = errors.Join(err, fmt.Errorf("--timeout: %v must not be negative", *c.Timeout))
+	}
 	return errors.Join(err, c.checkLiveTarget())
 }
 
 // Help is the long help of the command.
 func (*statusCommand) Help() string {
-	return `Shows the migrations from live tables in an instance: the phase, the process that follows, the lag behind the source, what it applied, and the command that comes next. The lag is as of the last checkpoint, which a follower writes each second.
+	return `Shows the migrations from live tables in an instance: the phase, the process that follows, the lag behind the source, what it applied, the last verification, and the command that comes next. The lag is as of the last checkpoint, which a follower writes each second.
 
 Exits 0; with --wait 1 when the time is over; 2 when a table has no migration; 3 when a server fails.`
 }
@@ -95,9 +70,10 @@ func (*statusCommand) examples() []example {
 const statusEvery = time.Second
 
 // Run prints the status.
-func (c *statusCommand) Run(ctx context.Context, p *program) error {
+func (c *statusCommand) Run(ctx context.Context, k *kong.Context, p *program) error {
+	c.target = shellFlags(k, []string{"Bigtable:"})
 	return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
-		end := time.Now().Add(c.Timeout)
+		end := time.Now().Add(*c.Timeout)
 		for {
 			all, err := c.read(ctx, t)
 			if err != nil {
@@ -108,7 +84,7 @@ func (c *statusCommand) Run(ctx context.Context, p *program) error {
 				if c.Watch && p.color {
 					_, _ = fmt.Fprint(p.stdout, "\x1b[H\x1b[J")
 				}
-				if err := c.print(p.stdout, all); err != nil {
+				if err := c.print(p.stdout, t.instance, all); err != nil {
 					return err
 				}
 			}
@@ -116,7 +92,7 @@ func (c *statusCommand) Run(ctx context.Context, p *program) error {
 			case c.Wait != "" && open == "", c.Wait == "" && !c.Watch:
 				return nil
 			case c.Wait != "" && !time.Now().Before(end):
-				return &exitError{exitDifferences, fmt.Errorf("after %v, %s does not hold", c.Timeout, open)}
+				return &exitError{exitDifferences, fmt.Errorf("after %v, %s", *c.Timeout, open)}
 			}
 			if err := sleep(ctx, statusEvery); err != nil {
 				if c.Watch {
@@ -134,9 +110,14 @@ func (c *statusCommand) read(ctx context.Context, t *target) ([]migrate.FollowSt
 	if err != nil {
 		return nil, asInputError(err)
 	}
+	for i := range all {
+		if all[i].Next != "" {
+			all[i].Next = strings.TrimSuffix(all[i].Next+" "+c.target, " ")
+		}
+	}
 	for _, name := range c.Tables {
 		if c.Wait == "" && !slices.ContainsFunc(all, func(s migrate.FollowStatus) bool { return s.Table == name }) {
-			return nil, badInput("table %s has no migration: tabletop migrate follow %[1]s begins one", name)
+			return nil, badInput("table %s has no migration in instance %s; name another instance (--project, --instance), or begin one: tabletop migrate follow %[1]s", name, t.instance)
 		}
 	}
 	if len(c.Tables) > 0 {
@@ -145,22 +126,27 @@ func (c *statusCommand) read(ctx context.Context, t *target) ([]migrate.FollowSt
 	return all, nil
 }
 
-// open returns the first condition that does not hold; "" if all do.
+// open returns the first condition that does not hold, with the reason; "" if all do.
 func (c *statusCommand) open(all []migrate.FollowStatus) string {
-	if len(all) < max(1, len(c.Tables)) {
-		return "a migration of each table"
+	if len(all) == 0 {
+		return "no table has a migration"
+	}
+	for _, name := range c.Tables {
+		if !slices.ContainsFunc(all, func(s migrate.FollowStatus) bool { return s.Table == name }) {
+			return "table " + name + " has no migration"
+		}
 	}
 	for _, s := range all {
 		for _, x := range c.conditions {
-			if !x.met(s) {
-				return x.text + " of table " + s.Table
+			if why := x.open(s); why != "" {
+				return fmt.Sprintf("%s does not hold for table %s: %s", x.text, s.Table, why)
 			}
 		}
 	}
 	return ""
 }
 
-func (c *statusCommand) print(w io.Writer, all []migrate.FollowStatus) error {
+func (c *statusCommand) print(w io.Writer, instance string, all []migrate.FollowStatus) error {
 	if c.JSON {
 		if all == nil {
 			all = []migrate.FollowStatus{}
@@ -172,7 +158,7 @@ func (c *statusCommand) print(w io.Writer, all []migrate.FollowStatus) error {
 		return err
 	}
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(w, "no table is followed: load an export (tabletop migrate load), then: tabletop migrate follow")
+		_, err := fmt.Fprintf(w, "no table of instance %s is followed; name another instance (--project, --instance), or load an export (tabletop migrate load), then: tabletop migrate follow\n", instance)
 		return err
 	}
 	var out strings.Builder
@@ -217,6 +203,19 @@ func (c *statusCommand) table(out *strings.Builder, s migrate.FollowStatus) {
 		for _, l := range s.Letters {
 			line("", "%s: %s", l.Key, l.Reason)
 		}
+	}
+	if x := s.Proof; x != nil {
+		what := "keys"
+		if x.Dirty {
+			what = "changed keys"
+		}
+		text := fmt.Sprintf("%s at %s: %d compared, %s, %d unsettled", what, x.At.UTC().Format(time.RFC3339), x.Compared, phrase.Counted(x.Differences, "difference"), x.Unsettled)
+		if x.Valid {
+			text += "; " + changedKeys(s)
+		}
+		line("verified", "%s", text)
+	} else {
+		line("verified", "never")
 	}
 	if s.Next != "" {
 		line("next", "%s", s.Next)

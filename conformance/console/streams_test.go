@@ -54,7 +54,7 @@ func TestStreams(t *testing.T) {
 
 	p.visit("/streams")
 	p.until("document.querySelector('main').innerText.includes('No table has a stream yet')")
-	srv.call(t, "UpdateTable", streamThings)
+	srv.query(t, "UpdateTable", streamThings)
 	p.until("document.querySelector('main tbody a')?.textContent === 'things'")
 	srv.changeStream(t, rows)
 	srv.call(t, "PutItem", `{"TableName":"things","Item":{"id":{"S":"a"},"amount":{"N":"1"}}}`)

@@ -207,6 +207,34 @@ func TestStream_FrozenClock(t *testing.T) {
 	})
 }
 
+// A checkpoint without shards, from a run that found no record, does not stand for the reads of the
+// next run.
+func TestStream_TipWithoutShards(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSource(t, facade.Options{}, testkit.WithFrozenClock(time.Unix(1_800_000_000, 700_000_000)))
+		o := s.options()
+		o.Since = s.env.Advance(2 * time.Minute)
+		st := s.open(t, o)
+		ctx, stop := context.WithCancel(t.Context())
+		tip, ended := st.Tip(), make(chan error, 1)
+		go func() { ended <- st.Run(ctx, func(context.Context, []stream.Record) error { return nil }) }()
+		for !st.Passed(tip) {
+			time.Sleep(time.Second)
+		}
+		stop()
+		<-ended
+		s.put(t, "item1")
+		checkpoint := st.Checkpoint()
+		if o.Checkpoint = &checkpoint; len(checkpoint.Shards) > 0 {
+			t.Fatalf("the checkpoint has shards: %+v", checkpoint)
+		}
+		if again := s.open(t, o); again.Passed(again.Tip()) {
+			t.Error("the tip is passed before the first read")
+		}
+	})
+}
+
 // A table that was created again under its name, and a stream that was enabled again, are
 // refused.
 func TestOpen_Endpoint(t *testing.T) {

@@ -339,6 +339,9 @@ func (s *Stream) Tip() Tip {
 func (s *Stream) Passed(t Tip) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.lineage.listed { // the watermark is that of the checkpoint, and shards may be unknown
+		return false
+	}
 	w := s.lineage.watermark()
 	if w.After(t.at.Add(time.Second)) {
 		return true

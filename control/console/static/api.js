@@ -67,18 +67,15 @@ export function events(after, signal, each, lost) {
   signal.addEventListener('abort', () => source.close());
 }
 
-/** follow listens to some kinds of events, until signal ends it, and while the page is visible: a browser has few connections to a server. */
-export function follow(kinds, signal) {
+/** follow listens to some kinds of events after a moment, until signal ends it, and while the page is visible: a browser has few connections to a server. */
+export function follow(kinds, after, signal) {
   let source;
   const look = () => {
     source?.close();
-    source = document.hidden ? undefined : listen({ kinds });
+    source = document.hidden ? undefined : listen({ kinds, after });
   };
   look();
-  document.addEventListener('visibilitychange', () => {
-    look();
-    if (source) live.dispatchEvent(new Event('tables')); // some may have changed meanwhile
-  }, { signal });
+  document.addEventListener('visibilitychange', look, { signal });
   signal.addEventListener('abort', () => source?.close());
 }
 

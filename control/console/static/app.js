@@ -118,7 +118,8 @@ async function show() {
     document.title = [...args, title, 'Tabletop'].join(' · ');
     const [page, info] = await Promise.all([import('./' + file), standing()]);
     if (signal.aborted) return;
-    if (file !== 'requests.js') follow(file === 'migration.js' ? 'lab,tables,runs' : 'lab,tables', signal); // that page has its own stream
+    // That page has a stream of its own. The moment is before the first read of the page, which thus misses no change.
+    if (file !== 'requests.js') follow(file === 'migration.js' ? 'lab,tables,runs' : 'lab,tables', info.events, signal);
     fill(main);
     await page.show(main, { args, info, params: new URLSearchParams(location.search), signal, again: show, go, live });
   } catch (err) {

@@ -55,7 +55,7 @@ async function traffic(info) {
 
 /** show builds the page, and again when the tables may have changed. */
 export async function show(main, context) {
-  await draw(main, context);
+  const first = draw(main, context);
   let waits = false;
   context.live.addEventListener('tables', () => {
     if (waits) return; // for further events
@@ -63,7 +63,7 @@ export async function show(main, context) {
     setTimeout(async () => {
       waits = false;
       const fresh = h('div');
-      try { await draw(fresh, { ...context, info: await get('info') }); } catch (err) { notify(err); return; }
+      try { await first; await draw(fresh, { ...context, info: await get('info') }); } catch (err) { notify(err); return; }
       if (context.signal.aborted) return;
       const was = main.querySelector('input'), is = fresh.querySelector('input'), { scrollTop } = main, typing = was && was === document.activeElement;
       if (was && is) {
@@ -75,6 +75,7 @@ export async function show(main, context) {
       if (typing) is?.focus();
     }, 200);
   }, { signal: context.signal });
+  await first;
 }
 
 // beginnings are the actions of a server without tables.

@@ -1,5 +1,6 @@
 // Keys: the load on keys over time, from the counters of ListHotTablets.
 import { h, fill, plain, number, counted, size, errorBox, button } from './dom.js';
+import { at, clockOf, ticksOf } from './axis.js';
 import { bytesShown, textOf } from './bytes.js';
 import { get, part, query } from './api.js';
 import { historyPath, rowsPath, tabs } from './paths.js';
@@ -42,14 +43,6 @@ export function findings(map) {
   return out;
 }
 
-/** ticksOf returns the times, in seconds, at which an axis has ticks: at most a number of them. */
-export function ticksOf(start, end, most) {
-  const step = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600].find((s) => (end - start) / s <= most) ?? 43200;
-  const out = [];
-  for (let at = Math.ceil(start / step) * step; at < end; at += step) out.push(at);
-  return out;
-}
-
 const most = 3; // columns of the axis of keys
 
 /** bandsOf cuts the axis of keys: for each segment of the row keys, the ranges whose keys begin alike: [depth, first, last, text]. */
@@ -74,7 +67,6 @@ export function bandsOf(keys) {
 }
 
 const ids = (rule) => rule.match(/L\d\d/g).join(' ');
-const clockOf = (seconds, whole = true) => new Date(seconds * 1000).toISOString().slice(11, whole ? 19 : 16) + (whole ? 'Z' : '');
 
 export async function show(main, { args: [instance, id], info, params, signal }) {
   const project = params.get('project');
@@ -117,7 +109,6 @@ export async function show(main, { args: [instance, id], info, params, signal })
     const [r, g, b] = i ? colour(i / 256) : [12, 14, 30];
     return new Uint32Array(Uint8ClampedArray.of(r, g, b, 255).buffer)[0];
   });
-  const at = (el, side, share) => { el.style[side] = `${100 * share}%`; return el; };
   const shownValue = (n) => metric.value === 'bytes' ? size(n) : number(n);
 
   function draw() {

@@ -104,14 +104,14 @@ export async function show(main, { info, again, signal }) {
       done('The fault is armed.');
     }, { class: 'primary' }), copier('Copy as testkit code', () => faultCode(form.fault()))), wrong);
 
-  await Promise.all([snapshots(), faults()]);
-  // Other clients may change the same state.
+  // Other clients may change the same state, also during the first reads.
   live.addEventListener('tick', tick, { signal });
   live.addEventListener('lab', ({ detail }) => {
     ({ clock: { frozen } } = detail);
     tick();
     Promise.all([snapshots(), faults()]).catch(notify);
   }, { signal });
+  await Promise.all([snapshots(), faults()]);
   main.append(h('h1', {}, 'Lab'), said, h('div', { class: 'cards pairs' }, clockCard, dueCard, snapshotCard, h('section', { class: 'card risk' }, h('h2', {}, 'Danger zone'),
     h('div', { class: 'bar' }, guarded('Reset…', async () => {
       if (!await confirmed('Remove all tables of both endpoints, and all faults?', 'Remove everything')) return;

@@ -1,6 +1,7 @@
-// Migration: the fixtures of --fixtures, and the results of plan, verify and lint for them.
+// Migration: the live tables that are followed; the fixtures of --fixtures, and the results of plan, verify and lint for them.
 import { h, fill, plain, shown, button, errorBox, number, save } from './dom.js';
 import { get, live, post, part, query } from './api.js';
+import { show as followed } from './followed.js';
 import { planShown } from './plan.js';
 import { workbench } from './workbench.js';
 
@@ -44,7 +45,11 @@ function runShown(r) {
 }
 
 export async function show(main, { info, params, signal }) {
+  const running = h('span', { class: 'runs' });
+  live.addEventListener('runs', ({ detail }) => fill(running, detail.runs.map(runShown)), { signal }); // the first one comes at once
   main.append(h('h1', {}, 'Migration'));
+  await followed(main, { info, signal });
+  main.append(h('h2', {}, 'Fixtures'));
   let names;
   try {
     names = (await get('migrate')).fixtures;
@@ -56,8 +61,6 @@ export async function show(main, { info, params, signal }) {
   }
   const which = h('select', { 'aria-label': 'Fixture', onchange: () => delete out.dataset.previewed }, names.map((n) => h('option', { value: n, selected: n === params.get('fixture') }, plain(n))));
   const out = h('div', { 'aria-live': 'polite' });
-  const running = h('span', { class: 'runs' });
-  live.addEventListener('runs', ({ detail }) => fill(running, detail.runs.map(runShown)), { signal });
   /** run shows the result of a command for a fixture with a mapping text, by default its own. */
   async function run(fixture, verb, mapping, into, link) {
     fill(into, h('p', { class: 'soft' }, `${verb} runs…`));

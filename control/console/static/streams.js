@@ -97,8 +97,8 @@ async function listed(main, info, signal) {
     const mine = ++asked, all = await get('streams');
     if (mine === asked && !signal.aborted) listOf(fill(main, h('h1', {}, 'Streams')), all, info);
   };
-  await draw();
   live.addEventListener('tables', () => draw().catch(notify), { signal });
+  await draw();
 }
 
 function listOf(main, all, info) {

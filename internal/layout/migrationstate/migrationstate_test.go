@@ -61,11 +61,13 @@ func TestValues(t *testing.T) {
 	const raw = `{"PK":{"S":"<a> &"}}`
 	roundTrip(t, ms.State{
 		Phase: ms.Following, By: "ana@host 17", At: at, Epoch: 3, Owner: "host 17", Lease: at, Stream: "arn", TableID: "id", Mapping: "hash", ExportTime: at, Dirty: 2,
+		Proof: ms.Proof{At: at, Dirty: true, Compared: 3, Different: 1, Unsettled: 2},
 	})
 	roundTrip(t, ms.State{})
 	roundTrip(t, ms.Checkpoint{
 		Stream: "arn", TableID: "id", From: at, Watermark: at, Epoch: 1, Mapping: "hash", Version: "v", At: at,
-		Shards: []ms.Shard{{ID: "s", Parent: "p", Sequence: strings.Repeat("9", 40), Before: "7", Epoch: 1, Done: true, Watermark: at}}, Progress: ms.Progress{Started: at, Rate: 1.5},
+		Shards: []ms.Shard{{ID: "s", Parent: "p", Sequence: strings.Repeat("9", 40), Before: "7", Epoch: 1, Done: true, Watermark: at}}, Progress: ms.Progress{Started: at, Rate: 1.5, Lags: ms.Lags{From: at, Millis: []int64{-1, 7}}},
+		Flags: "--dynamodb-endpoint http://127.0.0.1:8000",
 	})
 	roundTrip(t, ms.Letter{Key: raw, Code: "E-DOMAIN", Reason: "r", Mapping: "m.yaml:3", Position: []byte{0, 1}, Record: raw, At: at})
 	roundTrip(t, ms.Dirty{Key: raw, At: at})
@@ -195,4 +197,43 @@ func TestState_Lease(t *testing.T) {
 	if _, err := (ms.State{Epoch: math.MaxUint16}).NextEpoch("t"); err == nil {
 		t.Error("the epoch returns to 0")
 	}
+}
+
+// Lags are the greatest of each step, in an hour. Time without a lag is unknown, and a lag never changes
+// those that were returned before.
+func TestLags(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	var l ms.Lags
+	add := func(after, lag time.Duration) { l = l.With(begin.Add(after), lag) }
+	want := func(from time.Duration, millis ...int64) {
+		t.Helper()
+		if diff := gocmp.Diff(ms.Lags{From: begin.Add(from), Millis: millis}, l); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	add(3*time.Second, time.Second)
+	was := l
+	add(9*time.Second, 2*time.Second)
+	add(9999*time.Millisecond, time.Millisecond)
+	want(0, 2000)
+	if was.Millis[0] != 1000 {
+		t.Errorf("the former lags are %v", was)
+	}
+	add(10*time.Second, -1)
+	want(0, 2000, -1)
+	add(45*time.Second, 5*time.Millisecond)
+	want(0, 2000, -1, -1, -1, 5)
+	add(30*time.Second, 7*time.Millisecond) // the clock was set back
+	want(0, 2000, -1, -1, 7, 5)
+	for i := range 400 {
+		add(time.Duration(i)*ms.LagStep, 9*time.Millisecond)
+	}
+	if !l.From.Equal(begin.Add(40*ms.LagStep)) || len(l.Millis) != 360 || slices.Min(l.Millis) != 9 {
+		t.Errorf("after more than an hour: from %s, %d lags", l.From, len(l.Millis))
+	}
+	add(-time.Hour, time.Millisecond)
+	want(-time.Hour, 1)
+	add(1000*time.Hour, time.Millisecond)
+	want(1000*time.Hour, 1)
 }

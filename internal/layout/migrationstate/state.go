@@ -59,6 +59,16 @@ type State struct {
 	// Verified is the generation with which the last verification began that found no
 	// difference; 0 without one. It and later ones have all keys that changed since.
 	Verified uint64 `json:"verified,omitempty"`
+	Proof    Proof  `json:"proof,omitzero"` // the last verification that was not a sample
+}
+
+// Proof is the result of a verification of a live table.
+type Proof struct {
+	At        time.Time `json:"at"`
+	Dirty     bool      `json:"dirty,omitempty"` // only of the changed keys
+	Compared  int64     `json:"compared"`        // keys
+	Different int64     `json:"different"`       // differences
+	Unsettled int64     `json:"unsettled"`       // keys that changed at each look
 }
 
 // String describes the phase, who set it and when.

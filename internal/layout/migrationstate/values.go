@@ -22,6 +22,8 @@ type Checkpoint struct {
 	Version   string    `json:"version"` // of the program that wrote it
 	At        time.Time `json:"at"`      // of the write
 	Progress  Progress  `json:"progress"`
+	// Flags are the flags of the program, except those of the target, as in a shell.
+	Flags string `json:"flags,omitempty"`
 }
 
 // Shard is the progress in a shard.
@@ -50,6 +52,7 @@ type Progress struct {
 	Rate      float64   `json:"rate"`    // records a second, of late
 	Throttles int       `json:"throttles"`
 	Mode      string    `json:"mode"` // guarded or ordered
+	Lags      Lags      `json:"lags,omitzero"`
 	// Dirty is the generation that has the keys of all changes that were applied since the
 	// checkpoint, or of a later one.
 	Dirty uint64 `json:"dirty,omitempty"`

@@ -20,6 +20,7 @@ func (f *follower) open(ctx context.Context, since time.Time) error {
 		return err
 	}
 	if ok {
+		f.progress.Lags = stored.Progress.Lags
 		o.Checkpoint = fromStored(stored)
 	}
 	f.stream, err = stream.Open(ctx, f.Clients, o)
@@ -28,17 +29,17 @@ func (f *follower) open(ctx context.Context, since time.Time) error {
 
 // save writes the checkpoint.
 func (f *follower) save(ctx context.Context) error {
-	now := f.Now()
+	now, status := f.Now(), f.stream.Status()
 	f.mu.Lock()
 	if spent := now.Sub(f.savedAt); spent > 0 && !f.savedAt.IsZero() {
 		f.progress.Rate = float64(f.progress.Changes-f.changes) / spent.Seconds()
 	}
 	f.changes, f.savedAt = f.progress.Changes, now
 	c := toStored(f.stream.Checkpoint())
-	c.Mapping, c.Version, c.At, c.Progress = f.mapping, f.Version, now, f.progress
+	f.progress.Lags = f.progress.Lags.With(now, lag(status, c.Watermark))
+	c.Mapping, c.Version, c.At, c.Progress, c.Flags = f.mapping, f.Version, now, f.progress, f.Flags
 	c.Progress.Dirty = f.recorded()
 	f.mu.Unlock()
-	status := f.stream.Status()
 	c.Progress.SourceNow, c.Progress.Rule = status.Now, status.Rule
 	for _, sh := range status.Shards {
 		c.Progress.Throttles += sh.Throttles
@@ -50,6 +51,14 @@ func (f *follower) save(ctx context.Context) error {
 		f.Report(f.store.Table, c)
 	}
 	return nil
+}
+
+// lag is how far a watermark is behind the source; negative if it is unknown.
+func lag(status stream.Status, watermark time.Time) time.Duration {
+	if watermark.IsZero() {
+		return -1
+	}
+	return max(0, status.Now.Sub(watermark))
 }
 
 // recorded returns the generation that has all keys whose changes are applied from now on. A

@@ -44,6 +44,7 @@ type Options struct {
 	Clients stream.Clients
 	// Owner names this process in the lease: user, host and process.
 	Owner, Version string
+	Flags          string // of the program, except those of the target; for the next command
 
 	Mode Mode
 	// Since is the time of the stored items. Default: the end of the loaded exports.

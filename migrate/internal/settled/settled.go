@@ -121,9 +121,10 @@ func (v *verification) run(ctx context.Context) (string, error) {
 		}
 	}
 	v.live.To, v.live.Rule = v.mark.last.Watermark, v.mark.last.Progress.Rule
-	same := v.o.Report.AllDifferences() == before
+	different := v.o.Report.AllDifferences() - before
+	same := different == 0
 	if generation > 0 {
-		err = v.end(ctx, from, generation, same)
+		err = v.end(ctx, from, generation, different)
 	}
 	return v.detail(same), err
 }
@@ -183,9 +184,10 @@ func (v *verification) sampled() bool { return v.o.Sample > 0 && v.o.Sample < 1 
 
 // end records a verification: if it found no difference, only keys of its generation can differ from
 // now on.
-func (v *verification) end(ctx context.Context, from, generation uint64, same bool) error {
-	proved := false
+func (v *verification) end(ctx context.Context, from, generation uint64, different int64) error {
+	same, proved := different == 0, false
 	_, err := v.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
+		s.Proof = ms.Proof{At: v.o.Now(), Dirty: v.o.Dirty, Compared: v.live.Compared, Different: different, Unsettled: v.live.Unsettled}
 		switch {
 		case same && v.o.Dirty && s.Verified != from: // another verification decided meanwhile
 		case same && (v.o.Dirty || v.o.Consistent): // an old answer can hide a lost change

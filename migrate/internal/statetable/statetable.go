@@ -197,15 +197,22 @@ func (s Store) DropLetters(ctx context.Context, ids []attr.ItemID) error {
 	return s.drop(ctx, rows)
 }
 
-// Dirty reads the keys that changed in a generation.
-func (s Store) Dirty(ctx context.Context, generation uint64) iter.Seq2[ms.Dirty, error] {
-	return each[ms.Dirty](ctx, s, ms.DirtyPrefix(s.Table, generation))
-}
-
 // DirtyIn reads the keys that changed in any generation from one up to another. A key of several
 // generations comes several times.
 func (s Store) DirtyIn(ctx context.Context, from, to uint64) iter.Seq2[ms.Dirty, error] {
 	return eachIn[ms.Dirty](ctx, s, layout.Span{Start: ms.DirtyPrefix(s.Table, from), End: cells.PrefixEnd(ms.DirtyPrefix(s.Table, to))})
+}
+
+// CountDirty counts the keys of DirtyIn without their values, at most most of them.
+func (s Store) CountDirty(ctx context.Context, from, to uint64, most int) (n int, err error) {
+	span := layout.Span{Start: ms.DirtyPrefix(s.Table, from), End: cells.PrefixEnd(ms.DirtyPrefix(s.Table, to))}
+	for _, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{span}, Filter: btclient.KeysOnly(), Limit: int64(most)}) {
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 // DropDirty deletes the keys of all generations up to and including to.
