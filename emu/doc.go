@@ -34,6 +34,7 @@
 //   - view: decides which rows and columns an authorized view contains; target.go applies it.
 //   - filter: implements the filter language; regexp.go matches its regular expressions, and
 //     filter/re2 compares them with RE2.
+//   - sql/value, sql/function: implement the types, values and functions of SQL; no RPC uses them yet.
 //   - rowchunks, wire, changes: encode rows, messages and change records;
 //     change_stream_partitions.go splits and merges the partitions of a stream.
 //   - sql/syntax: parses the statements of GoogleSQL.

@@ -39,7 +39,7 @@ func CastFormat(a, format Arg, zone *Arg, to value.Type, isSafe bool) (Call, err
 			if from == value.KindDate {
 				return printTime(value.TimeOfDate(v.Int64()), format, true)
 			}
-			return printTime(value.TimeOf(v.Int64(), zone), format, false)
+			return printTime(value.PrintedTime(v.Int64(), zone), format, false)
 		}
 	case from == value.KindString && (to.Kind() == value.KindDate || to.Kind() == value.KindTimestamp):
 		cast = func(ctx *Context, v value.Value, format string, zone *time.Location) (value.Value, error) {

@@ -173,8 +173,9 @@ func Lookup(name string) (f *Function, ok bool) {
 
 // Operator returns an operator: + - * / || & | ^ ~ << >> = != < <= > >= LIKE, IN, "IN UNNEST",
 // BETWEEN, AND, OR, NOT, "IS NULL", "IS TRUE", "IS FALSE", "IS DISTINCT FROM", CASE of conditions
-// and values with the ELSE last, "CASE VALUE" with its operand first; and the subscripts [],
-// [OFFSET], [ORDINAL], [SAFE_OFFSET], [SAFE_ORDINAL], [SAFE_KEY]. The others are NOT of these.
+// and values with the ELSE last, "CASE VALUE" with its operand first. The subscript a[i] is "[]", and
+// a[OFFSET(i)] is "[OFFSET]"; so are ORDINAL, SAFE_OFFSET, SAFE_ORDINAL and SAFE_KEY. The others are
+// NOT of these.
 func Operator(name string) (f *Function, ok bool) {
 	f, ok = tables().operators[name]
 	return f, ok

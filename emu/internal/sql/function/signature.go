@@ -25,8 +25,8 @@ type pattern struct {
 	repeated bool
 }
 
-// parseSignature parses a text such as "ARRAY<T1>, [INT64] -> T1". Its faults are of this package,
-// and a test finds them.
+// parseSignature parses a text such as "ARRAY<T1>, INT64... -> T1". It panics for a fault, which is
+// one of this package, and which a test finds.
 func parseSignature(text string) (params []pattern, result pattern) {
 	before, after, ok := strings.Cut(text, "->")
 	if !ok {

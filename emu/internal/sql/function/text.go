@@ -103,8 +103,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// inCase maps a text to a letter case; full maps other characters than those of ASCII, of which some
-// become several.
+// inCase maps a text to a letter case. Some characters outside of ASCII become several, which only full
+// does.
 func inCase(ascii func(string) string, full func(language.Tag, ...cases.Option) cases.Caser) Eval {
 	return func(_ *Context, a []value.Value) (value.Value, error) {
 		if isASCII(a[0].Str()) {

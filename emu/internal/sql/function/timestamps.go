@@ -49,7 +49,7 @@ func timestampTable() []*Function {
 			if err != nil {
 				return value.Null, err
 			}
-			return formatTime(a[0].Str(), value.TimeOf(a[1].Int64(), zone), false)
+			return formatTime(a[0].Str(), value.PrintedTime(a[1].Int64(), zone), false)
 		})),
 		fn("PARSE_TIMESTAMP", sig("STRING, STRING, [STRING] -> TIMESTAMP", func(ctx *Context, a []value.Value) (value.Value, error) {
 			zone, err := zoneOf(ctx, a, 2)

@@ -41,6 +41,16 @@ func TimeOfDate(days int64) time.Time { return time.Unix(days*secondsPerDay, 0).
 // TimeOf returns a TIMESTAMP in a time zone.
 func TimeOf(micros int64, zone *time.Location) time.Time { return time.UnixMicro(micros).In(zone) }
 
+// PrintedTime is TimeOf for a text, which has offsets in minutes: of an offset with seconds, as before
+// the zones of today, it drops the seconds.
+func PrintedTime(micros int64, zone *time.Location) time.Time {
+	t := TimeOf(micros, zone)
+	if _, offset := t.Zone(); offset%60 != 0 {
+		return t.In(time.FixedZone("", offset-offset%60))
+	}
+	return t
+}
+
 // DateIn returns the day of a TIMESTAMP in a time zone.
 func DateIn(micros int64, zone *time.Location) int64 {
 	y, m, d := TimeOf(micros, zone).Date()
@@ -69,7 +79,7 @@ func Instant(local time.Time, zone *time.Location) int64 {
 // zones caches time zones by their names; a failed look-up is not cached.
 var zones sync.Map
 
-// Zone returns the time zone of an IANA name, in any letter case, or of an offset such as +5:30.
+// Zone returns the time zone of an IANA name or of an offset such as +5:30.
 func Zone(name string) (*time.Location, error) {
 	if name == "" {
 		return nil, OutOfRange("Invalid empty time zone")
@@ -84,40 +94,12 @@ func Zone(name string) (*time.Location, error) {
 	if zone, ok := zones.Load(name); ok {
 		return zone.(*time.Location), nil
 	}
-	zone, err := loadZone(name)
-	if err != nil {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" || name == "localtime" { // which are of the machine
 		return nil, OutOfRange("Invalid time zone: %s", name)
 	}
 	zones.Store(name, zone)
 	return zone, nil
-}
-
-func loadZone(name string) (*time.Location, error) {
-	if strings.EqualFold(name, "utc") {
-		return time.UTC, nil
-	}
-	if strings.EqualFold(name, "local") {
-		return nil, fmt.Errorf("unknown time zone") // of the machine
-	}
-	zone, err := time.LoadLocation(name)
-	if err == nil {
-		return zone, nil
-	}
-	// The database has names in the case America/Port_of_Spain.
-	parts := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '/' })
-	for i, part := range parts {
-		words := strings.Split(part, "_")
-		for j, word := range words {
-			if word != "" && word != "of" && word != "es" {
-				words[j] = strings.ToUpper(word[:1]) + word[1:]
-			}
-		}
-		parts[i] = strings.Join(words, "_")
-	}
-	if zone, err := time.LoadLocation(strings.Join(parts, "/")); err == nil {
-		return zone, nil
-	}
-	return time.LoadLocation(strings.ToUpper(name))
 }
 
 // parseOffset parses (+|-)H[H][:M[M]] and returns seconds east of UTC.
@@ -268,7 +250,7 @@ func DateText(days int64) string { return TimeOfDate(days).Format("2006-01-02") 
 // TimestampText returns a TIMESTAMP as in 2024-01-01 00:00:00.500+00, with 0, 3 or 6 digits of the
 // second.
 func TimestampText(micros int64, zone *time.Location) string {
-	t := TimeOf(micros, zone)
+	t := PrintedTime(micros, zone)
 	format := "2006-01-02 15:04:05"
 	switch {
 	case micros%microsPerSec == 0:

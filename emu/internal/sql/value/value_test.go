@@ -131,7 +131,7 @@ func TestProto(t *testing.T) {
 // TestKeys compares keys of groups with the order of values.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, property.First(60, func(t *rapid.T) {
+	rapid.Check(t, property.First(40, func(t *rapid.T) {
 		typ := drawType(2).Draw(t, "type")
 		a, b := drawValue(t, typ, true), drawValue(t, typ, true)
 		same := bytes.Equal(value.AppendKey(nil, a), value.AppendKey(nil, b))
@@ -164,7 +164,7 @@ func TestCast_RoundTrip(t *testing.T) {
 			t.Errorf("%v of %v became %q, then %v, %v", v, typ, text.Str(), got, err)
 		}
 	}
-	rapid.Check(t, property.First(100, func(t *rapid.T) {
+	rapid.Check(t, property.First(30, func(t *rapid.T) {
 		zone, err := value.Zone(rapid.SampledFrom(zones).Draw(t, "zone"))
 		if err != nil {
 			t.Fatal(err)
