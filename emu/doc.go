@@ -37,7 +37,10 @@
 //   - sql/value, sql/function: implement the types, values and functions of SQL; no RPC uses them yet.
 //   - rowchunks, wire, changes: encode rows, messages and change records;
 //     change_stream_partitions.go splits and merges the partitions of a stream.
-//   - sql/syntax: parses the statements of GoogleSQL.
+//   - sql/syntax, sql/analysis: parse a query of GoogleSQL, and make its plan; sql/plan defines
+//     plans, and sql/execution runs them over rows. query.go has the RPCs.
+//   - sql/value, sql/function: the values of SQL, and its functions and operators.
+//   - rowkey: splits row keys by a row key schema.
 //   - bundle: checks schema bundles, which describe the protobufs in cells.
 //   - instancedef: checks the definitions of instances and clusters.
 //   - pending, due: store resources with a future state, and queue due work.
@@ -45,8 +48,8 @@
 //   - refusal: creates every error status, and names the source of its text.
 //
 // Some have one importer. admin sees no rows of data, and the data API sees only its look-ups.
-// rowchunks and wire encode messages, and know no server; listfilter, bundle and sql/syntax
-// read languages, and know nothing else of the module.
+// rowchunks and wire encode messages, and know no server; listfilter, bundle and the packages of
+// sql read languages, and know nothing else of the module.
 //
 // Each RPC of the data API has its own file: ReadRows is in read_rows.go. Table and instance
 // administration is in internal/admin, by resource.
