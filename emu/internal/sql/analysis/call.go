@@ -112,7 +112,7 @@ func (a *analyzer) word(e syntax.Expr, s *scope) string {
 		if s.grouped != nil {
 			scope = s.grouped.before
 		}
-		if _, n := scope.find(e.Names[0].Text); n > 0 {
+		if scope.has(e.Names[0].Text) {
 			return ""
 		}
 		return e.Names[0].Text

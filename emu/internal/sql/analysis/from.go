@@ -32,7 +32,7 @@ func (a *analyzer) from(t syntax.Table, left plan.Operator, s *scope, with *name
 	switch t := t.(type) {
 	case *syntax.TableName:
 		if s.width > 0 && len(t.Path) > 0 {
-			if _, n := s.find(t.Path[0].Text); n > 0 || s.table(t.Path[0].Text) != nil {
+			if s.has(t.Path[0].Text) || s.table(t.Path[0].Text) != nil {
 				return a.unnest(&syntax.Unnest{At: t.Pos(), Expr: &syntax.Path{Names: t.Path}, Alias: t.Alias, Offset: t.Offset}, left, s)
 			}
 		}

@@ -44,18 +44,18 @@ func (s *scope) in(clause string) *scope {
 
 func same(a, b string) bool { return strings.EqualFold(a, b) }
 
-// find returns the column of a name, and how many columns have it.
-func (s *scope) find(name string) (c *column, n int) {
+// has reports whether a column has a name.
+func (s *scope) has(name string) bool {
 	for ; s != nil; s = s.outer {
-		if c, n = s.findHere(name); n > 0 {
-			return c, n
+		if _, n := s.find(name); n > 0 {
+			return true
 		}
 	}
-	return nil, 0
+	return false
 }
 
-// findHere is find without the scopes around s.
-func (s *scope) findHere(name string) (c *column, n int) {
+// find returns the column of a name, and how many columns have it, without the scopes around s.
+func (s *scope) find(name string) (c *column, n int) {
 	for i := range s.aliases {
 		if same(s.aliases[i].name, name) {
 			c = &s.aliases[i]
@@ -96,7 +96,7 @@ func (a *analyzer) resolve(names []syntax.Name, s *scope) (c *column, fields []s
 	first := names[0]
 	inner := s
 	for inner.outer != nil && inner.table(first.Text) == nil {
-		if _, n := inner.findHere(first.Text); n > 0 {
+		if _, n := inner.find(first.Text); n > 0 {
 			break
 		}
 		inner = inner.outer
@@ -108,7 +108,7 @@ func (a *analyzer) resolve(names []syntax.Name, s *scope) (c *column, fields []s
 	if t != nil && t.value {
 		return &t.columns[0], names[1:], nil
 	}
-	c, n := inner.findHere(first.Text)
+	c, n := inner.find(first.Text)
 	switch {
 	case t != nil && len(names) > 1: // a table hides the columns with its name
 	case n > 1:
