@@ -19,7 +19,7 @@ func (a *analyzer) call(e *syntax.Call, s *scope) (typed, error) {
 	case e.Over != nil:
 		return typed{}, a.refuse(e.Pos(), "Window function "+f.Name+" is")
 	case f.Window:
-		return typed{}, a.fail(e.Pos(), "Window function %s cannot be called without an OVER clause", f.Name)
+		return typed{}, a.fail(e.Pos(), "Analytic function %s cannot be called without an OVER clause", f.Name)
 	case f.Aggregate:
 		return a.aggregate(e, f, s)
 	case e.Distinct || e.Star || len(e.OrderBy) > 0 || e.Limit != nil || e.Having != nil || e.Ignore != syntax.NullsUnspecified:
@@ -112,7 +112,7 @@ func (a *analyzer) word(e syntax.Expr, s *scope) string {
 		if s.grouped != nil {
 			scope = s.grouped.before
 		}
-		if _, n := scope.find(e.Names[0].Text); n > 0 {
+		if scope.has(e.Names[0].Text) {
 			return ""
 		}
 		return e.Names[0].Text

@@ -92,7 +92,7 @@ func (a *analyzer) expr(e syntax.Expr, s *scope) (typed, error) {
 	case *syntax.In:
 		return a.in(e, s)
 	case *syntax.Between:
-		t, err := a.operator(e.Pos(), "BETWEEN", []syntax.Expr{e.Expr, e.Low, e.High}, s)
+		t, err := a.operator(a.test(e.At, e.Not), "BETWEEN", []syntax.Expr{e.Expr, e.Low, e.High}, s)
 		return a.not(e.Not, e.At, t, err)
 	case *syntax.Is:
 		what := e.What
@@ -202,11 +202,17 @@ func (a *analyzer) path(p *syntax.Path, s *scope) (typed, error) {
 	}
 	c, fields, err := a.resolve(p.Names, s)
 	if err != nil {
+		if len(p.Names) == 1 && bare[strings.ToUpper(p.Names[0].Text)] {
+			return a.callOf(p.Pos(), p.Names[0].Text, nil, s, false)
+		}
 		return typed{}, err
 	}
 	e, err := a.fields(c.use(), fields)
 	return typed{Expr: e}, err
 }
+
+// bare are the functions that need no parentheses.
+var bare = map[string]bool{"CURRENT_DATE": true, "CURRENT_TIMESTAMP": true}
 
 // groupedPath analyzes a path over groups: the begin of it must be a key.
 func (a *analyzer) groupedPath(p *syntax.Path, s *scope) (typed, error) {
@@ -341,8 +347,17 @@ func (a *analyzer) in(e *syntax.In, s *scope) (typed, error) {
 	if e.Array != nil {
 		name, args = "IN UNNEST", []syntax.Expr{e.Expr, e.Array}
 	}
-	t, err := a.operator(e.Pos(), name, args, s)
+	t, err := a.operator(a.test(e.At, e.Not), name, args, s)
 	return a.not(e.Not, e.At, t, err)
+}
+
+// test returns the position of IN or BETWEEN, after a NOT at the given position.
+func (a *analyzer) test(at int, not bool) int {
+	if not {
+		at += len("NOT")
+		at += strings.IndexAny(a.text[at:], "BbIi")
+	}
+	return at
 }
 
 func (a *analyzer) caseOf(e *syntax.Case, s *scope) (typed, error) {
@@ -468,6 +483,9 @@ func (a *analyzer) array(e *syntax.Array, s *scope) (typed, error) {
 	}
 	out := &plan.MakeArray{Of: value.ArrayOf(elem)}
 	for i, t := range items {
+		if !coercible(args[i], elem) {
+			return typed{}, a.fail(e.Items[i].Pos(), "Array element type %v does not coerce to %v", args[i].Type, elem)
+		}
 		of, err := a.coerce(t, elem)
 		if err != nil {
 			return typed{}, a.failed(e.Items[i].Pos(), err)
@@ -482,6 +500,12 @@ func (a *analyzer) array(e *syntax.Array, s *scope) (typed, error) {
 		values[i] = x.(*plan.Const).Value
 	}
 	return constant(out.Of, value.Array(values)), nil
+}
+
+// coercible reports whether an argument can be used as a value of a type without a cast.
+func coercible(arg function.Arg, to value.Type) bool {
+	t, ok := function.Supertype([]function.Arg{{Type: to}, arg})
+	return ok && (t.Equal(to) || arg.Type.IsUnknown())
 }
 
 func typeList(args []function.Arg) string {
@@ -523,6 +547,9 @@ func (a *analyzer) structOf(e *syntax.Struct, s *scope) (typed, error) {
 				name = p.Names[len(p.Names)-1].Text
 			}
 			fields[i] = value.Field{Name: name, Type: typeOrInt(t.Type())}
+		}
+		if !coercible(t.arg(), fields[i].Type) {
+			return t, a.fail(x.Pos(), "Struct field %d has type %v which does not coerce to %v", i+1, t.Type(), fields[i].Type)
 		}
 		of, err := a.coerce(t, fields[i].Type)
 		if err != nil {

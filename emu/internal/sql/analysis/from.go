@@ -32,8 +32,8 @@ func (a *analyzer) from(t syntax.Table, left plan.Operator, s *scope, with *name
 	switch t := t.(type) {
 	case *syntax.TableName:
 		if s.width > 0 && len(t.Path) > 0 {
-			if _, n := s.find(t.Path[0].Text); n > 0 || s.table(t.Path[0].Text) != nil {
-				return a.unnest(&syntax.Unnest{At: t.Pos(), Expr: &syntax.Path{Names: t.Path}, Alias: t.Alias}, left, s)
+			if s.has(t.Path[0].Text) || s.table(t.Path[0].Text) != nil {
+				return a.unnest(&syntax.Unnest{At: t.Pos(), Expr: &syntax.Path{Names: t.Path}, Alias: t.Alias, Offset: t.Offset}, left, s)
 			}
 		}
 		return a.alone(t.Pos(), left, s, func() (plan.Operator, rangeVariable, error) { return a.table(t, with) })
@@ -101,6 +101,9 @@ func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, range
 	if w := with.find(id); w != nil && !t.Call {
 		r, err := a.query(w.query, w.sees)
 		return r.op, rangeVariable{name: name, columns: r.columns}, err
+	}
+	if t.Offset != nil {
+		return nil, rangeVariable{}, a.fail(t.Pos(), "WITH OFFSET can only be used with array scans")
 	}
 	of, ok := a.o.Catalog.Table(id)
 	if !ok && !t.Call {
@@ -224,9 +227,15 @@ func (a *analyzer) unnest(t *syntax.Unnest, left plan.Operator, s *scope) (plan.
 		return nil, nil, a.fail(t.Expr.Pos(), "Values referenced in UNNEST must be arrays. UNNEST contains expression of type %v", of)
 	}
 	op := &plan.Unnest{Input: left, Array: e.Expr, WithOffset: t.Offset != nil}
-	name := aliasText(t.Alias)
-	if p, ok := t.Expr.(*syntax.Path); ok && name == "" && len(p.Names) > 0 {
-		name = p.Names[len(p.Names)-1].Text
+	var alias syntax.Name
+	if t.Alias != nil {
+		alias = *t.Alias
+	} else if p, ok := t.Expr.(*syntax.Path); ok && len(p.Names) > 0 {
+		alias = p.Names[len(p.Names)-1]
+	}
+	name := alias.Text
+	if name != "" && s.table(name) != nil {
+		return nil, nil, a.fail(alias.At, "Duplicate alias %s found", name)
 	}
 	slot := s.width
 	v := rangeVariable{name: name, value: true}
@@ -242,9 +251,12 @@ func (a *analyzer) unnest(t *syntax.Unnest, left plan.Operator, s *scope) (plan.
 	}
 	width := slot + 1
 	if t.Offset != nil {
-		offset := aliasText(t.Offset.Alias)
-		if offset == "" {
-			offset = "offset"
+		offset, at := "offset", t.Offset.At
+		if t.Offset.Alias != nil {
+			offset, at = t.Offset.Alias.Text, t.Offset.Alias.At
+		}
+		if same(offset, name) {
+			return nil, nil, a.fail(at, "Duplicate alias %s found", offset)
 		}
 		v.columns = append(v.columns, column{name: offset, expr: &plan.Slot{N: width, Of: value.Int64Type}})
 		width++

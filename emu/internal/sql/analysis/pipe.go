@@ -201,7 +201,7 @@ func (p *piped) position(name syntax.Name, clause string) (int, error) {
 		}
 	}
 	if found < 0 {
-		return 0, p.a.fail(name.At, "Column %s not found in pipe %s", name.Text, clause)
+		return 0, p.a.fail(name.At, "Column name in pipe %s not found in input table: %s", clause, name.Text)
 	}
 	return found, nil
 }

@@ -16,7 +16,12 @@ func (a *analyzer) query(q *syntax.Query, with *names) (relation, error) {
 		return relation{}, a.fail(q.Pos(), "Query is nested more than %d levels deep", maxQueryDepth)
 	}
 	defer func() { a.depth-- }()
-	for _, w := range q.With {
+	for i, w := range q.With {
+		for _, other := range q.With[:i] {
+			if same(w.Name.Text, other.Name.Text) {
+				return relation{}, a.fail(w.Name.At, "Duplicate alias %s for WITH subquery", w.Name.Text)
+			}
+		}
 		with = &names{outer: with, name: w.Name.Text, query: w.Query, sees: with}
 	}
 	var r relation
@@ -296,7 +301,12 @@ func (b *block) fieldsOf(e syntax.Expr) ([]column, error) {
 
 // starChanges applies EXCEPT and REPLACE.
 func (b *block) starChanges(star *syntax.Star, items []item) ([]item, error) {
-	for _, name := range star.Except {
+	for i, name := range star.Except {
+		for _, other := range star.Except[:i] {
+			if same(name.Text, other.Text) {
+				return nil, b.a.fail(name.At, "Duplicate column %s in SELECT * EXCEPT list", name.Text)
+			}
+		}
 		kept := items[:0:0]
 		for _, x := range items {
 			if !same(x.name, name.Text) {
@@ -311,15 +321,20 @@ func (b *block) starChanges(star *syntax.Star, items []item) ([]item, error) {
 	if len(items) == 0 {
 		return nil, b.a.fail(star.At, "SELECT * expands to zero columns after applying EXCEPT")
 	}
-	for _, x := range star.Replace {
+	for n, x := range star.Replace {
+		for _, other := range star.Replace[:n] {
+			if same(x.Alias.Text, other.Alias.Text) {
+				return nil, b.a.fail(x.Alias.At, "Duplicate column %s in SELECT * REPLACE list", x.Alias.Text)
+			}
+		}
 		found := false
 		for i := range items {
-			if x.Alias != nil && same(items[i].name, x.Alias.Text) {
+			if same(items[i].name, x.Alias.Text) {
 				items[i].expr, items[i].col, found = x.Expr, nil, true
 			}
 		}
 		if !found {
-			return nil, b.a.fail(x.Pos(), "Column %s in SELECT * REPLACE list does not exist", aliasText(x.Alias))
+			return nil, b.a.fail(x.Alias.At, "Column %s in SELECT * REPLACE list does not exist", x.Alias.Text)
 		}
 	}
 	return items, nil
@@ -335,7 +350,7 @@ func (b *block) item(x item, s *scope) (column, error) {
 		if n, ok := s.grouped.keys[textOf(x.col.expr)]; ok {
 			return column{name: x.name, expr: &plan.Slot{N: n, Of: x.col.expr.Type()}}, nil
 		}
-		return column{}, b.a.fail(x.at, "%s expression references column %s which is neither grouped nor aggregated", s.clause, x.name)
+		return column{}, b.a.fail(x.at, "Star expansion expression references column %s which is neither grouped nor aggregated", x.name)
 	}
 	e, err := b.a.expr(x.expr, s)
 	if err != nil {
@@ -392,12 +407,12 @@ func kindText(t value.Type) string {
 // key analyzes an expression of GROUP BY: an ordinal, an alias, or an expression over the input.
 func (b *block) key(e syntax.Expr, items []item) (plan.Expr, error) {
 	s := b.from.in("GROUP BY clause")
-	at := func(x item) (plan.Expr, error) {
+	at := func(x item, name string) (plan.Expr, error) {
 		if x.expr == nil {
 			return x.col.use(), nil
 		}
 		if containsAggregate(x.expr) {
-			return nil, b.a.fail(e.Pos(), "Aggregate functions are not allowed in GROUP BY")
+			return nil, b.a.fail(e.Pos(), "Column %s contains an aggregation function, which is not allowed in GROUP BY", name)
 		}
 		t, err := b.a.expr(x.expr, s)
 		return t.Expr, err
@@ -407,17 +422,24 @@ func (b *block) key(e syntax.Expr, items []item) (plan.Expr, error) {
 		if of.Kind == syntax.Int {
 			n, err := strconv.Atoi(of.Text)
 			if err != nil || n < 1 || n > len(items) {
-				return nil, b.a.fail(of.At, "GROUP BY column number %s is out of range; expected between 1 and %d", of.Text, len(items))
+				return nil, b.a.fail(of.At, "GROUP BY is out of SELECT column number range: %s", of.Text)
 			}
-			return at(items[n-1])
+			return at(items[n-1], of.Text)
 		}
 		return nil, b.a.fail(of.At, "Cannot GROUP BY literal values")
 	case *syntax.Path:
 		if len(of.Names) == 1 {
+			var matches []item
 			for _, x := range items {
-				if p, ok := x.expr.(*syntax.Path); x.expr != nil && same(x.name, of.Names[0].Text) && !(ok && len(p.Names) == 1) {
-					return at(x)
+				if x.expr != nil && same(x.name, of.Names[0].Text) {
+					matches = append(matches, x)
 				}
+			}
+			switch {
+			case len(matches) > 1:
+				return nil, b.a.fail(of.Pos(), "Name %s in GROUP BY clause is ambiguous; it may refer to multiple columns in the SELECT-list", of.Names[0].Text)
+			case len(matches) == 1:
+				return at(matches[0], of.Names[0].Text)
 			}
 		}
 	}
@@ -467,15 +489,22 @@ func (b *block) ordered(order []*syntax.OrderItem) (relation, error) {
 
 // orderKey analyzes an expression of ORDER BY: an ordinal, or an expression.
 func (b *block) orderKey(e syntax.Expr, s *scope, visible int) (plan.Expr, error) {
-	if l, ok := e.(*syntax.Literal); ok && l.Kind == syntax.Int {
-		n, err := strconv.Atoi(l.Text)
-		if err != nil || n < 1 || n > visible {
-			return nil, b.a.fail(l.At, "ORDER BY column number %s is out of range; expected between 1 and %d", l.Text, visible)
-		}
-		return b.out[n-1].expr, nil
-	}
 	t, err := b.a.expr(e, s)
-	return t.Expr, err
+	c, ok := t.Expr.(*plan.Const)
+	switch {
+	case err != nil || !ok || t.origin == function.Expression:
+		return t.Expr, err
+	case t.Type().Kind() != value.KindInt64 || t.origin != function.Literal:
+		return nil, b.a.fail(e.Pos(), "Cannot ORDER BY literal values")
+	}
+	n := c.Value.Int64()
+	switch {
+	case n < 1:
+		return nil, b.a.fail(e.Pos(), "ORDER BY column number item is out of range. Column numbers must be greater than or equal to one. Found : %d", n)
+	case n > int64(visible):
+		return nil, b.a.fail(e.Pos(), "ORDER BY is out of SELECT column number range: %d", n)
+	}
+	return b.out[n-1].expr, nil
 }
 
 // hasAggregate reports whether a SELECT has an aggregate function.

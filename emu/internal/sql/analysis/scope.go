@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
@@ -43,7 +44,17 @@ func (s *scope) in(clause string) *scope {
 
 func same(a, b string) bool { return strings.EqualFold(a, b) }
 
-// find returns the column of a name, and how many columns have it.
+// has reports whether a column has a name.
+func (s *scope) has(name string) bool {
+	for ; s != nil; s = s.outer {
+		if _, n := s.find(name); n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the column of a name, and how many columns have it, without the scopes around s.
 func (s *scope) find(name string) (c *column, n int) {
 	for i := range s.aliases {
 		if same(s.aliases[i].name, name) {
@@ -62,40 +73,51 @@ func (s *scope) find(name string) (c *column, n int) {
 			}
 		}
 	}
-	if n == 0 && s.outer != nil {
-		return s.outer.find(name)
-	}
 	return c, n
 }
 
-// table returns the range variable of a name.
+// table returns the range variable of a name, without the scopes around s.
 func (s *scope) table(name string) *rangeVariable {
 	for i := range s.tables {
 		if s.tables[i].name != "" && same(s.tables[i].name, name) {
 			return &s.tables[i]
 		}
 	}
-	if s.outer != nil {
-		return s.outer.table(name)
-	}
 	return nil
+}
+
+// aliased reports whether a name is an alias of the SELECT list.
+func (s *scope) aliased(name string) bool {
+	return slices.ContainsFunc(s.aliases, func(c column) bool { return same(c.name, name) })
 }
 
 // resolve returns the expression of a path, the column at its begin, and the names that are fields of it.
 func (a *analyzer) resolve(names []syntax.Name, s *scope) (c *column, fields []syntax.Name, err error) {
 	first := names[0]
-	c, n := s.find(first.Text)
+	inner := s
+	for inner.outer != nil && inner.table(first.Text) == nil {
+		if _, n := inner.find(first.Text); n > 0 {
+			break
+		}
+		inner = inner.outer
+	}
+	t := inner.table(first.Text)
+	if t != nil && inner.aliased(first.Text) {
+		t = nil
+	}
+	if t != nil && t.value {
+		return &t.columns[0], names[1:], nil
+	}
+	c, n := inner.find(first.Text)
 	switch {
+	case t != nil && len(names) > 1: // a table hides the columns with its name
 	case n > 1:
 		return nil, nil, a.fail(first.At, "Column name %s is ambiguous", first.Text)
 	case n == 1:
 		return c, names[1:], nil
-	}
-	t := s.table(first.Text)
-	switch {
 	case t == nil:
 		return nil, nil, a.fail(first.At, "Unrecognized name: %s%s", first.Text, s.suggestion(first.Text))
-	case len(names) == 1:
+	default:
 		return nil, nil, a.refuse(first.At, "A table as a value is")
 	}
 	n = 0
