@@ -264,9 +264,9 @@ func generateInts(_ *Context, a []value.Value) (value.Value, error) {
 			return value.Null, tooManyElements()
 		}
 		out = append(out, value.Int64(at))
-		next, err := addInt(at, step)
-		if err != nil {
-			break
+		next := at + step
+		if (next > at) != (step > 0) {
+			break // of an overflow
 		}
 		at = next
 	}

@@ -52,7 +52,7 @@ func jsonSignatures(result string, brackets bool, convert func(jsontext.Value) v
 				return value.Null, nil
 			}
 			found, ok := path.find(document)
-			if !ok || found.Kind() == 'n' {
+			if !ok || found.Kind() == jsontext.KindNull {
 				return value.Null, nil
 			}
 			return convert(found), nil
@@ -73,21 +73,21 @@ func compactJSON(v jsontext.Value) string {
 func jsonValue(v jsontext.Value) value.Value { return value.String(compactJSON(v)) }
 
 func jsonScalar(v jsontext.Value) value.Value {
-	switch v.Kind() {
-	case '"':
+	switch v.Kind() { //nolint:exhaustive // the others are not scalar
+	case jsontext.KindString:
 		s, err := jsontext.AppendUnquote(nil, v)
 		if err != nil {
 			return value.Null
 		}
 		return value.String(string(s))
-	case '0', 't', 'f':
+	case jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
 		return value.String(string(bytes.TrimSpace(v)))
 	}
 	return value.Null
 }
 
 func jsonElements(v jsontext.Value) value.Value {
-	if v.Kind() != '[' {
+	if v.Kind() != jsontext.KindBeginArray {
 		return value.Null
 	}
 	out := []value.Value{}
@@ -104,7 +104,7 @@ func walkArray(v jsontext.Value, yield func(i int, e jsontext.Value) bool) {
 	if _, err := d.ReadToken(); err != nil {
 		return
 	}
-	for i := 0; d.PeekKind() != ']'; i++ {
+	for i := 0; d.PeekKind() != jsontext.KindEndArray; i++ {
 		e, err := lastValue(d, v)
 		if err != nil || !yield(i, e) {
 			return
@@ -223,12 +223,12 @@ func cutQuoted(s string, quote byte) (name, rest string, ok bool) {
 // find returns the value at the path in JSON that is valid.
 func (p *jsonPath) find(v jsontext.Value) (found jsontext.Value, ok bool) {
 	for _, step := range p.steps {
-		switch v.Kind() {
-		case '{':
+		switch v.Kind() { //nolint:exhaustive // the others have no parts
+		case jsontext.KindBeginObject:
 			if v, ok = member(v, step.name); !ok {
 				return nil, false
 			}
-		case '[':
+		case jsontext.KindBeginArray:
 			next := jsontext.Value(nil)
 			walkArray(v, func(i int, e jsontext.Value) bool {
 				if i == step.index {
@@ -251,7 +251,7 @@ func member(v jsontext.Value, name string) (found jsontext.Value, ok bool) {
 	if _, err := d.ReadToken(); err != nil {
 		return nil, false
 	}
-	for d.PeekKind() != '}' {
+	for d.PeekKind() != jsontext.KindEndObject {
 		token, err := d.ReadToken()
 		if err != nil {
 			return nil, false
