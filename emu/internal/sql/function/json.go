@@ -31,7 +31,7 @@ func jsonTable() []*Function {
 
 // jsonSignatures are of a function of JSON and a path. JSON in BYTES is read as UTF-8, as the
 // documentation does.
-func jsonSignatures(result string, brackets bool, convert func(jsontext.Value) value.Value) []signature {
+func jsonSignatures(result string, brackets bool, convert func(jsontext.Value) (value.Value, error)) []signature {
 	bind := func(*Call) (Eval, error) {
 		var last atomic.Pointer[jsonPath] // usually, all rows have the same path
 		return func(_ *Context, a []value.Value) (value.Value, error) {
@@ -55,7 +55,7 @@ func jsonSignatures(result string, brackets bool, convert func(jsontext.Value) v
 			if !ok || found.Kind() == jsontext.KindNull {
 				return value.Null, nil
 			}
-			return convert(found), nil
+			return convert(found)
 		}, nil
 	}
 	return []signature{bound("STRING, [STRING] -> "+result, bind), bound("BYTES, [STRING] -> "+result, bind)}
@@ -70,32 +70,32 @@ func compactJSON(v jsontext.Value) string {
 	return string(v)
 }
 
-func jsonValue(v jsontext.Value) value.Value { return value.String(compactJSON(v)) }
+func jsonValue(v jsontext.Value) (value.Value, error) { return value.String(compactJSON(v)), nil }
 
-func jsonScalar(v jsontext.Value) value.Value {
+func jsonScalar(v jsontext.Value) (value.Value, error) {
 	switch v.Kind() { //nolint:exhaustive // the others are not scalar
 	case jsontext.KindString:
 		s, err := jsontext.AppendUnquote(nil, v)
 		if err != nil {
-			return value.Null
+			return value.Null, nil //nolint:nilerr // JSON that is not valid has no value
 		}
-		return value.String(string(s))
+		return value.String(string(s)), nil
 	case jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
-		return value.String(string(bytes.TrimSpace(v)))
+		return value.String(string(bytes.TrimSpace(v))), nil
 	}
-	return value.Null
+	return value.Null, nil
 }
 
-func jsonElements(v jsontext.Value) value.Value {
+func jsonElements(v jsontext.Value) (value.Value, error) {
 	if v.Kind() != jsontext.KindBeginArray {
-		return value.Null
+		return value.Null, nil
 	}
 	out := []value.Value{}
 	walkArray(v, func(_ int, e jsontext.Value) bool {
 		out = append(out, value.String(compactJSON(e)))
-		return true
+		return len(out) <= maxElements
 	})
-	return value.Array(out)
+	return value.Array(out), checkElements(len(out))
 }
 
 // walkArray calls yield for each element of an array that is valid.

@@ -316,6 +316,9 @@ func split(_ *Context, a []value.Value) (value.Value, error) {
 	if len(a) > 1 {
 		delimiter = a[1].Str()
 	}
+	if err := checkElements(strings.Count(s, delimiter)); err != nil {
+		return value.Null, err
+	}
 	var parts []value.Value
 	switch {
 	case s == "" || delimiter != "":
