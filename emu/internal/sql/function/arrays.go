@@ -107,8 +107,8 @@ func concatArrays(_ *Context, a []value.Value) (value.Value, error) {
 	for _, v := range a {
 		n += v.Len()
 	}
-	if n > 4*maxElements {
-		return value.Null, tooManyElements()
+	if err := checkElements(n); err != nil {
+		return value.Null, err
 	}
 	out := make([]value.Value, 0, n)
 	for _, v := range a {
@@ -264,9 +264,9 @@ func generateInts(_ *Context, a []value.Value) (value.Value, error) {
 			return value.Null, tooManyElements()
 		}
 		out = append(out, value.Int64(at))
-		next, err := addInt(at, step)
-		if err != nil {
-			break
+		next := at + step
+		if (next > at) != (step > 0) {
+			break // of an overflow
 		}
 		at = next
 	}

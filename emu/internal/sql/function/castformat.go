@@ -428,10 +428,10 @@ func (p *formatReader) element(element, rest string) (ok bool, err error) {
 		var thousands, n int
 		if thousands, ok = p.number(2, 0, 10); ok {
 			before := len(p.rest)
-			ok = p.literal(',')
-			if n, ok = p.number(3, 0, 999); !ok || before-len(p.rest) != 4 {
-				return false, nil
+			if ok = p.literal(','); ok {
+				n, ok = p.number(3, 0, 999)
 			}
+			ok = ok && before-len(p.rest) == len(",000")
 		}
 		p.year = thousands*1000 + n
 	case "MM":

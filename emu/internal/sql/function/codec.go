@@ -86,6 +86,9 @@ func vectorOf(size int, at func([]byte) value.Value) Eval {
 		if len(b)%size != 0 {
 			return value.Null, value.InvalidArgument("incorrect value size. expected: a multiple of %d bytes, actual: %d bytes", size, len(b))
 		}
+		if err := checkElements(len(b) / size); err != nil {
+			return value.Null, err
+		}
 		out := make([]value.Value, 0, len(b)/size)
 		for ; len(b) > 0; b = b[size:] {
 			out = append(out, at(b))

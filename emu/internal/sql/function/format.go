@@ -97,14 +97,14 @@ func (f *formatter) spec(s string) (spec formatSpec, rest string, ok bool, err e
 		}
 		s = s[1:]
 	}
-	if spec.width, s, _, err = f.number(s); err != nil {
+	if spec.width, s, err = f.number(s); err != nil {
 		return spec, "", false, err
 	}
 	if spec.width < 0 {
 		spec.minus, spec.width = true, -spec.width
 	}
 	if strings.HasPrefix(s, ".") {
-		if spec.precision, s, _, err = f.number(s[1:]); err != nil {
+		if spec.precision, s, err = f.number(s[1:]); err != nil {
 			return spec, "", false, err
 		}
 		spec.precision = max(spec.precision, -1)
@@ -120,17 +120,17 @@ func (f *formatter) spec(s string) (spec formatSpec, rest string, ok bool, err e
 }
 
 // number reads digits, or a * for an argument.
-func (f *formatter) number(s string) (n int, rest string, ok bool, err error) {
+func (f *formatter) number(s string) (n int, rest string, err error) {
 	if strings.HasPrefix(s, "*") {
 		v, t, err := f.take()
 		if err != nil {
-			return 0, "", false, err
+			return 0, "", err
 		}
 		if t.Kind() != value.KindInt64 {
-			return 0, "", false, f.typeError("integer", t)
+			return 0, "", f.typeError("integer", t)
 		}
 		f.isNull = f.isNull || v.IsNull()
-		return int(min(max(v.Int64(), -maxOutput-1), maxOutput+1)), s[1:], true, nil
+		return int(min(max(v.Int64(), -maxOutput-1), maxOutput+1)), s[1:], nil
 	}
 	i := 0
 	for i < len(s) && s[i] >= '0' && s[i] <= '9' {
@@ -139,7 +139,7 @@ func (f *formatter) number(s string) (n int, rest string, ok bool, err error) {
 		}
 		i++
 	}
-	return n, s[i:], i > 0, nil
+	return n, s[i:], nil
 }
 
 func (f *formatter) take() (value.Value, value.Type, error) {
@@ -339,7 +339,7 @@ func (f *formatter) float(spec formatSpec, x float64) {
 func general(x float64, precision int, keepZeros bool) string {
 	scientific := strconv.FormatFloat(x, 'e', precision-1, 64)
 	mantissa, exponentText, _ := strings.Cut(scientific, "e")
-	exponent, _ := strconv.Atoi(exponentText) //nolint:errcheck // digits that strconv wrote
+	exponent, _ := strconv.Atoi(exponentText) // digits that strconv wrote
 	text, suffix := mantissa, "e"+exponentText
 	if exponent >= -4 && exponent < precision {
 		text, suffix = strconv.FormatFloat(x, 'f', precision-1-exponent, 64), ""

@@ -47,7 +47,9 @@ func run(s string) (t value.Type, v value.Value, err error) {
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	datadriven.Walk(t, "testdata/functions", func(t *testing.T, path string) {
+		t.Helper()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			t.Helper()
 			var out strings.Builder
 			for line := range strings.SplitSeq(d.Input, "\n") {
 				switch d.Cmd {

@@ -31,7 +31,7 @@ func jsonTable() []*Function {
 
 // jsonSignatures are of a function of JSON and a path. JSON in BYTES is read as UTF-8, as the
 // documentation does.
-func jsonSignatures(result string, brackets bool, convert func(jsontext.Value) value.Value) []signature {
+func jsonSignatures(result string, brackets bool, convert func(jsontext.Value) (value.Value, error)) []signature {
 	bind := func(*Call) (Eval, error) {
 		var last atomic.Pointer[jsonPath] // usually, all rows have the same path
 		return func(_ *Context, a []value.Value) (value.Value, error) {
@@ -52,10 +52,10 @@ func jsonSignatures(result string, brackets bool, convert func(jsontext.Value) v
 				return value.Null, nil
 			}
 			found, ok := path.find(document)
-			if !ok || found.Kind() == 'n' {
+			if !ok || found.Kind() == jsontext.KindNull {
 				return value.Null, nil
 			}
-			return convert(found), nil
+			return convert(found)
 		}, nil
 	}
 	return []signature{bound("STRING, [STRING] -> "+result, bind), bound("BYTES, [STRING] -> "+result, bind)}
@@ -70,32 +70,32 @@ func compactJSON(v jsontext.Value) string {
 	return string(v)
 }
 
-func jsonValue(v jsontext.Value) value.Value { return value.String(compactJSON(v)) }
+func jsonValue(v jsontext.Value) (value.Value, error) { return value.String(compactJSON(v)), nil }
 
-func jsonScalar(v jsontext.Value) value.Value {
-	switch v.Kind() {
-	case '"':
+func jsonScalar(v jsontext.Value) (value.Value, error) {
+	switch v.Kind() { //nolint:exhaustive // the others are not scalar
+	case jsontext.KindString:
 		s, err := jsontext.AppendUnquote(nil, v)
 		if err != nil {
-			return value.Null
+			return value.Null, nil //nolint:nilerr // JSON that is not valid has no value
 		}
-		return value.String(string(s))
-	case '0', 't', 'f':
-		return value.String(string(bytes.TrimSpace(v)))
+		return value.String(string(s)), nil
+	case jsontext.KindNumber, jsontext.KindTrue, jsontext.KindFalse:
+		return value.String(string(bytes.TrimSpace(v))), nil
 	}
-	return value.Null
+	return value.Null, nil
 }
 
-func jsonElements(v jsontext.Value) value.Value {
-	if v.Kind() != '[' {
-		return value.Null
+func jsonElements(v jsontext.Value) (value.Value, error) {
+	if v.Kind() != jsontext.KindBeginArray {
+		return value.Null, nil
 	}
 	out := []value.Value{}
 	walkArray(v, func(_ int, e jsontext.Value) bool {
 		out = append(out, value.String(compactJSON(e)))
-		return true
+		return len(out) <= maxElements
 	})
-	return value.Array(out)
+	return value.Array(out), checkElements(len(out))
 }
 
 // walkArray calls yield for each element of an array that is valid.
@@ -104,7 +104,7 @@ func walkArray(v jsontext.Value, yield func(i int, e jsontext.Value) bool) {
 	if _, err := d.ReadToken(); err != nil {
 		return
 	}
-	for i := 0; d.PeekKind() != ']'; i++ {
+	for i := 0; d.PeekKind() != jsontext.KindEndArray; i++ {
 		e, err := lastValue(d, v)
 		if err != nil || !yield(i, e) {
 			return
@@ -223,12 +223,12 @@ func cutQuoted(s string, quote byte) (name, rest string, ok bool) {
 // find returns the value at the path in JSON that is valid.
 func (p *jsonPath) find(v jsontext.Value) (found jsontext.Value, ok bool) {
 	for _, step := range p.steps {
-		switch v.Kind() {
-		case '{':
+		switch v.Kind() { //nolint:exhaustive // the others have no parts
+		case jsontext.KindBeginObject:
 			if v, ok = member(v, step.name); !ok {
 				return nil, false
 			}
-		case '[':
+		case jsontext.KindBeginArray:
 			next := jsontext.Value(nil)
 			walkArray(v, func(i int, e jsontext.Value) bool {
 				if i == step.index {
@@ -251,7 +251,7 @@ func member(v jsontext.Value, name string) (found jsontext.Value, ok bool) {
 	if _, err := d.ReadToken(); err != nil {
 		return nil, false
 	}
-	for d.PeekKind() != '}' {
+	for d.PeekKind() != jsontext.KindEndObject {
 		token, err := d.ReadToken()
 		if err != nil {
 			return nil, false

@@ -156,8 +156,16 @@ func textLike(v value.Value, s string) value.Value {
 const (
 	maxOutput   = 1 << 20 // bytes of REPEAT, LPAD and the like, as in GoogleSQL
 	maxText     = 64 << 20
-	maxElements = 1 << 20 // of an array that a function generates
+	maxElements = 1 << 20 // of an array
 )
+
+// checkElements refuses an array that takes too much memory.
+func checkElements(n int) error {
+	if n > maxElements {
+		return value.Exhausted("a result has %d elements; at most %d are allowed", n, maxElements)
+	}
+	return nil
+}
 
 func concat(_ *Context, a []value.Value) (value.Value, error) {
 	n := 0

@@ -253,9 +253,9 @@ func regexpExtractAll(re *regex, a []value.Value) (value.Value, error) {
 	re.matches(a[0].Bytes(), 0, func(m []int) bool {
 		from, to := re.extraction(m)
 		out = append(out, textLike(a[0], a[0].Str()[max(from, 0):max(to, 0)]))
-		return true
+		return len(out) <= maxElements
 	})
-	return value.Array(out), nil
+	return value.Array(out), checkElements(len(out))
 }
 
 func regexpInstr(re *regex, a []value.Value) (value.Value, error) {

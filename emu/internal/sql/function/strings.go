@@ -316,6 +316,9 @@ func split(_ *Context, a []value.Value) (value.Value, error) {
 	if len(a) > 1 {
 		delimiter = a[1].Str()
 	}
+	if err := checkElements(strings.Count(s, delimiter)); err != nil {
+		return value.Null, err
+	}
 	var parts []value.Value
 	switch {
 	case s == "" || delimiter != "":
@@ -340,7 +343,7 @@ func split(_ *Context, a []value.Value) (value.Value, error) {
 }
 
 func trimSignatures(left, right bool) []signature {
-	trim := func(a value.Value, leave func(s string, left bool) string) (value.Value, error) {
+	trim := func(a value.Value, leave func(s string, left bool) string) value.Value {
 		s := a.Str()
 		if left {
 			s = leave(s, true)
@@ -348,7 +351,7 @@ func trimSignatures(left, right bool) []signature {
 		if right {
 			s = leave(s, false)
 		}
-		return textLike(a, s), nil
+		return textLike(a, s)
 	}
 	byFunc := func(in func(rune) bool) func(string, bool) string {
 		return func(s string, left bool) string {
@@ -361,9 +364,9 @@ func trimSignatures(left, right bool) []signature {
 	return []signature{
 		sig("STRING, [STRING] -> STRING", func(_ *Context, a []value.Value) (value.Value, error) {
 			if len(a) == 1 {
-				return trim(a[0], byFunc(unicode.IsSpace))
+				return trim(a[0], byFunc(unicode.IsSpace)), nil
 			}
-			return trim(a[0], byFunc(func(r rune) bool { return strings.ContainsRune(a[1].Str(), r) }))
+			return trim(a[0], byFunc(func(r rune) bool { return strings.ContainsRune(a[1].Str(), r) })), nil
 		}),
 		sig("BYTES, BYTES -> BYTES", func(_ *Context, a []value.Value) (value.Value, error) {
 			return trim(a[0], func(s string, left bool) string {
@@ -377,7 +380,7 @@ func trimSignatures(left, right bool) []signature {
 					}
 				}
 				return s
-			})
+			}), nil
 		}),
 	}
 }

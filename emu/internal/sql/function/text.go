@@ -40,12 +40,18 @@ func textTable() []*Function {
 			return codePointsToString(a)
 		})),
 		fn("TO_CODE_POINTS", both("X -> ARRAY<INT64>", func(_ *Context, a []value.Value) (value.Value, error) {
+			if err := checkElements(utf8.RuneCountInString(a[0].Str())); err != nil {
+				return value.Null, err
+			}
 			var out []value.Value
 			for _, r := range a[0].Str() {
 				out = append(out, value.Int64(int64(r)))
 			}
 			return value.Array(out), nil
 		}, func(_ *Context, a []value.Value) (value.Value, error) {
+			if err := checkElements(len(a[0].Str())); err != nil {
+				return value.Null, err
+			}
 			var out []value.Value
 			for _, b := range a[0].Bytes() {
 				out = append(out, value.Int64(int64(b)))

@@ -55,7 +55,7 @@ func drawValue(t *rapid.T, typ value.Type, nullable bool) value.Value {
 		return value.Null
 	}
 	text := rapid.SampledFrom([]string{"", "a", "ab", "b", "é"})
-	switch typ.Kind() {
+	switch typ.Kind() { //nolint:exhaustive // the last one is MAP
 	case value.KindBool:
 		return value.Bool(rapid.Bool().Draw(t, "bool"))
 	case value.KindInt64:
