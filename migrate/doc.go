@@ -28,6 +28,7 @@
 //
 //   - source: reads exports and files of items in bounded memory.
 //   - stream: reads the change records of a live table from DynamoDB Streams.
+//   - internal/kinesis: reads those of a Kinesis data stream from a folder.
 //   - infer: finds a mapping if none is given.
 //   - lint: checks the rules of the design guides.
 //   - internal/table: describes the tables: source, mapping, and expected contents.

@@ -22,8 +22,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/stream"
 )
 
-// FollowOptions configure [Follow]. Source, Owner, Now and Sleep are required. The mappings are
-// those by which the tables were loaded: Mappings is ignored.
+// FollowOptions configure [Follow]. Owner, Now and Sleep are required, and one of Source, Increments
+// and KinesisDir. The mappings are those by which the tables were loaded: Mappings is ignored.
 type FollowOptions struct {
 	Common
 
@@ -31,8 +31,26 @@ type FollowOptions struct {
 	// has ended.
 	Tables []string
 
-	// Source calls the DynamoDB that has the tables.
+	// Source calls the DynamoDB that has the tables, to read their streams.
 	Source stream.Clients
+
+	// Increments is a folder into which incremental exports of the tables arrive. They are applied in
+	// the order of their windows. Default: the streams of the tables.
+	Increments string
+
+	// KinesisDir is a folder with files of JSON lines, to which the records of a Kinesis data stream for
+	// DynamoDB are appended. Mode "ordered" is refused. Default: the streams of the tables.
+	KinesisDir string
+
+	// AcceptTies admits records of KinesisDir whose times have whole milliseconds.
+	AcceptTies bool
+
+	// Allowance is how much later than a newer record an older one may come to KinesisDir. Default: 10 s.
+	Allowance time.Duration
+
+	// Items reads an item of the source if the order of its changes in KinesisDir is unknown. Default: such
+	// a change cannot be applied.
+	Items stream.ItemClient
 
 	// Owner names this process in the lease of a table, such as "ana@host 4711". No other running
 	// process may have it.
@@ -86,9 +104,11 @@ func (e *RefusedChange) Error() string {
 func (e *RefusedChange) Unwrap() error { return e.Err }
 
 // Follow applies the changes of live DynamoDB tables to the Bigtable tables into which they were
-// loaded. It reads them from DynamoDB Streams, from the end of the loaded exports or from its
-// checkpoint on. Changes are applied at least once, and each row is left in the state of the last
-// change of its items, however often the run stops and starts.
+// loaded. It reads them from DynamoDB Streams, incremental exports or the records of a Kinesis data
+// stream, from the end of the loaded exports or from its checkpoint on. The source may change from
+// one run to the next, if the next one has all changes since the watermark of the former. Changes
+// are applied at least once, and each row is left in the state of the last change of its items,
+// however often the run stops and starts.
 //
 // The state of each table is in the table _migration_state of the target: see [Status]. While a
 // table is followed, DynamoDB endpoints refuse writes to it. [EndFollow] ends that.
@@ -104,6 +124,9 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 	if !slices.Contains([]follow.Mode{"", follow.Auto, follow.Guarded, follow.Ordered}, mode) {
 		return source.Damaged(source.Unsupported, source.Position{}, nil, "mode %q: expected %s, %s or %s", o.Mode, follow.Auto, follow.Guarded, follow.Ordered)
 	}
+	if o.Increments != "" && o.KinesisDir != "" {
+		return source.Damaged(source.Unsupported, source.Position{}, nil, "changes come from incremental exports or from a Kinesis data stream, not from both")
+	}
 	x := o.options()
 	if len(o.Tables) == 0 {
 		if mappings, err = unended(ctx, table.NewBigtable(conn, x), mappings); err != nil {
@@ -118,7 +141,8 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 	for _, m := range mappings {
 		group.Go(func() error {
 			err := follow.Run(ctx, follow.Options{
-				B: table.NewBigtable(conn, x), Mapping: (*layout.Mapping)(m), Clients: o.Source, Owner: o.Owner, Version: o.Version, Flags: o.Flags, Mode: mode, Since: o.Since,
+				B: table.NewBigtable(conn, x), Mapping: (*layout.Mapping)(m), Clients: o.Source, Increments: o.Increments, KinesisDir: o.KinesisDir,
+				AcceptTies: o.AcceptTies, Allowance: o.Allowance, Items: o.Items, Owner: o.Owner, Version: o.Version, Flags: o.Flags, Mode: mode, Since: o.Since,
 				IdleMax: o.IdleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Pace: x.Pace,
 				Report: func(target string, c ms.Checkpoint) {
 					if o.Report != nil {

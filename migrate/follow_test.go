@@ -65,9 +65,9 @@ func start(t *testing.T, text string, n int) *live {
 }
 
 // create creates a table with a stream, and a target.
-func create(t *testing.T, text string) *live {
+func create(t *testing.T, text string, more ...testkit.Option) *live {
 	t.Helper()
-	env := testkit.Start(t, testkit.WithDynamoDBOptions(facade.Options{}))
+	env := testkit.Start(t, append([]testkit.Option{testkit.WithDynamoDBOptions(facade.Options{})}, more...)...)
 	m, err := mapping.Load("m.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)

@@ -165,6 +165,16 @@ type VerifyOptions struct {
 	// Default: Verify loads the rows into tables that hold no other rows.
 	Stored bool
 
+	// Followed means that [Follow] has changed the stored rows since the time AsOf of the
+	// source. An item that differs is then no difference if its last change is newer: the
+	// report counts it in report.Live. An item that the target lacks must have been
+	// deleted after that time. Entries of indexes are compared with the stored items.
+	// Only the times of cells that the mapping derives from items are compared, so
+	// Followed excludes Timestamps, and also Part. It needs Now and Sleep.
+	Followed bool
+	// AsOf is the time of the source's items. Default: the end of its exports.
+	AsOf time.Time
+
 	// Part selects a part of the work, like LoadOptions.Part: Verify lays out the items
 	// in the part's data files, and reads the part's range of the stored rows. Part
 	// requires Stored, and excludes Lint. [FinishVerify] combines the results of all
@@ -283,8 +293,9 @@ func (o LoadOptions) options() table.Options {
 
 func (o VerifyOptions) options() table.Options {
 	x := o.Common.options()
-	x.AllowEmpty, x.Timestamps, x.DeadLetter, x.Expires = o.AllowEmpty, o.Timestamps, o.DeadLetter, true
+	x.AllowEmpty, x.Timestamps, x.DeadLetter = o.AllowEmpty, o.Timestamps, o.DeadLetter
 	x.Share, x.Parts = o.Part, o.Parts
+	x.Expires = !o.Followed // the comparison excuses them
 	x.RunGC, x.Restart, x.Differential, x.Seed, x.Regress = o.RunGC, o.Restart, o.Differential, o.Seed, o.Regress
 	return x
 }

@@ -27,8 +27,12 @@ type FollowStatus struct {
 	// Running is the process that follows the table; "" if none does, or if its lease has ended.
 	Running string `json:"running,omitempty"`
 
+	// Source is the kind of source that is followed: "" for DynamoDB Streams, "increments" or "kinesis".
+	Source string `json:"source,omitempty"`
+
 	// Watermark is the time before which all writes of the source are applied, by Rule: "header" of
-	// Tabletop's endpoint, or "answers" for others. Lag is its distance from the clock of the source
+	// Tabletop's endpoint, "answers" of others, "increments" (the end of the last incremental export),
+	// or "newest" (the newest record of a Kinesis data stream less the allowance). Lag is its distance from the clock of the source
 	// when the checkpoint was written; negative if the watermark is unknown.
 	Watermark time.Time     `json:"watermark,omitzero"`
 	Rule      string        `json:"rule,omitempty"`
@@ -46,6 +50,7 @@ type FollowStatus struct {
 	Raced     int64   `json:"raced"`   // rows that another process changed in between
 	Refused   int64   `json:"refused"` // records that became dead letters
 	Throttles int     `json:"throttles"`
+	Late      int64   `json:"late,omitempty"` // records of a Kinesis data stream that came after the watermark had passed them
 	Mode      string  `json:"mode,omitempty"`
 
 	LetterCount int          `json:"letterCount"`
@@ -123,9 +128,10 @@ func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 		}
 		return max(0, p.SourceNow.Sub(w))
 	}
+	s.Source = c.Source
 	s.Watermark, s.Rule, s.Lag, s.Saved = c.Watermark, p.Rule, lag(c.Watermark), c.At
 	s.Changes, s.Rate, s.Applied, s.Already, s.Unread, s.Read, s.Raced = p.Changes, p.Rate, p.Applied, p.Already, p.Unread, p.Read, p.Raced
-	s.Refused, s.Throttles, s.Mode = p.Refused, p.Throttles, p.Mode
+	s.Refused, s.Throttles, s.Late, s.Mode = p.Refused, p.Throttles, p.Late, p.Mode
 	if len(p.Lags.Millis) > 0 {
 		s.Lags = LagHistory{p.Lags.From, int(ms.LagStep / time.Second), p.Lags.Millis}
 	}

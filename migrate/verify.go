@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/internal/differential"
 	"github.com/tabletop-emu/tabletop/migrate/internal/endpoints"
 	"github.com/tabletop-emu/tabletop/migrate/internal/load"
+	"github.com/tabletop-emu/tabletop/migrate/internal/settled"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/lint"
 	"github.com/tabletop-emu/tabletop/migrate/report"
@@ -50,6 +52,9 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 			return nil, noLintOfParts(in.source)
 		}
 	}
+	if o.Followed && (in.source == nil || !o.Stored || o.Part.Of > 0 || o.Timestamps != "" || o.LenientSets || o.Now == nil || o.Sleep == nil) {
+		return nil, errFollowed
+	}
 	f, r, err := prepare(ctx, conn, in, options)
 	if err != nil {
 		return nil, err
@@ -64,7 +69,9 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 		return verifyPart(ctx, r)
 	}
 	begun := len(r.Report.Checks)
-	if o.Stored {
+	if o.Followed {
+		err = verifyFollowed(ctx, r, o.AsOf)
+	} else if o.Stored {
 		f.Tolerances.LenientSets = f.Tolerances.LenientSets || o.LenientSets
 		err = verifyStored(ctx, r, f)
 	} else {
@@ -94,6 +101,31 @@ func Verify(ctx context.Context, conn grpc.ClientConnInterface, in Input, o Veri
 }
 
 var errWholeFixture = source.Damaged(source.Unsupported, source.Position{}, nil, "only stored rows of a source can be verified in parts: verify a fixture as a whole")
+
+var errFollowed = source.Damaged(source.Unsupported, source.Position{}, nil, "rows that a follower has changed can only be compared with a whole source, not with a fixture, in parts or with tolerances, and the options Now and Sleep are required")
+
+// verifyFollowed checks rows that a follower has changed since the time of the source.
+func verifyFollowed(ctx context.Context, r *table.Run, asOf time.Time) error {
+	for _, j := range r.Jobs {
+		at, of := asOf, j.Source.ExportTime
+		switch {
+		case at.IsZero() && of.IsZero():
+			return source.Damaged(source.Unsupported, source.Position{File: j.Source.File}, nil, "table %s: the source has no time: say when its items were read (--as-of TIME)", j.Source.Name)
+		case at.IsZero():
+			at = of
+		case !of.IsZero() && at.After(of):
+			return source.Damaged(source.Unsupported, source.Position{File: j.Source.File}, nil, "table %s: its exports end at %s, which is before %s: use the end of the exports (--as-of export)",
+				j.Source.Name, of.UTC().Format(time.RFC3339), at.UTC().Format(time.RFC3339))
+		}
+		err := settled.RunAsOf(ctx, settled.Options{
+			B: r.B, Mapping: j.Mapping, Report: r.Report, Table: r.Options, Rounds: settleRounds, Now: r.Options.Now, Sleep: r.Options.Sleep,
+		}, j, at)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // verifyPart sums up the expected rows of a part of the source, and its range of the stored
 // rows.

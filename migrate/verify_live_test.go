@@ -2,10 +2,11 @@ package migrate_test
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -121,6 +122,15 @@ func (l *live) put(t *testing.T, pk, sk string, rev int, more map[string]string)
 	}
 }
 
+// remove deletes an item.
+func (l *live) remove(t *testing.T, pk, sk string) {
+	t.Helper()
+	key := map[string]types.AttributeValue{"PK": &types.AttributeValueMemberS{Value: pk}, "SK": &types.AttributeValueMemberS{Value: sk}}
+	if _, err := l.ddb.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("Things"), Key: key}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Complete verifications beside writes report no difference, whatever the lag is.
 func TestVerifyLive_NoFalseAlarm(t *testing.T) {
 	t.Parallel()
@@ -163,56 +173,189 @@ func (l *live) mutate(t *testing.T, table, row string, muts ...*btpb.Mutation) {
 	}
 }
 
-// Each difference in an item that rests is reported with its item, row and column.
-func TestVerifyLive_Differences(t *testing.T) {
-	t.Parallel()
-	l := startEarly(t, 0)
-	for i := range 8 {
-		l.put(t, "p", fmt.Sprint("s", i), i, map[string]string{"G": fmt.Sprint("g", i), "x": "text"})
+// fault is a fault in the target, of one item.
+type fault struct {
+	name   string
+	kind   report.Kind
+	column string
+	// self: the row contradicts itself, which is reported without a second look.
+	self  bool
+	plant func(t *testing.T, l *live, sk string)
+}
+
+// fixedMicros is the time of all cells in the test of faults.
+const fixedMicros = 1577836800000000
+
+// faults are those of items of followedTable.
+var faults = []fault{
+	{"newer cell", report.ValueDiffers, "x", true, func(t *testing.T, l *live, sk string) {
+		l.mutate(t, "t", "p#"+sk, btclient.SetCell("a", []byte("x"), 9e15, []byte("other")), btclient.SetCell("_t", []byte("a/x"), 9e15, []byte("S")))
+	}},
+	{"value", report.ValueDiffers, "x", false, func(t *testing.T, l *live, sk string) {
+		l.replace(t, sk, "x", func(c *layout.Cell) { c.Value = []byte("other") })
+	}},
+	{"type", report.TypeDiffers, "x", false, func(t *testing.T, l *live, sk string) {
+		l.replace(t, sk, "x", func(c *layout.Cell) { c.Value = []byte("7") })
+		l.mutate(t, "t", "p#"+sk, btclient.SetCell("_t", []byte("a/x"), fixedMicros, []byte("N")))
+	}},
+	{"number text", report.ValueDiffers, "a:rev", true, func(t *testing.T, l *live, sk string) {
+		l.replace(t, sk, "rev", func(c *layout.Cell) { c.Value = append(c.Value, ".0"...) })
+	}},
+	{"missing attribute", report.ValueDiffers, "x", false, func(t *testing.T, l *live, sk string) {
+		l.mutate(t, "t", "p#"+sk, btclient.DeleteColumn("a", []byte("x"), 0, 0), btclient.DeleteColumn("_t", []byte("a/x"), 0, 0))
+	}},
+	{"missing row", report.MissingRow, "", false, func(t *testing.T, l *live, sk string) {
+		l.mutate(t, "t", "p#"+sk, btclient.DeleteFamily("a"), btclient.DeleteFamily("_t"))
+	}},
+	{"extra attribute", report.ValueDiffers, "unknown", false, func(t *testing.T, l *live, sk string) {
+		l.mutate(t, "t", "p#"+sk, btclient.SetCell("a", []byte("unknown"), fixedMicros, []byte("extra")), btclient.SetCell("_t", []byte("a/unknown"), fixedMicros, []byte("S")))
+	}},
+	{"extra version", report.ExtraCell, "a:x", true, func(t *testing.T, l *live, sk string) {
+		l.mutate(t, "t", "p#"+sk, btclient.SetCell("a", []byte("x"), 1000, []byte("older")))
+	}},
+	{"timestamp", report.TimestampDiffers, "a:x", true, func(t *testing.T, l *live, sk string) {
+		l.replace(t, sk, "x", func(c *layout.Cell) { c.Timestamp += 1000 })
+	}},
+	{"missing index row", report.IndexStale, "", false, func(t *testing.T, l *live, sk string) {
+		l.mutate(t, "t__G", l.entry(t, sk, "g"+sk), btclient.DeleteRow())
+	}},
+	{"extra index row", report.IndexStale, "", false, func(t *testing.T, l *live, sk string) {
+		l.mutate(t, "t__G", l.entry(t, sk, "former"), btclient.SetCell("a", []byte("rev"), 1000, []byte("1")))
+	}},
+}
+
+// replace changes a cell of an item.
+func (l *live) replace(t *testing.T, sk, attribute string, change func(*layout.Cell)) {
+	t.Helper()
+	c := btclient.New(l.target, "tabletop", "tabletop", btclient.Options{})
+	row, err := c.ReadRow(t.Context(), "t", []byte("p#"+sk), btclient.OfColumn("a", []byte(attribute)))
+	if err != nil {
+		t.Fatal(err)
 	}
+	for _, cell := range row.Cells {
+		change(&cell)
+		l.mutate(t, "t", "p#"+sk, btclient.DeleteColumn("a", []byte(attribute), 0, 0), btclient.SetCell("a", []byte(attribute), cell.Timestamp, cell.Value))
+	}
+}
+
+// entry returns the row of an index entry.
+func (l *live) entry(t *testing.T, sk, g string) string {
+	t.Helper()
+	placed, ok, err := (*layout.Mapping)(l.m).Indexes()[0].Place(attr.Item{"PK": attr.String("p"), "SK": attr.String(sk), "G": attr.String(g)}, 0)
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	return string(placed.Row)
+}
+
+// Each fault in an item that rests is reported once, with its item, row and column. Faults in items
+// that change at each look are not: they may be lag.
+func TestVerifyLive_Faults(t *testing.T) {
+	t.Parallel()
+	// The constant time makes all timestamps follow from the items.
+	text := strings.Replace(followedTable, "target: {", "timestamps: {default: '2020-01-01T00:00:00Z'}\ntarget: {", 1)
+	text = strings.Replace(text, "a: {gc: {versions: 1}}", "a: {gc: {versions: 2}}", 1)
+	l := create(t, text)
+	l.env.Advance(5 * time.Minute)
+	put := func(sk string, rev int) { l.put(t, "p", sk, rev, map[string]string{"G": "g" + sk, "x": "text"}) }
+	var still, moving []string
+	for i := range faults {
+		still, moving = append(still, fmt.Sprint("s", i)), append(moving, fmt.Sprint("m", i))
+		put(still[i], i)
+		put(moving[i], i)
+	}
+	put("rest", 1)
+	l.load(t)
 	sleep, _ := l.follow(t, "one")
 	o := l.liveOptions(sleep)
-	if r, _ := l.verifyLive(t, o); len(r.Failures) > 0 {
-		t.Fatalf("before the changes:\n%s", r.Text())
-	}
-	row := func(i int) string { return fmt.Sprint("p#s", i) }
-	index := (*layout.Mapping)(l.m).Indexes()[0]
-	entry := func(i int, g string) string {
-		placed, ok, err := index.Place(attr.Item{"PK": attr.String("p"), "SK": attr.String(fmt.Sprint("s", i)), "G": attr.String(g)}, 0)
-		if !ok || err != nil {
-			t.Fatal(ok, err)
+	check := func(when string, items ...string) {
+		t.Helper()
+		r, _ := l.verifyLive(t, o)
+		for _, sk := range items {
+			i, err := strconv.Atoi(sk[1:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := 0
+			for _, of := range r.Failures {
+				if of.Kind == faults[i].kind && of.Column == faults[i].column && strings.Contains(of.ItemKey, `"`+sk+`"`) && of.RowHex != "" && of.Mapping != "" {
+					found++
+				}
+			}
+			if found != 1 {
+				t.Errorf("%s: fault %q of item %s is reported %d times", when, faults[i].name, sk, found)
+			}
 		}
-		return string(placed.Row)
+		if int(r.Differences) != len(items) || t.Failed() {
+			t.Fatalf("%s: %d faults:\n%s", when, len(items), r.Text())
+		}
 	}
-	l.mutate(t, "t", row(0), btclient.SetCell("a", []byte("x"), 9e15, []byte("other")))
-	l.mutate(t, "t", row(1), btclient.DeleteFamily("a"), btclient.DeleteFamily("_t"))
-	l.mutate(t, "t", "p#s99", btclient.SetCell("a", []byte("x"), 1000, []byte("nobody's")), btclient.SetCell("_t", []byte("a/x"), 1000, []byte("S")))
-	l.mutate(t, "t", row(2), btclient.SetCell("a", []byte("unknown"), 1000, []byte("extra")), btclient.SetCell("_t", []byte("a/unknown"), 1000, []byte("S")))
-	l.mutate(t, "t", row(3), btclient.SetCell("_t", []byte("a/x"), 9e15, []byte("N")), btclient.SetCell("a", []byte("x"), 9e15, []byte("7")))
-	l.mutate(t, index.TargetTable(), entry(5, "g5"), btclient.DeleteRow())
-	l.mutate(t, "t", row(6), btclient.DeleteColumn("a", []byte("x"), 0, 0), btclient.DeleteColumn("_t", []byte("a/x"), 0, 0))
-	l.mutate(t, index.TargetTable(), entry(7, "old"), btclient.SetCell("a", []byte("rev"), 1000, []byte("1")))
+	check("before")
+	plant := func(items []string, self bool) {
+		for i, f := range faults {
+			if self || !f.self {
+				f.plant(t, l, items[i])
+			}
+		}
+	}
+	plant(still, true)
+	rev := 100
+	o.Sleep = func(ctx context.Context, d time.Duration) error {
+		plant(moving, false)
+		for _, sk := range moving {
+			rev++
+			put(sk, rev)
+		}
+		return sleep(ctx, d)
+	}
+	check("while items move", still...)
+	o.Sleep = sleep
+	l.verifyLive(t, o) // waits until the last change is applied
+	plant(moving, true)
+	check("all at rest", append(still, moving...)...)
+	c := btclient.New(l.target, "tabletop", "tabletop", btclient.Options{})
+	if err := c.SetGC(t.Context(), "t", layout.Family{Name: "a", GC: layout.GC{Versions: 7}}); err != nil {
+		t.Fatal(err)
+	}
 	r, _ := l.verifyLive(t, o)
-	for _, want := range []struct{ kind, item, row, column string }{
-		{"ValueDiffers", "s0", row(0), "x"},
-		{"MissingRow", "s1", row(1), ""},
-		{"ExtraRow", "s99", "p#s99", ""},
-		{"ValueDiffers", "s2", row(2), "unknown"},
-		{"TypeDiffers", "s3", row(3), "x"},
-		{"IndexStale", "s5", entry(5, "g5"), ""},
-		{"IndexStale", "s7", entry(7, "old"), ""},
-		{"ValueDiffers", "s6", row(6), "x"},
-	} {
-		found := false
-		for _, f := range r.Failures {
-			found = found || string(f.Kind) == want.kind && strings.Contains(f.ItemKey, `"`+want.item+`"`) && f.RowHex == hex.EncodeToString([]byte(want.row)) && f.Column == want.column
-		}
-		if !found {
-			t.Errorf("%+v is not reported", want)
-		}
+	if len(r.Failures) == 0 || r.Failures[0].Kind != report.FamilyDiffers || r.Failures[0].Column != "a" {
+		t.Errorf("with another rule of a family:\n%s", r.Text())
 	}
-	if r.Differences != 8 || t.Failed() {
-		t.Errorf("the report has\n%s", r.Text())
+}
+
+// Items that are versions of one another share columns: a missing one and an extra one are reported.
+func TestVerifyLive_Versions(t *testing.T) {
+	t.Parallel()
+	l := create(t, `apiVersion: migration/v1
+source:
+  table: Things
+  key: {hash: {name: PK, type: S}, range: {name: SK, type: S}}
+  schema: {x: S, rev: N}
+target: {table: t, families: {a: {gc: {versions: 9}}}}
+rules: [{name: version, when: {SK: "v{n:ver}"}, row: ["{PK}"], put: [{attr: x, cell: "a:x", ts: "{n}"}, {attr: rev, cell: "a:rev", ts: "{n}"}]}]
+`)
+	l.env.Advance(5 * time.Minute)
+	for i := range 4 {
+		l.put(t, "p", fmt.Sprint("v", i+1), i, map[string]string{"x": "text"})
+	}
+	l.load(t)
+	sleep, _ := l.follow(t, "one")
+	l.put(t, "p", "v2", 9, map[string]string{"x": "text"})
+	o := l.liveOptions(sleep)
+	if r, live := l.verifyLive(t, o); len(r.Failures) > 0 || live.Compared != 4 {
+		t.Fatalf("before:\n%s", r.Text())
+	}
+	l.mutate(t, "t", "p", btclient.DeleteColumn("a", []byte("x"), 3000, 4000), btclient.DeleteColumn("a", []byte("rev"), 3000, 4000),
+		btclient.SetCell("a", []byte("rev"), 7000, []byte("1")), btclient.SetCell("a", []byte("x"), 7000, []byte("text")))
+	r, _ := l.verifyLive(t, o)
+	var found []string
+	for _, f := range r.Failures {
+		found = append(found, string(f.Kind)+" "+f.ItemKey)
+	}
+	slices.Sort(found)
+	want := []string{`ExtraItem {"PK":{"S":"p"},"SK":{"S":"v7"}}`, `MissingItem {"PK":{"S":"p"},"SK":{"S":"v3"}}`}
+	if !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q:\n%s", found, want, r.Text())
 	}
 }
 
@@ -229,8 +372,18 @@ func TestVerifyLive_Dirty(t *testing.T) {
 	if r, _ := l.verifyLive(t, l.liveOptions(sleep)); len(r.Failures) > 0 {
 		t.Fatal(r.Text())
 	}
-	for i := range 7 {
-		l.put(t, "changed", fmt.Sprint(i%5), i, nil)
+	writes := 60
+	if long.Enabled() {
+		writes = 20_000
+	}
+	written, random := map[string]bool{}, rand.New(rand.NewPCG(9, 9))
+	for i := range writes {
+		sk := fmt.Sprint(random.IntN(writes))
+		written[sk] = true
+		l.put(t, "changed", sk, i, nil)
+		if i%3 == 0 { // a deletion is a change, too
+			l.remove(t, "changed", sk)
+		}
 	}
 	stop()
 	last := l.options("two") // the source is frozen
@@ -239,8 +392,16 @@ func TestVerifyLive_Dirty(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Sleep = pause
-	if r, live := l.verifyLive(t, o); len(r.Failures) > 0 || live.Compared != 5 || live.Unsettled > 0 || !strings.Contains(r.Text(), "only a frozen source is proved") {
-		t.Errorf("5 keys changed:\n%s", r.Text())
+	counted := &countedReads{ClientConnInterface: l.target}
+	r, err := migrate.VerifyLive(t.Context(), counted, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if live := r.Tables[0].Live; len(r.Failures) > 0 || live.Compared != int64(len(written)) || live.Unsettled > 0 || !strings.Contains(r.Text(), "only a frozen source is proved") {
+		t.Errorf("%d keys changed:\n%s", len(written), r.Text())
+	}
+	if n := counted.reads.Load(); n > 20+int64(len(written))/10 {
+		t.Errorf("%d reads of %d keys", n, len(written))
 	}
 	if r, live := l.verifyLive(t, o); len(r.Failures) > 0 || live.Compared != 0 {
 		t.Errorf("nothing changed since:\n%s", r.Text())
@@ -342,11 +503,7 @@ func TestVerifyLive_CatchingUp(t *testing.T) {
 // Items that share a row are read and judged one by one.
 func TestVerifyLive_SharedRows(t *testing.T) {
 	t.Parallel()
-	text := followedTable[:strings.Index(followedTable, "on: {unknown")] + `on: {unknown-attribute: error}
-rules: [{name: entity, row: ["{PK}"], put: [{attr: "*", cell: "a:{SK}", codec: ddbjson}]}]
-`
-	text = strings.Replace(text, "\n  gsis: [{name: G, hash: G, projection: ALL, as: table}]", "", 1)
-	l := create(t, text)
+	l := create(t, sharedTable)
 	l.env.Advance(5 * time.Minute)
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 60 {

@@ -45,11 +45,15 @@ func (f *liveTargetFlags) common(t *target) migrate.Common {
 }
 
 type followCommand struct {
-	Tables     []string `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all loaded tables whose migration has not ended." placeholder:"TABLE"`
-	Until      string   `default:"never" help:"When to end: tip is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
-	Since      string   `help:"Time of the loaded items, if the loaded source had none." placeholder:"RFC3339" group:"Follow:"`
-	Apply      string   `enum:"auto,guarded,ordered" default:"auto" help:"How changes are written: guarded tests each row, ordered writes many rows at once, auto is ordered while more than a minute behind. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
-	DeadLetter string   `help:"If changes cannot be applied, append them to this file (key, reason, item), and apply the rest. Default: the first such change ends the command." placeholder:"FILE" group:"Follow:"`
+	Tables     []string       `arg:"" optional:"" help:"The DynamoDB tables to follow. Default: all loaded tables whose migration has not ended." placeholder:"TABLE"`
+	Until      string         `default:"never" help:"When to end: tip is when all writes before the start are applied. Default: ${default}." placeholder:"tip|TIME|never" group:"Follow:"`
+	Since      string         `help:"Time of the loaded items, if the loaded source had none." placeholder:"RFC3339" group:"Follow:"`
+	Apply      string         `enum:"auto,guarded,ordered" default:"auto" help:"How changes are written: guarded tests each row, ordered writes many rows at once, auto is ordered while more than a minute behind. Default: ${default}." placeholder:"auto|guarded|ordered" group:"Follow:" rare:""`
+	Increments string         `help:"Apply the incremental exports that arrive in this folder, in the order of their times. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`
+	KinesisDir string         `name:"kinesis-dir" help:"Apply the records of a Kinesis data stream, which another program appends to files of JSON lines in this folder. Default: follow the streams of the tables." placeholder:"DIR" group:"Follow:"`
+	AcceptTies bool           `help:"With --kinesis-dir, also accept times with whole milliseconds. If the order of two changes is unknown, the item is read from the source that --dynamodb-endpoint or --region names." group:"Follow:" rare:""`
+	Allowance  *time.Duration `help:"With --kinesis-dir, how much later than a newer record an older one may come. Default: 10s." placeholder:"DURATION" group:"Follow:" rare:""`
+	DeadLetter string         `help:"If changes cannot be applied, append them to this file (key, reason, item), and apply the rest. Default: the first such change ends the command." placeholder:"FILE" group:"Follow:"`
 
 	MaxRowsPerSecond int `help:"Write at most this many rows per second. Default: no limit." placeholder:"N" group:"Follow:"`
 	liveSourceFlags
@@ -86,12 +90,35 @@ func (c *followCommand) Validate() error {
 	if c.MaxRowsPerSecond < 0 {
 		wrong = append(wrong, fmt.Errorf("--max-rows-per-second: %d must not be negative", c.MaxRowsPerSecond))
 	}
-	return errors.Join(append(wrong, c.checkDynamoDB(), c.checkLiveTarget())...)
+	return errors.Join(append(append(wrong, c.checkSource()...), c.checkDynamoDB(), c.checkLiveTarget())...)
+}
+
+// checkSource rejects flags that do not fit the source.
+func (c *followCommand) checkSource() (wrong []error) {
+	named := c.DynamoDBEndpoint != "" || c.Region != ""
+	for _, x := range []struct {
+		bad  bool
+		text string
+	}{
+		{c.Increments != "" && c.KinesisDir != "", "--increments and --kinesis-dir cannot be combined"},
+		{c.Increments != "" && named, "--increments needs no DynamoDB: leave out --dynamodb-endpoint and --region"},
+		{c.KinesisDir == "" && c.AcceptTies, "--accept-ties needs --kinesis-dir"},
+		{c.KinesisDir == "" && c.Allowance != nil, "--allowance needs --kinesis-dir"},
+		{c.Allowance != nil && *c.Allowance <= 0, "--allowance must be a positive duration such as 10s"},
+		{c.KinesisDir != "" && c.Apply == "ordered", "--apply ordered needs changes in their order, and the records of a Kinesis data stream have none: leave it out"},
+	} {
+		if x.bad {
+			wrong = append(wrong, errors.New(x.text))
+		}
+	}
+	return wrong
 }
 
 // Help is the long help of the command.
 func (*followCommand) Help() string {
 	return `Reads the changes of live DynamoDB tables from their streams, and applies them to the Bigtable tables into which an export was loaded. The streams must have been enabled a minute before the export, with the view NEW_AND_OLD_IMAGES. Credentials are those of the AWS configuration.
+
+With --increments or --kinesis-dir the changes come from files instead, and AWS is not called. The source may change from run to run, if the next one has all changes since the watermark of the former (migrate status --json).
 
 The progress is in the table _migration_state of the target, so the command continues where it was after any end. One process at a time follows a table. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
 
@@ -102,14 +129,21 @@ func (*followCommand) examples() []example {
 	return []example{
 		{"Follow all loaded tables of AWS", "tabletop migrate follow --target projects/P/instances/I"},
 		{"Two servers on this machine, until all writes so far are applied", "tabletop migrate follow Orders --dynamodb-endpoint http://127.0.0.1:8000 --target 127.0.0.1:8087 --until tip"},
+		{"Incremental exports, as they are copied into a folder", "tabletop migrate follow Orders --increments exports --target projects/P/instances/I"},
+		{"Records of a Kinesis data stream", "tabletop migrate follow Orders --kinesis-dir records --target projects/P/instances/I"},
 	}
 }
 
 // Run follows the tables.
 func (c *followCommand) Run(ctx context.Context, k *kong.Context, p *program) error {
-	_, clients, err := c.connectDynamoDB(ctx)
-	if err != nil {
-		return err
+	var clients stream.Clients
+	var items stream.ItemClient
+	if files := c.Increments != "" || c.KinesisDir != ""; !files || c.DynamoDBEndpoint != "" || c.Region != "" {
+		tables, live, err := c.connectDynamoDB(ctx)
+		if err != nil {
+			return err
+		}
+		clients, items = live, tables
 	}
 	return c.withTarget(ctx, "--target", c.Target, func(t *target) (err error) {
 		if err := c.look(ctx, c.Target, t, false); err != nil {
@@ -117,9 +151,13 @@ func (c *followCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 		}
 		progress := &followLog{p: p, last: map[string]migrate.FollowStatus{}}
 		o := migrate.FollowOptions{
-			Common: c.common(t), Tables: c.Tables, Source: clients, Owner: owner(), Version: version(), Mode: c.Apply,
+			Common: c.common(t), Tables: c.Tables, Source: clients, Items: items, Owner: owner(), Version: version(), Mode: c.Apply,
 			Flags: shellFlags(k, []string{"Follow:", "Live table:"}, "until"),
 			Since: c.sinceTime, UntilTip: c.Until == untilTip, Until: c.untilTime, Report: progress.report,
+			Increments: c.Increments, KinesisDir: c.KinesisDir, AcceptTies: c.AcceptTies,
+		}
+		if c.Allowance != nil {
+			o.Allowance = *c.Allowance
 		}
 		o.MaxRowsPerSecond = c.MaxRowsPerSecond
 		var refused *counted

@@ -195,6 +195,9 @@ func (c *statusCommand) table(out *strings.Builder, s migrate.FollowStatus) {
 		if s.Throttles > 0 {
 			worst += fmt.Sprintf("; throttled %d times", s.Throttles)
 		}
+		if s.Late > 0 {
+			worst += fmt.Sprintf("; %s later than the allowance", phrase.Counted(s.Late, "record"))
+		}
 		line("lag", "%s at %s%s", lagText(s.Lag), s.Saved.UTC().Format(time.RFC3339), worst)
 		line("applied", "%s, %.0f a second; %s written without a read, %d with one, %d already there", phrase.Counted(s.Changes, "change"), s.Rate, phrase.Counted(s.Unread, "row"), s.Read, s.Already)
 	}

@@ -29,6 +29,7 @@ type verifyCommand struct {
 	Against     string `help:"Check the rows that another loader wrote to this Bigtable, without writing anything. Default: load into a private store and check that, even if $$BIGTABLE_EMULATOR_HOST is set." placeholder:"HOST:PORT|projects/P/instances/I" group:"Bigtable:"`
 	Data        string `help:"Like --against, for the data folder of a server that is not running." placeholder:"DIR" group:"Bigtable:"`
 	Timestamps  string `help:"How --against compares the timestamps of cells: exact, order-only (for timestamps that the server chose) or ignore. Default: exact." placeholder:"exact|order-only|ignore" group:"Bigtable:" rare:""`
+	AsOf        string `name:"as-of" help:"With --against, for rows that migrate follow has changed since this time of the source: an item that changed later may differ, and is counted. export is the end of the exports." placeholder:"export|TIME" group:"Bigtable:" rare:""`
 	LenientSets bool   `name:"lenient-sets" help:"With --against, accept an empty cell as a member of a set; the mapping itself writes one zero byte. Default: a difference." group:"Bigtable:" rare:""`
 	connectFlags
 	Differential int        `help:"Also generate this many items from each mapping, at the edges of its keys and codecs, and run them through the mapping, the DynamoDB endpoint and the loader: each must come back or be rejected. Also send this many requests on such items, and compare the responses with DynamoDB's." placeholder:"N" group:"Generated items:"`
@@ -85,6 +86,14 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 		mine = fmt.Errorf("--timestamps: %q must be exact, order-only or ignore", c.Timestamps)
 	case c.Timestamps != "" && !c.stored():
 		mine = errors.New("--timestamps needs --against: a private store has exactly the timestamps of the mapping")
+	case c.AsOf != "" && c.Against == "":
+		mine = errors.New("--as-of needs --against: only a server has rows that changed since the export")
+	case c.AsOf != "" && (c.Timestamps != "" || c.LenientSets || c.partly()):
+		mine = errors.New("--as-of cannot be combined with --timestamps, --lenient-sets, --part or --finish: it compares the times that items give their cells, and reads all")
+	case c.AsOf != "" && isFixture(c.Source):
+		mine = fmt.Errorf("--as-of needs an export or a file of items: %s is a fixture", c.Source)
+	case c.AsOf != "" && c.AsOf != asOfExport && !isTime(c.AsOf):
+		mine = fmt.Errorf("--as-of: %q must be export or a time such as 2024-05-14T11:14:20Z", c.AsOf)
 	case c.LenientSets && !c.stored():
 		mine = errors.New("--lenient-sets needs --against: a private store has exactly the cells of the mapping")
 	case c.partly() && !c.stored():
@@ -114,6 +123,14 @@ func (c *verifyCommand) Validate(args *kong.Context) error {
 	}
 	outputs := append(reportOutputs(c.Report), namedFile{flag: "--write-mapping", name: c.WriteMapping})
 	return checkOutputs(outputs, slices.Concat(c.sourceFlags.inputs(), c.lintFlags.inputs(), c.connectFlags.inputs()))
+}
+
+// asOfExport is the value of --as-of for the time of the export.
+const asOfExport = "export"
+
+func isTime(text string) bool {
+	_, err := time.Parse(time.RFC3339Nano, text)
+	return err == nil
 }
 
 // stored reports whether existing rows are checked.
@@ -156,6 +173,8 @@ func (c *verifyCommand) Run(ctx context.Context, p *program) error {
 		defer release()
 	}
 	o := migrate.VerifyOptions{Common: common(mappings), Stored: c.stored(), Timestamps: fixtures.TimestampPolicy(c.Timestamps), LenientSets: c.LenientSets}
+	o.Followed = c.AsOf != ""
+	o.AsOf, _ = time.Parse(time.RFC3339Nano, c.AsOf) // zero for export
 	o.Deadline, o.AppProfile = c.deadline(c.Against), c.AppProfile
 	o.MaxDifferences, o.Differential, o.Seed, o.Regress, o.AllowEmpty = c.MaxDiffs, c.Differential, c.Seed, c.Regress, c.AllowEmpty
 	if o.Lint, err = c.lint(); err != nil {

@@ -42,13 +42,12 @@ func (c *verifyCommand) validateLive() error {
 		{"a source", c.Path != "" || c.Source != ""},
 		{"--mapping", !c.auto()},
 		{"--data", c.Data != ""},
-		{"--part and --finish", c.partly()},
 		{"--differential", c.Differential != 0},
 		{"--update", c.Update.UpdateMode != ""},
 		{"--write-mapping", c.WriteMapping != ""},
 		{"--timestamps and --lenient-sets", c.Timestamps != "" || c.LenientSets},
 		{"--allow-empty", c.AllowEmpty},
-		{"--checkpoint", c.Checkpoint != ""},
+		{"--as-of", c.AsOf != ""},
 		{"--regress", c.Regress != ""},
 		{"the flags of an input", c.Key != "" || c.TableSchema != "" || c.Plain || c.set()},
 		{"--fail-on and --rules", c.FailOn != "" || c.Rules != ""},
@@ -70,12 +69,16 @@ func (c *verifyCommand) validateLive() error {
 		wrong = append(wrong, fmt.Errorf("--sample: %g must be a share between 0 and 1", c.Sample))
 	case c.Sample > 0 && c.Dirty:
 		wrong = append(wrong, errors.New("--sample and --dirty cannot be combined"))
+	case c.partly() && (c.Sample > 0 || c.Dirty || c.Consistent && c.Finish):
+		wrong = append(wrong, fmt.Errorf("%s cannot be combined with --sample or --dirty: parts compare all keys; --consistent belongs to each --part", c.flag()))
+	case c.Checkpoint != "" && !c.partly():
+		wrong = append(wrong, errors.New("--checkpoint needs --part or --finish"))
 	case c.Settle < 1:
 		wrong = append(wrong, fmt.Errorf("--settle: %d must be 1 or more", c.Settle))
 	case c.Segments < 1:
 		wrong = append(wrong, fmt.Errorf("--segments: %d must be 1 or more", c.Segments))
 	}
-	return errors.Join(append(wrong, c.checkDynamoDB(), c.validateReports(), c.validateMaxDiffs())...)
+	return errors.Join(append(wrong, c.checkDynamoDB(), c.validateReports(), c.validateMaxDiffs(), c.validateParts(c.Checkpoint, false))...)
 }
 
 // runLive compares live tables.
@@ -83,6 +86,13 @@ func (c *verifyCommand) runLive(ctx context.Context, p *program) error {
 	tables, _, err := c.connectDynamoDB(ctx)
 	if err != nil {
 		return err
+	}
+	if c.Part.Of > 0 {
+		release, err := lockPart(c.Checkpoint, "verify", c.Part.Part)
+		if err != nil {
+			return err
+		}
+		defer release()
 	}
 	return c.withTarget(ctx, "--against", c.Against, func(t *target) error {
 		if err := c.look(ctx, c.Against, t, false); err != nil {
@@ -94,13 +104,18 @@ func (c *verifyCommand) runLive(ctx context.Context, p *program) error {
 		}
 		o.Project, o.Instance, o.Deadline, o.AppProfile = t.project, t.instance, c.deadline(c.Against), c.AppProfile
 		o.MaxDifferences, o.MaxRowsPerSecond = c.MaxDiffs, given(c.MaxRowsPerSecond)
+		o.Part, o.Parts = c.Part.Part, c.Checkpoint
 		done := p.showProgress(&o.Progress)
-		r, err := migrate.VerifyLive(ctx, t.conn, o)
+		verify := migrate.VerifyLive
+		if c.Finish {
+			verify = migrate.FinishVerifyLive
+		}
+		r, err := verify(ctx, t.conn, o)
 		done()
 		if err != nil {
 			return followError(err)
 		}
 		r.ComparedWith = c.Against
-		return c.finishPart(p, r, "verify", c.partFlags)
+		return c.finishPart(p, r, "verify --live", c.partFlags)
 	})
 }

@@ -200,24 +200,9 @@ type TableReport struct {
 	Accepted []AcceptedLoss `json:"accepted"`
 	// Mapping is the text of the mapping file that was used or inferred.
 	Mapping string `json:"mapping,omitempty"`
-	// Live is the result of migrate.VerifyLive; nil in other reports.
+	// Live is the result of migrate.VerifyLive, or of migrate.VerifyOptions.AsOf; nil in other
+	// reports.
 	Live *Live `json:"live,omitempty"`
-}
-
-// Live is the comparison of a table that a follower writes with its live source.
-type Live struct {
-	// Each key was compared at a time from From to To. Writes of the source before To are applied,
-	// as Rule shows: "header" of Tabletop's endpoint, or "answers" for others.
-	From     time.Time `json:"from"`
-	To       time.Time `json:"to"`
-	Rule     string    `json:"rule"`
-	Compared int64     `json:"compared"` // keys, without Unsettled
-	Suspects int64     `json:"suspects"` // keys that differed at the first look
-	// Unsettled keys changed each time they were compared. UnsettledKeys are the first 100.
-	Unsettled     int64    `json:"unsettled"`
-	UnsettledKeys []string `json:"unsettledKeys,omitempty"`
-	Expired       int64    `json:"expired"`   // keys on one side whose time to live is over
-	Collected     int64    `json:"collected"` // keys that lack cells which garbage collection removes
 }
 
 // RefusedItems describes the items that a mapping cannot lay out for the same reason.

@@ -157,6 +157,10 @@ func (r *Report) Text() string {
 		fmt.Fprintf(&b, "\n%s, %s\n", phrase.Counted(max(r.Items, r.Rows), r.DiffOf), phrase.Counted(r.Differences, "difference"))
 		return b.String()
 	}
+	if text := r.liveText(); text != "" {
+		fmt.Fprintf(&b, "\n%s\n", text)
+		return b.String()
+	}
 	fmt.Fprintf(&b, "\n%s, %s, %s, %s\n", phrase.Counted(r.Items, "item"), phrase.Counted(r.Rows, "row"), phrase.Counted(r.Differences, "difference"), phrase.Counted(r.Exceptions, "sidecar cell"))
 	return b.String()
 }

@@ -36,12 +36,13 @@ type recordText struct {
 }
 
 type recordChange struct {
-	Time     jsontext.Value `json:"ApproximateCreationDateTime"`
-	Keys     jsontext.Value `json:"Keys"`
-	New      jsontext.Value `json:"NewImage"`
-	Old      jsontext.Value `json:"OldImage"`
-	Sequence string         `json:"SequenceNumber"` // from streams
-	View     string         `json:"StreamViewType"`
+	Time      jsontext.Value `json:"ApproximateCreationDateTime"`
+	Precision string         `json:"ApproximateCreationDateTimePrecision"` // from Kinesis; "": MILLISECOND
+	Keys      jsontext.Value `json:"Keys"`
+	New       jsontext.Value `json:"NewImage"`
+	Old       jsontext.Value `json:"OldImage"`
+	Sequence  string         `json:"SequenceNumber"` // from streams
+	View      string         `json:"StreamViewType"`
 }
 
 // changeRecord is one change record.
@@ -51,6 +52,7 @@ type changeRecord struct {
 	id       string // the same for repeated records
 	order    string // orders the changes of an item
 	numbered bool   // order is a SequenceNumber
+	exact    bool   // the time is in microseconds, and says so
 }
 
 // parseRecord parses one change record.
@@ -73,6 +75,8 @@ func parseRecord(text []byte, at Position) (changeRecord, error) {
 	if r.micros, ok = recordMicros(in.Change.Time); !ok {
 		return bad(nil, "ApproximateCreationDateTime of the change record is not a time")
 	}
+	micros, err := strconv.ParseInt(string(in.Change.Time), 10, 64)
+	r.exact = in.Change.Precision == "MICROSECOND" && err == nil && micros == r.micros
 	r.numbered = in.Change.Sequence != ""
 	if r.order, ok = recordOrder(r.micros, in.Change.Sequence); !ok {
 		return bad(nil, "SequenceNumber %.40q of the change record is not a number", in.Change.Sequence)
@@ -100,6 +104,36 @@ func parseRecord(text []byte, at Position) (changeRecord, error) {
 		return changeRecord{}, ofAll(err)
 	}
 	return r, nil
+}
+
+// KinesisRecord is a change of an item, as DynamoDB delivers it to a Kinesis data stream.
+type KinesisRecord struct {
+	Table string
+	Keys  attr.Item // the key attributes
+	Old   attr.Item // the item before the change; nil if it was created
+	New   attr.Item // the item after the change; nil if it was deleted
+	Time  time.Time // of the change
+	Exact bool      // Time is exact to the microsecond, otherwise to the millisecond
+}
+
+// ParseKinesisRecord parses the JSON of a record of Kinesis Data Streams for DynamoDB.
+func ParseKinesisRecord(text []byte, at Position) (KinesisRecord, error) {
+	in, err := parseRecord(text, at)
+	if err != nil {
+		return KinesisRecord{}, err
+	}
+	r := KinesisRecord{Table: in.table, Keys: in.keys, Old: in.old, New: in.new, Time: time.UnixMicro(in.micros).UTC(), Exact: in.exact}
+	switch {
+	case in.numbered:
+		err = Damaged(Unsupported, at, nil, "the record has a SequenceNumber, so it comes from DynamoDB Streams, not from Kinesis: follow the stream itself (tabletop migrate follow, without a folder)")
+	case in.micros < 0:
+		err = Damaged(NotAnItem, at, nil, "ApproximateCreationDateTime of the change record is before 1970")
+	case r.Table == "":
+		err = Damaged(NotAnItem, at, nil, "the change record does not name its table (tableName)")
+	case (in.event == eventInsert) != (r.Old == nil):
+		err = Damaged(NotAnItem, at, nil, "the OldImage of the change record contradicts its event %s", in.event)
+	}
+	return r, ofAll(err)
 }
 
 // check rejects records without the state of the item after the change.

@@ -19,6 +19,8 @@
 // The counts and checksums of an input are checked. Network sources and binary Ion are
 // rejected with a hint.
 //
+// [Increments] is a folder into which incremental exports arrive one after the other.
+//
 // [Open], [OpenFS] and their results are stable. Everything else is exported for other
 // packages of migrate, without a promise of stability.
 package source

@@ -139,6 +139,7 @@ func (t *Table) follow(r *replayed) {
 // exportPart is one export with its parsed manifests.
 type exportPart struct {
 	dir, table  string
+	id          string // of the table; "" if the manifest lacks it
 	incremental bool
 	files       []exportFile
 	items       int64     // by the manifest
@@ -240,6 +241,7 @@ func openOneExport(t tree, dir string) (exportPart, error) {
 			"%s says %s in all, but the files of %s add up to %d", s3export.SummaryName, phrase.Counted(*summary.ItemCount, "item"), s3export.FilesName, part.items)
 	}
 	part.table, _ = s3export.TableName(summary.TableArn)
+	part.id = summary.TableID
 	type moment struct {
 		name, text string
 		into       *time.Time

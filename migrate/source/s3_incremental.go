@@ -66,6 +66,7 @@ type Change struct {
 	Was      []attr.Item // earlier states of the item in the exports, oldest first
 	Now      attr.Item   // new state; nil if the item was deleted
 	Position Position    // position of the last change
+	Time     time.Time   // of the last write
 }
 
 // replayed is a full export with its incremental exports: the table at the end of the last one.
@@ -198,7 +199,7 @@ func (r *replayed) changesOfPart(part, parts uint64, images []bool, yield func(C
 		return err
 	}
 	give := func(s *heldChange, was []attr.Item) error {
-		c := Change{Position: s.last, Was: was}
+		c := Change{Position: s.last, Was: was, Time: time.UnixMicro(s.until)}
 		var err error
 		item := func(text []byte) attr.Item {
 			it, bad := attr.UnmarshalItem(text)
@@ -402,15 +403,7 @@ func (r *replayed) changes(yield func(itemChange) error) error {
 		})
 	}
 	for i, part := range r.after {
-		err := part.lines(r.t, func(text []byte, at Position) error {
-			c, err := parseChange(text, at)
-			if err != nil {
-				return ofAll(err) // without it, the state of the table is unknown
-			}
-			if written := time.UnixMicro(c.micros); written.Before(part.from) || written.After(part.to) {
-				return Damaged(ReplayOrder, at, nil, "the change of item %s was written at %s, outside the time of the export, %s to %s",
-					attr.AppendItemJSON(nil, c.keys), s3export.Stamp(written), s3export.Stamp(part.from), s3export.Stamp(part.to))
-			}
+		err := part.changes(r.t, func(c itemChange) error {
 			c.export = i
 			if err := check(c); err != nil {
 				return err
@@ -422,6 +415,21 @@ func (r *replayed) changes(yield func(itemChange) error) error {
 		}
 	}
 	return nil
+}
+
+// changes yields the changes of an incremental export, in its order.
+func (p exportPart) changes(t tree, yield func(itemChange) error) error {
+	return p.lines(t, func(text []byte, at Position) error {
+		c, err := parseChange(text, at)
+		if err != nil {
+			return ofAll(err) // without it, the state of the table is unknown
+		}
+		if written := time.UnixMicro(c.micros); written.Before(p.from) || written.After(p.to) {
+			return Damaged(ReplayOrder, at, nil, "the change of item %s was written at %s, outside the time of the export, %s to %s",
+				attr.AppendItemJSON(nil, c.keys), s3export.Stamp(written), s3export.Stamp(p.from), s3export.Stamp(p.to))
+		}
+		return yield(c)
+	})
 }
 
 // parseChange reads one line of an incremental export.

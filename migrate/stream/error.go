@@ -59,7 +59,9 @@ const startAgain = "export the table again, load it into another instance, and f
 func (s *Stream) gap(shard string, since time.Time, err error, format string, args ...any) *Error {
 	e := s.fail(Gap, shard, err, format, args...)
 	if e.Since = since; !since.IsZero() {
-		e.Detail += fmt.Sprintf("; records since %s are missing", since.UTC().Format(time.RFC3339))
+		e.Detail += fmt.Sprintf("; records since %s are missing; apply incremental exports from then on (tabletop migrate follow %s --increments DIR), and follow the stream again; or "+
+			startAgain, since.UTC().Format(time.RFC3339), s.opts.Table)
+		return e
 	}
 	e.Detail += "; " + startAgain
 	return e

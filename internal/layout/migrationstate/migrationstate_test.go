@@ -32,6 +32,7 @@ func TestRows(t *testing.T) {
 		{ms.LetterRow("t", id), ms.LetterPrefix("t"), "t#d#f1020000000000000000000000000000"},
 		{ms.DirtyRow("t", 7, id), ms.DirtyPrefix("t", 7), "t#k#0000000000000007#f#f1020000000000000000000000000000"},
 		{ms.DirtyRow("t", 7, id), ms.DirtyPrefix("t", 7, 15), "t#k#0000000000000007#f#f1020000000000000000000000000000"},
+		{ms.SplitRow("t", 12), ms.SplitPrefix("t"), "t#v#12"},
 		{ms.HistoryRow("t", time.UnixMicro(1)), ms.HistoryPrefix("t"), fmt.Sprintf("t#h#%d", int64(math.MaxInt64-1))},
 	} {
 		if string(c.row) != c.want || !bytes.HasPrefix(c.row, c.prefix) || !bytes.HasPrefix(c.row, ms.TablePrefix("t")) {
@@ -69,8 +70,13 @@ func TestValues(t *testing.T) {
 		Shards: []ms.Shard{{ID: "s", Parent: "p", Sequence: strings.Repeat("9", 40), Before: "7", Epoch: 1, Done: true, Watermark: at}}, Progress: ms.Progress{Started: at, Rate: 1.5, Lags: ms.Lags{From: at, Millis: []int64{-1, 7}}},
 		Flags: "--dynamodb-endpoint http://127.0.0.1:8000",
 	})
+	roundTrip(t, ms.Checkpoint{
+		Source: "kinesis", Epoch: 256, Since: at, Reached: at, Window: &ms.Window{Export: "e", From: at, To: at, Applied: 7},
+		Files: &ms.Files{Begun: true, Late: 2, Folded: ms.Folded{Through: "a", Files: 1, Bytes: 9}, Open: []ms.File{{Name: "b", Offset: 1, Line: 2, Applied: 3}}},
+	})
 	roundTrip(t, ms.Letter{Key: raw, Code: "E-DOMAIN", Reason: "r", Mapping: "m.yaml:3", Position: []byte{0, 1}, Record: raw, At: at})
 	roundTrip(t, ms.Dirty{Key: raw, At: at})
+	roundTrip(t, ms.Split{Cuts: map[string][][]byte{"t": {{0xff}, []byte("b")}}, At: at})
 	roundTrip(t, ms.Event{From: ms.Loaded, To: ms.CatchingUp, Epoch: 1, By: "ana", At: at})
 	if cell, err := ms.Encode(ms.Checkpoint{From: at.AddDate(9000, 0, 0)}); err == nil {
 		t.Errorf("a time that JSON cannot hold is written as %s", cell)

@@ -87,6 +87,12 @@ func DirtyRow(table string, generation uint64, id attr.ItemID) []byte {
 	return append(DirtyPrefix(table, generation, int(id[0])*Buckets/256), hex.EncodeToString(id[:])...)
 }
 
+// SplitPrefix returns the prefix of the rows with the [Split] of a table.
+func SplitPrefix(table string) []byte { return key(table, "v", "") }
+
+// SplitRow returns the key of the row with the [Split] for a number of parts.
+func SplitRow(table string, parts int) []byte { return fmt.Appendf(SplitPrefix(table), "%d", parts) }
+
 // HistoryPrefix returns the prefix of the rows of a table's history, newest first.
 func HistoryPrefix(table string) []byte { return key(table, FamilyHistory, "") }
 

@@ -12,16 +12,25 @@ const format = 1
 
 // Checkpoint is the progress of a follower: every change up to it is applied, without a gap.
 type Checkpoint struct {
+	// Source is the kind of the source: "" for DynamoDB Streams.
+	Source    string    `json:"source,omitempty"`
 	Stream    string    `json:"stream"`  // the ARN
 	TableID   string    `json:"tableId"` // of the source
 	From      time.Time `json:"from,omitzero"`
 	Watermark time.Time `json:"watermark,omitzero"` // all writes answered before it are applied
 	Epoch     uint16    `json:"epoch"`              // of the first positions
 	Shards    []Shard   `json:"shards,omitempty"`
-	Mapping   string    `json:"mapping"` // the hash of the mapping
-	Version   string    `json:"version"` // of the program that wrote it
-	At        time.Time `json:"at"`      // of the write
-	Progress  Progress  `json:"progress"`
+	Window    *Window   `json:"window,omitempty"` // of an incremental export that is being applied
+	Files     *Files    `json:"files,omitempty"`  // of a Kinesis data stream
+	// Since is where the source began: all changes before it were applied.
+	Since time.Time `json:"since,omitzero"`
+	// Reached is the time up to which an earlier source may have applied changes: until the watermark
+	// is after it, items may have states of different times.
+	Reached  time.Time `json:"reached,omitzero"`
+	Mapping  string    `json:"mapping"` // the hash of the mapping
+	Version  string    `json:"version"` // of the program that wrote it
+	At       time.Time `json:"at"`      // of the write
+	Progress Progress  `json:"progress"`
 	// Flags are the flags of the program, except those of the target, as in a shell.
 	Flags string `json:"flags,omitempty"`
 }
@@ -35,6 +44,37 @@ type Shard struct {
 	Epoch     uint16    `json:"epoch"`              // of its positions
 	Done      bool      `json:"done,omitempty"`
 	Watermark time.Time `json:"watermark,omitzero"`
+}
+
+// Window is the progress in an incremental export.
+type Window struct {
+	Export  string    `json:"export"` // its folder
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to"`
+	Applied int64     `json:"applied"` // changes
+}
+
+// Files is the progress in a folder to which records are appended.
+type Files struct {
+	Begun  bool   `json:"begun,omitempty"` // a record of the table was found
+	Late   int64  `json:"late,omitempty"`  // records that came after the watermark had passed them
+	Folded Folded `json:"folded,omitzero"`
+	Open   []File `json:"open,omitempty"`
+}
+
+// Folded are the files up to a name, which were read to their ends.
+type Folded struct {
+	Through string `json:"through"`
+	Files   int    `json:"files"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// File is the progress in a file.
+type File struct {
+	Name    string `json:"name"`
+	Offset  int64  `json:"offset"`  // where to continue
+	Line    int    `json:"line"`    // lines before it
+	Applied int64  `json:"applied"` // up to where records are applied
 }
 
 // Progress counts the work of a follower since its start.
@@ -51,7 +91,8 @@ type Progress struct {
 	Raced     int64     `json:"raced"`   // rows that changed in between
 	Rate      float64   `json:"rate"`    // records a second, of late
 	Throttles int       `json:"throttles"`
-	Mode      string    `json:"mode"` // guarded or ordered
+	Late      int64     `json:"late,omitempty"` // changes that came after the watermark had passed them
+	Mode      string    `json:"mode"`           // guarded or ordered
 	Lags      Lags      `json:"lags,omitzero"`
 	// Dirty is the generation that has the keys of all changes that were applied since the
 	// checkpoint, or of a later one.
@@ -84,9 +125,16 @@ type Event struct {
 	At    time.Time `json:"at"`
 }
 
+// Split divides the rows of a table, and of the tables of its indexes, among the parts of a
+// verification: all parts must use the same ranges, also on several machines.
+type Split struct {
+	Cuts map[string][][]byte `json:"cuts"` // the first key of each range but the first, by table
+	At   time.Time           `json:"at"`
+}
+
 // Value is a value of a row.
 type Value interface {
-	State | Checkpoint | Letter | Dirty | Event
+	State | Checkpoint | Letter | Dirty | Event | Split
 }
 
 // versioned adds the format to a value.

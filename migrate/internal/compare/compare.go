@@ -54,7 +54,7 @@ func (c *Comparer) All(ctx context.Context, loaded bool) error {
 		families := j.Mapping.Families()
 		if !loaded { // a load creates them, or rejects the table
 			var err error
-			if families, err = compareFamilies(ctx, r, j.Job); err != nil {
+			if families, err = Families(ctx, r.B, r.Report, j.Job); err != nil {
 				return err
 			}
 		}

@@ -21,39 +21,39 @@ import (
 // FamiliesCheck is the report's name for the check of column families.
 const FamiliesCheck = "families"
 
-// compareFamilies compares the families of a job's tables with the mapping. It returns the
+// Families compares the families of a job's tables with the mapping. It returns the
 // families that decide about garbage collection: those of the items' table or, if they cannot
 // be read, those of the mapping. Undeclared families are reported but are not a difference;
 // their cells are.
-func compareFamilies(ctx context.Context, r *table.Run, j *table.Job) ([]layout.Family, error) {
-	judged, err := compareFamiliesOf(ctx, r, table.RowLayout{J: j}, j.Report.Target, j.Mapping.Families())
+func Families(ctx context.Context, b *table.Bigtable, r *report.Report, j *table.Job) ([]layout.Family, error) {
+	judged, err := compareFamiliesOf(ctx, b, r, table.RowLayout{J: j}, j.Report.Target, j.Mapping.Families())
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range j.Indexes {
-		if _, err := compareFamiliesOf(ctx, r, table.RowLayout{J: j, Index: x}, x.TargetTable(), x.Families()); err != nil {
+		if _, err := compareFamiliesOf(ctx, b, r, table.RowLayout{J: j, Index: x}, x.TargetTable(), x.Families()); err != nil {
 			return nil, err
 		}
 	}
 	return judged, nil
 }
 
-func compareFamiliesOf(ctx context.Context, r *table.Run, tl table.RowLayout, id string, declared []layout.Family) ([]layout.Family, error) {
-	families, err := r.B.Families(ctx, id)
+func compareFamiliesOf(ctx context.Context, b *table.Bigtable, r *report.Report, tl table.RowLayout, id string, declared []layout.Family) ([]layout.Family, error) {
+	families, err := b.Families(ctx, id)
 	switch code := status.Code(err); {
 	case err == nil:
 	case code == codes.NotFound: // the comparison of its rows reports it
-		r.Report.Skip(FamiliesCheck, id, "the table does not exist")
+		r.Skip(FamiliesCheck, id, "the table does not exist")
 		return declared, nil
 	case code == codes.PermissionDenied, code == codes.Unauthenticated, code == codes.Unimplemented: // permission to read rows does not imply permission to read families
-		r.Report.Skip(FamiliesCheck, id, "the families of the table and their garbage collection cannot be read, so the check assumes the families of the mapping: %s", phrase.Clip(err.Error()))
+		r.Skip(FamiliesCheck, id, "the families of the table and their garbage collection cannot be read, so the check assumes the families of the mapping: %s", phrase.Clip(err.Error()))
 		return declared, nil
 	default:
 		return nil, err
 	}
 	judged := slices.Clone(declared)
 	var unjudged []string
-	err = r.Report.Check(FamiliesCheck, id, func() (string, error) {
+	err = r.Check(FamiliesCheck, id, func() (string, error) {
 		for i, want := range declared {
 			f := tl.Owned(report.Failure{Kind: report.FamilyDiffers, Table: id, Column: want.Name, Want: "gc " + want.GC.String()}, table.Owner{})
 			if tl.Index == nil {
@@ -65,7 +65,7 @@ func compareFamiliesOf(ctx context.Context, r *table.Run, tl table.RowLayout, id
 			}
 			if !ok {
 				f.Got = "no such family"
-				r.Report.Fail(f)
+				r.Fail(f)
 				continue
 			}
 			got, plain := btclient.GCOf(have)
@@ -77,12 +77,12 @@ func compareFamiliesOf(ctx context.Context, r *table.Run, tl table.RowLayout, id
 				unjudged = append(unjudged, want.Name)
 				f.Got = fmt.Sprintf("gc {%v}", have)
 			}
-			r.Report.Fail(f)
+			r.Fail(f)
 		}
 		return familiesText(families, declared), nil
 	})
 	if tl.Index == nil && len(unjudged) > 0 {
-		r.Report.Skip("retention by intersection", id, "losses by the rule of %s are not checked: a mapping cannot declare such a rule", strings.Join(unjudged, ", "))
+		r.Skip("retention by intersection", id, "losses by the rule of %s are not checked: a mapping cannot declare such a rule", strings.Join(unjudged, ", "))
 	}
 	return judged, err
 }

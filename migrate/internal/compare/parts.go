@@ -173,7 +173,7 @@ func differingRanges(j *table.Job, done []*parts.Complete, index int) (map[strin
 
 // finishTable compares the totals of a table, and the differing ranges row by row.
 func finishTable(ctx context.Context, r *table.Run, j *table.Job, differing map[string][]layout.Span, found *report.TableReport, n int) error {
-	if _, err := compareFamilies(ctx, r, j); err != nil {
+	if _, err := Families(ctx, r.B, r.Report, j); err != nil {
 		return err
 	}
 	j.Report.Rows, j.Report.Cells, j.Report.IndexRows = found.Rows, found.Cells, found.IndexRows

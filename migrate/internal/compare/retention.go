@@ -80,7 +80,7 @@ func (l *losses) add(j *table.Job, k table.Retention, row rowGroup, most int) {
 			l.accept(report.AcceptedLoss{Rule: g.Rule, What: mapfile.LossRetention, Family: g.family, GC: g.gc, Cells: cells[g], Example: g.Item, Why: j.Why(g.Rule, mapfile.LossRetention)})
 			continue
 		}
-		if declared.Of(g.family) != k.Of(g.family) { // compareFamilies reports it
+		if declared.Of(g.family) != k.Of(g.family) { // Families reports it
 			l.lossGroup(g.Rule, g.family, g.gc, cells[g])
 			continue
 		}

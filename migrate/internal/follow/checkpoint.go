@@ -1,49 +1,94 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
+	"github.com/tabletop-emu/tabletop/migrate/source"
 	"github.com/tabletop-emu/tabletop/migrate/stream"
 )
 
-// open opens the stream from the checkpoint on.
-func (f *follower) open(ctx context.Context, since time.Time) error {
-	o := stream.Options{
-		Table: f.Mapping.SourceTable(), Since: since, Overlap: f.Overlap, Epoch: 1, IdleMax: f.IdleMax, GiveUp: f.GiveUp,
-		Now: f.Now, Sleep: f.Sleep, Jitter: f.Jitter,
-	}
+// open opens the source: from the checkpoint on, or where another source ended. An earlier source may
+// have applied some changes after its watermark. Epochs are therefore in the order of the sources, and
+// a source applies all changes from the watermark of the former one on.
+func (f *follower) open(ctx context.Context, since time.Time) (err error) {
+	kind, name := f.kind()
 	stored, ok, err := f.store.Checkpoint(ctx, statetable.StreamSource)
 	if err != nil {
 		return err
 	}
-	if ok {
-		f.progress.Lags = stored.Progress.Lags
-		o.Checkpoint = fromStored(stored)
+	from := start{since: later(since, stored.Since), epoch: 1, tableID: stored.TableID}
+	f.reached, f.progress.Lags = stored.Reached, stored.Progress.Lags
+	switch {
+	case ok && stored.Source == kind:
+		from.checkpoint = &stored
+	case ok:
+		if from.epoch, err = nextEpoch(stored); err != nil {
+			return err
+		}
+		from.since = later(from.since, stored.Watermark)
+		f.switched, f.reached = true, later(stored.Reached, reachedBy(stored))
 	}
-	f.stream, err = stream.Open(ctx, f.Clients, o)
-	return err
+	f.began = from
+	switch kind {
+	case kindIncrements:
+		f.source, err = f.openIncrements(from)
+	case kindKinesis:
+		f.source, err = f.openKinesis(from)
+	default:
+		f.source, err = f.openStream(ctx, from)
+	}
+	if err != nil {
+		f.source = nil
+		return err
+	}
+	if id := f.source.Checkpoint().TableID; from.tableID != "" && id != "" && id != from.tableID {
+		return f.refused(source.ReplayGap, "the table %s has the id %s, but the followed one had the id %s: it was created again or restored; export it again, load it into another instance, and follow it there", f.Mapping.SourceTable(), id, from.tableID)
+	}
+	if f.Mode == Ordered && f.unordered != "" {
+		return f.refused(source.Unsupported, "changes of %s cannot be written in mode ordered: %s; leave out the mode (--apply)", name, f.unordered)
+	}
+	return nil
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
+// reachedBy returns a time of the source after all changes that may have been applied at a checkpoint.
+func reachedBy(c ms.Checkpoint) time.Time {
+	switch {
+	case c.Window != nil:
+		return c.Window.To
+	case c.Source == kindIncrements:
+		return c.Watermark
+	}
+	return c.Progress.SourceNow
 }
 
 // save writes the checkpoint.
 func (f *follower) save(ctx context.Context) error {
-	now, status := f.Now(), f.stream.Status()
+	now, status := f.Now(), f.source.Status()
 	f.mu.Lock()
 	if spent := now.Sub(f.savedAt); spent > 0 && !f.savedAt.IsZero() {
 		f.progress.Rate = float64(f.progress.Changes-f.changes) / spent.Seconds()
 	}
 	f.changes, f.savedAt = f.progress.Changes, now
-	c := toStored(f.stream.Checkpoint())
+	kind, _ := f.kind()
+	c := f.source.Checkpoint()
+	c.Source, c.Since, c.Reached, c.TableID = kind, f.began.since, f.reached, cmp.Or(c.TableID, f.began.tableID)
 	f.progress.Lags = f.progress.Lags.With(now, lag(status, c.Watermark))
 	c.Mapping, c.Version, c.At, c.Progress, c.Flags = f.mapping, f.Version, now, f.progress, f.Flags
 	c.Progress.Dirty = f.recorded()
 	f.mu.Unlock()
-	c.Progress.SourceNow, c.Progress.Rule = status.Now, status.Rule
-	for _, sh := range status.Shards {
-		c.Progress.Throttles += sh.Throttles
-	}
+	c.Progress.SourceNow, c.Progress.Rule, c.Progress.Throttles, c.Progress.Late = status.now, status.rule, status.throttles, status.late
 	if err := f.store.SaveCheckpoint(ctx, statetable.StreamSource, c); err != nil {
 		return err
 	}
@@ -54,11 +99,11 @@ func (f *follower) save(ctx context.Context) error {
 }
 
 // lag is how far a watermark is behind the source; negative if it is unknown.
-func lag(status stream.Status, watermark time.Time) time.Duration {
+func lag(status sourceStatus, watermark time.Time) time.Duration {
 	if watermark.IsZero() {
 		return -1
 	}
-	return max(0, status.Now.Sub(watermark))
+	return max(0, status.now.Sub(watermark))
 }
 
 // recorded returns the generation that has all keys whose changes are applied from now on. A

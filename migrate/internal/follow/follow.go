@@ -37,11 +37,19 @@ const (
 	Ordered Mode = "ordered" // one request writes many rows
 )
 
-// Options are the options of Run. B, Mapping, Clients, Owner, Now and Sleep are required.
+// Options are the options of Run. B, Mapping, Owner, Now and Sleep are required.
 type Options struct {
 	B       *table.Bigtable
 	Mapping *layout.Mapping // of the stored rows
 	Clients stream.Clients
+	// Increments or KinesisDir is a folder with changes: incremental exports, or the records of a Kinesis
+	// data stream. Default: the stream of the table, by Clients.
+	Increments, KinesisDir string
+	// AcceptTies and Allowance are those of package kinesis. Items reads items whose changes have an
+	// unknown order; it is optional.
+	AcceptTies bool
+	Allowance  time.Duration
+	Items      stream.ItemClient
 	// Owner names this process in the lease: user, host and process.
 	Owner, Version string
 	Flags          string // of the program, except those of the target; for the next command
@@ -89,15 +97,20 @@ var PositionFamily = layout.Family{Name: lens.FamilyPosition, GC: layout.GC{Vers
 type follower struct {
 	Options
 	store   statetable.Store
-	stream  *stream.Stream
+	source  changeSource
 	mapping string // its hash
+
+	began     start     // where the source began
+	unordered string    // why the source's changes must be guarded; "" if they need not be
+	switched  bool      // another source was followed before
+	reached   time.Time // up to when it may have applied changes
 
 	mu        sync.Mutex
 	lease     time.Time // its end
 	following bool
 	dirty     uint64         // the generation of changed keys; 0: none is recorded
 	applying  map[uint64]int // batches by their generation
-	letters   map[attr.ItemID]bool
+	letters   map[attr.ItemID]apply.Position
 	progress  ms.Progress
 	changes   int64 // at the last save
 	savedAt   time.Time
@@ -108,7 +121,7 @@ type follower struct {
 // of type *[stream.Error]; [source.Error] is a table that cannot be followed; [*ms.HeldError] another
 // process that follows it.
 func Run(ctx context.Context, o Options) error {
-	f := &follower{Options: o, store: statetable.Store{B: o.B, Table: o.Mapping.TargetTable(), Now: o.Now}, letters: map[attr.ItemID]bool{}, applying: map[uint64]int{}}
+	f := &follower{Options: o, store: statetable.Store{B: o.B, Table: o.Mapping.TargetTable(), Now: o.Now}, letters: map[attr.ItemID]apply.Position{}, applying: map[uint64]int{}}
 	f.progress.Started = o.Now()
 	var err error
 	if f.mapping, err = Hash(o.Mapping); err != nil {
@@ -122,6 +135,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	began, err := f.begin(ctx, since)
+	if err == nil {
+		err = f.save(ctx) // no change is applied before its source is noted
+	}
 	if err == nil {
 		err = f.run(ctx, since)
 	}
@@ -200,7 +216,7 @@ var errDone = errors.New("done")
 func (f *follower) run(ctx context.Context, since time.Time) error {
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if err := f.stream.Run(inner, f.apply); err != nil {
+		if err := f.source.Run(inner, f.apply); err != nil {
 			return err
 		}
 		if !f.Tip && f.Until.IsZero() {
@@ -221,16 +237,16 @@ func (f *follower) run(ctx context.Context, since time.Time) error {
 
 // tick saves checkpoints, renews the lease, and ends the run.
 func (f *follower) tick(ctx context.Context, since time.Time) error {
-	var tip stream.Tip
+	passed := func() bool { return false }
 	if f.Tip {
-		tip = f.stream.Tip()
+		passed = f.source.Tip()
 	}
 	for {
 		if err := f.Sleep(ctx, saveEvery); err != nil {
 			return err
 		}
 		// The end is looked for first, so that the phase and the last checkpoint cover it.
-		ended := f.Tip && f.stream.Passed(tip) || !f.Until.IsZero() && !f.stream.Status().Watermark.Before(f.Until)
+		ended := passed() || !f.Until.IsZero() && !f.source.Status().watermark.Before(f.Until)
 		err := f.renew(ctx, since)
 		if err == nil {
 			err = f.save(ctx)
@@ -245,9 +261,9 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 	}
 }
 
-// apply applies records of one shard. While the target is unavailable, it waits and repeats: an applied
+// apply applies changes in their order. While the target is unavailable, it waits and repeats: an applied
 // change comes to no harm.
-func (f *follower) apply(ctx context.Context, records []stream.Record) error {
+func (f *follower) apply(ctx context.Context, records []change) error {
 	for some := range slices.Chunk(records, maxBatch) {
 		for {
 			left, err := f.leased(ctx)
@@ -270,9 +286,9 @@ func (f *follower) apply(ctx context.Context, records []stream.Record) error {
 }
 
 // applySome applies records within the time that is left of the lease.
-func (f *follower) applySome(ctx context.Context, left time.Duration, records []stream.Record) error {
+func (f *follower) applySome(ctx context.Context, left time.Duration, records []change) error {
 	f.mu.Lock()
-	dirty, lag := f.dirty, f.Now().Sub(f.stream.Status().Watermark)
+	dirty, lag := f.dirty, f.Now().Sub(f.source.Status().watermark)
 	f.applying[dirty]++
 	f.mu.Unlock()
 	defer func() {
@@ -285,7 +301,7 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	w := apply.Writer{
-		B: f.B, Mapping: f.Mapping, Pace: f.Pace, Now: f.Now, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || !f.stream.OldImages,
+		B: f.B, Mapping: f.Mapping, Pace: f.Pace, Now: f.Now, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || f.unordered != "",
 	}
 	refused := map[attr.ItemID]bool{}
 	var refusing sync.Mutex
@@ -295,18 +311,23 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 		refused[f.Mapping.Key().ID(c.Key)] = true
 		return f.refuse(ctx, c, err)
 	}
-	changes, applied := make([]apply.Change, len(records)), map[attr.ItemID]ms.Dirty{}
+	changes, applied := make([]apply.Change, 0, len(records)), map[attr.ItemID]ms.Dirty{}
+	var undecided []change
 	f.mu.Lock()
-	for i, r := range records {
-		id := f.Mapping.Key().ID(r.Keys)
-		c := apply.Change{Key: r.Keys, Now: r.New, Complete: f.stream.OldImages && !f.letters[id], Position: position(r.Position), Time: r.Time.UnixMicro(), Cells: f.cellMicros(r)}
-		if r.Old != nil {
-			c.Was = []attr.Item{r.Old}
+	for _, r := range records {
+		id, c := f.Mapping.Key().ID(r.Key), r.Change
+		if _, open := f.letters[id]; open {
+			c.Complete = false
 		}
-		changes[i] = c
+		c.Cells = f.cellMicros(c.Time)
 		if dirty > 0 {
-			applied[id] = ms.Dirty{Key: string(attr.AppendItemJSON(nil, r.Keys)), At: r.Time}
+			applied[id] = ms.Dirty{Key: string(attr.AppendItemJSON(nil, r.Key)), At: time.UnixMicro(r.Time).UTC()}
 		}
+		if r.undecided != nil {
+			undecided = append(undecided, change{c, r.undecided})
+			continue
+		}
+		changes = append(changes, c)
 	}
 	f.mu.Unlock()
 	if dirty > 0 { // before the changes, so that no checkpoint passes a key that is not recorded
@@ -314,7 +335,13 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 			return err
 		}
 	}
+	for _, c := range undecided {
+		if err := w.Refuse(c.Change, c.undecided); err != nil {
+			return err
+		}
+	}
 	done, err := w.Apply(ctx, changes)
+	done.Refused += int64(len(undecided))
 	f.mu.Lock()
 	f.progress.Changes += int64(len(records))
 	f.progress.Applied += done.Applied
@@ -333,18 +360,11 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 	return f.forgive(ctx, changes, refused)
 }
 
-func position(p stream.Position) apply.Position {
-	var to apply.Position
-	to.Epoch = uint16(p[0])<<8 | uint16(p[1])
-	copy(to.Order[:], p[2:])
-	return to
-}
-
 // cellMicros is the time of cells without a time of their own: that of the change in whole
 // milliseconds, unless the mapping sets one.
-func (f *follower) cellMicros(r stream.Record) int64 {
+func (f *follower) cellMicros(changed int64) int64 {
 	if micros, ok := f.Mapping.ImportTimeMicros(); ok {
 		return micros
 	}
-	return table.Micros(r.Time)
+	return table.Micros(time.UnixMicro(changed))
 }

@@ -39,7 +39,7 @@ func (f *follower) begin(ctx context.Context, since time.Time) (began bool, err 
 			return s, nil, err
 		}
 		next := ms.CatchingUp
-		if s.Phase == ms.Following || s.Phase == ms.Drained {
+		if s.Phase == ms.Following && !f.switched || s.Phase == ms.Drained {
 			next = ms.Following
 		}
 		s, event, err := s.To(f.store.Table, next, f.Owner, now)
@@ -80,7 +80,7 @@ func (f *follower) prepare(ctx context.Context, s ms.State, started bool) error 
 		if err != nil {
 			return fmt.Errorf("the key of a dead letter: %w", err)
 		}
-		f.letters[f.Mapping.Key().ID(key)] = true
+		f.letters[f.Mapping.Key().ID(key)] = positionOf(letter.Position)
 	}
 	return nil
 }
@@ -105,7 +105,8 @@ func (f *follower) tolerates(err error) bool {
 func (f *follower) renew(ctx context.Context, since time.Time) error {
 	now := f.Now()
 	f.mu.Lock()
-	caughtUp := !f.following && f.stream.Status().Watermark.After(since)
+	watermark := f.source.Status().watermark
+	caughtUp := !f.following && watermark.After(since) && watermark.After(f.reached)
 	early := f.lease.Sub(now) > leaseTime-renewEvery
 	f.mu.Unlock()
 	if early && !caughtUp { // a verification waits until the follower knows its generation
@@ -142,7 +143,7 @@ func (f *follower) renew(ctx context.Context, since time.Time) error {
 // end saves the last checkpoint and releases the lease.
 func (f *follower) end(ctx context.Context) error {
 	var err error
-	if f.stream != nil {
+	if f.source != nil {
 		err = f.save(ctx)
 	}
 	_, failed := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) { return s.Released(f.Owner), nil, nil })

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/maperr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
 )
@@ -38,6 +41,11 @@ type letter struct {
 
 // refuse keeps a change that cannot be applied as a dead letter, or ends the run.
 func (f *follower) refuse(ctx context.Context, c apply.Change, err error) error {
+	if f.unordered != "" { // a later change may have been applied, or refused, before
+		if later, err := f.superseded(ctx, c); later || err != nil {
+			return err
+		}
+	}
 	if f.DeadLetter == nil {
 		return &RefusedChange{Table: f.Mapping.SourceTable(), Key: string(attr.AppendItemJSON(nil, c.Key)), Err: err}
 	}
@@ -61,17 +69,48 @@ func (f *follower) refuse(ctx context.Context, c apply.Change, err error) error 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.letters[id] = true
+	f.letters[id] = c.Position
 	_, err = f.DeadLetter.Write(append(text, '\n'))
 	return err
 }
 
-// forgive deletes the dead letters of items whose last change was applied.
+// superseded reports whether a later change of an item was applied, or is a dead letter.
+func (f *follower) superseded(ctx context.Context, c apply.Change) (bool, error) {
+	id := f.Mapping.Key().ID(c.Key)
+	f.mu.Lock()
+	last, open := f.letters[id]
+	f.mu.Unlock()
+	if open && last.Compare(c.Position) > 0 {
+		return true, nil
+	}
+	at, err := f.Mapping.Locate(c.Key)
+	if err != nil {
+		return false, nil //nolint:nilerr // the item has no row
+	}
+	row, err := f.B.ReadRow(ctx, f.store.Table, at.Row, btclient.Chain(btclient.OfColumn(lens.FamilyPosition, id[:]), btclient.Newest(1)))
+	if err != nil || len(row.Cells) == 0 {
+		return false, err
+	}
+	stored, err := apply.ParseStamp(row.Cells[0].Value)
+	return err == nil && stored.Position.Compare(c.Position) > 0, err
+}
+
+// positionOf returns the position whose bytes [apply.Position.Append] has appended.
+func positionOf(text []byte) (p apply.Position) {
+	if len(text) == 2+len(p.Order) {
+		p.Epoch = binary.BigEndian.Uint16(text)
+		copy(p.Order[:], text[2:])
+	}
+	return p
+}
+
+// forgive deletes the dead letters of items whose later changes were applied.
 func (f *follower) forgive(ctx context.Context, changes []apply.Change, refused map[attr.ItemID]bool) error {
 	var ids []attr.ItemID
 	f.mu.Lock()
 	for _, c := range changes {
-		if id := f.Mapping.Key().ID(c.Key); f.letters[id] && !refused[id] && !slices.Contains(ids, id) {
+		id := f.Mapping.Key().ID(c.Key)
+		if last, open := f.letters[id]; open && c.Position.Compare(last) >= 0 && !refused[id] && !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}

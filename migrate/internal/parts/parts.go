@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -103,6 +104,20 @@ type Table struct {
 	// Ranges holds the sums of each range of keys, by Bigtable table: those that the
 	// part's items contribute, and the stored sums of the range that this part reads.
 	Ranges Ranges `json:"ranges,omitempty"`
+	// Live is set for a table that a follower writes. Rows then counts the records of
+	// items that the part saved.
+	Live *Live `json:"live,omitempty"`
+}
+
+// Live is the result of a part for a table that a follower writes.
+type Live struct {
+	Generation uint64 `json:"generation"` // of changed keys, begun before the first read
+	Cuts       string `json:"cuts"`       // a hash of the ranges of row keys
+	Segments   int    `json:"segments"`   // of the source, in all parts
+	Consistent bool   `json:"consistent"`
+	// Last is the time of the source's last answer.
+	Last time.Time   `json:"last"`
+	Seen report.Live `json:"seen"` // of entries of indexes
 }
 
 // Read reads the result of a part. It returns nil if the part is not complete.
@@ -236,7 +251,7 @@ func (f Folder) ReadAll(of int, begun map[int]bool) ([]*Complete, error) {
 		if len(lacking) > most {
 			text += fmt.Sprintf(" and %d more", len(lacking)-most)
 		}
-		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil, "of %[2]d parts, these are not complete: %[1]s", text, of)
+		return nil, source.Damaged(source.CheckpointInvalid, source.Position{File: f.Dir}, nil, "of %[2]d parts, these are not complete: %[1]s: run each of them (--part), then --finish again", text, of)
 	}
 	return all, nil
 }

@@ -15,6 +15,10 @@
 // Entries of indexes are written around the item, so a difference there is final only after a
 // second wait.
 //
+// [RunPart] reads a share of both sides and saves hashes of the items; [FinishParts] compares sums of
+// them, and then the keys that the sums point to. [RunAsOf] compares an older export, and excuses
+// items that changed after it.
+//
 // A verification starts a generation of changed keys before it reads. If it finds no difference,
 // the next one can judge the keys of that generation alone.
 package settled

@@ -17,9 +17,9 @@ import (
 
 func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
 
-// indexRows reads the table of an index, and suspects the items whose entry is in another row. The
-// expected entries were compared with the items.
-func (v *verification) indexRows(ctx context.Context, index *secondary.Index) error {
+// indexRows reads the table of an index, or spans of it, and suspects the items whose entry is in
+// another row. The expected entries were compared with the items.
+func (v *verification) indexRows(ctx context.Context, index *secondary.Index, spans ...layout.Span) error {
 	var batch []*suspect
 	flush := func() error {
 		if len(batch) == 0 {
@@ -42,7 +42,7 @@ func (v *verification) indexRows(ctx context.Context, index *secondary.Index) er
 		batch = nil
 		return nil
 	}
-	for row, err := range v.b.TableRows(ctx, index.TargetTable()) {
+	for row, err := range v.b.TableRows(ctx, index.TargetTable(), spans...) {
 		if status.Code(err) == codes.NotFound {
 			return nil // the items' entries are missing
 		}

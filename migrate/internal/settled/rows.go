@@ -13,6 +13,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 )
 
@@ -21,91 +22,125 @@ const maxCalls = 16
 
 // read reads the rows of suspects, and their positions; only those if whole is false.
 func (v *verification) read(ctx context.Context, some []*suspect, whole bool) error {
-	positions := func(cells []layout.Cell) (stamps, rest []layout.Cell) {
-		for _, c := range cells {
-			switch {
-			case c.Family == lens.FamilyPosition:
-				stamps = append(stamps, c)
-			case !lens.Bookkeeping(c.Family):
-				rest = append(rest, c)
-			}
+	of := map[string][]*suspect{}
+	var keys [][]byte
+	for _, x := range some {
+		x.set(layout.Row{Key: x.at.Row}, whole)
+		key := string(x.at.Row)
+		if of[key] == nil {
+			keys = append(keys, x.at.Row)
 		}
-		return stamps, rest
-	}
-	set := func(x *suspect, row layout.Row) {
-		stamps, rest := positions(row.Cells)
-		x.position = nil
-		for _, c := range stamps {
-			// A copy has no position: it changes with any item of its row.
-			if x.at.Derived || bytes.Equal(c.Qualifier, x.id[:]) {
-				x.position = append(append(x.position, c.Qualifier...), c.Value...)
-			}
-		}
-		if whole {
-			x.row = layout.Row{Key: x.at.Row, Cells: rest}
-		}
+		of[key] = append(of[key], x)
 	}
 	if v.j.Mapping.SharesRows() {
 		group, ctx := errgroup.WithContext(ctx)
 		group.SetLimit(maxCalls)
-		for _, x := range some {
-			group.Go(func() error {
-				row, err := v.b.ReadRow(ctx, v.j.Report.Target, x.at.Row, v.filter(x, whole))
-				if err == nil {
-					row.Cells = slices.CompactFunc(row.Cells, samePlace) // of extents that overlap
-					set(x, row)
-				}
-				return err
-			})
+		for _, key := range keys {
+			for all := of[string(key)]; len(all) > 0; {
+				filter, n := v.filter(all, whole)
+				some := all[:n]
+				group.Go(func() error { return v.readShared(ctx, some, filter, whole) })
+				all = all[n:]
+			}
 		}
 		return group.Wait()
 	}
-	r := btclient.Read{Table: v.j.Report.Target}
+	r := btclient.Read{Table: v.j.Report.Target, Keys: keys}
 	if !whole {
 		r.Filter = btclient.OfFamily(lens.FamilyPosition)
-	}
-	of := map[string][]*suspect{}
-	for _, x := range some {
-		set(x, layout.Row{})
-		key := string(x.at.Row)
-		if of[key] == nil {
-			r.Keys = append(r.Keys, x.at.Row)
-		}
-		of[key] = append(of[key], x)
 	}
 	for row, err := range v.b.Rows(ctx, r) {
 		if err != nil {
 			return err
 		}
 		for _, x := range of[string(row.Key)] {
-			set(x, row)
+			x.set(row, whole)
 		}
 	}
 	return nil
 }
 
-// filter passes the cells that an item of a shared row can have, and its position.
-func (v *verification) filter(x *suspect, whole bool) *btpb.RowFilter {
-	position := btclient.OfColumn(lens.FamilyPosition, x.id[:])
-	if x.at.Derived {
-		position = btclient.OfFamily(lens.FamilyPosition)
+// readShared reads the cells of items of one row, and their positions.
+func (v *verification) readShared(ctx context.Context, some []*suspect, filter *btpb.RowFilter, whole bool) error {
+	row, err := v.b.ReadRow(ctx, v.j.Report.Target, some[0].at.Row, filter)
+	if err != nil {
+		return err
 	}
-	if !whole {
-		return position
-	}
-	all, size := []*btpb.RowFilter{position}, 0
-	for _, e := range x.at.Own {
-		if v.c.retention.Of(e.Family).Versions != 0 {
-			e.MinTime, e.MaxTime = 0, 0 // which versions garbage collection removes follows from all of them
+	row.Cells = slices.CompactFunc(row.Cells, samePlace) // of extents that overlap
+	for _, x := range some {
+		own := row
+		if filter != nil && len(some) > 1 {
+			own.Cells = slices.DeleteFunc(slices.Clone(row.Cells), func(c layout.Cell) bool {
+				return c.Family != lens.FamilyPosition && !slices.ContainsFunc(x.at.Own, func(e lens.Extent) bool { return v.timed(e).Covers(c) })
+			})
 		}
-		f, n := table.OfExtent(e)
-		all = append(all, f)
-		size += n
+		x.set(own, whole)
 	}
-	if size > table.MaxFilterBytes {
-		return nil
+	return nil
+}
+
+// set keeps a row, or the part that a filter passed, and the positions in it.
+func (x *suspect) set(row layout.Row, whole bool) {
+	x.position, x.changed = nil, 0
+	var rest []layout.Cell
+	for _, c := range row.Cells {
+		switch {
+		// A copy has no position: it changes with any item of its row.
+		case c.Family == lens.FamilyPosition && (x.at.Derived || bytes.Equal(c.Qualifier, x.id[:])):
+			x.position = append(append(x.position, c.Qualifier...), c.Value...)
+			if s, err := apply.ParseStamp(c.Value); err == nil {
+				x.changed = max(x.changed, s.Micros)
+			}
+		case !lens.Bookkeeping(c.Family):
+			rest = append(rest, c)
+		}
 	}
-	return btclient.AnyOf(all...)
+	if whole {
+		x.row = layout.Row{Key: row.Key, Cells: rest}
+	}
+}
+
+// filter passes the cells that items of a shared row can have, and their positions. It is for the
+// first n of the items. It is nil if it would be too large for a single one.
+func (v *verification) filter(some []*suspect, whole bool) (filter *btpb.RowFilter, n int) {
+	var all []*btpb.RowFilter
+	size := 0
+	for _, x := range some {
+		var own []*btpb.RowFilter
+		switch {
+		case v.unplaced:
+		case x.at.Derived:
+			own = append(own, btclient.OfFamily(lens.FamilyPosition))
+		default:
+			own = append(own, btclient.OfColumn(lens.FamilyPosition, x.id[:]))
+		}
+		size += 2*len(x.id) + 32
+		for _, e := range x.at.Own {
+			if !whole {
+				break
+			}
+			f, n := table.OfExtent(v.timed(e))
+			own = append(own, f)
+			size += n
+		}
+		if size > table.MaxFilterBytes {
+			break
+		}
+		all, n = append(all, own...), n+1
+	}
+	if n == 0 {
+		return nil, 1
+	}
+	return btclient.AnyOf(all...), n
+}
+
+// timed returns an extent without its times if all versions of a column decide which ones garbage
+// collection removes.
+func (v *verification) timed(e lens.Extent) lens.Extent {
+	if v.c.retention.Of(e.Family).Versions != 0 {
+		e.MinTime, e.MaxTime = 0, 0
+	}
+	return e
 }
 
 // entryRows reads rows of indexes, without bookkeeping.

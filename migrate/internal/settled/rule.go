@@ -18,10 +18,13 @@ type suspect struct {
 	id      attr.ItemID
 	at      lens.Location
 	entries []entry // rows of indexes that name the item, beside its expected ones
+	// exported is the item of an export, which is read once. It is nil for a live source.
+	exported attr.Item
 
 	// Of the last read.
 	row      layout.Row // of the target, without bookkeeping
 	position []byte     // its position cell; nil without one
+	changed  int64      // the time of the change in position, in microseconds; 0 without one
 	item     attr.Item  // of the source
 	found    []report.Failure
 	stale    bool // found concerns only entries of indexes

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -86,8 +85,11 @@ func groups(keys *extsort.Sorter[seen], yield func([]seen) error) error {
 	}
 }
 
-// wants reports whether a key belongs to the sample.
+// wants reports whether a key belongs to the sample, or to the buckets to compare.
 func (v *verification) wants(id attr.ItemID) bool {
+	if v.buckets != nil {
+		return v.buckets[bucketOf(id)]
+	}
 	return !v.sampled() || float64(binary.BigEndian.Uint64(id[:])) < v.o.Sample*math.MaxUint64
 }
 
@@ -97,16 +99,21 @@ func (v *verification) all(ctx context.Context) error {
 	defer keys.Close()
 	group, inner := errgroup.WithContext(ctx)
 	for i := range v.o.Segments {
-		group.Go(func() error { return v.segment(inner, i, keys) })
+		group.Go(func() error { return v.segment(inner, i, v.o.Segments, keys) })
 	}
 	err := group.Wait()
-	if err == nil {
-		err = v.settleRest(ctx)
+	if err == nil { // the suspects wait for the follower meanwhile
+		group, inner := errgroup.WithContext(ctx)
+		group.Go(func() error { return v.settleRest(inner) })
+		group.Go(func() error {
+			return v.targetRows(inner, func(id attr.ItemID, item attr.Item) error {
+				return keys.Add(seen{id, attr.AppendItemJSON(nil, v.o.Mapping.Key().KeyOf(item))})
+			})
+		})
+		err = group.Wait()
 	}
 	if err == nil {
-		err = v.targetRows(ctx, keys)
-	}
-	if err == nil {
+		v.reportFaults()
 		err = groups(keys, func(same []seen) error {
 			i := slices.IndexFunc(same, func(s seen) bool { return s.key != nil })
 			if i < 0 || slices.ContainsFunc(same, func(s seen) bool { return s.key == nil }) {
@@ -116,7 +123,7 @@ func (v *verification) all(ctx context.Context) error {
 		})
 	}
 	for _, x := range v.j.Indexes {
-		if err == nil {
+		if err == nil && v.buckets == nil { // else the parts did
 			err = v.indexRows(ctx, x)
 		}
 	}
@@ -175,8 +182,28 @@ func (v *verification) changed(ctx context.Context, from, to uint64) error {
 }
 
 // segment compares the items of a segment of the source.
-func (v *verification) segment(ctx context.Context, i int, keys *extsort.Sorter[seen]) error {
-	for page, err := range v.o.Source.Scan(ctx, i, v.o.Segments, v.o.Consistent) {
+func (v *verification) segment(ctx context.Context, i, segments int, keys *extsort.Sorter[seen]) error {
+	return v.pages(ctx, i, segments, func(some []*suspect) error {
+		for _, x := range some {
+			if err := keys.Add(seen{id: x.id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, func(some []*suspect) error {
+		for batch := range slices.Chunk(some, chunk) {
+			if err := v.first(ctx, batch); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// pages reads the items of a segment of the source. It calls note for one page at a time, and then
+// handle, which may run at the same time as others.
+func (v *verification) pages(ctx context.Context, i, segments int, note, handle func([]*suspect) error) error {
+	for page, err := range v.o.Source.Scan(ctx, i, segments, v.o.Consistent) {
 		if err != nil {
 			return err
 		}
@@ -184,20 +211,20 @@ func (v *verification) segment(ctx context.Context, i int, keys *extsort.Sorter[
 		for _, item := range page.Items {
 			x, err := v.newSuspect(item)
 			if err != nil { // no rule takes it
-				v.refuse(item, err)
+				if v.buckets == nil { // else a part reported it
+					v.refuse(item, err)
+				}
 				continue
 			}
 			if x.item = item; v.wants(x.id) {
 				some = append(some, x)
 			}
 		}
-		if err := v.seen(page.At.UnixMicro(), some, keys); err != nil {
+		if err := v.seen(page.At.UnixMicro(), some, note); err != nil {
 			return err
 		}
-		for batch := range slices.Chunk(some, chunk) {
-			if err := v.first(ctx, batch); err != nil {
-				return err
-			}
+		if err := handle(some); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -211,21 +238,16 @@ func (v *verification) refuse(item attr.Item, err error) {
 	v.o.Report.Fail(report.Failure{Kind: report.Unmatched, Table: v.j.Report.Target, ItemKey: v.j.KeyJSON(item), Detail: phrase.Clip(err.Error())})
 }
 
-// seen notes keys of the source, and the time of the answer that has them.
-func (v *verification) seen(micros int64, some []*suspect, keys *extsort.Sorter[seen]) error {
+// seen counts items of the source, notes the time of the answer that has them, and calls note.
+func (v *verification) seen(micros int64, some []*suspect, note func([]*suspect) error) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if micros > v.last.UnixMicro() {
 		v.last = timeOf(micros)
 	}
 	v.j.Report.Items += int64(len(some))
-	for _, x := range some {
-		if err := keys.Add(seen{id: x.id}); err != nil {
-			return err
-		}
-	}
 	v.o.Table.Progress(source.Progress{Table: v.j.Report.Name, Phase: "comparing", Items: v.j.Report.Items, Total: -1})
-	return nil
+	return note(some)
 }
 
 // first compares items once, and leaves those that differ to the settle rule.
@@ -246,7 +268,9 @@ func (v *verification) first(ctx context.Context, batch []*suspect) error {
 		if o := out[x]; len(o.failures) == 0 {
 			v.count(o)
 		} else {
-			differ = append(differ, x)
+			if differ = append(differ, x); v.asOf != nil {
+				x.exported = x.item
+			}
 		}
 		x.row, x.item = layout.Row{}, nil
 	}
@@ -254,13 +278,41 @@ func (v *verification) first(ctx context.Context, batch []*suspect) error {
 	return v.suspect(ctx, differ...)
 }
 
-// targetRows reads the table of the items: it notes their keys, and compares the cells of each row
-// with those of its own items. The follower writes a row in one step, so a row that contradicts
-// itself needs no second look.
-func (v *verification) targetRows(ctx context.Context, keys *extsort.Sorter[seen]) error {
+// rowFault is a difference between a row of the target and its own items.
+type rowFault struct {
+	report.Failure
+	items      []attr.ItemID
+	unreadable bool
+}
+
+// fault keeps a fault until the suspects are judged: a difference of an item includes those of its
+// cells.
+func (v *verification) fault(f rowFault) {
+	if v.faults = append(v.faults, f); len(v.faults) >= maxOpen {
+		v.reportFaults()
+	}
+}
+
+// reportFaults reports the faults of rows whose items do not differ.
+func (v *verification) reportFaults() {
+	v.mu.Lock() // waits until the suspects are judged
+	defer v.mu.Unlock()
+	for _, f := range v.faults {
+		known := f.unreadable && v.broken[f.RowHex] || len(f.items) > 0 && !slices.ContainsFunc(f.items, func(id attr.ItemID) bool { return !v.reported[id] })
+		if !known {
+			v.o.Report.Fail(f.Failure)
+		}
+	}
+	v.faults = nil
+}
+
+// targetRows reads the table of the items, or spans of it: it passes on the items, and compares the
+// cells of each row with those of its own items. The follower writes a row in one step, so a row that
+// contradicts itself needs no second look.
+func (v *verification) targetRows(ctx context.Context, add func(attr.ItemID, attr.Item) error, spans ...layout.Span) error {
 	m, l := v.o.Mapping, table.RowLayout{J: v.j}
 	done := int64(0)
-	for g, err := range compared.Groups(ctx, v.b, v.j.Report.Target, v.o.Table, compared.ByItem(m), table.Retention{}) {
+	for g, err := range compared.Groups(ctx, v.b, v.j.Report.Target, v.o.Table, compared.ByItem(m), table.Retention{}, spans...) {
 		if err != nil {
 			return err
 		}
@@ -275,32 +327,32 @@ func (v *verification) targetRows(ctx context.Context, keys *extsort.Sorter[seen
 		v.j.Report.Cells += int64(len(g.Cells))
 		items, err := m.Items(g.Row)
 		if err != nil {
-			if !v.broken[hex.EncodeToString(g.Key)] {
+			if v.buckets == nil {
 				f := report.InRow(v.j.Report.Target, g.Key)
 				f.Kind, f.Detail = report.RowUnreadable, phrase.Clip(err.Error())
-				v.o.Report.Fail(f)
+				v.fault(rowFault{Failure: f, unreadable: true})
 			}
 			continue
 		}
-		wanted := len(items) == 0 && !v.sampled()
+		var wanted []attr.ItemID
 		for _, item := range items {
 			id := m.Key().ID(item)
 			if !v.wants(id) {
 				continue
 			}
-			wanted = true
-			if err := keys.Add(seen{id, attr.AppendItemJSON(nil, m.Key().KeyOf(item))}); err != nil {
+			wanted = append(wanted, id)
+			if err := add(id, item); err != nil {
 				return err
 			}
 		}
 		switch {
-		case !wanted:
-		case len(items) == 0 && !g.GoesOn:
+		case v.buckets != nil: // a part compared the cells
+		case len(items) == 0 && !g.GoesOn && !v.sampled():
 			f := report.InRow(v.j.Report.Target, g.Key)
 			f.Kind, f.Got = report.ExtraRow, phrase.Counted(int64(len(g.Cells)), "cell")
-			v.o.Report.Fail(l.Owned(f, table.Owner{}))
-		default:
-			v.c.group(g.Row, items, v.o.Report.Fail)
+			v.fault(rowFault{Failure: l.Owned(f, table.Owner{})})
+		case len(wanted) > 0 || len(items) == 0 && !v.sampled():
+			v.c.group(g.Row, items, func(f report.Failure) { v.fault(rowFault{Failure: f, items: wanted}) })
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/internal/phrase"
 	"github.com/tabletop-emu/tabletop/migrate/infer"
-	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
+	compared "github.com/tabletop-emu/tabletop/migrate/internal/compare"
 	"github.com/tabletop-emu/tabletop/migrate/internal/follow"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
@@ -60,13 +60,19 @@ type verification struct {
 
 	followed bool                 // a process follows the table
 	letters  map[string]ms.Letter // by key
+	asOf     *export              // the source, if it is not the live table
+	unplaced bool                 // the target has no family of positions
+	part     *part                // the work, if it is not all
+	buckets  *[buckets]bool       // the keys to compare; nil: all
 
 	mu       sync.Mutex
 	open     []*suspect
+	held     int // bytes of their items
 	live     report.Live
 	last     time.Time            // of the source's answers
 	reported map[attr.ItemID]bool // items that differ, at most maxOpen
 	broken   map[string]bool      // rows of them that cannot be read
+	faults   []rowFault           // of one goroutine
 }
 
 // maxOpen is the number of suspects that are collected before they are judged.
@@ -77,6 +83,20 @@ const CheckName = "live comparison"
 
 // Run compares one table, and adds the result to the report.
 func Run(ctx context.Context, o Options) error {
+	v := newVerification(o)
+	_, err := compared.Families(ctx, o.B, o.Report, v.j)
+	if err == nil {
+		err = o.Report.Check(CheckName, v.store.Table, func() (string, error) { return v.run(ctx) })
+	}
+	if err != nil {
+		return err
+	}
+	v.j.Report.Live = &v.live
+	o.Report.Tables = append(o.Report.Tables, v.j.Report)
+	return nil
+}
+
+func newVerification(o Options) *verification {
 	m := o.Mapping
 	v := &verification{
 		o: o, b: o.B, store: statetable.Store{B: o.B, Table: m.TargetTable(), Now: o.Now}, reported: map[attr.ItemID]bool{}, broken: map[string]bool{},
@@ -88,13 +108,7 @@ func Run(ctx context.Context, o Options) error {
 	v.c = newJudge(v.j, o.Now)
 	v.c.cells = o.Dirty
 	v.mark = watermark{store: v.store, sourceName: m.SourceTable(), sleep: o.Sleep}
-	err := o.Report.Check(CheckName, m.TargetTable(), func() (string, error) { return v.run(ctx) })
-	if err != nil {
-		return err
-	}
-	v.j.Report.Live = &v.live
-	o.Report.Tables = append(o.Report.Tables, v.j.Report)
-	return nil
+	return v
 }
 
 func (v *verification) run(ctx context.Context) (string, error) {
@@ -223,15 +237,7 @@ func (v *verification) detail(same bool) string {
 	} else {
 		what += " (no process followed the source: only a frozen source is proved)"
 	}
-	for _, n := range []struct {
-		n    int64
-		text string
-	}{{l.Suspects, "looked at twice"}, {l.Unsettled, "unsettled"}, {l.Expired, "expired on one side"}, {l.Collected, "without collected cells"}} {
-		if n.n > 0 {
-			what += fmt.Sprintf(", %d %s", n.n, n.text)
-		}
-	}
-	return what
+	return what + l.Outcomes()
 }
 
 // suspect adds suspects, and judges them if they are many.
@@ -240,11 +246,12 @@ func (v *verification) suspect(ctx context.Context, some ...*suspect) error {
 	for _, x := range some {
 		if !v.reported[x.id] {
 			v.open = append(v.open, x)
+			v.held += x.exported.Size()
 		}
 	}
 	var all []*suspect
-	if len(v.open) >= maxOpen {
-		all, v.open = v.open, nil
+	if len(v.open) >= maxOpen || v.held > maxHeldBytes {
+		all, v.open, v.held = v.open, nil, 0
 	}
 	v.mu.Unlock()
 	return v.settle(ctx, all)
@@ -254,7 +261,7 @@ func (v *verification) suspect(ctx context.Context, some ...*suspect) error {
 func (v *verification) settleRest(ctx context.Context) error {
 	v.mu.Lock()
 	all := v.open
-	v.open = nil
+	v.open, v.held = nil, 0
 	v.mu.Unlock()
 	return v.settle(ctx, all)
 }
@@ -265,7 +272,9 @@ func (v *verification) settle(ctx context.Context, all []*suspect) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.live.Suspects += int64(len(all))
+	if v.asOf == nil { // else the first look decides, except for entries of indexes
+		v.live.Suspects += int64(len(all))
+	}
 	return settle(ctx, v, all, v.o.Rounds)
 }
 
@@ -284,11 +293,18 @@ func (v *verification) target(ctx context.Context, some []*suspect) error {
 
 // positions implements sides.
 func (v *verification) positions(ctx context.Context, some []*suspect) error {
+	if v.unplaced {
+		return nil
+	}
 	return v.read(ctx, some, false)
 }
 
 // source implements sides.
 func (v *verification) source(ctx context.Context, some []*suspect) (last time.Time, err error) {
+	if v.asOf != nil {
+		v.exported(some)
+		return time.Time{}, nil
+	}
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxCalls)
@@ -312,9 +328,16 @@ func (v *verification) source(ctx context.Context, some []*suspect) (last time.T
 }
 
 // await implements sides. It also reads the dead letters: their items are older in the target.
-func (v *verification) await(ctx context.Context, t time.Time) error {
-	if err := v.mark.await(ctx, t); err != nil {
-		return err
+func (v *verification) await(ctx context.Context, t time.Time) (err error) {
+	if v.asOf != nil { // the entries of an index may be being written
+		if t, err = v.moment(ctx); err != nil {
+			return err
+		}
+	}
+	if !t.IsZero() {
+		if err := v.mark.await(ctx, t); err != nil {
+			return err
+		}
 	}
 	v.letters = map[string]ms.Letter{}
 	for l, err := range v.store.Letters(ctx) {
@@ -349,10 +372,16 @@ func (v *verification) count(o outcome) {
 	if o.collected {
 		v.live.Collected++
 	}
+	if o.newer {
+		v.live.Newer++
+	}
 }
 
 // differs implements sides.
 func (v *verification) differs(x *suspect) {
+	if v.part != nil && !x.stale {
+		return // its hashes differ, so the end of the parts reports it
+	}
 	v.live.Compared++
 	if len(v.reported) < maxOpen {
 		v.reported[x.id] = true
@@ -364,11 +393,9 @@ func (v *verification) differs(x *suspect) {
 		v.o.Report.Fail(f)
 		return
 	}
-	since := "the item has no change since the load"
-	if len(x.position) > len(x.id) {
-		if s, err := apply.ParseStamp(x.position[len(x.id):]); err == nil {
-			since = "last change applied: " + time.UnixMicro(s.Micros).UTC().Format(time.RFC3339Nano)
-		}
+	since := "no change of the item was applied since the load"
+	if x.changed > 0 {
+		since = "last change applied: " + timeOf(x.changed).Format(time.RFC3339Nano)
 	}
 	for _, f := range x.found {
 		if f.Kind == report.RowUnreadable {
@@ -387,6 +414,9 @@ const maxNamed = 100
 
 // unsettled implements sides.
 func (v *verification) unsettled(x *suspect) {
+	if v.part != nil && !x.stale {
+		return
+	}
 	v.live.Unsettled++
 	if len(v.live.UnsettledKeys) < maxNamed {
 		v.live.UnsettledKeys = append(v.live.UnsettledKeys, v.j.KeyJSON(x.key))
@@ -395,40 +425,49 @@ func (v *verification) unsettled(x *suspect) {
 
 // compare compares suspects as they were read, also their entries in indexes.
 func (v *verification) compare(ctx context.Context, some []*suspect) (map[*suspect]outcome, error) {
-	out := map[*suspect]outcome{}
+	out, equal := map[*suspect]outcome{}, map[*suspect]attr.Item{}
+	for _, x := range some {
+		o := v.newer(x, v.c.item(x, x.item, x.row))
+		if out[x] = o; len(o.failures) == 0 && !o.newer && !x.at.Derived {
+			equal[x] = o.stored
+		}
+	}
+	stale, err := v.stale(ctx, equal)
+	for x, failures := range stale {
+		o := out[x]
+		o.failures, o.stale = failures, true
+		out[x] = v.newer(x, o)
+	}
+	return out, err
+}
+
+// stale compares the entries of stored items in indexes, and returns the differences.
+func (v *verification) stale(ctx context.Context, stored map[*suspect]attr.Item) (map[*suspect][]report.Failure, error) {
 	rows := map[*suspect][]entry{}
 	var needed []entry
-	for _, x := range some {
-		o := v.c.item(x, x.item, x.row)
-		out[x] = o
-		if len(o.failures) > 0 || x.at.Derived {
-			continue
-		}
+	for x, item := range stored {
 		rows[x] = x.entries
 		for _, index := range v.j.Indexes {
-			if placed, ok := v.c.expected(index, o.stored); ok {
+			if placed, ok := v.c.expected(index, item); ok {
 				rows[x] = append(rows[x][:len(rows[x]):len(rows[x])], entry{index, placed.Row})
 			}
 		}
 		needed = append(needed, rows[x]...)
 	}
 	if len(needed) == 0 {
-		return out, nil
+		return nil, nil
 	}
 	found, err := v.entryRows(ctx, needed)
 	if err != nil {
 		return nil, err
 	}
+	out := map[*suspect][]report.Failure{}
 	for x, entries := range rows {
-		o := out[x]
-		if len(o.failures) > 0 {
-			continue
-		}
 		for _, e := range entries {
-			o.failures = append(o.failures, v.c.entryRow(x.key, o.stored, e, found[e.index.Name()+"\x00"+string(e.row)])...)
+			if failures := v.c.entryRow(x.key, stored[x], e, found[e.index.Name()+"\x00"+string(e.row)]); len(failures) > 0 {
+				out[x] = append(out[x], failures...)
+			}
 		}
-		o.stale = len(o.failures) > 0
-		out[x] = o
 	}
 	return out, nil
 }

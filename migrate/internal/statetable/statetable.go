@@ -155,6 +155,29 @@ func (s Store) SaveCheckpoint(ctx context.Context, source string, c ms.Checkpoin
 	return write(ctx, s, ms.FamilyCheckpoint, ms.CheckpointRow(s.Table, source), c)
 }
 
+// Split returns the ranges for a number of parts: the stored ones, or else those of divide, which it
+// stores. All callers get the same.
+func (s Store) Split(ctx context.Context, parts int, divide func() (ms.Split, error)) (ms.Split, error) {
+	row := ms.SplitRow(s.Table, parts)
+	for range maxTries {
+		if split, ok, err := read[ms.Split](ctx, s, ms.FamilyCheckpoint, row); ok || err != nil {
+			return split, err
+		}
+		split, err := divide()
+		if err != nil {
+			return split, err
+		}
+		value, err := ms.Encode(split)
+		if err != nil {
+			return split, err
+		}
+		if _, err := s.B.ChangeGuarded(ctx, ms.Table, row, btclient.Guard{Family: ms.FamilyCheckpoint, Qualifier: []byte(ms.Column)}, value, s.set(ms.FamilyCheckpoint, value)); err != nil {
+			return split, err
+		}
+	}
+	return ms.Split{}, fmt.Errorf("the ranges of table %s cannot be stored in row %q of %s", s.Table, row, ms.Table)
+}
+
 // each yields the values of the rows with a prefix.
 func each[V ms.Value](ctx context.Context, s Store, prefix []byte) iter.Seq2[V, error] {
 	return eachIn[V](ctx, s, layout.Span{Start: prefix, End: cells.PrefixEnd(prefix)})
@@ -239,11 +262,11 @@ func (s Store) History(ctx context.Context) iter.Seq2[ms.Event, error] {
 	return each[ms.Event](ctx, s, ms.HistoryPrefix(s.Table))
 }
 
-// Clear deletes the checkpoints, dead letters and changed keys of the table. The state and the history
+// Clear deletes the checkpoints, dead letters, changed keys and ranges of the table. The state and the history
 // stay.
 func (s Store) Clear(ctx context.Context) error {
 	var spans []layout.Span
-	for _, prefix := range [][]byte{ms.CheckpointRow(s.Table, ""), ms.LetterPrefix(s.Table), ms.TablePrefix(s.Table + "#" + ms.FamilyDirty)} {
+	for _, prefix := range [][]byte{ms.CheckpointRow(s.Table, ""), ms.LetterPrefix(s.Table), ms.TablePrefix(s.Table + "#" + ms.FamilyDirty), ms.SplitPrefix(s.Table)} {
 		spans = append(spans, layout.Span{Start: prefix, End: cells.PrefixEnd(prefix)})
 	}
 	return s.clear(ctx, spans...)
