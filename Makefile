@@ -101,9 +101,10 @@ race: ## run the quick tier of concurrent packages under the race detector (need
 	CGO_ENABLED=1 $(GO) -C conformance test -vet=off -race -timeout 20m ./linear ./soak
 
 .PHONY: nightly
-nightly: ## run long checks outside .ci/run: race of both tiers of all packages, crashes, stopped endpoints, soak, more inputs, all consumers and tools, other Bigtables, the console's bundle (about three hours)
+nightly: ## run long checks outside .ci/run: race of both tiers of all packages, crashes, stopped endpoints, soak, followed tables, more inputs, all consumers and tools, other Bigtables, the console's bundle (about four hours)
 	$(LONG) $(MAKE) race RACED=./... RACE_TIMEOUT=60m
 	$(MAKE) meta crash CRASHES=5 kill-endpoints soak fuzz FUZZTIME=100000x
+	$(MAKE) live D=1m
 	$(MAKE) facade-remote conformance-tools conformance-suites conformance-streams conformance-java-streams editor-check
 
 .PHONY: meta
@@ -150,6 +151,14 @@ SOAK ?= -soak.for=30m -soak.clients=500 -soak.rate=200 -soak.rows=20000 -soak.se
 .PHONY: soak
 soak: ## run 500 clients on both endpoints for 30 minutes, with faults, under the race detector (SOAK= for other flags)
 	$(LONG) CGO_ENABLED=1 $(GO) -C conformance test -race ./soak -count=1 -timeout=24h -v $(SOAK)
+
+# D is how long each test writes, and LIVE has other flags: -run=NAME, -live.rate, -live.items, -live.profiles.
+D    ?= 3m
+LIVE ?=
+
+.PHONY: live
+live: ## follow a live table of 100,000 items under 1,000 writes a second while processes are killed, and print figures (D=3m a test, about 10 tests; LIVE='-run TestFollow$$')
+	$(GO) -C conformance test ./live -count=1 -timeout=24h -v -live.for=$(D) $(LIVE)
 
 ROUNDS ?= 1000
 

@@ -8,6 +8,7 @@
 //   - clients: the clients of the control API.
 //   - console, html: the pages and the report in a browser.
 //   - linear: whether concurrent calls have a sequential order; soak: many clients for a long time.
+//   - live: clients write a live table, while processes follow it and are killed.
 //   - benchcompare: benchmarks against peers.
 //   - internal/program: builds the program.
 package conformance

@@ -12,11 +12,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/mapping"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/follow"
+	"github.com/tabletop-emu/tabletop/migrate/internal/pace"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 	"github.com/tabletop-emu/tabletop/migrate/stream"
@@ -84,6 +87,15 @@ type FollowOptions struct {
 	// Report is called about once a second for each table, by several goroutines.
 	Report func(FollowStatus)
 
+	// Throttle returns a limit of the rows per second, or 0 to apply no changes for now; the lease and the
+	// checkpoint are kept meanwhile. Without ok, MaxRowsPerSecond holds. It is called once a second for each
+	// table. Default: MaxRowsPerSecond always holds.
+	Throttle func() (rowsPerSecond int, ok bool)
+
+	// Warn is called with what the user should know and what does not end the run, by several
+	// goroutines. Default: it is dropped.
+	Warn func(text string)
+
 	// IdleMax is the longest wait before a shard without new records is asked again. Default: 1 s.
 	IdleMax time.Duration
 }
@@ -133,6 +145,18 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 			return err
 		}
 	}
+	var throttle func() (rows int, paused bool)
+	if o.Throttle != nil {
+		if began := o.Now(); x.Pace == nil { // one that can be set
+			x.Pace = pace.New(1, func() time.Duration { return o.Now().Sub(began) }, o.Sleep)
+		}
+		throttle = func() (int, bool) {
+			if rows, ok := o.Throttle(); ok {
+				return rows, rows == 0
+			}
+			return o.MaxRowsPerSecond, false
+		}
+	}
 	letters := o.DeadLetter
 	if letters != nil && len(mappings) > 1 {
 		letters = &lockedWriter{w: letters}
@@ -141,9 +165,9 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 	for _, m := range mappings {
 		group.Go(func() error {
 			err := follow.Run(ctx, follow.Options{
-				B: table.NewBigtable(conn, x), Mapping: (*layout.Mapping)(m), Clients: o.Source, Increments: o.Increments, KinesisDir: o.KinesisDir,
+				Conn: conn, Table: x, Mapping: (*layout.Mapping)(m), Clients: o.Source, Increments: o.Increments, KinesisDir: o.KinesisDir,
 				AcceptTies: o.AcceptTies, Allowance: o.Allowance, Items: o.Items, Owner: o.Owner, Version: o.Version, Flags: o.Flags, Mode: mode, Since: o.Since,
-				IdleMax: o.IdleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Pace: x.Pace,
+				IdleMax: o.IdleMax, Tip: o.UntilTip, Until: o.Until, DeadLetter: letters, Now: o.Now, Sleep: o.Sleep, Jitter: o.Jitter, Warn: o.Warn, Throttle: throttle,
 				Report: func(target string, c ms.Checkpoint) {
 					if o.Report != nil {
 						s := FollowStatus{Table: m.SourceTable(), Target: target}
@@ -168,6 +192,9 @@ func followError(err error) error {
 	}
 	if refused, ok := errors.AsType[*follow.RefusedChange](err); ok {
 		return &RefusedChange{refused.Table, refused.Key, refused.Err}
+	}
+	if code := status.Code(err); code == codes.PermissionDenied || code == codes.Unauthenticated {
+		return fmt.Errorf("the target refuses a call; check the credentials and their permissions (bigtable.tables.get, create, update, readRows and mutateRows): %w", err)
 	}
 	return err
 }
@@ -235,7 +262,7 @@ func EndFollow(ctx context.Context, conn grpc.ClientConnInterface, tableName, by
 	if err != nil {
 		return err
 	}
-	err = follow.End(ctx, table.NewBigtable(conn, o.options()), (*layout.Mapping)(mappings[0]), by, abandon, o.Now)
+	err = follow.End(ctx, table.NewBigtable(conn, o.options()), (*layout.Mapping)(mappings[0]), by, abandon, o.Now, o.Sleep)
 	if err = followError(err); err != nil && source.DamageOf(err) == "" {
 		err = fmt.Errorf("ending the migration of table %s: %w", tableName, err)
 	}

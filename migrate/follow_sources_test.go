@@ -35,18 +35,18 @@ type mortal struct {
 	left atomic.Int64
 }
 
-var errKilled = status.Error(codes.PermissionDenied, "killed")
+var errCut = status.Error(codes.PermissionDenied, "killed")
 
 func (m *mortal) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
 	if m.left.Add(-1) < 0 {
-		return errKilled
+		return errCut
 	}
 	return m.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
 }
 
 func (m *mortal) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if m.left.Add(-1) < 0 {
-		return nil, errKilled
+		return nil, errCut
 	}
 	return m.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }
@@ -58,6 +58,7 @@ const leaseEnds = 20 * time.Second
 func (l *live) killed(t *testing.T, o migrate.FollowOptions, step int64) {
 	t.Helper()
 	o.UntilTip = true
+	o.Warn = func(string) { l.env.Advance(leaseEnds) } // it waits for the lease of the killed one
 	const first = 20
 	for calls := int64(first); ; calls += step {
 		conn := &mortal{ClientConnInterface: l.target}
@@ -73,7 +74,6 @@ func (l *live) killed(t *testing.T, o migrate.FollowOptions, step int64) {
 		if status.Code(err) != codes.PermissionDenied {
 			t.Fatalf("the run ends with %v", err)
 		}
-		l.env.Advance(leaseEnds)
 	}
 }
 
@@ -179,12 +179,12 @@ func TestFollow_Chain(t *testing.T) {
 				}
 			}
 			all, err := migrate.Status(t.Context(), l.target, l.common())
-			if err != nil || len(all) != 1 || all[0].Source != "increments" || !all[0].Watermark.Equal(from) || all[0].Phase != "FOLLOWING" {
+			if err != nil || len(all) != 1 || all[0].Source != "increments" || !all[0].Watermark.Equal(from) || all[0].Phase != "DRAINED" {
 				t.Errorf("the status is %+v, error %v", all, err)
 			}
 			l.killed(t, options("stream"), step)
 			l.verify(t)
-			if all, err = migrate.Status(t.Context(), l.target, l.common()); err != nil || all[0].Source != "" || all[0].Phase != "FOLLOWING" {
+			if all, err = migrate.Status(t.Context(), l.target, l.common()); err != nil || all[0].Source != "" || all[0].Phase != "DRAINED" {
 				t.Errorf("the status is %+v, error %v", all, err)
 			}
 			// A folder without records fails, and changes nothing: the stream continues at the watermark, now
@@ -218,8 +218,8 @@ func TestFollow_Chain(t *testing.T) {
 				}
 			}
 			l.killed(t, o, step)
-			again := func(e migrate.PhaseEvent) bool { return e.From == "FOLLOWING" && e.To == "CATCHING_UP" }
-			if all, err = migrate.Status(t.Context(), l.target, l.common()); err != nil || all[0].Phase != "FOLLOWING" || !slices.ContainsFunc(all[0].History, again) {
+			again := func(e migrate.PhaseEvent) bool { return e.From == "DRAINED" && e.To == "CATCHING_UP" }
+			if all, err = migrate.Status(t.Context(), l.target, l.common()); err != nil || all[0].Phase != "DRAINED" || !slices.ContainsFunc(all[0].History, again) {
 				t.Errorf("the status is %+v, error %v", all, err)
 			}
 			l.verify(t)
@@ -255,7 +255,7 @@ func TestFollow_KilledEarly(t *testing.T) {
 		case time.Second: // before a checkpoint
 			<-ctx.Done()
 		case 5 * time.Second: // all is applied
-			return errKilled
+			return errCut
 		}
 		return pause(ctx, d)
 	}

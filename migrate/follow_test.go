@@ -19,6 +19,7 @@ import (
 	"github.com/tabletop-emu/tabletop/facade"
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -44,6 +45,7 @@ type live struct {
 	env     *testkit.Env
 	ddb     *dynamodb.Client
 	clients stream.Clients
+	bt      *btkit.Env // the target
 	target  grpc.ClientConnInterface
 	m       *mapping.Mapping
 	now     func() time.Time
@@ -67,14 +69,26 @@ func start(t *testing.T, text string, n int) *live {
 // create creates a table with a stream, and a target.
 func create(t *testing.T, text string, more ...testkit.Option) *live {
 	t.Helper()
+	return createOver(t, text, btkit.Start(t), more...)
+}
+
+// createOver is create with a target in bt.
+func createOver(t *testing.T, text string, bt *btkit.Env, more ...testkit.Option) *live {
+	t.Helper()
 	env := testkit.Start(t, append([]testkit.Option{testkit.WithDynamoDBOptions(facade.Options{})}, more...)...)
 	m, err := mapping.Load("m.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &live{env: env, ddb: env.DynamoDB(t), m: m, now: env.Now, target: btkit.Start(t).Conn()}
+	l := &live{env: env, ddb: env.DynamoDB(t), m: m, now: env.Now, bt: bt, target: bt.Conn()}
 	l.clients = stream.Clients{Table: l.ddb, Stream: env.DynamoDBStreams(t)}
-	_, err = l.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+	l.createTable(t)
+	return l
+}
+
+func (l *live) createTable(t *testing.T) {
+	t.Helper()
+	_, err := l.ddb.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String("Things"), BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("PK"), AttributeType: "S"}, {AttributeName: aws.String("SK"), AttributeType: "S"}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("PK"), KeyType: "HASH"}, {AttributeName: aws.String("SK"), KeyType: "RANGE"}},
@@ -83,7 +97,6 @@ func create(t *testing.T, text string, more ...testkit.Option) *live {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l
 }
 
 // items reads all items of the source.
@@ -116,8 +129,12 @@ func (l *live) items(t *testing.T) (items []attr.Item) {
 // source returns the items of the table as a source of that moment.
 func (l *live) source(t *testing.T, at time.Time) *source.Source {
 	t.Helper()
+	return sourceOf(at, l.items(t))
+}
+
+func sourceOf(at time.Time, items []attr.Item) *source.Source {
 	key := attr.KeySchema{Hash: attr.KeyAttr{Name: "PK", Type: attr.S}, Range: attr.KeyAttr{Name: "SK", Type: attr.S}}
-	return &source.Source{Format: "test", Path: "test", Tables: []*source.Table{source.Of("Things", key, at, l.items(t))}}
+	return &source.Source{Format: "test", Path: "test", Tables: []*source.Table{source.Of("Things", key, at, items)}}
 }
 
 func (l *live) load(t *testing.T) {
@@ -245,6 +262,54 @@ func TestFollow(t *testing.T) {
 			}
 			if len(all) != 1 || all[0].Table != "Things" || all[0].Running != "" || all[0].Rule != stream.RuleHeader || len(all[0].Letters) > 0 {
 				t.Errorf("the status is %+v", all)
+			}
+		})
+	}
+}
+
+// Cells whose times derive from items have the times of the last change, in each mode; a live verification finds
+// another time.
+func TestFollow_Times(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"guarded", "ordered"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			l := create(t, strings.NewReplacer("put: [", `put: [{attr: x, cell: "a:x", ts: {attr: rev, as: epoch(ms)}}, `, "{G: S,", "{G: S, x: S,").Replace(followedTable))
+			l.env.Advance(5 * time.Minute)
+			r := rand.New(rand.NewPCG(9, uint64(len(mode))))
+			write := func() {
+				sk, more := fmt.Sprint("s", r.IntN(8)), map[string]string{"x": "v"}
+				if r.IntN(2) == 0 {
+					more["G"] = "g"
+				}
+				if r.IntN(4) == 0 {
+					l.remove(t, "p", sk)
+				} else {
+					l.put(t, "p", sk, 1_700_000_000_000+int(l.history.Add(1)), more)
+				}
+			}
+			for range 20 {
+				write()
+			}
+			l.put(t, "p", "s", 1_700_000_000_000, map[string]string{"x": "v"})
+			l.load(t)
+			for run := range 3 {
+				for range 40 {
+					write()
+				}
+				o := l.options(fmt.Sprint("run ", run))
+				o.Mode, o.UntilTip = mode, true
+				if err := migrate.Follow(t.Context(), l.target, o); err != nil {
+					t.Fatal(err)
+				}
+				if r, _ := l.verifyLive(t, l.liveOptions(pause)); len(r.Failures) > 0 {
+					t.Fatalf("after run %d:\n%s", run, r.Text())
+				}
+			}
+			l.mutate(t, "t", "p#s", btclient.DeleteColumn("a", []byte("x"), 0, 0), btclient.SetCell("a", []byte("x"), 1_700_000_000_008_000, []byte("v"))) // of another revision
+			sleep, _ := l.follow(t, "last")                                                                                                                // which judges the difference
+			if r, _ := l.verifyLive(t, l.liveOptions(sleep)); r.Differences != 1 {
+				t.Errorf("with another time:\n%s\n%s", r.Text(), l.bt.Dump("t"))
 			}
 		})
 	}

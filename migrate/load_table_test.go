@@ -103,6 +103,11 @@ func TestLoad_GuideTable(t *testing.T) {
 		holds(full)(t, conn)
 		followTable(t, conn, "t")
 	}
+	wasFollowed := func(t *testing.T, conn grpc.ClientConnInterface) {
+		t.Helper()
+		follows(t, conn)
+		endFollowing(t, conn, "t")
+	}
 	cases := map[[2]string]struct {
 		hold holder
 		src  func() *source.Source
@@ -122,6 +127,8 @@ func TestLoad_GuideTable(t *testing.T) {
 		{"a load that begins at the same moment", "any source"}:      {nil, full},
 
 		{"the items of a live table, which a migration follows", "any source"}: {follows, full},
+
+		{"the items of a live table, after the end of its migration", "any source"}: {wasFollowed, full},
 	}
 	rows := guideRows(t)
 	for row := range cases {
@@ -150,8 +157,8 @@ func TestLoad_GuideTable(t *testing.T) {
 				with.Mix, with.KeepWrites = flag == "--mix", flag == "--keep-writes"
 				want := strings.HasPrefix(does, "loads") || flag != "" && strings.Contains(does, "`"+flag+"` loads")
 				_, err := Load(t.Context(), conn, c.src(), with)
-				phase := strings.Contains(does, "with the phase")
-				if damage := source.DamageOf(err); want != (err == nil) || err != nil && damage != source.TargetNewer && damage != source.TargetWritten && (damage != source.TargetFollowed || !phase) {
+				followed := strings.Contains(does, "with the phase") || strings.Contains(does, "with its time")
+				if damage := source.DamageOf(err); want != (err == nil) || err != nil && damage != source.TargetNewer && damage != source.TargetWritten && (damage != source.TargetFollowed || !followed) {
 					t.Errorf("the load answers %v, the guide says: %s", err, does)
 				}
 			})

@@ -14,6 +14,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	"github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -158,11 +159,14 @@ func followTable(t *testing.T, conn grpc.ClientConnInterface, id string) {
 	change(t, conn, layout.SchemaTable, string(layout.SchemaRowPrefix(id)), setCell(layout.SchemaFamily, loadnote.FollowedColumn, 1000, string(loadnote.MomentValue(at))))
 }
 
-// endFollowing removes the note of followTable.
+// endFollowing ends the migration of followTable, as the command does.
 func endFollowing(t *testing.T, conn grpc.ClientConnInterface, id string) {
 	t.Helper()
-	change(t, conn, layout.SchemaTable, string(layout.SchemaRowPrefix(id)), btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0))
 	b := table.NewBigtable(conn, table.Options{})
+	store := statetable.Store{B: b, Table: id, Now: func() time.Time { return time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC) }}
+	if err := store.EndFollowed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for _, of := range tableIDs(t, conn) {
 		if err := b.DropFamily(t.Context(), of, lens.FamilyPosition); err != nil {
 			t.Fatal(err)
@@ -200,8 +204,12 @@ func TestFollowed(t *testing.T) {
 	_, err = Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o})
 	WantDamage(t, err, source.TargetFollowed, "(since 2026-11-28T09:00:00Z)")
 	endFollowing(t, conn, "t")
-	if _, err := Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o}); err != nil {
-		t.Errorf("after the migration: %v", err)
+	_, err = Load(t.Context(), conn, exports(t, true, before), LoadOptions{Common: o, Mix: true, KeepWrites: true})
+	WantDamage(t, err, source.TargetFollowed, "Bigtable table t has the changes of a live table, which a migration followed until 2026-11-28T10:00:00Z, and the load would undo some of them")
+	if r, err := Verify(t.Context(), conn, OfSource(exports(t, true, before)), VerifyOptions{Common: o, Stored: true}); err != nil {
+		t.Error(err)
+	} else {
+		wantEqual(t, r)
 	}
 
 	// A migration can begin before any load: then the table has neither a mapping nor a time.

@@ -16,9 +16,15 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/tabletop-emu/tabletop/facade"
+	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/mapping"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
 	"github.com/tabletop-emu/tabletop/internal/test/long"
+	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
 	"github.com/tabletop-emu/tabletop/migrate/internal/exporttest"
+	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -138,9 +144,10 @@ type sequence struct {
 	items  state           // in the table, unless cut
 	writes map[string]bool // the keys of items that the endpoint wrote
 	wrote  bool            // the endpoint wrote or deleted items
-	// followed: a migration follows a live table into this one.
-	followed bool
-	steps    []string
+	// followed: a migration follows a live table into this one; ended: one did, and ended.
+	followed, ended bool
+	position        byte // of its last change
+	steps           []string
 }
 
 func (s *sequence) itemsOf(d drawn) state {
@@ -176,8 +183,10 @@ func (s *sequence) open(d drawn) *source.Source {
 // the table holds; known is false where it has no such row.
 func (s *sequence) guide(d drawn) (loads, mix, keep, known bool) {
 	switch {
-	case s.followed:
+	case s.followed, s.ended && len(s.items) > 0:
 		return false, false, false, true
+	case s.ended:
+		return false, false, false, false // rows without items may be left
 	case s.holds.kind == noSource, !s.cut && len(s.items) == 0:
 		loads = true
 	case s.cut && d == s.holds && !s.mixed:
@@ -322,13 +331,69 @@ func (s *sequence) follow() {
 		s.steps = append(s.steps, "follow")
 		followTable(s.t, s.conn, "t")
 		for _, id := range []string{"t", "t__byG"} {
-			addPositions(s.t, s.conn, id)
+			if _, err := table.NewBigtable(s.conn, table.Options{}).EnsureTable(s.t.Context(), id, []layout.Family{{Name: lens.FamilyPosition, GC: layout.GC{Versions: 1}}}, nil); err != nil {
+				s.fatalf("%v", err)
+			}
 		}
 	} else {
 		s.steps = append(s.steps, "end the migration")
 		endFollowing(s.t, s.conn, "t")
+		s.ended = true
 	}
 	s.check()
+}
+
+func (s *sequence) now() time.Time { return exporttest.Time.Add(30 * time.Hour) }
+
+// apply applies changes of the live table, as a follower does.
+func (s *sequence) apply() {
+	s.t.Helper()
+	w := apply.Writer{
+		B: table.NewBigtable(s.conn, table.Options{}), Mapping: (*layout.Mapping)(s.o.Mappings[0]), Guarded: s.rand.IntN(2) == 0, Now: s.now,
+		Refuse: func(_ apply.Change, err error) error { return err },
+	}
+	item := func(text string) attr.Item {
+		item, err := attr.UnmarshalItem([]byte(text))
+		if err != nil {
+			s.fatalf("%v", err)
+		}
+		return item
+	}
+	var changes []apply.Change
+	for range 1 + s.rand.IntN(3) {
+		pk := string(rune('a' + s.rand.IntN(3)))
+		s.position++
+		c := apply.Change{Key: item(keyJSON(pk)), Complete: true, Time: int64(s.position), Cells: table.Micros(exporttest.Time.Add(20*time.Hour + time.Duration(s.position)*time.Second))}
+		c.Position.Epoch, c.Position.Order[19] = 1, s.position
+		if was := s.items[pk]; was != nil {
+			c.Was = []attr.Item{item(itemJSON(pk, was))}
+		}
+		delete(s.items, pk)
+		if s.rand.IntN(3) > 0 {
+			s.items[pk] = drawAttributes(s.rand)
+			c.Now = item(itemJSON(pk, s.items[pk]))
+		}
+		s.steps = append(s.steps, fmt.Sprintf("the migration changes %s to %v", pk, s.items[pk]))
+		changes = append(changes, c)
+	}
+	if _, err := w.Apply(s.t.Context(), changes); err != nil {
+		s.fatalf("%v", err)
+	}
+	s.check()
+}
+
+// refuseFollow begins a migration into a table that an endpoint has written.
+func (s *sequence) refuseFollow() {
+	s.t.Helper()
+	s.steps = append(s.steps, "follow over writes of the endpoint")
+	before := allTables(s.t, s.conn)
+	store := statetable.Store{B: table.NewBigtable(s.conn, table.Options{}), Table: "t", Now: s.now}
+	if _, err := store.SetFollowed(s.t.Context()); source.DamageOf(err) != source.TargetWritten {
+		s.fatalf("a migration begins over writes of the endpoint: %v", err)
+	}
+	if after := allTables(s.t, s.conn); after != before {
+		s.fatalf("a refused migration changed\n%s\nto\n%s", before, after)
+	}
 }
 
 // refuseWrite writes to a table that a migration follows into.
@@ -464,19 +529,26 @@ func runSequence(t *testing.T, seed uint64, o LoadOptions) {
 		t: t, rand: r, conn: newBigtableServer(t), o: o, items: state{}, writes: map[string]bool{},
 		chain: []state{drawState(r), drawState(r), drawState(r)}, later: drawState(r), files: [2]state{drawState(r), drawState(r)},
 	}
-	for step := range 5 {
+	for step := range 6 {
 		if step > 0 && s.holds.kind == noSource {
 			break
 		}
-		// A migration begins only if no endpoint has written.
-		if s.holds.kind != noSource && !s.cut && (s.followed || !s.wrote) && r.IntN(5) == 0 {
+		// A migration begins only if no endpoint has written, and not again.
+		if s.holds.kind != noSource && !s.cut && (s.followed || !s.wrote && !s.ended) && r.IntN(4) == 0 {
 			s.follow()
 			continue
 		}
+		if s.wrote && r.IntN(8) == 0 {
+			s.refuseFollow()
+			continue
+		}
 		if s.holds.kind != noSource && !s.cut && r.IntN(3) == 0 {
-			if s.followed {
+			switch {
+			case s.followed && r.IntN(2) == 0:
 				s.refuseWrite()
-			} else {
+			case s.followed:
+				s.apply()
+			default:
 				s.write()
 			}
 			continue

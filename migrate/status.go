@@ -41,6 +41,10 @@ type FollowStatus struct {
 	Saved     time.Time     `json:"saved,omitzero"` // when the checkpoint was written
 	Lags      LagHistory    `json:"lags,omitzero"`  // of the last hour
 
+	// ClockDiffers is how far the clock of the follower is ahead of that of the source, or of this
+	// process; 0 if the difference is at most two seconds. Lag does not depend on it.
+	ClockDiffers time.Duration `json:"clockDiffers,omitzero"`
+
 	Changes   int64   `json:"changes"` // records that the run has applied
 	Rate      float64 `json:"rate"`    // records a second, of late
 	Applied   int64   `json:"applied"` // items that they changed
@@ -66,6 +70,8 @@ type FollowStatus struct {
 	// Next is the next command, without the flags that name the Bigtable: they go to its end.
 	Next    string       `json:"next,omitempty"`
 	History []PhaseEvent `json:"history,omitempty"` // the newest first
+
+	verified, proved bool // a complete verification found no difference; no key changed since the last one
 }
 
 // LagHistory has the greatest lag of each step since a time.
@@ -119,6 +125,16 @@ const (
 	maxCounted = 10_000
 )
 
+// maxSkew is how much clocks differ unnoticed.
+const maxSkew = 2 * time.Second
+
+// clock notes how far the follower's clock is ahead of another one.
+func (s *FollowStatus) clock(ahead time.Duration) {
+	if ahead.Abs() > max(maxSkew, s.ClockDiffers.Abs()) {
+		s.ClockDiffers = ahead
+	}
+}
+
 // setCheckpoint sets the fields that a checkpoint has.
 func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 	p := c.Progress
@@ -134,6 +150,9 @@ func (s *FollowStatus) setCheckpoint(c ms.Checkpoint) {
 	s.Refused, s.Throttles, s.Late, s.Mode = p.Refused, p.Throttles, p.Late, p.Mode
 	if len(p.Lags.Millis) > 0 {
 		s.Lags = LagHistory{p.Lags.From, int(ms.LagStep / time.Second), p.Lags.Millis}
+	}
+	if !p.SourceNow.IsZero() {
+		s.clock(c.At.Sub(p.SourceNow))
 	}
 	for _, sh := range c.Shards {
 		if !sh.Done {
@@ -160,7 +179,7 @@ func Status(ctx context.Context, conn grpc.ClientConnInterface, o Common) ([]Fol
 	var all []FollowStatus
 	for _, name := range names {
 		s := FollowStatus{Table: sources[name], Target: name, Lag: -1}
-		if err := s.read(ctx, statetable.Store{B: b, Table: name, Now: o.Now}); err != nil {
+		if err := s.read(ctx, statetable.Store{B: b, Table: name, Now: o.Now}, o.Sleep); err != nil {
 			return nil, err
 		}
 		all = append(all, s)
@@ -168,13 +187,15 @@ func Status(ctx context.Context, conn grpc.ClientConnInterface, o Common) ([]Fol
 	return all, nil
 }
 
-func (s *FollowStatus) read(ctx context.Context, store statetable.Store) error {
+func (s *FollowStatus) read(ctx context.Context, store statetable.Store, sleep func(context.Context, time.Duration) error) error {
 	now, err := store.State(ctx)
 	if err != nil {
 		return err
 	}
 	s.Phase, s.By, s.At = string(now.Phase), now.By, now.At
-	if now.Owner != "" && now.Lease.After(store.Now()) {
+	if alive, err := store.Alive(ctx, now, sleep); err != nil {
+		return err
+	} else if alive {
 		s.Running = now.Owner
 	}
 	c, ok, err := store.Checkpoint(ctx, statetable.StreamSource)
@@ -183,6 +204,10 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store) error {
 	}
 	if ok {
 		s.setCheckpoint(c)
+		s.clock(max(0, c.At.Sub(store.Now()))) // an earlier one may be old
+	}
+	if !now.Lease.IsZero() {
+		s.clock(max(0, now.Lease.Add(-ms.LeaseTime).Sub(store.Now())))
 	}
 	for l, err := range store.Letters(ctx) {
 		if err != nil {
@@ -210,6 +235,7 @@ func (s *FollowStatus) read(ctx context.Context, store statetable.Store) error {
 		}
 		s.Dirty, s.MoreDirty = min(n, maxCounted), n > maxCounted
 	}
+	s.verified, s.proved = now.Verified > 0, now.Verified > 0 && now.Verified == now.Dirty && s.Dirty == 0
 	s.Next = s.next(c.Flags)
 	return nil
 }
@@ -223,6 +249,12 @@ func (s *FollowStatus) next(flags string) string {
 	switch {
 	case s.Phase == string(ms.Ended), s.Phase == string(ms.Loaded):
 		return ""
+	case s.Phase == string(ms.Drained) && s.proved:
+		return "tabletop migrate finish " + s.Table
+	case s.Phase == string(ms.Drained) && s.verified:
+		return "if the source is frozen: tabletop migrate verify --live --dirty --table " + s.Table
+	case s.Phase == string(ms.Drained):
+		return "if the source is frozen: tabletop migrate verify --live --consistent --table " + s.Table
 	case s.Running == "":
 		return follow
 	case len(s.Letters) > 0:

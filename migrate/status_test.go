@@ -20,15 +20,6 @@ import (
 	"github.com/tabletop-emu/tabletop/testkit/btkit"
 )
 
-func (l *live) status(t *testing.T) migrate.FollowStatus {
-	t.Helper()
-	all, err := migrate.Status(t.Context(), l.target, l.common())
-	if err != nil || len(all) != 1 {
-		t.Fatalf("the status is %+v, error %v", all, err)
-	}
-	return all[0]
-}
-
 // The status has the last verification, the keys that changed since, the lags of each ten seconds, and the
 // next command with the flags of the last follower.
 func TestStatus(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,9 +35,13 @@ import (
 // clock.
 func (l *live) follow(t *testing.T, owner string) (sleep func(context.Context, time.Duration) error, stop func()) {
 	t.Helper()
+	return l.followBy(t, l.options(owner))
+}
+
+func (l *live) followBy(t *testing.T, o migrate.FollowOptions) (sleep func(context.Context, time.Duration) error, stop func()) {
+	t.Helper()
 	saved := make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
-	o := l.options(owner)
 	o.Report = func(migrate.FollowStatus) {
 		select {
 		case saved <- struct{}{}:
@@ -161,6 +166,38 @@ func TestVerifyLive_NoFalseAlarm(t *testing.T) {
 	writers.Wait()
 	if r, live := l.verifyLive(t, l.liveOptions(sleep)); len(r.Failures) > 0 || live.Unsettled > 0 {
 		t.Errorf("after the writes:\n%s", r.Text())
+	}
+}
+
+// Items that the follower has not yet reached are suspects, and no differences once it has; those that it will
+// never reach are differences.
+func TestVerifyLive_Suspects(t *testing.T) {
+	t.Parallel()
+	l := startEarly(t, 0)
+	for i := range 8 {
+		l.put(t, "p", fmt.Sprint("s", i), i, nil)
+	}
+	var held atomic.Bool
+	o := l.options("one")
+	o.Throttle = func() (int, bool) { return 0, held.Load() }
+	sleep, _ := l.followBy(t, o)
+	held.Store(true)
+	must(t, errors.Join(sleep(t.Context(), 0), sleep(t.Context(), 0))) // it has looked
+	for i := range 5 {
+		l.put(t, "p", fmt.Sprint("s", i), 10+i, nil)
+	}
+	l.mutate(t, "t", "p#s7", btclient.SetCell("a", []byte("rev"), 9e15, []byte("70")))
+	live := l.liveOptions(sleep)
+	sleeps := 0
+	live.Sleep = func(ctx context.Context, d time.Duration) error {
+		if sleeps++; sleeps == 5 { // by then the scan is over, since it does not wait
+			held.Store(false)
+		}
+		return sleep(ctx, d)
+	}
+	r, result := l.verifyLive(t, live)
+	if result.Suspects != 6 || r.Differences != 1 || !strings.Contains(r.Failures[0].ItemKey, `"s7"`) || result.Unsettled > 0 {
+		t.Errorf("%+v\n%s", result, r.Text())
 	}
 }
 
@@ -313,11 +350,19 @@ func TestVerifyLive_Faults(t *testing.T) {
 	l.verifyLive(t, o) // waits until the last change is applied
 	plant(moving, true)
 	check("all at rest", append(still, moving...)...)
+}
+
+// Another rule of a family is a difference. The follower would end because of it, so it has ended before.
+func TestVerifyLive_FamilyRule(t *testing.T) {
+	t.Parallel()
+	l := startEarly(t, 10)
+	_, stop := l.follow(t, "one")
+	stop()
 	c := btclient.New(l.target, "tabletop", "tabletop", btclient.Options{})
 	if err := c.SetGC(t.Context(), "t", layout.Family{Name: "a", GC: layout.GC{Versions: 7}}); err != nil {
 		t.Fatal(err)
 	}
-	r, _ := l.verifyLive(t, o)
+	r, _ := l.verifyLive(t, l.liveOptions(pause))
 	if len(r.Failures) == 0 || r.Failures[0].Kind != report.FamilyDiffers || r.Failures[0].Column != "a" {
 		t.Errorf("with another rule of a family:\n%s", r.Text())
 	}
@@ -443,17 +488,61 @@ func TestVerifyLive_Sample(t *testing.T) {
 	}
 }
 
-// lostCheckpoints is a connection that refuses to save checkpoints.
-type lostCheckpoints struct{ grpc.ClientConnInterface }
+// refusing is a connection that refuses writes of one kind, once a write of another kind was made.
+type refusing struct {
+	grpc.ClientConnInterface
+	kind, after string // after: "" for all of them
+	made        *atomic.Bool
+}
 
-func (c lostCheckpoints) Invoke(ctx context.Context, method string, in, out any, o ...grpc.CallOption) error {
-	if r, ok := in.(*btpb.MutateRowRequest); ok && strings.HasPrefix(string(r.GetRowKey()), "t#c#") {
-		return status.Error(codes.PermissionDenied, "no checkpoint")
+func (c refusing) refuses(request any) bool {
+	kind := kindOf(request)
+	if kind == c.after {
+		c.made.Store(true)
+	}
+	return kind == c.kind && (c.after == "" || c.made.Load())
+}
+
+var errRefusing = status.Error(codes.PermissionDenied, "refused")
+
+func (c refusing) Invoke(ctx context.Context, method string, in, out any, o ...grpc.CallOption) error {
+	if c.refuses(in) {
+		return errRefusing
 	}
 	return c.ClientConnInterface.Invoke(ctx, method, in, out, o...)
 }
 
-// A follower that stops after it recorded changed keys, and before its checkpoint, loses none of them.
+func (c refusing) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := c.ClientConnInterface.NewStream(ctx, desc, method, o...)
+	return refusingStream{s, c}, err
+}
+
+type refusingStream struct {
+	grpc.ClientStream
+	c refusing
+}
+
+func (s refusingStream) SendMsg(m any) error {
+	if s.c.refuses(m) {
+		return errRefusing
+	}
+	return s.ClientStream.SendMsg(m)
+}
+
+// changedKeys counts the recorded keys of a generation.
+func (l *live) changedKeys(t *testing.T, generation uint64) (n int) {
+	t.Helper()
+	for _, err := range l.store().DirtyIn(t.Context(), generation, generation) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	return n
+}
+
+// A follower that stops when it cannot record changed keys saves no checkpoint beyond them; and one that stops
+// between the keys and its checkpoint has recorded them.
 func TestVerifyLive_DirtyAfterCrash(t *testing.T) {
 	t.Parallel()
 	l := startEarly(t, 20)
@@ -465,12 +554,18 @@ func TestVerifyLive_DirtyAfterCrash(t *testing.T) {
 	for i := range 6 {
 		l.put(t, "changed", fmt.Sprint(i), i, nil)
 	}
-	crashed := l.options("two")
-	crashed.UntilTip = true
-	if err := migrate.Follow(t.Context(), lostCheckpoints{l.target}, crashed); status.Code(err) != codes.PermissionDenied {
-		t.Fatalf("the follower ends with %v", err)
+	for _, crash := range []struct {
+		kind, after string
+		keys        int // that are recorded then
+	}{{"dirty", "", 0}, {"item", "", 6}, {"checkpoint", "item", 6}} {
+		o := l.options("crashed at " + crash.kind)
+		o.UntilTip, o.Mode = true, "ordered"
+		err := migrate.Follow(t.Context(), refusing{l.target, crash.kind, crash.after, &atomic.Bool{}}, o)
+		if n := l.changedKeys(t, 1); status.Code(err) != codes.PermissionDenied || n != crash.keys {
+			t.Fatalf("without writes of kind %s, the follower records %d keys, want %d, and ends with %v", crash.kind, n, crash.keys, err)
+		}
 	}
-	last := l.options("three")
+	last := l.options("last")
 	last.UntilTip = true
 	if err := migrate.Follow(t.Context(), l.target, last); err != nil {
 		t.Fatal(err)

@@ -1,15 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/user"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -55,7 +58,8 @@ type followCommand struct {
 	Allowance  *time.Duration `help:"With --kinesis-dir, how much later than a newer record an older one may come. Default: 10s." placeholder:"DURATION" group:"Follow:" rare:""`
 	DeadLetter string         `help:"If changes cannot be applied, append them to this file (key, reason, item), and apply the rest. Default: the first such change ends the command." placeholder:"FILE" group:"Follow:"`
 
-	MaxRowsPerSecond int `help:"Write at most this many rows per second. Default: no limit." placeholder:"N" group:"Follow:"`
+	MaxRowsPerSecond int    `help:"Write at most this many rows per second. Default: no limit." placeholder:"N" group:"Follow:"`
+	ThrottleFile     string `help:"While this file exists, apply no changes; if it has a number N, write at most N rows per second. It is read once a second." placeholder:"FILE" group:"Follow:" rare:""`
 	liveSourceFlags
 	liveTargetFlags
 
@@ -120,7 +124,7 @@ func (*followCommand) Help() string {
 
 With --increments or --kinesis-dir the changes come from files instead, and AWS is not called. The source may change from run to run, if the next one has all changes since the watermark of the former (migrate status --json).
 
-The progress is in the table _migration_state of the target, so the command continues where it was after any end. One process at a time follows a table. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
+The progress is in the table _migration_state of the target, so the command continues where it was after any end. One process at a time follows a table; after a crash the next one waits 15 seconds for the end of its lease. Meanwhile DynamoDB endpoints refuse writes to the Bigtable tables; migrate finish ends that. migrate status shows the lag.
 
 Exits 0 at the end that --until names, and when it is interrupted; 1 when a change cannot be applied; 2 when a table cannot be followed: it was not loaded, its stream lacks records, or another process follows it; 3 when a server or this machine fails.`
 }
@@ -154,12 +158,16 @@ func (c *followCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 			Common: c.common(t), Tables: c.Tables, Source: clients, Items: items, Owner: owner(), Version: version(), Mode: c.Apply,
 			Flags: shellFlags(k, []string{"Follow:", "Live table:"}, "until"),
 			Since: c.sinceTime, UntilTip: c.Until == untilTip, Until: c.untilTime, Report: progress.report,
+			Warn:       func(text string) { _, _ = fmt.Fprintf(p.stderr, "tabletop: %s\n", text) },
 			Increments: c.Increments, KinesisDir: c.KinesisDir, AcceptTies: c.AcceptTies,
 		}
 		if c.Allowance != nil {
 			o.Allowance = *c.Allowance
 		}
 		o.MaxRowsPerSecond = c.MaxRowsPerSecond
+		if c.ThrottleFile != "" {
+			o.Throttle = (&throttleFile{name: c.ThrottleFile, say: o.Warn}).read
+		}
 		var refused *counted
 		if c.DeadLetter != "" {
 			file, openErr := os.OpenFile(c.DeadLetter, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -184,6 +192,40 @@ func (c *followCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 		}
 		return followError(err)
 	})
+}
+
+// throttleFile is the file of --throttle-file, for several tables.
+type throttleFile struct {
+	name string
+	say  func(text string)
+
+	mu   sync.Mutex
+	said string // the last message
+}
+
+// read returns the rows per second that the file asks for: 0 is a pause. ok is false without a file.
+func (f *throttleFile) read() (rowsPerSecond int, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, err := os.ReadFile(f.name)
+	rate := strings.TrimSpace(string(text))
+	message := ""
+	switch n, wrong := strconv.Atoi(rate); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		message, ok = fmt.Sprintf("no changes are applied: %v", err), true
+	case rate == "" || n == 0 && wrong == nil:
+		message, ok = "no changes are applied while the file exists", true
+	case wrong != nil || n < 0:
+		message, ok = fmt.Sprintf("no changes are applied: %.20q is not a number of rows per second", rate), true
+	default:
+		message, ok, rowsPerSecond = fmt.Sprintf("at most %s per second", phrase.Counted(int64(n), "row")), true, n
+	}
+	if message != f.said {
+		f.said = message
+		f.say(fmt.Sprintf("--throttle-file %s: %s", f.name, cmp.Or(message, "gone, changes are applied again")))
+	}
+	return rowsPerSecond, ok
 }
 
 // counted counts the lines that are written.
@@ -284,7 +326,7 @@ func (c *finishCommand) Validate() error { return c.checkLiveTarget() }
 
 // Help is the long help of the command.
 func (*finishCommand) Help() string {
-	return `Ends the migration of a live table: from then on DynamoDB endpoints accept writes to the Bigtable table. Deletes the positions of changes (family _m) and the checkpoints; the history of the migration stays. Refused while a process follows the table. Freeze the source and apply its last changes first: migrate follow TABLE --until tip.
+	return `Ends the migration of a live table: from then on DynamoDB endpoints accept writes to the Bigtable table. Deletes the positions of changes (family _m) and the checkpoints; the history of the migration stays. Refused while a process follows the table; after a crash of that process, waits 15 seconds for the end of its lease. Loads into the table stay refused. Freeze the source and apply its last changes first: migrate follow TABLE --until tip.
 
 Exits 0 when the migration has ended, 2 when a process follows the table or it was never followed, 3 when a server fails.`
 }

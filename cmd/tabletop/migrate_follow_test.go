@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -132,6 +133,57 @@ func (l *liveTables) writeTarget() {
 	}
 }
 
+// TestThrottleFile: the file pauses a follower or limits it, and each change is said once.
+func TestThrottleFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "throttle")
+	var said []string
+	f := &throttleFile{name: name, say: func(text string) { said = append(said, strings.TrimPrefix(text, "--throttle-file "+name+": ")) }}
+	reads := func(rows int, ok bool, text string) {
+		t.Helper()
+		for range 2 {
+			if gotRows, gotOK := f.read(); gotRows != rows || gotOK != ok {
+				t.Errorf("%d rows, %t; want %d, %t", gotRows, gotOK, rows, ok)
+			}
+		}
+		if len(said) > 1 || strings.Join(said, "") != text {
+			t.Errorf("said %q, want %q", said, text)
+		}
+		said = nil
+	}
+	reads(0, false, "")
+	writeFile(t, dir, "throttle", "")
+	reads(0, true, "no changes are applied while the file exists")
+	writeFile(t, dir, "throttle", "1200\n")
+	reads(1200, true, "at most 1200 rows per second")
+	writeFile(t, dir, "throttle", "fast")
+	reads(0, true, `no changes are applied: "fast" is not a number of rows per second`)
+	writeFile(t, dir, "throttle", "-1")
+	reads(0, true, `no changes are applied: "-1" is not a number of rows per second`)
+	writeFile(t, dir, "throttle", " 0 ")
+	reads(0, true, "no changes are applied while the file exists")
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	reads(0, false, "gone, changes are applied again")
+	if err := os.Mkdir(name, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if rows, ok := f.read(); rows != 0 || !ok || len(said) != 1 || !strings.Contains(said[0], "no changes are applied: ") {
+		t.Errorf("a file that cannot be read: %d rows, %t, said %q", rows, ok, said)
+	}
+}
+
+// TestOwner: a lease has one owner, so that two runs of a process, or equal numbers on two machines, differ.
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	one, two := owner(), owner()
+	if number := fmt.Sprintf(" %d ", os.Getpid()); one == two || !strings.Contains(one, "@") || !strings.Contains(one, number) {
+		t.Errorf("owners %q and %q, want different ones with%q", one, two, number)
+	}
+}
+
 // TestFollow_Killed: after SIGKILL, another process continues once the lease has ended, and no change is
 // missing. Meanwhile another process is refused, with the name of the first.
 func TestFollow_Killed(t *testing.T) {
@@ -142,7 +194,7 @@ func TestFollow_Killed(t *testing.T) {
 	first := l.follow()
 	l.ctl("put", "Things", item("b", 1))
 	out, code := tabletop(t, l.followArgs("Things")...)
-	if owner := fmt.Sprintf(" %d ", first.cmd.Process.Pid); code != exitBadInput || !strings.Contains(out, owner) || !strings.Contains(out, "end that process, or wait") {
+	if owner := fmt.Sprintf(" %d ", first.cmd.Process.Pid); code != exitBadInput || !strings.Contains(out, owner) || !strings.Contains(out, "end that process first") {
 		t.Errorf("exit code %d, want %d and %q: %s", code, exitBadInput, owner, out)
 	}
 	if out, code := tabletop(t, "migrate", "finish", "Things", "--target", l.address()); code != exitBadInput || !strings.Contains(out, "end that process") {
@@ -152,17 +204,9 @@ func TestFollow_Killed(t *testing.T) {
 	l.ctl("put", "Things", item("b", 2))
 	l.ctl("put", "Things", item("c", 1))
 	l.ctl("query", "DeleteItem", `{"TableName":"Things","Key":{"id":{"S":"a"}}}`)
-	for {
-		out, code := tabletop(t, l.followArgs("Things", "--until", "tip")...)
-		if code == exitEqual {
-			break
-		}
-		if code != exitBadInput || !strings.Contains(out, "with a lease until") {
-			t.Fatalf("exit code %d: %s", code, out)
-		}
-		if err := sleep(t.Context(), statusEvery); err != nil {
-			t.Fatal(err)
-		}
+	// The next one waits for the end of the lease by itself.
+	if out, code := tabletop(t, l.followArgs("Things", "--until", "tip")...); code != exitEqual || !strings.Contains(out, "waiting up to 15s for the lease of ") {
+		t.Fatalf("exit code %d: %s", code, out)
 	}
 	l.holds(item("b", 2), item("c", 1))
 	if out, code := tabletop(t, "migrate", "finish", "Things", "--target", l.address()); code != exitEqual {

@@ -198,6 +198,9 @@ func (c *statusCommand) table(out *strings.Builder, s migrate.FollowStatus) {
 		if s.Late > 0 {
 			worst += fmt.Sprintf("; %s later than the allowance", phrase.Counted(s.Late, "record"))
 		}
+		if s.ClockDiffers != 0 {
+			worst += "; the clock of the follower differs by " + s.ClockDiffers.Round(time.Second).String()
+		}
 		line("lag", "%s at %s%s", lagText(s.Lag), s.Saved.UTC().Format(time.RFC3339), worst)
 		line("applied", "%s, %.0f a second; %s written without a read, %d with one, %d already there", phrase.Counted(s.Changes, "change"), s.Rate, phrase.Counted(s.Unread, "row"), s.Read, s.Already)
 	}

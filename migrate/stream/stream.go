@@ -138,6 +138,9 @@ type Stream struct {
 	// view NEW_IMAGE.
 	OldImages bool
 
+	// Indexes are the names of the secondary indexes of the table when the stream was opened.
+	Indexes []string
+
 	clients  Clients
 	opts     Options
 	arn      string
@@ -213,6 +216,12 @@ func (s *Stream) checkTable(ctx context.Context) error {
 		t = &dynamodbtypes.TableDescription{}
 	}
 	s.arn, s.tableID = aws.ToString(t.LatestStreamArn), aws.ToString(t.TableId)
+	for _, x := range t.GlobalSecondaryIndexes {
+		s.Indexes = append(s.Indexes, aws.ToString(x.IndexName))
+	}
+	for _, x := range t.LocalSecondaryIndexes {
+		s.Indexes = append(s.Indexes, aws.ToString(x.IndexName))
+	}
 	c := s.opts.Checkpoint
 	enabled := t.StreamSpecification != nil && aws.ToBool(t.StreamSpecification.StreamEnabled)
 	switch {

@@ -198,7 +198,7 @@ func (fl *filler) backfill(ctx context.Context, l *tableLayout, x *indexLayout) 
 	return unread.Err(l.table, remedy)
 }
 
-// enterAll writes the missing entries.
+// enterAll writes the missing entries. Errors: *FollowedError.
 func (fl *filler) enterAll(ctx context.Context, l *tableLayout, x *indexLayout, entries []fillEntry) error {
 	if len(entries) == 0 {
 		return nil
@@ -216,12 +216,14 @@ func (fl *filler) enterAll(ctx context.Context, l *tableLayout, x *indexLayout, 
 		}
 		there[string(row.Key)] = row.Cells
 	}
-	return fl.lanes.Each(len(entries), func(i int) error {
-		if e := entries[i]; !e.isIn(x, there[string(e.placed.Row)]) {
-			return fl.enter(ctx, l, x, e)
-		}
+	missing := slices.DeleteFunc(slices.Clone(entries), func(e fillEntry) bool { return e.isIn(x, there[string(e.placed.Row)]) })
+	if len(missing) == 0 {
 		return nil
-	})
+	}
+	if err := fl.unfollowed(ctx, l); err != nil { // a migration that began meanwhile may have deleted them
+		return err
+	}
+	return fl.lanes.Each(len(missing), func(i int) error { return fl.enter(ctx, l, x, missing[i]) })
 }
 
 // isIn reports whether an index row already holds the entry. row has the newest cells.

@@ -133,7 +133,7 @@ func (ts *tables) finishCreate(ctx context.Context, def *tabledef.Table, version
 			return nil, err
 		}
 		if !created && !restored && !ts.cat.followed[def.Name] { // the migration keeps the entries
-			if err := ts.filler.backfill(ctx, l, l.indexes[i]); err != nil {
+			if err := ts.filler.backfill(ctx, l, l.indexes[i]); err != nil && !isFollowed(err) {
 				return nil, err
 			}
 		}

@@ -89,10 +89,15 @@ const (
 	// the migration sets it before its first write to the table, and deletes it at its end. It
 	// can exist before any other column. Package migrationstate has the state itself.
 	FollowedColumn = "followed"
+	// EndedColumn has the time at which that migration ended, for [Ended]. It stays until the table
+	// is deleted and loaded again.
+	EndedColumn = "ended"
 )
 
 // OfLoad reports whether a column of the first row exists because a load wrote the table.
-func OfLoad(column string) bool { return column != LoadColumn && column != FollowedColumn }
+func OfLoad(column string) bool {
+	return column != LoadColumn && column != FollowedColumn && column != EndedColumn
+}
 
 // PartsPrefix begins the columns of the first row in which the parts of a running load
 // share their progress.
@@ -156,6 +161,12 @@ func Written(rows []layout.Row, table string) bool {
 // whether one does. An endpoint and a load then must not write items.
 func Followed(rows []layout.Row, table string) (since time.Time, ok bool) {
 	return momentOf(rows, table, FollowedColumn)
+}
+
+// Ended returns the time at which a migration from a live table into this one ended, and whether one
+// did. Its items are then newer than those of any load before.
+func Ended(rows []layout.Row, table string) (at time.Time, ok bool) {
+	return momentOf(rows, table, EndedColumn)
 }
 
 // SetContents records in the rows of a table the contents of the loaded source.

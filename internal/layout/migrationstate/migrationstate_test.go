@@ -146,7 +146,7 @@ func TestState_To(t *testing.T) {
 	}
 	want := []string{
 		" LOADED", " CATCHING_UP", "LOADED CATCHING_UP", "LOADED ENDED", "CATCHING_UP FOLLOWING", "CATCHING_UP ENDED", "FOLLOWING CATCHING_UP",
-		"FOLLOWING DRAINED", "FOLLOWING ENDED", "DRAINED FOLLOWING", "DRAINED ENDED", "ENDED LOADED", "ENDED CATCHING_UP",
+		"FOLLOWING DRAINED", "FOLLOWING ENDED", "DRAINED CATCHING_UP", "DRAINED FOLLOWING", "DRAINED ENDED", "ENDED LOADED", "ENDED CATCHING_UP",
 	}
 	if !slices.Equal(allowed, want) {
 		t.Errorf("allowed are %q, want %q", allowed, want)
@@ -157,8 +157,8 @@ func TestState_To(t *testing.T) {
 		}
 	}
 	s := ms.State{Phase: ms.Drained, By: "ana@host 17", At: at}
-	_, _, err := s.To("t", ms.CatchingUp, "bob", at)
-	const text = "Bigtable table t: phase DRAINED since 2026-11-28T12:00:00Z, set by ana@host 17: cannot become CATCHING_UP; expected no migration or LOADED or FOLLOWING or ENDED"
+	_, _, err := s.To("t", ms.Loaded, "bob", at)
+	const text = "Bigtable table t: phase DRAINED since 2026-11-28T12:00:00Z, set by ana@host 17: cannot become LOADED; expected no migration or ENDED"
 	if err == nil || err.Error() != text {
 		t.Errorf("the error is %v, want %s", err, text)
 	}
@@ -173,30 +173,49 @@ func TestState_To(t *testing.T) {
 	}
 }
 
-// A lease excludes other owners until its end; its owner can renew and release it.
+// A lease excludes other owners until one of them has seen it unchanged for its duration, whatever the
+// clocks of both are; its owner can renew and release it.
 func TestState_Lease(t *testing.T) {
 	t.Parallel()
-	until := at.Add(15 * time.Second)
-	s, err := ms.State{Phase: ms.Following}.Leased("t", "one", at, until)
-	if err != nil || s.Owner != "one" || !s.Lease.Equal(until) {
-		t.Fatalf("state %+v, error %v", s, err)
+	for _, skew := range []time.Duration{0, time.Hour, -time.Hour} {
+		s, err := ms.State{Phase: ms.Following}.Leased("t", "one", at, nil)
+		if err != nil || s.Owner != "one" || s.Term != 1 || !s.Lease.Equal(at.Add(ms.LeaseTime)) {
+			t.Fatalf("state %+v, error %v", s, err)
+		}
+		now, seen := at.Add(skew), &ms.Sighting{}
+		refused := func(when string) {
+			t.Helper()
+			var held *ms.HeldError
+			if _, err := s.Leased("t", "two", now, seen); !errors.As(err, &held) || held.Owner != "one" || !strings.Contains(err.Error(), "one follows its source, and renews its lease: end that process first") {
+				t.Errorf("%s, by a clock %v ahead: the error is %v", when, skew, err)
+			}
+		}
+		refused("at first")
+		now = now.Add(ms.LeaseTime - 1)
+		refused("before its end")
+		if s, err = s.Leased("t", "one", at.Add(10*time.Second), nil); err != nil || s.Term != 1 || !s.Lease.Equal(at.Add(10*time.Second+ms.LeaseTime)) {
+			t.Errorf("renewed: %+v, error %v", s, err)
+		}
+		if held, renewed := seen.See(s, now); !held || !renewed {
+			t.Errorf("the renewed lease is held: %t, renewed: %t", held, renewed)
+		}
+		now = now.Add(ms.LeaseTime - 1)
+		refused("after it was renewed")
+		if held, renewed := seen.See(s, now); !held || renewed {
+			t.Errorf("the same lease is held: %t, renewed: %t", held, renewed)
+		}
+		now = now.Add(1)
+		if got, err := s.Leased("t", "two", now, seen); err != nil || got.Owner != "two" || got.Term != 2 || !got.Lease.Equal(now.Add(ms.LeaseTime)) {
+			t.Errorf("after its end: %+v, error %v", got, err)
+		}
+		if got := s.Released("two"); got != s {
+			t.Errorf("released by another: %+v", got)
+		}
+		if got, err := s.Released("one").Leased("t", "two", at, &ms.Sighting{}); err != nil || got.Owner != "two" || got.Term != 2 {
+			t.Errorf("after the release: %+v, error %v", got, err)
+		}
 	}
-	var held *ms.HeldError
-	if _, err := s.Leased("t", "two", until.Add(-1), until.Add(time.Hour)); !errors.As(err, &held) || held.Owner != "one" || !strings.Contains(err.Error(), "one follows its source, with a lease until 2026-11-28T12:00:15Z") {
-		t.Errorf("the error is %v", err)
-	}
-	if got, err := s.Leased("t", "one", at.Add(time.Second), until.Add(time.Second)); err != nil || !got.Lease.Equal(until.Add(time.Second)) {
-		t.Errorf("renewed: %+v, error %v", got, err)
-	}
-	if got := s.Released("two"); got != s {
-		t.Errorf("released by another: %+v", got)
-	}
-	if got, err := s.Released("one").Leased("t", "two", at, until); err != nil || got.Owner != "two" {
-		t.Errorf("after the release: %+v, error %v", got, err)
-	}
-	if got, err := s.Leased("t", "two", until, until.Add(time.Second)); err != nil || got.Owner != "two" {
-		t.Errorf("after its end: %+v, error %v", got, err)
-	}
+	s := ms.State{}
 	if got, err := s.NextEpoch("t"); err != nil || got.Epoch != 1 {
 		t.Errorf("the next epoch: %+v, error %v", got, err)
 	}

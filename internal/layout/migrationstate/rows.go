@@ -2,6 +2,7 @@ package migrationstate
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"math"
@@ -15,7 +16,7 @@ import (
 // Table is the id of the table with the states of migrations, in the target's instance.
 const Table = "_migration_state"
 
-// The families of the table. Each row has one cell, in Column of the family of its kind.
+// The families of the table. Each row has one value, in Column of the family of its kind.
 const (
 	FamilyState      = "s"
 	FamilyCheckpoint = "c"
@@ -24,8 +25,14 @@ const (
 	FamilyHistory    = "h"
 )
 
-// Column is the qualifier of every cell.
+// Column is the qualifier of every value.
 const Column = "v"
+
+// WriterColumn is the qualifier of the term that may write a checkpoint, as [TermValue] has it.
+const WriterColumn = "writer"
+
+// TermValue returns the value of a term: values compare as terms do.
+func TermValue(term uint64) []byte { return binary.BigEndian.AppendUint64(nil, term) }
 
 // Families returns the families of the table. They keep the newest cell.
 func Families() []cells.Family {

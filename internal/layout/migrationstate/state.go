@@ -26,7 +26,7 @@ var next = map[Phase][]Phase{
 	Loaded:     {CatchingUp, Ended},
 	CatchingUp: {Following, Ended},
 	Following:  {CatchingUp, Drained, Ended}, // it catches up again after a hole in the stream
-	Drained:    {Following, Ended},
+	Drained:    {CatchingUp, Following, Ended},
 	Ended:      {Loaded, CatchingUp},
 }
 
@@ -47,7 +47,8 @@ type State struct {
 	// stream, and never decreases.
 	Epoch  uint16    `json:"epoch"`
 	Owner  string    `json:"owner,omitempty"`  // of the lease: the process that follows
-	Lease  time.Time `json:"lease,omitzero"`   // its end
+	Lease  time.Time `json:"lease,omitzero"`   // its end, by the clock of the owner
+	Term   uint64    `json:"term,omitempty"`   // grows with each owner
 	Stream string    `json:"stream,omitempty"` // the ARN of the source's stream
 	// TableID is the id of the source's table: a table that was deleted and created again has
 	// another one.
@@ -141,22 +142,45 @@ func (s State) NextEpoch(table string) (State, error) {
 }
 
 // HeldError is the error of a process that another one keeps from following a table.
-type HeldError struct {
-	Table, Owner string
-	Until        time.Time
-}
+type HeldError struct{ Table, Owner string }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("Bigtable table %s: %s follows its source, with a lease until %s: end that process, or wait", e.Table, e.Owner, e.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("Bigtable table %s: %s follows its source, and renews its lease: end that process first", e.Table, e.Owner)
 }
 
-// Leased returns the state with the owner's lease until a time. The owner is unique among
-// processes. Errors: [*HeldError] if another owner's lease has not ended.
-func (s State) Leased(table, owner string, now, until time.Time) (State, error) {
-	if s.Owner != "" && s.Owner != owner && now.Before(s.Lease) {
-		return s, &HeldError{Table: table, Owner: s.Owner, Until: s.Lease}
+// LeaseTime is how long a lease lasts after its owner has written it.
+const LeaseTime = 15 * time.Second
+
+// Sighting is a lease as another process sees it. The clocks of two processes may differ by minutes. So
+// a lease has ended when its observer has seen no change of it for LeaseTime.
+type Sighting struct {
+	owner        string
+	lease, since time.Time
+}
+
+// See looks at the lease of a state. It reports whether an owner may hold it, and whether an owner has
+// written it since the last look. now is the clock of the observer.
+func (x *Sighting) See(s State, now time.Time) (held, renewed bool) {
+	if s.Owner == "" {
+		return false, false
 	}
-	s.Owner, s.Lease = owner, until
+	if s.Owner != x.owner || !s.Lease.Equal(x.lease) {
+		renewed = !x.since.IsZero()
+		*x = Sighting{s.Owner, s.Lease, now}
+	}
+	return now.Sub(x.since) < LeaseTime, renewed
+}
+
+// Leased returns the state with the owner's lease from now on. The owner is unique among processes.
+// Errors: [*HeldError] if another owner's lease may not have ended by what the process saw of it.
+func (s State) Leased(table, owner string, now time.Time, seen *Sighting) (State, error) {
+	if s.Owner != owner {
+		if held, _ := seen.See(s, now); held {
+			return s, &HeldError{Table: table, Owner: s.Owner}
+		}
+		s.Term++
+	}
+	s.Owner, s.Lease = owner, now.Add(LeaseTime)
 	return s, nil
 }
 

@@ -51,7 +51,7 @@ target: {table: t, families: {v: {gc: {versions: 100}}, s: {gc: {versions: 1}}, 
 rules:
 - {name: comment, when: {SK: "c{t:revms(13)}"}, row: ["{PK:s}"], put: [{attr: c, cell: "v:~Comments", ts: "{t}"}]}
 - {name: views, when: {SK: "views"}, row: ["{PK:s}"], put: [{attr: n, cell: "v:Views", codec: i64be}, {attr: G, cell: "v:G"}]}
-- {name: labels, when: {SK: "l{k:pad(1)}"}, row: ["{PK:s}"], put: [{attr: tags, cell: "s:{k}.{member}"}]}
+- {name: labels, when: {SK: "l{k:pad(1)}"}, row: ["{PK:s}"], put: [{attr: tags, cell: "s:{k}.{member}"}, {attr: G, cell: "v:L{k}.G"}]}
 `
 )
 
@@ -247,6 +247,7 @@ func drawItem(r *rand.Rand, many bool, n int) (key, item attr.Item) {
 		some("G", attr.String(fmt.Sprint("g", r.IntN(2))))
 	default:
 		item["tags"] = tags
+		some("G", attr.String(fmt.Sprint("g", r.IntN(2))))
 	}
 	return key, item
 }

@@ -54,13 +54,14 @@ func (w *Writer) planPositioned(p *plan, item *changed) {
 	for _, x := range indexes {
 		now := w.entryOf(x, item.back, item.Cells)
 		same := false
-		for _, image := range former {
+		for i, image := range former {
 			was := w.entryOf(x, image, item.Cells)
 			if was.Row == nil {
 				continue
 			}
 			if bytes.Equal(was.Row, now.Row) {
-				same = same || equalCells(was.Cells, now.Cells)
+				// The stored item can be that of this change already, without its entry.
+				same = same || i < len(item.Was) && equalCells(was.Cells, now.Cells)
 				continue
 			}
 			p.removals[x.TargetTable()] = append(p.removals[x.TargetTable()], w.entryWrite(item, was.Row, nil))

@@ -284,3 +284,37 @@ rules:
 		}
 	}
 }
+
+// An ordered writer that was killed between an item and its index entry reads the row when the change comes
+// again, and finds the item in its new state. It still writes the entry.
+func TestApply_KilledBeforeEntry(t *testing.T) {
+	t.Parallel()
+	to := newTarget(t, mustLoad(t, rowOfMany))
+	w := to.writer(t, false)
+	key := attr.Item{"PK": attr.String("a"), "SK": attr.String("l1")}
+	item := func(tag string) attr.Item {
+		return attr.Item{"PK": key["PK"], "SK": key["SK"], "G": attr.String("g"), "tags": attr.Value{Type: attr.SS, Set: []string{tag}}}
+	}
+	first := apply.Change{Key: key, Now: item("x"), Complete: true, Position: position(1), Time: 1, Cells: 1e15}
+	second := apply.Change{Key: key, Was: []attr.Item{item("x")}, Now: item("y"), Complete: true, Position: position(2), Time: 2, Cells: 1e15}
+	if _, err := w.Apply(t.Context(), []apply.Change{first}); err != nil {
+		t.Fatal(err)
+	}
+	writes := 0
+	to.hook = func() error {
+		if writes++; writes == 2 {
+			return errKilled
+		}
+		return nil
+	}
+	if _, err := w.Apply(t.Context(), []apply.Change{second}); !errors.Is(err, errKilled) {
+		t.Fatalf("the error is %v after %d writes", err, writes)
+	}
+	to.hook = nil
+	if _, err := w.Apply(t.Context(), []apply.Change{second}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sorted(to.text(t)), sorted(wanted(t, to.m, map[string]apply.Change{"a": second})); got != want {
+		t.Errorf("the tables hold\n%s\nwant\n%s", got, want)
+	}
+}

@@ -32,7 +32,7 @@ func compareSchema(ctx context.Context, r *table.Run, j *table.Job, required boo
 	}
 	got = table.CutColumns(got, func(column string) bool {
 		switch column {
-		case loadnote.WrittenColumn, loadnote.FollowedColumn, loadnote.ContentsColumn, loadnote.LoadColumn: // of endpoints, migrations and loads
+		case loadnote.WrittenColumn, loadnote.FollowedColumn, loadnote.EndedColumn, loadnote.ContentsColumn, loadnote.LoadColumn: // of endpoints, migrations and loads
 			return true
 		}
 		return strings.HasPrefix(column, loadnote.PartsPrefix)

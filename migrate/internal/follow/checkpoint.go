@@ -89,7 +89,11 @@ func (f *follower) save(ctx context.Context) error {
 	c.Progress.Dirty = f.recorded()
 	f.mu.Unlock()
 	c.Progress.SourceNow, c.Progress.Rule, c.Progress.Throttles, c.Progress.Late = status.now, status.rule, status.throttles, status.late
-	if err := f.store.SaveCheckpoint(ctx, statetable.StreamSource, c); err != nil {
+	done, err := f.store.SaveCheckpoint(ctx, statetable.StreamSource, f.term, c)
+	if err == nil && !done {
+		err = f.lose(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	if f.Report != nil {

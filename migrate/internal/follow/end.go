@@ -14,24 +14,44 @@ import (
 )
 
 // End ends the migration of a table: endpoints accept writes again. A table that a process follows is a
-// [*ms.HeldError]. A second call finishes an interrupted one.
+// [*ms.HeldError]; after a crash of that process, End waits for the end of its lease. A second call
+// finishes an interrupted one.
 //
 // It is refused in phase CATCHING_UP, and while changes are dead letters, unless abandon is set.
-func End(ctx context.Context, b *table.Bigtable, m *layout.Mapping, by string, abandon bool, now func() time.Time) error {
+func End(ctx context.Context, b *table.Bigtable, m *layout.Mapping, by string, abandon bool, now func() time.Time, sleep func(context.Context, time.Duration) error) error {
 	s := statetable.Store{B: b, Table: m.TargetTable(), Now: now}
-	_, err := s.Change(ctx, func(was ms.State) (ms.State, *ms.Event, error) { // no follower begins meanwhile
-		need := []ms.Phase{ms.Following, ms.Drained, ms.Ended}
-		if abandon {
-			need = append(need, ms.CatchingUp)
-		}
-		if err := was.Need(s.Table, "end", need...); err != nil {
-			return was, nil, err
-		}
-		was, err := was.Leased(s.Table, by, now(), now().Add(endTime))
-		return was, nil, err
-	})
+	seen, err := awaitLease(ctx, s, sleep, func(string, ...any) {})
 	if err != nil {
 		return err
+	}
+	// hold takes the lease, and then renews it: no follower begins meanwhile.
+	hold := func() (ms.State, error) {
+		return s.Change(ctx, func(was ms.State) (ms.State, *ms.Event, error) {
+			need := []ms.Phase{ms.Following, ms.Drained, ms.Ended}
+			if abandon {
+				need = append(need, ms.CatchingUp)
+			}
+			if err := was.Need(s.Table, "end", need...); err != nil {
+				return was, nil, err
+			}
+			was, err := was.Leased(s.Table, by, now(), seen)
+			return was, nil, err
+		})
+	}
+	held, err := hold()
+	if err != nil {
+		return err
+	}
+	term := held.Term
+	holding := func(do func() error) error {
+		held, err := hold()
+		if err == nil && held.Term != term {
+			err = &ms.HeldError{Table: s.Table, Owner: held.Owner}
+		}
+		if err != nil {
+			return err
+		}
+		return do()
 	}
 	for letter, err := range s.Letters(ctx) {
 		if err == nil && !abandon {
@@ -47,17 +67,18 @@ func End(ctx context.Context, b *table.Bigtable, m *layout.Mapping, by string, a
 	for _, x := range m.Indexes() {
 		tables = append(tables, x.TargetTable())
 	}
+	// Without the family, no late write of a former follower succeeds.
 	for _, id := range tables {
-		if err := b.DropFamily(ctx, id, lens.FamilyPosition); err != nil {
+		if err := holding(func() error { return b.DropFamily(ctx, id, lens.FamilyPosition) }); err != nil {
 			return err
 		}
 	}
-	if err := s.Clear(ctx); err != nil {
+	if err := holding(func() error { return s.Clear(ctx, term) }); err != nil {
 		return err
 	}
 	_, err = s.Change(ctx, func(was ms.State) (ms.State, *ms.Event, error) {
-		if was.Owner != by && was.Phase != ms.Ended {
-			return was, nil, &ms.HeldError{Table: s.Table, Owner: was.Owner, Until: was.Lease}
+		if was.Term != term && was.Phase != ms.Ended {
+			return was, nil, &ms.HeldError{Table: s.Table, Owner: was.Owner}
 		}
 		return was.Released(by).To(s.Table, ms.Ended, by, now())
 	})
@@ -66,6 +87,3 @@ func End(ctx context.Context, b *table.Bigtable, m *layout.Mapping, by string, a
 	}
 	return s.EndFollowed(ctx)
 }
-
-// endTime is the lease of an end.
-const endTime = time.Minute

@@ -9,10 +9,14 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -20,7 +24,6 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
-	"github.com/tabletop-emu/tabletop/migrate/internal/pace"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
@@ -37,9 +40,10 @@ const (
 	Ordered Mode = "ordered" // one request writes many rows
 )
 
-// Options are the options of Run. B, Mapping, Owner, Now and Sleep are required.
+// Options are the options of Run. Conn, Mapping, Owner, Now and Sleep are required.
 type Options struct {
-	B       *table.Bigtable
+	Conn    grpc.ClientConnInterface // to the target
+	Table   table.Options
 	Mapping *layout.Mapping // of the stored rows
 	Clients stream.Clients
 	// Increments or KinesisDir is a folder with changes: incremental exports, or the records of a Kinesis
@@ -60,7 +64,6 @@ type Options struct {
 	Overlap time.Duration
 	IdleMax time.Duration
 	GiveUp  time.Duration
-	Pace    *pace.Pace
 	// Until ends the run: when all writes before its start are applied (Tip), or all writes before
 	// a time. Default: at the end of the context, or of a disabled stream.
 	Tip   bool
@@ -74,20 +77,26 @@ type Options struct {
 	Jitter func() float64
 	// Report is called about once a second.
 	Report func(table string, c ms.Checkpoint)
+	// Throttle returns the wanted rows a second, or that no change is applied now. It is called once a
+	// second. If it is nil, Table.Pace stays as it is.
+	Throttle func() (rows int, paused bool)
+	// Warn is called with what the user should know, and what does not end the run. It may be nil.
+	Warn func(text string)
 }
 
 // The times of a run.
 const (
-	leaseTime    = 15 * time.Second
 	renewEvery   = 5 * time.Second
 	leaseReserve = 2 * time.Second // before its end, nothing is written
+	checkEvery   = time.Minute     // the tables of the target
 	saveEvery    = time.Second
 	orderedLag   = time.Minute
 	leaseWait    = 250 * time.Millisecond
 	// defaultGiveUp is how long the target may be unavailable.
 	defaultGiveUp = 15 * time.Minute
-	// maxBatch is how many changes are written between two looks at the lease.
-	maxBatch = 50
+	// maxBatch is how many changes are written at most between two looks at the lease. A batch ends
+	// with its slowest call, so small ones leave the connection idle.
+	maxBatch = 500
 )
 
 // PositionFamily holds the positions of changes in each table.
@@ -96,9 +105,13 @@ var PositionFamily = layout.Family{Name: lens.FamilyPosition, GC: layout.GC{Vers
 // follower follows one table.
 type follower struct {
 	Options
+	B       *table.Bigtable
+	rows    *table.Bigtable // its calls need the lease
 	store   statetable.Store
 	source  changeSource
 	mapping string // its hash
+	term    uint64 // of the lease
+	checked time.Time
 
 	began     start     // where the source began
 	unordered string    // why the source's changes must be guarded; "" if they need not be
@@ -115,13 +128,17 @@ type follower struct {
 	changes   int64 // at the last save
 	savedAt   time.Time
 	failing   time.Time // since when the target is unavailable
+	lost      bool      // another process has the lease
+	paused    bool      // by Throttle
 }
 
 // Run follows one table. It returns nil at the end that the options select. Errors of the source are
 // of type *[stream.Error]; [source.Error] is a table that cannot be followed; [*ms.HeldError] another
 // process that follows it.
 func Run(ctx context.Context, o Options) error {
-	f := &follower{Options: o, store: statetable.Store{B: o.B, Table: o.Mapping.TargetTable(), Now: o.Now}, letters: map[attr.ItemID]apply.Position{}, applying: map[uint64]int{}}
+	f := &follower{Options: o, B: table.NewBigtable(o.Conn, o.Table), letters: map[attr.ItemID]apply.Position{}, applying: map[uint64]int{}}
+	f.rows = table.NewBigtable(fence{o.Conn, f}, o.Table)
+	f.store = statetable.Store{B: f.B, Table: o.Mapping.TargetTable(), Now: o.Now}
 	f.progress.Started = o.Now()
 	var err error
 	if f.mapping, err = Hash(o.Mapping); err != nil {
@@ -131,10 +148,15 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	seen, err := awaitLease(ctx, f.store, f.Sleep, f.warn)
+	if err != nil {
+		return err
+	}
 	if err := f.open(ctx, since); err != nil {
 		return err
 	}
-	began, err := f.begin(ctx, since)
+	f.warnIndexes()
+	began, err := f.begin(ctx, since, seen)
 	if err == nil {
 		err = f.save(ctx) // no change is applied before its source is noted
 	}
@@ -142,14 +164,39 @@ func Run(ctx context.Context, o Options) error {
 		err = f.run(ctx, since)
 	}
 	// The context may have ended: the last checkpoint and the lease are written nevertheless.
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseTime)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), ms.LeaseTime)
 	defer cancel()
-	if began {
-		if failed := f.end(last); failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
-			return failed // the same run again repeats more than a second
+	if began && slices.Contains([]codes.Code{codes.NotFound, codes.FailedPrecondition}, status.Code(err)) {
+		err = f.explain(last, err)
+	}
+	if began && !f.lost {
+		if failed := f.end(last, err == nil && f.Tip); failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
+			return failed
 		}
 	}
 	return err
+}
+
+// warnIndexes warns about indexes of the source that the mapping does not name: their queries have no table.
+func (f *follower) warnIndexes() {
+	of, ok := f.source.(streamChanges)
+	if !ok {
+		return // files do not name them
+	}
+	named := map[string]bool{}
+	for _, g := range f.Mapping.Spec().Source.GSIs {
+		named[g.Name] = true
+	}
+	lacks := slices.DeleteFunc(slices.Clone(of.Indexes), func(name string) bool { return named[name] || f.Mapping.Index(name) != nil })
+	if len(lacks) > 0 {
+		f.warn("table %s has indexes that its mapping lacks (%s): their queries have no Bigtable table. If they are needed, add them to source.gsis, load an export into another instance, and follow it there", f.Mapping.SourceTable(), strings.Join(lacks, ", "))
+	}
+}
+
+func (f *follower) warn(format string, args ...any) {
+	if f.Warn != nil {
+		f.Warn(fmt.Sprintf(format, args...))
+	}
 }
 
 // Hash identifies a mapping in states and checkpoints.
@@ -214,13 +261,14 @@ var errDone = errors.New("done")
 
 // run reads the stream until the end.
 func (f *follower) run(ctx context.Context, since time.Time) error {
+	f.throttle()
 	group, inner := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := f.source.Run(inner, f.apply); err != nil {
 			return err
 		}
 		if !f.Tip && f.Until.IsZero() {
-			return f.refused(source.Unsupported, "the stream of the source was disabled; all its changes are applied, and later ones are not recorded")
+			return f.refused(source.Unsupported, "the stream of the source was disabled; all its changes are applied, and later ones are not recorded: if the source is written no more, end the run by --until tip; else export the source again, load it into another instance, and follow it there")
 		}
 		return errDone
 	})
@@ -245,11 +293,15 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 		if err := f.Sleep(ctx, saveEvery); err != nil {
 			return err
 		}
+		f.throttle()
 		// The end is looked for first, so that the phase and the last checkpoint cover it.
 		ended := passed() || !f.Until.IsZero() && !f.source.Status().watermark.Before(f.Until)
 		err := f.renew(ctx, since)
 		if err == nil {
 			err = f.save(ctx)
+		}
+		if err == nil {
+			err = f.watch(ctx)
 		}
 		switch {
 		case f.tolerates(err): // the target may come back: nothing is applied without a lease
@@ -261,25 +313,38 @@ func (f *follower) tick(ctx context.Context, since time.Time) error {
 	}
 }
 
+// throttle asks for the wanted rows a second.
+func (f *follower) throttle() {
+	if f.Throttle == nil {
+		return
+	}
+	rows, paused := f.Throttle()
+	f.mu.Lock()
+	f.paused = paused
+	f.mu.Unlock()
+	f.Table.Pace.Set(rows)
+}
+
 // apply applies changes in their order. While the target is unavailable, it waits and repeats: an applied
 // change comes to no harm.
 func (f *follower) apply(ctx context.Context, records []change) error {
-	for some := range slices.Chunk(records, maxBatch) {
-		for {
-			left, err := f.leased(ctx)
-			if err != nil {
-				return err
-			}
-			err = f.applySome(ctx, left, some)
-			if err == nil {
-				break
-			}
-			if ctx.Err() != nil || !f.tolerates(err) {
-				return err
-			}
-			if err := f.Sleep(ctx, saveEvery); err != nil {
-				return err
-			}
+	most := f.Table.Pace.Chunk(maxBatch)
+	for len(records) > 0 {
+		left, err := f.leased(ctx)
+		if err != nil {
+			return err
+		}
+		n := min(most, len(records))
+		if err = f.applySome(ctx, left, records[:n]); err == nil {
+			records = records[n:]
+			continue
+		}
+		if ctx.Err() != nil || !f.tolerates(err) {
+			return err
+		}
+		most = max(1, n/2) // a slow target may need longer than the lease for more
+		if err := f.Sleep(ctx, saveEvery); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -288,7 +353,8 @@ func (f *follower) apply(ctx context.Context, records []change) error {
 // applySome applies records within the time that is left of the lease.
 func (f *follower) applySome(ctx context.Context, left time.Duration, records []change) error {
 	f.mu.Lock()
-	dirty, lag := f.dirty, f.Now().Sub(f.source.Status().watermark)
+	status := f.source.Status()
+	dirty, lag := f.dirty, status.now.Sub(status.watermark) // by the source's clock
 	f.applying[dirty]++
 	f.mu.Unlock()
 	defer func() {
@@ -301,7 +367,7 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	w := apply.Writer{
-		B: f.B, Mapping: f.Mapping, Pace: f.Pace, Now: f.Now, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || f.unordered != "",
+		B: f.rows, Mapping: f.Mapping, Pace: f.Table.Pace, Now: f.Now, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || f.unordered != "",
 	}
 	refused := map[attr.ItemID]bool{}
 	var refusing sync.Mutex
@@ -331,7 +397,7 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 	}
 	f.mu.Unlock()
 	if dirty > 0 { // before the changes, so that no checkpoint passes a key that is not recorded
-		if err := f.store.AddDirty(ctx, dirty, applied); err != nil {
+		if err := f.leasedStore().AddDirty(ctx, dirty, applied); err != nil {
 			return err
 		}
 	}

@@ -5,21 +5,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
+// awaitLease waits until no other process holds the lease, as after a crash of its owner. It returns what
+// it saw of the lease. An owner that renews it meanwhile is a [*ms.HeldError]. Without a sleep, any owner is.
+func awaitLease(ctx context.Context, store statetable.Store, sleep func(context.Context, time.Duration) error, warn func(format string, args ...any)) (*ms.Sighting, error) {
+	seen := &ms.Sighting{}
+	for said := false; ; said = true {
+		s, err := store.State(ctx)
+		if err != nil {
+			return nil, err
+		}
+		held, renewed := seen.See(s, store.Now())
+		switch {
+		case !held:
+			return seen, nil
+		case renewed || sleep == nil:
+			return nil, &ms.HeldError{Table: store.Table, Owner: s.Owner}
+		case !said:
+			warn("Bigtable table %s: waiting up to %v for the lease of %s, which may have ended without releasing it", store.Table, ms.LeaseTime, s.Owner)
+		}
+		if err := sleep(ctx, saveEvery); err != nil {
+			return nil, err
+		}
+	}
+}
+
 // begin takes the lease, makes the tables, and lets endpoints refuse writes. It reports whether it took
 // the lease.
-func (f *follower) begin(ctx context.Context, since time.Time) (began bool, err error) {
+func (f *follower) begin(ctx context.Context, since time.Time, seen *ms.Sighting) (began bool, err error) {
 	if err := f.store.Make(ctx); err != nil {
 		return false, err
 	}
@@ -32,14 +61,14 @@ func (f *follower) begin(ctx context.Context, since time.Time) (began bool, err 
 			return s, nil, f.refused(source.Unsupported, "its migration has ended, and nothing was loaded since: export the source again, load it into another instance, and follow it there")
 		}
 		if s.Mapping != "" && s.Phase.Followed() && s.Mapping != f.mapping {
-			return s, nil, f.refused(source.MappingRefused, "it is followed by another mapping, and rows of both would mix: follow by that mapping")
+			return s, nil, f.refused(source.MappingRefused, "its mapping in table %s is another one than at the first run, and rows of both would mix: restore it there, or load an export into another instance, and follow it there", layout.SchemaTable)
 		}
-		s, err := s.Leased(f.store.Table, f.Owner, now, now.Add(leaseTime))
+		s, err := s.Leased(f.store.Table, f.Owner, now, seen)
 		if err != nil {
 			return s, nil, err
 		}
 		next := ms.CatchingUp
-		if s.Phase == ms.Following && !f.switched || s.Phase == ms.Drained {
+		if (s.Phase == ms.Following || s.Phase == ms.Drained) && !f.switched {
 			next = ms.Following
 		}
 		s, event, err := s.To(f.store.Table, next, f.Owner, now)
@@ -49,29 +78,29 @@ func (f *follower) begin(ctx context.Context, since time.Time) (began bool, err 
 	if err != nil {
 		return false, err
 	}
-	return true, f.prepare(ctx, s, started)
+	return true, f.prepare(ctx, s, since, started)
 }
 
 // prepare does the work of begin after the lease was taken.
-func (f *follower) prepare(ctx context.Context, s ms.State, started bool) error {
-	f.lease, f.dirty, f.following = s.Lease, s.Dirty, s.Phase == ms.Following
-	if err := f.store.SetFollowed(ctx); err != nil {
+func (f *follower) prepare(ctx context.Context, s ms.State, since time.Time, started bool) error {
+	f.term = s.Term
+	f.took(s)
+	done, err := f.store.ClaimCheckpoint(ctx, statetable.StreamSource, f.term)
+	if err == nil && !done {
+		err = f.lose(ctx)
+	}
+	if err != nil {
 		return err
 	}
-	if started { // endpoints may not know yet; the second call finds what they wrote
-		if err := errors.Join(f.Sleep(ctx, 2*loadnote.MaxAge), f.store.SetFollowed(ctx)); err != nil {
+	if err := f.mark(ctx, since, started); err != nil {
+		return err
+	}
+	for id, families := range f.tables() {
+		if _, err := f.B.MakeTable(ctx, id, families); err != nil {
 			return err
 		}
 	}
-	families := append(slices.Clone(f.Mapping.Families()), PositionFamily)
-	if _, err := f.B.MakeTable(ctx, f.store.Table, families); err != nil {
-		return err
-	}
-	for _, x := range f.Mapping.Indexes() {
-		if _, err := f.B.MakeTable(ctx, x.TargetTable(), append(slices.Clone(x.Families()), PositionFamily)); err != nil {
-			return err
-		}
-	}
+	f.checked = f.Now()
 	for letter, err := range f.store.Letters(ctx) {
 		if err != nil {
 			return err
@@ -82,6 +111,102 @@ func (f *follower) prepare(ctx context.Context, s ms.State, started bool) error 
 		}
 		f.letters[f.Mapping.Key().ID(key)] = positionOf(letter.Position)
 	}
+	return nil
+}
+
+// mark keeps other writers away from the table. A process that was paused for so long that the migration
+// has ended meanwhile takes its mark back.
+func (f *follower) mark(ctx context.Context, since time.Time, started bool) error {
+	mark, err := f.store.SetFollowed(ctx)
+	if err == nil && started { // endpoints may not know yet; the second call finds what they wrote
+		if err = f.Sleep(ctx, 2*loadnote.MaxAge); err == nil {
+			mark, err = f.store.SetFollowed(ctx)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.lease = time.Time{} // renewed now
+	f.mu.Unlock()
+	if err = f.renew(ctx, since); err == nil || !f.lost {
+		return err
+	}
+	s, failed := f.store.State(ctx)
+	if failed == nil && !s.Phase.Followed() {
+		failed = f.store.UndoFollowed(ctx, mark)
+	}
+	return errors.Join(err, failed)
+}
+
+// explain returns why a table or a family is missing, if it can: another process has ended the migration, or
+// it was deleted.
+func (f *follower) explain(ctx context.Context, err error) error {
+	if s, failed := f.store.State(ctx); failed == nil && s.Owner != f.Owner {
+		return f.lostTo(s)
+	}
+	f.checked = time.Time{}
+	if why := f.watch(ctx); source.DamageOf(why) != "" {
+		return why
+	}
+	return err
+}
+
+// tables yields the tables of the target with their families.
+func (f *follower) tables() iter.Seq2[string, []layout.Family] {
+	return func(yield func(string, []layout.Family) bool) {
+		if !yield(f.store.Table, append(slices.Clone(f.Mapping.Families()), PositionFamily)) {
+			return
+		}
+		for _, x := range f.Mapping.Indexes() {
+			if !yield(x.TargetTable(), append(slices.Clone(x.Families()), PositionFamily)) {
+				return
+			}
+		}
+	}
+}
+
+// watch checks each minute that the tables and their families are those of the mapping, and that no load or
+// endpoint wrote them: a rule that is added deletes cells that no change brings back.
+func (f *follower) watch(ctx context.Context) error {
+	now := f.Now()
+	if now.Sub(f.checked) < checkEvery {
+		return nil
+	}
+	// A call that hangs must not keep the lease from being renewed.
+	ctx, cancel := context.WithTimeout(ctx, renewEvery)
+	defer cancel()
+	for id, families := range f.tables() {
+		have, err := f.B.Families(ctx, id)
+		if status.Code(err) == codes.NotFound {
+			return f.refused(source.MappingRefused, "Bigtable table %s was deleted while it was followed: load an export again, into another instance, and follow it there", id)
+		}
+		if err != nil {
+			return err
+		}
+		for _, want := range families {
+			rule, there := have[want.Name]
+			if !there {
+				return f.refused(source.MappingRefused, "family %s of Bigtable table %s was deleted while it was followed: load an export again, into another instance, and follow it there", want.Name, id)
+			}
+			if got, plain := btclient.GCOf(rule); !plain || got != want.GC {
+				return f.refused(source.MappingRefused, "the garbage-collection rule of family %s of Bigtable table %s was changed to {%v} while it was followed, but the mapping declares {%s}: set that rule, follow again, then find lost cells by a complete verification (tabletop migrate verify --live --consistent)", want.Name, id, rule, want.GC)
+			}
+		}
+	}
+	notes, err := f.B.SchemaOf(ctx, f.store.Table)
+	if err != nil {
+		return err
+	}
+	switch changes := loadnote.Changes(notes, f.Mapping); {
+	case loadnote.At(notes, f.store.Table).IsZero():
+		return f.refused(source.MappingRefused, "its rows in table %s were deleted while it was followed: load an export again, into another instance, and follow it there", layout.SchemaTable)
+	case len(changes) > 0:
+		return f.refused(source.MappingRefused, "its mapping in table %s was changed while it was followed, and rows of both would mix: %s", layout.SchemaTable, changes[0])
+	case loadnote.Written(notes, f.store.Table):
+		return statetable.WrittenError(f.store.Table)
+	}
+	f.checked = now
 	return nil
 }
 
@@ -107,7 +232,7 @@ func (f *follower) renew(ctx context.Context, since time.Time) error {
 	f.mu.Lock()
 	watermark := f.source.Status().watermark
 	caughtUp := !f.following && watermark.After(since) && watermark.After(f.reached)
-	early := f.lease.Sub(now) > leaseTime-renewEvery
+	early := f.lease.Sub(now) > ms.LeaseTime-renewEvery
 	f.mu.Unlock()
 	if early && !caughtUp { // a verification waits until the follower knows its generation
 		s, err := f.store.State(ctx)
@@ -120,49 +245,128 @@ func (f *follower) renew(ctx context.Context, since time.Time) error {
 	}
 	s, err := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
 		if s.Owner != f.Owner {
-			return s, nil, f.refused(source.TargetWritten, "%s follows it now", s.Owner)
+			return s, nil, f.lostTo(s)
 		}
 		if err := s.Need(f.store.Table, "follow", ms.CatchingUp, ms.Following); err != nil {
 			return s, nil, err
 		}
-		s, err := s.Leased(f.store.Table, f.Owner, now, now.Add(leaseTime))
+		s, err := s.Leased(f.store.Table, f.Owner, now, nil)
 		if err != nil || !caughtUp {
 			return s, nil, err
 		}
 		return s.To(f.store.Table, ms.Following, f.Owner, now)
 	})
+	if err == nil {
+		f.took(s)
+	}
+	return err
+}
+
+// took notes what the process knows of a state in which it has the lease.
+func (f *follower) took(s ms.State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lease, f.dirty, f.following = s.Lease, s.Dirty, s.Phase == ms.Following
+}
+
+// lose returns the error of a process whose lease another one has taken.
+func (f *follower) lose(ctx context.Context) error {
+	s, err := f.store.State(ctx)
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	f.lease, f.dirty, f.following = s.Lease, s.Dirty, s.Phase == ms.Following
-	f.mu.Unlock()
-	return nil
+	return f.lostTo(s)
 }
 
-// end saves the last checkpoint and releases the lease.
-func (f *follower) end(ctx context.Context) error {
-	var err error
-	if f.source != nil {
+func (f *follower) lostTo(s ms.State) error {
+	f.lost = true
+	by := "another process"
+	if s.Owner != "" {
+		by = s.Owner
+	}
+	return f.refused(source.TargetWritten, "%s has taken the lease, which this process did not renew for %v: was it paused? Follow again if nothing follows the table now", by, ms.LeaseTime)
+}
+
+// end saves the last checkpoint and releases the lease. drained means that all changes up to the start of
+// the run are applied.
+func (f *follower) end(ctx context.Context, drained bool) error {
+	err := f.save(ctx)
+	for f.tolerates(err) && f.Sleep(ctx, saveEvery) == nil { // the same run again would repeat more than a second
 		err = f.save(ctx)
 	}
-	_, failed := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) { return s.Released(f.Owner), nil, nil })
+	if f.lost {
+		return err
+	}
+	drained = drained && err == nil && len(f.letters) == 0
+	_, failed := f.store.Change(ctx, func(s ms.State) (ms.State, *ms.Event, error) {
+		if s.Owner != f.Owner {
+			return s, nil, nil
+		}
+		if s = s.Released(f.Owner); drained && s.Phase == ms.Following {
+			return s.To(f.store.Table, ms.Drained, f.Owner, f.Now())
+		}
+		return s, nil, nil
+	})
 	return errors.Join(err, failed)
 }
 
-// leased waits for a lease, and returns how long it may be used.
+// left returns how long the lease may still be used.
+func (f *follower) left() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.Now()
+	// A machine that sleeps stops the monotonic clock, but not the other one.
+	return min(f.lease.Sub(now), f.lease.Round(0).Sub(now.Round(0))) - leaseReserve
+}
+
+// leased waits for a lease, and while changes are paused. It returns how long the lease may be used.
 func (f *follower) leased(ctx context.Context) (time.Duration, error) {
 	for {
 		f.mu.Lock()
-		now := f.Now()
-		// A machine that sleeps stops the monotonic clock, but not the other one.
-		left := min(f.lease.Sub(now), f.lease.Round(0).Sub(now.Round(0))) - leaseReserve
+		paused := f.paused
 		f.mu.Unlock()
-		if left > 0 {
+		if left := f.left(); left > 0 && !paused {
 			return left, nil
 		}
 		if err := f.Sleep(ctx, leaseWait); err != nil {
 			return 0, err
 		}
 	}
+}
+
+// leasedStore is the store whose calls need the lease.
+func (f *follower) leasedStore() statetable.Store {
+	s := f.store
+	s.B = f.rows
+	return s
+}
+
+// fence is a connection that sends no call after the end of the lease: the process may have been paused
+// between any two of its steps. A running call ends before the lease by its deadline.
+type fence struct {
+	grpc.ClientConnInterface
+	f *follower
+}
+
+func (c fence) check() error {
+	if c.f.left() <= 0 {
+		return status.Error(codes.DeadlineExceeded, "the lease of the follower has ended")
+	}
+	return nil
+}
+
+// Invoke makes a call.
+func (c fence) Invoke(ctx context.Context, method string, in, out any, opts ...grpc.CallOption) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, in, out, opts...)
+}
+
+// NewStream begins a call.
+func (c fence) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return c.ClientConnInterface.NewStream(ctx, desc, method, opts...)
 }

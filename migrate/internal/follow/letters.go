@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
 	"github.com/tabletop-emu/tabletop/facade/maperr"
@@ -60,7 +59,7 @@ func (f *follower) refuse(ctx context.Context, c apply.Change, err error) error 
 		line.Item = attr.AppendItemJSON(nil, c.Now)
 		l.Record = string(line.Item)
 	}
-	if err := f.store.SaveLetter(ctx, id, l); err != nil {
+	if err := f.leasedStore().SaveLetter(ctx, id, l); err != nil {
 		return err
 	}
 	text, err := json.Marshal(line)
@@ -106,25 +105,22 @@ func positionOf(text []byte) (p apply.Position) {
 
 // forgive deletes the dead letters of items whose later changes were applied.
 func (f *follower) forgive(ctx context.Context, changes []apply.Change, refused map[attr.ItemID]bool) error {
-	var ids []attr.ItemID
+	applied := map[attr.ItemID]apply.Position{}
 	f.mu.Lock()
 	for _, c := range changes {
 		id := f.Mapping.Key().ID(c.Key)
-		if last, open := f.letters[id]; open && c.Position.Compare(last) >= 0 && !refused[id] && !slices.Contains(ids, id) {
-			ids = append(ids, id)
+		if last, open := f.letters[id]; open && c.Position.Compare(last) >= 0 && !refused[id] {
+			applied[id] = c.Position // the last one is the highest
 		}
 	}
 	f.mu.Unlock()
-	if len(ids) == 0 {
-		return nil
-	}
-	if err := f.store.DropLetters(ctx, ids); err != nil {
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, id := range ids {
+	for id, position := range applied {
+		if err := f.leasedStore().DropLetter(ctx, id, position.Append(nil)); err != nil {
+			return err
+		}
+		f.mu.Lock()
 		delete(f.letters, id)
+		f.mu.Unlock()
 	}
 	return nil
 }

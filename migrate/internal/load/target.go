@@ -19,8 +19,8 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// followed rejects a table into which a migration follows a live table: the load could undo
-// later changes, or bring deleted items back.
+// followed rejects a table into which a migration follows a live table, or did until it ended: the load
+// could undo later changes, or bring deleted items back.
 func (j *job) followed(ctx context.Context) (warning string, err error) {
 	noted, err := j.schemaNotes(ctx)
 	if err != nil {
@@ -28,7 +28,7 @@ func (j *job) followed(ctx context.Context) (warning string, err error) {
 	}
 	since, followed := loadnote.Followed(noted, j.Report.Target)
 	if !followed {
-		return "", nil
+		return "", j.wasFollowed(ctx, noted)
 	}
 	what := "since " + since.UTC().Format(time.RFC3339)
 	switch s, _, err := j.b.StateOf(ctx, j.Report.Target); {
@@ -39,6 +39,18 @@ func (j *job) followed(ctx context.Context) (warning string, err error) {
 	}
 	return "", source.Damaged(source.TargetFollowed, source.Position{}, nil, "Bigtable table %s follows a live table (%s), and the load would undo some of the later changes: %s",
 		j.Report.Target, what, migrationstate.EndFirst)
+}
+
+func (j *job) wasFollowed(ctx context.Context, noted []layout.Row) error {
+	target := j.Report.Target
+	at, ended := loadnote.Ended(noted, target)
+	if !ended {
+		return nil
+	}
+	if there, err := stands(ctx, j.b, target); err != nil || !there {
+		return err
+	}
+	return source.Damaged(source.TargetFollowed, source.Position{}, nil, "Bigtable table %s has the changes of a live table, which a migration followed until %s, and the load would undo some of them: load into another table, or delete this one and the tables of its indexes first", target, at.UTC().Format(time.RFC3339))
 }
 
 // endpointWrites returns an error for tables that a DynamoDB endpoint wrote. With incremental

@@ -6,6 +6,7 @@ import (
 	"context"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tabletop-emu/tabletop/internal/layout"
@@ -14,7 +15,7 @@ import (
 // Pace limits the number of rows per second that are written, looked up or read back in
 // total. A nil Pace sets no limit.
 type Pace struct {
-	every time.Duration // interval between rows
+	every atomic.Int64 // interval between rows, in nanoseconds; 0: no limit
 	now   func() time.Duration
 	sleep func(context.Context, time.Duration) error
 	mu    sync.Mutex
@@ -33,15 +34,29 @@ func New(rows int, now func() time.Duration, sleep func(context.Context, time.Du
 	if rows <= 0 || now == nil || sleep == nil {
 		return nil
 	}
-	return &Pace{every: time.Second / time.Duration(rows), now: now, sleep: sleep, next: now()}
+	p := &Pace{now: now, sleep: sleep, next: now()}
+	p.Set(rows)
+	return p
 }
+
+// Set changes the number of rows per second; 0 sets no limit.
+func (p *Pace) Set(rows int) {
+	if rows <= 0 {
+		p.every.Store(0)
+		return
+	}
+	p.every.Store(int64(time.Second) / int64(rows))
+}
+
+// interval returns the interval between rows.
+func (p *Pace) interval() time.Duration { return time.Duration(p.every.Load()) }
 
 // most returns how many of the rows are sent together, at least one.
 func (p *Pace) most(of int) int {
 	if p == nil {
 		return max(1, of)
 	}
-	return max(1, min(of, int(paceStep/max(1, p.every))))
+	return max(1, min(of, int(paceStep/max(1, p.interval()))))
 }
 
 // Chunk returns the number of rows per call that splits rows into calls of similar size.
@@ -60,7 +75,7 @@ func (p *Pace) Wait(ctx context.Context, rows int) error {
 	p.mu.Lock()
 	now := p.now()
 	wait := max(0, p.next-now)
-	p.next = now + wait + time.Duration(rows)*p.every
+	p.next = now + wait + time.Duration(rows)*p.interval()
 	p.mu.Unlock()
 	if wait == 0 {
 		return nil

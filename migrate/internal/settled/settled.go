@@ -180,14 +180,9 @@ func (v *verification) begin(ctx context.Context) (from, generation uint64, err 
 		generation = s.Dirty
 	}
 	// Without a process, no key goes to an earlier generation: the next one reads the state first.
-	if v.followed = follows(s, v.o.Now()); v.followed {
-		polls := 0
-		err = v.mark.until(ctx, func(c ms.Checkpoint) bool { polls++; return c.Progress.Dirty >= generation || polls > maxIdle })
-		if err == nil && polls > maxIdle {
-			err = v.refused("%s does not record changed keys: does it have an older version? Start it again: tabletop migrate follow %s", s.Owner, name)
-		}
+	if v.followed, err = v.mark.records(ctx, generation); v.followed {
 		v.live.From = v.mark.last.Progress.SourceNow
-	} else {
+	} else if err == nil {
 		v.mark.last, _, err = v.store.Checkpoint(ctx, statetable.StreamSource)
 		v.live.From = v.mark.last.Watermark
 	}

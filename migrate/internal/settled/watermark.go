@@ -33,6 +33,38 @@ type watermark struct {
 	sourceName string // of the DynamoDB table
 	sleep      func(context.Context, time.Duration) error
 	last       ms.Checkpoint
+	lease      ms.Sighting
+}
+
+// records waits until the follower records changed keys in a generation; of generation 0, until it saves.
+// Without a process that follows the table, followed is false.
+func (w *watermark) records(ctx context.Context, generation uint64) (followed bool, err error) {
+	var first time.Time
+	for polls := 0; ; polls++ {
+		s, err := w.store.State(ctx)
+		if err != nil {
+			return false, err
+		}
+		if held, _ := w.lease.See(s, w.store.Now()); !held {
+			return false, nil
+		}
+		c, _, err := w.store.Checkpoint(ctx, statetable.StreamSource)
+		if err != nil {
+			return false, err
+		}
+		if w.last = c; polls == 0 {
+			first = c.At
+		}
+		switch {
+		case c.Progress.Dirty >= generation && (generation > 0 || !c.At.Equal(first)):
+			return true, nil
+		case polls > maxIdle:
+			return false, source.Damaged(source.Unsupported, source.Position{}, nil, "Bigtable table %s: %s does not record changed keys: does it have an older version? Start it again: tabletop migrate follow %s", w.store.Table, s.Owner, w.sourceName)
+		}
+		if err := w.sleep(ctx, pollEvery); err != nil {
+			return false, err
+		}
+	}
 }
 
 // await waits until all writes of the source up to t are applied.
@@ -72,10 +104,9 @@ func (w *watermark) until(ctx context.Context, reached func(ms.Checkpoint) bool)
 // followed reports whether a process follows the table.
 func (w *watermark) followed(ctx context.Context) (bool, error) {
 	s, err := w.store.State(ctx)
-	return follows(s, w.store.Now()), err
+	held, _ := w.lease.See(s, w.store.Now())
+	return held, err
 }
-
-func follows(s ms.State, now time.Time) bool { return s.Owner != "" && s.Lease.After(now) }
 
 // stuck is the error of a watermark that does not move.
 func (w *watermark) stuck(followed bool) error {

@@ -59,7 +59,7 @@ func Tables(ctx context.Context, b *table.Bigtable) ([]string, error) {
 
 // cell reads the value of a row; nil without one.
 func (s Store) cell(ctx context.Context, family string, row []byte) ([]byte, error) {
-	found, err := s.B.ReadRow(ctx, ms.Table, row, btclient.Chain(btclient.OfFamily(family), btclient.Newest(1)))
+	found, err := s.B.ReadRow(ctx, ms.Table, row, btclient.Chain(btclient.OfColumn(family, []byte(ms.Column)), btclient.Newest(1)))
 	if status.Code(err) == codes.NotFound {
 		return nil, nil
 	}
@@ -103,6 +103,41 @@ func (s Store) State(ctx context.Context) (ms.State, error) {
 	return v, err
 }
 
+// aliveAfter is longer than the time between two checkpoints of a follower.
+const aliveAfter = 2 * time.Second
+
+// Alive reports whether the owner of the lease in a state seems to run. If the end of the lease does not
+// tell, since the owner ended without releasing it or its clock differs, Alive waits for a checkpoint;
+// without a sleep, it does not.
+func (s Store) Alive(ctx context.Context, state ms.State, sleep func(context.Context, time.Duration) error) (bool, error) {
+	left := state.Lease.Sub(s.Now())
+	if state.Owner == "" || sleep == nil || left > 0 && left <= ms.LeaseTime {
+		return state.Owner != "" && left > 0, nil
+	}
+	before, err := s.saved(ctx)
+	if err != nil {
+		return false, err
+	}
+	if err := sleep(ctx, aliveAfter); err != nil {
+		return false, err
+	}
+	after, err := s.saved(ctx)
+	return !after.Equal(before), err
+}
+
+// saved returns the time of the last checkpoint of all sources.
+func (s Store) saved(ctx context.Context) (last time.Time, err error) {
+	for c, err := range each[ms.Checkpoint](ctx, s, ms.CheckpointRow(s.Table, "")) {
+		if err != nil {
+			return last, err
+		}
+		if c.At.After(last) {
+			last = c.At
+		}
+	}
+	return last, nil
+}
+
 // maxTries bounds the attempts of [Store.Change] while other processes change the state.
 const maxTries = 10
 
@@ -142,7 +177,7 @@ func (s Store) Change(ctx context.Context, next func(ms.State) (ms.State, *ms.Ev
 		}
 		return then, err
 	}
-	return ms.State{}, fmt.Errorf("the state of table %s changed %d times in a row: is another command running?", s.Table, maxTries)
+	return ms.State{}, s.busy()
 }
 
 // Checkpoint reads a checkpoint; ok is false without one.
@@ -150,9 +185,33 @@ func (s Store) Checkpoint(ctx context.Context, source string) (c ms.Checkpoint, 
 	return read[ms.Checkpoint](ctx, s, ms.FamilyCheckpoint, ms.CheckpointRow(s.Table, source))
 }
 
-// SaveCheckpoint replaces a checkpoint.
-func (s Store) SaveCheckpoint(ctx context.Context, source string, c ms.Checkpoint) error {
-	return write(ctx, s, ms.FamilyCheckpoint, ms.CheckpointRow(s.Table, source), c)
+// ClaimCheckpoint lets only the owner of a term save a checkpoint from now on. done is false if a later
+// term has it.
+func (s Store) ClaimCheckpoint(ctx context.Context, source string, term uint64) (done bool, err error) {
+	later, err := s.B.CheckAndMutate(ctx, ms.Table, ms.CheckpointRow(s.Table, source), writers(term+1, nil), nil, s.claim(term))
+	return !later && err == nil, err
+}
+
+func (s Store) claim(term uint64) []*btpb.Mutation {
+	return []*btpb.Mutation{
+		btclient.DeleteColumn(ms.FamilyCheckpoint, []byte(ms.WriterColumn), 0, 0),
+		btclient.SetCell(ms.FamilyCheckpoint, []byte(ms.WriterColumn), table.Micros(s.Now()), ms.TermValue(term)),
+	}
+}
+
+// writers matches a checkpoint that a term from one on, and before another, has claimed.
+func writers(from uint64, before []byte) *btpb.RowFilter {
+	return btclient.Chain(btclient.OfColumn(ms.FamilyCheckpoint, []byte(ms.WriterColumn)), btclient.Newest(1), btclient.OfValues(ms.TermValue(from), before))
+}
+
+// SaveCheckpoint replaces a checkpoint. done is false if the term has no claim: another process has taken
+// the lease since.
+func (s Store) SaveCheckpoint(ctx context.Context, source string, term uint64, c ms.Checkpoint) (done bool, err error) {
+	value, err := ms.Encode(c)
+	if err != nil {
+		return false, err
+	}
+	return s.B.CheckAndMutate(ctx, ms.Table, ms.CheckpointRow(s.Table, source), writers(term, ms.TermValue(term+1)), s.set(ms.FamilyCheckpoint, value), nil)
 }
 
 // Split returns the ranges for a number of parts: the stored ones, or else those of divide, which it
@@ -186,7 +245,7 @@ func each[V ms.Value](ctx context.Context, s Store, prefix []byte) iter.Seq2[V, 
 // eachIn yields the values of the rows of a span.
 func eachIn[V ms.Value](ctx context.Context, s Store, span layout.Span) iter.Seq2[V, error] {
 	return func(yield func(V, error) bool) {
-		for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{span}}) {
+		for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{span}, Filter: btclient.OfQualifier(ms.Column)}) {
 			if status.Code(err) == codes.NotFound {
 				return
 			}
@@ -206,18 +265,47 @@ func (s Store) Letters(ctx context.Context) iter.Seq2[ms.Letter, error] {
 	return each[ms.Letter](ctx, s, ms.LetterPrefix(s.Table))
 }
 
-// SaveLetter writes the dead letter of an item.
+// SaveLetter writes the dead letter of an item, unless one of a later change is there: a process whose
+// lease has ended may be late.
 func (s Store) SaveLetter(ctx context.Context, id attr.ItemID, l ms.Letter) error {
-	return write(ctx, s, ms.FamilyLetter, ms.LetterRow(s.Table, id), l)
+	value, err := ms.Encode(l)
+	if err != nil {
+		return err
+	}
+	return s.replaceLetter(ctx, id, l.Position, value, s.set(ms.FamilyLetter, value))
 }
 
-// DropLetters deletes the dead letters of items.
-func (s Store) DropLetters(ctx context.Context, ids []attr.ItemID) error {
-	rows := make([][]byte, len(ids))
-	for i, id := range ids {
-		rows[i] = ms.LetterRow(s.Table, id)
+// DropLetter deletes the dead letter of an item whose change at a position was applied, unless the
+// letter is of a later change.
+func (s Store) DropLetter(ctx context.Context, id attr.ItemID, position []byte) error {
+	return s.replaceLetter(ctx, id, position, nil, []*btpb.Mutation{btclient.DeleteRow()})
+}
+
+// replaceLetter changes the row of a letter, if its position is not above the given one.
+func (s Store) replaceLetter(ctx context.Context, id attr.ItemID, position, next []byte, muts []*btpb.Mutation) error {
+	row := ms.LetterRow(s.Table, id)
+	for range maxTries {
+		was, err := s.cell(ctx, ms.FamilyLetter, row)
+		if err != nil || was == nil && next == nil {
+			return err
+		}
+		if was != nil {
+			l, err := ms.Decode[ms.Letter](row, was)
+			if err != nil || bytes.Compare(l.Position, position) > 0 {
+				return err
+			}
+		}
+		guard := btclient.Guard{Family: ms.FamilyLetter, Qualifier: []byte(ms.Column), Was: was}
+		if done, err := s.B.ChangeGuarded(ctx, ms.Table, row, guard, next, muts); done || err != nil {
+			return err
+		}
 	}
-	return s.drop(ctx, rows)
+	return s.busy()
+}
+
+// busy is the error of a row that other processes change.
+func (s Store) busy() error {
+	return fmt.Errorf("the state of table %s changed %d times in a row: is another command running?", s.Table, maxTries)
 }
 
 // DirtyIn reads the keys that changed in any generation from one up to another. A key of several
@@ -262,11 +350,23 @@ func (s Store) History(ctx context.Context) iter.Seq2[ms.Event, error] {
 	return each[ms.Event](ctx, s, ms.HistoryPrefix(s.Table))
 }
 
-// Clear deletes the checkpoints, dead letters, changed keys and ranges of the table. The state and the history
-// stay.
-func (s Store) Clear(ctx context.Context) error {
+// Clear deletes the checkpoints, dead letters, changed keys and ranges of the table. Only a later term can save
+// a checkpoint then. The state and the history stay.
+func (s Store) Clear(ctx context.Context, term uint64) error {
+	saved := ms.CheckpointRow(s.Table, "")
+	var rows []*btpb.MutateRowsRequest_Entry
+	for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{{Start: saved, End: cells.PrefixEnd(saved)}}, Filter: btclient.KeysOnly()}) {
+		if err != nil {
+			return err
+		}
+		muts := append(s.claim(term), btclient.DeleteColumn(ms.FamilyCheckpoint, []byte(ms.Column), 0, 0))
+		rows = append(rows, &btpb.MutateRowsRequest_Entry{RowKey: row.Key, Mutations: muts})
+	}
+	if err := s.mutate(ctx, rows); err != nil {
+		return err
+	}
 	var spans []layout.Span
-	for _, prefix := range [][]byte{ms.CheckpointRow(s.Table, ""), ms.LetterPrefix(s.Table), ms.TablePrefix(s.Table + "#" + ms.FamilyDirty), ms.SplitPrefix(s.Table)} {
+	for _, prefix := range [][]byte{ms.LetterPrefix(s.Table), ms.TablePrefix(s.Table + "#" + ms.FamilyDirty), ms.SplitPrefix(s.Table)} {
 		spans = append(spans, layout.Span{Start: prefix, End: cells.PrefixEnd(prefix)})
 	}
 	return s.clear(ctx, spans...)
@@ -319,19 +419,30 @@ func (s Store) mutate(ctx context.Context, rows []*btpb.MutateRowsRequest_Entry)
 	return nil
 }
 
-// SetFollowed makes DynamoDB endpoints refuse writes to the table from now on, and loads. It fails if an
-// endpoint has written to it since it was loaded, or if a load is running.
-func (s Store) SetFollowed(ctx context.Context) error {
+// SetFollowed makes DynamoDB endpoints refuse writes to the table from now on, and loads. It returns the
+// mark that does it. It fails if an endpoint has written to the table since it was loaded, or if a load is
+// running.
+func (s Store) SetFollowed(ctx context.Context) (mark []byte, err error) {
 	row := layout.SchemaRowPrefix(s.Table)
 	written := btclient.AnyOf(btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.WrittenColumn)), btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.LoadColumn)))
 	now := s.Now()
+	mark = loadnote.MomentValue(now)
 	matched, err := s.B.CheckAndMutate(ctx, layout.SchemaTable, row, written, nil, []*btpb.Mutation{
 		btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0),
-		btclient.SetCell(layout.SchemaFamily, []byte(loadnote.FollowedColumn), table.Micros(now), loadnote.MomentValue(now)),
+		btclient.SetCell(layout.SchemaFamily, []byte(loadnote.FollowedColumn), table.Micros(now), mark),
 	})
 	if err == nil && matched {
 		err = WrittenError(s.Table)
 	}
+	return mark, err
+}
+
+// UndoFollowed takes back a mark of SetFollowed, unless another process has replaced it.
+func (s Store) UndoFollowed(ctx context.Context, mark []byte) error {
+	same := btclient.Chain(btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn)), btclient.Newest(1), btclient.OfValue(mark))
+	_, err := s.B.CheckAndMutate(ctx, layout.SchemaTable, layout.SchemaRowPrefix(s.Table), same, []*btpb.Mutation{
+		btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0),
+	}, nil)
 	return err
 }
 
@@ -340,9 +451,14 @@ func WrittenError(table string) error {
 	return source.Damaged(source.TargetWritten, source.Position{}, nil, "Bigtable table %s: a DynamoDB endpoint has written since the load, or a load is running, and changes of the source would overwrite that: wait for the load, or load into another table and follow that one", table)
 }
 
-// EndFollowed lets DynamoDB endpoints write to the table again.
+// EndFollowed takes the mark of SetFollowed away, so that DynamoDB endpoints can write to the table. Loads
+// stay refused: they would undo the changes that the migration has applied. Without a mark, it does nothing.
 func (s Store) EndFollowed(ctx context.Context) error {
-	return s.B.MutateRow(ctx, layout.SchemaTable, layout.SchemaRowPrefix(s.Table), []*btpb.Mutation{
+	now := s.Now()
+	marked := btclient.OfColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn))
+	_, err := s.B.CheckAndMutate(ctx, layout.SchemaTable, layout.SchemaRowPrefix(s.Table), marked, []*btpb.Mutation{
 		btclient.DeleteColumn(layout.SchemaFamily, []byte(loadnote.FollowedColumn), 0, 0),
-	})
+		btclient.SetCell(layout.SchemaFamily, []byte(loadnote.EndedColumn), table.Micros(now), loadnote.MomentValue(now)),
+	}, nil)
+	return err
 }

@@ -1,0 +1,98 @@
+package migrate_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/internal/btclient"
+	"github.com/tabletop-emu/tabletop/internal/layout"
+	"github.com/tabletop-emu/tabletop/internal/layout/lens"
+	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
+	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/source"
+)
+
+// A follower looks once a minute whether the target is still as the mapping has it, and ends with the remedy if it
+// is not: a rule that collects cells, a missing family or table, another mapping, or other writers.
+func TestFollow_TargetChanged(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(t *testing.T, l *live)
+		want   []string // "" if it continues
+	}{
+		"nothing": {func(*testing.T, *live) {}, nil},
+		"a family more": {func(t *testing.T, l *live) {
+			t.Helper()
+			_, err := l.store().B.EnsureTable(t.Context(), "t", []layout.Family{{Name: "more"}}, nil)
+			must(t, err)
+		}, nil},
+		"an age rule": {func(t *testing.T, l *live) {
+			t.Helper()
+			must(t, l.store().B.SetGC(t.Context(), "t", layout.Family{Name: "a", GC: layout.GC{Versions: 1, MaxAge: time.Hour}}))
+		}, []string{"the garbage-collection rule of family a of Bigtable table t was changed to {", "but the mapping declares {", "set that rule, follow again", "verify --live --consistent"}},
+		"no rule": {func(t *testing.T, l *live) {
+			t.Helper()
+			must(t, l.store().B.SetGC(t.Context(), "t__G", layout.Family{Name: "a"}))
+		}, []string{"of family a of Bigtable table t__G was changed to {"}},
+		"a rule of positions": {func(t *testing.T, l *live) {
+			t.Helper()
+			must(t, l.store().B.SetGC(t.Context(), "t", layout.Family{Name: lens.FamilyPosition, GC: layout.GC{Versions: 1, MaxAge: time.Hour}}))
+		}, []string{"of family _m of Bigtable table t was changed to {"}},
+		"a family less": {func(t *testing.T, l *live) {
+			t.Helper()
+			must(t, l.store().B.DropFamily(t.Context(), "t", "_t"))
+		}, []string{"family _t of Bigtable table t was deleted while it was followed", "load an export again, into another instance"}},
+		"a table less": {func(t *testing.T, l *live) {
+			t.Helper()
+			must(t, l.store().B.DropTable(t.Context(), "t__G"))
+		}, []string{"Bigtable table t__G was deleted while it was followed", "load an export again, into another instance"}},
+		"no note of the load": {func(t *testing.T, l *live) {
+			t.Helper()
+			l.mutate(t, layout.SchemaTable, string(layout.SchemaRowPrefix("t")), btclient.DeleteRow())
+		}, []string{"its rows in table _migration_schema were deleted while it was followed", "load an export again"}},
+		"another mapping": {func(t *testing.T, l *live) {
+			t.Helper()
+			l.remap(t)
+		}, []string{"its mapping in table _migration_schema was changed while it was followed, and rows of both would mix: "}},
+		"writes of an endpoint": {func(t *testing.T, l *live) {
+			t.Helper()
+			l.mutate(t, layout.SchemaTable, string(layout.SchemaRowPrefix("t")), btclient.SetCell(layout.SchemaFamily, []byte(loadnote.WrittenColumn), 1000, loadnote.MomentValue(l.now())))
+		}, []string{"a DynamoDB endpoint has written since the load"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := startEarly(t, 3)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			o := l.options("one")
+			o.Sleep = l.sleep(nil)
+			began := l.now()
+			changed, late := false, 0
+			o.Report = func(migrate.FollowStatus) {
+				switch spent := l.now().Sub(began); {
+				case !changed && spent > 20*time.Second:
+					changed = true
+					c.change(t, l)
+				case changed && spent > 3*time.Minute:
+					if late++; late > 1 { // the look comes after the report
+						stop()
+					}
+				}
+			}
+			err := migrate.Follow(ctx, l.target, o)
+			if len(c.want) == 0 {
+				if ctx.Err() == nil {
+					t.Errorf("the follower ends with %v", err)
+				}
+				return
+			}
+			for _, want := range c.want {
+				if source.DamageOf(err) == "" || !strings.Contains(err.Error(), want) {
+					t.Errorf("the follower ends with %v, want %q", err, want)
+				}
+			}
+		})
+	}
+}
