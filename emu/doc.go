@@ -12,7 +12,7 @@
 // [Server.Replication] decide when each cluster of an instance sees a write, which clusters are
 // available, and where an app profile routes. Storage type, node count and tiered storage are
 // stored but have no effect. IAM policies are stored, but callers have no identity; testkit.WithIAM
-// enforces policies for the clients of a test. SQL and its views are not implemented. [Support]
+// enforces policies for the clients of a test. Continuous materialized views are not implemented. [Support]
 // lists the state of each RPC, filter, mutation and garbage-collection rule.
 //
 // Every instance of a project exists implicitly until the first CreateInstance in that project.
@@ -34,8 +34,13 @@
 //   - view: decides which rows and columns an authorized view contains; target.go applies it.
 //   - filter: implements the filter language; regexp.go matches its regular expressions, and
 //     filter/re2 compares them with RE2.
+//   - sql/value, sql/function: implement the types, values and functions of SQL; no RPC uses them yet.
 //   - rowchunks, wire, changes: encode rows, messages and change records;
 //     change_stream_partitions.go splits and merges the partitions of a stream.
+//   - sql/syntax, sql/analysis: parse a query of GoogleSQL, and make its plan; sql/plan defines
+//     plans, and sql/execution runs them over rows.
+//   - sql/value, sql/function: the values of SQL, and its functions and operators.
+//   - rowkey: splits row keys by a row key schema.
 //   - bundle: checks schema bundles, which describe the protobufs in cells.
 //   - instancedef: checks the definitions of instances and clusters.
 //   - pending, due: store resources with a future state, and queue due work.
@@ -44,7 +49,8 @@
 //
 // Some of these packages have a single importer. admin never reads rows of tables, and the data
 // API only uses its look-ups. rowchunks and wire encode messages and do not know the server.
-// listfilter and bundle each parse a language and do not depend on the rest of the module.
+// listfilter, bundle and the packages of sql each parse or run a language and do not depend on the rest of
+// the module.
 //
 // Each RPC of the data API has its own file: ReadRows is in read_rows.go. Table and instance
 // administration is in internal/admin, by resource.

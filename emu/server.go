@@ -55,6 +55,7 @@ type Server struct {
 	// stopping is closed when the server stops: it ends streams without an end.
 	stopping chan struct{}
 	calls    callsInFlight
+	queries  queryPlans
 	stopOnce sync.Once
 
 	randMu sync.Mutex
@@ -113,7 +114,7 @@ func New(o Options) (*Server, error) {
 		inproc:     inproc.New(inproc.Options{Clone: o.CloneInProcess, Unary: o.UnaryInterceptor, Stream: o.StreamInterceptor}),
 		health:     health.NewServer(),
 	}
-	s.control = &admin.Control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat}
+	s.control = &admin.Control{DB: s.db, Clock: s.clock, Logger: s.logger, Limits: s.limits, Delay: o.AdminDelay, Heat: s.heat, CheckQuery: checkViewQuery}
 	if err := s.connectReplication(o.ReplicationLag); err != nil {
 		return nil, err
 	}

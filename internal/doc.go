@@ -3,6 +3,7 @@
 // Rows and calls:
 //
 //   - btclient: the only client of a Bigtable, with the only retry logic;
+//     sqlclient: runs SQL queries, and writes their values as text;
 //     rowmerge: joins the chunks in which rows arrive; preflight: checks that a Bigtable can
 //     be used, for any command.
 //   - inproc: a gRPC channel inside the process, for any service; pull: iterators from sequences.

@@ -61,6 +61,11 @@ var commands = []struct {
 			Demo demoCommand `cmd:"" group:"Servers:" help:"Run the shipped fixtures end to end and show the results."`
 		}{}
 	}},
+	{"sql", func() any {
+		return &struct {
+			SQL sqlCommand `cmd:"" name:"sql" group:"Servers:" help:"Run a SQL query on a Bigtable."`
+		}{}
+	}},
 	{"migrate infer", func() any {
 		return &struct {
 			Infer inferCommand `cmd:"" help:"Find a lossless mapping for a DynamoDB export."`

@@ -74,6 +74,18 @@ type Sketch struct {
 // New returns an empty sketch with the default precision.
 func New(t Type) *Sketch { return &Sketch{valueType: t, p: Precision, sp: SparsePrecision} }
 
+// NewPrecise returns an empty sketch with other precisions than the default ones; a sparse precision
+// of 0 is for a sketch without a sparse form.
+func NewPrecise(t Type, precision, sparse int) (*Sketch, error) {
+	if precision < minPrecision || precision > maxPrecision {
+		return nil, fmt.Errorf("%w: precision %d, want %d to %d", ErrInvalid, precision, minPrecision, maxPrecision)
+	}
+	if sparse != 0 && (sparse < precision || sparse > maxSparsePrecision) {
+		return nil, fmt.Errorf("%w: sparse precision %d, want 0 or %d to %d", ErrInvalid, sparse, precision, maxSparsePrecision)
+	}
+	return &Sketch{valueType: t, p: precision, sp: sparse}, nil
+}
+
 // Type returns the type of the sketch's values.
 func (s *Sketch) Type() Type { return s.valueType }
 

@@ -248,3 +248,28 @@ func FuzzUnmarshal(f *testing.F) {
 		}
 	})
 }
+
+// TestNewPrecise has a sketch of GoogleSQL's documentation: one value twice, with precision 10.
+func TestNewPrecise(t *testing.T) {
+	t.Parallel()
+	s, err := NewPrecise(Bytes, 10, 15)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.AddBytes([]byte("customer_id_2")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := s.Marshal(), "\010p\020\002\030\002 \013\202\007\013\020\001\030\n \0172\003\371\344\001"; string(got) != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, p := range [][2]int{{9, 14}, {25, 25}, {15, 14}, {15, 26}} {
+		if _, err := NewPrecise(Int64, p[0], p[1]); err == nil {
+			t.Errorf("precision %d with %d is accepted", p[0], p[1])
+		}
+	}
+	if _, err := NewPrecise(Int64, 10, 0); err != nil {
+		t.Error(err)
+	}
+}

@@ -28,6 +28,8 @@ type Control struct {
 	Replication *replica.Control
 	Rows        *replica.Rows // the replicated state of rows
 	Heat        *heat.Store
+	// CheckQuery returns an error for a query that no logical view of the instance may have.
+	CheckQuery func(r Catalog, instance, query string) error
 
 	productionWarned sync.Once
 	operationsEnded  pending.Broadcast      // by a request, before their time

@@ -35,6 +35,7 @@ const (
 	kindCluster        = "cluster/"          // btapb.Cluster
 	kindMemoryLayer    = "memoryLayer/"      // btapb.MemoryLayer, if it was set
 	kindAppProfile     = "appProfile/"       // btapb.AppProfile
+	kindLogicalView    = "logicalView/"      // btapb.LogicalView
 	KindAuthorizedView = "authorizedView/"   // btapb.AuthorizedView
 	kindSchemaBundle   = "schemaBundle/"     // btapb.SchemaBundle
 	KindBackup         = "backup/"           // btapb.Backup, with its final size
@@ -282,7 +283,7 @@ func checkEtag(name, given, is string) error {
 // This covers all that UndeleteTable would restore with a table; of an
 // instance, it keeps the tables.
 func removeAll(tx *engine.CatalogTx, name string) error {
-	for _, kind := range []string{kindCluster, kindMemoryLayer, kindAppProfile, KindAuthorizedView, kindSchemaBundle, KindPartitions, KindPolicy} {
+	for _, kind := range []string{kindCluster, kindMemoryLayer, kindAppProfile, kindLogicalView, KindAuthorizedView, kindSchemaBundle, KindPartitions, KindPolicy} {
 		under, err := tx.Resources(kind + name + "/")
 		if err != nil {
 			return err

@@ -251,6 +251,9 @@ func checkRowKeySchema(schema *btapb.Type_Struct, hasFamily func(string) bool) e
 	return nil
 }
 
+// RowKeySchema returns the row key schema of a table, or nil.
+func RowKeySchema(t *engine.Table) *btapb.Type_Struct { return settingsOf(t).GetRowKeySchema() }
+
 // shownTable converts a definition to its SCHEMA_VIEW.
 func shownTable(t *engine.Table) *btapb.Table {
 	return toTable(t, btapb.Table_SCHEMA_VIEW, nil, time.Time{})

@@ -35,29 +35,15 @@ const (
 )
 
 func compileRegex(pattern []byte) (*regex, error) {
-	if len(pattern) > hardMaxRegexp {
-		return nil, fmt.Errorf("the regular expression has %d bytes; at most %d can be compiled", len(pattern), hardMaxRegexp)
-	}
-	if re := compileLiteral(pattern); re != nil && re.instructions <= hardMaxInstructions {
-		return re, nil
-	}
-	src, err := escapeRegex(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
-	}
-	parsed, err := syntax.Parse(src, syntax.Perl)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
-	}
-	// Count before compiling, which takes memory for each instruction.
-	size := instructions(parsed)
-	if size > hardMaxInstructions {
-		return nil, fmt.Errorf("the regular expression compiles to %d instructions; at most %d can be run", size, hardMaxInstructions)
+	if len(pattern) <= hardMaxRegexp {
+		if re := compileLiteral(pattern); re != nil && re.instructions <= hardMaxInstructions {
+			return re, nil
+		}
 	}
 	// Compile it alone first: wrapped below, "a)(b" would look well-formed.
-	bare, err := binaryregexp.Compile(src)
+	bare, src, size, err := compileBare(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+		return nil, err
 	}
 	if prefix, complete := bare.LiteralPrefix(); complete {
 		return &regex{prefix: []byte(prefix), isLiteral: true, instructions: size}, nil
@@ -68,6 +54,35 @@ func compileRegex(pattern []byte) (*regex, error) {
 	}
 	prefix, _ := bare.LiteralPrefix()
 	return &regex{prefix: []byte(prefix), re: full, instructions: size}, nil
+}
+
+// compileBare compiles a pattern as it is, and returns it as the parser reads it.
+func compileBare(pattern []byte) (re *binaryregexp.Regexp, src string, size int, err error) {
+	if len(pattern) > hardMaxRegexp {
+		return nil, "", 0, fmt.Errorf("the regular expression has %d bytes; at most %d can be compiled", len(pattern), hardMaxRegexp)
+	}
+	if src, err = escapeRegex(pattern); err != nil {
+		return nil, "", 0, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+	}
+	parsed, err := syntax.Parse(src, syntax.Perl)
+	if err != nil {
+		return nil, "", 0, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+	}
+	// Count before compiling, which takes memory for each instruction.
+	if size = instructions(parsed); size > hardMaxInstructions {
+		return nil, "", 0, fmt.Errorf("the regular expression compiles to %d instructions; at most %d can be run", size, hardMaxInstructions)
+	}
+	if re, err = binaryregexp.Compile(src); err != nil {
+		return nil, "", 0, fmt.Errorf("%q is not a regular expression: %w", pattern, err)
+	}
+	return re, src, size, nil
+}
+
+// SearchRegex compiles an RE2 expression over bytes for searches in a text, where a filter's must
+// match its whole input. It also returns the expression in the syntax of package binaryregexp.
+func SearchRegex(pattern []byte) (re *binaryregexp.Regexp, src string, err error) {
+	re, src, _, err = compileBare(pattern)
+	return re, src, err
 }
 
 // instructions returns an upper bound for the program size. It cannot overflow:

@@ -8,6 +8,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -304,4 +306,30 @@ func NoToken() error {
 // WrongToken returns the status for an RPC with a wrong token. Text: ours.
 func WrongToken() error {
 	return New(codes.Unauthenticated, "The authorization header does not contain the token of this server.")
+}
+
+// UntypedParam returns the status for a parameter of a query without a type. Seen: better-bttest.
+func UntypedParam(name string) error {
+	return New(codes.InvalidArgument, "params '%s' has no type", name)
+}
+
+// InvalidPreparedQuery returns the status for a prepared_query that no PrepareQuery returned. Seen:
+// better-bttest.
+func InvalidPreparedQuery() error {
+	return New(codes.InvalidArgument, "Invalid prepared query. Please retry request with a valid prepared query")
+}
+
+// ExpiredQuery returns the status for a prepared query that is not valid any more. The text has one
+// sentence for each cause: its age, and a family that was dropped. Clients prepare the query again because
+// of the violation. Seen: better-bttest.
+func ExpiredQuery(causes int) error {
+	const text = "The prepared query has expired. Please re-issue the ExecuteQuery with a valid prepared query."
+	st := status.New(codes.FailedPrecondition, strings.Join(slices.Repeat([]string{text}, causes), " : "))
+	detailed, err := st.WithDetails(&errdetails.PreconditionFailure{
+		Violations: []*errdetails.PreconditionFailure_Violation{{Type: "PREPARED_QUERY_EXPIRED"}},
+	})
+	if err != nil {
+		return st.Err()
+	}
+	return detailed.Err()
 }

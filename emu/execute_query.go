@@ -1,0 +1,273 @@
+package emu
+
+import (
+	"context"
+	"errors"
+	"hash/crc32"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/admin"
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/execution"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
+	"github.com/tabletop-emu/tabletop/engine"
+)
+
+const (
+	// batchBytes is the size of the batches of a result, and pieceBytes that of their messages: clients of
+	// emulators receive at most 4 MiB.
+	batchBytes = 2 << 20
+	pieceBytes = 1 << 20
+
+	// defaultQueryMemory is the memory that one query may use for rows.
+	defaultQueryMemory = 64 << 20
+)
+
+// ExecuteQuery runs a prepared query, or a query that it prepares itself. The tables are read in their
+// state at the beginning of the call.
+//
+// https://cloud.google.com/bigtable/docs/reference/data/rpc/google.bigtable.v2#google.bigtable.v2.Bigtable.ExecuteQuery
+func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_ExecuteQueryServer) error {
+	if err := c.admitQuery(req, req.GetInstanceName(), req.GetAppProfileId()); err != nil {
+		return err
+	}
+	out := &resultWriter{send: stream.Send}
+	prepared, err := c.toExecute(req)
+	if err != nil {
+		return err
+	}
+	if req.GetQuery() != "" { //nolint:staticcheck // deprecated, but old clients send it
+		if err := stream.Send(&btpb.ExecuteQueryResponse{Response: &btpb.ExecuteQueryResponse_Metadata{Metadata: prepared.metadata}}); err != nil {
+			return err
+		}
+	}
+	params, err := bind(prepared, req.GetParams())
+	if err != nil {
+		return err
+	}
+	if token := req.GetResumeToken(); len(token) > 0 {
+		if string(token) != resumeToken {
+			return refusal.Invalid("resume_token", "it does not come from a response to this query")
+		}
+		return out.end()
+	}
+	views := map[string]string{}
+	for name, v := range req.GetViewParameters() {
+		s, ok := v.GetKind().(*btpb.Value_StringValue)
+		if !ok {
+			return refusal.Invalid("view_parameters", "%s: must be a string_value", name)
+		}
+		views[name] = s.StringValue
+	}
+	ctx := stream.Context()
+	rows, err := execution.Run(ctx, prepared.plan, execution.Options{
+		Tables: tables{c, prepared.instance}, Params: params, Memory: defaultQueryMemory,
+		Functions: &function.Context{NowMicros: c.now().UnixMicro(), ViewParameters: views, Cluster: c.at.Cluster},
+	})
+	if err != nil {
+		return queryError(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for {
+		row, err := rows.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = out.add(row, prepared.plan.Columns)
+		}
+		if err != nil {
+			return queryError(err)
+		}
+	}
+	if err := ctx.Err(); err != nil { // a canceled scan ends like a finished one
+		return refusal.Of(err)
+	}
+	if err := out.flush(); err != nil {
+		return err
+	}
+	return out.end()
+}
+
+// toExecute returns the query of a request.
+func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) {
+	text, token := req.GetQuery(), req.GetPreparedQuery() //nolint:staticcheck // deprecated, but old clients send it
+	switch {
+	case (text == "") == (len(token) == 0):
+		return nil, refusal.Invalid("prepared_query", "exactly one of query and prepared_query must be set")
+	case text != "":
+		types := map[string]*btpb.Type{}
+		for name, v := range req.GetParams() {
+			if types[name] = v.GetType(); v.GetType() == nil {
+				return nil, refusal.UntypedParam(name)
+			}
+		}
+		return c.prepare(req.GetInstanceName(), text, types)
+	case req.GetDataFormat() != nil: //nolint:staticcheck // deprecated, but old clients send it
+		return nil, refusal.Invalid("data_format", "must be empty if prepared_query is set")
+	}
+	p, err := c.queries.find(token, c.now())
+	if err != nil {
+		return nil, err
+	}
+	if p.instance != req.GetInstanceName() {
+		return nil, refusal.InvalidPreparedQuery()
+	}
+	current := catalog{c.db, p.instance}
+	for _, use := range p.plan.Views {
+		if query, ok := current.View(use.View); !ok || query != use.Query {
+			return nil, refusal.ExpiredQuery(1)
+		}
+	}
+	for _, use := range p.plan.Tables {
+		t, err := c.db.Table(p.instance + "/tables/" + use.Table)
+		if err != nil {
+			return nil, refusal.ExpiredQuery(1)
+		}
+		for _, name := range use.Families {
+			if admin.LookUpFamily(t, name) == nil {
+				return nil, refusal.ExpiredQuery(2)
+			}
+		}
+	}
+	return p, nil
+}
+
+// bind returns the values of the parameters.
+func bind(p *preparedQuery, given map[string]*btpb.Value) (map[string]value.Value, error) {
+	out := make(map[string]value.Value, len(p.types))
+	for _, name := range slices.Sorted(maps.Keys(p.types)) {
+		v, ok := given[name]
+		if !ok {
+			return nil, refusal.New(codes.InvalidArgument, "params does not contain key '%s'", name)
+		}
+		got, want := value.KindField(v.GetType()), value.KindField(p.types[name])
+		of, err := value.TypeFromProto(v.GetType())
+		switch {
+		case v.GetType() == nil:
+			return nil, refusal.UntypedParam(name)
+		case got != want:
+			return nil, refusal.New(codes.InvalidArgument, "params '%s' has type %s but expected type %s", name, got, want)
+		case err != nil || !of.Equal(p.params[strings.ToLower(name)]):
+			return nil, refusal.New(codes.InvalidArgument, "params '%s' has type %v but expected type %v", name, of, p.params[strings.ToLower(name)])
+		}
+		if out[strings.ToLower(name)], err = value.FromProto(v, of); err != nil {
+			return nil, refusal.Invalid("params", "%s: %v", name, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, ok := p.types[name]; !ok {
+			return nil, refusal.Invalid("params", "%q is not a parameter of the prepared query", name)
+		}
+	}
+	return out, nil
+}
+
+// tables opens the tables of an instance as the answering cluster sees them.
+type tables struct {
+	c        *call
+	instance string
+}
+
+// Scan scans rows of a table.
+func (t tables) Scan(ctx context.Context, id string, rows filter.RowSet, reverse bool) (execution.Source, error) {
+	of, err := t.c.db.Table(t.instance + "/tables/" + id)
+	if err != nil {
+		return nil, err
+	}
+	spans, ok := engineSpans(rows)
+	if !ok {
+		return noRows{}, nil
+	}
+	return t.c.rows.Scan(ctx, of, t.c.at, engine.ScanOptions{Spans: spans, Reverse: reverse})
+}
+
+// noRows is a scan of no keys.
+type noRows struct{ execution.Source }
+
+func (noRows) NextRow() bool { return false }
+func (noRows) Err() error    { return nil }
+func (noRows) Close() error  { return nil }
+
+// resumeToken is the token at the end of a result: everything was sent.
+const resumeToken = "end"
+
+// resultWriter sends rows in batches.
+type resultWriter struct {
+	send  func(*btpb.ExecuteQueryResponse) error
+	data  []byte // the encoding of the batch, a ProtoRows
+	begun bool   // a message was sent
+}
+
+// valuesField is the number of ProtoRows.values.
+const valuesField = 2
+
+// add adds a row, and sends the batch that it completes. Values are encoded at once, since they are valid
+// only until the next row is read.
+func (w *resultWriter) add(row []value.Value, columns []plan.Column) error {
+	for i, v := range row {
+		m, err := value.ToProto(v, columns[i].Type)
+		if err != nil {
+			return err
+		}
+		w.data = protowire.AppendTag(w.data, valuesField, protowire.BytesType)
+		w.data = protowire.AppendVarint(w.data, uint64(proto.Size(m)))
+		if w.data, err = (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(w.data, m); err != nil {
+			return err
+		}
+	}
+	if len(w.data) < batchBytes {
+		return nil
+	}
+	return w.flush()
+}
+
+// castagnoli is the table of the checksums of batches.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// flush sends the batch. The first one is sent even if it is empty, then without a checksum.
+func (w *resultWriter) flush() error {
+	if w.begun && len(w.data) == 0 {
+		return nil
+	}
+	data := w.data
+	sum := crc32.Checksum(data, castagnoli)
+	for last := false; !last; {
+		piece := data[:min(len(data), pieceBytes)]
+		data = data[len(piece):]
+		last = len(data) == 0
+		set := &btpb.PartialResultSet{
+			PartialRows: &btpb.PartialResultSet_ProtoRowsBatch{ProtoRowsBatch: &btpb.ProtoRowsBatch{BatchData: piece}},
+			Reset_:      !w.begun,
+		}
+		if last && len(w.data) > 0 {
+			set.BatchChecksum = &sum
+		}
+		w.begun = true
+		if err := w.send(results(set)); err != nil {
+			return err
+		}
+	}
+	w.data = nil // the messages may still refer to it
+	return nil
+}
+
+// end sends the token behind the last batch.
+func (w *resultWriter) end() error {
+	return w.send(results(&btpb.PartialResultSet{ResumeToken: []byte(resumeToken)}))
+}
+
+func results(set *btpb.PartialResultSet) *btpb.ExecuteQueryResponse {
+	return &btpb.ExecuteQueryResponse{Response: &btpb.ExecuteQueryResponse_Results{Results: set}}
+}

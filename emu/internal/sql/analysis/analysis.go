@@ -1,0 +1,133 @@
+// Package analysis turns the tree of a query into a plan: it finds tables and columns, chooses functions by
+// the types of their arguments, and refuses what GoogleSQL refuses, with its texts and positions.
+package analysis
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/syntax"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
+)
+
+// Catalog finds tables.
+type Catalog interface {
+	// Table returns a table by its id, which is compared with regard to case.
+	Table(id string) (*Table, bool)
+	// View returns the query of a view.
+	View(id string) (query string, ok bool)
+}
+
+// Table is a table of an instance.
+type Table struct {
+	Families []Family       // in the order of their names
+	Key      *rowkey.Schema // nil without a row key schema
+}
+
+// Family is a column family.
+type Family struct {
+	Name  string
+	Value value.Type // of its cells: BYTES, or INT64 of an aggregate
+}
+
+// Options are the options of Analyze.
+type Options struct {
+	Catalog Catalog
+	Params  map[string]value.Type // the declared parameters, by name in lower case
+}
+
+// Analyze parses a query and makes its plan. Errors are of type *[value.Error].
+func Analyze(text string, o Options) (*plan.Query, error) {
+	a := &analyzer{text: text, o: o, shared: &shared{}}
+	r, err := a.statement()
+	if err != nil {
+		return nil, err
+	}
+	a.out.Root = optimize(r.op)
+	a.uses()
+	for _, c := range r.columns {
+		a.out.Columns = append(a.out.Columns, plan.Column{Name: c.name, Type: typeOrInt(c.expr.Type())})
+	}
+	return &a.out, nil
+}
+
+// statement parses and analyzes the text.
+func (a *analyzer) statement() (relation, error) {
+	stmt, err := syntax.Parse(a.text)
+	if err != nil {
+		return relation{}, &value.Error{Code: codes.InvalidArgument, Text: err.Error()}
+	}
+	return a.query(stmt.Query, nil)
+}
+
+// view analyzes the query of a view, which sees no parameters.
+func (a *analyzer) view(id, query string) (relation, error) {
+	a.out.Views = append(a.out.Views, plan.ViewUse{View: id, Query: query})
+	inner := &analyzer{text: query, o: Options{Catalog: a.o.Catalog}, shared: a.shared}
+	return inner.statement()
+}
+
+// typeOrInt returns INT64 for the NULL without a type, as GoogleSQL does.
+func typeOrInt(t value.Type) value.Type {
+	if t.IsUnknown() {
+		return value.Int64Type
+	}
+	return t
+}
+
+// analyzer analyzes one statement: the query, or that of a view in it.
+type analyzer struct {
+	text string
+	o    Options
+	*shared
+}
+
+// shared has the state of all analyzers of a query and its views.
+type shared struct {
+	out   plan.Query
+	depth int
+	scans []*plan.Scan
+}
+
+// maxQueryDepth bounds the nesting of queries, also through WITH.
+const maxQueryDepth = 50
+
+// fail returns an error with the position of an offset.
+func (a *analyzer) fail(offset int, format string, args ...any) error {
+	return a.failed(offset, value.InvalidArgument(format, args...))
+}
+
+// refuse returns the error for a construct that is missing here.
+func (a *analyzer) refuse(offset int, what string) error {
+	return a.failed(offset, value.Unimplemented("%s not supported", what))
+}
+
+// failed adds the position of an offset to an error without one.
+func (a *analyzer) failed(offset int, err error) error {
+	var e *value.Error
+	if errors.As(err, &e) && !strings.HasSuffix(e.Text, "]") {
+		return &value.Error{Code: e.Code, Text: fmt.Sprintf("%s %s", e.Text, syntax.At(a.text, offset))}
+	}
+	return err
+}
+
+// relation is an analyzed query or table expression.
+type relation struct {
+	op      plan.Operator
+	columns []column // of the output, in order
+}
+
+// column is a column of a relation or scope.
+type column struct {
+	name string
+	expr plan.Expr // over the slots of the relation
+	// scan is the column of a scan that the expression is, else nil.
+	scan *plan.ScanColumn
+	// hidden columns are not in *.
+	hidden bool
+}

@@ -1,0 +1,562 @@
+package analysis
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/syntax"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
+)
+
+// typed is an expression with the origin that decides its coercions.
+type typed struct {
+	plan.Expr
+	origin function.Origin
+}
+
+// arg returns the expression as an argument.
+func (t typed) arg() function.Arg {
+	arg := function.Arg{Type: t.Type(), Origin: t.origin}
+	if c, ok := t.Expr.(*plan.Const); ok {
+		arg.Value = c.Value
+	}
+	return arg
+}
+
+func constant(of value.Type, v value.Value) typed {
+	return typed{&plan.Const{Of: of, Value: v}, function.Literal}
+}
+
+// coerce converts an expression to a type that it can be used as.
+func (a *analyzer) coerce(t typed, to value.Type) (plan.Expr, error) {
+	from := t.Type()
+	switch {
+	case t.origin == function.NullLiteral:
+		return &plan.Const{Of: to}, nil
+	case t.origin == function.EmptyArray:
+		return &plan.Const{Of: to, Value: value.Array(nil)}, nil
+	case to.IsUnknown() || from.Equal(to):
+		return t.Expr, nil
+	}
+	cast, ok := value.Caster(from, to)
+	if !ok {
+		return nil, value.InvalidArgument("Invalid cast from %v to %v", from, to)
+	}
+	if c, ok := t.Expr.(*plan.Const); ok && t.origin == function.Literal {
+		v, err := value.Cast(c.Value, from, to, time.UTC)
+		if err != nil {
+			return nil, err
+		}
+		return &plan.Const{Of: to, Value: v}, nil
+	}
+	return &plan.Cast{Expr: t.Expr, To: to, Func: cast, Zone: time.UTC}, nil
+}
+
+// expr analyzes an expression.
+func (a *analyzer) expr(e syntax.Expr, s *scope) (typed, error) {
+	if s.grouped != nil && !containsAggregate(e) {
+		if t, ok := a.groupKey(e, s); ok {
+			return t, nil
+		}
+	}
+	switch e := e.(type) {
+	case *syntax.Literal:
+		return a.literal(e)
+	case *syntax.Param:
+		t, ok := a.o.Params[strings.ToLower(e.Name)]
+		if !ok {
+			return typed{}, a.fail(e.At, "Query parameter '%s' not found", e.Name)
+		}
+		return typed{&plan.Param{Name: strings.ToLower(e.Name), Of: t}, function.Parameter}, nil
+	case *syntax.Path:
+		return a.path(e, s)
+	case *syntax.Field:
+		of, err := a.expr(e.Expr, s)
+		if err != nil {
+			return of, err
+		}
+		field, err := a.fields(of.Expr, []syntax.Name{e.Name})
+		return typed{Expr: field}, err
+	case *syntax.Index:
+		return a.index(e, s)
+	case *syntax.Unary:
+		return a.unary(e, s)
+	case *syntax.Binary:
+		return a.binary(e, s)
+	case *syntax.Logical:
+		return a.operator(e.Pos(), e.Op, e.Args, s)
+	case *syntax.In:
+		return a.in(e, s)
+	case *syntax.Between:
+		t, err := a.operator(a.test(e.At, e.Not), "BETWEEN", []syntax.Expr{e.Expr, e.Low, e.High}, s)
+		return a.not(e.Not, e.At, t, err)
+	case *syntax.Is:
+		what := e.What
+		if what == "UNKNOWN" {
+			what = "NULL"
+		}
+		t, err := a.operator(e.Pos(), "IS "+what, []syntax.Expr{e.Expr}, s)
+		return a.not(e.Not, e.At, t, err)
+	case *syntax.Case:
+		return a.caseOf(e, s)
+	case *syntax.Cast:
+		return a.cast(e, s)
+	case *syntax.Array:
+		return a.array(e, s)
+	case *syntax.Struct:
+		return a.structOf(e, s)
+	case *syntax.Call:
+		return a.call(e, s)
+	case *syntax.Extract:
+		args := []syntax.Expr{e.Part, e.Expr}
+		if e.Zone != nil {
+			args = append(args, e.Zone)
+		}
+		return a.callOf(e.At, "EXTRACT", args, s, false)
+	case *syntax.Interval:
+		return typed{}, a.refuse(e.At, "INTERVAL outside of a date or timestamp function is")
+	case *syntax.Lambda:
+		return typed{}, a.fail(e.At, "Lambda is not expected here")
+	default:
+		return typed{}, a.refuse(e.Pos(), "This expression is")
+	}
+}
+
+// groupKey returns the slot of a group's key that computes an expression, or the expression itself if it is the
+// same for all rows.
+func (a *analyzer) groupKey(e syntax.Expr, s *scope) (typed, bool) {
+	if _, ok := e.(*syntax.Literal); ok {
+		return typed{}, false
+	}
+	if p, ok := e.(*syntax.Path); ok && s.aliasOf(p) != nil {
+		return typed{}, false
+	}
+	t, err := a.expr(e, s.grouped.before.in(s.clause))
+	if err != nil {
+		return typed{}, false
+	}
+	if n, ok := s.grouped.keys[textOf(t.Expr)]; ok {
+		return typed{Expr: &plan.Slot{N: n, Of: t.Type()}}, true
+	}
+	return t, plan.Constant(t.Expr)
+}
+
+// aliasOf returns the alias of a SELECT list that a path begins with.
+func (s *scope) aliasOf(p *syntax.Path) *column {
+	for i := range s.aliases {
+		if same(s.aliases[i].name, p.Names[0].Text) {
+			return &s.aliases[i]
+		}
+	}
+	return nil
+}
+
+// literal analyzes a literal.
+func (a *analyzer) literal(l *syntax.Literal) (typed, error) {
+	switch l.Kind {
+	case syntax.Null:
+		return typed{&plan.Const{}, function.NullLiteral}, nil
+	case syntax.Bool:
+		return constant(value.BoolType, value.Bool(strings.EqualFold(l.Text, "TRUE"))), nil
+	case syntax.Int:
+		n, err := strconv.ParseInt(l.Text, 0, 64)
+		if len(l.Text) > 1 && l.Text[0] == '0' && l.Text[1] != 'x' && l.Text[1] != 'X' { // not octal
+			n, err = strconv.ParseInt(l.Text, 10, 64)
+		}
+		if err != nil {
+			return typed{}, a.fail(l.At, "Invalid integer literal: %s", l.Text)
+		}
+		return constant(value.Int64Type, value.Int64(n)), nil
+	case syntax.Float:
+		f, err := strconv.ParseFloat(l.Text, 64)
+		if err != nil || math.IsInf(f, 0) {
+			return typed{}, a.fail(l.At, "Invalid floating point literal: %s", l.Text)
+		}
+		return constant(value.Float64Type, value.Float64(f)), nil
+	case syntax.String:
+		return constant(value.StringType, value.String(l.Text)), nil
+	case syntax.Bytes:
+		return constant(value.BytesType, value.BytesOf(l.Text)), nil
+	case syntax.Date, syntax.Timestamp:
+		to, name := value.DateType, "DATE"
+		if l.Kind == syntax.Timestamp {
+			to, name = value.TimestampType, "TIMESTAMP"
+		}
+		v, err := value.Cast(value.String(l.Text), value.StringType, to, time.UTC)
+		if err != nil {
+			return typed{}, a.fail(l.At, "Invalid %s literal", name)
+		}
+		return typed{&plan.Const{Of: to, Value: v}, function.Literal}, nil
+	}
+	return typed{}, a.refuse(l.At, "This literal is")
+}
+
+// path analyzes a name with fields.
+func (a *analyzer) path(p *syntax.Path, s *scope) (typed, error) {
+	if s.grouped != nil && s.aliasOf(p) == nil {
+		return a.groupedPath(p, s)
+	}
+	c, fields, err := a.resolve(p.Names, s)
+	if err != nil {
+		if len(p.Names) == 1 && bare[strings.ToUpper(p.Names[0].Text)] {
+			return a.callOf(p.Pos(), p.Names[0].Text, nil, s, false)
+		}
+		return typed{}, err
+	}
+	e, err := a.fields(c.use(), fields)
+	return typed{Expr: e}, err
+}
+
+// bare are the functions that need no parentheses.
+var bare = map[string]bool{"CURRENT_DATE": true, "CURRENT_TIMESTAMP": true}
+
+// groupedPath analyzes a path over groups: the begin of it must be a key.
+func (a *analyzer) groupedPath(p *syntax.Path, s *scope) (typed, error) {
+	for n := len(p.Names) - 1; n > 0; n-- {
+		if t, ok := a.groupKey(&syntax.Path{Names: p.Names[:n]}, s); ok {
+			e, err := a.fields(t.Expr, p.Names[n:])
+			return typed{Expr: e}, err
+		}
+	}
+	if _, _, err := a.resolve(p.Names, s.grouped.before); err != nil {
+		return typed{}, err
+	}
+	return typed{}, a.fail(p.Pos(), "%s expression references column %s which is neither grouped nor aggregated", s.clause, p.Names[0].Text)
+}
+
+// index analyzes a subscript. One of a family with a qualifier that is the same for all rows reads one column.
+func (a *analyzer) index(e *syntax.Index, s *scope) (typed, error) {
+	arg, err := a.expr(e.Arg, s)
+	if err != nil {
+		return typed{}, err
+	}
+	var of typed
+	p, ok := e.Expr.(*syntax.Path)
+	if ok && s.grouped == nil && e.Mode == "" && plan.Constant(arg.Expr) {
+		c, fields, err := a.resolve(p.Names, s)
+		if err != nil {
+			return typed{}, err
+		}
+		if c.scan != nil && c.scan.Kind == plan.Family && len(fields) == 0 {
+			t, err := a.apply(e.Pos(), "[]", []typed{{Expr: c.expr}, arg})
+			if call, ok := t.Expr.(*plan.Call); ok {
+				c.scan.Qualifiers = append(c.scan.Qualifiers, call.Args[1])
+			}
+			return t, err
+		}
+	}
+	if of, err = a.expr(e.Expr, s); err != nil {
+		return of, err
+	}
+	name := "[]"
+	if e.Mode != "" {
+		name = "[" + e.Mode + "]"
+	}
+	return a.apply(e.Pos(), name, []typed{of, arg})
+}
+
+// apply applies an operator.
+func (a *analyzer) apply(at int, name string, args []typed) (typed, error) {
+	f, ok := function.Operator(name)
+	if !ok {
+		return typed{}, a.refuse(at, "Operator "+name+" is")
+	}
+	return a.resolved(at, f, args, nil, "")
+}
+
+// resolved calls a function with arguments. lambdas and words are arguments without a type.
+func (a *analyzer) resolved(at int, f *function.Function, args []typed, others map[int]function.Arg, parts string) (typed, error) {
+	given := make([]function.Arg, len(args))
+	for i, arg := range args {
+		if o, ok := others[i]; ok {
+			given[i] = o
+		} else {
+			given[i] = arg.arg()
+		}
+	}
+	call, err := f.Resolve(given)
+	if err != nil {
+		return typed{}, a.failed(at, err)
+	}
+	out := &plan.Call{Call: call, Args: make([]plan.Expr, len(args)), Parts: parts}
+	for i, arg := range args {
+		if _, ok := others[i]; ok {
+			out.Args[i] = arg.Expr
+			if arg.Expr == nil {
+				out.Args[i] = &plan.Const{}
+			}
+			continue
+		}
+		if out.Args[i], err = a.coerce(arg, call.Params[i]); err != nil {
+			return typed{}, a.failed(at, err)
+		}
+	}
+	return typed{Expr: out}, nil
+}
+
+// operator analyzes operands and applies an operator.
+func (a *analyzer) operator(at int, name string, operands []syntax.Expr, s *scope) (typed, error) {
+	args := make([]typed, len(operands))
+	for i, o := range operands {
+		var err error
+		if args[i], err = a.expr(o, s); err != nil {
+			return typed{}, err
+		}
+	}
+	return a.apply(at, name, args)
+}
+
+// not negates a condition.
+func (a *analyzer) not(negate bool, at int, t typed, err error) (typed, error) {
+	if err != nil || !negate {
+		return t, err
+	}
+	return a.apply(at, "NOT", []typed{t})
+}
+
+func (a *analyzer) unary(e *syntax.Unary, s *scope) (typed, error) {
+	if l, ok := e.Expr.(*syntax.Literal); ok && e.Op == "-" && (l.Kind == syntax.Int || l.Kind == syntax.Float) {
+		negative := *l
+		negative.At, negative.Text = e.At, "-"+l.Text
+		return a.literal(&negative)
+	}
+	if e.Op == "+" {
+		return a.expr(e.Expr, s)
+	}
+	return a.operator(e.At, e.Op, []syntax.Expr{e.Expr}, s)
+}
+
+func (a *analyzer) binary(e *syntax.Binary, s *scope) (typed, error) {
+	name, negated := e.Op, false
+	switch e.Op {
+	case "NOT LIKE":
+		name, negated = "LIKE", true
+	case "IS NOT DISTINCT FROM":
+		name, negated = "IS DISTINCT FROM", true
+	}
+	t, err := a.operator(e.Pos(), name, []syntax.Expr{e.Left, e.Right}, s)
+	return a.not(negated, e.At, t, err)
+}
+
+func (a *analyzer) in(e *syntax.In, s *scope) (typed, error) {
+	name, args := "IN", append([]syntax.Expr{e.Expr}, e.List...)
+	if e.Array != nil {
+		name, args = "IN UNNEST", []syntax.Expr{e.Expr, e.Array}
+	}
+	t, err := a.operator(a.test(e.At, e.Not), name, args, s)
+	return a.not(e.Not, e.At, t, err)
+}
+
+// test returns the position of IN or BETWEEN, after a NOT at the given position.
+func (a *analyzer) test(at int, not bool) int {
+	if not {
+		at += len("NOT")
+		at += strings.IndexAny(a.text[at:], "BbIi")
+	}
+	return at
+}
+
+func (a *analyzer) caseOf(e *syntax.Case, s *scope) (typed, error) {
+	name := "CASE"
+	var args []syntax.Expr
+	if e.Operand != nil {
+		name, args = "CASE VALUE", append(args, e.Operand)
+	}
+	for _, w := range e.Whens {
+		args = append(args, w.Cond, w.Result)
+	}
+	last := e.Else
+	if last == nil {
+		last = &syntax.Literal{At: e.At, Kind: syntax.Null, Text: "NULL"}
+	}
+	return a.operator(e.At, name, append(args, last), s)
+}
+
+func (a *analyzer) cast(e *syntax.Cast, s *scope) (typed, error) {
+	if e.Format != nil {
+		return typed{}, a.refuse(e.Format.Pos(), "CAST with FORMAT is")
+	}
+	of, err := a.expr(e.Expr, s)
+	if err != nil {
+		return of, err
+	}
+	to, err := a.typeOf(e.Type)
+	if err != nil {
+		return of, err
+	}
+	switch of.origin {
+	case function.NullLiteral:
+		return typed{Expr: &plan.Const{Of: to}}, nil
+	case function.EmptyArray:
+		if to.Kind() == value.KindArray {
+			return typed{Expr: &plan.Const{Of: to, Value: value.Array(nil)}}, nil
+		}
+		of.Expr = &plan.Const{Of: value.ArrayOf(value.Int64Type), Value: value.Array(nil)}
+	}
+	from := of.Type()
+	cast, ok := value.Caster(from, to)
+	if !ok {
+		return of, a.fail(e.Expr.Pos(), "Invalid cast from %v to %v", from, to)
+	}
+	if from.Equal(to) {
+		return typed{Expr: of.Expr}, nil
+	}
+	return typed{Expr: &plan.Cast{Expr: of.Expr, To: to, Func: cast, Zone: time.UTC, Safe: e.Safe}}, nil
+}
+
+// typeOf returns a type by its name.
+func (a *analyzer) typeOf(t *syntax.Type) (value.Type, error) {
+	part := func(n int) (value.Type, error) { return a.typeOf(t.Fields[n].Type) }
+	switch t.Kind {
+	case syntax.ArrayType:
+		elem, err := part(0)
+		if err == nil && elem.Kind() == value.KindArray {
+			err = a.fail(t.At, "Arrays of arrays are not supported")
+		}
+		return value.ArrayOf(elem), err
+	case syntax.MapType:
+		key, err := part(0)
+		if err != nil {
+			return key, err
+		}
+		elem, err := part(1)
+		return value.MapOf(key, elem), err
+	case syntax.StructType:
+		fields := make([]value.Field, len(t.Fields))
+		for i, f := range t.Fields {
+			of, err := part(i)
+			if err != nil {
+				return of, err
+			}
+			fields[i] = value.Field{Name: aliasText(f.Name), Type: of}
+		}
+		return value.StructOf(fields...), nil
+	default:
+		names := make([]string, len(t.Path))
+		for i, n := range t.Path {
+			names[i] = n.Text
+		}
+		name := strings.Join(names, ".")
+		if of, ok := value.ScalarType(name); ok {
+			return of, nil
+		}
+		return value.Type{}, a.fail(t.At, "Type not found: %s", name)
+	}
+}
+
+// array analyzes an array.
+func (a *analyzer) array(e *syntax.Array, s *scope) (typed, error) {
+	items := make([]typed, len(e.Items))
+	args := make([]function.Arg, len(e.Items))
+	literals := true
+	for i, x := range e.Items {
+		t, err := a.expr(x, s)
+		if err != nil {
+			return t, err
+		}
+		items[i], args[i] = t, t.arg()
+		literals = literals && (t.origin == function.Literal || t.origin == function.NullLiteral)
+	}
+	var elem value.Type
+	switch {
+	case e.Elem != nil:
+		of, err := a.typeOf(e.Elem)
+		if err != nil {
+			return typed{}, err
+		}
+		elem, literals = of, false
+	case len(items) == 0:
+		return typed{&plan.Const{}, function.EmptyArray}, nil
+	default:
+		of, ok := function.Supertype(args)
+		if !ok {
+			return typed{}, a.fail(e.At, "Array elements of types %s do not have a common supertype", typeList(args))
+		}
+		elem = typeOrInt(of)
+	}
+	if elem.Kind() == value.KindArray {
+		return typed{}, a.fail(e.At, "Cannot construct array with element type %v because nested arrays are not supported", elem)
+	}
+	out := &plan.MakeArray{Of: value.ArrayOf(elem)}
+	for i, t := range items {
+		if !coercible(args[i], elem) {
+			return typed{}, a.fail(e.Items[i].Pos(), "Array element type %v does not coerce to %v", args[i].Type, elem)
+		}
+		of, err := a.coerce(t, elem)
+		if err != nil {
+			return typed{}, a.failed(e.Items[i].Pos(), err)
+		}
+		out.Items = append(out.Items, of)
+	}
+	if !literals {
+		return typed{Expr: out}, nil
+	}
+	values := make([]value.Value, len(out.Items))
+	for i, x := range out.Items {
+		values[i] = x.(*plan.Const).Value
+	}
+	return constant(out.Of, value.Array(values)), nil
+}
+
+// coercible reports whether an argument can be used as a value of a type without a cast.
+func coercible(arg function.Arg, to value.Type) bool {
+	t, ok := function.Supertype([]function.Arg{{Type: to}, arg})
+	return ok && (t.Equal(to) || arg.Type.IsUnknown())
+}
+
+func typeList(args []function.Arg) string {
+	names := make([]string, 0, len(args))
+	seen := map[string]bool{}
+	for _, arg := range args {
+		if name := arg.Type.String(); !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	}
+	return "{" + strings.Join(names, ", ") + "}"
+}
+
+// structOf analyzes a struct.
+func (a *analyzer) structOf(e *syntax.Struct, s *scope) (typed, error) {
+	var declared []value.Field
+	if e.Type != nil {
+		of, err := a.typeOf(e.Type)
+		if err != nil {
+			return typed{}, err
+		}
+		if declared = of.Fields(); len(declared) != len(e.Items) {
+			return typed{}, a.fail(e.At, "STRUCT type has %d fields but constructor call has %d fields", len(declared), len(e.Items))
+		}
+	}
+	out := &plan.MakeStruct{}
+	fields := make([]value.Field, len(e.Items))
+	for i, x := range e.Items {
+		t, err := a.expr(x.Expr, s)
+		if err != nil {
+			return t, err
+		}
+		if declared != nil {
+			fields[i] = declared[i]
+		} else {
+			name := aliasText(x.Alias)
+			if p, ok := x.Expr.(*syntax.Path); ok && name == "" && !e.Tuple {
+				name = p.Names[len(p.Names)-1].Text
+			}
+			fields[i] = value.Field{Name: name, Type: typeOrInt(t.Type())}
+		}
+		if !coercible(t.arg(), fields[i].Type) {
+			return t, a.fail(x.Pos(), "Struct field %d has type %v which does not coerce to %v", i+1, t.Type(), fields[i].Type)
+		}
+		of, err := a.coerce(t, fields[i].Type)
+		if err != nil {
+			return t, a.failed(x.Pos(), err)
+		}
+		out.Items = append(out.Items, of)
+	}
+	out.Of = value.StructOf(fields...)
+	return typed{Expr: out}, nil
+}

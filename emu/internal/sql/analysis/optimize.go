@@ -1,0 +1,63 @@
+package analysis
+
+import (
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
+)
+
+// optimize moves conditions and orders to the scans below them.
+func optimize(op plan.Operator) plan.Operator {
+	switch op := op.(type) {
+	case *plan.Filter:
+		op.Input = optimize(op.Input)
+		if scan, ok := op.Input.(*plan.Scan); ok {
+			scan.Bounds = append(scan.Bounds, op.Cond)
+		}
+	case *plan.Project:
+		op.Input = optimize(op.Input)
+	case *plan.Unnest:
+		op.Input = optimize(op.Input)
+	case *plan.Unpack:
+		op.Input = optimize(op.Input)
+	case *plan.Aggregate:
+		op.Input = optimize(op.Input)
+	case *plan.Window:
+		op.Input = optimize(op.Input)
+	case *plan.Limit:
+		op.Input = optimize(op.Input)
+	case *plan.Sort:
+		op.Input = optimize(op.Input)
+		if inKeyOrder(op) {
+			return op.Input
+		}
+	}
+	return op
+}
+
+// inKeyOrder reports whether the input of a sort has its order, and turns the scan if it has the reverse one.
+func inKeyOrder(op *plan.Sort) bool {
+	slot, ok := op.Keys[0].Expr.(*plan.Slot)
+	if !ok {
+		return false
+	}
+	n := slot.N
+	for input := op.Input; ; {
+		switch of := input.(type) {
+		case *plan.Project:
+			slot, ok := of.Exprs[n].(*plan.Slot)
+			if !ok {
+				return false
+			}
+			n, input = slot.N, of.Input
+		case *plan.Filter:
+			input = of.Input
+		case *plan.Scan:
+			if of.Columns[n].Kind != plan.RowKey || of.Reverse {
+				return false
+			}
+			of.Reverse = op.Keys[0].Desc // further keys decide nothing: row keys differ
+			return true
+		default:
+			return false
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package analysis
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/syntax"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
+)
+
+// scope has the names that an expression can use.
+type scope struct {
+	tables []rangeVariable
+	width  int    // slots of the row
+	clause string // in error texts: "WHERE clause"
+	// aliases are the aliases of a SELECT list, which hide columns; nil where they are not visible.
+	aliases []column
+	// grouped is set for expressions over groups.
+	grouped *grouping
+	// outer is the scope around the body of a lambda.
+	outer *scope
+}
+
+// rangeVariable is a table in a FROM clause.
+type rangeVariable struct {
+	name    string // "" without one
+	columns []column
+	// value is set for an array in FROM: the name is that of its element.
+	value bool
+}
+
+// with returns a scope with a further table.
+func (s *scope) with(t rangeVariable, width int) *scope {
+	return &scope{tables: append(append([]rangeVariable(nil), s.tables...), t), width: width}
+}
+
+// in returns the scope for a clause.
+func (s *scope) in(clause string) *scope {
+	c := *s
+	c.clause = clause
+	return &c
+}
+
+func same(a, b string) bool { return strings.EqualFold(a, b) }
+
+// has reports whether a column has a name.
+func (s *scope) has(name string) bool {
+	for ; s != nil; s = s.outer {
+		if _, n := s.find(name); n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns the column of a name, and how many columns have it, without the scopes around s.
+func (s *scope) find(name string) (c *column, n int) {
+	for i := range s.aliases {
+		if same(s.aliases[i].name, name) {
+			c = &s.aliases[i]
+			n++
+		}
+	}
+	if n > 0 {
+		return c, n
+	}
+	for _, t := range s.tables {
+		for i := range t.columns {
+			if t.columns[i].name != "" && same(t.columns[i].name, name) {
+				c = &t.columns[i]
+				n++
+			}
+		}
+	}
+	return c, n
+}
+
+// table returns the range variable of a name, without the scopes around s.
+func (s *scope) table(name string) *rangeVariable {
+	for i := range s.tables {
+		if s.tables[i].name != "" && same(s.tables[i].name, name) {
+			return &s.tables[i]
+		}
+	}
+	return nil
+}
+
+// aliased reports whether a name is an alias of the SELECT list.
+func (s *scope) aliased(name string) bool {
+	return slices.ContainsFunc(s.aliases, func(c column) bool { return same(c.name, name) })
+}
+
+// resolve returns the expression of a path, the column at its begin, and the names that are fields of it.
+func (a *analyzer) resolve(names []syntax.Name, s *scope) (c *column, fields []syntax.Name, err error) {
+	first := names[0]
+	inner := s
+	for inner.outer != nil && inner.table(first.Text) == nil {
+		if _, n := inner.find(first.Text); n > 0 {
+			break
+		}
+		inner = inner.outer
+	}
+	t := inner.table(first.Text)
+	if t != nil && inner.aliased(first.Text) {
+		t = nil
+	}
+	if t != nil && t.value {
+		return &t.columns[0], names[1:], nil
+	}
+	c, n := inner.find(first.Text)
+	switch {
+	case t != nil && len(names) > 1: // a table hides the columns with its name
+	case n > 1:
+		return nil, nil, a.fail(first.At, "Column name %s is ambiguous", first.Text)
+	case n == 1:
+		return c, names[1:], nil
+	case t == nil:
+		return nil, nil, a.fail(first.At, "Unrecognized name: %s%s", first.Text, s.suggestion(first.Text))
+	default:
+		return nil, nil, a.refuse(first.At, "A table as a value is")
+	}
+	n = 0
+	for i := range t.columns {
+		if same(t.columns[i].name, names[1].Text) {
+			c = &t.columns[i]
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil, nil, a.fail(names[1].At, "Name %s not found inside %s", names[1].Text, first.Text)
+	case 1:
+		return c, names[2:], nil
+	default:
+		return nil, nil, a.fail(names[1].At, "Column name %s is ambiguous", names[1].Text)
+	}
+}
+
+// suggestion names a column that differs in one letter.
+func (s *scope) suggestion(name string) string {
+	best := ""
+	for _, t := range s.tables {
+		for _, c := range t.columns {
+			if c.name != "" && near(strings.ToLower(c.name), strings.ToLower(name)) {
+				best = c.name
+			}
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "; Did you mean " + best + "?"
+}
+
+// near reports whether one letter was changed, added or left out.
+func near(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	if len(b)-len(a) > 1 || len(b) < 4 {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	if len(a) == len(b) {
+		return i < len(a) && a[i+1:] == b[i+1:]
+	}
+	return a[i:] == b[i+1:]
+}
+
+// use marks a column of a scan as used as a whole.
+func (c *column) use() plan.Expr {
+	if c.scan != nil {
+		c.scan.Used = true
+	}
+	return c.expr
+}
+
+// fields applies field names to an expression.
+func (a *analyzer) fields(e plan.Expr, names []syntax.Name) (plan.Expr, error) {
+	for _, name := range names {
+		t := e.Type()
+		if t.Kind() != value.KindStruct {
+			return nil, a.fail(name.At, "Cannot access field %s on a value with type %v", name.Text, t)
+		}
+		n, count, ok := t.Field(name.Text)
+		switch {
+		case !ok:
+			return nil, a.fail(name.At, "Field name %s does not exist in %v", name.Text, t)
+		case count > 1:
+			return nil, a.fail(name.At, "Field name %s is ambiguous in %v", name.Text, t)
+		}
+		e = &plan.Field{Expr: e, N: n, Of: t.Fields()[n].Type}
+	}
+	return e, nil
+}

@@ -1,0 +1,255 @@
+package execution
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/tabletop-emu/tabletop/emu/internal/filter"
+	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
+)
+
+// scanned reads the rows of a table.
+type scanned struct {
+	src      Source
+	row      []value.Value
+	key      []int // slots of the row key
+	families map[string]*family
+	times    times
+	history  bool
+	schema   *rowkey.Schema // nil if no field of the row key is used
+	field    int            // slot of its first field
+}
+
+// family is a family that a scan reads.
+type family struct {
+	slot  int
+	some  bool
+	names [][]byte // the only qualifiers that are read, sorted, if some is set
+	of    func(cell []byte) (value.Value, error)
+
+	pairs    []value.Value
+	versions []value.Value // of the current column
+}
+
+// times are the evaluated temporal arguments: cells in [from, before) are read, and of each column the
+// latest.
+type times struct {
+	from, before int64
+	latest       int64
+}
+
+// openScan opens a scan of the rows that can satisfy the bounds.
+func (r *run) openScan(op *plan.Scan) (Rows, error) {
+	s := &scanned{row: make([]value.Value, len(op.Columns)), families: map[string]*family{}, history: op.Time.WithHistory}
+	var err error
+	if s.times, err = r.times(op.Time); err != nil {
+		return nil, err
+	}
+	var rows filter.RowSet
+	if rows, err = r.keysOfFields(op); err != nil {
+		return nil, err
+	}
+	for n, c := range op.Columns {
+		switch c.Kind {
+		case plan.KeyField:
+			if n == 0 || op.Columns[n-1].Kind != plan.KeyField {
+				s.field = n
+			}
+			if c.Used {
+				s.schema = op.Key
+			}
+		case plan.RowKey:
+			s.key = append(s.key, n)
+			for _, bound := range op.Bounds {
+				of, err := r.keysOf(bound, n)
+				if err != nil {
+					return nil, err
+				}
+				rows = rows.Intersect(of)
+			}
+		case plan.Family:
+			if !c.Used && len(c.Qualifiers) == 0 {
+				continue
+			}
+			f := &family{slot: n, some: !c.Used, of: decoder(c.Type, op.Time.WithHistory)}
+			for _, e := range c.Qualifiers {
+				v, err := r.eval(e, nil)
+				if err != nil {
+					return nil, err
+				}
+				if !v.IsNull() {
+					f.names = append(f.names, bytes.Clone(v.Bytes()))
+				}
+			}
+			slices.SortFunc(f.names, bytes.Compare)
+			f.names = slices.CompactFunc(f.names, bytes.Equal)
+			s.families[c.Name] = f
+		}
+	}
+	s.src, err = r.Tables.Scan(r.env.Context, op.Table, rows, op.Reverse)
+	return s, err
+}
+
+// times evaluates temporal arguments. Bounds are in microseconds.
+func (r *run) times(args plan.TimeArgs) (times, error) {
+	t := times{from: math.MinInt64, before: math.MaxInt64, latest: 1}
+	if args.WithHistory {
+		t.latest = math.MaxInt64
+	}
+	for _, a := range []struct {
+		expr plan.Expr
+		set  func(int64)
+	}{
+		{args.AsOf, func(at int64) { t.before = min(t.before, at+1) }},
+		{args.BeforeOrEqual, func(at int64) { t.before = min(t.before, at+1) }},
+		{args.Before, func(at int64) { t.before = min(t.before, at) }},
+		{args.AfterOrEqual, func(at int64) { t.from = max(t.from, at) }},
+		{args.After, func(at int64) { t.from = max(t.from, at+1) }},
+		{args.LatestN, func(n int64) { t.latest = n }},
+	} {
+		if a.expr == nil {
+			continue
+		}
+		v, err := r.eval(a.expr, nil)
+		if err != nil {
+			return t, err
+		}
+		if v.IsNull() {
+			return t, value.InvalidArgument("a temporal argument of a table must not be NULL")
+		}
+		a.set(v.Int64())
+	}
+	if t.latest < 1 {
+		return t, value.InvalidArgument("latest_n must be at least 1, but is %d", t.latest)
+	}
+	return t, nil
+}
+
+func (s *scanned) Close() error { return s.src.Close() }
+
+func (s *scanned) Next() ([]value.Value, error) {
+	if !s.src.NextRow() {
+		if err := s.src.Err(); err != nil {
+			return nil, err
+		}
+		return nil, io.EOF
+	}
+	for _, n := range s.key {
+		s.row[n] = value.Bytes(s.src.Row())
+	}
+	if s.schema != nil {
+		if err := s.schema.Decode(s.src.Row(), s.row[s.field:s.field+len(s.schema.Fields)]); err != nil {
+			return nil, err
+		}
+	}
+	if len(s.families) == 0 {
+		return s.row, nil
+	}
+	if err := s.readCells(); err != nil {
+		return nil, err
+	}
+	return s.row, nil
+}
+
+// readCells reads the cells of the current row.
+func (s *scanned) readCells() error {
+	for _, f := range s.families {
+		f.pairs = nil
+	}
+	left := len(s.families)
+	var current *family
+	name := ""
+	for left > 0 && s.src.NextCell() {
+		c := s.src.Cell()
+		if c.Family != name {
+			if current != nil {
+				left--
+			}
+			name, current = c.Family, s.families[c.Family]
+		}
+		if current == nil {
+			s.src.SkipFamily()
+			continue
+		}
+		if err := s.readCell(current, c); err != nil {
+			return err
+		}
+	}
+	for _, f := range s.families {
+		s.row[f.slot] = value.Map(f.pairs)
+	}
+	return s.src.Err()
+}
+
+// readCell adds a cell to its family, and moves the source to the next cell that can matter.
+func (s *scanned) readCell(f *family, c *filter.Cell) error {
+	if f.some {
+		n, ok := slices.BinarySearchFunc(f.names, c.Qualifier, bytes.Compare)
+		if !ok {
+			if n == len(f.names) {
+				s.src.SkipFamily()
+			} else {
+				s.src.SeekColumn(c.Family, f.names[n])
+			}
+			return nil
+		}
+	}
+	switch {
+	case c.TimestampMicros >= s.times.before:
+		return nil
+	case c.TimestampMicros < s.times.from:
+		s.src.SkipColumn()
+		return nil
+	}
+	v, err := f.of(c.Value)
+	if err != nil {
+		return err
+	}
+	last := len(f.pairs) - 2
+	same := last >= 0 && string(c.Qualifier) == f.pairs[last].Str()
+	if !s.history {
+		f.pairs = append(f.pairs, value.BytesOf(string(c.Qualifier)), v)
+		s.src.SkipColumn()
+		return nil
+	}
+	version := value.Struct(value.Timestamp(c.TimestampMicros), v)
+	if !same {
+		f.versions = nil
+		f.pairs = append(f.pairs, value.BytesOf(string(c.Qualifier)), value.Null)
+		last += 2
+	}
+	f.versions = append(f.versions, version)
+	f.pairs[last+1] = value.Array(slices.Clip(f.versions))
+	if int64(len(f.versions)) == s.times.latest {
+		s.src.SkipColumn()
+	}
+	return nil
+}
+
+// decoder returns the function that makes values of a family's cells.
+func decoder(t value.Type, history bool) func(cell []byte) (value.Value, error) {
+	elem := t.Elem()
+	if history {
+		elem = elem.Elem().Fields()[1].Type
+	}
+	if elem.Kind() == value.KindInt64 {
+		return bigEndian
+	}
+	return func(cell []byte) (value.Value, error) { return value.BytesOf(string(cell)), nil }
+}
+
+// bigEndian decodes the cell of an aggregate family.
+func bigEndian(cell []byte) (value.Value, error) {
+	if len(cell) != 8 {
+		return value.Null, value.InvalidArgument("incorrect value size. expected: 8 bytes, actual: %d bytes", len(cell))
+	}
+	n := int64(0)
+	for _, b := range cell {
+		n = n<<8 | int64(b)
+	}
+	return value.Int64(n), nil
+}
