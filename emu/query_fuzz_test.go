@@ -13,7 +13,7 @@ import (
 
 // FuzzQuery runs statements of any text: each has rows, or an error of the statement.
 func FuzzQuery(f *testing.F) {
-	files, err := filepath.Glob("testdata/sql/*.txt")
+	files, err := filepath.Glob("internal/sql/testdata/*.txt")
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -25,7 +25,7 @@ import (
 
 const sqlInstance = "projects/p/instances/i"
 
-// newSQL returns a server with the table g of the cases in testdata/sql.
+// newSQL returns a server with the table g of the cases in internal/sql/testdata.
 func newSQL(tb testing.TB) grpc.ClientConnInterface {
 	tb.Helper()
 	return newSQLAt(tb, nil)
@@ -218,10 +218,10 @@ func runQuery(ctx context.Context, conn grpc.ClientConnInterface, text string, p
 	}
 }
 
-// TestQuery runs the queries in testdata/sql.
+// TestQuery runs the queries in internal/sql/testdata.
 func TestQuery(t *testing.T) {
 	t.Parallel()
-	datadriven.Walk(t, "testdata/sql", func(t *testing.T, path string) {
+	datadriven.Walk(t, "internal/sql/testdata", func(t *testing.T, path string) {
 		t.Helper()
 		conn := newSQL(t)
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {

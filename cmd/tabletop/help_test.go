@@ -99,6 +99,18 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+// shellWords splits a command line as a shell does. A quoted word is in single quotes.
+func shellWords(line string) (words []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
+}
+
 // TestHelp_Examples: each command has examples, which are valid.
 func TestHelp_Examples(t *testing.T) {
 	t.Parallel()
@@ -117,7 +129,7 @@ func TestHelp_Examples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := app.Parse(arranged(strings.Fields(args))); err != nil {
+			if _, err := app.Parse(arranged(shellWords(args))); err != nil {
 				t.Errorf("%s: %v", e.line, err)
 			}
 			if !strings.HasPrefix(args, n.Path()) {

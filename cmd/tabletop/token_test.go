@@ -70,7 +70,7 @@ func TestFetchedToken(t *testing.T) {
 			0,
 		},
 		"a server that refuses":    {[]tokenAnswer{{err: refused}}, []string{"Unauthenticated invalid_grant"}, 0},
-		"a server that is down":    {[]tokenAnswer{{err: down}, {token: "a", valid: time.Hour}}, []string{"Unavailable there is no token", "a"}, 0},
+		"a server that is down":    {[]tokenAnswer{{err: down}, {token: "a", valid: time.Hour}}, []string{"Unavailable no access token is available", "a"}, 0},
 		"a call without an end":    {[]tokenAnswer{{after: 10 * time.Second, err: late}}, []string{"Unavailable deadline exceeded"}, time.Hour},
 		"a machine without a road": {[]tokenAnswer{{err: &url.Error{Op: "Post", URL: "https://tokens", Err: errors.New("no route")}}}, []string{"Unavailable no route"}, 0},
 	} {
@@ -163,7 +163,7 @@ func TestConnect_TokensHang(t *testing.T) {
 		out, code := tabletopIn(t, env, slices.Concat(args, reach)...)
 		if !asked.Load() { // a busy machine may need the second for the connection
 			t.Logf("%s did not come to ask for a token:\n%s", strings.Join(args, " "), out)
-		} else if code != exitEnvironment || !strings.Contains(out, "no token to show") || !strings.Contains(out, "within 1s") {
+		} else if code != exitEnvironment || !strings.Contains(out, "no access token is available") || !strings.Contains(out, "within 1s") {
 			t.Errorf("%s: exit code %d, want %d and the hanging server:\n%s", strings.Join(args, " "), code, exitEnvironment, out)
 		}
 	}
