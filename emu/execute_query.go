@@ -114,7 +114,7 @@ func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) 
 			}
 		}
 		return c.prepare(req.GetInstanceName(), text, types)
-	case req.GetDataFormat() != nil: //nolint:staticcheck // deprecated, but old clients send it
+	case req.GetDataFormat() != nil:
 		return nil, refusal.Invalid("data_format", "must be empty if prepared_query is set")
 	}
 	p, err := c.queries.find(token, c.now())

@@ -70,12 +70,23 @@ func newSQLAt(tb testing.TB, now emu.Clock) grpc.ClientConnInterface {
 		value                  string
 	}
 	for _, c := range []cell{
-		{"u#001", "info", "name", t2, "Ada"}, {"u#001", "info", "name", t1, "Adah"}, {"u#001", "info", "city", t1, "Paris"},
-		{"u#001", "stats", "n", t3, number(12)}, {"u#001", "stats", "n", t1, number(10)}, {"u#001", "stats", "score", t1, "3.5"},
-		{"u#001", "tags", "a", t1, ""}, {"u#001", "tags", "b", t1, "x"},
-		{"u#002", "info", "name", t1, "Bob"}, {"u#002", "stats", "n", t2, number(-7)}, {"u#002", "tags", "a", t2, "y"},
-		{"u#003", "info", "name", t1, "Zoë"}, {"u#003", "info", "city", t2, "Rome"}, {"u#003", "info", "city", t1, "Oslo"}, {"u#003", "info", "raw", t1, "\xff\x00"},
-		{"v#001", "info", "payload", t1, `{"abc":1,"list":["x","y"],"o":{"k":null}}`}, {"v#001", "stats", "n", t1, number(10)},
+		{"u#001", "info", "name", t2, "Ada"},
+		{"u#001", "info", "name", t1, "Adah"},
+		{"u#001", "info", "city", t1, "Paris"},
+		{"u#001", "stats", "n", t3, number(12)},
+		{"u#001", "stats", "n", t1, number(10)},
+		{"u#001", "stats", "score", t1, "3.5"},
+		{"u#001", "tags", "a", t1, ""},
+		{"u#001", "tags", "b", t1, "x"},
+		{"u#002", "info", "name", t1, "Bob"},
+		{"u#002", "stats", "n", t2, number(-7)},
+		{"u#002", "tags", "a", t2, "y"},
+		{"u#003", "info", "name", t1, "Zoë"},
+		{"u#003", "info", "city", t2, "Rome"},
+		{"u#003", "info", "city", t1, "Oslo"},
+		{"u#003", "info", "raw", t1, "\xff\x00"},
+		{"v#001", "info", "payload", t1, `{"abc":1,"list":["x","y"],"o":{"k":null}}`},
+		{"v#001", "stats", "n", t1, number(10)},
 		{"v#\xff", "tags", "c", t1, "z"},
 	} {
 		set := &btpb.Mutation{Mutation: &btpb.Mutation_SetCell_{SetCell: &btpb.Mutation_SetCell{

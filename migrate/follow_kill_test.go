@@ -264,11 +264,11 @@ func (s *processStream) SendMsg(m any) error {
 	if s.p.point == half {
 		r = &btpb.MutateRowsRequest{TableName: r.GetTableName(), AppProfileId: r.GetAppProfileId(), Entries: r.GetEntries()[:(len(r.GetEntries())+1)/2]}
 	}
-	if err := errors.Join(s.ClientStream.SendMsg(r), s.ClientStream.CloseSend()); err != nil {
+	if err := errors.Join(s.ClientStream.SendMsg(r), s.CloseSend()); err != nil {
 		return err
 	}
 	for {
-		if err := s.ClientStream.RecvMsg(&btpb.MutateRowsResponse{}); err != nil { // the rows are written
+		if err := s.RecvMsg(&btpb.MutateRowsResponse{}); err != nil { // the rows are written
 			break
 		}
 	}
@@ -429,6 +429,7 @@ func TestFollow_KilledAnywhere(t *testing.T) {
 		share = 1
 	}
 	scenes(t, share, func(t *testing.T, s *scene, at, point int) bool {
+		t.Helper()
 		s.bt.Restore(s.loaded)
 		p, err := s.kill(t, at, point)
 		if !p.dead {
@@ -462,6 +463,7 @@ func TestFollow_PausedAnywhere(t *testing.T) {
 		share = 1
 	}
 	scenes(t, share, func(t *testing.T, s *scene, at, point int) bool {
+		t.Helper()
 		s = set(t, s.first, s.mode)
 		p, done := s.pause(t, at, point)
 		if p == nil {
@@ -535,6 +537,7 @@ func TestFollow_PausedBeyondEnd(t *testing.T) {
 		share = 1
 	}
 	scenes(t, share, func(t *testing.T, s *scene, at, point int) bool {
+		t.Helper()
 		s = set(t, s.first, s.mode)
 		p, done := s.pause(t, at, point)
 		if p == nil {

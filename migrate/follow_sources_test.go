@@ -102,7 +102,7 @@ func (l *live) increment(t *testing.T, bucket string, from, to time.Time, view t
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch d.ExportDescription.ExportStatus {
+		switch d.ExportDescription.ExportStatus { //nolint:exhaustive // else it is in progress
 		case types.ExportStatusCompleted:
 			return
 		case types.ExportStatusFailed:
@@ -251,7 +251,7 @@ func TestFollow_KilledEarly(t *testing.T) {
 	o := l.options("increments")
 	o.Increments, o.Mode = filepath.Join(dir, "increments"), "guarded"
 	o.Sleep = func(ctx context.Context, d time.Duration) error {
-		switch d {
+		switch d { //nolint:exhaustive // the others are pauses
 		case time.Second: // before a checkpoint
 			<-ctx.Done()
 		case 5 * time.Second: // all is applied

@@ -226,12 +226,15 @@ const fixedMicros = 1577836800000000
 // faults are those of items of followedTable.
 var faults = []fault{
 	{"newer cell", report.ValueDiffers, "x", true, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.mutate(t, "t", "p#"+sk, btclient.SetCell("a", []byte("x"), 9e15, []byte("other")), btclient.SetCell("_t", []byte("a/x"), 9e15, []byte("S")))
 	}},
 	{"value", report.ValueDiffers, "x", false, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.replace(t, sk, "x", func(c *layout.Cell) { c.Value = []byte("other") })
 	}},
 	{"type", report.TypeDiffers, "x", false, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.replace(t, sk, "x", func(c *layout.Cell) { c.Value = []byte("7") })
 		l.mutate(t, "t", "p#"+sk, btclient.SetCell("_t", []byte("a/x"), fixedMicros, []byte("N")))
 	}},

@@ -40,7 +40,8 @@ func TestSQL(t *testing.T) {
 		"csv":   {"", []string{query, "--format", "csv"}, "k,name,n\nu#1,Ada,3\nu#2,\"Zoë, \"\"Z\"\"\",9\nu#3,b'\\xff',1\n"},
 		"json":  {query, []string{"--format", "json"}, "{\"k\":\"u#1\",\"name\":\"Ada\",\"n\":3}\n{\"k\":\"u#2\",\"name\":\"Zoë, \\\"Z\\\"\",\"n\":9}\n{\"k\":\"u#3\",\"name\":\"base64:/w==\",\"n\":1}\n"},
 		"parameters": {
-			"", []string{"SELECT f FROM users WHERE _key = @k AND @n = 1", "--param", "k:BYTES=u#1", "--param", "n:INT64=1", "--format", "json"},
+			"",
+			[]string{"SELECT f FROM users WHERE _key = @k AND @n = 1", "--param", "k:BYTES=u#1", "--param", "n:INT64=1", "--format", "json"},
 			"{\"f\":{\"name\":\"Ada\"}}\n",
 		},
 		"no rows": {"", []string{"SELECT _key FROM users WHERE _key = 'no'"}, "_key\n(0 rows)\n"},

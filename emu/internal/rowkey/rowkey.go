@@ -111,7 +111,7 @@ func splitOrdered(key []byte, n int) (parts [][]byte, ok bool) {
 
 // decode decodes a field. An empty number is NULL.
 func (f *Field) decode(part []byte) (v value.Value, ok bool) {
-	switch f.Type.Kind() {
+	switch f.Type.Kind() { //nolint:exhaustive // the others are BYTES
 	case value.KindString:
 		return value.String(string(part)), utf8.Valid(part)
 	case value.KindInt64, value.KindTimestamp:

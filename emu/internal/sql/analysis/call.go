@@ -48,7 +48,7 @@ func (a *analyzer) callOf(at int, name string, operands []syntax.Expr, s *scope,
 	}
 	t, err := a.resolved(at, f, args, others, parts)
 	if call, ok := t.Expr.(*plan.Call); ok && safe {
-		call.Call = call.Call.Safe()
+		call.Call = call.Safe()
 	}
 	return t, err
 }

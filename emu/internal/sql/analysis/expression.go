@@ -388,7 +388,7 @@ func (a *analyzer) cast(e *syntax.Cast, s *scope) (typed, error) {
 	if err != nil {
 		return of, err
 	}
-	switch of.origin {
+	switch of.origin { //nolint:exhaustive // the others have a type
 	case function.NullLiteral:
 		return typed{Expr: &plan.Const{Of: to}}, nil
 	case function.EmptyArray:
@@ -411,7 +411,7 @@ func (a *analyzer) cast(e *syntax.Cast, s *scope) (typed, error) {
 // typeOf returns a type by its name.
 func (a *analyzer) typeOf(t *syntax.Type) (value.Type, error) {
 	part := func(n int) (value.Type, error) { return a.typeOf(t.Fields[n].Type) }
-	switch t.Kind {
+	switch t.Kind { //nolint:exhaustive // the others are simple types
 	case syntax.ArrayType:
 		elem, err := part(0)
 		if err == nil && elem.Kind() == value.KindArray {

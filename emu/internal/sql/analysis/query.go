@@ -91,8 +91,6 @@ type grouping struct {
 	keys   map[string]int // slot of each key, by its text
 	op     *plan.Aggregate
 	calls  map[string]int // slot of each call, by its text
-	// closed: no further aggregates may be added.
-	closed bool
 }
 
 // selected analyzes a SELECT with the ORDER BY behind it.
@@ -356,7 +354,7 @@ func (b *block) item(x item, s *scope) (column, error) {
 	if err != nil {
 		return column{}, err
 	}
-	switch e.origin {
+	switch e.origin { //nolint:exhaustive // the others have a type
 	case function.NullLiteral:
 		e.Expr = &plan.Const{Of: value.Int64Type}
 	case function.EmptyArray:

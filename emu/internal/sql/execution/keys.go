@@ -33,19 +33,26 @@ func (r *run) keysOf(cond plan.Expr, slot int) (filter.RowSet, error) {
 	case "IN", "IN UNNEST":
 		return r.keysOfList(name, call.Args, slot)
 	case "STARTS_WITH", "LIKE":
-		prefix, ok, err := r.constant(call.Args[1])
-		if err != nil || !ok || !isSlot(call.Args[0], slot) {
-			break
+		if isSlot(call.Args[0], slot) {
+			return r.keysOfPrefix(name, call.Args[1])
 		}
-		if prefix.IsNull() {
-			return filter.RowSet{}, nil
-		}
-		if name == "LIKE" {
-			return keysLike(prefix.Bytes()), nil
-		}
-		return filter.Prefix(bytes.Clone(prefix.Bytes())), nil
 	}
 	return filter.AllRows(), nil
+}
+
+// keysOfPrefix returns the keys of STARTS_WITH and LIKE.
+func (r *run) keysOfPrefix(op string, arg plan.Expr) (filter.RowSet, error) {
+	prefix, ok, err := r.constant(arg)
+	switch {
+	case err != nil || !ok:
+		return filter.AllRows(), err
+	case prefix.IsNull():
+		return filter.RowSet{}, nil
+	case op == "LIKE":
+		return keysLike(prefix.Bytes()), nil
+	default:
+		return filter.Prefix(bytes.Clone(prefix.Bytes())), nil
+	}
 }
 
 func isSlot(e plan.Expr, slot int) bool {
