@@ -239,27 +239,35 @@ var faults = []fault{
 		l.mutate(t, "t", "p#"+sk, btclient.SetCell("_t", []byte("a/x"), fixedMicros, []byte("N")))
 	}},
 	{"number text", report.ValueDiffers, "a:rev", true, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.replace(t, sk, "rev", func(c *layout.Cell) { c.Value = append(c.Value, ".0"...) })
 	}},
 	{"missing attribute", report.ValueDiffers, "x", false, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.mutate(t, "t", "p#"+sk, btclient.DeleteColumn("a", []byte("x"), 0, 0), btclient.DeleteColumn("_t", []byte("a/x"), 0, 0))
 	}},
 	{"missing row", report.MissingRow, "", false, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.mutate(t, "t", "p#"+sk, btclient.DeleteFamily("a"), btclient.DeleteFamily("_t"))
 	}},
 	{"extra attribute", report.ValueDiffers, "unknown", false, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.mutate(t, "t", "p#"+sk, btclient.SetCell("a", []byte("unknown"), fixedMicros, []byte("extra")), btclient.SetCell("_t", []byte("a/unknown"), fixedMicros, []byte("S")))
 	}},
 	{"extra version", report.ExtraCell, "a:x", true, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.mutate(t, "t", "p#"+sk, btclient.SetCell("a", []byte("x"), 1000, []byte("older")))
 	}},
 	{"timestamp", report.TimestampDiffers, "a:x", true, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.replace(t, sk, "x", func(c *layout.Cell) { c.Timestamp += 1000 })
 	}},
 	{"missing index row", report.IndexStale, "", false, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.mutate(t, "t__G", l.entry(t, sk, "g"+sk), btclient.DeleteRow())
 	}},
 	{"extra index row", report.IndexStale, "", false, func(t *testing.T, l *live, sk string) {
+		t.Helper()
 		l.mutate(t, "t__G", l.entry(t, sk, "former"), btclient.SetCell("a", []byte("rev"), 1000, []byte("1")))
 	}},
 }
