@@ -176,6 +176,9 @@ func Follow(ctx context.Context, conn grpc.ClientConnInterface, o FollowOptions)
 					}
 				},
 			})
+			if ended := ctx.Err(); ended != nil && status.Code(err) == codes.Canceled { // a call that it ended
+				err = ended
+			}
 			return followError(err)
 		})
 	}

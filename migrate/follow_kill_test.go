@@ -426,7 +426,7 @@ func TestFollow_KilledAnywhere(t *testing.T) {
 	})
 	share := 0.15
 	if long.Enabled() {
-		share = 1
+		share = 0.7
 	}
 	scenes(t, share, func(t *testing.T, s *scene, at, point int) bool {
 		t.Helper()
@@ -460,7 +460,7 @@ func TestFollow_PausedAnywhere(t *testing.T) {
 	t.Parallel()
 	share := 0.06
 	if long.Enabled() {
-		share = 1
+		share = 0.3
 	}
 	scenes(t, share, func(t *testing.T, s *scene, at, point int) bool {
 		t.Helper()
@@ -534,7 +534,7 @@ func TestFollow_PausedBeyondEnd(t *testing.T) {
 	t.Parallel()
 	share := 0.06
 	if long.Enabled() {
-		share = 1
+		share = 0.3
 	}
 	scenes(t, share, func(t *testing.T, s *scene, at, point int) bool {
 		t.Helper()
@@ -559,7 +559,9 @@ func TestFollow_PausedBeyondEnd(t *testing.T) {
 		if err := <-done; err == nil && len(p.after) > 0 {
 			t.Errorf("the process that was paused at a write of kind %s ends without an error, after writes of kinds %q", p.writes[at-1], p.after)
 		}
-		s.ended(t)
+		if p.writes[at-1] != "letter" { // a letter on its way may still arrive; it has no effect
+			s.ended(t)
+		}
 		if got := s.bt.Dump("t") + s.bt.Dump("t__G"); got != rows {
 			t.Errorf("the process that was paused at a write of kind %s changes\n%s\nto\n%s", p.writes[at-1], rows, got)
 		}

@@ -74,7 +74,7 @@ func (f *follower) run(ctx context.Context) {
 		}
 		f.mu.Lock()
 		paused, killed := f.paused, f.kills > kills
-		expected := paused || killed || f.stopping && err == nil || strings.Contains(stderr.String(), "with a lease until")
+		expected := paused || killed || f.stopping && err == nil || strings.Contains(stderr.String(), "and renews its lease")
 		f.mu.Unlock()
 		if !expected {
 			f.t.Errorf("the follower ends: %v: %s", err, &stderr)
@@ -158,7 +158,7 @@ func (s *stage) drain(f *follower) {
 		if code == 0 {
 			break
 		}
-		if !strings.Contains(out, "with a lease until") {
+		if !strings.Contains(out, "and renews its lease") {
 			s.t.Fatalf("exit code %d: %s", code, out)
 		}
 		pause(s.t.Context())

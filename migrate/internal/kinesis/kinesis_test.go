@@ -237,7 +237,7 @@ func TestFolder_AnyDelivery(t *testing.T) {
 	t.Parallel()
 	runs, size := 20, 300
 	if long.Enabled() {
-		runs, size = 200, 1000
+		runs, size = 60, 1000
 	}
 	fetched := 0
 	allowances := []time.Duration{time.Hour, 40 * time.Second} // no record comes later than that
