@@ -130,6 +130,8 @@ func New(o Options) (*Server, error) {
 		grpc.MaxSendMsgSize(maxReceiveBytes),
 		grpc.ForceServerCodecV2(wire.NewCodec()),
 		grpc.NumStreamWorkers(o.StreamWorkers),
+		// The owner closes the DB after Close, so no handler may still read it then.
+		grpc.WaitForHandlers(true),
 		grpc.StaticStreamWindowSize(streamWindowBytes),
 		grpc.StaticConnWindowSize(connWindowBytes),
 		// Official clients ping idle channels every 30 seconds; grpc's default policy would
