@@ -17,6 +17,7 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
+	"github.com/tabletop-emu/tabletop/emu/internal/resname"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/execution"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
@@ -131,7 +132,7 @@ func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) 
 		}
 	}
 	for _, use := range p.plan.Tables {
-		t, err := c.db.Table(p.instance + "/tables/" + use.Table)
+		t, err := c.db.Table(resname.TablesOf(p.instance) + use.Table)
 		if err != nil {
 			return nil, refusal.ExpiredQuery(1)
 		}
@@ -182,7 +183,7 @@ type tables struct {
 
 // Scan scans rows of a table.
 func (t tables) Scan(ctx context.Context, id string, rows filter.RowSet, reverse bool) (execution.Source, error) {
-	of, err := t.c.db.Table(t.instance + "/tables/" + id)
+	of, err := t.c.db.Table(resname.TablesOf(t.instance) + id)
 	if err != nil {
 		return nil, err
 	}

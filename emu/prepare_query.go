@@ -110,7 +110,7 @@ func (c catalog) View(id string) (query string, ok bool) {
 
 // Table returns a table by its id.
 func (c catalog) Table(id string) (*analysis.Table, bool) {
-	t, err := c.r.Table(c.instance + "/tables/" + id)
+	t, err := c.r.Table(resname.TablesOf(c.instance) + id)
 	if err != nil {
 		return nil, false
 	}

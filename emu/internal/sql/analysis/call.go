@@ -11,7 +11,7 @@ import (
 
 // call analyzes a call of a function.
 func (a *analyzer) call(e *syntax.Call, s *scope) (typed, error) {
-	name := functionName(e)
+	name := dotted(e.Path)
 	f, ok := function.Lookup(name)
 	switch {
 	case !ok:
@@ -26,14 +26,6 @@ func (a *analyzer) call(e *syntax.Call, s *scope) (typed, error) {
 		return typed{}, a.fail(e.Pos(), "%s is not an aggregate function: DISTINCT, *, ORDER BY, LIMIT, HAVING, IGNORE NULLS and RESPECT NULLS are for aggregate functions", f.Name)
 	}
 	return a.callOf(e.Pos(), name, e.Args, s, e.Safe)
-}
-
-func functionName(e *syntax.Call) string {
-	parts := make([]string, len(e.Path))
-	for i, n := range e.Path {
-		parts[i] = n.Text
-	}
-	return strings.Join(parts, ".")
 }
 
 // callOf calls a function that is not an aggregate.
@@ -215,7 +207,7 @@ func containsAggregate(e syntax.Expr) bool {
 	found := false
 	syntax.Walk(e, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.Call); ok && call.Over == nil {
-			if f, ok := function.Lookup(functionName(call)); ok && f.Aggregate {
+			if f, ok := function.Lookup(dotted(call.Path)); ok && f.Aggregate {
 				found = true
 			}
 		}

@@ -31,6 +31,18 @@ func constant(of value.Type, v value.Value) typed {
 	return typed{&plan.Const{Of: of, Value: v}, function.Literal}
 }
 
+// alone returns the expression with a type also for NULL and [], as GoogleSQL chooses it where nothing else
+// does.
+func (t typed) alone() plan.Expr {
+	switch t.origin { //nolint:exhaustive // the others have a type
+	case function.NullLiteral:
+		return &plan.Const{Of: value.Int64Type}
+	case function.EmptyArray:
+		return &plan.Const{Of: value.ArrayOf(value.Int64Type), Value: value.Array(nil)}
+	}
+	return t.Expr
+}
+
 // coerce converts an expression to a type that it can be used as.
 func (a *analyzer) coerce(t typed, to value.Type) (plan.Expr, error) {
 	from := t.Type()
@@ -395,7 +407,7 @@ func (a *analyzer) cast(e *syntax.Cast, s *scope) (typed, error) {
 		if to.Kind() == value.KindArray {
 			return typed{Expr: &plan.Const{Of: to, Value: value.Array(nil)}}, nil
 		}
-		of.Expr = &plan.Const{Of: value.ArrayOf(value.Int64Type), Value: value.Array(nil)}
+		of.Expr = of.alone()
 	}
 	from := of.Type()
 	cast, ok := value.Caster(from, to)
@@ -436,11 +448,7 @@ func (a *analyzer) typeOf(t *syntax.Type) (value.Type, error) {
 		}
 		return value.StructOf(fields...), nil
 	default:
-		names := make([]string, len(t.Path))
-		for i, n := range t.Path {
-			names[i] = n.Text
-		}
-		name := strings.Join(names, ".")
+		name := dotted(t.Path)
 		if of, ok := value.ScalarType(name); ok {
 			return of, nil
 		}

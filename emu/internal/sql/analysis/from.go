@@ -14,8 +14,7 @@ import (
 type names struct {
 	outer *names
 	name  string
-	query *syntax.Query
-	sees  *names // the entries that its query can use
+	query *syntax.Query // it can use the outer entries
 }
 
 func (n *names) find(name string) *names {
@@ -36,9 +35,9 @@ func (a *analyzer) from(t syntax.Table, left plan.Operator, s *scope, with *name
 				return a.unnest(&syntax.Unnest{At: t.Pos(), Expr: &syntax.Path{Names: t.Path}, Alias: t.Alias, Offset: t.Offset}, left, s)
 			}
 		}
-		return a.alone(t.Pos(), left, s, func() (plan.Operator, rangeVariable, error) { return a.table(t, with) })
+		return a.alone(t.Pos(), s, func() (plan.Operator, rangeVariable, error) { return a.table(t, with) })
 	case *syntax.TableQuery:
-		return a.alone(t.At, left, s, func() (plan.Operator, rangeVariable, error) {
+		return a.alone(t.At, s, func() (plan.Operator, rangeVariable, error) {
 			r, err := a.query(t.Query, with)
 			if err != nil {
 				return nil, rangeVariable{}, err
@@ -46,7 +45,7 @@ func (a *analyzer) from(t syntax.Table, left plan.Operator, s *scope, with *name
 			return r.op, rangeVariable{name: aliasText(t.Alias), columns: r.columns}, nil
 		})
 	case *syntax.Unpack:
-		return a.alone(t.At, left, s, func() (plan.Operator, rangeVariable, error) {
+		return a.alone(t.At, s, func() (plan.Operator, rangeVariable, error) {
 			r, err := a.query(t.Query, with)
 			if err != nil {
 				return nil, rangeVariable{}, err
@@ -68,7 +67,7 @@ func (a *analyzer) from(t syntax.Table, left plan.Operator, s *scope, with *name
 }
 
 // alone analyzes a table that must be the first one: tables are not joined.
-func (a *analyzer) alone(at int, left plan.Operator, s *scope, analyze func() (plan.Operator, rangeVariable, error)) (plan.Operator, *scope, error) {
+func (a *analyzer) alone(at int, s *scope, analyze func() (plan.Operator, rangeVariable, error)) (plan.Operator, *scope, error) {
 	if len(s.tables) > 0 {
 		return nil, nil, a.failed(at, value.InvalidArgument("Joins of tables are not supported"))
 	}
@@ -76,8 +75,16 @@ func (a *analyzer) alone(at int, left plan.Operator, s *scope, analyze func() (p
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = left // One: the first table replaces it
 	return op, s.with(t, widthOf(op)), nil
+}
+
+// dotted returns the names of a path, joined by dots.
+func dotted(path []syntax.Name) string {
+	texts := make([]string, len(path))
+	for i, n := range path {
+		texts[i] = n.Text
+	}
+	return strings.Join(texts, ".")
 }
 
 func aliasText(n *syntax.Name) string {
@@ -89,17 +96,13 @@ func aliasText(n *syntax.Name) string {
 
 // table analyzes the name of a table or of an entry of WITH.
 func (a *analyzer) table(t *syntax.TableName, with *names) (plan.Operator, rangeVariable, error) {
-	parts := make([]string, len(t.Path))
-	for i, n := range t.Path {
-		parts[i] = n.Text
-	}
-	id := strings.Join(parts, ".")
+	id := dotted(t.Path)
 	name := aliasText(t.Alias)
 	if name == "" {
 		name = id
 	}
 	if w := with.find(id); w != nil && !t.Call {
-		r, err := a.query(w.query, w.sees)
+		r, err := a.query(w.query, w.outer)
 		return r.op, rangeVariable{name: name, columns: r.columns}, err
 	}
 	if t.Offset != nil {
@@ -212,15 +215,12 @@ func (a *analyzer) timeArgs(args []*syntax.Argument) (out plan.TimeArgs, err err
 
 // unnest analyzes an array in FROM.
 func (a *analyzer) unnest(t *syntax.Unnest, left plan.Operator, s *scope) (plan.Operator, *scope, error) {
-	if left == nil {
-		left = plan.One{}
-	}
 	e, err := a.expr(t.Expr, s.in("FROM clause"))
 	if err != nil {
 		return nil, nil, err
 	}
 	if e.origin == function.EmptyArray {
-		e.Expr = &plan.Const{Of: value.ArrayOf(value.Int64Type), Value: value.Array(nil)}
+		e.Expr = e.alone()
 	}
 	of := e.Type()
 	if of.Kind() != value.KindArray {

@@ -22,7 +22,7 @@ func (a *analyzer) query(q *syntax.Query, with *names) (relation, error) {
 				return relation{}, a.fail(w.Name.At, "Duplicate alias %s for WITH subquery", w.Name.Text)
 			}
 		}
-		with = &names{outer: with, name: w.Name.Text, query: w.Query, sees: with}
+		with = &names{outer: with, name: w.Name.Text, query: w.Query}
 	}
 	var r relation
 	var err error
@@ -354,13 +354,7 @@ func (b *block) item(x item, s *scope) (column, error) {
 	if err != nil {
 		return column{}, err
 	}
-	switch e.origin { //nolint:exhaustive // the others have a type
-	case function.NullLiteral:
-		e.Expr = &plan.Const{Of: value.Int64Type}
-	case function.EmptyArray:
-		e.Expr = &plan.Const{Of: value.ArrayOf(value.Int64Type), Value: value.Array(nil)}
-	}
-	return column{name: x.name, expr: e.Expr}, nil
+	return column{name: x.name, expr: e.alone()}, nil
 }
 
 // group analyzes GROUP BY.
