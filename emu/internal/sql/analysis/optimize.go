@@ -54,7 +54,7 @@ func inKeyOrder(op *plan.Sort) bool {
 			if of.Columns[n].Kind != plan.RowKey || of.Reverse {
 				return false
 			}
-			of.Reverse = op.Keys[0].Desc // further keys decide nothing: row keys differ
+			of.Reverse = op.Keys[0].Descending // further keys decide nothing: row keys differ
 			return true
 		default:
 			return false

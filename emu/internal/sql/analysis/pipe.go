@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/syntax"
 )
@@ -328,11 +329,7 @@ func (b *block) sortKeys(order []*syntax.OrderItem, s *scope) ([]plan.SortKey, e
 	return keys, nil
 }
 
-// sortKey returns the key of a direction: without one, NULL is less than all values.
+// sortKey returns the key of a direction.
 func sortKey(e plan.Expr, d syntax.Direction) plan.SortKey {
-	nullsFirst := !d.Desc
-	if d.Nulls != syntax.NullsDefault {
-		nullsFirst = d.Nulls == syntax.NullsFirst
-	}
-	return plan.SortKey{Expr: e, Desc: d.Desc, NullsFirst: nullsFirst}
+	return plan.SortKey{Expr: e, Order: function.Order{Descending: d.Desc, NullsFirst: d.Nulls == syntax.NullsFirst, NullsLast: d.Nulls == syntax.NullsLast}}
 }

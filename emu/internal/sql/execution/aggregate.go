@@ -66,7 +66,7 @@ func (r *run) aggregate(in Rows, op *plan.Aggregate) ([][]value.Value, error) {
 			}
 		}
 		for _, t := range g.totals {
-			if err := t.add(row); err != nil {
+			if err := r.add(t, row); err != nil {
 				return err
 			}
 		}
@@ -79,7 +79,7 @@ func (r *run) aggregate(in Rows, op *plan.Aggregate) ([][]value.Value, error) {
 	for i, g := range all {
 		rows[i] = slices.Grow(g.keys, len(g.totals))
 		for _, t := range g.totals {
-			v, err := t.result()
+			v, err := t.acc.Result(r.env.Functions)
 			if err != nil {
 				return nil, err
 			}
@@ -91,115 +91,38 @@ func (r *run) aggregate(in Rows, op *plan.Aggregate) ([][]value.Value, error) {
 
 // total is the state of an aggregate function in a group.
 type total struct {
-	r    *run
-	call *plan.AggregateCall
-	acc  function.Accumulator
-	args []value.Value
-	seen map[string]bool // of DISTINCT
-	key  []byte
-	// best is the value of HAVING MAX or MIN so far; ok: there is one.
-	best value.Value
-	ok   bool
-	// rows are the arguments of all rows, if the call has an order or a limit.
-	rows  []*sortable
-	limit int64
+	acc   function.Accumulator
+	exprs []plan.Expr // of its rows
+	args  []value.Value
 }
 
 func (r *run) newTotal(call *plan.AggregateCall) (*total, error) {
-	t := &total{r: r, call: call, args: make([]value.Value, len(call.Args)), limit: -1}
-	if call.Distinct {
-		t.seen = map[string]bool{}
+	t := &total{exprs: slices.Clone(call.Args)}
+	m := function.Modifiers{IgnoreNulls: call.SkipNulls, Distinct: call.Distinct}
+	if call.Having != nil {
+		m.HavingMin, m.HavingMax = call.HavingMin, !call.HavingMin
+		t.exprs = append(t.exprs, call.Having)
+	}
+	for _, k := range call.OrderBy {
+		m.OrderBy = append(m.OrderBy, k.Order)
+		t.exprs = append(t.exprs, k.Expr)
 	}
 	if call.Limit != nil {
 		v, err := r.eval(call.Limit, nil)
 		if err != nil {
 			return nil, err
 		}
-		t.limit = v.Int64()
+		m.Limit, m.HasLimit = v.Int64(), true
 	}
-	t.acc = call.Accumulator()
+	t.acc, t.args = call.Modified(m), make([]value.Value, len(t.exprs))
 	return t, nil
 }
 
-// late reports whether the rows are needed in an order.
-func (t *total) late() bool { return len(t.call.OrderBy) > 0 || t.limit >= 0 }
-
-func (t *total) add(row []value.Value) (err error) {
-	for i, e := range t.call.Args {
-		if t.args[i], err = t.r.eval(e, row); err != nil {
+func (r *run) add(t *total, row []value.Value) (err error) {
+	for i, e := range t.exprs {
+		if t.args[i], err = r.eval(e, row); err != nil {
 			return err
 		}
 	}
-	if t.call.SkipNulls && t.args[0].IsNull() {
-		return nil
-	}
-	if t.call.Having != nil {
-		if skip, err := t.having(row); skip || err != nil {
-			return err
-		}
-	}
-	if t.seen != nil {
-		t.key = t.key[:0]
-		for _, v := range t.args {
-			t.key = value.AppendKey(t.key, v)
-		}
-		if t.seen[string(t.key)] {
-			return nil
-		}
-		t.seen[string(t.key)] = true
-		if err := t.r.hold(len(t.key) + rowBytes); err != nil {
-			return err
-		}
-	}
-	if !t.late() {
-		return t.acc.Add(t.r.env.Functions, t.args)
-	}
-	keys, err := t.r.sortKeys(t.call.OrderBy, row)
-	if err != nil {
-		return err
-	}
-	kept, err := t.r.keep(t.args)
-	t.rows = append(t.rows, &sortable{kept, keys, len(t.rows)})
-	return err
-}
-
-// having compares a row with the best one so far. Worse ones are skipped, and a better one starts again.
-func (t *total) having(row []value.Value) (skip bool, err error) {
-	v, err := t.r.eval(t.call.Having, row)
-	if err != nil || v.IsNull() {
-		return true, err
-	}
-	order := value.Compare(v, t.best)
-	if t.call.HavingMin {
-		order = -order
-	}
-	switch {
-	case t.ok && order < 0:
-		return true, nil
-	case !t.ok || order > 0:
-		t.best, t.ok = v.Clone(), true
-		t.acc, t.rows = t.call.Accumulator(), nil
-		if t.seen != nil {
-			t.seen = map[string]bool{}
-		}
-	}
-	return false, nil
-}
-
-func (t *total) result() (value.Value, error) {
-	if t.late() {
-		rows, err := sorted(t.r.env.Context, t.call.OrderBy, t.rows)
-		if err != nil {
-			return value.Null, err
-		}
-		if t.limit >= 0 {
-			rows = rows[:min(t.limit, int64(len(rows)))]
-		}
-		for _, args := range rows {
-			if err := t.acc.Add(t.r.env.Functions, args); err != nil {
-				return value.Null, err
-			}
-		}
-	}
-	return t.acc.Result(t.r.env.Functions)
+	return t.acc.Add(r.env.Functions, t.args)
 }

@@ -44,11 +44,10 @@ type Rows interface {
 
 // Run starts the execution of a plan. The caller closes the result.
 func Run(ctx context.Context, q *plan.Query, o Options) (Rows, error) {
-	r := &run{
-		Options: o,
-		env:     plan.Env{Context: ctx, Params: o.Params, Functions: o.Functions},
-		left:    o.Memory,
-	}
+	r := &run{Options: o, left: o.Memory}
+	functions := *o.Functions
+	functions.Hold, functions.Err = r.hold, ctx.Err
+	r.env = plan.Env{Context: ctx, Params: o.Params, Functions: &functions}
 	return r.open(q.Root)
 }
 

@@ -3,8 +3,8 @@ package execution
 import (
 	"container/heap"
 	"context"
-	"slices"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/plan"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
@@ -21,20 +21,7 @@ type sortable struct {
 // order compares rows by sort keys.
 func order(keys []plan.SortKey, a, b *sortable) int {
 	for i, k := range keys {
-		x, y := a.keys[i], b.keys[i]
-		c := 0
-		switch {
-		case x.IsNull() != y.IsNull():
-			c = 1
-			if x.IsNull() == k.NullsFirst {
-				c = -1
-			}
-		case k.Desc:
-			c = value.Compare(y, x)
-		default:
-			c = value.Compare(x, y)
-		}
-		if c != 0 {
+		if c := k.Compare(a.keys[i], b.keys[i]); c != 0 {
 			return c
 		}
 	}
@@ -80,22 +67,10 @@ func (r *run) sortable(keys []plan.SortKey, row []value.Value, n int) (*sortable
 	return &sortable{kept, by, n}, err
 }
 
-// comparisons is the number of comparisons between two looks at the context.
-const comparisons = 1 << 16
-
 // sorted sorts rows. It stops when the context ends.
-func sorted(ctx context.Context, keys []plan.SortKey, all []*sortable) (rows [][]value.Value, err error) {
-	n := 0
-	slices.SortFunc(all, func(a, b *sortable) int {
-		if n++; n%comparisons == 0 && err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return 0
-		}
-		return order(keys, a, b)
-	})
-	rows = make([][]value.Value, len(all))
+func sorted(ctx context.Context, keys []plan.SortKey, all []*sortable) ([][]value.Value, error) {
+	err := function.Sort(ctx.Err, all, func(a, b *sortable) int { return order(keys, a, b) })
+	rows := make([][]value.Value, len(all))
 	for i, s := range all {
 		rows[i] = s.row
 	}

@@ -39,6 +39,10 @@ type Context struct {
 	Cluster        string // id of the cluster that runs the statement
 	// Random returns numbers from 0 to 1 for RAND.
 	Random func() float64
+	// Hold counts memory of the statement, and fails beyond its limit; nil without one.
+	Hold func(bytes int) error
+	// Err returns an error once the statement has ended; nil if it never does.
+	Err func() error
 }
 
 func (c *Context) zone() *time.Location {
@@ -192,9 +196,6 @@ type Accumulator interface {
 	// Result returns the result so far.
 	Result(ctx *Context) (value.Value, error)
 }
-
-// Accumulator returns a new accumulator of an aggregate function.
-func (c Call) Accumulator() Accumulator { return c.accumulator() }
 
 func safe(v value.Value, err error) (value.Value, error) {
 	if isEvaluation(err) {

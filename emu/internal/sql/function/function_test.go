@@ -155,7 +155,7 @@ func aggregate(t *testing.T, line string) string {
 	if err != nil {
 		return errorText(err)
 	}
-	acc := c.Modified(m)()
+	acc := c.Modified(m)
 	ctx := newContext()
 	for _, row := range rows {
 		values := make([]value.Value, len(row))

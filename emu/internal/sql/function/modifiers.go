@@ -9,10 +9,10 @@ import (
 // Modifiers are the clauses inside of a call of an aggregate function, in the order in which they
 // apply to rows.
 type Modifiers struct {
-	// HavingMax and HavingMin keep the rows with the greatest or least value of one more argument.
-	HavingMax, HavingMin bool
 	// IgnoreNulls drops rows whose first argument is NULL.
 	IgnoreNulls bool
+	// HavingMax and HavingMin keep the rows with the greatest or least value of one more argument.
+	HavingMax, HavingMin bool
 	// Distinct drops rows with the same arguments of the function as an earlier row.
 	Distinct bool
 	// OrderBy sorts the rows by further arguments, one for each.
@@ -43,62 +43,44 @@ func (o Order) Compare(a, b value.Value) int {
 	return c
 }
 
-// Modified returns a function that starts accumulators with modifiers. Their rows have the arguments of
-// the function, then the argument of HAVING, then those of ORDER BY.
-func (c Call) Modified(m Modifiers) func() Accumulator {
-	n := len(c.Params)
-	having := m.HavingMax || m.HavingMin
-	start := c.accumulator
-	inner := func() Accumulator {
-		s := &modified{m: m, n: n, keys: n, inner: start()}
-		if having {
-			s.keys = n + 1
-		}
-		if m.Distinct {
-			s.seen = map[string]bool{}
-		}
-		return s
+// rowBytes is the memory of a kept row, and of each of its sort keys, beside the values.
+const rowBytes = 48
+
+// Modified returns an accumulator with modifiers. Its rows have the arguments of the function, then the
+// argument of HAVING, then those of ORDER BY.
+func (c Call) Modified(m Modifiers) Accumulator {
+	s := &modified{m: m, n: len(c.Params), start: c.accumulator}
+	s.keys = s.n
+	if m.having() {
+		s.keys++
 	}
-	if !having {
-		return inner
-	}
-	return func() Accumulator {
-		return &extremeRows{sign: map[bool]int{true: 1, false: -1}[m.HavingMax], n: n, start: inner, inner: inner()}
-	}
+	s.restart()
+	return s
 }
 
-// extremeRows starts again with each row that is better.
-type extremeRows struct {
-	sign, n int
-	start   func() Accumulator
-	inner   Accumulator
-	best    value.Value
-}
+func (m *Modifiers) having() bool { return m.HavingMax || m.HavingMin }
 
-func (s *extremeRows) Add(ctx *Context, a []value.Value) error {
-	v := a[s.n]
-	if v.IsNull() {
-		return nil
-	}
-	if c := value.Compare(v, s.best) * s.sign; s.best.IsNull() || c > 0 {
-		s.best, s.inner = v.Clone(), s.start()
-	} else if c < 0 {
-		return nil
-	}
-	return s.inner.Add(ctx, a)
-}
-
-func (s *extremeRows) Result(ctx *Context) (value.Value, error) { return s.inner.Result(ctx) }
-
-// modified applies the other modifiers.
+// modified applies modifiers.
 type modified struct {
 	m       Modifiers
 	n, keys int // arguments of the function; index of the first argument of ORDER BY
-	inner   Accumulator
-	seen    map[string]bool
-	rows    [][]value.Value
-	size    int
-	added   int64
+	start   func() Accumulator
+	best    value.Value // of HAVING
+
+	inner Accumulator
+	seen  map[string]bool // of DISTINCT
+	key   []byte
+	rows  [][]value.Value // of ORDER BY
+	size  int             // of seen and rows
+	added int64
+}
+
+// restart forgets all rows.
+func (s *modified) restart() {
+	s.inner, s.rows, s.size, s.added = s.start(), nil, 0, 0
+	if s.m.Distinct {
+		s.seen = map[string]bool{}
+	}
 }
 
 func (s *modified) Add(ctx *Context, a []value.Value) error {
@@ -106,31 +88,62 @@ func (s *modified) Add(ctx *Context, a []value.Value) error {
 	if s.m.IgnoreNulls && len(args) > 0 && args[0].IsNull() {
 		return nil
 	}
-	if s.seen != nil {
-		var key []byte
+	if s.m.having() && s.worse(a[s.n]) {
+		return nil
+	}
+	if s.m.Distinct {
+		s.key = s.key[:0]
 		for _, v := range args {
-			key = value.AppendKey(key, v)
+			s.key = value.AppendKey(s.key, v)
 		}
-		if s.seen[string(key)] {
+		if s.seen[string(s.key)] {
 			return nil
 		}
-		s.seen[string(key)] = true
-		if s.size += 2 * len(key); s.size > maxGroup {
-			return value.Exhausted("the values of a group have more than %d bytes", maxGroup)
+		s.seen[string(s.key)] = true
+		if err := s.hold(ctx, 2*len(s.key)+rowBytes); err != nil {
+			return err
 		}
 	}
 	if len(s.m.OrderBy) == 0 {
 		return s.add(ctx, args)
 	}
 	row := make([]value.Value, len(a))
+	bytes := rowBytes * (1 + len(s.m.OrderBy))
 	for i, v := range a {
 		row[i] = v.Clone()
-		s.size += row[i].Size()
+		bytes += row[i].Size()
 	}
-	if s.rows = append(s.rows, row); s.size > maxGroup {
+	s.rows = append(s.rows, row)
+	return s.hold(ctx, bytes)
+}
+
+// worse reports whether another row has a better value of HAVING. A better one than all before starts
+// again.
+func (s *modified) worse(v value.Value) bool {
+	if v.IsNull() {
+		return true
+	}
+	c := value.Compare(v, s.best)
+	if s.m.HavingMin {
+		c = -c
+	}
+	if s.best.IsNull() || c > 0 {
+		s.best = v.Clone()
+		s.restart()
+		return false
+	}
+	return c < 0
+}
+
+// hold counts memory of the group.
+func (s *modified) hold(ctx *Context, bytes int) error {
+	if s.size += bytes; s.size > maxGroup {
 		return value.Exhausted("the values of a group have more than %d bytes", maxGroup)
 	}
-	return nil
+	if ctx.Hold == nil {
+		return nil
+	}
+	return ctx.Hold(bytes)
 }
 
 func (s *modified) add(ctx *Context, args []value.Value) error {
@@ -142,7 +155,7 @@ func (s *modified) add(ctx *Context, args []value.Value) error {
 }
 
 func (s *modified) Result(ctx *Context) (value.Value, error) {
-	slices.SortStableFunc(s.rows, func(a, b []value.Value) int {
+	err := Sort(ctx.Err, s.rows, func(a, b []value.Value) int {
 		for i, o := range s.m.OrderBy {
 			if c := o.Compare(a[s.keys+i], b[s.keys+i]); c != 0 {
 				return c
@@ -150,6 +163,9 @@ func (s *modified) Result(ctx *Context) (value.Value, error) {
 		}
 		return 0
 	})
+	if err != nil {
+		return value.Null, err
+	}
 	for _, row := range s.rows {
 		if err := s.add(ctx, row[:s.n]); err != nil {
 			return value.Null, err
@@ -157,4 +173,23 @@ func (s *modified) Result(ctx *Context) (value.Value, error) {
 	}
 	s.rows = nil
 	return s.inner.Result(ctx)
+}
+
+// comparisons is the number of comparisons between two looks at the end of a statement.
+const comparisons = 1 << 16
+
+// Sort sorts rows, and leaves equal ones in their order. It stops with the error of ended, which may be
+// nil.
+func Sort[R any](ended func() error, rows []R, compare func(a, b R) int) (err error) {
+	n := 0
+	slices.SortStableFunc(rows, func(a, b R) int {
+		if n++; n%comparisons == 0 && err == nil && ended != nil {
+			err = ended()
+		}
+		if err != nil {
+			return 0
+		}
+		return compare(a, b)
+	})
+	return err
 }

@@ -179,9 +179,8 @@ type Bound struct {
 
 // SortKey is an expression to sort by.
 type SortKey struct {
-	Expr       Expr
-	Desc       bool
-	NullsFirst bool
+	Expr Expr
+	function.Order
 }
 
 func (One) operator()        {}
