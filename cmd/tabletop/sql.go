@@ -102,38 +102,37 @@ func (c *sqlCommand) Run(ctx context.Context, p *program) error {
 func (c *sqlCommand) print(w io.Writer, rows *sqlclient.Rows) error {
 	switch c.Format {
 	case "json":
-		return eachRow(rows, func(row []*btpb.Value) error {
-			text, err := json.Marshal(sqlclient.JSON(row, rows.Columns))
-			if err == nil {
-				_, err = fmt.Fprintf(w, "%s\n", text)
+		for row, err := range rows.All() {
+			if err != nil {
+				return err
 			}
-			return err
-		})
+			text, err := json.Marshal(sqlclient.JSON(row, rows.Columns))
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(w, "%s\n", text); err != nil {
+				return err
+			}
+		}
+		return nil
 	case "csv":
 		out := csv.NewWriter(w)
 		if err := out.Write(columnNames(rows)); err != nil {
 			return err
 		}
-		err := eachRow(rows, func(row []*btpb.Value) error { return out.Write(rowTexts(row, rows)) })
+		defer out.Flush()
+		for row, err := range rows.All() {
+			if err == nil {
+				err = out.Write(rowTexts(row, rows))
+			}
+			if err != nil {
+				return err
+			}
+		}
 		out.Flush()
-		return errors.Join(err, out.Error())
+		return out.Error()
 	default:
 		return printTable(w, rows)
-	}
-}
-
-func eachRow(rows *sqlclient.Rows, yield func([]*btpb.Value) error) error {
-	for {
-		row, err := rows.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = yield(row)
-		}
-		if err != nil {
-			return err
-		}
 	}
 }
 
@@ -189,21 +188,25 @@ func printTable(w io.Writer, rows *sqlclient.Rows) error {
 		first = nil
 		return err
 	}
-	err := eachRow(rows, func(row []*btpb.Value) error {
+	for row, err := range rows.All() {
+		if err != nil {
+			return err
+		}
 		cells := rowTexts(row, rows)
 		if n++; n > alignedRows {
-			return line(cells)
+			err = line(cells)
+		} else if first = append(first, cells); n == alignedRows {
+			err = flush()
 		}
-		if first = append(first, cells); n == alignedRows {
-			return flush()
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err == nil && n < alignedRows {
-		err = flush()
 	}
-	if err == nil {
-		_, err = fmt.Fprintf(w, "(%s)\n", phrase.Counted(int64(n), "row"))
+	if n < alignedRows {
+		if err := flush(); err != nil {
+			return err
+		}
 	}
+	_, err := fmt.Fprintf(w, "(%s)\n", phrase.Counted(int64(n), "row"))
 	return err
 }

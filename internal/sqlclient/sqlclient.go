@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"iter"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -30,7 +31,7 @@ type Rows struct {
 	stream btpb.Bigtable_ExecuteQueryClient
 	cancel context.CancelFunc
 	data   []byte        // of the current batch
-	values []*btpb.Value // of rows that Next has not returned
+	values []*btpb.Value // of rows that All has not yielded
 	ended  bool
 }
 
@@ -134,14 +135,23 @@ func (r *Rows) fill() error {
 	return nil
 }
 
-// Next returns the next row, or io.EOF.
-func (r *Rows) Next() ([]*btpb.Value, error) {
-	if err := r.fill(); err != nil {
-		return nil, err
+// All yields the rows; or an error, and then nothing more.
+func (r *Rows) All() iter.Seq2[[]*btpb.Value, error] {
+	return func(yield func([]*btpb.Value, error) bool) {
+		for {
+			err := r.fill()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			var row []*btpb.Value
+			if err == nil {
+				row, r.values = r.values[:len(r.Columns)], r.values[len(r.Columns):]
+			}
+			if !yield(row, err) || err != nil {
+				return
+			}
+		}
 	}
-	row := r.values[:len(r.Columns)]
-	r.values = r.values[len(r.Columns):]
-	return row, nil
 }
 
 // Close ends the query.

@@ -2,6 +2,7 @@ package execution
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"math"
 	"slices"
@@ -247,9 +248,5 @@ func bigEndian(cell []byte) (value.Value, error) {
 	if len(cell) != 8 {
 		return value.Null, value.InvalidArgument("incorrect value size. expected: 8 bytes, actual: %d bytes", len(cell))
 	}
-	n := int64(0)
-	for _, b := range cell {
-		n = n<<8 | int64(b)
-	}
-	return value.Int64(n), nil
+	return value.Int64(int64(binary.BigEndian.Uint64(cell))), nil //nolint:gosec // two's complement
 }
