@@ -67,6 +67,9 @@ type Span struct {
 // Of returns the span that contains only the row with the given key.
 func Of(key []byte) Span { return Span{Start: key, End: Next(key)} }
 
+// Prefixed returns the span of the keys that begin with a prefix.
+func Prefixed(prefix []byte) Span { return Span{Start: prefix, End: PrefixEnd(prefix)} }
+
 // Intersect returns the keys in both s and o. It returns false if the spans are disjoint.
 func (s Span) Intersect(o Span) (Span, bool) {
 	if bytes.Compare(o.Start, s.Start) > 0 {

@@ -47,7 +47,7 @@ func (lg *Logs) Others(ctx context.Context) (others bool, err error) {
 	prefix := []byte(lg.o.Present)
 	own := string(lg.presentRow(lg.epoch))
 	var gone [][]byte
-	read := btclient.Read{Table: lg.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
+	read := btclient.Read{Table: lg.o.Catalog, Spans: []layout.Span{cells.Prefixed(prefix)}, Filter: btclient.Newest(1)}
 	for row, err := range lg.bt.Read(ctx, read) {
 		switch {
 		case err != nil:

@@ -43,7 +43,7 @@ func (lg *Logs) Put(ctx context.Context, own Registration, create bool) (ok bool
 // List implements Registry.
 func (lg *Logs) List(ctx context.Context) (all []Registration, past uint64, err error) {
 	prefix := []byte(lg.o.Prefix)
-	read := btclient.Read{Table: lg.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
+	read := btclient.Read{Table: lg.o.Catalog, Spans: []layout.Span{cells.Prefixed(prefix)}, Filter: btclient.Newest(1)}
 	for row, err := range lg.bt.Read(ctx, read) {
 		if err != nil {
 			return nil, 0, err

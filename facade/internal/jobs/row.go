@@ -165,7 +165,7 @@ func (r *Runner) states(ctx context.Context) iter.Seq2[stateOfJob, error] {
 	return func(yield func(stateOfJob, error) bool) {
 		prefix := []byte(RowPrefix)
 		read := btclient.Read{
-			Table: r.o.Table, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}},
+			Table: r.o.Table, Spans: []layout.Span{cells.Prefixed(prefix)},
 			Filter: btclient.Chain(btclient.OfColumn(r.o.Family, stateQualifier), btclient.Newest(1)),
 		}
 		for found, err := range r.o.Client.Read(ctx, read) {
@@ -186,7 +186,7 @@ func (r *Runner) states(ctx context.Context) iter.Seq2[stateOfJob, error] {
 // count returns the number of jobs of a kind, at most most.
 func (r *Runner) count(ctx context.Context, kind string, most int) (n int, err error) {
 	read := btclient.Read{
-		Table: r.o.Table, Limit: int64(most), Spans: []layout.Span{{Start: jobRow(kind, ""), End: cells.PrefixEnd(jobRow(kind, ""))}},
+		Table: r.o.Table, Limit: int64(most), Spans: []layout.Span{cells.Prefixed(jobRow(kind, ""))},
 		Filter: btclient.Chain(btclient.OfColumn(r.o.Family, stateQualifier), btclient.Newest(1)),
 	}
 	for _, err := range r.o.Client.Read(ctx, read) {

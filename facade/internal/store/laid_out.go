@@ -25,7 +25,7 @@ func (ts *tables) checkLoaded(ctx context.Context, m *layout.Mapping) error {
 	prefix := layout.SchemaRowPrefix(m.TargetTable())
 	var rows []layout.Row
 	for row, err := range ts.bt.Read(ctx, btclient.Read{
-		Table: layout.SchemaTable, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1),
+		Table: layout.SchemaTable, Spans: []layout.Span{cells.Prefixed(prefix)}, Filter: btclient.Newest(1),
 	}) {
 		if status.Code(err) == codes.NotFound {
 			return nil

@@ -179,7 +179,7 @@ func (ts *tables) streamsGone(ctx context.Context, name string) (defs []*tablede
 
 // gone returns deleted tables with streams whose rows begin with a prefix.
 func (ts *tables) gone(ctx context.Context, prefix []byte) (defs []*tabledef.Table, err error) {
-	read := btclient.Read{Table: ts.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
+	read := btclient.Read{Table: ts.o.Catalog, Spans: []layout.Span{cells.Prefixed(prefix)}, Filter: btclient.Newest(1)}
 	for row, err := range ts.bt.Read(ctx, read) {
 		if err != nil {
 			return nil, err

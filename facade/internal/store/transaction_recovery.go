@@ -17,7 +17,7 @@ import (
 func (tx *transactions) recoverTransactions(ctx context.Context, force bool) error {
 	prefix := []byte(transactionRowPrefix)
 	gathered := lanes.Gather(tx.lanes, func(r *transactionRecord) error { return tx.recoverTransaction(ctx, r, force) })
-	spans := []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}
+	spans := []layout.Span{cells.Prefixed(prefix)}
 	for row, err := range tx.bt.Read(ctx, btclient.Read{Table: tx.o.Catalog, Spans: spans, Filter: btclient.Newest(1)}) {
 		if err != nil {
 			return err

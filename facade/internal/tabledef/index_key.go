@@ -157,7 +157,7 @@ func MultiSpan(c attr.KeyRange) layout.Span {
 	for _, value := range c.Equal {
 		prefix = appendSegment(prefix, value)
 	}
-	span := layout.Span{Start: prefix, End: cells.PrefixEnd(prefix)}
+	span := cells.Prefixed(prefix)
 	edge := func(value attr.Value, mark byte) []byte {
 		return append(appendEscaped(bytes.Clone(prefix), value), 0, mark)
 	}
@@ -177,7 +177,7 @@ func MultiSpan(c attr.KeyRange) layout.Span {
 		span = layout.Span{Start: edge(c.A, segmentEnd), End: edge(c.B, segmentAfter)}
 	case attr.RangeBeginsWith:
 		begin := appendEscaped(bytes.Clone(prefix), c.A)
-		span = layout.Span{Start: begin, End: cells.PrefixEnd(begin)}
+		span = cells.Prefixed(begin)
 	}
 	return span
 }

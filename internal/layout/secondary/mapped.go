@@ -287,7 +287,7 @@ func (x *Index) entries(prefix []byte, c attr.KeyRange, v lens.Interval) (cells.
 				x.def.Key.Range.Name != "" && !m.inRow(x.def.Key.Range.Name) {
 				order = lens.SortOrder
 			}
-			return lens.Clamp(cells.Span{Start: row, End: cells.PrefixEnd(row)}), order, true
+			return lens.Clamp(cells.Prefixed(row)), order, true
 		}
 	}
 	order := lens.SameOrder

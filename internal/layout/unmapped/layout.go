@@ -255,7 +255,7 @@ func PlanWithin(prefix []byte, c attr.KeyRange, form func([]byte) []byte) lens.P
 	if v.Empty() {
 		return lens.Plan{}
 	}
-	s := cells.Span{Start: prefix, End: cells.PrefixEnd(prefix)}
+	s := cells.Prefixed(prefix)
 	if len(v.Lo) > 0 {
 		s.Start = append(bytes.Clone(prefix), form(v.Lo)...)
 	}

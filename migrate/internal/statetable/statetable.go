@@ -239,7 +239,7 @@ func (s Store) Split(ctx context.Context, parts int, divide func() (ms.Split, er
 
 // each yields the values of the rows with a prefix.
 func each[V ms.Value](ctx context.Context, s Store, prefix []byte) iter.Seq2[V, error] {
-	return eachIn[V](ctx, s, layout.Span{Start: prefix, End: cells.PrefixEnd(prefix)})
+	return eachIn[V](ctx, s, cells.Prefixed(prefix))
 }
 
 // eachIn yields the values of the rows of a span.
@@ -355,7 +355,7 @@ func (s Store) History(ctx context.Context) iter.Seq2[ms.Event, error] {
 func (s Store) Clear(ctx context.Context, term uint64) error {
 	saved := ms.CheckpointRow(s.Table, "")
 	var rows []*btpb.MutateRowsRequest_Entry
-	for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{{Start: saved, End: cells.PrefixEnd(saved)}}, Filter: btclient.KeysOnly()}) {
+	for row, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{cells.Prefixed(saved)}, Filter: btclient.KeysOnly()}) {
 		if err != nil {
 			return err
 		}
@@ -367,7 +367,7 @@ func (s Store) Clear(ctx context.Context, term uint64) error {
 	}
 	var spans []layout.Span
 	for _, prefix := range [][]byte{ms.LetterPrefix(s.Table), ms.TablePrefix(s.Table + "#" + ms.FamilyDirty), ms.SplitPrefix(s.Table)} {
-		spans = append(spans, layout.Span{Start: prefix, End: cells.PrefixEnd(prefix)})
+		spans = append(spans, cells.Prefixed(prefix))
 	}
 	return s.clear(ctx, spans...)
 }

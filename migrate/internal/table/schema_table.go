@@ -36,7 +36,7 @@ func (j *Job) SchemaRows(until time.Time) ([]layout.Row, error) {
 func (b *Bigtable) SchemaOf(ctx context.Context, table string) ([]layout.Row, error) {
 	prefix := layout.SchemaRowPrefix(table)
 	var rows []layout.Row
-	for row, err := range b.Rows(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}}) {
+	for row, err := range b.Rows(ctx, btclient.Read{Table: layout.SchemaTable, Spans: []layout.Span{cells.Prefixed(prefix)}}) {
 		if status.Code(err) == codes.NotFound {
 			return nil, nil
 		}

@@ -425,7 +425,7 @@ type markedRow struct {
 // recoverNotes returns.
 func (ms *Marks) recoverNotes(ctx context.Context, keys string, work Work, found func(key []byte, micros int64)) error {
 	prefix := []byte(keys)
-	read := btclient.Read{Table: ms.o.Catalog, Spans: []layout.Span{{Start: prefix, End: cells.PrefixEnd(prefix)}}, Filter: btclient.Newest(1)}
+	read := btclient.Read{Table: ms.o.Catalog, Spans: []layout.Span{cells.Prefixed(prefix)}, Filter: btclient.Newest(1)}
 	gathered := lanes.Gather(ms.o.Lanes, func(m markedRow) error { return work(ctx, m.table, m.row) })
 	for row, err := range ms.o.Bigtable.Read(ctx, read) {
 		if err != nil {
