@@ -238,6 +238,6 @@ func TestEvents_Moment(t *testing.T) {
 		t.Errorf("the API removed it: the change is after %s, not after %s", after, moment())
 	}
 	if got := (failed{}); e.ask("GET", "events?after=1.x", "", &got) != http.StatusBadRequest || !strings.Contains(got.Error.Text, "events of GET /api/v1/info") {
-		t.Errorf("a moment that is none: %+v", got)
+		t.Errorf("the answer to an invalid time: %+v", got)
 	}
 }
