@@ -49,7 +49,8 @@ const (
 	positionFormat = 1
 	stateLive      = 'L'
 	stateGone      = 'T'
-	positionBytes  = 1 + 2 + 20
+	orderedBytes   = 2 + 20 // what [Position.Append] writes
+	positionBytes  = 1 + orderedBytes
 	valueBytes     = positionBytes + 1 + 8
 )
 
@@ -63,6 +64,16 @@ type Stamp struct {
 // Append appends the epoch and the order. The bytes compare as the positions do.
 func (p Position) Append(dst []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(dst, p.Epoch), p.Order[:]...)
+}
+
+// PositionOf returns the position that [Position.Append] wrote as text, and the zero Position if text
+// has another length.
+func PositionOf(text []byte) (p Position) {
+	if len(text) == orderedBytes {
+		p.Epoch = binary.BigEndian.Uint16(text)
+		copy(p.Order[:], text[2:])
+	}
+	return p
 }
 
 // prefix returns the beginning of the values of a position.
@@ -83,8 +94,7 @@ func ParseStamp(value []byte) (Stamp, error) {
 	if len(value) != valueBytes || value[0] != positionFormat {
 		return s, fmt.Errorf("position cell %x: want %d bytes that begin with %d", value[:min(len(value), valueBytes)], valueBytes, positionFormat)
 	}
-	s.Position.Epoch = binary.BigEndian.Uint16(value[1:])
-	copy(s.Position.Order[:], value[3:])
+	s.Position = PositionOf(value[1:positionBytes])
 	switch value[positionBytes] {
 	case stateLive:
 	case stateGone:

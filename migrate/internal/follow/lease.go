@@ -18,6 +18,7 @@ import (
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
+	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
@@ -109,7 +110,7 @@ func (f *follower) prepare(ctx context.Context, s ms.State, since time.Time, sta
 		if err != nil {
 			return fmt.Errorf("the key of a dead letter: %w", err)
 		}
-		f.letters[f.Mapping.Key().ID(key)] = positionOf(letter.Position)
+		f.letters[f.Mapping.Key().ID(key)] = apply.PositionOf(letter.Position)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package follow
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,15 +91,6 @@ func (f *follower) superseded(ctx context.Context, c apply.Change) (bool, error)
 	}
 	stored, err := apply.ParseStamp(row.Cells[0].Value)
 	return err == nil && stored.Position.Compare(c.Position) > 0, err
-}
-
-// positionOf returns the position whose bytes [apply.Position.Append] has appended.
-func positionOf(text []byte) (p apply.Position) {
-	if len(text) == 2+len(p.Order) {
-		p.Epoch = binary.BigEndian.Uint16(text)
-		copy(p.Order[:], text[2:])
-	}
-	return p
 }
 
 // forgive deletes the dead letters of items whose later changes were applied.

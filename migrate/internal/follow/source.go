@@ -21,9 +21,9 @@ type change struct {
 
 // changeSource is a source of changes. The methods may be called while Run is running.
 type changeSource interface {
-	// Run passes changes to apply until ctx ends, apply fails, or no more can come. They count as
-	// applied when apply returns nil.
-	Run(ctx context.Context, apply func(context.Context, []change) error) error
+	// Run gives changes to pass until ctx ends, pass fails, or no more can come. They count as
+	// applied when pass returns nil.
+	Run(ctx context.Context, pass func(context.Context, []change) error) error
 	// Checkpoint returns the progress: exactly the changes up to it are applied.
 	Checkpoint() ms.Checkpoint
 	Status() sourceStatus
@@ -117,18 +117,18 @@ func (f *follower) openStream(ctx context.Context, from start) (changeSource, er
 }
 
 // Run implements changeSource.
-func (s streamChanges) Run(ctx context.Context, apply func(context.Context, []change) error) error {
+func (s streamChanges) Run(ctx context.Context, pass func(context.Context, []change) error) error {
 	return s.Stream.Run(ctx, func(ctx context.Context, records []stream.Record) error {
 		all := make([]change, len(records))
 		for i, r := range records {
 			c := &all[i].Change
 			c.Key, c.Now, c.Complete, c.Time = r.Keys, r.New, s.OldImages, r.Time.UnixMicro()
-			c.Position = positionOf(r.Position[:])
+			c.Position = apply.PositionOf(r.Position[:])
 			if r.Old != nil {
 				c.Was = []attr.Item{r.Old}
 			}
 		}
-		return apply(ctx, all)
+		return pass(ctx, all)
 	})
 }
 

@@ -308,16 +308,20 @@ func (s Store) busy() error {
 	return fmt.Errorf("the state of table %s changed %d times in a row: is another command running?", s.Table, maxTries)
 }
 
+// dirty returns the span of the keys that changed in the generations from one up to another.
+func (s Store) dirty(from, to uint64) layout.Span {
+	return layout.Span{Start: ms.DirtyPrefix(s.Table, from), End: cells.PrefixEnd(ms.DirtyPrefix(s.Table, to))}
+}
+
 // DirtyIn reads the keys that changed in any generation from one up to another. A key of several
 // generations comes several times.
 func (s Store) DirtyIn(ctx context.Context, from, to uint64) iter.Seq2[ms.Dirty, error] {
-	return eachIn[ms.Dirty](ctx, s, layout.Span{Start: ms.DirtyPrefix(s.Table, from), End: cells.PrefixEnd(ms.DirtyPrefix(s.Table, to))})
+	return eachIn[ms.Dirty](ctx, s, s.dirty(from, to))
 }
 
 // CountDirty counts the keys of DirtyIn without their values, at most most of them.
 func (s Store) CountDirty(ctx context.Context, from, to uint64, most int) (n int, err error) {
-	span := layout.Span{Start: ms.DirtyPrefix(s.Table, from), End: cells.PrefixEnd(ms.DirtyPrefix(s.Table, to))}
-	for _, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{span}, Filter: btclient.KeysOnly(), Limit: int64(most)}) {
+	for _, err := range s.B.Rows(ctx, btclient.Read{Table: ms.Table, Spans: []layout.Span{s.dirty(from, to)}, Filter: btclient.KeysOnly(), Limit: int64(most)}) {
 		if err != nil {
 			return n, err
 		}
@@ -328,7 +332,7 @@ func (s Store) CountDirty(ctx context.Context, from, to uint64, most int) (n int
 
 // DropDirty deletes the keys of all generations up to and including to.
 func (s Store) DropDirty(ctx context.Context, to uint64) error {
-	return s.clear(ctx, layout.Span{Start: ms.DirtyPrefix(s.Table, 0), End: cells.PrefixEnd(ms.DirtyPrefix(s.Table, to))})
+	return s.clear(ctx, s.dirty(0, to))
 }
 
 // AddDirty records that items changed in a generation.
