@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -268,16 +269,51 @@ func TestGoBigtable_Errors(t *testing.T) {
 	if status.Code(err) != codes.InvalidArgument {
 		t.Errorf("empty row key: %v", err)
 	}
-	// Unimplemented calls return an error that names them, and the server continues.
+	if got := read(ctx, t, table, bigtable.InfiniteRange("")); len(got) != 0 {
+		t.Errorf("a refused write left %v", got)
+	}
+}
+
+// TestGoBigtable_SQL: the client prepares a statement, binds its parameters, and reads rows of
+// the same table as by ReadRows. An error of a statement names its place.
+func TestGoBigtable_SQL(t *testing.T) {
+	t.Parallel()
+	ctx, table := t.Context(), newTable(t, "go-sql", "f")
+	for _, key := range []string{"a#1", "a#2", "b#1"} {
+		if err := table.Apply(ctx, key, setCell("f", "q", 1000, "v of "+key)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	client, err := bigtable.NewClient(ctx, "any-project", instance(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	if _, err := client.PrepareStatement(ctx, "SELECT 1", nil); status.Code(err) != codes.Unimplemented {
-		t.Errorf("SQL: %v", err)
+	statement, err := client.PrepareStatement(ctx, "SELECT _key AS k, f['q'] AS q FROM `go-sql` WHERE STARTS_WITH(_key, @prefix) ORDER BY k DESC",
+		map[string]bigtable.SQLType{"prefix": bigtable.BytesSQLType{}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if got := read(ctx, t, table, bigtable.InfiniteRange("")); len(got) != 0 {
-		t.Errorf("a refused write left %v", got)
+	for prefix, want := range map[string][]string{"a#": {"a#2=v of a#2", "a#1=v of a#1"}, "b": {"b#1=v of b#1"}, "c": nil} {
+		bound, err := statement.Bind(map[string]any{"prefix": []byte(prefix)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		err = bound.Execute(ctx, func(row bigtable.ResultRow) bool {
+			var key, value []byte
+			if err := errors.Join(row.GetByName("k", &key), row.GetByIndex(1, &value)); err != nil {
+				t.Error(err)
+			}
+			got = append(got, fmt.Sprintf("%s=%s", key, value))
+			return true
+		})
+		if err != nil || !cmp.Equal(got, want) {
+			t.Errorf("rows of %q: %v, %v, want %v", prefix, got, err, want)
+		}
+	}
+	_, err = client.PrepareStatement(ctx, "SELECT nothing FROM `go-sql`", nil)
+	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "Unrecognized name: nothing") {
+		t.Errorf("an unknown column: %v", err)
 	}
 }

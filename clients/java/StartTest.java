@@ -80,7 +80,7 @@ public final class StartTest {
 			has(said(path, "start"), concat("the program tabletop ", WHERE));
 			Files.createSymbolicLink(link, Path.of(System.getenv("TABLETOP_BINARY")).toAbsolutePath());
 			equal("tabletop on PATH", "started", said(path, "start").strip());
-			has(said(Map.of("TABLETOP_NONE", "1"), "log"), "TABLETOP_NONE in the environment sets no flag");
+			has(said(Map.of("TABLETOP_NONE", "1"), "log"), "TABLETOP_NONE in the environment does not set a flag");
 		} finally {
 			Files.deleteIfExists(link);
 			Files.delete(folder);
@@ -126,7 +126,7 @@ public final class StartTest {
 			}
 			server.query("CreateTable", TABLE.formatted("orders"));
 			server.heat("tabletop", server.bigtableTable("orders"), Map.of("last", Duration.ofHours(1), "step", "1m"));
-			fails("bad_request", () -> server.advance(Duration.ofMillis(-1500)), "\"-1.5s\"", "time moves forward");
+			fails("bad_request", () -> server.advance(Duration.ofMillis(-1500)), "\"-1.5s\"", "time moves only forward");
 			fails("bad_request", () -> server.advance("soon"), "\"soon\"");
 		}
 	}

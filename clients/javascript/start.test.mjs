@@ -92,7 +92,7 @@ test('a running server has no file in the folder of temporary files, except its 
 
 test('the log', async () => {
 	const code = "import { Tabletop } from './tabletop.mjs'; const server = await Tabletop.start(); await server.stop(); console.log(server.log)"
-	assert.match(await run(code, { TABLETOP_NONE: '1' }), /TABLETOP_NONE in the environment sets no flag/)
+	assert.match(await run(code, { TABLETOP_NONE: '1' }), /TABLETOP_NONE in the environment does not set a flag/)
 })
 
 test('a program that is missing', async t => {
@@ -144,7 +144,7 @@ test('durations', async t => {
 	for (const delay of [200, '200ms']) {
 		assert.equal((await server.fault({ endpoint: 'bigtable', method: 'ReadRows', effect: 'delay', delay })).delay, '200ms')
 	}
-	await fails('bad_request', server.advance(-1000), '"-1000ms"', 'time moves forward')
+	await fails('bad_request', server.advance(-1000), '"-1000ms"', 'time moves only forward')
 	for (const wrong of [NaN, undefined, {}]) await fails('bad_request', server.advance(wrong), `advance is ${wrong === undefined || wrong !== wrong ? wrong : '{}'}, want a duration`, "'25h'")
 	await fails('bad_request', server.advance('soon'), '"soon"')
 	await fails('bad_request', server.fault({ endpoint: 'bigtable', method: 'ReadRows', effect: 'delay', delay: true }), 'delay is true')

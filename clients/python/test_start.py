@@ -72,7 +72,7 @@ class TestStart(unittest.TestCase):
         with unittest.mock.patch.dict(os.environ, {"TABLETOP_NONE": "1"}):
             server = Tabletop.start()
         server.stop()
-        self.assertIn("TABLETOP_NONE in the environment sets no flag", server.log)
+        self.assertIn("TABLETOP_NONE in the environment does not set a flag", server.log)
 
     def test_program(self):
         where = ["Tabletop.start(binary=...)", "TABLETOP_BINARY", "tabletop on PATH"]
@@ -131,7 +131,7 @@ class TestStart(unittest.TestCase):
             for delay in [datetime.timedelta(milliseconds=200), "200ms"]:
                 self.assertEqual(server.fault(endpoint="bigtable", method="ReadRows", effect="delay", delay=delay)["delay"], "200ms")
             self.assertEqual(server.requests(failed=True), [])
-            self.fails("bad_request", lambda: server.advance(datetime.timedelta(hours=-1)), '"-3600s"', "time moves forward")
+            self.fails("bad_request", lambda: server.advance(datetime.timedelta(hours=-1)), '"-3600s"', "time moves only forward")
             self.fails("bad_request", lambda: server.advance(3600), "advance is 3600", "timedelta", '"25h"')
             self.fails("bad_request", lambda: server.advance("soon"), '"soon"')
             self.fails("bad_request", lambda: server.fault(endpoint="bigtable", method="ReadRows", effect="delay", delay=5), "delay is 5")

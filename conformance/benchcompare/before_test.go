@@ -116,7 +116,7 @@ func TestRun_BeforeFlags(t *testing.T) {
 	}{
 		{"no such file", exitBadFlag, []string{"-before", program + "s"}},
 		{"-before runs the parts points and dynamodb, not \"growth\"", exitBadFlag, []string{"-before", program, "-parts", "points,growth"}},
-		{"-reps 4 is too few, the least is 5", exitBadFlag, []string{"-before", program, "-reps", "4"}},
+		{"-reps 4 is too few, the minimum is 5", exitBadFlag, []string{"-before", program, "-reps", "4"}},
 		{"-profile runs one", exitBadFlag, []string{"-before", program, "-profile", "x"}},
 		{"must be a new file", exitBadFlag, []string{"-before", program, "-raw", program}},
 		{"-before: ", exitEnvironment, []string{"-before", program, "-parts", "points"}}, // not a program
