@@ -23,8 +23,9 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
-// awaitLease waits until no other process holds the lease, as after a crash of its owner. It returns what
-// it saw of the lease. An owner that renews it meanwhile is a [*ms.HeldError]. Without a sleep, any owner is.
+// awaitLease waits until no other process holds the lease, as after a crash of its owner, and returns
+// what it saw of the lease. It returns a [*ms.HeldError] if the owner renews the lease meanwhile or,
+// if sleep is nil, as soon as any other process holds it.
 func awaitLease(ctx context.Context, store statetable.Store, sleep func(context.Context, time.Duration) error, warn func(format string, args ...any)) (*ms.Sighting, error) {
 	seen := &ms.Sighting{}
 	for said := false; ; said = true {
@@ -47,8 +48,8 @@ func awaitLease(ctx context.Context, store statetable.Store, sleep func(context.
 	}
 }
 
-// begin takes the lease, makes the tables, and lets endpoints refuse writes. It reports whether it took
-// the lease.
+// begin takes the lease, creates the tables, and marks the target so that DynamoDB endpoints refuse
+// writes to it. began reports whether it took the lease.
 func (f *follower) begin(ctx context.Context, since time.Time, seen *ms.Sighting) (began bool, err error) {
 	if err := f.store.Make(ctx); err != nil {
 		return false, err
