@@ -29,8 +29,8 @@ func (s *Server) newLimiter() *throttle.Limiter {
 	})
 }
 
-// quotas returns the quotas of the account, of which the provisioned units of all tables except
-// name are already reserved. Without throttling, it returns quotas without limits.
+// quotas returns the quotas of the account. The provisioned units of all tables except name are
+// already reserved in them. Without throttling, the quotas have no limits.
 func (s *Server) quotas(ctx context.Context, name string) (q tablespec.Quotas, err error) {
 	if s.throttle == nil {
 		return q, nil
