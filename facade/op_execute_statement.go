@@ -138,13 +138,13 @@ func (s *Server) executeSelect(ctx context.Context, v *validator, st *statement,
 			return nil, awserr.Validation(awserr.MsgInvalidNextToken)
 		}
 	}
-	out := &executeStatementOutput{}
-	out.begun.Begin(s.pages.Take())
-	out.begun.BeginList("Items")
 	reading, err := s.throttle.Read(r.table, r.index, nil, in.ConsistentRead.IsTrue(), 1)
 	if err != nil {
 		return nil, err
 	}
+	out := &executeStatementOutput{}
+	out.begun.Begin(s.pages.Take())
+	out.begun.BeginList("Items")
 	if err := s.selectPage(ctx, r, out); err != nil {
 		return nil, err
 	}

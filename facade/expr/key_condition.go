@@ -153,7 +153,8 @@ func (k *KeyCondition) Resolve(hash, sort []KeyAttribute) (attr.KeyRange, error)
 		return r, err
 	}
 	r.Hash, r.MoreHash = hashes[0], hashes[1:]
-	return r, resolveSort(&r, terms, len(terms)-len(hash), sort)
+	err = resolveSort(&r, terms, len(terms)-len(hash), sort)
+	return r, err
 }
 
 // termOf returns the condition on the named attribute, or nil.
