@@ -347,8 +347,13 @@ func TestVerifyLive_Faults(t *testing.T) {
 		}
 	}
 	plant(still, true)
-	rev := 100
+	rev, last := 100, time.Time{}
 	o.Sleep = func(ctx context.Context, d time.Duration) error {
+		if now := l.now(); now.Sub(last) < time.Second {
+			return sleep(ctx, d)
+		} else {
+			last = now
+		}
 		plant(moving, false)
 		for _, sk := range moving {
 			rev++
