@@ -125,16 +125,7 @@ func (v *verification) run(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if v.followed {
-		last := v.live.From
-		if v.last.After(last) {
-			last = v.last
-		}
-		if err := v.mark.await(ctx, last); err != nil {
-			return "", err
-		}
-	}
-	v.live.To, v.live.Rule = v.mark.last.Watermark, v.mark.last.Progress.Rule
+	v.ends()
 	different := v.o.Report.AllDifferences() - before
 	same := different == 0
 	if generation > 0 {
@@ -187,6 +178,14 @@ func (v *verification) begin(ctx context.Context) (from, generation uint64, err 
 		v.live.From = v.mark.last.Watermark
 	}
 	return from, generation, err
+}
+
+// ends notes the time up to which keys were compared: an equal one at the time of an answer of the source. A
+// later change is applied, and its key recorded, after this run.
+func (v *verification) ends() {
+	if v.live.To, v.live.Rule = v.last, v.mark.last.Progress.Rule; v.live.To.Before(v.live.From) {
+		v.live.To = v.live.From
+	}
 }
 
 func (v *verification) sampled() bool { return v.o.Sample > 0 && v.o.Sample < 1 }
