@@ -386,7 +386,7 @@ func (f *follower) applySome(ctx context.Context, left time.Duration, records []
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	w := apply.Writer{
-		B: f.rows, Mapping: f.Mapping, Pace: f.Table.Pace, Now: f.Now, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || f.unordered != "",
+		B: f.rows, Mapping: f.Mapping, Pace: f.Table.Pace, Guarded: f.Mode == Guarded || f.Mode != Ordered && lag < orderedLag || f.unordered != "",
 	}
 	refused := map[attr.ItemID]bool{}
 	var refusing sync.Mutex
