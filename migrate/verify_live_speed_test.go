@@ -18,6 +18,7 @@ import (
 
 	"github.com/tabletop-emu/tabletop/internal/test/long"
 	"github.com/tabletop-emu/tabletop/migrate"
+	"github.com/tabletop-emu/tabletop/migrate/stream"
 )
 
 // countedReads counts the reads of the items' table.
@@ -31,6 +32,29 @@ func (c *countedReads) NewStream(ctx context.Context, d *grpc.StreamDesc, method
 		c.reads.Add(1)
 	}
 	return c.ClientConnInterface.NewStream(ctx, d, method, o...)
+}
+
+// countedItems counts the calls that read the source, and the items that they return.
+type countedItems struct {
+	stream.ItemClient
+	scans, batches, scanned, got atomic.Int64
+}
+
+func (c *countedItems) Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	c.scans.Add(1)
+	out, err := c.ItemClient.Scan(ctx, in, o...)
+	if err == nil {
+		c.scanned.Add(int64(len(out.Items)))
+	}
+	return out, err
+}
+
+func (c *countedItems) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	c.batches.Add(1)
+	for _, of := range in.RequestItems {
+		c.got.Add(int64(len(of.Keys)))
+	}
+	return c.ItemClient.BatchGetItem(ctx, in, o...)
 }
 
 // sharedTable has a row for each partition.
