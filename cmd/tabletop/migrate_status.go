@@ -66,14 +66,20 @@ func (*statusCommand) examples() []example {
 	}
 }
 
-// statusEvery is the interval of --watch and --wait.
-const statusEvery = time.Second
+// The intervals of --watch and --wait.
+const (
+	watchEvery = time.Second
+	waitEvery  = 250 * time.Millisecond
+)
 
 // Run prints the status.
 func (c *statusCommand) Run(ctx context.Context, k *kong.Context, p *program) error {
 	c.target = shellFlags(k, []string{"Bigtable:"})
 	return c.withTarget(ctx, "--target", c.Target, func(t *target) error {
-		end := time.Now().Add(*c.Timeout)
+		end, every := time.Now().Add(*c.Timeout), watchEvery
+		if c.Wait != "" {
+			every = waitEvery
+		}
 		for {
 			all, err := c.read(ctx, t)
 			if err != nil {
@@ -94,7 +100,7 @@ func (c *statusCommand) Run(ctx context.Context, k *kong.Context, p *program) er
 			case c.Wait != "" && !time.Now().Before(end):
 				return &exitError{exitDifferences, fmt.Errorf("after %v, %s", *c.Timeout, open)}
 			}
-			if err := sleep(ctx, statusEvery); err != nil {
+			if err := sleep(ctx, every); err != nil {
 				if c.Watch {
 					return nil // Ctrl-C ends it
 				}

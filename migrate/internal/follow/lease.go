@@ -227,13 +227,19 @@ func (f *follower) tolerates(err error) bool {
 	return f.Now().Sub(f.failing) < cmp.Or(f.GiveUp, defaultGiveUp)
 }
 
+// caughtUp reports whether the source was caught up with, and the phase does not say so yet.
+func (f *follower) caughtUp(since time.Time) bool {
+	watermark := f.source.Status().watermark
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.following && watermark.After(since) && watermark.After(f.reached)
+}
+
 // renew renews the lease, changes the phase when the source was caught up with, and reads the
 // generation of changed keys.
 func (f *follower) renew(ctx context.Context, since time.Time) error {
-	now := f.Now()
+	now, caughtUp := f.Now(), f.caughtUp(since)
 	f.mu.Lock()
-	watermark := f.source.Status().watermark
-	caughtUp := !f.following && watermark.After(since) && watermark.After(f.reached)
 	early := f.lease.Sub(now) > ms.LeaseTime-renewEvery
 	f.mu.Unlock()
 	if early && !caughtUp { // a verification waits until the follower knows its generation
