@@ -15,9 +15,17 @@ PGO ?= cmd/tabletop/serve.pgo
 
 # The profile is not named default.pgo, since go test, go vet and go run would
 # use it too, and each would build all dependencies a second time.
+# Without symbols, folders of this machine, and golang.org/x/net/trace, which would make the linker
+# keep all exported methods.
+RELEASE := -trimpath -tags=grpcnotrace '-ldflags=-s -w' -pgo=$(PGO)
+
 .PHONY: build
 build: ## build bin/tabletop for release: static, with profile-guided optimization (PGO=off for a quicker build)
-	CGO_ENABLED=0 $(GO) build -pgo=$(PGO) -o bin/tabletop ./cmd/tabletop
+	CGO_ENABLED=0 $(GO) build $(RELEASE) -o bin/tabletop ./cmd/tabletop
+
+.PHONY: dist
+dist: ## build the files of a release into dist (docs/release.md), from the last commit; PLATFORMS=linux/amd64 and PARTS=archives select some
+	nice $(GO) -C tools/dist run . -root ../.. -out ../../dist $(if $(PLATFORMS),-platforms "$(PLATFORMS)") $(if $(PARTS),-parts "$(PARTS)") -- $(RELEASE)
 
 .PHONY: pgo
 pgo: ## record the profile of both endpoints under load (about three minutes; nothing else should run)
@@ -88,7 +96,7 @@ RACE_TIMEOUT ?= 12m
 
 # Separate modules, which keep their dependencies out of the main one. A test of
 # internal/test/lint fails if one is missing here.
-MODULES := conformance emu/internal/filter/re2
+MODULES := conformance emu/internal/filter/re2 tools/dist
 
 # -count=1, since the go command does not notice changes of the program that these tests start.
 .PHONY: test-modules

@@ -256,10 +256,19 @@ func (p *program) fail(err error) int {
 	return code
 }
 
+// version returns the version, the commit if it is known, the Go release and the platform.
 func version() string {
 	v := "(unknown)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+	info, ok := debug.ReadBuildInfo()
+	if ok && info.Main.Version != "" {
 		v = info.Main.Version
+	}
+	if ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v += " " + s.Value[:min(len(s.Value), 12)]
+			}
+		}
 	}
 	return fmt.Sprintf("tabletop %s %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
