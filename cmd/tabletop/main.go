@@ -3,6 +3,7 @@
 //
 //	tabletop serve            both endpoints, for any language
 //	tabletop ctl              control such a server: snapshots, clock, faults
+//	tabletop healthcheck      check whether such a server answers
 //	tabletop demo             the shipped fixtures, end to end
 //	tabletop migrate infer    find a mapping for an export
 //	tabletop migrate plan     show what a load would create, and what survives
