@@ -20,6 +20,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 // committed is the time of the commit of the tiny repository.
@@ -315,7 +321,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{[]string{"-platforms", "linux/amd64,plan9/386"}, `-platforms: "plan9/386" must be one of linux/amd64, `},
 		{[]string{"-platforms", "linux"}, `-platforms: "linux" must be one of `},
-		{[]string{"-parts", "archives,rpm"}, `-parts: "rpm" must be one of archives`},
+		{[]string{"-parts", "archives,rpm"}, `-parts: "rpm" must be one of archives, `},
 		{[]string{"-root", repository(t, nil), "-commit", "none"}, "git -C "},
 		{[]string{"-root", repository(t, map[string]string{"greeting/LICENSE": ""}), "-platforms", host.String(), "-out", filepath.Join(t.TempDir(), "dist")}, "the module example.com/greeting has no license"},
 		{[]string{"-root", repository(t, nil), "-platforms", host.String(), "-out", other}, "-out: " + other + " has files"},
@@ -323,6 +329,97 @@ func TestRefused(t *testing.T) {
 		err := run(t.Context(), tc.args, t.Output())
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%q: got %v, want %q", tc.args, err, tc.want)
+		}
+	}
+}
+
+// TestImage checks the layout of the image with its readers, and the file system of a container.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	o := tinyOptions(t, repository(t, nil), "image")
+	if err := dist(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	outer, err := layout.ImageIndexFromPath(filepath.Join(o.out, "image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validate.Index(outer); err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := outer.IndexManifest()
+	if err != nil || len(manifest.Manifests) != 1 {
+		t.Fatalf("the layout has %v, %v", manifest, err)
+	}
+	index, err := outer.ImageIndex(manifest.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if manifest, err = index.IndexManifest(); err != nil {
+		t.Fatal(err)
+	}
+	var platforms []string
+	for _, m := range manifest.Manifests {
+		platforms = append(platforms, m.Platform.String())
+		image, err := index.Image(m.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := tarball.ImageFromPath(filepath.Join(o.out, "tabletop_0.1.0_image_"+m.Platform.Architecture+".tar"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := validate.Image(loaded); err != nil {
+			t.Error(err)
+		}
+		for _, image := range []v1.Image{image, loaded} {
+			checkImage(t, image, m.Platform.Architecture)
+		}
+	}
+	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
+		t.Errorf("the image is for %v, want %v", platforms, want)
+	}
+	o.platforms = []platform{{"darwin", "arm64"}}
+	if err := dist(t.Context(), o); err == nil || err.Error() != "image: no platform is a Linux" {
+		t.Errorf("without a Linux: %v", err)
+	}
+}
+
+// checkImage checks the configuration and the files of an image.
+func checkImage(t *testing.T, image v1.Image, arch string) {
+	t.Helper()
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Config
+	if config.OS != "linux" || config.Architecture != arch || c.User != "65532:65532" || !slices.Equal(c.Entrypoint, []string{"/tabletop"}) || !slices.Equal(c.Cmd, []string{"serve"}) {
+		t.Errorf("the configuration is %+v", config)
+	}
+	if !config.Created.Equal(committed) || c.Labels["org.opencontainers.image.version"] != "0.1.0" || len(c.Labels["org.opencontainers.image.revision"]) != 40 {
+		t.Errorf("created %v, labels %v", config.Created, c.Labels)
+	}
+	sameNames(t, "ports", c.ExposedPorts, "8000/tcp", "8086/tcp")
+	files := map[string]*tar.Header{}
+	all := mutate.Extract(image)
+	defer func() { _ = all.Close() }()
+	for r := tar.NewReader(all); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.TrimSuffix(h.Name, "/")] = h
+	}
+	sameNames(t, "files of the image", files, "LICENSE", "NOTICE", "data", "tabletop", "tmp")
+	for name, want := range map[string]struct {
+		mode  int64
+		owner int
+	}{"tabletop": {0o755, 0}, "data": {0o755, imageUser}, "tmp": {0o1777, 0}} {
+		if h := files[name]; h != nil && (h.Mode != want.mode || h.Uid != want.owner || h.Gid != want.owner) {
+			t.Errorf("%s has the mode %o and the owner %d:%d, want %o and %d", name, h.Mode, h.Uid, h.Gid, want.mode, want.owner)
 		}
 	}
 }

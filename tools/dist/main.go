@@ -37,6 +37,7 @@ var parts = []struct {
 	write func(ctx context.Context, r *release) error
 }{
 	{"archives", writeArchives},
+	{"image", writeImages},
 }
 
 // checksums is the file with the checksums of all others.
