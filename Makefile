@@ -23,9 +23,12 @@ RELEASE := -trimpath -tags=grpcnotrace '-ldflags=-s -w' -pgo=$(PGO)
 build: ## build bin/tabletop for release: static, with profile-guided optimization (PGO=off for a quicker build)
 	CGO_ENABLED=0 $(GO) build $(RELEASE) -o bin/tabletop ./cmd/tabletop
 
+PARTS ?= archives,image,npm,pypi,maven
+
 .PHONY: dist
-dist: ## build the files of a release into dist (docs/release.md), from the last commit; PLATFORMS=linux/amd64 and PARTS=archives select some
-	nice $(GO) -C tools/dist run . -root ../.. -out ../../dist $(if $(PLATFORMS),-platforms "$(PLATFORMS)") $(if $(PARTS),-parts "$(PARTS)") -- $(RELEASE)
+dist: $(if $(findstring maven,$(PARTS)),bin/java-classpath) ## build the files of a release into dist, from the last commit (docs/release.md); PLATFORMS=linux/amd64 and PARTS=archives,image,npm,pypi,maven select some
+	nice $(GO) -C tools/dist run . -root ../.. -out ../../dist -parts "$(PARTS)" $(if $(PLATFORMS),-platforms "$(PLATFORMS)") \
+		$(if $(findstring maven,$(PARTS)),-classpath "$$(cat bin/java-classpath)") -- $(RELEASE)
 
 .PHONY: pgo
 pgo: ## record the profile of both endpoints under load (about three minutes; nothing else should run)
@@ -202,6 +205,9 @@ conformance-js: build ## test the official JavaScript clients against a running 
 	node conformance/js/control.mjs bin/tabletop
 	node conformance/js/setup/run.mjs bin/tabletop
 
+bin/java-classpath: conformance/java/pom.xml
+	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
+
 # CHANGES is the number of changes that the consumers of a stream read.
 CHANGES ?= 100000
 .PHONY: conformance-streams
@@ -213,8 +219,7 @@ conformance-streams: ## test stream consumers with the SDKs of Go, Python and Ja
 		-conformance.python=$(CURDIR)/.venv/bin/python -conformance.node=node
 
 .PHONY: conformance-java
-conformance-java: build ## test the official Java clients, and a reader of change streams, against a running server (needs a JDK, 17 or later, and Maven)
-	mvn -q -B -f conformance/java/pom.xml dependency:build-classpath -Dmdep.outputFile=$(CURDIR)/bin/java-classpath
+conformance-java: build bin/java-classpath ## test the official Java clients, and a reader of change streams, against a running server (needs a JDK, 17 or later, and Maven)
 	javac -cp "$$(cat bin/java-classpath)" -d bin/java-classes clients/java/Tabletop.java clients/java/TabletopExtension.java conformance/java/Control.java conformance/java/OrdersTest.java
 	java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" Control bin/tabletop
 	TABLETOP_BINARY=bin/tabletop java -Dslf4j.internal.verbosity=ERROR -cp "bin/java-classes:$$(cat bin/java-classpath)" org.junit.platform.console.ConsoleLauncher execute --select-class OrdersTest --select-class OrdersWithFlagsTest --fail-if-no-tests --details summary --disable-banner --disable-ansi-colors

@@ -38,6 +38,9 @@ var parts = []struct {
 }{
 	{"archives", writeArchives},
 	{"image", writeImages},
+	{"npm", writeNPM},
+	{"pypi", writeWheels},
+	{"maven", writeMaven},
 }
 
 // checksums is the file with the checksums of all others.
@@ -59,6 +62,7 @@ type options struct {
 	platforms         []platform
 	parts             []string
 	goFlags           []string
+	javaClasspath     string
 	log               io.Writer
 	// build runs go build in a folder, for a platform.
 	build func(ctx context.Context, folder string, p platform, args ...string) error
@@ -74,6 +78,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	flags.StringVar(&o.commit, "commit", "HEAD", "the commit to build")
 	flags.StringVar(&platforms, "platforms", allPlatforms, "the platforms, as GOOS/GOARCH, separated by commas")
 	flags.StringVar(&chosen, "parts", strings.Join(partNames(), ","), "the parts, separated by commas")
+	flags.StringVar(&o.javaClasspath, "classpath", "", "the classpath with the API of JUnit 5, for the Maven packages")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil
 	} else if err != nil {
