@@ -24,10 +24,11 @@ build: ## build bin/tabletop for release: static, with profile-guided optimizati
 	CGO_ENABLED=0 $(GO) build $(RELEASE) -o bin/tabletop ./cmd/tabletop
 
 PARTS ?= archives,image,npm,pypi,maven
+OUT   ?= dist
 
 .PHONY: dist
 dist: $(if $(findstring maven,$(PARTS)),bin/java-classpath) ## build the files of a release into dist, from the last commit (docs/release.md); PLATFORMS=linux/amd64 and PARTS=archives,image,npm,pypi,maven select some
-	nice $(GO) -C tools/dist run . -root ../.. -out ../../dist -parts "$(PARTS)" $(if $(PLATFORMS),-platforms "$(PLATFORMS)") \
+	nice $(GO) -C tools/dist run . -root ../.. -out "$(abspath $(OUT))" -parts "$(PARTS)" $(if $(PLATFORMS),-platforms "$(PLATFORMS)") \
 		$(if $(findstring maven,$(PARTS)),-classpath "$$(cat bin/java-classpath)") -- $(RELEASE)
 
 .PHONY: pgo
