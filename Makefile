@@ -31,6 +31,10 @@ dist: $(if $(findstring maven,$(PARTS)),bin/java-classpath) ## build the files o
 	nice $(GO) -C tools/dist run . -root ../.. -out "$(abspath $(OUT))" -parts "$(PARTS)" $(if $(PLATFORMS),-platforms "$(PLATFORMS)") \
 		$(if $(findstring maven,$(PARTS)),-classpath "$$(cat bin/java-classpath)") -- $(RELEASE)
 
+.PHONY: publish
+publish: ## publish the files in dist (docs/release.md): IMAGE=REGISTRY/OWNER/tabletop MAVEN_UPLOAD=command; RUN=echo prints the commands
+	RUN="$(RUN)" IMAGE="$(IMAGE)" MAVEN_UPLOAD="$(MAVEN_UPLOAD)" STEPS="$(STEPS)" tools/dist/publish.sh "$(OUT)"
+
 .PHONY: pgo
 pgo: ## record the profile of both endpoints under load (about three minutes; nothing else should run)
 	$(GO) run -C conformance ./benchcompare -reps 2 -parts bigtable,dynamodb -profile ../cmd/tabletop/serve.pgo

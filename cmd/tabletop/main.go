@@ -29,6 +29,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,7 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -257,17 +259,15 @@ func (p *program) fail(err error) int {
 	return code
 }
 
-// version returns the version, the commit if it is known, the Go release and the platform.
+// version returns the version, the commit unless the version has it, the Go release and the
+// platform.
 func version() string {
 	v := "(unknown)"
-	info, ok := debug.ReadBuildInfo()
-	if ok && info.Main.Version != "" {
-		v = info.Main.Version
-	}
-	if ok {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v = cmp.Or(info.Main.Version, v)
 		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v += " " + s.Value[:min(len(s.Value), 12)]
+			if commit := s.Value[:min(len(s.Value), 12)]; s.Key == "vcs.revision" && !strings.Contains(v, commit) {
+				v += " " + commit
 			}
 		}
 	}
