@@ -49,7 +49,7 @@ func release(t *testing.T) string {
 		t.Skip("the image and the paths are of Linux")
 	}
 	made.once.Do(func() {
-		if made.folder, made.err = os.MkdirTemp("", "tabletop-packages-"); made.err != nil {
+		if made.folder, made.err = os.MkdirTemp("", "tabletop-packages-"); made.err != nil { //nolint:usetesting // all tests use it
 			return
 		}
 		parts := "image,npm,pypi"

@@ -28,7 +28,7 @@ func (f file) mode() int64 {
 	return 0o644
 }
 
-// sorted returns files in the order of their names, each once.
+// sorted returns files in the order of their names.
 func sorted(files []file) []file {
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })

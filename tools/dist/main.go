@@ -115,6 +115,9 @@ func list(text string) []string {
 
 // dist writes the files of a release.
 func dist(ctx context.Context, o options) (err error) {
+	if err := checkOut(o.out); err != nil {
+		return err
+	}
 	work, err := os.MkdirTemp("", "tabletop-dist-")
 	if err != nil {
 		return err
@@ -124,7 +127,7 @@ func dist(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := clear(o.out); err != nil {
+	if err := os.RemoveAll(o.out); err != nil {
 		return err
 	}
 	for _, p := range parts {
@@ -139,19 +142,16 @@ func dist(ctx context.Context, o options) (err error) {
 	return sum(o.out)
 }
 
-// clear removes the files of an earlier release. It does not remove a folder with other files.
-func clear(out string) error {
+// checkOut rejects a folder with other files than those of an earlier release, which dist removes.
+func checkOut(out string) error {
 	entries, err := os.ReadDir(out)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if len(entries) > 0 && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == checksums }) {
 		return fmt.Errorf("-out: %s has files, and no %s: it is not the folder of a release", out, checksums)
 	}
-	return os.RemoveAll(out)
+	return nil
 }
 
 // sum writes the checksums of all files, in the format of sha256sum.
@@ -195,7 +195,7 @@ func clone(ctx context.Context, o options, folder string) (source, error) {
 	} else if changed != "" {
 		_, _ = fmt.Fprintf(o.log, "uncommitted changes are left out:\n%s\n", changed)
 	}
-	if _, err := output(ctx, "", "git", "clone", "--quiet", "--shared", "--no-checkout", o.root, folder); err != nil {
+	if _, err := output(ctx, "", "git", "clone", "--quiet", "--shared", "--no-checkout", "--config", "core.autocrlf=false", o.root, folder); err != nil {
 		return source{}, err
 	}
 	if _, err := output(ctx, folder, "git", "-c", "advice.detachedHead=false", "checkout", "--quiet", "--detach", at); err != nil {

@@ -27,8 +27,12 @@ func TestNPM(t *testing.T) {
 	want := []string{main}
 	wantOptional := map[string]string{}
 	for _, p := range []struct{ os, cpu, program string }{
-		{"linux", "x64", "tabletop"}, {"linux", "arm64", "tabletop"}, {"darwin", "x64", "tabletop"}, {"darwin", "arm64", "tabletop"},
-		{"win32", "x64", "tabletop.exe"}, {"win32", "arm64", "tabletop.exe"},
+		{"linux", "x64", "tabletop"},
+		{"linux", "arm64", "tabletop"},
+		{"darwin", "x64", "tabletop"},
+		{"darwin", "arm64", "tabletop"},
+		{"win32", "x64", "tabletop.exe"},
+		{"win32", "arm64", "tabletop.exe"},
 	} {
 		archive := "npm/tabletop-emu-" + p.os + "-" + p.cpu + "-0.1.0.tgz"
 		want = append(want, archive)
