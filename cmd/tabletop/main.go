@@ -3,6 +3,7 @@
 //
 //	tabletop serve            both endpoints, for any language
 //	tabletop ctl              control such a server: snapshots, clock, faults
+//	tabletop healthcheck      check whether such a server answers
 //	tabletop demo             the shipped fixtures, end to end
 //	tabletop migrate infer    find a mapping for an export
 //	tabletop migrate plan     show what a load would create, and what survives
@@ -28,6 +29,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +39,7 @@ import (
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -256,10 +259,17 @@ func (p *program) fail(err error) int {
 	return code
 }
 
+// version returns the version, the commit unless the version has it, the Go release and the
+// platform.
 func version() string {
 	v := "(unknown)"
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		v = info.Main.Version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v = cmp.Or(info.Main.Version, v)
+		for _, s := range info.Settings {
+			if commit := s.Value[:min(len(s.Value), 12)]; s.Key == "vcs.revision" && !strings.Contains(v, commit) {
+				v += " " + commit
+			}
+		}
 	}
 	return fmt.Sprintf("tabletop %s %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
