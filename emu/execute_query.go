@@ -30,9 +30,6 @@ const (
 	// emulators receive at most 4 MiB.
 	batchBytes = 2 << 20
 	pieceBytes = 1 << 20
-
-	// defaultQueryMemory is the memory that one query may use for rows.
-	defaultQueryMemory = 64 << 20
 )
 
 // ExecuteQuery runs a prepared query, or a query that it prepares itself. The tables are read in their
@@ -73,7 +70,7 @@ func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_
 	}
 	ctx := stream.Context()
 	rows, err := execution.Run(ctx, prepared.plan, execution.Options{
-		Tables: tables{c, prepared.instance}, Params: params, Memory: defaultQueryMemory,
+		Tables: tables{c, prepared.instance}, Params: params, Memory: c.queryMemory,
 		Functions: &function.Context{NowMicros: c.now().UnixMicro(), ViewParameters: views, Cluster: c.at.Cluster},
 	})
 	if err != nil {

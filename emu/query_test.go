@@ -28,17 +28,18 @@ const sqlInstance = "projects/p/instances/i"
 // newSQL returns a server with the table g of the cases in internal/sql/testdata.
 func newSQL(tb testing.TB) grpc.ClientConnInterface {
 	tb.Helper()
-	return newSQLAt(tb, nil)
+	return newSQLWith(tb, emu.Options{})
 }
 
-// newSQLAt is newSQL with a clock.
-func newSQLAt(tb testing.TB, now emu.Clock) grpc.ClientConnInterface {
+// newSQLWith is newSQL with options.
+func newSQLWith(tb testing.TB, o emu.Options) grpc.ClientConnInterface {
 	tb.Helper()
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	srv, err := emu.New(emu.Options{DB: db, Clock: now})
+	o.DB = db
+	srv, err := emu.New(o)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -67,3 +67,14 @@ func TestSQL(t *testing.T) {
 		}
 	}
 }
+
+// TestServe_SQLMemory: the flag bounds the rows that a query sorts.
+func TestServe_SQLMemory(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "--bigtable", "127.0.0.1:0", "--dynamodb", "off", "--sql-memory", "1")
+	const query = "SELECT x FROM UNNEST(GENERATE_ARRAY(1, 100000)) AS x ORDER BY x DESC LIMIT 1 OFFSET 99999"
+	out, err := exec.CommandContext(t.Context(), "tabletop", "sql", "--target", s.env["BIGTABLE_EMULATOR_HOST"], query).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "holds more than 1048576 bytes") || !strings.Contains(string(out), "--sql-memory") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
