@@ -59,7 +59,7 @@ func TestSQL(t *testing.T) {
 		"no query":           {nil, "there is no query"},
 		"a bad parameter":    {[]string{"SELECT 1", "--param", "k=1"}, "NAME:TYPE=VALUE"},
 		"an unknown type":    {[]string{"SELECT 1", "--param", "k:DATE=1"}, "expected STRING, BYTES, INT64, FLOAT64 or BOOL"},
-		"a bad number":       {[]string{"SELECT 1", "--param", "k:INT64=x"}, `"x" is not an INT64`},
+		"a bad number":       {[]string{"SELECT 1", "--param", "k:INT64=x"}, `"x" is not of type INT64`},
 		"a missing function": {[]string{"SELECT ST_ASTEXT(f) FROM users"}, "ST_ASTEXT"},
 	} {
 		if stdout, stderr, code := run("", c.args...); code != 2 || !strings.Contains(stderr, c.want) {

@@ -1,4 +1,5 @@
-// Package sqlclient runs SQL queries on a Bigtable, and writes types and values as statements do.
+// Package sqlclient runs SQL queries on a Bigtable. It converts Go values to parameters, and rows to text, JSON
+// or Go values.
 package sqlclient
 
 import (
