@@ -77,12 +77,6 @@ func WithAdminDelay(d time.Duration) Option {
 // only in instances that the test creates.
 func WithLoadCounts() Option { return func(c *server.Config) { c.Lab.Bigtable.CountLoad = true } }
 
-// WithSQLMemory limits the bytes that one SQL query holds of rows that it sorts, groups or unpacks. A
-// query that needs more fails. Default: 64 MiB.
-func WithSQLMemory(bytes int64) Option {
-	return func(c *server.Config) { c.Lab.Bigtable.SQLMemory = bytes }
-}
-
 // Start starts a private server that lives as long as the test tb. Any error
 // fails tb at once.
 func Start(tb testing.TB, opts ...Option) *Env {
