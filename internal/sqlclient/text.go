@@ -103,9 +103,9 @@ func Text(v *btpb.Value, t *btpb.Type) string {
 	case nil:
 		return "NULL"
 	case *btpb.Value_StringValue:
-		return printable(k.StringValue)
+		return Printable(k.StringValue)
 	case *btpb.Value_BytesValue:
-		return printable(string(k.BytesValue))
+		return Printable(string(k.BytesValue))
 	case *btpb.Value_ArrayValue:
 		return composite(k.ArrayValue.GetValues(), t)
 	case *btpb.Value_FloatValue:
@@ -115,8 +115,8 @@ func Text(v *btpb.Value, t *btpb.Type) string {
 	}
 }
 
-// printable returns a text as it is, or with escapes.
-func printable(s string) string {
+// Printable returns a text as it is, or as a literal with escapes if a terminal could not show it.
+func Printable(s string) string {
 	if !utf8.ValidString(s) {
 		return "b" + quote(s, true)
 	}
