@@ -31,15 +31,9 @@ func (c *sqlCommand) Validate() error {
 	var wrong []error
 	c.params = map[string]*btpb.Value{}
 	for _, text := range c.Param {
-		declared, value, ok := strings.Cut(text, "=")
-		name, kind, typed := strings.Cut(declared, ":")
-		if !ok || !typed || name == "" {
-			wrong = append(wrong, fmt.Errorf("--param: %q must be NAME:TYPE=VALUE, such as key:BYTES=a", text))
-			continue
-		}
-		v, err := sqlclient.Param(kind, value)
+		name, v, err := sqlclient.ParseParam(text)
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("--param %s: %w", name, err))
+			wrong = append(wrong, fmt.Errorf("--param: %w", err))
 		}
 		c.params[name] = v
 	}

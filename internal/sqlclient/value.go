@@ -14,6 +14,19 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
+// ParseParam returns a parameter in the form NAME:TYPE=VALUE; see Param.
+func ParseParam(text string) (name string, v *btpb.Value, err error) {
+	declared, value, ok := strings.Cut(text, "=")
+	name, kind, typed := strings.Cut(declared, ":")
+	if !ok || !typed || name == "" {
+		return "", nil, fmt.Errorf("%q must be NAME:TYPE=VALUE, such as key:BYTES=a", text)
+	}
+	if v, err = Param(kind, value); err != nil {
+		return "", nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return name, v, nil
+}
+
 // Param returns the value of a parameter: kind is STRING, BYTES, INT64, FLOAT64 or BOOL.
 func Param(kind, text string) (*btpb.Value, error) {
 	var v any
@@ -108,6 +121,7 @@ func (o Object) MarshalJSON() ([]byte, error) {
 // form converts the values whose form depends on the reader.
 type form struct {
 	bytes     func([]byte) any
+	integer   func(int64) any
 	timestamp func(time.Time) any
 	object    func(Object) any // of a map, a struct or a row
 }
@@ -119,13 +133,30 @@ var jsonForm = form{
 		}
 		return "base64:" + base64.StdEncoding.EncodeToString(b)
 	},
+	integer:   func(n int64) any { return n },
 	timestamp: func(t time.Time) any { return timeText(t) },
 	object:    func(o Object) any { return o },
 }
 
+// pageForm is jsonForm for JavaScript, whose numbers are exact up to maxExact.
+var pageForm = form{
+	bytes: jsonForm.bytes,
+	integer: func(n int64) any {
+		if n < -maxExact || n > maxExact {
+			return strconv.FormatInt(n, 10)
+		}
+		return n
+	},
+	timestamp: jsonForm.timestamp,
+	object:    jsonForm.object,
+}
+
+const maxExact = 1<<53 - 1
+
 // goForm leaves out the names of an object in which they are not unique.
 var goForm = form{
 	bytes:     func(b []byte) any { return string(b) },
+	integer:   func(n int64) any { return n },
 	timestamp: func(t time.Time) any { return t },
 	object: func(o Object) any {
 		out, values := make(map[string]any, len(o)), make([]any, len(o))
@@ -143,6 +174,16 @@ var goForm = form{
 // "base64:".
 func JSON(row []*btpb.Value, columns []*btpb.ColumnMetadata) Object {
 	return jsonForm.row(row, columns)
+}
+
+// Page returns the values of a row for a page: as JSON, except that integers that JavaScript would round are
+// texts.
+func Page(row []*btpb.Value, columns []*btpb.ColumnMetadata) []any {
+	out := make([]any, len(row))
+	for i, v := range row {
+		out[i] = pageForm.value(v, columns[i].GetType())
+	}
+	return out
 }
 
 // Go returns a row as Go values by the names of their columns: string for STRING and BYTES, int64, float64,
@@ -170,7 +211,7 @@ func (f form) value(v *btpb.Value, t *btpb.Type) any {
 	case *btpb.Value_BytesValue:
 		return f.bytes(k.BytesValue)
 	case *btpb.Value_IntValue:
-		return k.IntValue
+		return f.integer(k.IntValue)
 	case *btpb.Value_FloatValue:
 		return k.FloatValue
 	case *btpb.Value_BoolValue:
