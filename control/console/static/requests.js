@@ -39,7 +39,7 @@ const itemText = (item) => Object.entries(item).map(([name, v]) => `${name}=${JS
 function keyText(r) {
   if (r.key) return textOf(r.key);
   if (r.item) return itemText(r.item) + (r.items > 1 ? ` and ${counted(r.items - 1, 'other')}` : '');
-  return r.condition ?? r.statement ?? '';
+  return r.condition ?? r.statement?.replaceAll(/\s+/g, ' ') ?? '';
 }
 
 /** requestLine returns a request in a few words. */
