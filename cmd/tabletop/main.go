@@ -4,6 +4,7 @@
 //	tabletop serve            both endpoints, for any language
 //	tabletop ctl              control such a server: snapshots, clock, faults
 //	tabletop healthcheck      check whether such a server answers
+//	tabletop sql              query tables and views, also at a prompt
 //	tabletop demo             the shipped fixtures, end to end
 //	tabletop migrate infer    find a mapping for an export
 //	tabletop migrate plan     show what a load would create, and what survives
@@ -97,19 +98,26 @@ type program struct {
 	stdout, stderr io.Writer
 	// progress and color report whether stderr and stdout are terminals.
 	progress, color bool
-	helpWidth       int // in columns; 0 is the width of a file
+	// terminal reports whether stdin and stdout are both terminals.
+	terminal  bool
+	configDir string // of the user; "" if there is none
+	helpWidth int    // in columns; 0 is the width of a file
 	// alone means that the process runs only this program, which may change settings of the
 	// process.
 	alone bool
 }
 
 func main() {
+	configDir, _ := os.UserConfigDir() // an error returns ""
 	p := &program{
+		configDir: configDir,
+
 		stdin:    os.Stdin,
 		stdout:   os.Stdout,
 		stderr:   os.Stderr,
 		progress: isatty.IsTerminal(os.Stderr.Fd()),
 		color:    isatty.IsTerminal(os.Stdout.Fd()) && os.Getenv("NO_COLOR") == "",
+		terminal: isatty.IsTerminal(os.Stdin.Fd()) && isatty.IsTerminal(os.Stdout.Fd()),
 		alone:    true,
 
 		helpWidth: helpWidth(int(os.Stdout.Fd())),
