@@ -346,11 +346,14 @@ type Call struct {
 	Safe     bool   // SAFE.f(...): NULL instead of an error
 	Args     []Expr
 	Star     bool // f(*), without Args
+	StarAt   int
 	Distinct bool
 	Ignore   NullTreatment
 	Having   *HavingBound
 	OrderBy  []*OrderItem
+	OrderAt  int     // of ORDER
 	Limit    Expr    // nil without LIMIT
+	LimitAt  int     // of LIMIT
 	Over     *Window // nil without OVER
 }
 
@@ -377,6 +380,7 @@ type Window struct {
 	Name        *Name // the window that it extends, or nil
 	PartitionBy []Expr
 	OrderBy     []*OrderItem
+	OrderAt     int // of ORDER
 	Frame       *Frame
 }
 
