@@ -211,23 +211,34 @@ func IsTrue(v value.Value) bool { return !v.IsNull() && v.Bool() }
 
 // Constant reports whether an expression has the same value for all rows of an execution.
 func Constant(e Expr) bool {
-	all := func(args []Expr) bool {
-		return !slices.ContainsFunc(args, func(arg Expr) bool { return !Constant(arg) })
+	return !Any(e, func(e Expr) bool {
+		switch e.(type) {
+		case *Slot, *Lambda: // a lambda sees the row
+			return true
+		}
+		return false
+	})
+}
+
+// Any reports whether match holds for an expression, or for one inside of it.
+func Any(e Expr, match func(Expr) bool) bool {
+	inside := func(e Expr) bool { return Any(e, match) }
+	if match(e) {
+		return true
 	}
 	switch e := e.(type) {
-	case *Const, *Param:
-		return true
 	case *Call:
-		return all(e.Args)
+		return slices.ContainsFunc(e.Args, inside)
 	case *Cast:
-		return Constant(e.Expr)
+		return inside(e.Expr)
 	case *Field:
-		return Constant(e.Expr)
+		return inside(e.Expr)
 	case *MakeArray:
-		return all(e.Items)
+		return slices.ContainsFunc(e.Items, inside)
 	case *MakeStruct:
-		return all(e.Items)
-	default: // slots; a lambda sees the row
-		return false
+		return slices.ContainsFunc(e.Items, inside)
+	case *Lambda:
+		return e.Body != nil && inside(e.Body)
 	}
+	return false
 }
