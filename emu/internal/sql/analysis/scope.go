@@ -18,6 +18,10 @@ type scope struct {
 	aliases []column
 	// grouped is set for expressions over groups.
 	grouped *grouping
+	// windows collects the calls with OVER; nil where they are not allowed.
+	windows *windowing
+	// unnamed is the clause in which windows cannot be those of WINDOW, in error texts, or "".
+	unnamed string
 	// outer is the scope around the body of a lambda.
 	outer *scope
 }
@@ -40,6 +44,18 @@ func (s *scope) in(clause string) *scope {
 	c := *s
 	c.clause = clause
 	return &c
+}
+
+// windowed returns the scope with calls with OVER.
+func (s *scope) windowed(w *windowing, unnamed string) *scope {
+	c := *s
+	c.windows, c.unnamed = w, unnamed
+	return &c
+}
+
+// windowAliases reports whether an alias of the SELECT list has a call with OVER.
+func (s *scope) windowAliases() bool {
+	return slices.ContainsFunc(s.aliases, func(c column) bool { return plan.Any(c.expr, isWindow) })
 }
 
 func same(a, b string) bool { return strings.EqualFold(a, b) }
