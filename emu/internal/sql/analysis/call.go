@@ -41,7 +41,7 @@ func (a *analyzer) callOf(at int, name string, operands []syntax.Expr, s *scope,
 	}
 	t, err := a.resolved(at, f, args, others, parts)
 	if call, ok := t.Expr.(*plan.Call); ok && safe {
-		call.Call = call.Safe()
+		call.Call, call.Parts = call.Safe(), "SAFE "+call.Parts
 	}
 	return t, err
 }

@@ -204,10 +204,10 @@ func (a *analyzer) fields(e plan.Expr, names []syntax.Name) (plan.Expr, error) {
 		}
 		n, count, ok := t.Field(name.Text)
 		switch {
+		case count > 1:
+			return nil, a.fail(name.At, "Struct field name %s is ambiguous", name.Text)
 		case !ok:
 			return nil, a.fail(name.At, "Field name %s does not exist in %v", name.Text, t)
-		case count > 1:
-			return nil, a.fail(name.At, "Field name %s is ambiguous in %v", name.Text, t)
 		}
 		e = &plan.Field{Expr: e, N: n, Of: t.Fields()[n].Type}
 	}
