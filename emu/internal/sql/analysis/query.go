@@ -569,8 +569,6 @@ func textOf(e plan.Expr) string {
 			return fmt.Sprintf("%p", e)
 		}
 		return e.Function.Name + "/" + e.Parts + listText(e.Args) + e.Result.String()
-	case *plan.Cast:
-		return fmt.Sprintf("cast%t %v(%s)", e.Safe, e.To, textOf(e.Expr))
 	case *plan.MakeArray:
 		return e.Of.String() + listText(e.Items)
 	case *plan.MakeStruct:

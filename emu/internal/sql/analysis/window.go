@@ -16,8 +16,8 @@ type windowing struct {
 	op    plan.Window
 	specs map[string]int // index of each spec and call, by its text
 	calls map[string]int
-	// slots are those of the calls in expressions. Their numbers are negative until the width of the input
-	// is known, since aggregates of later clauses come before them.
+	// slots stand for the calls in expressions. Their numbers are negative until the width of the input is
+	// known, since aggregates of later clauses come before them.
 	slots []*plan.Slot
 }
 
@@ -195,8 +195,8 @@ func isLiteral(e plan.Expr) bool {
 	switch e := e.(type) {
 	case *plan.Const, *plan.Param:
 		return true
-	case *plan.Cast:
-		return isLiteral(e.Expr)
+	case *plan.Call:
+		return e.IsCast() && isLiteral(e.Args[0])
 	}
 	return false
 }

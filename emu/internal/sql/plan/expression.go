@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
@@ -52,20 +51,11 @@ type (
 		Of   value.Type
 	}
 
-	// Call is a call of a function or operator. Args have the types of its parameters.
+	// Call is a call of a function or operator, or a cast. Args have the types of its parameters.
 	Call struct {
 		function.Call
 		Args  []Expr
-		Parts string // the words among the arguments, such as MONTH
-	}
-
-	// Cast is CAST, or SAFE_CAST if Safe is set.
-	Cast struct {
-		Expr Expr
-		To   value.Type
-		Func value.CastFunc
-		Zone *time.Location // of texts and dates without one
-		Safe bool
+		Parts string // SAFE, and the words among the arguments, such as MONTH
 	}
 
 	// MakeArray is an array.
@@ -144,22 +134,6 @@ func (e *Call) Eval(env *Env) (value.Value, error) {
 	return v, err
 }
 
-// Type returns the type after the cast.
-func (e *Cast) Type() value.Type { return e.To }
-
-// Eval casts the value; NULL stays NULL.
-func (e *Cast) Eval(env *Env) (value.Value, error) {
-	v, err := e.Expr.Eval(env)
-	if err != nil || v.IsNull() {
-		return v, err
-	}
-	v, err = e.Func(v, e.Zone)
-	if err != nil && e.Safe {
-		return value.Null, nil
-	}
-	return v, err
-}
-
 // Type returns the type of the array.
 func (e *MakeArray) Type() value.Type { return e.Of }
 
@@ -229,8 +203,6 @@ func Any(e Expr, match func(Expr) bool) bool {
 	switch e := e.(type) {
 	case *Call:
 		return slices.ContainsFunc(e.Args, inside)
-	case *Cast:
-		return inside(e.Expr)
 	case *Field:
 		return inside(e.Expr)
 	case *MakeArray:

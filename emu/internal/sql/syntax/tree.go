@@ -315,12 +315,13 @@ type When struct {
 
 // Cast is CAST or SAFE_CAST.
 type Cast struct {
-	At     int
-	Safe   bool
-	Expr   Expr
-	Type   *Type
-	Format Expr // nil without FORMAT
-	Zone   Expr // nil without AT TIME ZONE after FORMAT
+	At       int
+	Safe     bool
+	Expr     Expr
+	Type     *Type
+	Format   Expr // nil without FORMAT
+	FormatAt int  // of FORMAT
+	Zone     Expr // nil without AT TIME ZONE after FORMAT
 }
 
 // Extract is EXTRACT(Part FROM Expr).
