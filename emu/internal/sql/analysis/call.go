@@ -121,16 +121,13 @@ func (a *analyzer) word(e syntax.Expr, s *scope) string {
 
 // lambda returns a lambda as an argument. Its body is analyzed once the types of its parameters are known.
 func (a *analyzer) lambda(e *syntax.Lambda, s *scope) (plan.Expr, function.Arg) {
-	out := &plan.Lambda{Base: s.width, N: len(e.Params)}
-	if s.grouped != nil || s.windowAliases() {
-		out.Base = maxGroupSlots
-	}
+	out := &plan.Lambda{Base: s.arguments, N: len(e.Params)}
 	resolve := func(types []value.Type) (value.Type, error) {
 		variable := rangeVariable{}
 		for i, p := range e.Params {
-			variable.columns = append(variable.columns, column{name: p.Text, expr: &plan.Slot{N: out.Base + i, Of: types[i]}})
+			variable.columns = append(variable.columns, column{name: p.Text, expr: &plan.Argument{N: out.Base + i, Of: types[i]}})
 		}
-		inner := &scope{tables: []rangeVariable{variable}, width: out.Base + len(e.Params), clause: s.clause, grouped: nil, outer: s}
+		inner := &scope{tables: []rangeVariable{variable}, arguments: out.Base + out.N, clause: s.clause, outer: s}
 		body, err := a.expr(e.Body, inner)
 		if err != nil {
 			return value.Type{}, err
@@ -140,10 +137,6 @@ func (a *analyzer) lambda(e *syntax.Lambda, s *scope) (plan.Expr, function.Arg) 
 	}
 	return out, function.Arg{Lambda: &function.Lambda{Params: len(e.Params), Resolve: resolve}}
 }
-
-// maxGroupSlots is more than the slots of any group with calls with OVER: the parameters of a lambda over them
-// come behind.
-const maxGroupSlots = 1 << 10
 
 // aggregate analyzes the call of an aggregate function.
 func (a *analyzer) aggregate(e *syntax.Call, f *function.Function, s *scope) (typed, error) {

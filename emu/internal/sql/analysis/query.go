@@ -132,7 +132,7 @@ func (a *analyzer) selected(sel *syntax.Select, order []*syntax.OrderItem, with 
 		if err := b.group(sel, items); err != nil {
 			return relation{}, err
 		}
-		s = &scope{grouped: b.groups, width: 0}
+		s = &scope{grouped: b.groups}
 	}
 	for _, item := range items {
 		c, err := b.item(item, s.windowed(b.windows, ""))
@@ -169,10 +169,10 @@ func (b *block) filters(sel *syntax.Select, s *scope) (err error) {
 	inner := s.in("HAVING clause")
 	inner.aliases = named(b.out)
 	if sel.Having != nil {
-		if err := b.a.noWindowAlias(sel.Having, inner); err != nil {
-			return err
-		}
 		cond, err := b.condition(sel.Having, inner, inner.clause)
+		if err == nil {
+			err = b.a.noWindow(sel.Having, cond, inner)
+		}
 		if err != nil {
 			return err
 		}
@@ -562,6 +562,8 @@ func textOf(e plan.Expr) string {
 		return "@" + e.Name
 	case *plan.Slot:
 		return "$" + strconv.Itoa(e.N)
+	case *plan.Argument:
+		return "#" + strconv.Itoa(e.N)
 	case *plan.Field:
 		return textOf(e.Expr) + "." + strconv.Itoa(e.N)
 	case *plan.Call:

@@ -24,6 +24,8 @@ type scope struct {
 	unnamed string
 	// outer is the scope around the body of a lambda.
 	outer *scope
+	// arguments is the number of arguments of the lambdas around.
+	arguments int
 }
 
 // rangeVariable is a table in a FROM clause.
@@ -51,11 +53,6 @@ func (s *scope) windowed(w *windowing, unnamed string) *scope {
 	c := *s
 	c.windows, c.unnamed = w, unnamed
 	return &c
-}
-
-// windowAliases reports whether an alias of the SELECT list has a call with OVER.
-func (s *scope) windowAliases() bool {
-	return slices.ContainsFunc(s.aliases, func(c column) bool { return plan.Any(c.expr, isWindow) })
 }
 
 func same(a, b string) bool { return strings.EqualFold(a, b) }

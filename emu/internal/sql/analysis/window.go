@@ -299,18 +299,19 @@ func parted(t value.Type, floats bool) (text string, ok bool) {
 // windowKey analyzes an expression of PARTITION BY or ORDER BY, which has no calls with OVER.
 func (a *analyzer) windowKey(x syntax.Expr, s *scope) (typed, error) {
 	s.windows = nil
-	if err := a.noWindowAlias(x, s); err != nil {
-		return typed{}, err
-	}
 	t, err := a.expr(x, s)
-	if t.origin == function.NullLiteral || t.origin == function.EmptyArray {
-		t.Expr = t.alone()
+	if err != nil {
+		return t, err
 	}
-	return t, err
+	t.Expr = t.alone()
+	return t, a.noWindow(x, t.Expr, s)
 }
 
-// noWindowAlias fails if an expression uses a column of the SELECT list with a call with OVER.
-func (a *analyzer) noWindowAlias(x syntax.Expr, s *scope) (err error) {
+// noWindow fails if an analyzed expression uses a column of the SELECT list with a call with OVER.
+func (a *analyzer) noWindow(x syntax.Expr, e plan.Expr, s *scope) (err error) {
+	if !plan.Any(e, isWindow) {
+		return nil
+	}
 	syntax.Walk(x, func(n syntax.Node) bool {
 		if p, ok := n.(*syntax.Path); ok && err == nil {
 			if c := s.aliasOf(p); c != nil && plan.Any(c.expr, isWindow) {

@@ -15,8 +15,8 @@ import (
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/value"
 )
 
-// count runs a query without tables and returns the number of its rows.
-func count(ctx context.Context, t *testing.T, query string, memory int64) (n int, err error) {
+// each runs a query without tables, and calls yield with each row.
+func each(ctx context.Context, t *testing.T, query string, memory int64, yield func(row []value.Value)) error {
 	t.Helper()
 	q, err := analysis.Analyze(query, analysis.Options{})
 	if err != nil {
@@ -24,16 +24,26 @@ func count(ctx context.Context, t *testing.T, query string, memory int64) (n int
 	}
 	rows, err := execution.Run(ctx, q, execution.Options{Functions: &function.Context{}, Memory: memory})
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { _ = rows.Close() }()
-	for ; ; n++ {
-		if _, err := rows.Next(); errors.Is(err, io.EOF) {
-			return n, nil
-		} else if err != nil {
-			return n, err
+	for {
+		row, err := rows.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
+		if err != nil {
+			return err
+		}
+		yield(row)
 	}
+}
+
+// count runs a query without tables and returns the number of its rows.
+func count(ctx context.Context, t *testing.T, query string, memory int64) (n int, err error) {
+	t.Helper()
+	err = each(ctx, t, query, memory, func([]value.Value) { n++ })
+	return n, err
 }
 
 // TestWindow_Memory checks that window functions respect the limit, and that the memory of each window is free

@@ -22,6 +22,7 @@ type Env struct {
 	Params    map[string]value.Value // by name in lower case
 	Functions *function.Context
 	stack     []value.Value // arguments of calls
+	lambdas   []value.Value // arguments of the lambdas around, the innermost last
 }
 
 // The expressions.
@@ -70,11 +71,16 @@ type (
 		Of    value.Type
 	}
 
-	// Lambda is a function of N arguments. Its body sees them in the slots from Base on, after those of the
-	// row around it.
+	// Lambda is a function of N arguments. Base is the number of arguments of the lambdas around it.
 	Lambda struct {
 		Base, N int
 		Body    Expr
+	}
+
+	// Argument is an argument of a lambda: N counts those of the lambdas around.
+	Argument struct {
+		N  int
+		Of value.Type
 	}
 )
 
@@ -170,15 +176,21 @@ func (e *Lambda) Type() value.Type { return value.Type{} }
 
 // Eval returns the function, which sees the current row.
 func (e *Lambda) Eval(env *Env) (value.Value, error) {
-	row := make([]value.Value, e.Base+e.N)
-	copy(row, env.Row)
+	all := make([]value.Value, e.Base+e.N)
+	copy(all, env.lambdas)
+	inner := *env
+	inner.lambdas, inner.stack = all, nil
 	return value.Callable(func(args []value.Value) (value.Value, error) {
-		copy(row[e.Base:], args)
-		inner := *env
-		inner.Row, inner.stack = row, nil
+		copy(all[e.Base:], args)
 		return e.Body.Eval(&inner)
 	}), nil
 }
+
+// Type returns the type of the argument.
+func (e *Argument) Type() value.Type { return e.Of }
+
+// Eval returns the argument.
+func (e *Argument) Eval(env *Env) (value.Value, error) { return env.lambdas[e.N], nil }
 
 // IsTrue reports whether a condition holds: NULL does not.
 func IsTrue(v value.Value) bool { return !v.IsNull() && v.Bool() }
@@ -187,7 +199,7 @@ func IsTrue(v value.Value) bool { return !v.IsNull() && v.Bool() }
 func Constant(e Expr) bool {
 	return !Any(e, func(e Expr) bool {
 		switch e.(type) {
-		case *Slot, *Lambda: // a lambda sees the row
+		case *Slot, *Argument, *Lambda: // a lambda sees the row
 			return true
 		}
 		return false
