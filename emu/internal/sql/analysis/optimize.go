@@ -51,7 +51,7 @@ func inKeyOrder(op *plan.Sort) bool {
 		case *plan.Filter:
 			input = of.Input
 		case *plan.Window:
-			if n >= widthOf(of.Input) {
+			if n >= widthOf(of.Input) || op.Keys[0].Descending { // a window without an order counts from the first key
 				return false
 			}
 			input = of.Input
