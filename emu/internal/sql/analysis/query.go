@@ -367,11 +367,11 @@ func (b *block) starChanges(star *syntax.Star, items []item) ([]item, error) {
 				return nil, b.a.fail(x.Alias.At, "Duplicate column %s in SELECT * REPLACE list", x.Alias.Text)
 			}
 		}
+		if containsWindow(x.Expr) {
+			return nil, b.a.fail(x.Pos(), "Cannot use analytic functions inside SELECT * REPLACE")
+		}
 		found := false
 		for i := range items {
-			if containsWindow(x.Expr) {
-				return nil, b.a.fail(x.Pos(), "Cannot use analytic functions inside SELECT * REPLACE")
-			}
 			if same(items[i].name, x.Alias.Text) {
 				items[i].expr, items[i].col, found = x.Expr, nil, true
 			}
