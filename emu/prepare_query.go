@@ -97,7 +97,7 @@ func (c *call) prepare(instance, text string, types map[string]*btpb.Type) (*pre
 // queryError converts an error of a query to a status.
 func queryError(err error) error {
 	if e, ok := errors.AsType[*value.Error](err); ok {
-		return refusal.New(e.Code, "%s", e.Text)
+		return refusal.New(e.Code, "%s", e.Error())
 	}
 	return refusal.Of(err)
 }
