@@ -26,6 +26,7 @@ type Schema struct {
 	Fields    []Field
 	delimiter []byte // nil for a single field, and for ordered code
 	ordered   bool
+	nulls     bool // of a view: NULL differs from an empty field
 }
 
 // New returns the schema of a definition, which the server has checked.
@@ -50,6 +51,12 @@ func New(def *btapb.Type_Struct) *Schema {
 func (s *Schema) Decode(key []byte, out []value.Value) error {
 	bad := func() error {
 		return value.OutOfRange("row key %q does not fit the row key schema of its table", key)
+	}
+	if s.nulls {
+		if !s.decodeView(key, out) {
+			return bad()
+		}
+		return nil
 	}
 	var parts [][]byte
 	switch {
