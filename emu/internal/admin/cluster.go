@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -323,7 +324,8 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 		return tx.DeleteResource(kindCluster + c.GetName())
 	})
 	if lost := left(ctx, err == nil); err == nil {
-		err = refusal.Of(lost)
+		// What the cluster has lost, no journal has.
+		err = refusal.Of(errors.Join(lost, s.Views.Reset(ctx, resname.First(req.GetName(), 4))))
 	}
 	if err != nil {
 		return nil, err
