@@ -144,7 +144,9 @@ var materializedViewSessions = sessionKind{
 	read: func(r *btpb.SessionReadRowResponse) proto.Message {
 		return &btpb.MaterializedViewResponse{Payload: &btpb.MaterializedViewResponse_ReadRow{ReadRow: r}}
 	},
-	target: func(ctx context.Context, s *Server, name string) (target, error) { return s.materializedTarget(ctx, name) },
+	target: func(ctx context.Context, s *Server, name string) (target, error) {
+		return s.materializedTarget(ctx, name)
+	},
 }
 
 // OpenTable serves a session on a table. After a handshake, it handles point reads and row

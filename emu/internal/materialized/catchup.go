@@ -18,6 +18,8 @@ const (
 	// batchRows and batchBytes bound the source rows and the outputs that are held in memory.
 	batchRows  = 256
 	batchBytes = 4 << 20
+	// stopped is how much later than the clock a record may seem to be committed.
+	stopped = 5 * time.Millisecond
 )
 
 // state is what a process knows of a view.
@@ -106,7 +108,8 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 		return false, err
 	}
 	defer r.Close()
-	until := v.o.Now().Add(-lag).UnixMicro()
+	// While a clock stands still, the commit times of records increase by a microsecond each.
+	until := v.o.Now().Add(-lag + stopped).UnixMicro()
 	rows := map[string]bool{}
 	done := after
 	flush := func() error {
