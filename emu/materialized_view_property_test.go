@@ -3,10 +3,12 @@ package emu_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,6 +49,15 @@ type viewLab struct {
 
 func newViewLab(tb testing.TB, lag time.Duration) *viewLab {
 	tb.Helper()
+	l := openViewLab(tb, lag)
+	fillSQL(tb, l.conn)
+	l.createViews()
+	return l
+}
+
+// openViewLab is newViewLab without tables.
+func openViewLab(tb testing.TB, lag time.Duration) *viewLab {
+	tb.Helper()
 	l := &viewLab{tb: tb, now: clock.NewFrozen(time.Unix(1_706_745_600, 0))}
 	var err error
 	if l.db, err = engine.Open(engine.Options{Now: l.now.Now}); err != nil {
@@ -61,11 +72,13 @@ func newViewLab(tb testing.TB, lag time.Duration) *viewLab {
 		}
 		l.must(errors.Join(l.srv.Close(), l.db.Close()))
 	})
+	l.connect()
+	return l
+}
+
+func (l *viewLab) connect() {
 	l.conn = l.srv.Conn()
 	l.data, l.admin, l.views = btpb.NewBigtableClient(l.conn), btapb.NewBigtableTableAdminClient(l.conn), btapb.NewBigtableInstanceAdminClient(l.conn)
-	fillSQL(tb, l.conn)
-	l.createViews()
-	return l
 }
 
 func (l *viewLab) must(err error) {
@@ -349,4 +362,132 @@ func first(got, _ map[string]string) map[string]string { return got }
 
 func inAMonth(now *clock.Clock) *timestamppb.Timestamp {
 	return timestamppb.New(now.Now().Add(30 * 24 * time.Hour))
+}
+
+// A table without views records nothing, also after its last view was deleted.
+func TestMaterializedViews_Cost(t *testing.T) {
+	t.Parallel()
+	l := newViewLab(t, 0)
+	recorded := func() uint64 {
+		before, _ := l.db.JournalLast()
+		for range 10 {
+			mutate(t, l.conn, "u#001", setCell("info", "city", "x", 1000))
+			l.text("SELECT info['city'] FROM g")
+		}
+		after, _ := l.db.JournalLast()
+		return after - before
+	}
+	if n := recorded(); n != 10 {
+		t.Errorf("10 writes of a table with views are %d records", n)
+	}
+	l.deleteViews()
+	if n := recorded(); n != 0 {
+		t.Errorf("10 writes of a table without views are %d records", n)
+	}
+}
+
+// While a large table fills a view in chunks, writes go on, and none of them is missed.
+func TestMaterializedViews_FillAndWrite(t *testing.T) {
+	t.Parallel()
+	l := newViewLab(t, 0)
+	l.deleteViews()
+	req := &btpb.MutateRowsRequest{TableName: viewTable}
+	for i := range 3000 {
+		req.Entries = append(req.Entries, &btpb.MutateRowsRequest_Entry{RowKey: fmt.Appendf(nil, "u#%05d", i), Mutations: []*btpb.Mutation{setCell("info", "city", string(rune('a'+i%3)), 1000)}})
+	}
+	stream, err := l.data.MutateRows(t.Context(), req)
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	var writers sync.WaitGroup
+	for w := range 4 {
+		writers.Go(func() {
+			for i := range 200 {
+				row := fmt.Appendf(nil, "u#%05d", (i*17+w*750)%3000)
+				m := []*btpb.Mutation{setCell("info", "city", "d", 2000)}
+				if i%5 == 0 {
+					m = []*btpb.Mutation{{Mutation: &btpb.Mutation_DeleteFromRow_{}}}
+				}
+				if _, err := l.data.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: viewTable, RowKey: row, Mutations: m}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	l.createViews()
+	writers.Wait()
+	l.check("writes during the fill")
+}
+
+// Views on disk go on where they were after a restart, and are filled again if their position is lost.
+func TestMaterializedViews_Restart(t *testing.T) {
+	t.Parallel()
+	fs := engine.NewMemFS()
+	now := clock.NewFrozen(time.Unix(1_706_745_600, 0))
+	open := func() *viewLab {
+		l := &viewLab{tb: t, now: now}
+		var err error
+		l.db, err = engine.Open(engine.Options{Now: now.Now, FS: fs, Dir: "store"})
+		l.must(err)
+		l.srv, err = emu.New(emu.Options{DB: l.db, Clock: now})
+		l.must(err)
+		l.connect()
+		return l
+	}
+	l := open()
+	fillSQL(t, l.conn)
+	l.createViews()
+	mutate(t, l.conn, "u#001", &btpb.Mutation{Mutation: &btpb.Mutation_DeleteFromRow_{}}) // nobody reads the views after it
+	l.must(errors.Join(l.srv.Close(), l.db.Close()))
+	l = open()
+	l.check("a restart")
+	mutate(t, l.conn, "w#001", setCell("info", "city", "x", 1000))
+	l.check("a write after the restart")
+	l.must(errors.Join(l.srv.Close(), l.db.Close()))
+}
+
+// Views have the writes of all clusters at once. What a deleted cluster loses, they lose.
+func TestMaterializedViews_Replication(t *testing.T) {
+	t.Parallel()
+	l := openViewLab(t, 0)
+	ctx := t.Context()
+	_, err := l.views.CreateInstance(ctx, &btapb.CreateInstanceRequest{Parent: "projects/p", InstanceId: "i", Instance: &btapb.Instance{DisplayName: "two"}, Clusters: map[string]*btapb.Cluster{
+		"c1": {Location: "projects/p/locations/z1", ServeNodes: 1}, "c2": {Location: "projects/p/locations/z2", ServeNodes: 1},
+	}})
+	l.must(err)
+	for _, c := range []string{"c1", "c2"} {
+		_, err = l.views.CreateAppProfile(ctx, &btapb.CreateAppProfileRequest{Parent: sqlInstance, AppProfileId: c, IgnoreWarnings: true, AppProfile: &btapb.AppProfile{
+			RoutingPolicy: &btapb.AppProfile_SingleClusterRouting_{SingleClusterRouting: &btapb.AppProfile_SingleClusterRouting{ClusterId: c}},
+		}})
+		l.must(err)
+	}
+	fillSQL(t, l.conn)
+	l.createViews()
+	replication := l.srv.Replication(sqlInstance)
+	l.must(replication.Lag(time.Hour))
+	write := func(cluster, row, city string) {
+		_, err := l.data.MutateRow(ctx, &btpb.MutateRowRequest{TableName: viewTable, AppProfileId: cluster, RowKey: []byte(row), Mutations: []*btpb.Mutation{setCell("info", "city", city, 1000)}})
+		l.must(err)
+	}
+	write("c1", "u#001", "x")
+	write("c2", "v#001", "y")
+	if got := l.text("SELECT k FROM cities WHERE city IN ('x', 'y')"); got != "k BYTES\n(b'v#001')\n" { // u#001 has a tag
+		t.Errorf("before the writes arrive, a view has %s", got)
+	}
+	l.must(replication.DeliverAll())
+	l.check("the delivery")
+	write("c2", "w#001", "lost")
+	l.all() // the views have it
+	_, err = l.views.DeleteAppProfile(ctx, &btapb.DeleteAppProfileRequest{Name: sqlInstance + "/appProfiles/c2", IgnoreWarnings: true})
+	l.must(err)
+	_, err = l.views.DeleteCluster(ctx, &btapb.DeleteClusterRequest{Name: sqlInstance + "/clusters/c2"})
+	l.must(err)
+	l.must(replication.DeliverAll())
+	l.check("the deletion of a cluster")
+	if got := l.text("SELECT k FROM cities WHERE city = 'lost'"); got != "k BYTES\n" {
+		t.Errorf("a view has what a cluster lost: %s", got)
+	}
 }

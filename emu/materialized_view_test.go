@@ -205,3 +205,70 @@ func TestMaterializedViews_Admin(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Rows whose evaluation fails are left out: a source row, or a group. NULL is a key, and a column has the cell
+// that its name says.
+func TestMaterializedViews_Rows(t *testing.T) {
+	t.Parallel()
+	conn := newSQL(t)
+	for id, c := range map[string]struct{ query, want string }{
+		"failing": { // two of the names have no second part
+			"SELECT _key AS k, SPLIT(info['name'], 'a')[OFFSET(1)] AS x FROM g ORDER BY k",
+			`"u#001" default: @0 = ""|"u#001" default:k @0 = "u#001"|"u#001" default:x @0 = ""|` +
+				`"v#001" default: @0 = ""|"v#001" default:k @0 = "v#001"|"v#\xff" default: @0 = ""|"v#\xff" default:k @0 = "v#\xff"`,
+		},
+		"groups": {
+			"SELECT SUBSTR(_key, 1, 1) AS t, DIV(6, SUM(total['m'])) AS x, SUM(total['n']) AS s FROM g GROUP BY t",
+			`"u" default: @0 = ""|"u" default:s @0 = "\x00\x00\x00\x00\x00\x00\x00\x05"|` +
+				`"v" default: @0 = ""|"v" default:s @0 = "\x00\x00\x00\x00\x00\x00\x00\x02"|"v" default:x @0 = "\xff\xff\xff\xff\xff\xff\xff\xfa"`,
+		},
+		"nulls": {
+			"SELECT total['n'] AS n, COUNT(*) AS c FROM g GROUP BY n",
+			`"\x00\x00" default: @0 = ""|"\x00\x00" default:c @0 = "\x00\x00\x00\x00\x00\x00\x00\x03"|` +
+				`"\x82" default: @0 = ""|"\x82" default:c @0 = "\x00\x00\x00\x00\x00\x00\x00\x01"|"\x85" default: @0 = ""|"\x85" default:c @0 = "\x00\x00\x00\x00\x00\x00\x00\x01"`,
+		},
+		"named": {
+			"SELECT _key, COUNT(info['name']) AS `f.n`, MAX(LENGTH(info['name'])) > 3 AS b, TIMESTAMP_MICROS(MIN(total['n'])) AS t FROM g WHERE _key < 'u#003' GROUP BY _key",
+			`"u#001" default: @0 = ""|"u#001" default:b @0 = "\x00"|"u#001" default:t @0 = "\x00\x00\x00\x00\x00\x00\x00\x05"|"u#001" f:n @0 = "\x00\x00\x00\x00\x00\x00\x00\x01"|` +
+				`"u#002" default: @0 = ""|"u#002" default:b @0 = "\x00"|"u#002" f:n @0 = "\x00\x00\x00\x00\x00\x00\x00\x01"`,
+		},
+		"times": {
+			"SELECT _key, _timestamp, COUNT(c) AS n FROM UNPACK((SELECT _key, info['name'] AS c FROM g(with_history => TRUE) WHERE _key = 'u#001')) GROUP BY _key, _timestamp",
+			`"u#001" default: @1704070800000000 = ""|"u#001" default: @1704067200000000 = ""|` +
+				`"u#001" default:n @1704070800000000 = "\x00\x00\x00\x00\x00\x00\x00\x01"|"u#001" default:n @1704067200000000 = "\x00\x00\x00\x00\x00\x00\x00\x01"`,
+		},
+	} {
+		mustCreateView(t, conn, id, c.query)
+		if got := viewText(t, conn, id); got != strings.ReplaceAll(c.want, "|", "\n")+"\n" {
+			t.Errorf("%s has\n%swant\n%s", c.query, got, strings.ReplaceAll(c.want, "|", "\n"))
+		}
+	}
+	wantQueryError(t, createView(t, conn, "sixth", byCity), codes.ResourceExhausted, "Table "+sqlInstance+"/tables/g has 5 materialized views")
+	if got := queryText(t.Context(), conn, "SELECT `f.n`, b, t FROM named WHERE _key = b'u#001'", nil); got != "f.n INT64, b BOOL, t TIMESTAMP\n(1, false, 1970-01-01T00:00:00.000005Z)\n" {
+		t.Errorf("typed columns: %s", got)
+	}
+}
+
+// A session and SampleRowKeys read a view too, and nothing writes it.
+func TestMaterializedViews_Reads(t *testing.T) {
+	t.Parallel()
+	conn := newSQL(t)
+	mustCreateView(t, conn, "v1", countsByType)
+	client, name := btpb.NewBigtableClient(conn), sqlInstance+"/materializedViews/v1"
+	samples, err := client.SampleRowKeys(t.Context(), &btpb.SampleRowKeysRequest{MaterializedViewName: name})
+	if err == nil {
+		_, err = samples.Recv()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	rows, err := client.ReadRows(t.Context(), &btpb.ReadRowsRequest{MaterializedViewName: sqlInstance + "/materializedViews/none"})
+	if err == nil {
+		_, err = rows.Recv()
+	}
+	wantQueryError(t, err, codes.NotFound, "Failed to read: "+sqlInstance+"/materializedViews/none")
+	_, err = client.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: "internal:" + name, RowKey: []byte("u"), Mutations: []*btpb.Mutation{{Mutation: &btpb.Mutation_DeleteFromRow_{}}}})
+	wantQueryError(t, err, codes.InvalidArgument, "")
+	_, err = client.MutateRow(t.Context(), &btpb.MutateRowRequest{TableName: sqlInstance + "/tables/v1", RowKey: []byte("u"), Mutations: []*btpb.Mutation{{Mutation: &btpb.Mutation_DeleteFromRow_{}}}})
+	wantQueryError(t, err, codes.NotFound, "")
+}

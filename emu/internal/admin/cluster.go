@@ -1,8 +1,8 @@
 package admin
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -325,7 +325,7 @@ func (s instanceAdminService) DeleteCluster(ctx context.Context, req *btapb.Dele
 	})
 	if lost := left(ctx, err == nil); err == nil {
 		// What the cluster has lost, no journal has.
-		err = refusal.Of(errors.Join(lost, s.Views.Reset(ctx, resname.First(req.GetName(), 4))))
+		err = refusal.Of(cmp.Or(lost, s.Views.Reset(ctx, resname.First(req.GetName(), 4))))
 	}
 	if err != nil {
 		return nil, err

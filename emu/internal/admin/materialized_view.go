@@ -74,14 +74,19 @@ func (s instanceAdminService) CreateMaterializedView(ctx context.Context, req *b
 		if v.Etag, err = newEtag(tx); err != nil {
 			return err
 		}
-		return errors.Join(store(tx, kindMaterializedView+v.GetName(), v), s.Views.Create(tx, v.GetName(), v.GetQuery()))
+		if err := s.Views.Create(tx, v.GetName(), v.GetQuery()); err != nil {
+			return err
+		}
+		return store(tx, kindMaterializedView+v.GetName(), v)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if err := s.Views.CatchUp(ctx, v.GetName()); err != nil {
-		undone := s.change(context.WithoutCancel(ctx), func(tx *engine.CatalogTx) error { return s.deleteMaterializedView(tx, v.GetName()) })
-		return nil, errors.Join(err, undone)
+		if undo := s.change(context.WithoutCancel(ctx), func(tx *engine.CatalogTx) error { return s.deleteMaterializedView(tx, v.GetName()) }); undo != nil {
+			s.Logger.Warn("a materialized view that could not be filled is left", "view", v.GetName(), "error", undo)
+		}
+		return nil, err
 	}
 	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
 		_, doneAt := s.span()
