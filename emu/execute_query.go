@@ -133,9 +133,12 @@ func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) 
 	}
 	for _, use := range p.plan.Tables {
 		t, err := c.db.Table(resname.TablesOf(p.instance) + use.Table)
-		if err != nil && use.Materialized {
-			if _, err := c.views.Table(p.instance + "/materializedViews/" + use.Table); err != nil {
+		if use.Materialized != 0 {
+			switch v, err := c.views.Table(p.instance + "/materializedViews/" + use.Table); {
+			case err != nil:
 				return nil, err
+			case v.Rows != use.Materialized:
+				return nil, refusal.ExpiredQuery(1)
 			}
 			continue
 		}

@@ -243,12 +243,12 @@ func (s *Server) RunDue(ctx context.Context) error {
 
 // Resource is a created resource that is not a table.
 type Resource struct {
-	Kind    string        // "instance", "cluster", "memory layer", "app profile", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
+	Kind    string        // "instance", "cluster", "memory layer", "app profile", "logical view", "materialized view", "authorized view", "schema bundle", "backup", "snapshot", or "policy"
 	Name    string        // resource name; for a policy, the name of the resource it governs
 	Message proto.Message // *btapb.Instance, …, *iampb.Policy; owned by the caller
 }
 
-// Resources returns all instances, clusters, memory layers, app profiles, authorized views, schema
+// Resources returns all instances, clusters, memory layers, app profiles, views, schema
 // bundles, backups and snapshots that were created, and all policies that were set, by kind and
 // name. It omits implicit resources, operations, and the resources of deleted tables.
 func (s *Server) Resources() ([]Resource, error) {

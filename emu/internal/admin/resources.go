@@ -366,6 +366,8 @@ func (s *Control) Resources() ([]Resource, error) {
 		{kindCluster, "cluster", shownRecord(func(r *instancedef.StoredCluster) *btapb.Cluster { return instancedef.ClusterAt(r, now) })},
 		{kindMemoryLayer, "memory layer", shownRecord(func(r *storedMemoryLayer) *btapb.MemoryLayer { return r.Message })},
 		{kindAppProfile, "app profile", shownMessage(&btapb.AppProfile{})},
+		{kindLogicalView, "logical view", shownMessage(&btapb.LogicalView{})},
+		{kindMaterializedView, "materialized view", shownMessage(&btapb.MaterializedView{})},
 		{KindAuthorizedView, "authorized view", shownMessage(&btapb.AuthorizedView{})},
 		{kindSchemaBundle, "schema bundle", shownMessage(&btapb.SchemaBundle{})},
 		{KindBackup, "backup", func(key string, raw []byte) (proto.Message, error) {

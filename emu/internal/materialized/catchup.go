@@ -22,7 +22,7 @@ const (
 	stopped = 5 * time.Millisecond
 )
 
-// state is what a process knows of a view.
+// state has the knowledge of a process about a view.
 type state struct {
 	// seen and restores are the last number of the journal and the restores of the store up to which
 	// everything was applied, if whole is set.
@@ -90,7 +90,10 @@ func (x *view) source(d *Definition) string {
 // apply applies the records of the journal, from the stored position on. whole is false if it left out
 // records that are younger than lag.
 func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Duration) (whole bool, err error) {
-	after, err := v.position(ctx, x)
+	at, err := v.position(ctx, x)
+	if err == nil && !at.whole {
+		err = errFill
+	}
 	if err != nil || lag == Manual {
 		return false, err
 	}
@@ -103,7 +106,7 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 			return false, err
 		}
 	}
-	r, err := v.o.DB.ReadJournal(table.Name, engine.JournalOptions{Reason: engine.JournalViews, After: after})
+	r, err := v.o.DB.ReadJournal(table.Name, engine.JournalOptions{Reason: engine.JournalViews, After: at.number})
 	if err != nil {
 		return false, err
 	}
@@ -111,17 +114,17 @@ func (v *Views) apply(ctx context.Context, x *view, d *Definition, lag time.Dura
 	// While a clock stands still, the commit times of records increase by a microsecond each.
 	until := v.o.Now().Add(-lag + stopped).UnixMicro()
 	rows := map[string]bool{}
-	done := after
+	done := at.number
 	flush := func() error {
-		if done == after {
+		if done == at.number {
 			return nil
 		}
 		if err := v.applyRows(ctx, x, d, table, rows); err != nil {
 			return err
 		}
 		clear(rows)
-		after = done
-		return v.setPosition(ctx, x, &done)
+		at.number = done
+		return v.setPosition(ctx, x, at)
 	}
 	for whole = true; r.Next(); {
 		rec := r.Record()
@@ -177,27 +180,31 @@ func (v *Views) applyRows(ctx context.Context, x *view, d *Definition, t *engine
 }
 
 // fill makes the rows of a view from all rows of its table. Chunks keep the memory small, and no lock of the
-// table is held.
+// table is held. If ctx ends, the next fill continues behind the last chunk.
 func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
-	if err := v.setPosition(ctx, x, nil); err != nil {
-		return err
-	}
-	for _, table := range []string{rowsOf(x.name), indexOf(x.name)} {
-		if err := v.o.DB.DropRows(ctx, table, engine.Span{}); err != nil {
-			return err
-		}
-	}
 	x.state.trusted = false
 	source := x.source(d)
-	// Changes after it are applied again.
-	end, err := v.o.DB.JournalEnd(source, engine.JournalViews)
+	at, err := v.position(ctx, x)
 	if err != nil {
 		return err
 	}
+	if !at.filling || v.checkPosition(source, at.number) != nil {
+		// Changes after the number are applied again.
+		end, err := v.o.DB.JournalEnd(source, engine.JournalViews)
+		if err != nil {
+			return err
+		}
+		if err := v.empty(ctx, x); err != nil {
+			return err
+		}
+		at = position{number: end.Number, filling: true}
+	}
 	b := &batch{v: v, x: x, d: d, filling: true}
-	var next []byte
 	for more := true; more; {
-		if next, more, err = v.fillChunk(ctx, source, next, b); err != nil {
+		if at.next, more, err = v.fillChunk(ctx, source, at.next, b); err == nil {
+			err = v.setPosition(ctx, x, at)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -206,7 +213,24 @@ func (v *Views) fill(ctx context.Context, x *view, d *Definition) error {
 			return err
 		}
 	}
-	return v.setPosition(ctx, x, &end.Number)
+	return v.setPosition(ctx, x, position{number: at.number, whole: true})
+}
+
+// checkPosition returns an error if the journal has lost records after a number.
+func (v *Views) checkPosition(table string, number uint64) error {
+	r, err := v.o.DB.ReadJournal(table, engine.JournalOptions{Reason: engine.JournalViews, After: number})
+	if err == nil {
+		r.Close()
+	}
+	return err
+}
+
+// empty removes all rows of a view.
+func (v *Views) empty(ctx context.Context, x *view) error {
+	return errors.Join(
+		v.setPosition(ctx, x, position{}),
+		v.o.DB.DropRows(ctx, rowsOf(x.name), engine.Span{}), v.o.DB.DropRows(ctx, indexOf(x.name), engine.Span{}),
+	)
 }
 
 // fillChunk adds the rows of the source table from a key on to a batch, up to a number of rows.
@@ -217,6 +241,7 @@ func (v *Views) fillChunk(ctx context.Context, source string, from []byte, b *ba
 	}
 	scan := replica.Stored(in)
 	defer func() { _ = scan.Close() }()
+	next = from
 	n := 0
 	for ; n < batchRows && scan.NextRow(); n++ {
 		entries, err := b.d.entries(ctx, scan)
@@ -231,25 +256,45 @@ func (v *Views) fillChunk(ctx context.Context, source string, from []byte, b *ba
 	return next, n == batchRows, errors.Join(scan.Err(), ctx.Err(), b.flush(ctx))
 }
 
-// position returns the number up to which records were applied.
-func (v *Views) position(ctx context.Context, x *view) (uint64, error) {
-	scan, err := v.o.DB.Scan(ctx, indexOf(x.name), engine.ScanOptions{Spans: []engine.Span{{Start: positionRow, End: append(bytes.Clone(positionRow), 0)}}})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = scan.Close() }()
-	if !scan.NextRow() || !scan.NextCell() || len(scan.Cell().Value) != 8 {
-		return 0, errors.Join(errFill, scan.Err())
-	}
-	return binary.BigEndian.Uint64(scan.Cell().Value), scan.Err()
+// position is the progress of a view. The zero position is that of a view without rows.
+type position struct {
+	number  uint64 // of the journal, up to which the rows reflect all changes once they are whole
+	whole   bool
+	filling bool
+	next    []byte // the source row that is filled next
 }
 
-// setPosition stores the position; nil is that of a view that has to be filled.
-func (v *Views) setPosition(ctx context.Context, x *view, number *uint64) error {
+// The stored form of a position is its number, and the next source row after this byte while it is filling.
+const fillingByte = 'f'
+
+// position returns the progress of a view.
+func (v *Views) position(ctx context.Context, x *view) (position, error) {
+	scan, err := v.o.DB.Scan(ctx, indexOf(x.name), engine.ScanOptions{Spans: []engine.Span{{Start: positionRow, End: append(bytes.Clone(positionRow), 0)}}})
+	if err != nil {
+		return position{}, err
+	}
+	defer func() { _ = scan.Close() }()
+	if !scan.NextRow() || !scan.NextCell() || len(scan.Cell().Value) < 8 {
+		return position{}, scan.Err()
+	}
+	stored := bytes.Clone(scan.Cell().Value)
+	at := position{number: binary.BigEndian.Uint64(stored), whole: len(stored) == 8}
+	if !at.whole {
+		at.filling, at.next = true, stored[9:]
+	}
+	return at, scan.Err()
+}
+
+// setPosition stores the progress of a view.
+func (v *Views) setPosition(ctx context.Context, x *view, at position) error {
 	x.state.whole = false
 	m := []engine.Mutation{{Kind: engine.DeleteFromRow}}
-	if number != nil {
-		m = []engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: binary.BigEndian.AppendUint64(nil, *number)}}
+	if at.whole || at.filling {
+		stored := binary.BigEndian.AppendUint64(nil, at.number)
+		if at.filling {
+			stored = append(append(stored, fillingByte), at.next...)
+		}
+		m = []engine.Mutation{{Kind: engine.SetCell, Family: indexFamily, Value: stored}}
 	}
 	return v.o.DB.Mutate(ctx, indexOf(x.name), positionRow, m)
 }

@@ -25,7 +25,7 @@ const (
 	rowMemory = 64 << 20
 )
 
-// entry is what a source row adds to a row of the view.
+// entry is the part of a row of the view that comes from one source row.
 type entry struct {
 	key   []byte            // of the row of the view
 	cells []engine.Mutation // without GROUP BY
@@ -79,7 +79,7 @@ func (r *oneRow) NextRow() bool {
 	return first
 }
 
-func (r *oneRow) Close() error { return nil } // the scan goes on to the next row
+func (r *oneRow) Close() error { return nil } // the scan continues with the next row
 
 // rowTable has a single row.
 type rowTable struct{ row execution.Source }

@@ -74,7 +74,7 @@ type sourceRow struct {
 	old     [][]byte // the rows of the view that it was in
 }
 
-// add adds a source row; nil entries are those of a row that is gone or left out.
+// add adds a source row; nil entries are those of a row that was deleted or is left out.
 func (b *batch) add(ctx context.Context, key []byte, entries []entry) error {
 	slices.SortFunc(entries, func(x, y entry) int { return bytes.Compare(x.key, y.key) })
 	b.rows = append(b.rows, sourceRow{key: key, entries: entries})

@@ -30,7 +30,7 @@ const Manual time.Duration = -1
 // MaxLag is the longest lag.
 const MaxLag = 24 * time.Hour
 
-// spare is how long records are kept beyond the lag. A view that nobody reads for longer is filled again.
+// spare is how long records are kept beyond the lag. A view is filled again if no read comes for longer.
 const spare = time.Hour
 
 // Options configures New.
@@ -283,11 +283,13 @@ func (v *Views) find(name string) (*view, *Definition, error) {
 
 // Table returns a view as SQL shows it.
 func (v *Views) Table(name string) (*analysis.Table, error) {
-	_, d, err := v.find(name)
+	x, d, err := v.find(name)
 	if err != nil {
 		return nil, err
 	}
-	return d.Columns(), nil
+	t := d.Columns()
+	t.Rows = x.id
+	return t, nil
 }
 
 // Rows returns the table with the rows of a view, after CatchUp.
@@ -344,7 +346,7 @@ func (v *Views) Reset(ctx context.Context, instance string) error {
 			e = x.acquire(ctx)
 		}
 		if e == nil {
-			e = errors.Join(e, v.setPosition(ctx, x, nil))
+			e = errors.Join(e, v.setPosition(ctx, x, position{}))
 			<-x.lock
 		}
 		err = errors.Join(err, e)

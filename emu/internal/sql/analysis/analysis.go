@@ -29,6 +29,7 @@ type Table struct {
 	Key      *rowkey.Schema // nil without a row key schema
 	// View are the columns of a materialized view, which SQL shows instead of the others.
 	View []ViewColumn
+	Rows uint32 // identifies the rows of the view
 }
 
 // ViewColumn is a column of a materialized view: a field of its row key, a cell, or a family.

@@ -332,7 +332,7 @@ func widthOf(op plan.Operator) int {
 func (a *analyzer) uses() {
 	for i, scan := range a.scans {
 		for _, c := range scan.Columns {
-			if !a.out.Tables[i].Materialized && c.Kind == plan.Family && (c.Used || len(c.Qualifiers) > 0) {
+			if a.out.Tables[i].Materialized == 0 && c.Kind == plan.Family && (c.Used || len(c.Qualifiers) > 0) {
 				a.out.Tables[i].Families = append(a.out.Tables[i].Families, c.Name)
 			}
 		}

@@ -36,7 +36,7 @@ func (a *analyzer) materialized(id string, of *Table) (plan.Operator, []column) 
 		columns = append(columns, column{name: c.Name, expr: &plan.Slot{N: n, Of: c.Type}})
 	}
 	a.scans = append(a.scans, scan)
-	a.out.Tables = append(a.out.Tables, plan.TableUse{Table: id, Materialized: true})
+	a.out.Tables = append(a.out.Tables, plan.TableUse{Table: id, Materialized: of.Rows})
 	return op, columns
 }
 

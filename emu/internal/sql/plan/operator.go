@@ -29,8 +29,8 @@ type Column struct {
 type TableUse struct {
 	Table    string // its id
 	Families []string
-	// Materialized: it is a materialized view.
-	Materialized bool
+	// Materialized is the id of a materialized view's rows; 0 for a table.
+	Materialized uint32
 }
 
 // Operator produces rows.
