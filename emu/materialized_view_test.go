@@ -87,6 +87,18 @@ func TestMaterializedViews(t *testing.T) {
 		"\"u\" default: @0 = \"\"\n\"u\" default:n @0 = "+number(3)+"\n\"u\" default:s @0 = "+number(5)+"\n"+
 			"\"v\" default: @0 = \"\"\n\"v\" default:n @0 = "+number(2)+"\n\"v\" default:s @0 = "+number(2)+"\n",
 		"t BYTES, n INT64, s INT64\n(b'u', 3, 5)\n(b'v', 2, 2)\n")
+	for query, want := range map[string]string{ // by the first fields of the key, and by others
+		"SELECT name FROM v2 WHERE city = 'Rome'":                                     "name BYTES\n(b'Zo\\xc3\\xab')\n",
+		"SELECT name FROM v2 WHERE city = 'Rome' AND k = 'u#003'":                     "name BYTES\n(b'Zo\\xc3\\xab')\n",
+		"SELECT name FROM v2 WHERE city = 'Rom'":                                      "name BYTES\n",
+		"SELECT city FROM v2 WHERE name = 'Ada' OR k = 'u#009'":                       "city BYTES\n(b'Paris')\n",
+		"SELECT name, COUNT(*) AS n FROM v2 GROUP BY name ORDER BY name DESC LIMIT 1": "name BYTES, n INT64\n(b'Zo\\xc3\\xab', 1)\n",
+		"SELECT s FROM (SELECT * FROM v1 WHERE t = 'v')":                              "s INT64\n(2)\n",
+	} {
+		if got := queryText(t.Context(), conn, query, nil); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", query, got, want)
+		}
+	}
 	paris := `"Paris\x00\x01u#001" default: @0 = ""` + "\n" + `"Paris\x00\x01u#001" default:k @0 = "u#001"` + "\n" + `"Paris\x00\x01u#001" default:name @0 = "Ada"` + "\n"
 	rome := `"Rome\x00\x01u#003" default: @0 = ""` + "\n" + `"Rome\x00\x01u#003" default:k @0 = "u#003"` + "\n" + `"Rome\x00\x01u#003" default:name @0 = "Zoë"` + "\n"
 	want("v2", "SELECT * FROM v2", paris+rome, "city BYTES, k BYTES, name BYTES\n(b'Paris', b'u#001', b'Ada')\n(b'Rome', b'u#003', b'Zo\\xc3\\xab')\n")

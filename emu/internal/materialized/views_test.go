@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/engine"
+	"github.com/tabletop-emu/tabletop/internal/clock"
 )
 
 // mortal is a context that ends when its error was asked for a number of times.
@@ -43,7 +43,7 @@ func newViews(t *testing.T, n int, query string) (*Views, *engine.DB) {
 			t.Error(err)
 		}
 	})
-	v := New(Options{DB: db, Now: time.Now})
+	v := New(Options{DB: db, Now: clock.New().Now})
 	err = db.UpdateCatalog(t.Context(), func(tx *engine.CatalogTx) error {
 		_, err := tx.CreateTable(engine.Table{Name: testInstance + "/tables/t", Families: []engine.Family{{Name: "f"}}})
 		if err != nil {

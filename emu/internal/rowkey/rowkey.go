@@ -151,7 +151,10 @@ func (s *Schema) Prefix(values []value.Value) (prefix []byte, closed, ok bool) {
 		if i > 0 {
 			prefix = append(prefix, s.separator()...)
 		}
-		if s.ordered {
+		switch {
+		case s.nulls:
+			part = viewPart(part)
+		case s.ordered:
 			part = escape(part)
 		}
 		prefix = append(prefix, part...)
@@ -159,7 +162,7 @@ func (s *Schema) Prefix(values []value.Value) (prefix []byte, closed, ok bool) {
 	if len(values) == len(s.Fields) {
 		return prefix, true, true
 	}
-	if s.ordered { // empty fields at the end are left out
+	if s.ordered && !s.nulls { // empty fields at the end are left out
 		return prefix, false, true
 	}
 	return append(prefix, s.separator()...), false, true

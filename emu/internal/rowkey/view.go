@@ -35,12 +35,18 @@ func (s *Schema) Key(values []value.Value) (key []byte, ok bool) {
 			key = append(key, 0, 0)
 			continue
 		}
-		key = append(key, bytes.ReplaceAll(part, []byte{0}, []byte{0, 0xff})...)
-		if len(bytes.Trim(part, "\x00")) == 0 {
-			key = append(key, 0, 0xff)
-		}
+		key = append(key, viewPart(part)...)
 	}
 	return key, true
+}
+
+// viewPart writes a part of a key that is not NULL.
+func viewPart(part []byte) []byte {
+	code := bytes.ReplaceAll(part, []byte{0}, []byte{0, 0xff})
+	if len(bytes.Trim(part, "\x00")) == 0 {
+		code = append(code, 0, 0xff)
+	}
+	return code
 }
 
 // decodeView decodes a key of a view.

@@ -17,9 +17,8 @@ func (a *analyzer) materialized(id string, of *Table) (plan.Operator, []column) 
 		families[f.Name] = len(scan.Columns)
 		scan.Columns = append(scan.Columns, &plan.ScanColumn{Kind: plan.Family, Name: f.Name, Type: value.MapOf(value.BytesType, f.Value)})
 	}
-	op := &plan.Project{Input: scan}
 	var columns []column
-	for n, c := range of.View {
+	for _, c := range of.View {
 		var e plan.Expr
 		switch family := families[c.Family]; {
 		case c.Key >= 0:
@@ -32,12 +31,11 @@ func (a *analyzer) materialized(id string, of *Table) (plan.Operator, []column) 
 			scan.Columns[family].Qualifiers = append(scan.Columns[family].Qualifiers, &plan.Const{Of: value.BytesType, Value: qualifier})
 			e = &cellOf{slot: family, qualifier: qualifier, of: c.Type, decode: c.Decode}
 		}
-		op.Exprs = append(op.Exprs, e)
-		columns = append(columns, column{name: c.Name, expr: &plan.Slot{N: n, Of: c.Type}})
+		columns = append(columns, column{name: c.Name, expr: e})
 	}
 	a.scans = append(a.scans, scan)
 	a.out.Tables = append(a.out.Tables, plan.TableUse{Table: id, Materialized: of.Rows})
-	return op, columns
+	return scan, columns
 }
 
 // cellOf is the value of a cell in a map; NULL without the cell.
