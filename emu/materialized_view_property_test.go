@@ -422,7 +422,28 @@ func TestMaterializedViews_FillAndWrite(t *testing.T) {
 	l.check("writes during the fill")
 }
 
-// Views on disk go on where they were after a restart, and are filled again if their position is lost.
+// An unread view catches up with the time, once, and then has nothing to do.
+func TestMaterializedViews_Due(t *testing.T) {
+	t.Parallel()
+	l := newViewLab(t, 0)
+	if at, ok, err := l.srv.NextDue(); ok || err != nil {
+		t.Errorf("views without changes are due at %v, %v", at, err)
+	}
+	mutate(t, l.conn, "u#001", setCell("info", "city", "x", 1000))
+	at, ok, err := l.srv.NextDue()
+	if !ok || err != nil || at.Sub(l.now.Now()) > 40*time.Minute {
+		t.Errorf("after a change, views are due at %v, %t, %v", at, ok, err)
+	}
+	l.now.Advance(40 * time.Minute)
+	l.must(l.srv.RunDue(t.Context()))
+	if at, ok, err := l.srv.NextDue(); ok || err != nil {
+		t.Errorf("after the work, views are due at %v, %v", at, err)
+	}
+	l.now.Advance(40 * time.Minute) // the record is too old to be read now
+	l.check("the work")
+}
+
+// Views on disk continue where they were after a restart, and are filled again if their position is lost.
 func TestMaterializedViews_Restart(t *testing.T) {
 	t.Parallel()
 	fs := engine.NewMemFS()

@@ -123,7 +123,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.intercept = s.aroundVirtual(o.UnaryInterceptor)
-	s.due = due.NewQueue(s.now, append(s.control.Work(), s.rows)...)
+	s.due = due.NewQueue(s.now, append(s.control.Work(), s.rows, s.views)...)
 	if o.RandomRouting {
 		s.draw = replica.Draw(o.Seed)
 	}

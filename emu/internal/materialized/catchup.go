@@ -72,6 +72,9 @@ func (v *Views) catchUp(ctx context.Context, name string, lag time.Duration) err
 	}
 	x.state.trusted = true
 	x.state.seen, x.state.whole = number, whole
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	x.caught, x.number = v.o.Now(), number
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
+	"github.com/tabletop-emu/tabletop/emu/internal/due"
 	"github.com/tabletop-emu/tabletop/emu/internal/limits"
 	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/resname"
@@ -246,6 +247,8 @@ type view struct {
 	id      uint32 // of the table with the rows: a view of the same name may be created again
 	raw     []byte // the stored definition
 	def     *Definition
+	caught  time.Time // when it last caught up
+	number  uint64    // of the journal at that time
 
 	// Guarded by lock.
 	state state
@@ -302,6 +305,40 @@ func (v *Views) Rows(ctx context.Context, name string) (*engine.Table, error) {
 		return nil, refusal.NoMaterializedView(name)
 	}
 	return t, refusal.Of(err)
+}
+
+// Due implements due.Work: a view that no read lets catch up does so before its journal is trimmed.
+func (v *Views) Due() ([]due.Item, error) {
+	if v.o.Lag == Manual {
+		return nil, nil
+	}
+	names, err := v.all("")
+	if len(names) == 0 || err != nil {
+		return nil, err
+	}
+	var items []due.Item
+	number, _ := v.o.DB.JournalLast()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, name := range names {
+		var at time.Time // at once for a view that this process has not used
+		if x := v.open[name]; x != nil {
+			if at = x.caught.Add(spare / 2); x.number == number {
+				continue
+			}
+		}
+		items = append(items, due.Item{At: at, Name: name})
+	}
+	return items, nil
+}
+
+// Run implements due.Work.
+func (v *Views) Run(ctx context.Context, i due.Item) error {
+	err := v.CatchUp(ctx, i.Name)
+	if status.Code(err) == codes.NotFound { // it was deleted meanwhile
+		return nil
+	}
+	return err
 }
 
 // all returns the names of the views of an instance, or of all instances for "".
