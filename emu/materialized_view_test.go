@@ -182,7 +182,7 @@ func TestMaterializedViews_Admin(t *testing.T) {
 	_, err = tables.DeleteTable(t.Context(), &btapb.DeleteTableRequest{Name: sqlInstance + "/tables/g"})
 	wantQueryError(t, err, codes.FailedPrecondition, "Unable to delete resource "+sqlInstance+"/tables/g because the resource is referenced by another resource. The existing references are: {"+sqlInstance+"/materializedViews/v0, "+name+"}")
 	_, err = tables.CreateTable(t.Context(), &btapb.CreateTableRequest{Parent: sqlInstance, TableId: "v1"})
-	wantQueryError(t, err, codes.AlreadyExists, "Materialized View v1 already exists.")
+	wantQueryError(t, err, codes.AlreadyExists, "Materialized View "+name+" already exists.")
 	_, err = admin.DeleteMaterializedView(t.Context(), &btapb.DeleteMaterializedViewRequest{Name: name})
 	wantQueryError(t, err, codes.FailedPrecondition, "Materialized View "+name+" has deletion protection enabled.")
 	update := func(v *btapb.MaterializedView, path string) error {
@@ -261,7 +261,7 @@ func TestMaterializedViews_Rows(t *testing.T) {
 	}
 }
 
-// A session and SampleRowKeys read a view too, and nothing writes it.
+// SampleRowKeys reads a view too, and nothing writes it.
 func TestMaterializedViews_Reads(t *testing.T) {
 	t.Parallel()
 	conn := newSQL(t)

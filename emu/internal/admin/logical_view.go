@@ -43,10 +43,10 @@ func (s instanceAdminService) CreateLogicalView(ctx context.Context, req *btapb.
 		if err := s.CheckQuery(tx, req.GetParent(), v.GetQuery()); err != nil {
 			return nil, err
 		}
-		if kind, err := idInUse(tx, req.GetParent(), id); err != nil {
+		if kind, name, err := idInUse(tx, req.GetParent(), id); err != nil {
 			return nil, err
 		} else if kind != "" {
-			return nil, refusal.Exists(kind, id)
+			return nil, refusal.Exists(kind, name)
 		}
 		if err := record(tx, req.GetParent()); err != nil {
 			return nil, err

@@ -59,7 +59,7 @@ func (s instanceAdminService) CreateMaterializedView(ctx context.Context, req *b
 		if err := s.Views.Check(tx, req.GetParent(), v.GetQuery()); err != nil {
 			return err
 		}
-		if kind, err := idInUse(tx, req.GetParent(), id); err != nil {
+		if kind, _, err := idInUse(tx, req.GetParent(), id); err != nil {
 			return err
 		} else if kind != "" {
 			return refusal.New(codes.AlreadyExists, "%s %s already exists.", kind, id)
@@ -94,23 +94,25 @@ func (s instanceAdminService) CreateMaterializedView(ctx context.Context, req *b
 	})
 }
 
-// idInUse returns the kind of the table or view of an instance that has an id, or "". They share their ids.
-func idInUse(r Catalog, instance, id string) (kind string, err error) {
-	if _, err := r.Table(resname.TablesOf(instance) + id); err == nil {
-		return "Table", nil
+// idInUse returns the kind and the name of the table or view of an instance that has an id, or "". They share
+// their ids.
+func idInUse(r Catalog, instance, id string) (kind, name string, err error) {
+	name = resname.TablesOf(instance) + id
+	if _, err := r.Table(name); err == nil {
+		return "Table", name, nil
 	}
-	for _, k := range []struct{ key, kind string }{
-		{kindLogicalView + instance + "/logicalViews/" + id, "Logical view"},
-		{kindMaterializedView + instance + "/materializedViews/" + id, "Materialized View"},
+	for _, k := range []struct{ key, kind, name string }{
+		{kindLogicalView, "Logical view", instance + "/logicalViews/" + id},
+		{kindMaterializedView, "Materialized View", instance + "/materializedViews/" + id},
 	} {
-		switch _, err := r.Resource(k.key); {
+		switch _, err := r.Resource(k.key + k.name); {
 		case err == nil:
-			return k.kind, nil
+			return k.kind, k.name, nil
 		case !errors.Is(err, engine.ErrResourceNotFound):
-			return "", err
+			return "", "", err
 		}
 	}
-	return "", nil
+	return "", "", nil
 }
 
 // materializedView returns the materialized view of a name.
@@ -161,11 +163,20 @@ func (s instanceAdminService) ListMaterializedViews(ctx context.Context, req *bt
 func (s instanceAdminService) UpdateMaterializedView(ctx context.Context, req *btapb.UpdateMaterializedViewRequest) (*longrunningpb.Operation, error) {
 	given := req.GetMaterializedView()
 	paths := req.GetUpdateMask().GetPaths()
-	all := len(paths) == 0 || slices.Equal(paths, []string{"*"})
-	if !all {
+	switch {
+	case slices.Equal(paths, []string{"*"}):
+		paths = []string{"query", "deletion_protection"}
+	case len(paths) > 0:
 		var err error
 		if paths, err = maskPaths(req.GetUpdateMask(), "query", "name", "deletion_protection"); err != nil {
 			return nil, err
+		}
+	default:
+		if given.GetQuery() != "" {
+			paths = append(paths, "query")
+		}
+		if given.GetDeletionProtection() {
+			paths = append(paths, "deletion_protection")
 		}
 	}
 	return changed(ctx, s.Control, func(tx *engine.CatalogTx) (*longrunningpb.Operation, error) {
@@ -176,10 +187,10 @@ func (s instanceAdminService) UpdateMaterializedView(ctx context.Context, req *b
 		if err := checkEtag(v.GetName(), given.GetEtag(), v.GetEtag()); err != nil {
 			return nil, err
 		}
-		if given.GetQuery() != v.GetQuery() && (slices.Contains(paths, "query") || all && given.GetQuery() != "") {
+		if given.GetQuery() != v.GetQuery() && slices.Contains(paths, "query") {
 			return nil, refusal.ImmutableView()
 		}
-		if slices.Contains(paths, "deletion_protection") || all {
+		if slices.Contains(paths, "deletion_protection") {
 			v.DeletionProtection = given.GetDeletionProtection()
 		}
 		began, doneAt := s.span()

@@ -72,10 +72,10 @@ func (s tableAdminService) CreateTable(ctx context.Context, req *btapb.CreateTab
 		if err := s.checkTableCount(tx, req.GetParent()); err != nil {
 			return err
 		}
-		if kind, err := idInUse(tx, req.GetParent(), req.GetTableId()); err != nil {
+		if kind, name, err := idInUse(tx, req.GetParent(), req.GetTableId()); err != nil {
 			return err
 		} else if kind != "" && kind != "Table" {
-			return refusal.Exists(kind, req.GetTableId())
+			return refusal.Exists(kind, name)
 		}
 		if err := checkBackupPlaces(tx, req.GetParent(), settings.Table); err != nil {
 			return err

@@ -222,9 +222,7 @@ func (v *Views) Reading(r admin.Catalog, table string) ([]string, error) {
 }
 
 // load reads a stored definition.
-func load(r interface {
-	Resource(name string) ([]byte, error)
-}, name string) (*stored, []byte, error) {
+func load(r admin.Catalog, name string) (*stored, []byte, error) {
 	raw, err := r.Resource(kindStored + name)
 	if errors.Is(err, engine.ErrResourceNotFound) {
 		return nil, nil, refusal.NoMaterializedView(name)
