@@ -77,7 +77,7 @@ func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_
 		Functions: &function.Context{NowMicros: c.now().UnixMicro(), ViewParameters: views, Cluster: c.at.Cluster},
 	})
 	if err != nil {
-		return queryError(err)
+		return refusal.OfQuery(err)
 	}
 	defer func() { _ = rows.Close() }()
 	for {
@@ -89,7 +89,7 @@ func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_
 			err = out.add(row, prepared.plan.Columns)
 		}
 		if err != nil {
-			return queryError(err)
+			return refusal.OfQuery(err)
 		}
 	}
 	if err := ctx.Err(); err != nil { // a canceled scan ends like a finished one
@@ -125,7 +125,7 @@ func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) 
 	if p.instance != req.GetInstanceName() {
 		return nil, refusal.InvalidPreparedQuery()
 	}
-	current := catalog{c.db, p.instance}
+	current := c.catalog(c.db, p.instance)
 	for _, use := range p.plan.Views {
 		if query, ok := current.View(use.View); !ok || query != use.Query {
 			return nil, refusal.ExpiredQuery(1)
@@ -133,6 +133,15 @@ func (c *call) toExecute(req *btpb.ExecuteQueryRequest) (*preparedQuery, error) 
 	}
 	for _, use := range p.plan.Tables {
 		t, err := c.db.Table(resname.TablesOf(p.instance) + use.Table)
+		if use.Materialized != 0 {
+			switch v, err := c.views.Table(p.instance + "/materializedViews/" + use.Table); {
+			case err != nil:
+				return nil, err
+			case v.Rows != use.Materialized:
+				return nil, refusal.ExpiredQuery(1)
+			}
+			continue
+		}
 		if err != nil {
 			return nil, refusal.ExpiredQuery(1)
 		}
@@ -183,7 +192,7 @@ type tables struct {
 
 // Scan scans rows of a table.
 func (t tables) Scan(ctx context.Context, id string, rows filter.RowSet, reverse bool) (execution.Source, error) {
-	of, err := t.c.db.Table(resname.TablesOf(t.instance) + id)
+	of, err := t.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +200,7 @@ func (t tables) Scan(ctx context.Context, id string, rows filter.RowSet, reverse
 	if !ok {
 		return noRows{}, nil
 	}
-	scan, err := t.c.rows.Scan(ctx, of, t.c.at, engine.ScanOptions{Spans: spans, Reverse: reverse})
+	scan, err := t.c.scan(ctx, of, t.c.at, engine.ScanOptions{Spans: spans, Reverse: reverse})
 	if err != nil {
 		return nil, err
 	}
@@ -253,6 +262,15 @@ func (s *loadScan) NextCell() bool {
 func (s *loadScan) Close() error {
 	s.load.End()
 	return s.Scan.Close()
+}
+
+// find returns a table, or a materialized view.
+func (t tables) find(ctx context.Context, id string) (target, error) {
+	of, err := t.c.db.Table(resname.TablesOf(t.instance) + id)
+	if errors.Is(err, engine.ErrTableNotFound) {
+		return t.c.materializedTarget(ctx, t.instance+"/materializedViews/"+id)
+	}
+	return target{Table: of}, err
 }
 
 // noRows is a scan of no keys.

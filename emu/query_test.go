@@ -48,14 +48,20 @@ func newSQLWith(tb testing.TB, o emu.Options) grpc.ClientConnInterface {
 			tb.Error(err)
 		}
 	})
-	conn := srv.Conn()
+	fillSQL(tb, srv.Conn())
+	return srv.Conn()
+}
+
+// fillSQL creates the tables of newSQL.
+func fillSQL(tb testing.TB, conn grpc.ClientConnInterface) {
+	tb.Helper()
 	sum := &btapb.Type{Kind: &btapb.Type_AggregateType{AggregateType: &btapb.Type_Aggregate{
 		InputType: &btapb.Type{Kind: &btapb.Type_Int64Type{Int64Type: &btapb.Type_Int64{Encoding: &btapb.Type_Int64_Encoding{
 			Encoding: &btapb.Type_Int64_Encoding_BigEndianBytes_{BigEndianBytes: &btapb.Type_Int64_Encoding_BigEndianBytes{}},
 		}}}},
 		Aggregator: &btapb.Type_Aggregate_Sum_{Sum: &btapb.Type_Aggregate_Sum{}},
 	}}}
-	_, err = btapb.NewBigtableTableAdminClient(conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{
+	_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{
 		Parent: sqlInstance, TableId: "g", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{
 			"info": {}, "stats": {}, "tags": {}, "total": {ValueType: sum},
 		}},
@@ -106,7 +112,6 @@ func newSQLWith(tb testing.TB, o emu.Options) grpc.ClientConnInterface {
 		}}})
 	}
 	addSales(tb, conn)
-	return conn
 }
 
 // addSales adds the table sales, which has a row key schema.

@@ -25,6 +25,9 @@ type stored struct {
 	cell filter.Cell
 }
 
+// Stored returns a scan of the stored rows, which have the writes of all clusters.
+func Stored(in *engine.Scan) Scan { return &stored{Scan: in} }
+
 // Cell returns the current cell.
 func (s *stored) Cell() *filter.Cell {
 	s.cell = filterCell(s.Scan.Cell())

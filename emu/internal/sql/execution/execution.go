@@ -30,6 +30,8 @@ type Options struct {
 	Tables    Tables
 	Params    map[string]value.Value // by name in lower case
 	Functions *function.Context
+	// Given are the rows of plan.Given.
+	Given Rows
 	// Memory is the limit of the memory of operators that hold rows, in bytes.
 	Memory int64
 }
@@ -91,6 +93,8 @@ func (r *run) open(op plan.Operator) (Rows, error) {
 	switch op := op.(type) {
 	case plan.One:
 		return &one{}, nil
+	case plan.Given:
+		return r.Given, nil
 	case *plan.Scan:
 		return r.openScan(op)
 	case *plan.Filter:

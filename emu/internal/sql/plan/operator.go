@@ -29,6 +29,8 @@ type Column struct {
 type TableUse struct {
 	Table    string // its id
 	Families []string
+	// Materialized is the id of a materialized view's rows; 0 for a table.
+	Materialized uint32
 }
 
 // Operator produces rows.
@@ -40,6 +42,9 @@ type Operator interface {
 type (
 	// One produces one row without slots: the input of a SELECT without FROM.
 	One struct{}
+
+	// Given produces the rows that are given to the execution.
+	Given struct{}
 
 	// Scan produces the rows of a table that have at least one cell in any family, in the order of their
 	// keys. Slots: one for each column.
@@ -195,6 +200,7 @@ type SortKey struct {
 }
 
 func (One) operator()        {}
+func (Given) operator()      {}
 func (*Scan) operator()      {}
 func (*Filter) operator()    {}
 func (*Project) operator()   {}
