@@ -205,7 +205,7 @@ func (t tables) Scan(ctx context.Context, id string, rows filter.RowSet, reverse
 		return nil, err
 	}
 	counted := countedScan{scan, t.c.ended.Query}
-	table := t.c.load(ctx, &btpb.ReadRowsRequest{TableName: of.Name}, nil)
+	table := t.c.load(ctx, &btpb.ReadRowsRequest{TableName: of.resource()}, nil)
 	if table == nil {
 		return counted, nil
 	}
