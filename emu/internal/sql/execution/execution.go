@@ -202,6 +202,9 @@ type unnested struct {
 
 func (u *unnested) Next() ([]value.Value, error) {
 	for u.n == len(u.elems) {
+		if err := u.r.env.Context.Err(); err != nil { // few rows of a scan can become many
+			return nil, err
+		}
 		in, err := u.Rows.Next()
 		if err != nil {
 			return nil, err

@@ -181,6 +181,9 @@ func (e *Lambda) Eval(env *Env) (value.Value, error) {
 	inner := *env
 	inner.lambdas, inner.stack = all, nil
 	return value.Callable(func(args []value.Value) (value.Value, error) {
+		if err := env.Context.Err(); err != nil { // lambdas inside of each other can run for long
+			return value.Null, err
+		}
 		copy(all[e.Base:], args)
 		return e.Body.Eval(&inner)
 	}), nil
