@@ -38,7 +38,7 @@
 //     change_stream_partitions.go splits and merges the partitions of a stream.
 //   - sql/syntax, sql/analysis: parse a query of GoogleSQL, and make its plan; sql/plan defines
 //     plans, and sql/execution runs them over rows.
-//   - sql/value, sql/function: the values of SQL, and its functions and operators.
+//   - sql/value, sql/function: implement the types and values of SQL, its functions and operators.
 //   - materialized: keeps the rows of materialized views, from the journals of their tables.
 //   - rowkey: splits row keys by a row key schema, and makes those of materialized views.
 //   - bundle: checks schema bundles, which describe the protobufs in cells.

@@ -104,6 +104,9 @@ type Options struct {
 	// after a record is sent, so that consumers under test meet both. Default: 0, only
 	// SplitPartition and MergePartitions change partitions.
 	PartitionChurn float64
+	// SQLMemory limits the bytes that one SQL query holds of rows that it sorts, groups or unpacks. A
+	// query that needs more fails. Default: 64 MiB.
+	SQLMemory int64
 	// CloneInProcess copies every message on the channel that Conn returns, as a network connection
 	// would. Tests use it to find code that changes messages after sending them. Default: messages
 	// are shared.
@@ -136,6 +139,9 @@ func (o Options) validate() error {
 	if o.AdminDelay < 0 {
 		return fmt.Errorf("emu: Options.AdminDelay is %v, want 0 or more", o.AdminDelay)
 	}
+	if o.SQLMemory < 0 {
+		return fmt.Errorf("emu: Options.SQLMemory is %d, want 0 or more", o.SQLMemory)
+	}
 	return nil
 }
 
@@ -150,5 +156,6 @@ func (o Options) withDefaults() Options {
 		o.After = time.After //nolint:forbidigo // the default of the injected timer
 	}
 	o.StreamWorkers = cmp.Or(o.StreamWorkers, 64)
+	o.SQLMemory = cmp.Or(o.SQLMemory, 64<<20)
 	return o
 }

@@ -29,10 +29,12 @@ func (c *call) PrepareQuery(_ context.Context, req *btpb.PrepareQueryRequest) (*
 	if err := c.admitQuery(req, req.GetInstanceName(), req.GetAppProfileId()); err != nil {
 		return nil, err
 	}
+	c.ended.Query = &CallQuery{Text: req.GetQuery()}
 	prepared, err := c.prepare(req.GetInstanceName(), req.GetQuery(), req.GetParamTypes())
 	if err != nil {
 		return nil, err
 	}
+	c.ended.Query = prepared.described()
 	return &btpb.PrepareQueryResponse{
 		Metadata:      prepared.metadata,
 		PreparedQuery: c.queries.add(prepared),
@@ -52,15 +54,25 @@ func (c *call) admitQuery(req any, instance, profile string) error {
 type preparedQuery struct {
 	at       time.Time // of its preparation
 	instance string
+	text     string
 	plan     *plan.Query
 	types    map[string]*btpb.Type // of the parameters
 	params   map[string]value.Type
 	metadata *btpb.ResultSetMetadata
 }
 
+// described returns the query as Options.Observe sees it.
+func (p *preparedQuery) described() *CallQuery {
+	q := &CallQuery{Text: p.text}
+	for _, use := range p.plan.Tables {
+		q.Tables = append(q.Tables, resname.TablesOf(p.instance)+use.Table)
+	}
+	return q
+}
+
 // prepare analyzes a query of an instance.
 func (c *call) prepare(instance, text string, types map[string]*btpb.Type) (*preparedQuery, error) {
-	p := &preparedQuery{at: c.now(), instance: instance, types: types, params: map[string]value.Type{}}
+	p := &preparedQuery{at: c.now(), instance: instance, text: text, types: types, params: map[string]value.Type{}}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		t, err := value.TypeFromProto(types[name])
 		if err != nil {

@@ -57,7 +57,9 @@ type Server struct {
 	stopping chan struct{}
 	calls    callsInFlight
 	queries  queryPlans
-	stopOnce sync.Once
+	// queryMemory is Options.SQLMemory.
+	queryMemory int64
+	stopOnce    sync.Once
 
 	randMu sync.Mutex
 	rand   *rand.Rand // guarded by randMu
@@ -107,6 +109,7 @@ func New(o Options) (*Server, error) {
 		anyPartition: o.AnyPartition,
 		churn:        o.PartitionChurn,
 		stopping:     make(chan struct{}),
+		queryMemory:  o.SQLMemory,
 
 		rand:       rand.New(rand.NewPCG(o.Seed, 0)),
 		faults:     o.Faults,

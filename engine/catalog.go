@@ -197,8 +197,8 @@ func (c *catalog) under(prefix string) []*Table {
 	return slices.DeleteFunc(found, func(t *Table) bool { return strings.HasPrefix(t.Name, InternalTables) })
 }
 
-// shownUnder returns the shown form of the entries whose name starts with prefix, sorted by
-// name.
+// shownUnder applies shown to the entries whose name starts with prefix, and returns the results
+// sorted by name.
 func shownUnder[T, U any](byName map[string]T, prefix string, shown func(T) U) []U {
 	var names []string
 	for name := range byName {

@@ -84,6 +84,9 @@ func WithLoadCounts() Option { return WithBigtable(btkit.WithLoadCounts()) }
 // WithBackupBytes limits the total size of backups; see [btkit.WithBackupBytes].
 func WithBackupBytes(n int64) Option { return WithBigtable(btkit.WithBackupBytes(n)) }
 
+// WithSQLMemory limits the rows that one SQL query holds; see [btkit.WithSQLMemory].
+func WithSQLMemory(bytes int64) Option { return WithBigtable(btkit.WithSQLMemory(bytes)) }
+
 // WithIAM enforces IAM policies for the clients that BigtableAs and BigtableAdminAs return; see
 // [btkit.WithIAM]. The DynamoDB endpoint has all permissions.
 func WithIAM() Option { return WithBigtable(btkit.WithIAM()) }

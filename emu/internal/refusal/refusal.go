@@ -359,7 +359,7 @@ func KeyHint() error {
 // OfQuery converts an error of a query to a status.
 func OfQuery(err error) error {
 	if e, ok := errors.AsType[*value.Error](err); ok {
-		return New(e.Code, "%s", e.Text)
+		return New(e.Code, "%s", e.Error())
 	}
 	return Of(err)
 }

@@ -4,8 +4,6 @@ package analysis
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 
@@ -129,8 +127,8 @@ func (a *analyzer) refuse(offset int, what string) error {
 // failed adds the position of an offset to an error without one.
 func (a *analyzer) failed(offset int, err error) error {
 	var e *value.Error
-	if errors.As(err, &e) && !strings.HasSuffix(e.Text, "]") {
-		return &value.Error{Code: e.Code, Text: fmt.Sprintf("%s %s", e.Text, syntax.At(a.text, offset))}
+	if errors.As(err, &e) && e.At == "" {
+		return &value.Error{Code: e.Code, Text: e.Text, At: syntax.At(a.text, offset)}
 	}
 	return err
 }

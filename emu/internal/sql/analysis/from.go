@@ -222,7 +222,7 @@ func (a *analyzer) timeArgs(args []*syntax.Argument) (out plan.TimeArgs, err err
 
 // unnest analyzes an array in FROM.
 func (a *analyzer) unnest(t *syntax.Unnest, left plan.Operator, s *scope) (plan.Operator, *scope, error) {
-	e, err := a.expr(t.Expr, s.in("FROM clause"))
+	e, err := a.expr(t.Expr, s.in("UNNEST"))
 	if err != nil {
 		return nil, nil, err
 	}

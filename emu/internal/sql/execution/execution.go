@@ -74,10 +74,10 @@ func (r *run) eval(e plan.Expr, row []value.Value) (value.Value, error) {
 	return e.Eval(&r.env)
 }
 
-// keep returns a copy of a row that stays valid, and counts its memory.
-func (r *run) keep(row []value.Value) ([]value.Value, error) {
-	kept := make([]value.Value, len(row))
-	bytes := 0
+// keep returns a copy of a row that stays valid, with room for more values, and counts its memory.
+func (r *run) keep(row []value.Value, more int) ([]value.Value, error) {
+	kept := make([]value.Value, len(row), len(row)+more)
+	bytes := more * value.Null.Size()
 	for i, v := range row {
 		kept[i] = v.Clone()
 		bytes += v.Size()
@@ -108,6 +108,10 @@ func (r *run) open(op plan.Operator) (Rows, error) {
 	case *plan.Aggregate:
 		return wrap(r, op.Input, func(in Rows) Rows {
 			return &collected{Rows: in, all: func() ([][]value.Value, error) { return r.aggregate(in, op) }}
+		})
+	case *plan.Window:
+		return wrap(r, op.Input, func(in Rows) Rows {
+			return &collected{Rows: in, all: func() ([][]value.Value, error) { return r.window(in, op) }}
 		})
 	case *plan.Sort:
 		return wrap(r, op.Input, func(in Rows) Rows {
