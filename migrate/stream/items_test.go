@@ -81,7 +81,7 @@ func TestItems_Get(t *testing.T) {
 			t.Errorf("the item of key %d is %v", i, item)
 		}
 	}
-	_, _, err = NewItems(&batches{t: t, foreign: true}, Options{Table: "Things", Now: time.Now}).Get(t.Context(), keys[1])
+	_, _, err = NewItems(&batches{t: t, foreign: true}, Options{Table: "Things", Now: func() time.Time { return now }}).Get(t.Context(), keys[1])
 	if of, ok := errors.AsType[*Error](err); !ok || of.Kind != BadRecord {
 		t.Errorf("an item that was not asked for: %v", err)
 	}

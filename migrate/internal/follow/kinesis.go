@@ -9,8 +9,12 @@ import (
 	"github.com/tabletop-emu/tabletop/migrate/stream"
 )
 
-// ruleNewest names the rule of the watermark: it is the time of the newest record less an allowance.
-const ruleNewest = "newest"
+// The rules of the watermark: it is the time of the newest record, or that up to which the delivery is complete,
+// less an allowance.
+const (
+	ruleNewest    = "newest"
+	ruleDelivered = "delivered"
+)
 
 // kinesisChanges are the changes of a Kinesis data stream.
 type kinesisChanges struct {
@@ -81,5 +85,9 @@ func (s kinesisChanges) Checkpoint() ms.Checkpoint {
 // Status implements changeSource.
 func (s kinesisChanges) Status() sourceStatus {
 	of := s.Folder.Status()
-	return sourceStatus{now: s.f.Now(), watermark: of.Watermark, rule: ruleNewest, late: of.Late}
+	to := sourceStatus{now: s.f.Now(), watermark: of.Watermark, rule: ruleNewest, late: of.Late}
+	if of.Delivered {
+		to.rule = ruleDelivered
+	}
+	return to
 }

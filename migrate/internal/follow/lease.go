@@ -14,12 +14,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tabletop-emu/tabletop/facade/attr"
-	"github.com/tabletop-emu/tabletop/internal/btclient"
 	"github.com/tabletop-emu/tabletop/internal/layout"
 	"github.com/tabletop-emu/tabletop/internal/layout/loadnote"
 	ms "github.com/tabletop-emu/tabletop/internal/layout/migrationstate"
 	"github.com/tabletop-emu/tabletop/migrate/internal/apply"
 	"github.com/tabletop-emu/tabletop/migrate/internal/statetable"
+	"github.com/tabletop-emu/tabletop/migrate/internal/table"
 	"github.com/tabletop-emu/tabletop/migrate/source"
 )
 
@@ -186,14 +186,12 @@ func (f *follower) watch(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, want := range families {
-			rule, there := have[want.Name]
-			if !there {
-				return f.refused(source.MappingRefused, "family %s of Bigtable table %s was deleted while it was followed: load an export again, into another instance, and follow it there", want.Name, id)
+		if changes := table.FamilyChanges(have, families); len(changes) > 0 {
+			x := changes[0]
+			if x.Missing {
+				return f.refused(source.MappingRefused, "family %s of Bigtable table %s was deleted while it was followed: load an export again, into another instance, and follow it there", x.Name, id)
 			}
-			if got, plain := btclient.GCOf(rule); !plain || got != want.GC {
-				return f.refused(source.MappingRefused, "the garbage-collection rule of family %s of Bigtable table %s was changed to {%v} while it was followed, but the mapping declares {%s}: set that rule, follow again, then find lost cells by a complete verification (tabletop migrate verify --live --consistent)", want.Name, id, rule, want.GC)
-			}
+			return f.refused(source.MappingRefused, "the garbage-collection rule of family %s of Bigtable table %s was changed to {%v} while it was followed, but the mapping declares {%s}: set that rule, follow again, then find lost cells by a complete verification (tabletop migrate verify --live --consistent)", x.Name, id, have[x.Name], x.GC)
 		}
 	}
 	notes, err := f.B.SchemaOf(ctx, f.store.Table)

@@ -180,19 +180,12 @@ func (v *verification) runPart(ctx context.Context) (done parts.Table, err error
 // split divides the tables at the keys at which the Bigtable splits them.
 func (v *verification) split(ctx context.Context) (ms.Split, error) {
 	s := ms.Split{Cuts: map[string][][]byte{}, At: v.o.Now()}
-	n := v.part.Of
 	for _, id := range v.j.Targets() {
 		keys, _, err := v.b.SampleKeys(ctx, id)
 		if err != nil && status.Code(err) != codes.NotFound { // the comparison of entries reports a missing table
 			return s, err
 		}
-		s.Cuts[id] = [][]byte{}
-		for i := 1; i < n && len(keys) > 0; i++ {
-			key := keys[min(i*len(keys)/n, len(keys)-1)]
-			if cuts := s.Cuts[id]; len(cuts) == 0 || bytes.Compare(key, cuts[len(cuts)-1]) > 0 {
-				s.Cuts[id] = append(cuts, key)
-			}
-		}
+		s.Cuts[id] = parts.EvenCuts(keys, v.part.Of)
 	}
 	return s, nil
 }
