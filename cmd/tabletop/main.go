@@ -97,7 +97,7 @@ type program struct {
 	progress, color bool
 	// terminal reports whether stdin and stdout are both terminals.
 	terminal  bool
-	configDir string // of the user; "" if there is none
+	configDir string // of the user; "" if unknown
 	helpWidth int    // in columns; 0 is the width of a file
 	// alone means that the process runs only this program, which may change settings of the
 	// process.

@@ -51,7 +51,7 @@ func (p *prompt) renew() {
 	p.interrupted = false
 }
 
-// listen receives the bytes of the terminal. Ctrl-C ends a running query at once, and discards what was typed
+// listen receives the bytes of the terminal. Ctrl-C ends a running query at once, and discards the keys
 // before it.
 func (p *prompt) listen(in io.Reader) {
 	buf := make([]byte, 4<<10)
