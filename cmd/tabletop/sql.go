@@ -189,6 +189,9 @@ func (t *alignedTable) first(lines [][]string) error {
 }
 
 func (t *alignedTable) line(cells []string) error {
+	for len(cells) > 0 && cells[len(cells)-1] == "" {
+		cells = cells[:len(cells)-1] // without trailing blanks
+	}
 	var b strings.Builder
 	for i, cell := range cells {
 		b.WriteString(cell)
@@ -196,6 +199,6 @@ func (t *alignedTable) line(cells []string) error {
 			b.WriteString(strings.Repeat(" ", 2+max(0, t.widths[i]-utf8.RuneCountInString(cell))))
 		}
 	}
-	_, err := fmt.Fprintln(t.w, strings.TrimRight(b.String(), " "))
+	_, err := fmt.Fprintln(t.w, b.String())
 	return err
 }

@@ -108,7 +108,13 @@ func (s *sqlSession) describe(ctx context.Context, name string) error {
 	if err := printAligned(s.out, lines); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "(%s of: %s)\n", kind, query)
+	shown := strings.Map(func(r rune) rune {
+		if r == '\n' || strconv.IsPrint(r) {
+			return r
+		}
+		return ' ' // a terminal could take it for a command
+	}, query)
+	_, err = fmt.Fprintf(s.out, "(%s of: %s)\n", kind, shown)
 	return err
 }
 

@@ -112,7 +112,7 @@ func sqlTables(t *testing.T) (target string) {
 		t.Fatal(err)
 	}
 	_, err = btapb.NewBigtableInstanceAdminClient(conn).CreateLogicalView(t.Context(), &btapb.CreateLogicalViewRequest{
-		Parent: parent, LogicalViewId: "keys", LogicalView: &btapb.LogicalView{Query: "SELECT _key AS k, f['q'] AS q FROM users"},
+		Parent: parent, LogicalViewId: "keys", LogicalView: &btapb.LogicalView{Query: "SELECT _key AS k,\n\tf['q'] AS q FROM users"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -132,8 +132,9 @@ func TestSQL_Pipe(t *testing.T) {
 		"an error":        {"SELECT 1 AS a;\nSELECT\n  nosuch FROM users;\nSELECT 2 AS b;", "a\n1\n(1 row)\n", "tabletop: Unrecognized name: nosuch [at 2:3]\n  nosuch FROM users\n  ^\n", 2},
 		"the list":        {"\\d\n", "name   kind\nsales  table\nusers  table\nkeys   logical view\n", "", 0},
 		"a table":         {"\\d users", "column  type               garbage collection  qualifiers\n_key    BYTES\nf       MAP<BYTES, BYTES>  never               q\n(qualifiers of the first 100 rows)\n", "", 0},
+		"trailing blanks": {"SELECT 'a ' AS a, '' AS b", "a   b\na \n(1 row)\n", "", 0},
 		"a row key":       {"\\d sales;", "column    type               garbage collection                 qualifiers\ncustomer  STRING\nday       STRING\nd         MAP<BYTES, BYTES>  (maxversions=2 and maxage=1h0m0s)\n(row key: customer, day, delimited by \"#\")\n(qualifiers of the first 100 rows)\n", "", 0},
-		"a view":          {"\\d `keys`", "column  type\nk       BYTES\nq       BYTES\n(logical view of: SELECT _key AS k, f['q'] AS q FROM users)\n", "", 0},
+		"a view":          {"\\d `keys`", "column  type\nk       BYTES\nq       BYTES\n(logical view of: SELECT _key AS k,\n f['q'] AS q FROM users)\n", "", 0},
 		"no table":        {"\\d nosuch", "", "there is no table or view \"nosuch\"; \\d lists them", 2},
 		"no name":         {"\\d a/b", "", `"a/b" is not the name of a table or a view`, 2},
 		"a format":        {"\\format csv\nSELECT 1 AS a;\n\\format json\nSELECT 1 AS a;", "a\n1\n{\"a\":1}\n", "", 0},
