@@ -114,6 +114,45 @@ func TestHome_Begin(t *testing.T) {
 	}
 }
 
+// TestEmpty_Advice: without data each page offers a step that works: Query creates the first table, and the
+// rows of a DynamoDB table without items lead to the form of an item, never to a write of internal cells.
+func TestEmpty_Advice(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, ctx, srv)
+	p.visit("/query")
+	if got := ask[string](p, "document.querySelector('.note').textContent"); got != "There are no tables yet. Run this request to create one." {
+		t.Errorf("Query says %q", got)
+	}
+	p.pushButton("Run")
+	p.until("!!document.querySelector('[aria-live] details')")
+	p.fill("[aria-label=Operation]", "Scan")
+	p.until("document.querySelector('[aria-label=Table]').checkVisibility() && document.querySelector('textarea').value.includes('\"TableName\": \"orders\"')")
+	p.sound("the first table")
+
+	m, err := srv.ddb.Mapping(t.Context(), "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.visit("/t/tabletop/" + m.TargetTable() + "/rows")
+	if got := ask[string](p, "document.querySelector('.note').innerText"); !containsAll(got, "The table has no items yet.") || strings.Contains(got, "cbt") {
+		t.Errorf("the rows of a table without items say %q", got)
+	}
+	p.pushButton("New item…")
+	p.ready("/d/orders")
+	p.until("document.querySelector('dialog textarea')?.value.includes('\"id\"')")
+
+	srv.createTable(t, "plain", "_own", "f")
+	p.visit("/t/tabletop/plain/rows")
+	if got := ask[string](p, "document.querySelector('.note').innerText"); !containsAll(got, "set plain row1 f:column=value") {
+		t.Errorf("the rows of an empty Bigtable table say %q", got)
+	}
+	p.sound("empty tables")
+}
+
 // TestItem_Links: an item leads to its row, its requests and its stream records, and they lead
 // back.
 func TestItem_Links(t *testing.T) {

@@ -147,7 +147,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
         const answer = await post(`items/${part(name)}/preview`, request);
         if (asked !== mine) return;
         if (answer.refused) fill(cells, h('div', { class: 'note warn' }, plain(answer.refused)));
-        else fill(cells, h('p', { class: 'mono' }, keyShown(answer)), answer.before || answer.after ? h('table', {}, h('tbody', {}, cellsShown(answer))) : h('small', {}, 'No cell changes.'),
+        else fill(cells, h('p', { class: 'mono' }, keyShown(answer)), answer.before || answer.after ? h('table', {}, h('tbody', {}, cellsShown(answer))) : h('small', {}, 'No cell changes. '),
           h('small', {}, answer.kept > 0 && answer.kept === 1 ? '1 cell is unchanged. ' : `${number(answer.kept)} cells are unchanged. `, answer.more > 0 && `${number(answer.more)} more are not shown. `));
       } catch (err) { if (asked === mine) fill(cells, errorBox(err)); }
     }
@@ -201,7 +201,8 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     calls, results);
   await run();
   const wanted = params.get('key');
-  if (wanted) {
+  if (params.get('new')) edit();
+  else if (wanted) {
     const { response: { Item } } = await dynamo('GetItem', { TableName: name, Key: JSON.parse(wanted) });
     if (Item) edit(Item);
     else notify('The item no longer exists.');

@@ -12,6 +12,7 @@ const operations = ['Query', 'Scan', 'GetItem', 'PutItem', 'UpdateItem', 'Delete
 
 /** sample returns an example request for a table, with one of its items if it has any. */
 function sample(operation, t, item) {
+  if (operation === 'CreateTable') return { TableName: 'orders', BillingMode: 'PAY_PER_REQUEST', KeySchema: [{ AttributeName: 'id', KeyType: 'HASH' }], AttributeDefinitions: [{ AttributeName: 'id', AttributeType: 'S' }] };
   if (!t) return operation === 'ListTables' ? {} : { TableName: 'orders' };
   const type = (name) => t.AttributeDefinitions.find((a) => a.AttributeName === name).AttributeType;
   const value = (name) => item?.[name] ?? { [type(name)]: type(name) === 'N' ? '1' : type(name) === 'B' ? 'YQ==' : 'a' };
@@ -53,11 +54,19 @@ export async function show(main, { info, params }) {
   };
 
   // DynamoDB.
-  const table = h('select', { 'aria-label': 'Table' }, tables.dynamodb.map((t) => option(t)));
+  const table = h('select', { 'aria-label': 'Table' });
+  const none = h('div', { class: 'note' }, 'There are no tables yet. Run this request to create one.');
+  const list = (names) => {
+    fill(table, names.map((t) => option(t)));
+    table.hidden = !(none.hidden = names.length > 0);
+  };
+  list(tables.dynamodb);
   const operation = h('select', { 'aria-label': 'Operation' }, operations.map((o) => option(o)));
+  if (!none.hidden) operation.value = 'CreateTable';
   const request = h('textarea', { rows: 12, 'aria-label': 'The request, as JSON' });
   const requestField = codeField(request, 'json');
   const begin = async () => {
+    if (!none.hidden) list((await get('tables')).dynamodb); // one may have been created
     const t = table.value && await dynamo('DescribeTable', { TableName: table.value }).then((a) => a.response.Table, () => undefined);
     // The key of the first item, so that the first answer is not empty.
     const item = t && await dynamo('Scan', { TableName: table.value, Limit: 1 }).then((a) => a.response.Items[0], () => undefined);
@@ -67,8 +76,7 @@ export async function show(main, { info, params }) {
   };
   table.addEventListener('change', begin);
   operation.addEventListener('change', begin);
-  const dynamoTab = h('div', {}, !tables.dynamodb.length && h('div', { class: 'note' }, 'There are no DynamoDB tables yet: create one with CreateTable, here too.'),
-    h('div', { class: 'bar' }, operation, table), requestField.el,
+  const dynamoTab = h('div', {}, none, h('div', { class: 'bar' }, operation, table), requestField.el,
     h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value)), { class: 'primary' }),
       copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${shellOf(JSON.stringify(JSON.parse(request.value)))}`),
       button('Save as access pattern', async () => {

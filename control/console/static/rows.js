@@ -17,7 +17,7 @@ function numbersIn(v, into) {
   return into;
 }
 
-export async function show(main, { args: [instance, id], info, params, signal }) {
+export async function show(main, { args: [instance, id], info, params, signal, go }) {
   main.classList.add('full');
   const project = params.get('project');
   const at = `tables/${part(instance)}/${part(id)}`;
@@ -65,9 +65,12 @@ export async function show(main, { args: [instance, id], info, params, signal })
   }
   function empty() {
     const bounded = prefix.value || start.value || end.value || match.value;
-    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes a byte that is no text.' : [
+    // Families of a leading underscore hold bookkeeping: a client never writes them.
+    const family = t.families.find((f) => !f.name.startsWith('_'))?.name ?? 'family';
+    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes a byte that is no text.' : names.length ? [
+      h('p', {}, 'The table has no items yet.'), h('div', { class: 'bar' }, names.map((name) => button(names.length > 1 ? `New item of ${plain(name)}…` : 'New item…', () => go(`/d/${part(name)}?new=true`))))] : [
       'The table has no rows. A row exists once it has a cell, for example by:',
-      h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(t.families[0]?.name ?? 'family')}:column=value`)]));
+      h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(family)}:column=value`)]));
     fill(items.lastChild);
   }
   async function again() {
