@@ -189,7 +189,7 @@ public class Tabletop {
 		return pages("rows", "tables/" + part(instance) + "/" + part(table) + "/rows", query);
 	}
 
-	/** Returns all items of a DynamoDB table in DynamoDB JSON, reading page by page. {@link Json#bytes} reads a value of type B. */
+	/** Returns all items of a DynamoDB table in DynamoDB JSON, reading page by page: {@code items("orders").toList()} has all of them. {@link Json#bytes} reads a value of type B. */
 	public Stream<Json> items(String table) { return items(table, Map.of()); }
 
 	/** The same with parameters such as {@code index} and {@code limit}. */

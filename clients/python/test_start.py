@@ -145,7 +145,8 @@ class TestStart(unittest.TestCase):
                 "t": {"BOOL": True}, "z": {"NULL": True}, "l": {"L": [{"B": b"1"}, {"M": {"b": {"B": b"2"}}}]}, "m": {"M": {}},
             }
             self.assertEqual(server.put_items("orders", [item]), 1)
-            self.assertEqual(list(server.items("orders")), [item])
+            self.assertEqual(server.items("orders"), [item])
+            self.assertEqual(server.items("orders")[0]["id"], {"S": "a"})
             (record,) = server.records("orders")
             self.assertEqual((record["dynamodb"]["NewImage"], record["dynamodb"]["Keys"]), (item, {"id": {"S": "a"}}))
             self.fails("bad_request", lambda: server.put_items("orders", [item, {"id": "a"}]), 'item 1 is {"id": "a"}', '{"id":{"S":"a"}}')
@@ -161,7 +162,7 @@ class TestStart(unittest.TestCase):
             server.put_items("orders", [{"id": {"S": "a"}}])
             self.assertEqual([row["key"]["text"] for row in server.rows(server.bigtable_table("orders"))], ["a"])
             self.assertNotEqual(server.bigtable_table("customers"), server.bigtable_table("orders"))
-            for ask in [server.bigtable_table, lambda name: list(server.items(name)), lambda name: server.put_items(name, [{"id": {"S": "a"}}])]:
+            for ask in [server.bigtable_table, server.items, lambda name: server.put_items(name, [{"id": {"S": "a"}}])]:
                 with self.assertRaisesRegex(ControlError, '"order".*nearest name is "orders"'):
                     ask("order")
             self.fails("not_found", lambda: server.bigtable_table(""), 'no DynamoDB table ""')
