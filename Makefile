@@ -19,6 +19,10 @@ PGO ?= cmd/tabletop/serve.pgo
 build: ## build bin/tabletop for release: static, with profile-guided optimization (PGO=off for a quicker build)
 	CGO_ENABLED=0 $(GO) build -pgo=$(PGO) -o bin/tabletop ./cmd/tabletop
 
+.PHONY: install
+install: build ## build the program, and copy it to PREFIX/bin, by default below /usr/local
+	install -D -m 755 bin/tabletop $(or $(PREFIX),/usr/local)/bin/tabletop
+
 .PHONY: pgo
 pgo: ## record the profile of both endpoints under load (about three minutes; nothing else should run)
 	$(GO) run -C conformance ./benchcompare -reps 2 -parts bigtable,dynamodb -profile ../cmd/tabletop/serve.pgo

@@ -405,7 +405,7 @@ public class Tabletop {
 
 	/** The options of {@link Tabletop#start}. */
 	public static final class Launcher {
-		private static final String WHERE = "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH";
+		private static final String WHERE = "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it";
 		private String binary = "tabletop";
 		private List<String> args = List.of();
 		private Duration timeout = Duration.ofSeconds(60);

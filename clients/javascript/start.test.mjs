@@ -90,7 +90,7 @@ test('the log', async () => {
 })
 
 test('a program that is missing', async t => {
-	const where = ['Tabletop.start({ binary })', 'TABLETOP_BINARY', 'tabletop on PATH']
+	const where = ['Tabletop.start({ binary })', 'TABLETOP_BINARY', 'tabletop on PATH', 'go build -o bin/tabletop ./cmd/tabletop']
 	await fails('not_started', Tabletop.start({ binary: '/none/tabletop' }), '/none/tabletop', ...where)
 	const folder = await folderOf(t)
 	const code = `

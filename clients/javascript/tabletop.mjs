@@ -185,7 +185,7 @@ export class Control {
 	lint(fixture, { mapping } = {}) { return this.call('POST', 'migrate/lint', { body: { fixture, mapping } }) }
 }
 
-const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH'
+const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it'
 /** Milliseconds between two checks for a port file. */
 const pause = 20
 

@@ -300,7 +300,7 @@ class Control:
 
 _PAUSE = 0.02
 """Seconds between two checks for a port file."""
-_WHERE = "give Tabletop.start(binary=...) its path, set TABLETOP_BINARY, or put tabletop on PATH"
+_WHERE = "give Tabletop.start(binary=...) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it"
 
 
 class Tabletop(Control):

@@ -75,7 +75,7 @@ class TestStart(unittest.TestCase):
         self.assertIn("TABLETOP_NONE in the environment does not set a flag", server.log)
 
     def test_program(self):
-        where = ["Tabletop.start(binary=...)", "TABLETOP_BINARY", "tabletop on PATH"]
+        where = ["Tabletop.start(binary=...)", "TABLETOP_BINARY", "tabletop on PATH", "go build -o bin/tabletop ./cmd/tabletop"]
         self.fails("not_started", lambda: Tabletop.start("/none/tabletop"), "/none/tabletop", *where)
         with unittest.mock.patch.dict(os.environ, {"TABLETOP_BINARY": "/none/other"}):
             self.fails("not_started", Tabletop.start, "/none/other", *where)
