@@ -67,7 +67,7 @@ export async function show(main, { args: [instance, id], info, params, signal, g
     const bounded = prefix.value || start.value || end.value || match.value;
     // Families of a leading underscore hold bookkeeping: a client never writes them.
     const family = t.families.find((f) => !f.name.startsWith('_'))?.name ?? 'family';
-    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes a byte that is no text.' : names.length ? [
+    fill(cells.lastChild, h('div', { class: 'note' }, bounded ? 'No row is in these bounds. Keys are compared as bytes; \\x00 writes a byte that is not text.' : names.length ? [
       h('p', {}, 'The table has no items yet.'), h('div', { class: 'bar' }, names.map((name) => button(names.length > 1 ? `New item of ${plain(name)}…` : 'New item…', () => go(`/d/${part(name)}?new=true`))))] : [
       'The table has no rows. A row exists once it has a cell, for example by:',
       h('pre', {}, `BIGTABLE_EMULATOR_HOST=${info.bigtable} cbt -project ${info.project} -instance ${plain(instance)} set ${plain(id)} row1 ${plain(family)}:column=value`)]));
