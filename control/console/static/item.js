@@ -1,12 +1,12 @@
 // Items of a DynamoDB table: scan, query and get, and edits with their effects.
-import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, confirmed, save, notify, number, counted } from './dom.js';
+import { h, fill, exact, jsonText, shown, marked, plain, errorBox, button, dialog, footer, confirmed, save, notify, number, counted } from './dom.js';
 import { dynamo, get, part, post, query } from './api.js';
 import { escapes, unescapedText } from './bytes.js';
 import { cellsShown, keyShown } from './changes.js';
 import { importFile } from './create.js';
 import { codeField } from './field.js';
 import { grid } from './grid.js';
-import { typeOf, valueShown, valueText } from './items.js';
+import { ordered, typeOf, valueShown, valueText } from './items.js';
 import { callsPath, itemHistoryPath, itemRowPath, streamsPath, tabs } from './paths.js';
 import { callShown } from './requests.js';
 
@@ -40,7 +40,8 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   const under = tables.bigtable.find((b) => b.dynamodb?.includes(name));
   const types = Object.fromEntries(t.AttributeDefinitions.map((a) => [a.AttributeName, a.AttributeType]));
   const indexes = [...(t.GlobalSecondaryIndexes ?? []), ...(t.LocalSecondaryIndexes ?? [])];
-  const keyOf = (item) => Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, item[k.AttributeName]]));
+  const keyNames = t.KeySchema.map((k) => k.AttributeName);
+  const keyOf = (item) => Object.fromEntries(keyNames.map((a) => [a, item[a]]));
 
   const index = h('select', { 'aria-label': 'Table or index' }, h('option', { value: '' }, 'the table'), indexes.map((i) => h('option', { value: i.IndexName }, plain(i.IndexName))));
   const hash = h('input', { class: 'mono', 'aria-label': 'Partition key', title: escapes });
@@ -105,11 +106,9 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       return;
     }
     // The columns cover all items of the page: the key first.
-    const keyNames = t.KeySchema.map((k) => k.AttributeName);
-    const seen = new Set(keyNames);
-    for (const item of items) for (const a of Object.keys(item)) seen.add(a);
+    const seen = ordered(Object.fromEntries(items.flatMap(Object.entries)), keyNames);
     const most = 60;
-    const columns = [...seen].slice(0, most);
+    const columns = seen.slice(0, most).map(([a]) => a);
     const bulk = button('Delete selected…', async () => {
       if (!await confirmed(`Delete ${counted(selected.size, 'item')}?`, 'Delete them')) return;
       for (const item of selected) await dynamo('DeleteItem', { TableName: name, Key: keyOf(item) });
@@ -127,16 +126,16 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       marked(el, text.slice(0, 300));
       return el;
     };
-    fill(results, seen.size > most && h('p', {}, h('small', {}, `${number(seen.size)} attributes; ${most} are columns. An opened item has all.`)),
+    fill(results, seen.length > most && h('p', {}, h('small', {}, `${number(seen.length)} attributes; ${most} are columns. An opened item has all.`)),
       h('div', { class: 'scroll' }, grid([['', ''], ...columns.map((c) => [' ' + c, c])], items.map((item) =>
         h('tr', { tabindex: 0, 'aria-label': `Edit ${keyText(item)}`, onclick: () => edit(item), onkeydown: (e) => { if (e.key === 'Enter' && e.target === e.currentTarget) edit(item); } }, h('td', {}, box(item)),
-          columns.map((c) => item[c] ? cell(item[c]) : h('td')))), widths, (c) => items.map((item) => item[c.slice(1)]).filter(Boolean).map((v) => typeOf(v) + ' ' + valueText(v).slice(0, 120)))));
+          columns.map((c) => item[c] ? cell(item[c]) : h('td')))), widths, (c) => items.map((item) => item[c.slice(1)]).filter(Boolean).map((v) => typeOf(v) + ' ' + valueText(v).slice(0, 120)), 1 + keyNames.length)));
   }
 
   const keyText = (item) => Object.values(keyOf(item)).map(valueText).join(' ').slice(0, 200);
 
   function edit(item) {
-    const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: jsonText(item ?? Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), 2) });
+    const area = h('textarea', { rows: 16, 'aria-label': 'The item in the JSON of DynamoDB', value: jsonText(item ? Object.fromEntries(ordered(item, keyNames)) : Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: '' }])), 2) });
     const diff = h('div'), cells = h('div', { 'data-edit': '' }), wrong = h('div');
     // asked identifies the request of the shown cells: a late answer belongs to another one.
     let asked;
@@ -173,10 +172,10 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     // A delete's preview locates the row, and writes nothing.
     if (item) post(`items/${part(name)}/preview`, { delete: keyOf(item) }).then(({ key }) => key && under && fill(places,
       h('a', { href: itemRowPath(under, info, key, name, keyOf(item)) }, 'Its row'), h('a', { href: callsPath(under, key) }, 'Its requests'), past, h('a', { href: streamsPath(under, info, name, key, keyOf(item)) }, 'Its stream records')), () => {});
-    const d = dialog(item ? `Item ${plain(keyText(item))}` : 'New item', item && places, item && h('table', {}, h('tbody', {}, Object.entries(item).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
-      h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), codeField(area, 'json').el, h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells, h('div', { class: 'bar' },
-        button('Put', () => now && act(() => dynamo('PutItem', { TableName: name, Item: now })), { class: 'primary' }),
-        item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }))), wrong);
+    const d = dialog(item ? `Item ${plain(keyText(item))}` : 'New item', item && places, item && h('table', {}, h('tbody', {}, ordered(item, keyNames).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
+      h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), codeField(area, 'json').el, h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells), wrong, footer(item ? 'Close' : 'Cancel',
+        item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }),
+        button('Put', () => now && act(() => dynamo('PutItem', { TableName: name, Item: now })), { class: 'primary' })));
     changes();
   }
 

@@ -25,6 +25,9 @@ export function valueShown(v, depth = 0) {
   }
 }
 
+/** ordered returns the attributes of an item as [name, value]: its key first, then the others by name. */
+export const ordered = (item, keys = []) => [...keys.filter((a) => Object.hasOwn(item, a)), ...Object.keys(item).filter((a) => !keys.includes(a)).sort()].map((a) => [a, item[a]]);
+
 /** valueText returns a value in the notation of values, on one line, without its type; documents are JSON. */
 export function valueText(v) {
   if (!v) return '';

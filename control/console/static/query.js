@@ -2,7 +2,7 @@
 import { h, exact, fill, jsonText, plain, shown, button, copier, save, errorBox, number, counted } from './dom.js';
 import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, escapes, unescaped, timeOf } from './bytes.js';
-import { valueShown } from './items.js';
+import { ordered, valueShown } from './items.js';
 import { callShown, capacityOf } from './requests.js';
 import { shellOf } from './code.js';
 import { readCode } from './gocode.js';
@@ -28,14 +28,14 @@ function sample(operation, t, item) {
   }
 }
 
-function answered(answer, operation) {
+function answered(answer, operation, keys) {
   const r = answer.response;
   const items = r.Items ?? (r.Item && [r.Item]) ?? (r.Attributes && [r.Attributes]);
   const capacity = capacityOf(operation, r);
   return [
     capacity && h('p', { class: 'soft' }, capacity, r.ScannedCount !== undefined && `, ${counted(r.ScannedCount, 'item')} read, ${number(r.Count)} returned`),
     answer.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)],
-    items && [h('h2', {}, counted(items.length, 'item')), items.slice(0, 100).map((item) => h('table', { class: 'card' }, h('tbody', {}, Object.entries(item).map(([name, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(name)), h('td', {}, valueShown(v)))))))],
+    items && [h('h2', {}, counted(items.length, 'item')), items.slice(0, 100).map((item) => h('table', { class: 'card' }, h('tbody', {}, ordered(item, keys).map(([name, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(name)), h('td', {}, valueShown(v)))))))],
     h('details', { open: !items }, h('summary', {}, 'The whole answer'), h('pre', {}, shown(jsonText(r, 2), 100000))),
   ];
 }
@@ -65,9 +65,11 @@ export async function show(main, { info, params }) {
   if (!none.hidden) operation.value = 'CreateTable';
   const request = h('textarea', { rows: 12, 'aria-label': 'The request, as JSON' });
   const requestField = codeField(request, 'json');
+  let keys; // of the chosen table
   const begin = async () => {
     if (!none.hidden) list((await get('tables')).dynamodb); // one may have been created
     const t = table.value && await dynamo('DescribeTable', { TableName: table.value }).then((a) => a.response.Table, () => undefined);
+    keys = t ? t.KeySchema.map((k) => k.AttributeName) : [];
     // The key of the first item, so that the first answer is not empty.
     const item = t && await dynamo('Scan', { TableName: table.value, Limit: 1 }).then((a) => a.response.Items[0], () => undefined);
     const text = jsonText(sample(operation.value, t, item), 2);
@@ -77,7 +79,7 @@ export async function show(main, { info, params }) {
   table.addEventListener('change', begin);
   operation.addEventListener('change', begin);
   const dynamoTab = h('div', {}, none, h('div', { class: 'bar' }, operation, table), requestField.el,
-    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value)), { class: 'primary' }),
+    h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value, keys)), { class: 'primary' }),
       copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${shellOf(JSON.stringify(JSON.parse(request.value)))}`),
       button('Save as access pattern', async () => {
         // The trace has the last answered request, with its calls.
