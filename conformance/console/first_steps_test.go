@@ -42,11 +42,17 @@ func TestHome_Begin(t *testing.T) {
 	if n := ask[int](p, "document.querySelectorAll('[data-begin] > section').length"); n != 3 {
 		t.Errorf("an empty server offers %d actions", n)
 	}
+	if ask[bool](p, "document.querySelector('main').innerText.includes('Danger zone')") {
+		t.Error("a server without tables offers a reset")
+	}
 	p.sound("an empty home")
 	p.shoot("home-empty")
 
 	p.pushButton("DynamoDB table…")
 	p.shoot("home-create")
+	if got := ask[string](p, "[...document.querySelectorAll('dialog .bar:last-child')].map((bar) => [...bar.querySelectorAll('button')].map((b) => b.textContent)).join(' | ')"); got != "Cancel,Create the table" {
+		t.Errorf("the last line of the form is %q", got)
+	}
 	p.fill("[aria-label='Name of the table']", "pairs")
 	p.fill("[aria-label='Name of the partition key']", "who")
 	p.fill("[aria-label='Name of the sort key']", "when")
@@ -106,6 +112,16 @@ func TestHome_Begin(t *testing.T) {
 		t.Errorf("a table of the demo is shown as %q", got)
 	}
 	p.sound("the demo")
+	p.shoot("home-demo")
+	looks := ask[[]string](p, "[...document.querySelectorAll('[data-looks] a')].map((a) => a.getAttribute('href'))")
+	if !slices.Equal(looks, []string{"/t/tabletop/videos/rows", "/requests", "/keys/tabletop/events"}) {
+		t.Errorf("the demo leads to %q", looks)
+	}
+	for i, shown := range []string{"[data-attribute]", "[data-request]", ".heat .over span"} {
+		p.visit(looks[i])
+		p.until(fmt.Sprintf("!!document.querySelector(%q)", shown))
+		p.sound(looks[i])
+	}
 
 	srv.lab.Clock().Freeze()
 	p.visit("/")
@@ -272,6 +288,24 @@ func TestItems_Grid(t *testing.T) {
 	}
 	p.sound("widths")
 	p.shoot("items-grid")
+
+	// The key stays visible beside any attribute, and an item begins with it.
+	ask[bool](p, "((e) => { e.scrollLeft = e.scrollWidth; return e.scrollLeft > 0; })(document.querySelector('.scroll'))")
+	if hidden := ask[[]string](p, `[...document.querySelectorAll('thead th')].slice(0, 2).filter((th) => {
+		const r = th.getBoundingClientRect();
+		return r.left < 0 || !th.contains(document.elementFromPoint(r.left + 12, r.top + 8));
+	}).map((th) => th.innerText)`); len(hidden) > 0 {
+		t.Errorf("scrolled to the right, the columns %q are hidden", hidden)
+	}
+	p.shoot("items-scrolled")
+	p.click("tbody tr")
+	names := ask[[]string](p, "[...document.querySelectorAll('dialog tbody > tr > th')].map((th) => th.textContent)")
+	if len(names) < 3 || names[0] != "PK" || names[1] != "SK" || !slices.IsSorted(names[2:]) {
+		t.Errorf("the attributes of an item are %q", names)
+	}
+	if got := ask[[]string](p, "Object.keys(JSON.parse(document.querySelector('dialog textarea').value))"); !slices.Equal(got, names) {
+		t.Errorf("its JSON has them as %q", got)
+	}
 }
 
 // TestRows_Counters: eight bytes are shown as a number where a family or the mapping says so.
