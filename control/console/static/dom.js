@@ -166,6 +166,9 @@ export function dialog(title, ...children) {
   return d;
 }
 
+/** codeDialog shows the code of several clients: [client, code]. */
+export const codeDialog = (title, codes) => dialog(title, codes.map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]));
+
 /** confirmed asks before an action that cannot be undone. */
 export function confirmed(question, label) {
   return new Promise((resolve) => {

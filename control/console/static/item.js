@@ -54,6 +54,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   const limit = h('input', { type: 'number', min: 1, max: 1000, value: 100, 'aria-label': 'Items a page' });
   const backward = h('input', { type: 'checkbox' });
   const said = h('small', { 'aria-live': 'polite' });
+  const inQuery = h('a', { hidden: true }, 'Open in Query');
   const results = h('div'), calls = h('div'), widths = new Map();
   const nextPage = h('button', { type: 'button', disabled: true, onclick: () => { nextPage.disabled = true; starts.push(next); run(); } }, 'Next page');
   let items = [], starts = [], next, selected = new Set();
@@ -87,11 +88,13 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   async function run() {
     try {
       const operation = hash.value ? 'Query' : 'Scan';
-      const answer = await dynamo(operation, request());
+      const asked = request(), answer = await dynamo(operation, asked);
       if (signal.aborted) return;
       items = answer.response.Items;
       next = answer.response.LastEvaluatedKey;
       selected = new Set();
+      inQuery.setAttribute('href', '/query' + query({ op: operation, request: JSON.stringify(asked) }));
+      inQuery.hidden = false;
       said.textContent = `${operation}: ${counted(answer.response.Count, 'item')} of ${number(answer.response.ScannedCount)} read, ${answer.response.ConsumedCapacity?.CapacityUnits ?? 0} RCU, page ${starts.length + 1}${next ? ', and more' : ''}`;
       fill(calls, answer.calls?.length > 0 && h('details', { class: 'calls' }, h('summary', {}, `As Bigtable: ${counted(answer.calls.length, 'call')}`), answer.calls.map(callShown)));
       draw();
@@ -196,7 +199,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   used();
   main.append(h('h1', {}, plain(name), h('small', {}, 'items')), tabs('/d/' + part(name), under, info, [name]),
     h('form', { onsubmit: (e) => { e.preventDefault(); first(); } }, h('div', { class: 'bar one' }, index, hash, sortOps, options, h('button', { class: 'primary' }, 'Read')), more),
-    h('div', { class: 'bar' }, said, h('span', { class: 'bar end' }, acts, button('New item…', () => edit()), button('Import…', () => importFile([name], go, name)), button('First page', first), nextPage)),
+    h('div', { class: 'bar' }, said, inQuery, h('span', { class: 'bar end' }, acts, button('New item…', () => edit()), button('Import…', () => importFile([name], go, name)), button('First page', first), nextPage)),
     calls, results);
   await run();
   const wanted = params.get('key');

@@ -1,10 +1,10 @@
 // Query: requests of DynamoDB, and PartiQL, with their Bigtable calls; and ReadRows with bounds and a filter.
-import { h, exact, fill, jsonText, plain, shown, button, copier, save, errorBox, number, counted } from './dom.js';
+import { h, exact, fill, jsonText, plain, shown, button, codeDialog, copier, save, errorBox, number, counted } from './dom.js';
 import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, escapes, unescaped, timeOf } from './bytes.js';
 import { ordered, valueShown } from './items.js';
 import { callShown, capacityOf } from './requests.js';
-import { shellOf } from './code.js';
+import { requestCode } from './dynamocode.js';
 import { readCode } from './gocode.js';
 import { codeField } from './field.js';
 
@@ -80,7 +80,7 @@ export async function show(main, { info, params }) {
   operation.addEventListener('change', begin);
   const dynamoTab = h('div', {}, none, h('div', { class: 'bar' }, operation, table), requestField.el,
     h('div', { class: 'bar' }, button('Run', run(async () => answered(await dynamo(operation.value, JSON.parse(request.value), true), operation.value, keys)), { class: 'primary' }),
-      copier('Copy for tabletop ctl', () => `tabletop ctl query ${operation.value} ${shellOf(JSON.stringify(JSON.parse(request.value)))}`),
+      button('Copy as…', () => codeDialog('To make the request', requestCode(info, operation.value, JSON.parse(request.value)))),
       button('Save as access pattern', async () => {
         // The trace has the last answered request, with its calls.
         const body = JSON.stringify(JSON.parse(request.value));

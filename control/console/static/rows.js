@@ -1,5 +1,5 @@
 // Rows: keys, the cells of one row with all versions, and the DynamoDB items in it.
-import { h, exact, fill, jsonText, shown, plain, errorBox, virtual, button, dialog, copier, size, number, counted, confirmed, notify } from './dom.js';
+import { h, exact, fill, jsonText, shown, plain, errorBox, virtual, button, codeDialog, dialog, size, number, counted, confirmed, notify } from './dom.js';
 import { bytesOf, bytesShown, escapes, int64Of, textOf, meanings, timeOf, lengthOf, unescaped, base64Of } from './bytes.js';
 import { dynamo, get, post, part, query } from './api.js';
 import { rowCode } from './code.js';
@@ -148,7 +148,7 @@ export async function show(main, { args: [instance, id], info, params, signal, g
     const keyOf = (item) => Object.fromEntries(item.attributes.filter((a) => tableKeys.get(item.table)?.includes(a.name)).map((a) => [a.name, item.item[a.name]]));
     fill(cells, h('h2', {}, h('span', { title: textOf(key) }, 'Cells of ', found.row.parts ? partsShown(found.row.parts) : bytesShown(key, 120)), h('small', {}, `${number(seen.length)} in ${counted(new Set(seen.map((c) => c.family + ':' + c.qualifier.base64)).size, 'column')}`, seen.length < all.length && ` · ${counted(all.length - seen.length, 'internal cell')} hidden`)), h('div', { class: 'bar' },
       h('a', { href: historyPath(t, info, key) }, 'History'), h('a', { href: callsPath(t, key) }, 'Requests'), h('a', { href: streamsPath(t, info, only?.table ?? names[0], key, only && keyOf(only)) }, 'Stream records'),
-      h('span', { class: 'bar end' }, h('label', { title: 'The cells that only the DynamoDB endpoint or a migration uses' }, showBookkeeping, 'internal cells'), button('Copy as…', () => dialog('To read the row', rowCode(info, instance, id, key).map(([client, code]) => [h('div', { class: 'bar' }, h('b', {}, client), copier('Copy', code, `Copy the line for ${client}`)), h('pre', { class: 'data' }, code)]))),
+      h('span', { class: 'bar end' }, h('label', { title: 'The cells that only the DynamoDB endpoint or a migration uses' }, showBookkeeping, 'internal cells'), button('Copy as…', () => codeDialog('To read the row', rowCode(info, instance, id, key))),
         button('Delete…', async () => {
           if (!await confirmed('Delete this row with all its cells?', 'Delete the row')) return;
           await post(at + '/rows' + query({ project }), { rows: [{ key, delete: true }] });

@@ -3,13 +3,14 @@ import { h, exact, fill, jsonText, shown, plain, virtual, lineShown, errorBox, n
 import { bytesShown, textOf, timeOf } from './bytes.js';
 import { get, live, part, projectOf, query } from './api.js';
 import { keyShown } from './changes.js';
+import { awsLine, shellOf } from './code.js';
 import { itemPath, rowsPath, tabs } from './paths.js';
 
 const kept = 5000; // lines
 const spans = { '15 minutes': 900, 'an hour': 3600, '24 hours': 86400, 'all that is kept': 0 };
 const events = { INSERT: 'ok', MODIFY: '', REMOVE: 'bad' };
 
-const dynamoHow = (info, table) => `aws dynamodb update-table --endpoint-url ${info.dynamodb || 'http://127.0.0.1:8000'} --region us-east-1 --table-name ${table} \\\n  --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`;
+const dynamoHow = (info, table) => awsLine({ dynamodb: info.dynamodb || 'http://127.0.0.1:8000' }, `update-table --table-name ${shellOf(table)} --stream-specification StreamEnabled=true,StreamViewType=NEW_AND_OLD_IMAGES`);
 const bigtableHow = (info, table) => `admin, err := bigtable.NewAdminClient(ctx, "${info.project}", "${info.instance}") // with BIGTABLE_EMULATOR_HOST=${info.bigtable}\nerr = admin.UpdateTableWithChangeStream(ctx, "${table}", 24*time.Hour)`;
 
 /** of returns the page of a stream. */
