@@ -50,7 +50,7 @@ func TestHome_Begin(t *testing.T) {
 
 	p.pushButton("DynamoDB table…")
 	p.shoot("home-create")
-	if got := ask[string](p, "[...document.querySelectorAll('dialog .bar:last-child')].map((bar) => [...bar.querySelectorAll('button')].map((b) => b.textContent)).join(' | ')"); got != "Cancel,Create the table" {
+	if got := ask[string](p, "[...document.querySelectorAll('dialog .foot')].map((bar) => [...bar.querySelectorAll('button')].map((b) => b.textContent)).join(' | ')"); got != "Cancel,Create the table" {
 		t.Errorf("the last line of the form is %q", got)
 	}
 	p.fill("[aria-label='Name of the table']", "pairs")
