@@ -308,6 +308,42 @@ func TestItems_Grid(t *testing.T) {
 	}
 }
 
+// TestItems_Conditions: all conditions of a filter must hold, and a click on the head of a column sorts the page.
+func TestItems_Conditions(t *testing.T) {
+	ctx := browser(t)
+	srv := start(t)
+	if err := srv.ddb.Open(); err != nil {
+		t.Fatal(err)
+	}
+	srv.call(t, "CreateTable", createThings)
+	for id, rest := range map[string]string{"a": `,"kind":{"S":"x"},"total":{"N":"9"}`, "b": `,"kind":{"S":"x"},"total":{"N":"10"}`, "c": `,"kind":{"S":"y"},"total":{"N":"100"}`, "d": ""} {
+		srv.call(t, "PutItem", fmt.Sprintf(`{"TableName":"things","Item":{"id":{"S":%q}%s}}`, id, rest))
+	}
+	p := open(t, ctx, srv)
+	p.visit("/d/things")
+	const ids = "[...document.querySelectorAll('tbody tr')].map((tr) => tr.children[1].textContent.slice(2)).join('')"
+	for _, want := range []string{"abcd", "cbad"} {
+		ask[bool](p, "([...document.querySelectorAll('button.head')].find((b) => b.textContent.startsWith('total')).click(), true)")
+		if got := ask[string](p, ids); got != want {
+			t.Errorf("sorted by total the items are %s, want %s", got, want)
+		}
+	}
+	if got := ask[string](p, "document.querySelector('[aria-sort]').textContent + document.querySelector('[aria-sort]').ariaSort"); got != "total ▾descending" {
+		t.Errorf("the sorted column is %q", got)
+	}
+	p.pushButton("Options")
+	p.pushButton("Add a condition")
+	for i, typed := range []struct{ name, kind, value string }{{"kind", "S", "x"}, {"total", "N", "10"}} {
+		for label, value := range map[string]string{"Attribute": typed.name, "Type": typed.kind, "Value": typed.value} {
+			ask[bool](p, fmt.Sprintf(`((e) => { e.value = %q; e.dispatchEvent(new Event('input', {bubbles: true})); return true; })(document.querySelectorAll("[aria-label='%s of the filter']")[%d])`, value, label, i))
+		}
+	}
+	p.shoot("items-conditions")
+	p.pushButton("Read")
+	p.until(ids + " === 'b' && [...document.querySelectorAll('button')].some((b) => b.textContent === 'Options (2)')")
+	p.sound("conditions")
+}
+
 // TestRows_Counters: eight bytes are shown as a number where a family or the mapping says so.
 func TestRows_Counters(t *testing.T) {
 	ctx := browser(t)

@@ -6,9 +6,10 @@ const least = 48, most = 1200, fits = 320; // pixels
 /**
  * grid returns a table: columns are [name, label for its head], rows are elements tr with a cell for each column. widths
  * keeps the widths of columns between two grids, by name; text(name) returns the texts of a column, which decide its first width.
- * The first columns, kept in number, stay visible when the table is scrolled.
+ * The first columns, kept in number, stay visible when the table is scrolled. A click on a head calls sort(name);
+ * sorted(name) returns 1, -1 or 0.
  */
-export function grid(columns, rows, widths, text, kept) {
+export function grid(columns, rows, widths, text, { kept, sort, sorted }) {
   const cols = columns.map(() => h('col'));
   const table = h('table', { class: `grid keep${kept}` });
   const canvas = document.createElement('canvas').getContext('2d');
@@ -47,7 +48,8 @@ export function grid(columns, rows, widths, text, kept) {
   });
   for (const [name, label] of columns) if (!widths.has(name)) widths.set(name, label ? fit(name, fits) : 40);
   columns.forEach(([name], i) => apply(i, widths.get(name)));
-  table.append(h('colgroup', {}, cols), h('thead', {}, h('tr', {}, columns.map(([, label], i) => label
-    ? h('th', { scope: 'col', title: exact(label) }, exact(label), grips[i]) : h('td')))), h('tbody', {}, rows));
+  table.append(h('colgroup', {}, cols), h('thead', {}, h('tr', {}, columns.map(([name, label], i) => label
+    ? h('th', { scope: 'col', title: exact(label), 'aria-sort': { 1: 'ascending', '-1': 'descending' }[sorted(name)] },
+      h('button', { type: 'button', class: 'head', onclick: () => sort(name) }, exact(label), { 1: ' ▴', '-1': ' ▾' }[sorted(name)]), grips[i]) : h('td')))), h('tbody', {}, rows));
   return table;
 }

@@ -6,7 +6,7 @@ import { cellsShown, keyShown } from './changes.js';
 import { importFile } from './create.js';
 import { codeField } from './field.js';
 import { grid } from './grid.js';
-import { ordered, typeOf, valueShown, valueText } from './items.js';
+import { compared, ordered, typeOf, valueShown, valueText } from './items.js';
 import { callsPath, itemHistoryPath, itemRowPath, streamsPath, tabs } from './paths.js';
 import { callShown } from './requests.js';
 
@@ -47,10 +47,17 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   const hash = h('input', { class: 'mono', 'aria-label': 'Partition key', title: escapes });
   const sortOp = select('Comparison of the sort key', ofKeys, '=');
   const sort = h('input', { class: 'mono', 'aria-label': 'Sort key', title: escapes });
-  const attribute = h('input', { class: 'mono', placeholder: 'attribute', 'aria-label': 'Attribute of the filter', title: escapes, size: 14 });
-  const filterOp = select('Comparison of the filter', comparisons, '=');
-  const filterType = select('Type of the filter', ['S', 'N', 'B', 'BOOL', 'NULL'], 'S');
-  const filterValue = h('input', { class: 'mono', placeholder: 'value, a..b for between', 'aria-label': 'Value of the filter', title: escapes, size: 26 });
+  const filters = []; // conditions, all of which must hold
+  const filterList = h('div');
+  function addFilter() {
+    const attribute = h('input', { class: 'mono', placeholder: 'attribute', 'aria-label': 'Attribute of the filter', title: escapes, size: 14 });
+    const op = select('Comparison of the filter', comparisons, '='), type = select('Type of the filter', ['S', 'N', 'B', 'BOOL', 'NULL'], 'S');
+    const value = h('input', { class: 'mono', placeholder: 'value, a..b for between', 'aria-label': 'Value of the filter', title: escapes, size: 26 });
+    filterList.append(h('div', { class: 'bar' }, h('label', {}, filters.length ? 'and' : 'filter', attribute), op, type, value));
+    filters.push({ attribute, op, type, value });
+  }
+  addFilter();
+  const filtered = () => filters.filter((f) => f.attribute.value);
   const limit = h('input', { type: 'number', min: 1, max: 1000, value: 100, 'aria-label': 'Items a page' });
   const backward = h('input', { type: 'checkbox' });
   const said = h('small', { 'aria-live': 'polite' });
@@ -58,6 +65,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   const results = h('div'), calls = h('div'), widths = new Map();
   const nextPage = h('button', { type: 'button', disabled: true, onclick: () => { nextPage.disabled = true; starts.push(next); run(); } }, 'Next page');
   let items = [], starts = [], next, selected = new Set();
+  let order; // the column by which this page is sorted, and 1, or -1 for the greatest first
 
   const schema = () => indexes.find((i) => i.IndexName === index.value)?.KeySchema ?? t.KeySchema;
   const sortOps = h('span', { class: 'bar' }, sortOp, sort);
@@ -79,7 +87,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       if (s && sort.value) r.KeyConditionExpression += ' AND ' + condition('s', s.AttributeName, sortOp.value, types[s.AttributeName], sort.value, names, values);
       if (backward.checked) r.ScanIndexForward = false;
     }
-    if (attribute.value) r.FilterExpression = condition('f', unescapedText(attribute.value), filterOp.value, filterType.value, filterValue.value, names, values);
+    if (filtered().length) r.FilterExpression = filtered().map((f, n) => condition('f' + n + '_', unescapedText(f.attribute.value), f.op.value, f.type.value, f.value.value, names, values)).join(' AND ');
     if (Object.keys(names).length) r.ExpressionAttributeNames = names;
     if (Object.keys(values).length) r.ExpressionAttributeValues = values;
     return r;
@@ -104,7 +112,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
   function draw() {
     if (!items.length) {
       fill(acts);
-      fill(results, h('div', { class: 'note' }, starts.length || hash.value || attribute.value ? 'No item matches. A page of a scan with a filter may be empty although later pages have items.' : ['The table has no items. “New item…” puts one, or from a shell:',
+      fill(results, h('div', { class: 'note' }, starts.length || hash.value || filtered().length ? 'No item matches. A page of a scan with a filter may be empty although later pages have items.' : ['The table has no items. “New item…” puts one, or from a shell:',
         h('pre', {}, `tabletop ctl put ${plain(name)} '${JSON.stringify(Object.fromEntries(t.KeySchema.map((k) => [k.AttributeName, { [types[k.AttributeName]]: types[k.AttributeName] === 'N' ? '1' : 'a' }])))}'`)]));
       return;
     }
@@ -129,10 +137,18 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       marked(el, text.slice(0, 300));
       return el;
     };
+    const by = (a) => (x, y) => !x[a] || !y[a] ? !x[a] - !y[a] : order.sign * compared(x[a], y[a]);
+    const listed = order && columns.includes(order.name) ? items.toSorted(by(order.name)) : items;
+    const sort = (column) => {
+      const name = column.slice(1);
+      order = { name, sign: order?.name === name ? -order.sign : 1 };
+      draw();
+    };
+    const sorted = (column) => order?.name === column.slice(1) ? order.sign : 0;
     fill(results, seen.length > most && h('p', {}, h('small', {}, `${number(seen.length)} attributes; ${most} are columns. An opened item has all.`)),
-      h('div', { class: 'scroll' }, grid([['', ''], ...columns.map((c) => [' ' + c, c])], items.map((item) =>
+      h('div', { class: 'scroll' }, grid([['', ''], ...columns.map((c) => [' ' + c, c])], listed.map((item) =>
         h('tr', { tabindex: 0, 'aria-label': `Edit ${keyText(item)}`, onclick: () => edit(item), onkeydown: (e) => { if (e.key === 'Enter' && e.target === e.currentTarget) edit(item); } }, h('td', {}, box(item)),
-          columns.map((c) => item[c] ? cell(item[c]) : h('td')))), widths, (c) => items.map((item) => item[c.slice(1)]).filter(Boolean).map((v) => typeOf(v) + ' ' + valueText(v).slice(0, 120)), 1 + keyNames.length)));
+          columns.map((c) => item[c] ? cell(item[c]) : h('td')))), widths, (c) => items.map((item) => item[c.slice(1)]).filter(Boolean).map((v) => typeOf(v) + ' ' + valueText(v).slice(0, 120)), { kept: 1 + keyNames.length, sort, sorted })));
   }
 
   const keyText = (item) => Object.values(keyOf(item)).map(valueText).join(' ').slice(0, 200);
@@ -184,15 +200,14 @@ export async function show(main, { args: [name], info, params, signal, go }) {
 
   const first = () => { starts = []; return run(); };
   const acts = h('span', { class: 'bar' });
-  const more = h('div', { class: 'bar', id: 'options', hidden: true }, h('label', {}, 'filter', attribute), filterOp, filterType, filterValue,
-    h('label', {}, limit, 'a page'), h('label', {}, backward, 'backward'));
+  const more = h('div', { id: 'options', hidden: true }, filterList, h('div', { class: 'bar' }, button('Add a condition', addFilter), h('label', {}, limit, 'a page'), h('label', {}, backward, 'backward')));
   const options = h('button', { type: 'button', 'aria-expanded': 'false', 'aria-controls': 'options', onclick: () => {
     more.hidden = !more.hidden;
     options.setAttribute('aria-expanded', String(!more.hidden));
   } });
   // The button counts the options in use, since they may be hidden.
   const used = () => {
-    const n = [attribute.value, limit.value !== '100', backward.checked].filter(Boolean).length;
+    const n = [...filtered(), limit.value !== '100', backward.checked].filter(Boolean).length;
     options.textContent = n ? `Options (${n})` : 'Options';
   };
   more.addEventListener('input', used);
