@@ -172,9 +172,9 @@ func (s *Server) playPattern(ctx context.Context, table string, q *fixtures.Requ
 	return s.playPattern(ctx, table, q.Then)
 }
 
-// play runs an operation as the request of a client.
+// play runs an operation as the request of a client, except that faults of DynamoDB do not affect it.
 func (s *Server) play(ctx context.Context, operation string, request []byte) (answer []byte, err error) {
 	header := http.Header{}
 	header.Set(requests.TestHeader, demoTest)
-	return s.recorded(ctx, s.opts.Endpoint.Ask, &facade.Call{ID: s.queryID(), Operation: operation, HTTP: &http.Request{Header: header}, Request: request})
+	return s.recorded(ctx, s.opts.Endpoint.Call, &facade.Call{ID: s.queryID(), Operation: operation, HTTP: &http.Request{Header: header}, Request: request})
 }

@@ -303,6 +303,20 @@ func TestItems_Grid(t *testing.T) {
 	if len(names) < 3 || names[0] != "PK" || names[1] != "SK" || !slices.IsSorted(names[2:]) {
 		t.Errorf("the attributes of an item are %q", names)
 	}
+	const put = "document.querySelector('dialog .foot .primary').disabled"
+	if !ask[bool](p, put) {
+		t.Error("an unchanged item can be put")
+	}
+	p.fill("dialog textarea", `{"PK":{"S":"new"},"SK":{"S":"new"}}`)
+	if ask[bool](p, put) {
+		t.Error("a changed item cannot be put")
+	}
+	p.fill("dialog textarea", "{")
+	if !ask[bool](p, put) {
+		t.Error("an invalid item can be put")
+	}
+	p.click("dialog .foot button")
+	p.click("tbody tr")
 	if got := ask[[]string](p, "Object.keys(JSON.parse(document.querySelector('dialog textarea').value))"); !slices.Equal(got, names) {
 		t.Errorf("its JSON has them as %q", got)
 	}

@@ -170,7 +170,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
       } catch (err) { if (asked === mine) fill(cells, errorBox(err)); }
     }
     function changes() {
-      try { now = JSON.parse(area.value); } catch (err) { now = asked = undefined; fill(cells); fill(diff, h('span', { class: 'bad' }, plain(err.message))); return; }
+      try { now = JSON.parse(area.value); } catch (err) { now = asked = undefined; put.disabled = true; fill(cells); fill(diff, h('span', { class: 'bad' }, plain(err.message))); return; }
       const was = item ?? {};
       const lines = [];
       for (const a of new Set([...Object.keys(was), ...Object.keys(now)])) {
@@ -179,6 +179,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
         if (x) lines.push(h('div', { class: 'bad mono' }, '- ', exact(a), ': ', shown(x, 300)));
         if (y) lines.push(h('div', { class: 'ok mono' }, '+ ', exact(a), ': ', shown(y, 300)));
       }
+      put.disabled = !lines.length;
       fill(diff, lines.length ? lines : h('small', {}, 'Nothing is changed.'));
       cellsOf({ put: now });
     }
@@ -186,6 +187,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     const act = async (what) => {
       try { await what(); d.close(); run(); } catch (err) { fill(wrong, errorBox(err)); }
     };
+    const put = button('Put', async () => { await act(() => dynamo('PutItem', { TableName: name, Item: now })); }, { class: 'primary' });
     const past = item && h('a', { href: itemHistoryPath(name, keyOf(item)) }, 'Its history');
     const places = h('div', { class: 'bar', 'data-places': '' }, past);
     // A delete's preview locates the row, and writes nothing.
@@ -194,7 +196,7 @@ export async function show(main, { args: [name], info, params, signal, go }) {
     const d = dialog(item ? `Item ${plain(keyText(item))}` : 'New item', item && places, item && h('table', {}, h('tbody', {}, ordered(item, keyNames).map(([a, v]) => h('tr', {}, h('th', { scope: 'row' }, exact(a)), h('td', {}, valueShown(v)))))),
       h('details', { open: !item }, h('summary', {}, 'Edit, as DynamoDB JSON'), codeField(area, 'json').el, h('h2', {}, 'Changes of attributes'), diff, h('h2', {}, 'Changes of cells in the row'), cells), wrong, footer(item ? 'Close' : 'Cancel',
         item && button('Delete…', async () => { if (await confirmed('Delete this item?', 'Delete it')) await act(() => dynamo('DeleteItem', { TableName: name, Key: keyOf(item) })); }, { class: 'danger' }),
-        button('Put', () => now && act(() => dynamo('PutItem', { TableName: name, Item: now })), { class: 'primary' })));
+        put));
     changes();
   }
 
