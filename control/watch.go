@@ -36,6 +36,8 @@ type record struct {
 	Start     time.Time `json:"start"`
 	Millis    float64   `json:"millis"`
 	Rows      int       `json:"rows,omitempty"`
+	RowsRead  int       `json:"rowsRead,omitempty"`  // of tables, by a SQL query
+	Statement string    `json:"statement,omitempty"` // the beginning of the SQL
 	Bytes     int64     `json:"bytes,omitempty"`
 	RequestID string    `json:"requestID,omitempty"`
 	Cause     string    `json:"cause,omitempty"`
@@ -64,7 +66,7 @@ type record struct {
 func recordOf(r *requests.Record, whole bool) record {
 	out := record{
 		ID: r.ID, Endpoint: r.Endpoint, Operation: r.Operation, Table: r.Table(), Status: r.Status, Text: r.Text, Start: r.Start,
-		Millis: float64(r.Duration.Microseconds()) / 1000, Rows: r.Rows, Bytes: r.Bytes, RequestID: r.RequestID, Cause: r.Cause, Test: r.Test,
+		Millis: float64(r.Duration.Microseconds()) / 1000, Rows: r.Rows, RowsRead: r.RowsRead, Statement: r.Statement, Bytes: r.Bytes, RequestID: r.RequestID, Cause: r.Cause, Test: r.Test,
 		Own: r.Own, Stopped: r.Stopped, Attempt: r.Attempt, Attempts: r.Attempts,
 	}
 	if len(r.Key()) > 0 {
@@ -170,7 +172,7 @@ func (s *Server) found(r *http.Request) (record, error) {
 			out := recordOf(&found[0], true)
 			s.itemKeys(own(r)).describe(&out, &found[0])
 			calls := found
-			if out.Endpoint == requests.DynamoDB {
+			if out.RequestID != "" {
 				calls = s.log.CausedBy(out.RequestID)
 				out.Calls = recordsOf(calls)
 			}

@@ -28,17 +28,18 @@ const sqlInstance = "projects/p/instances/i"
 // newSQL returns a server with the table g of the cases in internal/sql/testdata.
 func newSQL(tb testing.TB) grpc.ClientConnInterface {
 	tb.Helper()
-	return newSQLAt(tb, nil)
+	return newSQLWith(tb, emu.Options{})
 }
 
-// newSQLAt is newSQL with a clock.
-func newSQLAt(tb testing.TB, now emu.Clock) grpc.ClientConnInterface {
+// newSQLWith is newSQL with options.
+func newSQLWith(tb testing.TB, o emu.Options) grpc.ClientConnInterface {
 	tb.Helper()
 	db, err := engine.Open(engine.Options{})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	srv, err := emu.New(emu.Options{DB: db, Clock: now})
+	o.DB = db
+	srv, err := emu.New(o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -47,14 +48,20 @@ func newSQLAt(tb testing.TB, now emu.Clock) grpc.ClientConnInterface {
 			tb.Error(err)
 		}
 	})
-	conn := srv.Conn()
+	fillSQL(tb, srv.Conn())
+	return srv.Conn()
+}
+
+// fillSQL creates the tables of newSQL.
+func fillSQL(tb testing.TB, conn grpc.ClientConnInterface) {
+	tb.Helper()
 	sum := &btapb.Type{Kind: &btapb.Type_AggregateType{AggregateType: &btapb.Type_Aggregate{
 		InputType: &btapb.Type{Kind: &btapb.Type_Int64Type{Int64Type: &btapb.Type_Int64{Encoding: &btapb.Type_Int64_Encoding{
 			Encoding: &btapb.Type_Int64_Encoding_BigEndianBytes_{BigEndianBytes: &btapb.Type_Int64_Encoding_BigEndianBytes{}},
 		}}}},
 		Aggregator: &btapb.Type_Aggregate_Sum_{Sum: &btapb.Type_Aggregate_Sum{}},
 	}}}
-	_, err = btapb.NewBigtableTableAdminClient(conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{
+	_, err := btapb.NewBigtableTableAdminClient(conn).CreateTable(tb.Context(), &btapb.CreateTableRequest{
 		Parent: sqlInstance, TableId: "g", Table: &btapb.Table{ColumnFamilies: map[string]*btapb.ColumnFamily{
 			"info": {}, "stats": {}, "tags": {}, "total": {ValueType: sum},
 		}},
@@ -105,7 +112,6 @@ func newSQLAt(tb testing.TB, now emu.Clock) grpc.ClientConnInterface {
 		}}})
 	}
 	addSales(tb, conn)
-	return conn
 }
 
 // addSales adds the table sales, which has a row key schema.
@@ -169,7 +175,7 @@ func queryText(ctx context.Context, conn grpc.ClientConnInterface, text string, 
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			b.WriteString(sqlclient.Literal(values[i], c.GetType()))
+			b.WriteString(literal(values[i], c.GetType()))
 		}
 		b.WriteString(")\n")
 	}
@@ -253,4 +259,65 @@ func paramOf(kind, text string) *btpb.Value {
 		panic(err)
 	}
 	return v
+}
+
+// literal writes a value as a literal, a struct as (a, b), and a map as {key=value}. BYTES have escapes for
+// all bytes outside of ASCII.
+func literal(v *btpb.Value, t *btpb.Type) string {
+	switch k := v.GetKind().(type) {
+	case *btpb.Value_BytesValue:
+		return "b" + quoted(string(k.BytesValue), true)
+	case *btpb.Value_StringValue:
+		return quoted(k.StringValue, false)
+	case *btpb.Value_FloatValue:
+		text := sqlclient.Text(v, t)
+		if !strings.ContainsAny(text, ".eN") {
+			text += ".0"
+		}
+		return text
+	case *btpb.Value_ArrayValue:
+		return literals(k.ArrayValue.GetValues(), t)
+	default:
+		return sqlclient.Text(v, t)
+	}
+}
+
+// literals writes the elements of an array, a struct or a map.
+func literals(values []*btpb.Value, t *btpb.Type) string {
+	parts := make([]string, len(values))
+	for i, e := range values {
+		switch of := t.GetKind().(type) {
+		case *btpb.Type_MapType:
+			pair := e.GetArrayValue().GetValues()
+			parts[i] = literal(pair[0], of.MapType.GetKeyType()) + "=" + literal(pair[1], of.MapType.GetValueType())
+		case *btpb.Type_StructType:
+			parts[i] = literal(e, of.StructType.GetFields()[i].GetType())
+		default:
+			parts[i] = literal(e, t.GetArrayType().GetElementType())
+		}
+	}
+	text := strings.Join(parts, ", ")
+	switch t.GetKind().(type) {
+	case *btpb.Type_MapType:
+		return "{" + text + "}"
+	case *btpb.Type_StructType:
+		return "(" + text + ")"
+	}
+	return "[" + text + "]"
+}
+
+// quoted quotes a text. Raw text is bytes.
+func quoted(s string, raw bool) string {
+	var b strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '\\' || c == '\'':
+			b.WriteString("\\" + s[i:i+1])
+		case c < ' ' || c == 0x7f || raw && c > 0x7f:
+			fmt.Fprintf(&b, "\\x%02x", c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "'" + b.String() + "'"
 }

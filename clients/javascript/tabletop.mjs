@@ -14,6 +14,7 @@
 // tabletop.d.mts has the types: copy it too for TypeScript.
 import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -186,6 +187,20 @@ export class Control {
 }
 
 const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it'
+
+/** Returns the program that npm installed for this platform, or undefined. */
+function installed() {
+	const { platform, arch } = process
+	try {
+		return createRequire(import.meta.url).resolve(`@tabletop-emu/${platform}-${arch}/tabletop${platform === 'win32' ? '.exe' : ''}`)
+	} catch {
+		return undefined
+	}
+}
+
+/** Returns the program that Tabletop.start runs by default: that of TABLETOP_BINARY, of npm, or on PATH. */
+export const program = () => process.env.TABLETOP_BINARY || installed() || 'tabletop'
+
 /** Milliseconds between two checks for a port file. */
 const pause = 20
 
@@ -201,10 +216,10 @@ export class Tabletop extends Control {
 
 	/**
 	 * Starts tabletop serve on free ports of 127.0.0.1 with further args, and waits until it is ready. binary is
-	 * the program, by default that of TABLETOP_BINARY, or tabletop on PATH. timeout is in milliseconds. Neither the
+	 * the program, by default that of program(). timeout is in milliseconds. Neither the
 	 * environment of this process nor any client is changed: see env(), dynamodbOptions() and bigtableOptions().
 	 */
-	static async start({ binary = process.env.TABLETOP_BINARY || 'tabletop', args = [], timeout = 60_000 } = {}) {
+	static async start({ binary = program(), args = [], timeout = 60_000 } = {}) {
 		const folder = await mkdtemp(join(tmpdir(), 'tabletop-'))
 		const file = join(folder, 'ports.json')
 		const command = ['serve', '--bigtable', '127.0.0.1:0', '--dynamodb', '127.0.0.1:0', '--console', '127.0.0.1:0', ...args, '--port-file', file, '--until-stdin-closes']

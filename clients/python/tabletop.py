@@ -21,6 +21,7 @@ from __future__ import annotations
 import base64
 import datetime
 import http.client
+import importlib.metadata
 import json
 import math
 import os
@@ -303,6 +304,15 @@ _PAUSE = 0.02
 _WHERE = "give Tabletop.start(binary=...) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it"
 
 
+def _installed() -> Optional[str]:
+    """Return the program that pip installed with this client, or None."""
+    try:
+        files = importlib.metadata.files("tabletop-emu") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return next((str(file.locate()) for file in files if file.name in ("tabletop", "tabletop.exe")), None)
+
+
 class Tabletop(Control):
     """A server that a program starts and stops, with the methods of its control API.
 
@@ -322,10 +332,10 @@ class Tabletop(Control):
     def start(cls, binary: str | os.PathLike[str] | None = None, args: Sequence[str] = (), timeout: float = 60) -> Tabletop:
         """Start tabletop serve on free ports of 127.0.0.1 with further args, and wait until it is ready.
 
-        binary is the program, by default that of TABLETOP_BINARY, or tabletop on PATH. timeout is in
+        binary is the program, by default that of TABLETOP_BINARY, of pip, or tabletop on PATH. timeout is in
         seconds. Neither this process' environment nor any client is changed: see env() and boto3_options().
         """
-        program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or "tabletop")
+        program = os.fspath(binary or os.environ.get("TABLETOP_BINARY") or _installed() or "tabletop")
         if shutil.which(program) is None:
             raise ControlError(0, "not_started", f"the program {program} was not found, or is not executable", _WHERE)
         with tempfile.TemporaryDirectory(prefix="tabletop-") as folder:

@@ -1,4 +1,5 @@
-// Package sqlclient runs SQL queries on a Bigtable, and writes types and values as statements do.
+// Package sqlclient runs SQL queries on a Bigtable. It converts Go values to parameters, and rows to text, JSON
+// or Go values.
 package sqlclient
 
 import (
@@ -27,6 +28,8 @@ type Query struct {
 type Rows struct {
 	// Columns are the columns of each row.
 	Columns []*btpb.ColumnMetadata
+	// Prepared is the token of the prepared query.
+	Prepared []byte
 
 	stream btpb.Bigtable_ExecuteQueryClient
 	cancel context.CancelFunc
@@ -70,7 +73,7 @@ func run(ctx context.Context, client btpb.BigtableClient, q Query) (*Rows, error
 		if err != nil {
 			return nil, err
 		}
-		r := &Rows{Columns: prepared.GetMetadata().GetProtoSchema().GetColumns(), stream: stream}
+		r := &Rows{Columns: prepared.GetMetadata().GetProtoSchema().GetColumns(), Prepared: prepared.GetPreparedQuery(), stream: stream}
 		if err = r.fill(); expired(err) && try < maxPrepares {
 			continue
 		}

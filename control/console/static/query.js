@@ -1,4 +1,4 @@
-// Query: requests of DynamoDB, and PartiQL, with their Bigtable calls; and ReadRows with bounds and a filter.
+// Query: requests of DynamoDB, and PartiQL, with their Bigtable calls; SQL; and ReadRows with bounds and a filter.
 import { h, exact, fill, jsonText, plain, shown, button, codeDialog, copier, save, errorBox, number, counted } from './dom.js';
 import { dynamo, get, part, query } from './api.js';
 import { bytesShown, base64Of, escapes, unescaped, timeOf } from './bytes.js';
@@ -7,6 +7,7 @@ import { callShown, capacityOf } from './requests.js';
 import { requestCode } from './dynamocode.js';
 import { readCode } from './gocode.js';
 import { codeField } from './field.js';
+import { sqlTab } from './sql.js';
 
 const operations = ['Query', 'Scan', 'GetItem', 'PutItem', 'UpdateItem', 'DeleteItem', 'BatchGetItem', 'BatchWriteItem', 'TransactGetItems', 'TransactWriteItems', 'CreateTable', 'UpdateTable', 'DeleteTable', 'DescribeTable', 'ListTables', 'UpdateTimeToLive', 'DescribeTimeToLive'];
 
@@ -119,7 +120,7 @@ export async function show(main, { info, params }) {
         h('table', {}, h('tbody', {}, r.cells.slice(0, 200).map((c) => h('tr', {}, h('td', { class: 'mono' }, plain(c.family) + ':', bytesShown(c.qualifier, 80)), h('td', { class: 'soft mono' }, timeOf(c.timestamp)), h('td', {}, bytesShown(c.value))))))))];
     }), { class: 'primary' }), copier('Copy as Go', () => readCode({ table: native[at.value]?.table ?? '', prefix: prefix.value, start: start.value, end: end.value, match: match.value, filter: filter.value, most: most.value, reverse: reverse.checked }))));
 
-  const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, ReadRows: rowsTab };
+  const panels = { DynamoDB: dynamoTab, PartiQL: partiTab, SQL: sqlTab({ info, tables: tables.bigtable, run }), ReadRows: rowsTab };
   const tabs = h('div', { class: 'bar', role: 'tablist', 'aria-label': 'Language' });
   const panel = h('div', { role: 'tabpanel' });
   const open = (name) => {

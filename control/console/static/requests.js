@@ -36,11 +36,11 @@ export function matcher(text) {
 /** itemText returns the key of an item on one line. */
 const itemText = (item) => Object.entries(item).map(([name, v]) => `${name}=${JSON.stringify(Object.values(v)[0])}`).join(' ');
 
-// keyText returns the key that a request names: of the row, of the item, or the condition of a Query.
+// keyText returns the key that a request names: of the row, of the item, or the condition of a Query; or its SQL.
 function keyText(r) {
   if (r.key) return textOf(r.key);
   if (r.item) return itemText(r.item) + (r.items > 1 ? ` and ${counted(r.items - 1, 'other')}` : '');
-  return r.condition ?? '';
+  return r.condition ?? r.statement?.replaceAll(/\s+/g, ' ') ?? '';
 }
 
 /** requestLine returns a request in a few words. */
@@ -66,7 +66,7 @@ export function capacityOf(operation, response) {
 /** callShown returns an element with the request of a Bigtable call. */
 export function callShown(c) {
   return h('details', { class: 'call' }, h('summary', {}, h('b', { class: 'mono' }, plain(c.operation)), ' ', h('span', { class: 'mono' }, plain(tableOf(c))), ' ',
-    c.key && bytesShown(c.key, 80), ' ', statusShown(c), ` ${c.millis} ms`, c.rows > 0 && `, ${counted(c.rows, 'row')}`),
+    c.key && bytesShown(c.key, 80), ' ', statusShown(c), ` ${c.millis} ms`, c.rows > 0 && `, ${counted(c.rows, 'row')}`, c.rowsRead > 0 && ` of ${number(c.rowsRead)} read`),
   h('pre', { class: 'data' }, plain(c.request ? '' : c.cut ? 'too large to be kept' : ''), c.request && shown(pretty(c.request), 20000)));
 }
 
@@ -102,12 +102,12 @@ export function requestShown(whole, info, narrow) {
       save(pattern.file, pattern.text);
     }, { title: 'A file for the folder access of a fixture, which tabletop migrate verify runs on both endpoints' })),
     h('table', {}, h('tbody', {}, row('endpoint', whole.endpoint), narrow && [word('op', whole.operation), word('status', whole.status)], word('table', whole.table, tableOf(whole)), row('key', whole.key && bytesShown(whole.key)),
-      row('item', whole.item && h('span', {}, shown(keyText(whole)), ' · ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'history'))), row('condition', whole.condition), row('text', whole.text), row('at', whole.start),
-      row('took', whole.millis + ' ms'), row('attempt', attemptText(whole)), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('capacity', capacityOf(whole.operation, whole.response)), word('test', whole.test), row('request id', whole.requestID), row('made by', whole.own && 'the console itself: it is left out of counts'))),
+      row('item', whole.item && h('span', {}, shown(keyText(whole)), ' · ', h('a', { href: itemHistoryPath(whole.table, whole.item) }, 'history'))), row('condition', whole.condition), row('statement', whole.statement), row('text', whole.text), row('at', whole.start),
+      row('took', whole.millis + ' ms'), row('attempt', attemptText(whole)), row('bytes', whole.bytes && number(whole.bytes)), row('rows', whole.rows && number(whole.rows)), row('rows read', whole.rowsRead && number(whole.rowsRead)), row('capacity', capacityOf(whole.operation, whole.response)), word('test', whole.test), row('request id', whole.requestID), row('made by', whole.own && 'the console itself: it is left out of counts'))),
     whole.stopped && h('p', { class: 'soft' }, 'The caller stopped reading: it had enough rows.'),
     whole.cut && h('p', { class: 'soft' }, 'Its bodies are longer than the 64 KiB that are kept.'),
     whole.touched?.length > 0 && [h('h2', {}, 'Rows that it names'), touchedShown(whole, info)],
-    whole.calls?.length > 0 && [h('h2', {}, `As Bigtable: ${counted(whole.calls.length, 'call')}`), whole.calls.map(callShown)],
+    whole.calls?.length > 0 && [h('h2', {}, whole.endpoint === 'dynamodb' ? `As Bigtable: ${counted(whole.calls.length, 'call')}` : 'Prepared by'), whole.calls.map(callShown)],
     whole.request && [h('h2', {}, 'Request'), h('pre', {}, shown(pretty(whole.request), 60000))],
     whole.response && [h('h2', {}, 'Answer'), h('pre', {}, shown(pretty(whole.response), 60000))]];
 }
@@ -127,7 +127,9 @@ export async function show(main, { info, params, signal }) {
   let shownID = 0;
 
   const columns = [['w64', 'time'], ['w36', ''], ['w120', 'operation'], ['half', 'table'], ['twice', 'key'], ['w80', 'status'], ['w80 spare', 'took'], ['w80 spare', 'size'], ['w48 spare of-rows', 'rows'], ['w64 spare of-test', 'test']];
-  const isCall = (r) => r.cause && !inner.checked;
+  let parents = new Set(); // requestIDs
+  // A query that was prepared, and not executed, has no parent.
+  const isCall = (r) => r.cause && !inner.checked && (r.operation !== 'PrepareQuery' || parents.has(r.cause));
   const opens = (r) => r.requestID && r.children > 0;
   const list = virtual({
     label: 'Requests, the newest first', count: () => seen.length,
@@ -157,7 +159,7 @@ export async function show(main, { info, params, signal }) {
     select();
   }
   function toggle(r) {
-    return h('span', { class: 'toggle', hidden: true, title: 'Its Bigtable calls', onclick: (e) => {
+    return h('span', { class: 'toggle', hidden: true, title: 'Its calls', onclick: (e) => {
       e.stopPropagation();
       turn(r, !open.has(r.requestID));
     } });
@@ -170,16 +172,18 @@ export async function show(main, { info, params, signal }) {
     for (const [word, b] of toggles) b.setAttribute('aria-pressed', String(has(word)));
     const of = new Map();
     for (const r of all) if (r.cause) (of.get(r.cause) ?? of.set(r.cause, []).get(r.cause)).push(r);
+    parents = new Set(all.map((r) => r.requestID));
     seen = [];
     let visible = 0;
     for (const r of all) {
       if (hidden(r)) continue;
       visible++;
-      if (r.cause && !inner.checked) continue;
-      if (!is(r)) continue;
-      r.children = of.get(r.requestID)?.length ?? 0;
+      if (isCall(r) || !is(r)) continue;
+      const calls = of.get(r.requestID);
+      of.delete(r.requestID); // the last execution of a query has its preparation
+      r.children = calls?.length ?? 0;
       seen.push(r);
-      if (open.has(r.requestID) && !inner.checked) seen.push(...of.get(r.requestID)?.slice().reverse() ?? []);
+      if (calls && open.has(r.requestID) && !inner.checked) seen.push(...calls.reverse());
     }
     for (const name of ['rows', 'test']) lines.classList.toggle('no-' + name, !seen.some((r) => r[name]));
     // The selection stays on its request, wherever that is now.
