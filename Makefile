@@ -35,6 +35,10 @@ dist: $(if $(findstring maven,$(PARTS)),bin/java-classpath) ## build the files o
 publish: ## publish the files in dist (docs/release.md): IMAGE=REGISTRY/OWNER/tabletop MAVEN_UPLOAD=command; RUN=echo prints the commands
 	RUN="$(RUN)" IMAGE="$(IMAGE)" MAVEN_UPLOAD="$(MAVEN_UPLOAD)" STEPS="$(STEPS)" tools/dist/publish.sh "$(OUT)"
 
+.PHONY: install
+install: build ## build the program, and copy it to PREFIX/bin, by default below /usr/local
+	install -D -m 755 bin/tabletop $(or $(PREFIX),/usr/local)/bin/tabletop
+
 .PHONY: pgo
 pgo: ## record the profile of both endpoints under load (about three minutes; nothing else should run)
 	$(GO) run -C conformance ./benchcompare -reps 2 -parts bigtable,dynamodb -profile ../cmd/tabletop/serve.pgo

@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -266,16 +267,28 @@ func (s *Server) query(r *http.Request) (any, error) {
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
-	ask, ctx, id := s.opts.Endpoint.Ask, r.Context(), fmt.Sprintf("query-%d", s.queries.Add(1))
+	ask, ctx, id := s.opts.Endpoint.Ask, r.Context(), s.queryID()
 	if in.Faults != nil && !*in.Faults || in.Own {
 		ask = s.opts.Endpoint.Call
 	}
 	if in.Own {
 		ctx, id = own(r), probe.ID(s.queries.Load())
 	}
-	call := &facade.Call{ID: id, Operation: in.Operation, HTTP: r, Request: in.Request, Start: s.opts.Lab.Clock().Now(), Status: http.StatusOK}
+	answer, err := s.recorded(ctx, ask, &facade.Call{ID: id, Operation: in.Operation, HTTP: r, Request: in.Request})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"response": json.RawMessage(answer), "calls": recordsOf(s.log.CausedBy(id))}, nil
+}
+
+// queryID returns the id of a request that does not come over the endpoint's connection.
+func (s *Server) queryID() string { return fmt.Sprintf("query-%d", s.queries.Add(1)) }
+
+// recorded runs the operation of a call with ask, completes the call, and records it.
+func (s *Server) recorded(ctx context.Context, ask func(context.Context, string, []byte) ([]byte, error), call *facade.Call) (answer []byte, err error) {
+	call.Start, call.Status = s.opts.Lab.Clock().Now(), http.StatusOK
 	began := from(0)
-	answer, err := ask(cause.With(ctx, id), in.Operation, in.Request)
+	answer, err = ask(cause.With(ctx, call.ID), call.Operation, call.Request)
 	call.Duration, call.Response = from(0).Sub(began), answer
 	if err != nil {
 		said := asError(err)
@@ -283,10 +296,7 @@ func (s *Server) query(r *http.Request) (any, error) {
 		call.Response, _ = json.Marshal(map[string]string{"__type": said.Code, "message": said.Text}) // a map of strings never fails
 	}
 	s.log.DynamoDB(call)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"response": json.RawMessage(answer), "calls": recordsOf(s.log.CausedBy(id))}, nil
+	return answer, err
 }
 
 func (s *Server) heatPlaces(*http.Request) (any, error) {

@@ -191,7 +191,7 @@ public class Tabletop {
 		return pages("rows", "tables/" + part(instance) + "/" + part(table) + "/rows", query);
 	}
 
-	/** Returns all items of a DynamoDB table in DynamoDB JSON, reading page by page. {@link Json#bytes} reads a value of type B. */
+	/** Returns all items of a DynamoDB table in DynamoDB JSON, reading page by page: {@code items("orders").toList()} has all of them. {@link Json#bytes} reads a value of type B. */
 	public Stream<Json> items(String table) { return items(table, Map.of()); }
 
 	/** The same with parameters such as {@code index} and {@code limit}. */
@@ -407,7 +407,7 @@ public class Tabletop {
 
 	/** The options of {@link Tabletop#start}. */
 	public static final class Launcher {
-		private static final String WHERE = "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH";
+		private static final String WHERE = "give Tabletop.launcher().binary(path) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it";
 		private static Path installed;
 		private String binary;
 		private List<String> args = List.of();

@@ -9,6 +9,9 @@ export class ControlError extends Error {
 	readonly remedy: string
 }
 
+/** Returns the entries of items(), rows(), records() or changes() as an array. */
+export function all<T>(entries: AsyncIterable<T>): Promise<T[]>
+
 /** Bytes, as base64 and, if they are UTF-8, as text. */
 export interface Bytes { base64: string; text?: string }
 export interface Cell { family: string; qualifier: Bytes; timestamp: number; value: Bytes }

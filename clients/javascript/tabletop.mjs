@@ -35,6 +35,13 @@ const unreachable = (text, remedy, cause) => new ControlError(0, { code: 'unreac
 const notStarted = (text, remedy, cause) => new ControlError(0, { code: 'not_started', text, remedy }, { cause })
 const badRequest = (text, remedy) => new ControlError(400, { code: 'bad_request', text, remedy })
 
+/** Returns the entries of items(), rows(), records() or changes() as an array. */
+export async function all(entries) {
+	const out = []
+	for await (const each of entries) out.push(each)
+	return out
+}
+
 /** A server that runs with --console. By default it is found by the environment variables that serve prints. */
 export class Control {
 	/** The instance of Bigtable tables, unless a method gets another one. */
@@ -87,7 +94,7 @@ export class Control {
 	}
 	/** Returns all rows of a Bigtable table, reading page by page. */
 	rows(table, { instance = this.instance, ...query } = {}) { return this.#pages('rows', `tables/${part(instance)}/${part(table)}/rows`, query) }
-	/** Returns all items of a DynamoDB table in the form of the AWS SDK, reading page by page. */
+	/** Returns all items of a DynamoDB table in the form of the AWS SDK, reading page by page: await all(control.items('orders')). */
 	items(table, query = {}) { return this.#pages('items', `items/${part(table)}`, query, item) }
 
 	/** Returns the streams of DynamoDB tables, and the Bigtable tables that have a change stream. */
@@ -179,7 +186,7 @@ export class Control {
 	lint(fixture, { mapping } = {}) { return this.call('POST', 'migrate/lint', { body: { fixture, mapping } }) }
 }
 
-const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH'
+const where = 'give Tabletop.start({ binary }) its path, set TABLETOP_BINARY, or put tabletop on PATH; go build -o bin/tabletop ./cmd/tabletop, in a clone of the project, makes it'
 
 /** Returns the program that npm installed for this platform, or undefined. */
 function installed() {

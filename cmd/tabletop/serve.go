@@ -231,7 +231,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 // beginning is the initial state of a server, besides its flags.
 type beginning struct {
 	mappings []*mapping.Mapping
-	// load writes initial data to the store, before the DynamoDB endpoint opens. It may be nil.
+	// load writes the demo to the store, before the DynamoDB endpoint opens. It is nil without a demo.
 	load     func(context.Context, *lab.Lab) error
 	fixtures fs.FS // in place of --fixtures
 }
@@ -322,7 +322,7 @@ func (c *serveCommand) serve(ctx context.Context, p *program, with beginning) (e
 	if err := s.openDynamoDB(ctx, dynamoDB); err != nil {
 		return err
 	}
-	if err := s.openConsole(observed, with.fixtures); err != nil {
+	if err := s.openConsole(ctx, observed, with); err != nil {
 		return err
 	}
 	if err := s.writePortFile(); err != nil {
