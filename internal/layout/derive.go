@@ -49,7 +49,8 @@ func (f *formula) value(vars []attr.Value, item attr.Item) (attr.Value, bool) {
 	return v, err == nil
 }
 
-// size returns the bytes of the attribute's name and of the text of v, which need no cell.
+// size returns the number of bytes of the attribute's name and of the text of v. The formula
+// saves a cell with these.
 func (f *formula) size(v attr.Value) int { return len(f.name) + len(v.Str) }
 
 // derived stores the exceptions to the rule's formulas in the sidecar; without a sidecar it
