@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Query is a query with its parameters. Instance is its full name.
+// Query is a query with its parameters. Instance is the full name of the instance.
 type Query struct {
 	Instance, AppProfile, Text string
 	Params, ViewParams         map[string]*btpb.Value // with their types
@@ -38,7 +38,7 @@ type Rows struct {
 	ended  bool
 }
 
-// Run prepares a query and starts it. The caller closes the result.
+// Run prepares a query and starts it. The caller must close the result.
 func Run(ctx context.Context, conn grpc.ClientConnInterface, q Query) (*Rows, error) {
 	ctx = metadata.AppendToOutgoingContext(ctx, "x-goog-request-params", "name="+q.Instance+"&app_profile_id="+q.AppProfile)
 	ctx, cancel := context.WithCancel(ctx)
@@ -101,7 +101,7 @@ func expired(err error) bool {
 // castagnoli is the table of the checksums of batches.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// fill receives until there are rows, or io.EOF.
+// fill receives until a row is available. It returns io.EOF after the last row.
 func (r *Rows) fill() error {
 	for len(r.values) == 0 {
 		if r.ended {
@@ -138,7 +138,7 @@ func (r *Rows) fill() error {
 	return nil
 }
 
-// All yields the rows; or an error, and then nothing more.
+// All yields the rows. After an error it yields nothing more.
 func (r *Rows) All() iter.Seq2[[]*btpb.Value, error] {
 	return func(yield func([]*btpb.Value, error) bool) {
 		for {

@@ -77,7 +77,7 @@ func composite(values []*btpb.Value, t *btpb.Type) string {
 	return open + strings.Join(parts, ", ") + end
 }
 
-// quote quotes a text. Raw text is bytes.
+// quote quotes a text. If raw is set, it escapes all bytes outside of ASCII.
 func quote(s string, raw bool) string {
 	var b strings.Builder
 	b.WriteByte('\'')

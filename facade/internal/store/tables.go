@@ -465,7 +465,7 @@ func (ts *tables) reconcile(ctx context.Context, def *tabledef.Table, m *layout.
 	}
 	for _, ix := range def.Indexes {
 		if m.Index(ix.Name) == nil && !strings.HasPrefix(ix.BigtableTable, reservedPrefix) {
-			return fmt.Errorf("index %s of table %s is in Bigtable table %s by the mapping that it was created with, but its mapping has none: %s",
+			return fmt.Errorf("index %s of table %s is in Bigtable table %s according to the mapping that the table was created with, but the current mapping does not have the index: %s",
 				ix.Name, def.Name, ix.BigtableTable, advice)
 		}
 	}
