@@ -50,6 +50,7 @@ func need(t *testing.T, program string) {
 // TestNPM installs the packages for Node without a network, and runs the test of a user and the
 // command.
 func TestNPM(t *testing.T) {
+	t.Parallel()
 	long.Test(t)
 	need(t, "npm")
 	from := filepath.Join(release(t), "npm")
@@ -66,6 +67,7 @@ func TestNPM(t *testing.T) {
 // TestPyPI installs the wheel without a network, and runs the test of a user with the pytest of
 // this machine, or with one that pip fetches.
 func TestPyPI(t *testing.T) {
+	t.Parallel()
 	long.Test(t)
 	need(t, "python3")
 	wheel := one(t, release(t), "pypi", "*.whl")
@@ -95,6 +97,7 @@ func TestPyPI(t *testing.T) {
 // TestMaven runs the test of a user by JUnit 5. The project has one dependency on Tabletop, from
 // a repository of files. Maven fetches only plugins that it has not fetched before.
 func TestMaven(t *testing.T) {
+	t.Parallel()
 	long.Test(t)
 	if !haveMaven() {
 		t.Skip("there is no JDK or no Maven here")
