@@ -34,12 +34,11 @@
 //   - view: decides which rows and columns an authorized view contains; target.go applies it.
 //   - filter: implements the filter language; regexp.go matches its regular expressions, and
 //     filter/re2 compares them with RE2.
-//   - sql/value, sql/function: implement the types, values and functions of SQL; no RPC uses them yet.
 //   - rowchunks, wire, changes: encode rows, messages and change records;
 //     change_stream_partitions.go splits and merges the partitions of a stream.
 //   - sql/syntax, sql/analysis: parse a query of GoogleSQL, and make its plan; sql/plan defines
 //     plans, and sql/execution runs them over rows.
-//   - sql/value, sql/function: the values of SQL, and its functions and operators.
+//   - sql/value, sql/function: implement the types and values of SQL, its functions and operators.
 //   - rowkey: splits row keys by a row key schema.
 //   - bundle: checks schema bundles, which describe the protobufs in cells.
 //   - instancedef: checks the definitions of instances and clusters.

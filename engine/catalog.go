@@ -189,8 +189,8 @@ func (c *catalog) under(prefix string) []*Table {
 	return shownUnder(c.tables, prefix, func(t *table) *Table { return &t.def })
 }
 
-// shownUnder returns the shown form of the entries whose name starts with prefix, sorted by
-// name.
+// shownUnder applies shown to the entries whose name starts with prefix, and returns the results
+// sorted by name.
 func shownUnder[T, U any](byName map[string]T, prefix string, shown func(T) U) []U {
 	var names []string
 	for name := range byName {

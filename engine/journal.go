@@ -170,7 +170,8 @@ func (j *journal) settle(kept bool, numbers ...uint64) {
 	}
 }
 
-// flightRoom is the spare capacity for numbers in flight.
+// flightRoom is the capacity that an empty j.flight may keep, and the number of finished entries at
+// its start that are not worth moving the others.
 const flightRoom = 256
 
 // end returns the position after all readable records, and the number of restores.

@@ -186,16 +186,16 @@ func TestFollow_TargetAway(t *testing.T) {
 	away := &awayTarget{ClientConnInterface: l.target, from: l.now().Add(5 * time.Second), to: l.now().Add(time.Minute)}
 	away.now = l.now
 	o := l.options("one")
-	o.UntilTip, o.Sleep = true, l.sleep(nil)
+	o.Until, o.Sleep = away.to, l.sleep(nil)
 	if err := migrate.Follow(t.Context(), away, o); err != nil {
 		t.Fatal(err)
 	}
 	if away.refused == 0 || l.now().Before(away.to) {
-		t.Errorf("the target refused %d calls", away.refused)
+		t.Errorf("the target refused %d calls until %v, want some until %v", away.refused, l.now(), away.to)
 	}
 	l.verify(t)
 	away.from, away.to = l.now().Add(5*time.Second), l.now().Add(time.Hour)
-	o.UntilTip = false
+	o.Until = time.Time{}
 	if err := migrate.Follow(t.Context(), away, o); err == nil || errors.Is(err, context.Canceled) || l.now().Before(away.from.Add(14*time.Minute)) {
 		t.Errorf("after %v the follower ends with %v", l.now().Sub(away.from), err)
 	}
@@ -309,6 +309,7 @@ func TestFollow_Throttle(t *testing.T) {
 	o := l.options("one")
 	o.UntilTip, o.Sleep, o.Mode = true, l.sleep(nil), "ordered"
 	began, looks := l.now(), 0
+	o.Stopwatch = func() time.Duration { return l.now().Sub(began) }
 	var paused, last time.Time
 	o.Throttle = func() (int, bool) {
 		if looks++; looks > 30 {
@@ -336,7 +337,7 @@ func TestFollow_Throttle(t *testing.T) {
 		l.put(t, "p", fmt.Sprint("s", i), 100+i, nil)
 	}
 	o.Throttle = func() (int, bool) { return 0, false }
-	o.MaxRowsPerSecond, o.Stopwatch = 10, func() time.Duration { return l.now().Sub(began) }
+	o.MaxRowsPerSecond = 10
 	start := l.now()
 	if err := migrate.Follow(t.Context(), l.target, o); err != nil {
 		t.Fatal(err)

@@ -347,8 +347,13 @@ func TestVerifyLive_Faults(t *testing.T) {
 		}
 	}
 	plant(still, true)
-	rev := 100
+	rev, last := 100, time.Time{}
 	o.Sleep = func(ctx context.Context, d time.Duration) error {
+		if now := l.now(); now.Sub(last) < time.Second {
+			return sleep(ctx, d)
+		} else {
+			last = now
+		}
 		plant(moving, false)
 		for _, sk := range moving {
 			rev++
@@ -448,7 +453,8 @@ func TestVerifyLive_Dirty(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Sleep = pause
-	counted := &countedReads{ClientConnInterface: l.target}
+	counted, items := &countedReads{ClientConnInterface: l.target}, &countedItems{ItemClient: l.ddb}
+	o.Source = items
 	r, err := migrate.VerifyLive(t.Context(), counted, o)
 	if err != nil {
 		t.Fatal(err)
@@ -458,6 +464,9 @@ func TestVerifyLive_Dirty(t *testing.T) {
 	}
 	if n := counted.reads.Load(); n > 20+int64(len(written))/10 {
 		t.Errorf("%d reads of %d keys", n, len(written))
+	}
+	if n := int(items.batches.Load()); n > 1+len(written)/100 || items.scans.Load() > 0 {
+		t.Errorf("%d batches and %d scans of the source for %d keys", n, items.scans.Load(), len(written))
 	}
 	if r, live := l.verifyLive(t, o); len(r.Failures) > 0 || live.Compared != 0 {
 		t.Errorf("nothing changed since:\n%s", r.Text())

@@ -68,7 +68,7 @@ var commands = []struct {
 	}},
 	{"sql", func() any {
 		return &struct {
-			SQL sqlCommand `cmd:"" name:"sql" group:"Servers:" help:"Run a SQL query on a Bigtable."`
+			SQL sqlCommand `cmd:"" name:"sql" group:"Servers:" help:"Run a SQL query in Bigtable."`
 		}{}
 	}},
 	{"migrate infer", func() any {

@@ -55,9 +55,9 @@ func (c *sqlCommand) Validate() error {
 
 // Help is the long help of the command.
 func (*sqlCommand) Help() string {
-	return `Runs a SQL query (GoogleSQL) on the tables and views of a Bigtable instance, and prints its rows. docs/sql.md describes what the query language has.
+	return `Runs a SQL query (GoogleSQL) on the tables and views of a Bigtable instance, and prints its rows. docs/sql.md lists the supported part of the language.
 
-Exits 0; 2 when the query is invalid; 3 when it or a server fails.`
+Exits 0; 2 if the query is invalid; 3 if the query or a server fails.`
 }
 
 func (*sqlCommand) examples() []example {

@@ -52,7 +52,7 @@ func (p *placer) typeCell(qual, name string, v attr.Value, mark []byte, loss, ex
 // extra keeps a value in the item's `i/` cell.
 func (p *placer) extra(name string, v attr.Value) *maperr.Error {
 	if !p.r.sidecar {
-		return p.l.fault(maperr.CodeDomain, p.r, p.item, name, fmt.Sprintf("%s has no cell under this rule", codec.Shown(v)), "a value of the put's kind, or a family _t for exceptions")
+		return p.l.fault(maperr.CodeDomain, p.r, p.item, name, fmt.Sprintf("this rule cannot store %s", codec.Shown(v)), "a value of the put's kind, or a family _t for exceptions")
 	}
 	p.keep(name, v)
 	return nil

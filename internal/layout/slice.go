@@ -236,7 +236,7 @@ func (s *Slice) byTime() bool {
 	return true
 }
 
-// candidate returns the items that satisfy a condition.
+// candidate returns the plan by the slice's rule for a condition on the sort key, without its spans.
 func (s *Slice) candidate(c attr.KeyRange) candidate {
 	x := candidate{r: s.r, vars: s.vars}
 	if s.r.keys == 2 && s.l.key.Range.Type == attr.S {

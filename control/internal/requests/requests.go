@@ -355,8 +355,8 @@ func (r *Record) Bodies() (request, response json.RawMessage, cut bool) {
 // endpoints.
 const pageRecords = 32
 
-// page returns at most pageRecords records with IDs above after and up to last, the oldest
-// first, with the IDs of the oldest and the newest record.
+// page returns at most pageRecords records with IDs above after and up to last, the oldest first.
+// oldest and newest are the first and the last ID in the whole log.
 func (l *Log) page(after, last uint64) (found []Record, oldest, newest uint64) {
 	var entries [pageRecords]entry
 	var kept []byte

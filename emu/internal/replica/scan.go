@@ -77,8 +77,8 @@ func Cells(tx *engine.RowTx) Scan {
 	return &stored{Scan: tx.Scan()}
 }
 
-// scan scans a table with pending rows, which it reads from rows instead of
-// from the store.
+// scan scans a table that has pending rows. It reads those from the field rows, and all others from
+// the store.
 type scan struct {
 	*stored
 	now     time.Time

@@ -43,6 +43,20 @@ func LoopApart(b Benchmark, fn, apart func(i int)) {
 	b.ReportMetric(float64(took)/float64(n), "cpu-ns/op")
 }
 
+// Ratio runs fn and base alternately, so that other work on the machine affects both. It reports the CPU time of
+// fn by that of base as x-base.
+func Ratio(b Benchmark, fn, base func(i int)) {
+	n, of, to := 0, time.Duration(0), time.Duration(0)
+	for ; b.Loop(); n++ {
+		began := ofProcess(b)
+		fn(n)
+		between := ofProcess(b)
+		base(n)
+		of, to = of+between-began, to+ofProcess(b)-between
+	}
+	b.ReportMetric(float64(of)/float64(to), "x-base")
+}
+
 // ofProcess returns the processor time of the process so far.
 func ofProcess(b Benchmark) time.Duration {
 	var u syscall.Rusage

@@ -28,8 +28,11 @@ func (f *follower) openKinesis(from start) (changeSource, error) {
 	if f.Items != nil {
 		items := stream.NewItems(f.Items, stream.Options{Table: o.Table, Now: f.Now, Sleep: f.Sleep, Jitter: f.Jitter, GiveUp: f.GiveUp})
 		o.Fetch = func(ctx context.Context, key attr.Item) (attr.Item, error) {
-			item, _, err := items.Get(ctx, key)
-			return item, err
+			all, _, err := items.Get(ctx, key)
+			if err != nil {
+				return nil, err
+			}
+			return all[0], nil
 		}
 	}
 	s := kinesisChanges{f: f, epoch: from.epoch}

@@ -344,13 +344,13 @@ func (v *verification) finishParts(ctx context.Context, folder parts.Folder, don
 	if err == nil && differing > 0 {
 		err = v.all(ctx)
 	}
-	if err == nil && v.followed && v.last.After(last) {
-		err = v.mark.await(ctx, v.last)
-	}
 	if err != nil {
 		return "", err
 	}
-	v.live.To, v.live.Rule = v.mark.last.Watermark, v.mark.last.Progress.Rule
+	if v.last.Before(last) {
+		v.last = last
+	}
+	v.ends()
 	different := v.o.Report.AllDifferences() - before
 	for _, c := range v.o.Report.Checks { // also in the parts
 		if c.Table == v.store.Table {

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	pollEvery = time.Second // the follower saves as often
+	pollEvery = 250 * time.Millisecond // the follower saves once a second
 	// maxDead and maxIdle bound the polls without progress: while no process follows the table,
 	// and while one does but is stuck.
-	maxDead = 30
-	maxIdle = 900
+	maxDead = 30 * time.Second / pollEvery
+	maxIdle = 15 * time.Minute / pollEvery
 )
 
 // margin is how far the watermark must be past a time, by its rule: the times of the service's
@@ -40,7 +40,7 @@ type watermark struct {
 // Without a process that follows the table, followed is false.
 func (w *watermark) records(ctx context.Context, generation uint64) (followed bool, err error) {
 	var first time.Time
-	for polls := 0; ; polls++ {
+	for polls := time.Duration(0); ; polls++ {
 		s, err := w.store.State(ctx)
 		if err != nil {
 			return false, err
@@ -74,7 +74,7 @@ func (w *watermark) await(ctx context.Context, t time.Time) error {
 
 // until waits until a checkpoint is reached.
 func (w *watermark) until(ctx context.Context, reached func(ms.Checkpoint) bool) error {
-	for idle := 0; ; {
+	for idle := time.Duration(0); ; {
 		c, _, err := w.store.Checkpoint(ctx, statetable.StreamSource)
 		if err != nil {
 			return err
