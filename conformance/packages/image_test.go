@@ -171,6 +171,7 @@ func unpackLayer(t *testing.T, layer, folder string) {
 // TestImage runs the commands of a container in the file system of the image: as its user in a
 // chroot if this process may, or else by their path.
 func TestImage(t *testing.T) {
+	t.Parallel()
 	long.Test(t)
 	folder := t.TempDir()
 	env := unpack(t, filepath.Join(release(t), "image"), folder)

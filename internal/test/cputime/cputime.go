@@ -1,13 +1,8 @@
-//go:build unix
-
 // Package cputime measures the CPU time of benchmarks, because other work on the machine affects
 // it less than wall time.
 package cputime
 
-import (
-	"syscall"
-	"time"
-)
+import "time"
 
 // Benchmark is the part of *testing.B that this package uses.
 type Benchmark interface {
@@ -55,13 +50,4 @@ func Ratio(b Benchmark, fn, base func(i int)) {
 		of, to = of+between-began, to+ofProcess(b)-between
 	}
 	b.ReportMetric(float64(of)/float64(to), "x-base")
-}
-
-// ofProcess returns the processor time of the process so far.
-func ofProcess(b Benchmark) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
