@@ -171,7 +171,7 @@ func (w *Writer) sendGuarded(ctx context.Context, p *plan, stats *Stats) (again 
 	var mu sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	next := make(chan *changed)
-	add := func() { // keeps its stack from one change to the next
+	add := func() { // a worker keeps its stack from one change to the next
 		group.Go(func() error {
 			for item := range next {
 				s, done := of[item], Stats{}

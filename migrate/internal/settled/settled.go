@@ -180,8 +180,8 @@ func (v *verification) begin(ctx context.Context) (from, generation uint64, err 
 	return from, generation, err
 }
 
-// ends notes the time up to which keys were compared: an equal one at the time of an answer of the source. A
-// later change is applied, and its key recorded, after this run.
+// ends notes the time up to which keys were compared: that of the last answer of the source. The follower records
+// the keys of later changes for the next run.
 func (v *verification) ends() {
 	if v.live.To, v.live.Rule = v.last, v.mark.last.Progress.Rule; v.live.To.Before(v.live.From) {
 		v.live.To = v.live.From

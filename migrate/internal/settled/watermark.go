@@ -36,7 +36,8 @@ type watermark struct {
 	lease      ms.Sighting
 }
 
-// records waits until the follower records changed keys in a generation; of generation 0, until it saves.
+// records waits until the follower records changed keys in a generation; of generation 0, until it saves. It
+// also waits until the source has answered the follower, so that the rule of the watermark is known.
 // Without a process that follows the table, followed is false.
 func (w *watermark) records(ctx context.Context, generation uint64) (followed bool, err error) {
 	var first time.Time
@@ -56,7 +57,7 @@ func (w *watermark) records(ctx context.Context, generation uint64) (followed bo
 			first = c.At
 		}
 		switch {
-		case c.Progress.Dirty >= generation && (generation > 0 || !c.At.Equal(first)):
+		case c.Progress.Rule != "" && c.Progress.Dirty >= generation && (generation > 0 || !c.At.Equal(first)):
 			return true, nil
 		case polls > maxIdle:
 			return false, source.Damaged(source.Unsupported, source.Position{}, nil, "Bigtable table %s: %s does not record changed keys: does it have an older version? Start it again: tabletop migrate follow %s", w.store.Table, s.Owner, w.sourceName)
