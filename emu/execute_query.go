@@ -74,7 +74,7 @@ func (c *call) ExecuteQuery(req *btpb.ExecuteQueryRequest, stream btpb.Bigtable_
 	ctx := stream.Context()
 	rows, err := execution.Run(ctx, prepared.plan, execution.Options{
 		Tables: tables{c, prepared.instance}, Params: params, Memory: defaultQueryMemory,
-		Functions: &function.Context{NowMicros: c.now().UnixMicro(), ViewParameters: views, Cluster: c.at.Cluster},
+		Functions: &function.Context{NowMicros: c.now().UnixMicro(), ViewParameters: views, Cluster: c.at.Cluster, Random: c.random},
 	})
 	if err != nil {
 		return queryError(err)

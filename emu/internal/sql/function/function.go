@@ -17,6 +17,8 @@ type Function struct {
 	IsOperator bool
 	// Volatile functions return other results later, such as CURRENT_TIMESTAMP.
 	Volatile bool
+	// Random functions are volatile, and return other results in each row.
+	Random bool
 	// Unstable aggregates depend on the order of rows, such as ARRAY_AGG.
 	Unstable bool
 	// Window functions need OVER.

@@ -218,7 +218,7 @@ func Constant(e Expr) bool {
 	case *Const, *Param:
 		return true
 	case *Call:
-		return all(e.Args)
+		return !e.Function.Random && all(e.Args)
 	case *Cast:
 		return Constant(e.Expr)
 	case *Field:
