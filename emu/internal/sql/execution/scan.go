@@ -78,11 +78,13 @@ func (r *run) openScan(op *plan.Scan) (Rows, error) {
 			}
 			f := &family{slot: n, some: !c.Used, of: decoder(c.Type, op.Time.WithHistory)}
 			for _, e := range c.Qualifiers {
-				v, err := r.eval(e, nil)
-				if err != nil {
+				v, ok, err := r.constant(e)
+				switch {
+				case err != nil:
 					return nil, err
-				}
-				if !v.IsNull() {
+				case !ok:
+					f.some = false // the expression above reports the error, if a row needs it
+				case !v.IsNull():
 					f.names = append(f.names, bytes.Clone(v.Bytes()))
 				}
 			}
