@@ -31,10 +31,10 @@ func FuzzQuery(f *testing.F) {
 	}
 	f.Add("SELECT (((((((((1+_key[0] FROM g")
 	f.Add("FROM g |> AGGREGATE SUM(total['n']) GROUP AND ORDER BY _key |> RENAME _key AS k |> SET k = 1 |> DROP k")
-	conn := newSQL(f)
+	s := newSQL(f, nil)
 	params := map[string]*btpb.Value{"k": paramOf("BYTES", "u#001"), "n": paramOf("INT64", "2"), "s": paramOf("STRING", "x")}
 	f.Fuzz(func(t *testing.T, query string) {
-		_, _, err := runQuery(t.Context(), conn, query, params)
+		_, _, err := runQuery(t.Context(), s.conn, query, params)
 		switch status.Code(err) { //nolint:exhaustive // the others are faults
 		case codes.OK, codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented, codes.ResourceExhausted:
 		default:

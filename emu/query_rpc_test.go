@@ -65,7 +65,7 @@ const expiredText = "The prepared query has expired. Please re-issue the Execute
 func TestQuery_Plans(t *testing.T) {
 	t.Parallel()
 	now := clock.NewFrozen(time.Unix(1_700_000_000, 0))
-	conn := newSQLAt(t, now)
+	conn := newSQL(t, now).conn
 	client, admin := btpb.NewBigtableClient(conn), btapb.NewBigtableTableAdminClient(conn)
 	prepare := func(text string) *btpb.PrepareQueryResponse {
 		t.Helper()
@@ -118,7 +118,7 @@ func TestQuery_Plans(t *testing.T) {
 // Parameters must be those of the preparation, each with its type.
 func TestQuery_Params(t *testing.T) {
 	t.Parallel()
-	client := btpb.NewBigtableClient(newSQL(t))
+	client := btpb.NewBigtableClient(newSQL(t, nil).conn)
 	p, err := client.PrepareQuery(t.Context(), &btpb.PrepareQueryRequest{
 		InstanceName: sqlInstance, Query: "SELECT _key FROM g WHERE _key = @k", ParamTypes: map[string]*btpb.Type{"k": paramOf("BYTES", "").GetType()},
 	})
@@ -153,7 +153,7 @@ func TestQuery_Params(t *testing.T) {
 // A logical view is a query that others read like a table.
 func TestLogicalViews(t *testing.T) {
 	t.Parallel()
-	conn := newSQL(t)
+	conn := newSQL(t, nil).conn
 	client, admin := btpb.NewBigtableClient(conn), btapb.NewBigtableInstanceAdminClient(conn)
 	create := func(id, query string, protect bool) error {
 		_, err := admin.CreateLogicalView(t.Context(), &btapb.CreateLogicalViewRequest{Parent: sqlInstance, LogicalViewId: id, LogicalView: &btapb.LogicalView{Query: query, DeletionProtection: protect}})

@@ -41,14 +41,14 @@ type Options struct {
 	Params  map[string]value.Type // the declared parameters, by name in lower case
 }
 
-// Analyze parses a query and makes its plan. Errors are of type *[value.Error].
+// Analyze parses a query and makes its plan, which [Optimize] improves. Errors are of type *[value.Error].
 func Analyze(text string, o Options) (*plan.Query, error) {
 	a := &analyzer{text: text, o: o, shared: &shared{}}
 	r, err := a.statement()
 	if err != nil {
 		return nil, err
 	}
-	a.out.Root = optimize(r.op)
+	a.out.Root = r.op
 	a.uses()
 	for _, c := range r.columns {
 		a.out.Columns = append(a.out.Columns, plan.Column{Name: c.name, Type: typeOrInt(c.expr.Type())})
