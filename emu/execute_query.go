@@ -31,6 +31,10 @@ const (
 	batchBytes = 2 << 20
 	pieceBytes = 1 << 20
 
+	// maxResultRow is the size of a row of a result in memory. Its values may share their parts, but its
+	// messages do not.
+	maxResultRow = 64 << 20
+
 	// defaultQueryMemory is the memory that one query may use for rows.
 	defaultQueryMemory = 64 << 20
 )
@@ -217,6 +221,13 @@ const valuesField = 2
 // add adds a row, and sends the batch that it completes. Values are encoded at once, since they are valid
 // only until the next row is read.
 func (w *resultWriter) add(row []value.Value, columns []plan.Column) error {
+	size := 0
+	for _, v := range row {
+		size += v.Size()
+	}
+	if size > maxResultRow {
+		return value.Exhausted("a row of the result has more than %d bytes", maxResultRow)
+	}
 	for i, v := range row {
 		m, err := value.ToProto(v, columns[i].Type)
 		if err != nil {

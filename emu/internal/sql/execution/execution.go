@@ -192,6 +192,10 @@ type unnested struct {
 	n     int
 }
 
+// elements is the number of elements of an array between two looks at the end of the query: no scan below may
+// notice it.
+const elements = 1 << 10
+
 func (u *unnested) Next() ([]value.Value, error) {
 	for u.n == len(u.elems) {
 		in, err := u.Rows.Next()
@@ -203,6 +207,9 @@ func (u *unnested) Next() ([]value.Value, error) {
 			return nil, err
 		}
 		u.row, u.elems, u.n = append(u.row[:0], in...), v.Elems(), 0
+	}
+	if u.n%elements == elements-1 && u.r.env.Context.Err() != nil {
+		return nil, u.r.env.Context.Err()
 	}
 	row := append(u.row, u.elems[u.n])
 	if u.op.WithOffset {

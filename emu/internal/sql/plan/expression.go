@@ -166,7 +166,10 @@ func (e *MakeArray) Type() value.Type { return e.Of }
 // Eval makes the array.
 func (e *MakeArray) Eval(env *Env) (value.Value, error) {
 	items, err := evalAll(env, e.Items)
-	return value.Array(items), err
+	if err != nil {
+		return value.Null, err
+	}
+	return value.NewArray(items)
 }
 
 // Type returns the type of the struct.
@@ -194,11 +197,18 @@ func evalAll(env *Env, exprs []Expr) ([]value.Value, error) {
 // Type returns the unknown type: only the function that takes the lambda knows it.
 func (e *Lambda) Type() value.Type { return value.Type{} }
 
+// lambdaCalls is the number of calls of a lambda between two looks at the end of a query.
+const lambdaCalls = 1 << 10
+
 // Eval returns the function, which sees the current row.
 func (e *Lambda) Eval(env *Env) (value.Value, error) {
 	row := make([]value.Value, e.Base+e.N)
 	copy(row, env.Row)
+	calls := 0
 	return value.Callable(func(args []value.Value) (value.Value, error) {
+		if calls++; calls%lambdaCalls == 0 && env.Context.Err() != nil {
+			return value.Null, env.Context.Err()
+		}
 		copy(row[e.Base:], args)
 		inner := *env
 		inner.Row, inner.stack = row, nil

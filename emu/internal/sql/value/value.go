@@ -73,6 +73,21 @@ func Proto(b []byte) Value {
 // Array returns an ARRAY. It keeps elems, which must not change.
 func Array(elems []Value) Value { return Value{kind: KindArray, c: &composite{elems: elems}} }
 
+// MaxSize is the size of the largest array that a statement makes. Arrays of shared values could otherwise
+// stand for more memory than there is.
+const MaxSize = 64 << 20
+
+// NewArray is Array for elements that may be large: beyond MaxSize it fails.
+func NewArray(elems []Value) (Value, error) {
+	size := 0
+	for _, v := range elems {
+		if size += v.Size(); size > MaxSize {
+			return Null, Exhausted("an array has more than %d bytes", MaxSize)
+		}
+	}
+	return Array(elems), nil
+}
+
 // Struct returns a STRUCT. It keeps fields, which must not change.
 func Struct(fields ...Value) Value { return Value{kind: KindStruct, c: &composite{elems: fields}} }
 
