@@ -11,8 +11,6 @@ import (
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/tabletop-emu/tabletop/emu/internal/admin"
 	"github.com/tabletop-emu/tabletop/emu/internal/filter"
@@ -229,13 +227,8 @@ func (w *resultWriter) add(row []value.Value, columns []plan.Column) error {
 		return value.Exhausted("a row of the result has more than %d bytes", maxResultRow)
 	}
 	for i, v := range row {
-		m, err := value.ToProto(v, columns[i].Type)
-		if err != nil {
-			return err
-		}
-		w.data = protowire.AppendTag(w.data, valuesField, protowire.BytesType)
-		w.data = protowire.AppendVarint(w.data, uint64(proto.Size(m)))
-		if w.data, err = (proto.MarshalOptions{UseCachedSize: true}).MarshalAppend(w.data, m); err != nil {
+		var err error
+		if w.data, err = value.AppendProto(w.data, valuesField, v, columns[i].Type); err != nil {
 			return err
 		}
 	}

@@ -70,7 +70,7 @@ func FuzzQuery_Random(f *testing.F) {
 	f.Fuzz(func(t *testing.T, choices []byte) {
 		q := &queryGenerator{draw: func(n int) int {
 			if len(choices) == 0 {
-				return 0
+				return n - 1 // which ends each loop
 			}
 			c := int(choices[0])
 			choices = choices[1:]

@@ -95,6 +95,15 @@ func Struct(fields ...Value) Value { return Value{kind: KindStruct, c: &composit
 // order of distinct keys.
 func Map(pairs []Value) Value { return Value{kind: KindMap, c: &composite{elems: pairs}} }
 
+// MapBuffer makes a MAP for each row in the same memory.
+type MapBuffer struct{ c composite }
+
+// Map is the function Map. The result is valid until the next call.
+func (b *MapBuffer) Map(pairs []Value) Value {
+	b.c.elems = pairs
+	return Value{kind: KindMap, c: &b.c}
+}
+
 // MapOfPairs is Map for pairs in any order, which it sorts in place. If a key occurs twice, it
 // returns that key and false.
 func MapOfPairs(pairs []Value) (m, twice Value, ok bool) {
@@ -186,7 +195,7 @@ func (v Value) Clone() Value {
 	if v.s != "" {
 		v.s = string(slices.Clone(v.Bytes()))
 	}
-	if v.c != nil && v.c.elems != nil {
+	if v.c != nil && v.c.call == nil {
 		elems := make([]Value, len(v.c.elems))
 		for i, e := range v.c.elems {
 			elems[i] = e.Clone()
