@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-	"strings"
 	"testing"
 
 	btpb "cloud.google.com/go/bigtable/apiv2/bigtablepb"
@@ -17,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tabletop-emu/tabletop/emu/internal/refusal"
 	"github.com/tabletop-emu/tabletop/emu/internal/rowkey"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/analysis"
 	"github.com/tabletop-emu/tabletop/emu/internal/sql/function"
@@ -602,7 +602,7 @@ func (n *naive) call(e *plan.Call, row []value.Value) (value.Value, error) {
 func (n *naive) disagreement(want, got []*btpb.Value, err error) string {
 	if err != nil {
 		for _, allowed := range n.errs {
-			if e, ok := errors.AsType[*value.Error](allowed); ok && e.Code == status.Code(err) && strings.ToValidUTF8(e.Text, "\ufffd") == status.Convert(err).Message() {
+			if e, ok := errors.AsType[*value.Error](allowed); ok && sameStatus(err, e) {
 				return ""
 			}
 		}
@@ -617,6 +617,12 @@ func (n *naive) disagreement(want, got []*btpb.Value, err error) string {
 	return ""
 }
 
+// sameStatus reports whether a status is that of an error.
+func sameStatus(err error, e *value.Error) bool {
+	want := status.Convert(refusal.New(e.Code, "%s", e.Text))
+	return want.Code() == status.Code(err) && want.Message() == status.Convert(err).Message()
+}
+
 // compare runs a query in both ways. It reports whether the query is valid, and how many values it returns.
 func (s *sqlServer) compare(t *testing.T, text string, params map[string]*btpb.Value) (valid bool, values int) {
 	t.Helper()
@@ -628,7 +634,7 @@ func (s *sqlServer) compare(t *testing.T, text string, params map[string]*btpb.V
 	checkStatement(t, text, failed)
 	switch {
 	case err != nil:
-		if status.Convert(failed).Message() != strings.ToValidUTF8(err.Error(), "\ufffd") {
+		if e, ok := errors.AsType[*value.Error](err); !ok || !sameStatus(failed, e) {
 			t.Errorf("%s: the executor fails with %v, the analysis with %v", text, failed, err)
 		}
 		return false, 0
