@@ -339,8 +339,9 @@ func (n *naive) scan(op *plan.Scan) [][]value.Value {
 			}
 			row = append(row, fields...)
 		}
+		var written []value.Value
 		for _, f := range t.families {
-			var pairs []value.Value
+			var pairs, stamps []value.Value
 			for i := 0; i < len(r.cells); {
 				c := r.cells[i]
 				var versions []value.Value
@@ -355,9 +356,14 @@ func (n *naive) scan(op *plan.Scan) [][]value.Value {
 					pairs = append(pairs, value.BytesOf(c.qualifier), value.Array(versions))
 				default:
 					pairs = append(pairs, value.BytesOf(c.qualifier), versions[0].Elems()[1])
+					stamps = append(stamps, value.BytesOf(c.qualifier), versions[0].Elems()[0])
 				}
 			}
 			row = append(row, value.Map(pairs))
+			written = append(written, value.Map(stamps))
+		}
+		if !op.Time.WithHistory {
+			row = append(row, written...)
 		}
 		out = append(out, row)
 	}

@@ -135,7 +135,7 @@ var grammar = map[string][]string{
 	},
 	"TIMESTAMP": {
 		"TIMESTAMP '1970-01-01 00:00:00.001+00'", "TIMESTAMP_MICROS({INT64})", "CAST(NULL AS TIMESTAMP)", "@pt", "TIMESTAMP_ADD({TIMESTAMP}, INTERVAL {INT64} SECOND)",
-		"TIMESTAMP_TRUNC({TIMESTAMP}, DAY)", "TIMESTAMP({DATE})", "COALESCE({TIMESTAMP}, {TIMESTAMP})",
+		"TIMESTAMP_TRUNC({TIMESTAMP}, DAY)", "{COLUMN}", "TIMESTAMP({DATE})", "COALESCE({TIMESTAMP}, {TIMESTAMP})",
 	},
 	"DATE": {"DATE '2024-02-29'", "CAST(NULL AS DATE)", "@pd", "DATE_ADD({DATE}, INTERVAL {INT64} MONTH)", "DATE({TIMESTAMP})", "LAST_DAY({DATE})", "IF({BOOL}, {DATE}, {DATE})"},
 	"ARRAY<INT64>": {
@@ -239,6 +239,8 @@ func (q *queryGenerator) column(of string) string {
 		switch {
 		case of == "BYTES" && c.of == "MAP<BYTES, BYTES>", of == "INT64" && c.of == "MAP<BYTES, INT64>":
 			columns = append(columns, c.text+q.pick("['q']", "['q']", "['r']", "['i']", "['']", "[b'q\\x00']", "[@pb]", "[CAST(@ps AS BYTES)]", "['none']", "[FROM_HEX(@ps)]"))
+		case of == "TIMESTAMP" && (c.text == "f" || c.text == "n") && strings.HasPrefix(c.of, "MAP") && q.keyed && len(q.columns) == 4:
+			columns = append(columns, "WRITE_TIMESTAMP("+c.text+q.pick(", 'q')", ", 'r')", ", @pb)", ", _key)"))
 		case of == histories && c.of == "HISTORY":
 			columns = append(columns, c.text+q.pick("['q']", "['r']", "[@pb]"))
 		}

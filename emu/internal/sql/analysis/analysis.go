@@ -128,6 +128,8 @@ type column struct {
 	expr plan.Expr // over the slots of the relation
 	// scan is the column of a scan that the expression is, else nil.
 	scan *plan.ScanColumn
+	// written has the timestamps of a family of a scan, else nil.
+	written *column
 	// hidden columns are not in *.
 	hidden bool
 }

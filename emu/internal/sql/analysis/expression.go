@@ -254,11 +254,7 @@ func (a *analyzer) index(e *syntax.Index, s *scope) (typed, error) {
 			return typed{}, err
 		}
 		if c.scan != nil && c.scan.Kind == plan.Family && len(fields) == 0 {
-			t, err := a.apply(e.Pos(), "[]", []typed{{Expr: c.expr}, arg})
-			if call, ok := t.Expr.(*plan.Call); ok {
-				c.scan.Qualifiers = append(c.scan.Qualifiers, call.Args[1])
-			}
-			return t, err
+			return a.subscript(e.Pos(), c, arg)
 		}
 	}
 	if of, err = a.expr(e.Expr, s); err != nil {

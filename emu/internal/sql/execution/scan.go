@@ -28,15 +28,15 @@ type scanned struct {
 
 // family is a family that a scan reads.
 type family struct {
-	name  string
-	slot  int
-	some  bool
-	names [][]byte // the only qualifiers that are read, sorted, if some is set
-	sums  bool     // the cells are numbers
+	name          string
+	slot, written int // of its values and of their timestamps; -1 for those that are not used
+	some          bool
+	names         [][]byte // the only qualifiers that are read, sorted, if some is set
+	sums          bool     // the cells are numbers
 
-	made     value.MapBuffer
-	pairs    []value.Value
-	versions []value.Value // of the current column
+	made, stamped value.MapBuffer
+	pairs, stamps []value.Value
+	versions      []value.Value // of the current column
 }
 
 // times are the evaluated temporal arguments: cells in [from, before) are read, and of each column the
@@ -75,11 +75,21 @@ func (r *run) openScan(op *plan.Scan) (Rows, error) {
 				}
 				rows = rows.Intersect(of)
 			}
-		case plan.Family:
+		case plan.Family, plan.Written:
 			if !c.Used && len(c.Qualifiers) == 0 {
 				continue
 			}
-			f := &family{name: c.Name, slot: n, some: !c.Used, sums: isSum(c.Type, op.Time.WithHistory)}
+			f := s.family(c.Name)
+			if f == nil {
+				f = &family{name: c.Name, slot: -1, written: -1, some: true}
+				s.families = append(s.families, f)
+			}
+			if c.Kind == plan.Written {
+				f.written = n
+			} else {
+				f.slot, f.sums = n, isSum(c.Type, op.Time.WithHistory)
+			}
+			f.some = f.some && !c.Used
 			for _, e := range c.Qualifiers {
 				v, ok, err := r.constant(e)
 				switch {
@@ -93,7 +103,6 @@ func (r *run) openScan(op *plan.Scan) (Rows, error) {
 			}
 			slices.SortFunc(f.names, bytes.Compare)
 			f.names = slices.CompactFunc(f.names, bytes.Equal)
-			s.families = append(s.families, f)
 		}
 	}
 	s.src, err = r.Tables.Scan(r.env.Context, op.Table, rows, op.Reverse)
@@ -164,7 +173,7 @@ func (s *scanned) Next() ([]value.Value, error) {
 // readCells reads the cells of the current row.
 func (s *scanned) readCells() error {
 	for _, f := range s.families {
-		f.pairs = f.pairs[:0]
+		f.pairs, f.stamps = f.pairs[:0], f.stamps[:0]
 	}
 	s.cells = s.cells[:0]
 	left := len(s.families)
@@ -187,7 +196,12 @@ func (s *scanned) readCells() error {
 		}
 	}
 	for _, f := range s.families {
-		s.row[f.slot] = f.made.Map(f.pairs)
+		if f.slot >= 0 {
+			s.row[f.slot] = f.made.Map(f.pairs)
+		}
+		if f.written >= 0 {
+			s.row[f.written] = f.stamped.Map(f.stamps)
+		}
 	}
 	return s.src.Err()
 }
@@ -244,7 +258,11 @@ func (s *scanned) readCell(f *family, c *filter.Cell) error {
 	last := len(f.pairs) - 2
 	same := last >= 0 && string(c.Qualifier) == f.pairs[last].Str()
 	if !s.history {
-		f.pairs = append(f.pairs, s.bytes(c.Qualifier), v)
+		key := s.bytes(c.Qualifier)
+		f.pairs = append(f.pairs, key, v)
+		if f.written >= 0 {
+			f.stamps = append(f.stamps, key, value.Timestamp(c.TimestampMicros))
+		}
 		s.src.SkipColumn()
 		return nil
 	}
