@@ -23,50 +23,43 @@ import (
 func BenchmarkCompareQuery(b *testing.B) {
 	const rows = 100_000
 	client := newReadable(b, rows)
-	read := func(b *testing.B, req *btpb.ReadRowsRequest) {
-		b.Helper()
-		req.TableName = sqlInstance + "/tables/r"
-		stream, err := client.ReadRows(b.Context(), req)
-		for err == nil {
-			_, err = stream.Recv()
-		}
-		if !errors.Is(err, io.EOF) {
-			b.Fatal(err)
-		}
-	}
-	query := func(text string) func(b *testing.B) {
-		return func(b *testing.B) {
-			b.Helper()
-			prepared, err := client.PrepareQuery(b.Context(), &btpb.PrepareQueryRequest{InstanceName: sqlInstance, Query: text})
-			if err != nil {
-				b.Fatal(err)
-			}
+	key := fmt.Sprintf("row%07d", rows/2)
+	for _, c := range []struct {
+		name  string
+		query string
+		read  *btpb.ReadRowsRequest // without a query
+	}{
+		{"scan/ReadRows", "", &btpb.ReadRowsRequest{}},
+		{"scan/SQL", "SELECT _key, cf['q'] AS q FROM r", nil},
+		{"scan/SQL groups", "SELECT cf['q'] AS q, COUNT(*) AS n FROM r GROUP BY q", nil},
+		{"row/ReadRows", "", &btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte(key)}}}},
+		{"row/SQL", "SELECT _key, cf['q'] AS q FROM r WHERE _key = '" + key + "'", nil},
+		{"limit/ReadRows", "", &btpb.ReadRowsRequest{RowsLimit: 10}},
+		{"limit/SQL", "SELECT _key, cf['q'] AS q FROM r LIMIT 10", nil},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var prepared *btpb.PrepareQueryResponse
 			cputime.Loop(b, func(i int) {
-				if i%1000 == 999 { // before it expires
-					if prepared, err = client.PrepareQuery(b.Context(), &btpb.PrepareQueryRequest{InstanceName: sqlInstance, Query: text}); err != nil {
+				if c.query == "" {
+					c.read.TableName = sqlInstance + "/tables/r"
+					stream, err := client.ReadRows(b.Context(), c.read)
+					for err == nil {
+						_, err = stream.Recv()
+					}
+					if !errors.Is(err, io.EOF) {
+						b.Fatal(err)
+					}
+					return
+				}
+				if i%1000 == 0 { // before it expires
+					var err error
+					if prepared, err = client.PrepareQuery(b.Context(), &btpb.PrepareQueryRequest{InstanceName: sqlInstance, Query: c.query}); err != nil {
 						b.Fatal(err)
 					}
 				}
 				drainQuery(b, client, prepared.GetPreparedQuery())
 			})
-		}
-	}
-	key := fmt.Sprintf("row%07d", rows/2)
-	for _, c := range []struct {
-		name string
-		run  func(b *testing.B)
-	}{
-		{"scan/ReadRows", func(b *testing.B) { cputime.Loop(b, func(int) { read(b, &btpb.ReadRowsRequest{}) }) }},
-		{"scan/SQL", query("SELECT _key, cf['q'] AS q FROM r")},
-		{"scan/SQL groups", query("SELECT cf['q'] AS q, COUNT(*) AS n FROM r GROUP BY q")},
-		{"row/ReadRows", func(b *testing.B) {
-			cputime.Loop(b, func(int) { read(b, &btpb.ReadRowsRequest{Rows: &btpb.RowSet{RowKeys: [][]byte{[]byte(key)}}}) })
-		}},
-		{"row/SQL", query("SELECT _key, cf['q'] AS q FROM r WHERE _key = '" + key + "'")},
-		{"limit/ReadRows", func(b *testing.B) { cputime.Loop(b, func(int) { read(b, &btpb.ReadRowsRequest{RowsLimit: 10}) }) }},
-		{"limit/SQL", query("SELECT _key, cf['q'] AS q FROM r LIMIT 10")},
-	} {
-		b.Run(c.name, c.run)
+		})
 	}
 }
 
