@@ -239,6 +239,7 @@ func (q *queryGenerator) column(of string) string {
 		switch {
 		case of == "BYTES" && c.of == "MAP<BYTES, BYTES>", of == "INT64" && c.of == "MAP<BYTES, INT64>":
 			columns = append(columns, c.text+q.pick("['q']", "['q']", "['r']", "['i']", "['']", "[b'q\\x00']", "[@pb]", "[CAST(@ps AS BYTES)]", "['none']", "[FROM_HEX(@ps)]"))
+		// Four columns with a row key are those of a table, or of an UNPACK, where it is refused.
 		case of == "TIMESTAMP" && (c.text == "f" || c.text == "n") && strings.HasPrefix(c.of, "MAP") && q.keyed && len(q.columns) == 4:
 			columns = append(columns, "WRITE_TIMESTAMP("+c.text+q.pick(", 'q')", ", 'r')", ", @pb)", ", _key)"))
 		case of == histories && c.of == "HISTORY":
